@@ -81,7 +81,7 @@ impl<'a> Weighed<'a> {
         let whole = spec.whole.as_ref().and_then(|whole| whole.number(context));
         let mut weighed = Self { spec, groups: BTreeMap::new(), whole };
         for candidate in facts.entities(spec.scope) {
-            let candidate_context = context.weigh(spec.scope, candidate);
+            let candidate_context = context.weigh(candidate);
             let is_among = spec.among.as_ref().is_none_or(|among| among.truth(&candidate_context) == Truth::True);
             if let Some(part) = spec.by.number(&candidate_context).filter(|part| is_among && *part > 0.0) {
                 weighed.add(candidate, part);

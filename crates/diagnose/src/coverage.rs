@@ -25,12 +25,11 @@ pub fn known_signals(window: &Window) -> Vec<SubjectFigures> {
 /// Like [`known_signals`], from facts already computed.
 pub(crate) fn of_facts(facts: &Facts) -> Vec<SubjectFigures> {
     let is_known = |value: &Reading| !matches!(value, Reading::Text(text) if text.is_empty() || text == "unknown");
-    let of = |scope: &Scope| facts.entities(*scope).iter().map(|entity| (*scope, entity)).collect::<Vec<_>>();
     let listed = Scope::ALL.iter().filter(|scope| scope.is_listed());
     listed
-        .flat_map(of)
-        .map(|(scope, entity)| {
-            let known = scope.signals().iter().zip(&entity.values).filter_map(|(signal, value)| {
+        .flat_map(|scope| facts.entities(*scope))
+        .map(|entity| {
+            let known = entity.signals.iter().zip(&entity.values).filter_map(|(signal, value)| {
                 let evidence = Evidence {
                     metric: signal.name.to_owned(),
                     value: value.clone().filter(is_known)?,

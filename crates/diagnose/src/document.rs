@@ -7,7 +7,6 @@ use crate::on_demand;
 use crate::relate::relate;
 use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
-use crate::scope::Scope;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
@@ -99,7 +98,7 @@ fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
 }
 
 fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<RuledOut>) -> Vec<RuledOut> {
-    let context = RuleContext::new(Scope::Host, &facts.host, &facts.host);
+    let context = RuleContext::new(&facts.host, &facts.host);
     let mut all: Vec<RuledOut> = Vec::new();
     for cleared in book.cleared.iter().filter_map(|c| c.judge(&context, findings)) {
         if all.iter().all(|a| a.id != cleared.id) {

@@ -2,15 +2,17 @@
 
 use crate::scope::{EntitySources, Scope};
 use crate::signal::{Entity, Signal};
-use crate::signals::blocked::{Blocked, BlockedMembers};
+use crate::signals::blocked::Blocked;
+use crate::signals::group::BlockedMembers;
+use crate::signals::host::HostUse;
 use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
-use crate::signals::{host, io, task};
+use crate::signals::{io, task};
 use crate::since::History;
 use crate::sources::{Sources, is_bpf};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{self, FamilyInfo, Observer, Process, Setting};
-use whyslow_model::diagnosis::{Reading, Subject};
+use whyslow_model::diagnosis::Subject;
 use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, Window};
@@ -49,10 +51,8 @@ impl Facts {
         let processes = task::processes(window, &changes, &blocked);
         let threads = task::threads(window, &processes);
         let rooms = Rooms::of(window);
-        let host = Entity::new(
-            Subject::host(),
-            host::read(&host::HostUse::new(window, &processes, rooms.of_the_machine(), blocked.over_time())),
-        );
+        let host = HostUse::new(window, &processes, rooms.of_the_machine(), blocked.over_time());
+        let host = Entity::of(Subject::host(), &host);
         let topology = Topology::of(window);
         let members = BlockedMembers::new(&processes, blocked.over_time());
         let uses = io::uses(window, &topology, &processes, &changes);
@@ -67,8 +67,8 @@ impl Facts {
             blocked: blocked.over_time(),
             members: &members,
             uses: &uses,
-            io_stall: number(&host, Scope::Host, "stall.io"),
-            memory_stall: number(&host, Scope::Host, "stall.memory"),
+            io_stall: host.number("stall.io"),
+            memory_stall: host.number("stall.memory"),
         };
         let entities = Scope::ALL.iter().map(|scope| (*scope, scope.entities(&sources))).collect();
         let observers = observers(window, &changes);
@@ -127,7 +127,7 @@ impl Facts {
 
     /// A signal of the host.
     pub fn host_number(&self, name: &str) -> Option<f64> {
-        number(&self.host, Scope::Host, name)
+        self.host.number(name)
     }
 }
 
@@ -207,13 +207,5 @@ fn observers(window: &Window, changes: &[Change<'_, Process>]) -> BTreeSet<u32> 
         if all.len() == before {
             return all;
         }
-    }
-}
-
-fn number(entity: &Entity, scope: Scope, name: &str) -> Option<f64> {
-    let at = scope.signals().iter().position(|s| s.name == name)?;
-    match entity.values.get(at)?.as_ref()? {
-        Reading::Number(n) => Some(*n),
-        Reading::Text(_) => None,
     }
 }

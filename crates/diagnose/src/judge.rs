@@ -43,7 +43,7 @@ pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
     for rule in rules {
         let mut of_rule: Vec<Judged> = Vec::new();
         for entity in facts.entities(rule.scope).iter().filter(|e| !e.idle) {
-            let mut context = RuleContext::new(rule.scope, entity, &facts.host).with_running(facts.running.as_ref());
+            let mut context = RuleContext::new(entity, &facts.host).with_running(facts.running.as_ref());
             if rule.when.truth(&context) != Truth::True {
                 continue;
             }

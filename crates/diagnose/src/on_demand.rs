@@ -22,9 +22,8 @@ pub fn requested_sources(window: &Window, book: &RuleBook) -> BTreeSet<String> {
 }
 
 fn entities<'f>(rule: &Rule, facts: &'f Facts) -> impl Iterator<Item = RuleContext<'f>> {
-    let scope = rule.scope;
-    let busy = facts.entities(scope).iter().filter(|entity| !entity.idle);
-    busy.map(move |entity| RuleContext::new(scope, entity, &facts.host))
+    let busy = facts.entities(rule.scope).iter().filter(|entity| !entity.idle);
+    busy.map(move |entity| RuleContext::new(entity, &facts.host))
 }
 
 /// The on-demand sources that were read, and for how long; leaves out those that failed.

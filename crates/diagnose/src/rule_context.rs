@@ -3,7 +3,6 @@
 
 use crate::expr::SignalLookup;
 use crate::facts::Running;
-use crate::scope::Scope;
 use crate::signal::{Entity, in_group};
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Culprit, Reading};
@@ -11,7 +10,6 @@ use whyslow_model::unit;
 
 /// The variables of a rule for one entity; signals that its scope lacks come from the host.
 pub struct RuleContext<'a> {
-    scope: Scope,
     entity: &'a Entity,
     host: &'a Entity,
     names: BTreeMap<&'static str, Reading>,
@@ -41,10 +39,10 @@ pub const NAMES: [&str; 11] = [
 
 impl<'a> RuleContext<'a> {
     /// A context whose subject is `entity`.
-    pub fn new(scope: Scope, entity: &'a Entity, host: &'a Entity) -> Self {
+    pub fn new(entity: &'a Entity, host: &'a Entity) -> Self {
         let mut names = BTreeMap::new();
         name(&mut names, ["subject", "subject.pid", "subject.cgroup"], entity);
-        Self { scope, entity, host, names, running: None }
+        Self { entity, host, names, running: None }
     }
 
     /// Restricts commands to these processes.
@@ -53,12 +51,12 @@ impl<'a> RuleContext<'a> {
     }
 
     /// The context in which `candidate` is weighed as a culprit of this subject.
-    pub fn weigh(&self, scope: Scope, candidate: &'a Entity) -> Self {
+    pub fn weigh(&self, candidate: &'a Entity) -> Self {
         let mut names = self.names.clone();
         name(&mut names, ["this", "this.pid", "this.cgroup"], candidate);
         let within = in_group(candidate.cgroup.as_deref(), &self.entity.subject.name);
         names.insert("this.within", Reading::Number(f64::from(u8::from(within))));
-        Self { scope, entity: candidate, host: self.host, names, running: self.running }
+        Self { entity: candidate, host: self.host, names, running: self.running }
     }
 
     /// The process ID of the subject, if it is a process.
@@ -112,11 +110,10 @@ impl<'a> RuleContext<'a> {
         if let Some(reading) = self.names.get(name) {
             return Some(reading);
         }
-        let find = |scope: Scope, entity: &'a Entity| {
-            let at = scope.signals().iter().position(|s| s.name == name)?;
-            Some(entity.values.get(at)?.as_ref())
-        };
-        find(self.scope, self.entity).or_else(|| find(Scope::Host, self.host)).flatten()
+        match self.entity.signals.iter().position(|signal| signal.name == name) {
+            Some(at) => self.entity.values.get(at)?.as_ref(),
+            None => self.host.reading(name),
+        }
     }
 
     /// Like [`reading`](Self::reading), for a command, which can only name processes that still run.
@@ -134,8 +131,8 @@ impl<'a> RuleContext<'a> {
 
     /// The unit of a signal; empty if it has none.
     pub fn unit(&self, name: &str) -> &'static str {
-        let of = |scope: Scope| scope.signals().iter().find(|s| s.name == name);
-        of(self.scope).or_else(|| of(Scope::Host)).map_or("", |s| s.unit)
+        let mut signals = self.entity.signals.iter().chain(self.host.signals);
+        signals.find(|signal| signal.name == name).map_or("", |signal| signal.unit)
     }
 }
 

@@ -1,15 +1,16 @@
 //! Scopes: the kinds of thing that rules judge. Each is declared once, with its signals and how its entities are found.
 
-use crate::signal::{Entity, Signal};
-use crate::signals::blocked::{Blocked, BlockedMembers};
+use crate::signal::{Entity, HasSignals, Signal};
+use crate::signals::blocked::Blocked;
+use crate::signals::group::BlockedMembers;
 use crate::signals::io::IoUse;
 use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{
-    array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, multipath, nfs,
-    notice, part, partition, peer, process, quota, socket, thread, transfer, writer,
+    connection, core, disk, filesystem, group, host, interface, io, limit, log, part, peer, process, quota, reports,
+    socket, volume,
 };
-use whyslow_model::catalogue::Process;
+use whyslow_model::catalogue::{self, Process};
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, Window};
 
@@ -31,12 +32,12 @@ pub struct EntitySources<'a> {
     pub memory_stall: Option<f64>,
 }
 
-/// Declares scopes: name, `listed` if a diagnosis of captures lists all its figures, the module with its signals, and its
+/// Declares scopes: name, `listed` if a diagnosis of captures lists all its figures, the type that has its signals, and its
 /// entities.
 macro_rules! scopes {
     ($of:ident; $(
         $(#[doc = $doc:literal])+
-        $Scope:ident $(($listed:ident))? from $($module:ident)::+ => $entities:expr;
+        $Scope:ident $(($listed:ident))? from $Source:ty => $entities:expr;
     )*) => {
         /// A kind of thing that rules judge.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
@@ -52,7 +53,7 @@ macro_rules! scopes {
             /// The signals of this kind of thing.
             pub fn signals(self) -> &'static [Signal] {
                 match self {
-                    $( Self::$Scope => $($module)::+::SIGNALS, )*
+                    $( Self::$Scope => <$Source as HasSignals>::SIGNALS, )*
                 }
             }
 
@@ -75,57 +76,57 @@ macro_rules! scopes {
 
 scopes! { of;
     /// The machine as a whole; its signals are in sight of every rule.
-    Host (listed) from host => vec![of.host.clone()];
+    Host (listed) from host::HostUse<'_> => vec![of.host.clone()];
     /// A CPU.
-    Core (listed) from core => core::entities(of.window);
+    Core (listed) from core::CoreUse<'_> => core::entities(of.window);
     /// A whole block device.
-    Disk (listed) from disk => disk::entities(of.window, of.topology, of.io_stall, of.uses, of.blocked);
+    Disk (listed) from disk::DiskUse<'_> => disk::entities(of.window, of.topology, of.io_stall, of.uses, of.blocked);
     /// A control group's use of a device it has a limit on.
-    Quota from quota => quota::entities(of.window, of.members);
+    Quota from quota::QuotaUse<'_> => quota::entities(of.window, of.members);
     /// A mounted file system.
-    Mount from mount => mount::entities(of.window);
+    Mount from Change<'_, catalogue::Mount> => filesystem::mounts(of.window);
     /// A control group.
-    Group from group => group::entities(of.window, of.rooms, of.members, of.memory_stall);
+    Group from group::GroupUse<'_> => group::entities(of.window, of.rooms, of.members, of.memory_stall);
     /// A process.
-    Process from process => process::entities(of.processes, of.changes, of.rooms);
+    Process from process::ProcessUse<'_> => process::processes(of.processes, of.changes, of.rooms);
     /// A thread; a process with one thread is one.
-    Thread from thread => thread::entities(of.threads);
+    Thread from TaskUse => process::threads(of.threads);
     /// A process' use of a device.
-    Io from io => io::entities(of.uses);
+    Io from IoUse<'_> => io::entities(of.uses);
     /// A process the kernel killed for memory.
-    Kill from kill => kill::entities(of.window);
+    Kill from log::OomKill => log::kills(of.window);
     /// What the kernel's log says again and again of one thing.
-    Notice from notice => notice::entities(of.window);
+    Notice from log::Noticed<'_> => log::notices(of.window);
     /// A network interface.
-    Interface (listed) from interface => interface::entities(of.window, of.threads);
+    Interface (listed) from interface::InterfaceUse<'_> => interface::interfaces(of.window, of.threads);
     /// A TCP connection.
-    Connection from connection => connection::entities(of.window);
+    Connection from connection::ConnectionUse<'_> => connection::entities(of.window);
     /// The other end of TCP connections that have ended.
-    Peer from peer => peer::entities(of.window);
+    Peer from Change<'_, catalogue::EndedConnections> => peer::entities(of.window);
     /// A listening socket.
-    Listener from socket::listener => socket::listener::entities(of.window);
+    Listener from Change<'_, catalogue::Listener> => socket::listeners(of.window);
     /// A UDP socket.
-    Datagram from socket::datagram => socket::datagram::entities(of.window);
+    Datagram from Change<'_, catalogue::Datagram> => socket::datagram_sockets(of.window);
     /// A count with a kernel limit.
-    Limit (listed) from limit => limit::entities(of.window);
+    Limit (listed) from limit::LimitUse => limit::entities(of.window);
     /// A part whose errors the kernel logged: a disk, by host:channel:target:lun if the log has that.
-    Part (listed) from part => part::entities(of.window);
+    Part (listed) from part::Part<'_> => part::entities(of.window);
     /// A software RAID array.
-    Array (listed) from array => array::entities(of.window, of.topology);
+    Array (listed) from volume::ArrayUse<'_> => volume::arrays(of.window, of.topology);
     /// A transfer that a tool timed.
-    Transfer (listed) from transfer => transfer::entities(of.window);
+    Transfer (listed) from reports::Timed<'_> => reports::transfers(of.window);
     /// A network card of which only counts since boot are known.
-    Card (listed) from card => card::entities(of.window);
+    Card (listed) from interface::SinceBoot<'_> => interface::cards(of.window);
     /// A partition whose start is known.
-    Partition (listed) from partition => partition::entities(of.window);
+    Partition (listed) from catalogue::Partition => volume::partitions(of.window);
     /// A device with several paths.
-    Multipath (listed) from multipath => multipath::entities(of.window);
+    Multipath (listed) from volume::Paths<'_> => volume::multipath_devices(of.window);
     /// An NFS mount.
-    Nfs (listed) from nfs => nfs::entities(of.window);
+    Nfs (listed) from filesystem::NfsUse<'_> => filesystem::nfs_mounts(of.window);
     /// A database instance that reported on itself.
-    Database (listed) from database => database::entities(of.window);
+    Database (listed) from catalogue::Database => reports::databases(of.window);
     /// A process with files of a full file system open.
-    Writer from writer => writer::entities(of.window, of.processes);
+    Writer from Change<'_, catalogue::Writer> => filesystem::writers(of.window, of.processes);
 }
 
 impl Scope {

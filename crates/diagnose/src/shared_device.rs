@@ -37,10 +37,10 @@ pub fn findings(parts: &[Diagnosis], book: &RuleBook) -> Vec<Finding> {
 
 /// The devices of a capture on which the rule would hold if others shared them.
 fn contended<'d>(part: &'d Diagnosis, rule: &Rule) -> Vec<&'d SubjectFigures> {
-    let host = Entity::new(Subject::host(), Vec::new());
+    let host = Entity::unknown(Subject::host());
     let holds = |figures: &&SubjectFigures| {
         let device = device(figures, &[("disk.sharers", Reading::Number(2.0))]);
-        rule.when.truth(&RuleContext::new(Scope::Disk, &device, &host)) == Truth::True && rate(figures) > Some(0.0)
+        rule.when.truth(&RuleContext::new(&device, &host)) == Truth::True && rate(figures) > Some(0.0)
     };
     part.figures.iter().filter(|figures| figures.subject.kind == "device").filter(holds).collect()
 }
@@ -51,7 +51,8 @@ fn device(figures: &SubjectFigures, known: &[(&str, Reading)]) -> Entity {
         let known = known.iter().find(|(name, _)| *name == signal.name).map(|(_, value)| value);
         known.or_else(|| Some(&evidence(figures, signal.name)?.value)).cloned()
     };
-    Entity::new(figures.subject.clone(), Scope::Disk.signals().iter().map(value).collect())
+    let signals = Scope::Disk.signals();
+    Entity { signals, values: signals.iter().map(value).collect(), ..Entity::unknown(figures.subject.clone()) }
 }
 
 fn rate(figures: &SubjectFigures) -> Option<f64> {

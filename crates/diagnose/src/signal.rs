@@ -1,7 +1,9 @@
 //! Signals: named physical quantities over a Window, each with its formula.
 
+use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::diagnosis::{Reading, Subject};
 use whyslow_model::rule::SignalInfo;
+use whyslow_model::window::Window;
 
 /// A signal's description.
 #[derive(Clone, Copy, Debug)]
@@ -31,16 +33,27 @@ impl Signal {
     }
 }
 
+/// What the signals of a scope are computed from.
+pub trait HasSignals {
+    /// The signals' descriptions.
+    const SIGNALS: &'static [Signal];
+
+    /// The signals' values, in the same order.
+    fn values(&self) -> Vec<Option<Reading>>;
+}
+
 /// One thing with its signals over the window.
 #[derive(Clone, Debug)]
 pub struct Entity {
     /// What it is, named as the system spells it.
     pub subject: Subject,
-    /// The control groups it belongs to, one a line, the deepest first, where it belongs to any.
+    /// The control groups it belongs to, one a line, the deepest first.
     pub cgroup: Option<String>,
-    /// True where it did nothing in the window and stands near no limit: no rule is asked of it, but it can be to blame.
+    /// True if it did nothing in the window and is near no limit: no rule is judged on it, but it can be a culprit.
     pub idle: bool,
-    /// Its signals' values, in the order of its scope's table.
+    /// The descriptions of its signals.
+    pub signals: &'static [Signal],
+    /// Their values, in the same order.
     pub values: Vec<Option<Reading>>,
     /// The keys of the rows it was put together from, where its name is not their key: lines of the kernel's log.
     pub rows: Vec<String>,
@@ -49,9 +62,29 @@ pub struct Entity {
 }
 
 impl Entity {
-    /// A thing that takes part.
-    pub fn new(subject: Subject, values: Vec<Option<Reading>>) -> Self {
-        Self { subject, cgroup: None, idle: false, values, rows: Vec::new(), aliases: Vec::new() }
+    /// A thing that is not idle, with the signals computed from `source`.
+    pub fn of<S: HasSignals>(subject: Subject, source: &S) -> Self {
+        Self { signals: S::SIGNALS, values: source.values(), ..Self::unknown(subject) }
+    }
+
+    /// A thing of which no signal is known.
+    pub fn unknown(subject: Subject) -> Self {
+        let (signals, values, rows, aliases) = (&[][..], Vec::new(), Vec::new(), Vec::new());
+        Self { subject, cgroup: None, idle: false, signals, values, rows, aliases }
+    }
+
+    /// A signal's value, if it is known.
+    pub fn reading(&self, signal: &str) -> Option<&Reading> {
+        let at = self.signals.iter().position(|s| s.name == signal)?;
+        self.values.get(at)?.as_ref()
+    }
+
+    /// Like [`reading`](Self::reading), if it is a number.
+    pub fn number(&self, signal: &str) -> Option<f64> {
+        match self.reading(signal)? {
+            Reading::Number(number) => Some(*number),
+            Reading::Text(_) => None,
+        }
     }
 
     /// The same as a member of control groups.
@@ -123,18 +156,19 @@ impl IntoReading for &str {
     }
 }
 
-/// Declares a scope's signals, each on one entry: name, unit, sentence, formula, source, and the formula in Rust.
+/// Declares the signals computed from a type, each on one entry: name, unit, sentence, formula, source, and the formula in Rust.
 macro_rules! signals {
     ($of:ident : $Type:ty; $( $name:literal $unit:literal $help:literal, $how:literal, $source:literal => $value:expr; )*) => {
-        /// The signals' descriptions.
-        pub const SIGNALS: &[$crate::signal::Signal] = &[ $( $crate::signal::Signal {
-            name: $name, unit: $unit, help: $help, how: $how, source: $source,
-        } ),* ];
+        impl $crate::signal::HasSignals for $Type {
+            const SIGNALS: &'static [$crate::signal::Signal] = &[ $( $crate::signal::Signal {
+                name: $name, unit: $unit, help: $help, how: $how, source: $source,
+            } ),* ];
 
-        /// The signals' values, in the same order.
-        pub fn read($of: $Type) -> Vec<Option<whyslow_model::diagnosis::Reading>> {
-            use $crate::signal::IntoReading;
-            vec![ $( $value.into_reading() ),* ]
+            fn values(&self) -> Vec<Option<whyslow_model::diagnosis::Reading>> {
+                use $crate::signal::IntoReading;
+                let $of = self;
+                vec![ $( $value.into_reading() ),* ]
+            }
         }
     };
 }
@@ -157,4 +191,25 @@ pub(crate) fn sum<const N: usize>(parts: [Option<f64>; N]) -> Option<f64> {
 /// Nanoseconds per second, as a ratio of wall time.
 pub(crate) fn ratio(ns_per_second: Option<f64>) -> Option<f64> {
     ns_per_second.map(|v| v / 1e9)
+}
+
+/// The share of these that are true; unknown if there are none.
+pub(crate) fn share_of_true(all: impl Iterator<Item = bool>) -> Option<f64> {
+    mean(all.map(|one| f64::from(u8::from(one))))
+}
+
+/// The mean; unknown if there are no numbers.
+pub(crate) fn mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum) = numbers.fold((0.0, 0.0), |(count, sum), number| (count + 1.0, sum + number));
+    over(Some(sum), Some(count))
+}
+
+/// A network namespace as a subject names it: `None` for the observer's own.
+pub(crate) fn netns(ns: &str) -> Option<String> {
+    (!ns.is_empty()).then(|| ns.to_owned())
+}
+
+/// Bytes of a page, in which the kernel counts memory events; 4 KiB, as on most machines, where it was not read.
+pub(crate) fn page_size(window: &Window) -> f64 {
+    window.the::<MachineInfo>().and_then(|m| m.page_size.get()).unwrap_or(4096.0)
 }

@@ -6,7 +6,6 @@ use crate::signal::{Entity, Signal};
 use crate::sources::TRACEPOINTS;
 use std::fmt;
 use std::str::FromStr;
-use whyslow_model::diagnosis::Reading;
 use whyslow_model::window::Window;
 
 /// On-demand sources.
@@ -42,13 +41,9 @@ impl SignalSelector {
     /// Its value over a window; `None` if it is unknown, not a number, or ambiguous.
     fn value(&self, facts: &Facts) -> Option<f64> {
         let of = |scope: &Scope| {
-            let at = scope.signals().iter().position(|signal| signal.name == self.name)?;
             let mut matching = facts.entities(*scope).iter().filter(|entity| self.is_of(entity));
-            let value = matching.next()?.values.get(at)?.as_ref()?;
-            match value {
-                Reading::Number(number) if matching.next().is_none() => Some(*number),
-                _ => None,
-            }
+            let number = matching.next()?.number(&self.name)?;
+            matching.next().is_none().then_some(number)
         };
         Scope::ALL.iter().find_map(of)
     }

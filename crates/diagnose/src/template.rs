@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn hostile_names_stay_one_word_in_a_shell() {
-        let entity = Entity::new(Subject { name: "a; rm -rf /".into(), ..Subject::host() }, Vec::new());
-        let context = RuleContext::new(Scope::Disk, &entity, &entity);
+        let entity = Entity::unknown(Subject { name: "a; rm -rf /".into(), ..Subject::host() });
+        let context = RuleContext::new(&entity, &entity);
         let template = Template::parse("smartctl /dev/{subject}").unwrap();
         assert_eq!(template.command(&context).as_deref(), Some("smartctl /dev/'a; rm -rf /'"));
         assert_eq!(template.setting(&context).as_deref(), Some("smartctl /dev/a; rm -rf /"));
@@ -232,9 +232,9 @@ mod tests {
 
     #[test]
     fn a_sentence_with_something_unknown_is_left_out() {
-        let entity = |name: &str| Entity::new(Subject { name: name.into(), ..Subject::host() }, Vec::new());
+        let entity = |name: &str| Entity::unknown(Subject { name: name.into(), ..Subject::host() });
         let (disk, host) = (entity("sd. a"), entity("host"));
-        let context = RuleContext::new(Scope::Disk, &disk, &host);
+        let context = RuleContext::new(&disk, &host);
         let prose = |text: &str| Template::parse(text).unwrap().prose(&context).unwrap();
         assert_eq!(
             prose("{subject} is full. The busiest line is {irq.busiest} ({irq.busiest_devices})."),
@@ -249,11 +249,11 @@ mod tests {
     /// the rule says what it means.
     #[test]
     fn every_rule_has_a_headline_even_if_nothing_is_known() {
-        let nameless = Entity::new(Subject { name: String::new(), ..Subject::host() }, Vec::new());
+        let nameless = Entity::unknown(Subject { name: String::new(), ..Subject::host() });
         for rule in RuleBook::built_in().all() {
-            let named = Entity::new(Subject { name: "x".into(), ..Subject::host() }, Vec::new());
+            let named = Entity::unknown(Subject { name: "x".into(), ..Subject::host() });
             for entity in [&named, &nameless] {
-                let context = RuleContext::new(rule.scope, entity, &nameless);
+                let context = RuleContext::new(entity, &nameless);
                 for summary in [Some(&rule.summary), rule.summary_unattributed.as_ref()].into_iter().flatten() {
                     let text = summary.prose(&context).unwrap_or_else(|| rule.means.clone());
                     let is_clean = ["unknown", "  ", "()", "{", "[", " ,", " ."].iter().all(|gap| !text.contains(gap));
@@ -266,21 +266,20 @@ mod tests {
     /// A sentence that names something needs its name.
     #[test]
     fn an_empty_name_is_unknown() {
-        let entity = Entity::new(Subject { name: String::new(), ..Subject::host() }, Vec::new());
-        let context = RuleContext::new(Scope::Disk, &entity, &entity);
+        let entity = Entity::unknown(Subject { name: String::new(), ..Subject::host() });
+        let context = RuleContext::new(&entity, &entity);
         assert_eq!(Template::parse("{subject} is full.").unwrap().prose(&context), None);
     }
 
     #[test]
     fn a_count_agrees_with_its_noun() {
-        let host = Entity::new(Subject::host(), Vec::new());
-        let at = Scope::Host.signals().iter().position(|s| s.name == "cpu.count").unwrap();
+        let host = Entity::unknown(Subject::host());
+        let signals = Scope::Host.signals();
         let with = |count: f64| {
-            let mut entity = host.clone();
-            entity.values = vec![None; Scope::Host.signals().len()];
-            entity.values[at] = Some(Reading::Number(count));
+            let values = signals.iter().map(|s| (s.name == "cpu.count").then_some(Reading::Number(count))).collect();
+            let entity = Entity { signals, values, ..host.clone() };
             let template = Template::parse("{cpu.count|CPU is|CPUs are} busy.").unwrap();
-            template.prose(&RuleContext::new(Scope::Host, &entity, &host)).unwrap()
+            template.prose(&RuleContext::new(&entity, &host)).unwrap()
         };
         assert_eq!(with(1.0), "1 CPU is busy.");
         assert_eq!(with(2.0), "2 CPUs are busy.");

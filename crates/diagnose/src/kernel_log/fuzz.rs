@@ -1,6 +1,6 @@
 //! No log makes the decoders panic, and none makes more of a log than is in it.
 
-use super::{LogMessage, array, notice, oom, part};
+use super::{LogMessage, array, notice, oom, storage};
 use proptest::prelude::*;
 
 /// Pieces of what the kernel says, so that the decoders get beyond their first word.
@@ -85,7 +85,7 @@ proptest! {
     #[test]
     fn no_log_makes_it_panic(lines in prop::collection::vec(line(), 0..24)) {
         let log = || lines.iter().zip(0..).map(|(text, sequence)| LogMessage { sequence, text, times: 1.0 });
-        let errors = part::parse(log());
+        let errors = storage::parse(log());
         // A line tells of an error at most, and of a link's besides.
         prop_assert!(errors.events.len() <= 2 * lines.len());
         prop_assert!(errors.events.iter().all(|e| e.sequence < lines.len() as u64 && !e.target.contains('\n')));

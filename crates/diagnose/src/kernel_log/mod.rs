@@ -6,7 +6,7 @@ pub mod array;
 mod fuzz;
 pub mod notice;
 pub mod oom;
-pub mod part;
+pub mod storage;
 mod words;
 
 use std::collections::BTreeMap;

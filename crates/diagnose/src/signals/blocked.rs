@@ -4,12 +4,11 @@
 //! idle (Documentation/accounting/psi.rst): work on other CPUs dilutes it. A thread's own state is not diluted. The state of a
 //! process is that of its main thread alone, which in a database or a Java program waits for nothing but the others.
 
-use super::task::{Columns, PROCESS, THREAD, TaskUse};
-use crate::signal::{in_group, over, ratio, sum};
+use crate::signal::{over, ratio, sum};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::key::TaskKey;
-use whyslow_model::value::State;
+use whyslow_model::value::{Counter, Gauge, State};
 use whyslow_model::window::{Change, Window};
 
 /// Where tasks sleep uninterruptibly that wait for nothing but another process of their own making: a vfork parent.
@@ -45,6 +44,32 @@ const FLUSH_WAITS: [&str; 13] = [
     "f2fs_issue_flush",
     "md_flush_request",
 ];
+
+macro_rules! task_row {
+    (states: $($state:ident)*; counters: $($counter:ident)*) => {
+        /// The metrics that processes and threads have in common.
+        pub(super) trait TaskRow: Family<Key = TaskKey> {
+            $( fn $state(&self) -> &State; )*
+            $( fn $counter(&self) -> Counter; )*
+            fn nice(&self) -> Gauge;
+        }
+
+        task_row! { Process; $($state)*; $($counter)* }
+        task_row! { Thread; $($state)*; $($counter)* }
+    };
+    ($Row:ident; $($state:ident)*; $($counter:ident)*) => {
+        impl TaskRow for $Row {
+            $( fn $state(&self) -> &State { &self.$state } )*
+            $( fn $counter(&self) -> Counter { self.$counter } )*
+            fn nice(&self) -> Gauge { self.nice }
+        }
+    };
+}
+
+task_row! {
+    states: command state wait_channel;
+    counters: user system cpu_time run_delay block_delay voluntary_switches involuntary_switches migrations
+}
 
 /// How a sample found a thread that does not run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,23 +137,22 @@ struct ThreadWait {
 
 impl ThreadWait {
     /// `None` where it was never found blocked.
-    fn of<F: Family<Key = TaskKey>>(change: &Change<'_, F>, columns: &Columns<F>) -> Option<Self> {
-        let sleeps: Vec<Sleep> =
-            change.rows().filter_map(|r| Sleep::of((columns.state)(r), (columns.wait_channel)(r))).collect();
+    fn of<R: TaskRow>(change: &Change<'_, R>) -> Option<Self> {
+        let sleeps: Vec<Sleep> = change.rows().filter_map(|r| Sleep::of(r.state(), r.wait_channel())).collect();
         let found = |kind| sleeps.iter().filter(|sleep| **sleep == kind).count();
         let (uninterruptible, async_io) = (found(Sleep::Uninterruptible), found(Sleep::AsyncIo));
         if uninterruptible + async_io == 0 {
             return None;
         }
         // The time not spent on or waiting for a CPU is known exactly; the samples tell which part of it was blocked.
-        let running = ratio(sum([change.grown(columns.user), change.grown(columns.system)]));
-        let not_asleep = sum([running, ratio(change.grown(columns.run_delay))]);
+        let running = ratio(sum([change.grown(R::user), change.grown(R::system)]));
+        let not_asleep = sum([running, ratio(change.grown(R::run_delay))]);
         let rows = change.rows().count();
         let sampled = |count: usize| match not_asleep {
             Some(seconds) => (change.seconds() - seconds).max(0.0) * count as f64 / sleeps.len() as f64,
             None => change.seconds() * count as f64 / rows as f64,
         };
-        let measured = ratio(change.grown(columns.block_delay)).filter(|s| *s > 0.0);
+        let measured = ratio(change.grown(R::block_delay)).filter(|s| *s > 0.0);
         let seconds = measured.unwrap_or_else(|| sampled(uninterruptible)) + sampled(async_io);
         let share = over(Some(seconds), Some(change.window_seconds()))?.min(1.0);
         Some(Self { blocked: uninterruptible + async_io, asleep: sleeps.len(), share })
@@ -159,12 +183,12 @@ impl Blocked {
         all.count_seen(window);
         for change in window.changes::<Thread>() {
             if let Some(process) = all.processes.get_mut(&change.key().pid) {
-                process.threads.extend(ThreadWait::of(&change, &THREAD));
+                process.threads.extend(ThreadWait::of(&change));
             }
         }
         for change in window.changes::<Process>() {
             if let Some(process) = all.processes.get_mut(&change.key().pid).filter(|p| p.threads.is_empty()) {
-                process.threads.extend(ThreadWait::of(&change, &PROCESS));
+                process.threads.extend(ThreadWait::of(&change));
             }
         }
         all
@@ -208,7 +232,7 @@ impl Blocked {
     }
 
     /// Those of these processes that were blocked for pages to be read, more often than for anything else.
-    fn waiting_for_pages(&self, pids: impl Iterator<Item = u32>) -> BTreeSet<u32> {
+    pub(super) fn waiting_for_pages(&self, pids: impl Iterator<Item = u32>) -> BTreeSet<u32> {
         let waits =
             |pid: &u32| self.of_process(*pid).is_some_and(|(_, place)| place.is_some_and(|p| PAGE_WAITS.contains(&p)));
         pids.filter(waits).collect()
@@ -226,39 +250,13 @@ impl Blocked {
         over(Some(sums.0 as f64), Some(sums.1 as f64))
     }
 
+    /// Whether one of its threads was ever found blocked.
+    pub(super) fn was_blocked(&self, pid: u32) -> bool {
+        self.processes.get(&pid).is_some_and(|process| !process.threads.is_empty())
+    }
+
     fn of_these(&self, pids: &BTreeSet<u32>) -> impl Iterator<Item = &ThreadWait> {
         pids.iter().filter_map(|pid| self.processes.get(pid)).flat_map(|process| &process.threads)
-    }
-}
-
-/// The blocked processes, with their cgroups.
-#[derive(Debug)]
-pub struct BlockedMembers<'w> {
-    blocked: Option<&'w Blocked>,
-    processes: Vec<(u32, Option<&'w str>)>,
-}
-
-impl<'w> BlockedMembers<'w> {
-    /// Those of `tasks` that were blocked, except kernel threads.
-    pub fn new(tasks: &'w [TaskUse], blocked: Option<&'w Blocked>) -> Self {
-        let was_blocked = |pid| blocked.is_some_and(|b| b.processes.get(&pid).is_some_and(|p| !p.threads.is_empty()));
-        let processes = tasks.iter().filter(|task| !task.kernel && was_blocked(task.key.pid));
-        Self { blocked, processes: processes.map(|task| (task.key.pid, task.cgroup.as_deref())).collect() }
-    }
-
-    /// Share of the time in which a thread within the group was blocked; `None` if threads were not sampled.
-    pub fn blocked_share(&self, group: &str) -> Option<f64> {
-        Some(self.blocked?.share(&self.within(group).collect()))
-    }
-
-    /// Share of the time in which a process within the group waited for pages to be read; `None` if threads were not sampled.
-    pub fn page_wait_share(&self, group: &str) -> Option<f64> {
-        let blocked = self.blocked?;
-        Some(blocked.share(&blocked.waiting_for_pages(self.within(group))))
-    }
-
-    fn within(&self, group: &str) -> impl Iterator<Item = u32> {
-        self.processes.iter().filter(move |(_, cgroup)| in_group(*cgroup, group)).map(|(pid, _)| *pid)
     }
 }
 

@@ -1,7 +1,7 @@
 //! TCP connections, as TCP itself accounts them (struct tcp_info, net/ipv4/tcp.c).
 
 use super::loss::{self, LocalDrops, ThrownAway};
-use crate::signal::{Entity, over, ratio, signals};
+use crate::signal::{Entity, netns, over, ratio, signals};
 use std::ops::Deref;
 use whyslow_model::catalogue::Connection;
 use whyslow_model::diagnosis::Subject;
@@ -51,7 +51,7 @@ impl<'w> Deref for ConnectionUse<'w> {
     }
 }
 
-signals! { c: &ConnectionUse<'_>;
+signals! { c: ConnectionUse<'_>;
     "tcp.sending" "bit/s" "rate at which the peer confirmed data", "Δbytes_acked x 8 / Δt", "tcp_info.tcpi_bytes_acked" => bits(c.rate(|c| c.bytes_acked));
     "tcp.receiving" "bit/s" "rate at which data came in", "Δbytes_received x 8 / Δt", "tcp_info.tcpi_bytes_received" => bits(c.rate(|c| c.bytes_received));
     "tcp.rtt" "s" "round-trip time, smoothed, mean of the samples", "mean(tcpi_rtt)", "tcp_info.tcpi_rtt" => loss::rtt(c);
@@ -103,10 +103,10 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             let key = c.key();
             let subject = Subject {
                 pid: c.last().pid.get().map(|p| p as u32),
-                netns: super::netns(&key.ns),
+                netns: netns(&key.ns),
                 ..Subject::new("connection", format!("{}->{}", key.local, key.remote))
             };
-            Entity::new(subject, read(&ConnectionUse { change: c, local_drops: drops.rate(c), thrown: &thrown }))
+            Entity::of(subject, &ConnectionUse { change: c, local_drops: drops.rate(c), thrown: &thrown })
         })
         .collect()
 }

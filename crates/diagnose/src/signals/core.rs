@@ -1,10 +1,11 @@
-//! One processor.
+//! One CPU, and the interrupt lines.
 
-use crate::signal::{Entity, over, ratio, signals, sum};
+use crate::signal::{Entity, mean, over, ratio, signals, sum};
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Cpu, Irq, IrqTime, RunQueue, Softirq, SoftirqTime, Softnet};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
-use whyslow_model::value::Counter;
+use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
 
 /// What a processor's signals are computed from.
@@ -80,7 +81,7 @@ fn idle(cpu: &Change<'_, Cpu>) -> Option<f64> {
     ratio(sum([cpu.rate(|c| c.idle), cpu.rate(|c| c.iowait)]))
 }
 
-signals! { c: &CoreUse<'_>;
+signals! { c: CoreUse<'_>;
     "core.busy" "ratio" "share of its time in use", "(user + nice + system + irq + softirq) / all", "/proc/stat" => over(c.used(), c.all());
     "core.idle" "ratio" "share of the time in which it idled", "Δ(idle + iowait) / Δt", "/proc/stat" => c.idle();
     "core.others_idle" "ratio" "the same of the other CPUs, mean", "mean(Δ(idle + iowait) / Δt)", "/proc/stat" => c.others_idle;
@@ -154,7 +155,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     let idle: Vec<Option<f64>> = cpus.iter().map(idle).collect();
     let use_of = |(at, cpu): (usize, Change<'_, Cpu>)| {
         let number = *cpu.key();
-        let others = || idle.iter().enumerate().filter(|(i, _)| *i != at).filter_map(|(_, share)| *share);
+        let others = idle.iter().enumerate().filter(|(i, _)| *i != at).filter_map(|(_, share)| *share);
         let own_lines = lines.iter().filter(|l| l.key().cpu == number);
         let line = most(own_lines.clone().map(|l| (&*l.key().name, l.rate(|l| l.count))));
         let devices_of = |name: &str| own_lines.clone().find(|l| &*l.key().name == name)?.last().device.get();
@@ -167,7 +168,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             latency: latency.and_then(|l| l.histogram(|l| &l.latency)),
             softnet: softnet_at.map(|i| softnet.swap_remove(i)),
             packets_of_all,
-            others_idle: over(others().reduce(|a, b| a + b), Some(others().count() as f64)),
+            others_idle: mean(others),
             line,
             line_devices: line.and_then(|(name, _)| devices_of(name)),
             vector: most(own_vectors.map(|v| (&*v.key().name, v.rate(|v| v.count)))),
@@ -175,9 +176,50 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             line_times: shares(line_times.iter().filter(of_line).map(|l| (&*l.key().name, l.rate(|l| l.time)))),
             ..CoreUse::alone(cpu)
         };
-        Entity::new(Subject::new("cpu", format!("cpu{number}")), read(&core))
+        Entity::of(Subject::new("cpu", format!("cpu{number}")), &core)
     };
     cpus.into_iter().enumerate().map(use_of).collect()
+}
+
+/// The line with most interrupts, the timers' left out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BusiestLine {
+    /// The line as /proc/interrupts names it.
+    pub line: Name,
+    /// Interrupts a second, over all processors; `None` where the counts were read once, so that they are since boot.
+    pub rate: Option<f64>,
+    /// The devices behind it.
+    pub devices: Option<String>,
+}
+
+/// Finds it: by its rate, or, where no rate of any line is known, by its count since boot.
+pub fn busiest_line(window: &Window) -> Option<BusiestLine> {
+    let mut rates: BTreeMap<&Name, f64> = BTreeMap::new();
+    let mut counts: BTreeMap<&Name, f64> = BTreeMap::new();
+    let mut devices: BTreeMap<&Name, &str> = BTreeMap::new();
+    let changes = window.changes::<Irq>();
+    for change in &changes {
+        let name = &change.key().name;
+        if let Some(rate) = change.rate(|i| i.count) {
+            *rates.entry(name).or_default() += rate;
+        }
+        if let Some(count) = change.last().count.get() {
+            *counts.entry(name).or_default() += count as f64;
+        }
+        if let Some(device) = change.last().device.get() {
+            devices.insert(name, device);
+        }
+    }
+    let timer =
+        |name: &Name| &**name == "0" || &**name == "LOC" || devices.get(name).is_some_and(|d| d.contains("timer"));
+    let most = |lines: &BTreeMap<&Name, f64>| {
+        let lines = lines.iter().filter(|(name, n)| !timer(name) && **n > 0.0).map(|(name, n)| ((*name).clone(), *n));
+        lines.max_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    let by_rate = most(&rates).map(|(line, rate)| (line, Some(rate)));
+    let (line, rate) = by_rate.or_else(|| most(&counts).filter(|_| rates.is_empty()).map(|(line, _)| (line, None)))?;
+    let devices = devices.get(&line).map(|d| (*d).to_owned());
+    Some(BusiestLine { line, rate, devices })
 }
 
 #[cfg(test)]
@@ -223,15 +265,11 @@ mod tests {
     }
 
     fn reading(core: usize, name: &str) -> Option<Reading> {
-        let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
-        entities(&window())[core].values[at].clone()
+        entities(&window())[core].reading(name).cloned()
     }
 
     fn number(core: usize, name: &str) -> f64 {
-        match reading(core, name) {
-            Some(Reading::Number(n)) => (n * 1e6).round() / 1e6,
-            other => panic!("{name}: {other:?}"),
-        }
+        (entities(&window())[core].number(name).unwrap() * 1e6).round() / 1e6
     }
 
     #[test]
@@ -245,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_and_the_whole_are_told() {
+    fn what_the_other_cpus_did_is_known() {
         assert_eq!((number(0, "core.others_idle"), number(1, "core.others_idle")), (0.1, 0.8));
         assert_eq!(number(1, "core.packet_share"), 0.75);
     }

@@ -4,7 +4,7 @@ use super::blocked::Blocked;
 use super::depth;
 use super::io::IoUse;
 use crate::kernel_log::has_smart;
-use crate::signal::{Entity, over, ratio, signals, sum};
+use crate::signal::{Entity, over, ratio, share_of_true, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Disk, Queue, Request};
 use whyslow_model::diagnosis::Subject;
@@ -117,16 +117,12 @@ impl DiskUse<'_> {
 
     /// The part of the steps in which requests were in flight for most of the step.
     fn busy_steps(&self) -> Option<f64> {
-        let steps: Vec<bool> =
-            self.change.steps(|d| d.busy_time).filter_map(|(dt, b)| Some(b? / 1e9 > 0.5 * dt)).collect();
-        over(Some(steps.iter().filter(|b| **b).count() as f64), Some(steps.len() as f64))
+        share_of_true(self.change.steps(|d| d.busy_time).filter_map(|(dt, b)| Some(b? / 1e9 > 0.5 * dt)))
     }
 
     /// The part of the steps in which hardly anything was in flight.
     fn idle_steps(&self) -> Option<f64> {
-        let idle: Vec<bool> =
-            self.change.steps(|d| d.busy_time).filter_map(|(dt, b)| Some(b? / 1e9 < 0.1 * dt)).collect();
-        over(Some(idle.iter().filter(|i| **i).count() as f64), Some(idle.len() as f64))
+        share_of_true(self.change.steps(|d| d.busy_time).filter_map(|(dt, b)| Some(b? / 1e9 < 0.1 * dt)))
     }
 
     /// How far the steps' request sizes, or their rates, are from their mean: half of max - min over mean. Steps with
@@ -177,7 +173,7 @@ impl DiskUse<'_> {
     }
 }
 
-signals! { d: &DiskUse<'_>;
+signals! { d: DiskUse<'_>;
     "disk.reads" "1/s" "reads completed", "Δreads / Δt", "/proc/diskstats field 1 (iostats.rst)" => d.change.rate(|d| d.reads);
     "disk.writes" "1/s" "writes completed", "Δwrites / Δt", "/proc/diskstats field 5" => d.change.rate(|d| d.writes);
     "disk.requests" "1/s" "requests completed, discards included", "Δ(reads + writes + discards) / Δt", "/proc/diskstats" => d.requests();
@@ -273,7 +269,7 @@ pub fn entities(
                 member: topology.above(name).next().is_some(),
                 peers_wait: waits.of_peers(name),
             };
-            Entity::new(Subject::new("device", name.to_string()), read(&disk))
+            Entity::of(Subject::new("device", name.to_string()), &disk)
         })
         .collect()
 }

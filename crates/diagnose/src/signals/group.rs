@@ -1,8 +1,9 @@
 //! Control groups.
 
-use super::blocked::BlockedMembers;
+use super::blocked::Blocked;
 use super::shortage::{Room, Rooms};
-use crate::signal::{Entity, in_group, over, ratio, signals, sum};
+use super::task::TaskUse;
+use crate::signal::{Entity, in_group, mean, over, page_size, ratio, signals, sum};
 use whyslow_model::catalogue::{Group, Process, Sleep};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
@@ -39,8 +40,7 @@ fn pages(g: &GroupUse<'_>, f: impl Fn(&Group) -> Counter) -> Option<f64> {
 
 /// Mean fill over the samples: a group that reclaims stands at its limit throughout.
 fn fill(g: &Change<'_, Group>, limit: impl Fn(&Group) -> Gauge) -> Option<f64> {
-    let fills: Vec<f64> = g.rows().filter_map(|r| over(r.memory.get(), limit(r).get())).collect();
-    over(Some(fills.iter().sum()), Some(fills.len() as f64))
+    mean(g.rows().filter_map(|r| over(r.memory.get(), limit(r).get())))
 }
 
 /// The control groups of each process whose waits for a processor were looked at, and how long they were.
@@ -78,7 +78,7 @@ impl GroupUse<'_> {
     }
 }
 
-signals! { g: &GroupUse<'_>;
+signals! { g: GroupUse<'_>;
     "group.cpu" "count" "CPUs' worth of time it used", "Δusage / Δt", "cpu.stat, cpuacct.usage" => ratio(g.rate(|g| g.cpu_usage));
     "group.cpu_quota" "count" "CPUs' worth of time it may use", "quota / period", "cpu.max, cpu.cfs_quota_us" => over(g.last().quota.get(), g.last().period.get());
     "group.throttled_periods" "ratio" "share of the quota's periods in which it ran out", "Δnr_throttled / Δnr_periods", "cpu.stat (sched-bwc.rst)" => over(g.rate(|g| g.throttled_periods), g.rate(|g| g.periods));
@@ -120,7 +120,7 @@ pub fn entities(
     members: &BlockedMembers<'_>,
     machine_stall: Option<f64>,
 ) -> Vec<Entity> {
-    let page_size = super::page_size(window);
+    let page_size = page_size(window);
     let latencies = latencies(window);
     window
         .changes::<Group>()
@@ -131,10 +131,41 @@ pub fn entities(
             let room = rooms.of_the_group(&name);
             let (blocked, latency) = (members.blocked_share(&name), latency_in(&name, &latencies));
             let page_wait = members.page_wait_share(&name);
-            let values = read(&GroupUse { change, page_size, room, blocked, page_wait, machine_stall, latency });
-            Entity::new(Subject::new("cgroup", name.clone()), values).within(Some(name))
+            let group = GroupUse { change, page_size, room, blocked, page_wait, machine_stall, latency };
+            Entity::of(Subject::new("cgroup", name.clone()), &group).within(Some(name))
         })
         .collect()
+}
+
+/// The blocked processes, with their cgroups.
+#[derive(Debug)]
+pub struct BlockedMembers<'w> {
+    blocked: Option<&'w Blocked>,
+    processes: Vec<(u32, Option<&'w str>)>,
+}
+
+impl<'w> BlockedMembers<'w> {
+    /// Those of `tasks` that were blocked, except kernel threads.
+    pub fn new(tasks: &'w [TaskUse], blocked: Option<&'w Blocked>) -> Self {
+        let was_blocked = |pid| blocked.is_some_and(|b| b.was_blocked(pid));
+        let processes = tasks.iter().filter(|task| !task.kernel && was_blocked(task.key.pid));
+        Self { blocked, processes: processes.map(|task| (task.key.pid, task.cgroup.as_deref())).collect() }
+    }
+
+    /// Share of the time in which a thread within the group was blocked; `None` if threads were not sampled.
+    pub fn blocked_share(&self, group: &str) -> Option<f64> {
+        Some(self.blocked?.share(&self.within(group).collect()))
+    }
+
+    /// Share of the time in which a process within the group waited for pages to be read; `None` if threads were not sampled.
+    pub fn page_wait_share(&self, group: &str) -> Option<f64> {
+        let blocked = self.blocked?;
+        Some(blocked.share(&blocked.waiting_for_pages(self.within(group))))
+    }
+
+    fn within(&self, group: &str) -> impl Iterator<Item = u32> {
+        self.processes.iter().filter(move |(_, cgroup)| in_group(*cgroup, group)).map(|(pid, _)| *pid)
+    }
 }
 
 #[cfg(test)]
@@ -162,8 +193,7 @@ mod tests {
     }
 
     fn reading(window: &Window, name: &str) -> Option<Reading> {
-        let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
-        entities(window, &Rooms::of(window), &BlockedMembers::new(&[], None), None)[0].values[at].clone()
+        entities(window, &Rooms::of(window), &BlockedMembers::new(&[], None), None)[0].reading(name).cloned()
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! The machine as a whole: processor time by mode, stalls, memory, network totals.
 
 use super::blocked::Blocked;
-use super::irq::{self, Busiest};
-use super::logged::Logged;
-use super::page_size;
+use super::core::{BusiestLine, busiest_line};
+use super::log::Logged;
 use super::shortage::Room;
 use super::task::{self, BACKGROUND_NICE, TaskUse};
-use crate::signal::{over, ratio, signals, sum};
+use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
 use whyslow_model::catalogue::{
     Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Process, Protocol, RunQueue,
@@ -15,7 +14,7 @@ use whyslow_model::catalogue::{
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
 
-/// Processors' time by mode: the sum over the processors, or one processor's on average where only that was told.
+/// Processors' time by mode: the sum over the processors, or one processor's on average where only that was reported.
 #[derive(Default)]
 struct Modes {
     user: Option<f64>,
@@ -83,7 +82,7 @@ pub struct HostUse<'w> {
     room: Option<&'w Room>,
     /// Share of the time in which a process waited for pages to be read.
     page_wait: Option<f64>,
-    busiest: Option<Busiest>,
+    busiest: Option<BusiestLine>,
 }
 
 impl<'w> HostUse<'w> {
@@ -103,7 +102,7 @@ impl<'w> HostUse<'w> {
             tasks,
             hides_processes: sources.hides_processes(),
             hides_io: sources.processes_refused().is_some() && task::hides_io(tasks),
-            busiest: irq::busiest(window),
+            busiest: busiest_line(window),
             log: Logged::of(window),
             room,
             page_wait: blocked.map(Blocked::page_wait_share),
@@ -117,13 +116,13 @@ impl<'w> HostUse<'w> {
         [self.stalled(|p| p.memory_some), waited].into_iter().flatten().reduce(f64::max)
     }
 
-    /// Processors that report time; how many were online, where only their mean was told.
+    /// Processors that report time; how many were online, where only their mean was reported.
     fn count(&self) -> Option<f64> {
         let online = || self.window.the::<MachineInfo>().and_then(|m| m.processors.get());
         if self.cpus > 0 { Some(self.cpus as f64) } else { online() }
     }
 
-    /// Time by mode in processors; unknown where only the mean of an unknown number of them was told.
+    /// Time by mode in processors; unknown where only the mean of an unknown number of them was reported.
     fn processors(&self, time: Option<f64>) -> Option<f64> {
         if self.cpus > 0 { time } else { time.zip(self.count()).map(|(mean, count)| mean * count) }
     }
@@ -180,9 +179,7 @@ impl<'w> HostUse<'w> {
     /// The part of the samples in which a task waited for a block request, for kernels without PSI.
     fn blocked_share(&self) -> Option<f64> {
         let system = self.system.as_ref()?;
-        let readings: Vec<f64> = system.readings(|s| s.blocked).collect();
-        let blocked = readings.iter().filter(|b| **b > 0.0).count();
-        over(Some(blocked as f64), Some(readings.len() as f64))
+        share_of_true(system.readings(|s| s.blocked).map(|blocked| blocked > 0.0))
     }
 
     /// Seconds of run-queue waiting per second, summed over the tasks that `pick` takes.
@@ -197,33 +194,30 @@ impl<'w> HostUse<'w> {
     /// Tasks that waited on a run queue, of all or of those neither niced nor batch. What other tools print of a process can
     /// be the run delay of its first thread only (pidstat), so that for captures the run queue is looked at, too.
     fn waits(&self, background: bool) -> Option<f64> {
-        let told = self.waiting(|task| background || !task.background);
+        let seen = self.waiting(|task| background || !task.background);
         if self.window.origins().is_empty() {
-            return told;
+            return seen;
         }
-        let Some(queued) = self.queued() else { return told };
-        let untold = (queued - self.waiting(|_| true).unwrap_or(0.0)).max(0.0);
-        let share = if background || untold == 0.0 { 1.0 } else { self.ordinary_share()? };
-        Some(told.unwrap_or(0.0) + untold * share)
+        let Some(queued) = self.queued() else { return seen };
+        let unseen = (queued - self.waiting(|_| true).unwrap_or(0.0)).max(0.0);
+        let share = if background || unseen == 0.0 { 1.0 } else { self.ordinary_share()? };
+        Some(seen.unwrap_or(0.0) + unseen * share)
     }
 
     /// The share of the run queue that is neither niced nor batch: of the tasks that a list shows runnable. Without such a
     /// list, as they share in the time; where much of that is niced, it is not known.
     fn ordinary_share(&self) -> Option<f64> {
         let listed = self.window.newest::<Process>();
-        let runnable: Vec<_> =
-            listed.values().filter(|p| p.state.get() == Some("R") && p.nice.get().is_some()).collect();
-        let ordinary = runnable.iter().filter(|p| p.nice.get().is_some_and(|nice| nice < BACKGROUND_NICE)).count();
+        let runnable = listed.values().filter(|p| p.state.get() == Some("R") && p.nice.get().is_some());
+        let ordinary = runnable.map(|p| p.nice.get().is_some_and(|nice| nice < BACKGROUND_NICE));
         let niced = over(self.modes.nice, self.used()).unwrap_or(0.0);
-        over(Some(ordinary as f64), Some(runnable.len() as f64)).or_else(|| (niced < NICED).then_some(1.0 - niced))
+        share_of_true(ordinary).or_else(|| (niced < NICED).then_some(1.0 - niced))
     }
 
     /// Runnable tasks beyond the processors there are, mean of the samples.
     fn queued(&self) -> Option<f64> {
         let processors = self.count()?;
-        let waiting = self.system.as_ref()?.readings(|s| s.running).map(|running| (running - processors).max(0.0));
-        let waiting: Vec<f64> = waiting.collect();
-        over(Some(waiting.iter().sum()), Some(waiting.len() as f64))
+        mean(self.system.as_ref()?.readings(|s| s.running).map(|running| (running - processors).max(0.0)))
     }
 
     /// The samples in which the processors had no idle time at all, with the tasks that were runnable. Only of captures that
@@ -314,8 +308,7 @@ impl<'w> HostUse<'w> {
 
     /// Share of the samples with work in which a task was runnable.
     fn runnable_share(&self) -> Option<f64> {
-        let readings: Vec<f64> = self.system.as_ref()?.readings(|s| s.running).collect();
-        over(Some(readings.iter().filter(|r| **r > 0.0).count() as f64), Some(readings.len() as f64))
+        share_of_true(self.system.as_ref()?.readings(|s| s.running).map(|running| running > 0.0))
     }
 
     /// Memory no account of which is given: a leak of the kernel's own, or a driver's.
@@ -360,7 +353,7 @@ impl<'w> HostUse<'w> {
     }
 }
 
-signals! { h: &HostUse<'_>;
+signals! { h: HostUse<'_>;
     "cpu.count" "count" "CPUs online", "CPUs that report time", "/proc/stat" => h.count();
     "cpu.busy" "ratio" "share of the CPUs' time in use", "(user + nice + system + irq + softirq) / all", "/proc/stat" => h.share(h.used());
     "cpu.user" "ratio" "share in user mode", "(user + nice) / all", "/proc/stat" => h.share(sum([h.modes.user, h.modes.nice]));
@@ -409,7 +402,7 @@ signals! { h: &HostUse<'_>;
     "mem.room" "bytes" "memory and swap still available", "MemAvailable + SwapFree; MemFree + Buffers + Cached for the former if it is not reported", "/proc/meminfo" => h.room.map(|r| r.left);
     "mem.shrink_rate" "bytes/s" "how fast that decreases; 0 unless it keeps decreasing", "-Δ(MemAvailable + SwapFree) / Δt over the latter half of the window", "/proc/meminfo" => h.room.and_then(|r| r.shrinks);
     "mem.exhausted_in" "s" "time until none is left at this rate", "room / rate at which it shrinks", "/proc/meminfo" => h.room.and_then(Room::exhausted_in);
-    "cpu.most_interrupt" "ratio" "share in interrupts and softirqs in the sample with most of them", "max(Δ(irq + softirq) / Δt), where only the CPUs' mean was told", "/proc/stat" => h.most_interrupt();
+    "cpu.most_interrupt" "ratio" "share in interrupts and softirqs in the sample with most of them", "max(Δ(irq + softirq) / Δt), where only the CPUs' mean was reported", "/proc/stat" => h.most_interrupt();
     "cpu.idle_spread" "ratio" "how far apart the samples' idle times are while there was work", "max - min of idle, samples above 90 % left out", "/proc/stat" => h.idle_spread();
     "cpu.runnable_share" "ratio" "share of the samples in which a task was runnable", "samples with procs_running > 0", "/proc/stat" => h.runnable_share();
     "log.lines" "count" "lines of the kernel's log that were read from files", "lines", "/dev/kmsg" => h.log.and_then(|l| l.lines);

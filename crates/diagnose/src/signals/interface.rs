@@ -2,7 +2,7 @@
 
 use super::core::kernel_shares;
 use super::task::TaskUse;
-use crate::signal::{Entity, over, signals, sum};
+use crate::signal::{Entity, netns, over, share_of_true, signals, sum};
 use whyslow_model::catalogue::{Interface, Link, PacketSize, Qdisc};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
@@ -87,8 +87,7 @@ impl InterfaceUse<'_> {
 
     fn full_steps(&self, steps: impl Iterator<Item = (f64, Option<f64>)>, capacity: Option<f64>) -> Option<f64> {
         let capacity = capacity?;
-        let full: Vec<bool> = steps.filter_map(|(dt, b)| Some(b? * 8.0 / dt > FULL * capacity)).collect();
-        over(Some(full.iter().filter(|f| **f).count() as f64), Some(full.len() as f64))
+        share_of_true(steps.filter_map(|(dt, b)| Some(b? * 8.0 / dt > FULL * capacity)))
     }
 
     fn qdisc(&self, f: impl Fn(&Change<'_, Qdisc>) -> Option<f64>) -> Option<f64> {
@@ -100,7 +99,7 @@ impl InterfaceUse<'_> {
     }
 }
 
-signals! { i: &InterfaceUse<'_>;
+signals! { i: InterfaceUse<'_>;
     "iface.sending" "bit/s" "rate sent", "Δtx_bytes x 8 / Δt", "/proc/net/dev" => i.sending();
     "iface.receiving" "bit/s" "rate received", "Δrx_bytes x 8 / Δt", "/proc/net/dev" => i.receiving();
     "iface.speed" "bit/s" "negotiated speed of the line", "as the driver gives it", "ethtool" => i.speed();
@@ -133,7 +132,7 @@ fn both_ways(sizes: &Change<'_, PacketSize>) -> Option<Histogram> {
 }
 
 /// Every interface of every namespace that can be seen.
-pub fn entities(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
+pub fn interfaces(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
     let work = PacketWork::of(window, threads);
     let sizes = window.changes::<PacketSize>();
     let links = window.newest::<Link>();
@@ -147,10 +146,46 @@ pub fn entities(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
             let (link, qdiscs) = (links.get(key).copied(), qdiscs.iter().filter(on_it).collect());
             let sizes = sizes.iter().find(|s| s.key() == key).and_then(both_ways);
             let interface = InterfaceUse { work, change, link, qdiscs, sizes };
-            let subject = Subject { netns: super::netns(&key.ns), ..Subject::new("interface", key.name.to_string()) };
-            Entity::new(subject, read(&interface))
+            let subject = Subject { netns: netns(&key.ns), ..Subject::new("interface", key.name.to_string()) };
+            Entity::of(subject, &interface)
         })
         .collect()
+}
+
+/// A network card's counts since boot, where they were read only once.
+pub struct SinceBoot<'w> {
+    counts: &'w Interface,
+    link: Option<&'w Link>,
+}
+
+impl SinceBoot<'_> {
+    fn bad(&self) -> Option<f64> {
+        self.counts.rx_frame.get().or(self.counts.rx_errors.get()).map(|n| n as f64)
+    }
+
+    fn received(&self) -> Option<f64> {
+        self.counts.rx_packets.get().map(|n| n as f64)
+    }
+}
+
+signals! { c: SinceBoot<'_>;
+    "card.bad_frames" "count" "frames that arrived damaged, since boot", "rx_frame, else rx_errors", "/proc/net/dev, ethtool" => c.bad();
+    "card.bad_share" "ratio" "their share of all frames", "damaged / (packets + damaged)", "/proc/net/dev, ethtool" => over(c.bad(), c.received().zip(c.bad()).map(|(good, bad)| good + bad));
+    "card.speed" "bit/s" "negotiated speed", "as the driver gives it", "ethtool" => c.link.and_then(|l| l.speed.get());
+    "card.duplex" "text" "full or half", "as the driver gives it", "ethtool" => c.link.and_then(|l| l.duplex.get());
+}
+
+/// Every card whose counts were read once; if they were read twice, the rates between them are judged.
+pub fn cards(window: &Window) -> Vec<Entity> {
+    let links = window.newest::<Link>();
+    let changes = window.changes::<Interface>();
+    let once = changes.iter().filter(|c| c.rows().count() == 1);
+    once.map(|c| {
+        let counts = SinceBoot { counts: c.last(), link: links.get(c.key()).copied() };
+        let subject = Subject { netns: netns(&c.key().ns), ..Subject::new("interface", c.key().name.to_string()) };
+        Entity::of(subject, &counts)
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -197,17 +232,13 @@ mod tests {
     fn a_packet_costs_the_kernels_time_by_their_number() {
         let work = PacketWork::of(&window(), &[]);
         assert_eq!((work.packets, work.kernel, work.fullest), (Some(500_000.0), Some(1.5), Some(1.0)));
-        let values = &entities(&window(), &[])[0].values;
-        let value = |name: &str| {
-            let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
-            values[at].clone()
-        };
-        let number = |n: f64| Some(whyslow_model::diagnosis::Reading::Number(n));
+        let interface = &interfaces(&window(), &[])[0];
+        let number = |name: &str| interface.number(name).unwrap();
         // Of a hundred packets, sixty of 50 bytes.
-        assert_eq!(value("iface.median_size"), number(50.0));
+        assert_eq!(number("iface.median_size"), 50.0);
         // 1.5 s of kernel time a second for 500,000 packets.
-        assert_eq!(value("iface.packet_cost"), number(3e-6));
-        assert_eq!((value("iface.packet_share"), value("iface.packet_size")), (number(0.8), number(100.0)));
+        assert_eq!(number("iface.packet_cost"), 3e-6);
+        assert_eq!((number("iface.packet_share"), number("iface.packet_size")), (0.8, 100.0));
     }
 
     #[test]

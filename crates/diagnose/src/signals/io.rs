@@ -7,7 +7,7 @@ use super::blocked::PAGE_WAITS;
 use super::requester::{self, RequesterUse};
 use super::served::{ByteRates, Devices};
 use super::task::TaskUse;
-use crate::signal::{Entity, over, signals, sum};
+use crate::signal::{Entity, over, share_of_true, signals, sum};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{PageCache, Process, Queue, Thread};
 use whyslow_model::diagnosis::Subject;
@@ -111,7 +111,7 @@ impl IoUse<'_> {
     }
 }
 
-signals! { u: &IoUse<'_>;
+signals! { u: IoUse<'_>;
     "io.device" "text" "the device it used; empty where it cannot be told", "the device of its requests, or the only one that delivered as much as was read for it", "BPF: block_rq_issue, or /proc/PID/io and /proc/diskstats" => u.device.as_deref().unwrap_or_default();
     "io.main" "flag" "1 for the device it used most", "most of its requests' time", "BPF: block_rq_complete, or /proc/PID/io" => u.main;
     "io.measured" "flag" "1 where its requests were seen one by one", "as BPF sees them", "BPF: block_rq_issue" => u.made.is_some();
@@ -137,7 +137,7 @@ signals! { u: &IoUse<'_>;
 /// What each of them did.
 pub fn entities(uses: &[IoUse<'_>]) -> Vec<Entity> {
     let cgroup = |u: &IoUse<'_>| u.process.and_then(|(task, _)| task.cgroup.clone());
-    uses.iter().map(|u| Entity::new(u.subject.clone(), read(u)).within(cgroup(u))).collect()
+    uses.iter().map(|u| Entity::of(u.subject.clone(), u).within(cgroup(u))).collect()
 }
 
 /// Everybody's use of devices.
@@ -222,8 +222,8 @@ fn cache_wait(process: TaskKey, change: &Change<'_, Process>, threads: &[Change<
 }
 
 fn waits<'r>(samples: impl Iterator<Item = (&'r State, &'r State)>) -> f64 {
-    let waiting: Vec<bool> = samples
-        .map(|(state, place)| state.get() == Some("D") && place.get().is_some_and(|p| PAGE_WAITS.contains(&p)))
-        .collect();
-    over(Some(waiting.iter().filter(|w| **w).count() as f64), Some(waiting.len() as f64)).unwrap_or(0.0)
+    let is_waiting = |(state, place): (&State, &State)| {
+        state.get() == Some("D") && place.get().is_some_and(|p| PAGE_WAITS.contains(&p))
+    };
+    share_of_true(samples.map(is_waiting)).unwrap_or(0.0)
 }

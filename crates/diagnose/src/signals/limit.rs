@@ -1,6 +1,6 @@
 //! Counts that stand against a limit of the kernel.
 
-use crate::signal::{Entity, over, signals};
+use crate::signal::{Entity, over, share_of_true, signals};
 use whyslow_model::catalogue::{Conntrack, Ipc, Limits, System};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::human;
@@ -15,7 +15,7 @@ pub struct LimitUse {
     refused: Option<f64>,
 }
 
-signals! { l: &LimitUse;
+signals! { l: LimitUse;
     "limit.name" "text" "the setting that limits", "sysctl name", "/proc/sys" => l.name;
     "limit.used" "count" "how much is taken (bytes for kernel.shmall)", "as the kernel gives it", "/proc/sysvipc, /proc/sys, /proc/loadavg" => l.used;
     "limit.max" "count" "how much there can be", "as the kernel gives it", "/proc/sys" => l.most;
@@ -40,15 +40,12 @@ fn usage(limit: &LimitUse) -> Option<String> {
 
 macro_rules! limit {
     ($window:ident, $Family:ty, $name:literal, $used:ident, $max:expr) => {{
-        $window.change::<$Family>().map(|c| {
-            let fills: Vec<bool> = c.rows().filter_map(|r| Some(over(r.$used.get(), $max(r))? >= 0.95)).collect();
-            LimitUse {
-                name: $name,
-                used: c.last().$used.get(),
-                most: $max(c.last()),
-                at_limit_share: over(Some(fills.iter().filter(|f| **f).count() as f64), Some(fills.len() as f64)),
-                refused: None,
-            }
+        $window.change::<$Family>().map(|c| LimitUse {
+            name: $name,
+            used: c.last().$used.get(),
+            most: $max(c.last()),
+            at_limit_share: share_of_true(c.rows().filter_map(|r| Some(over(r.$used.get(), $max(r))? >= 0.95))),
+            refused: None,
         })
     }};
 }
@@ -73,6 +70,6 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     ]
     .into_iter()
     .flatten()
-    .map(|l| Entity::new(Subject::new("limit", l.name), read(&l)))
+    .map(|l| Entity::of(Subject::new("limit", l.name), &l))
     .collect()
 }

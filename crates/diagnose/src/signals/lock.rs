@@ -1,6 +1,6 @@
 //! Threads that wait for each other's locks, by process.
 
-use crate::signal::{over, sum};
+use crate::signal::{over, share_of_true, sum};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Thread;
 use whyslow_model::window::{Change, Window};
@@ -40,8 +40,7 @@ fn ran(change: &Change<'_, Thread>) -> bool {
 }
 
 fn blocked(change: &Change<'_, Thread>) -> f64 {
-    let states: Vec<bool> = change.rows().map(|t| t.state.get() == Some("D")).collect();
-    states.iter().filter(|d| **d).count() as f64 / states.len() as f64
+    share_of_true(change.rows().map(|t| t.state.get() == Some("D"))).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! TCP connections that ended in the window, by peer: many are over before a sample sees them.
 
-use crate::signal::{Entity, over, ratio, signals, sum};
+use crate::signal::{Entity, netns, over, ratio, signals, sum};
 use whyslow_model::catalogue::EndedConnections;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
@@ -14,7 +14,7 @@ fn loss_share(e: &Change<'_, EndedConnections>) -> Option<f64> {
     over(Some((again - needless).max(0.0)), sent).map(|s| s.min(1.0))
 }
 
-signals! { e: &Change<'_, EndedConnections>;
+signals! { e: Change<'_, EndedConnections>;
     "peer.connections" "1/s" "connections that ended", "Δconnections / Δt", "BPF: tcp_destroy_sock" => e.rate(|e| e.connections);
     "peer.lifetime" "s" "how long one stood, mean", "Δlived / Δconnections", "BPF: inet_sock_set_state, tcp_destroy_sock" => over(ratio(e.grown(|e| e.lived)), e.grown(|e| e.connections));
     "peer.retransmits" "1/s" "segments they sent again", "Δretransmits / Δt", "BPF: tcp_destroy_sock, total_retrans of struct tcp_sock" => e.rate(|e| e.retransmits);
@@ -33,10 +33,10 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             let key = e.key();
             let subject = Subject {
                 pid: e.last().pid.get().map(|p| p as u32),
-                netns: super::netns(&key.ns),
+                netns: netns(&key.ns),
                 ..Subject::new("connection", format!("*->{}", key.name))
             };
-            Entity::new(subject, read(e))
+            Entity::of(subject, e)
         })
         .collect()
 }
@@ -44,7 +44,6 @@ pub fn entities(window: &Window) -> Vec<Entity> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::Reading;
     use whyslow_model::key::NetKey;
     use whyslow_model::snapshot::Snapshot;
 
@@ -72,16 +71,10 @@ mod tests {
     }
 
     #[test]
-    fn what_connections_lost_and_waited_is_told_by_peer() {
+    fn what_connections_lost_and_waited_is_known_by_peer() {
         let found = entities(&window());
         assert_eq!((found.len(), found[0].subject.name.as_str()), (1, "*->192.0.2.7"));
-        let number = |name: &str| {
-            let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
-            match found[0].values[at] {
-                Some(Reading::Number(n)) => (n * 1e6).round() / 1e6,
-                ref other => panic!("{name}: {other:?}"),
-            }
-        };
+        let number = |name: &str| (found[0].number(name).unwrap() * 1e6).round() / 1e6;
         assert_eq!((number("peer.connections"), number("peer.lifetime")), (10.0, 0.5));
         assert_eq!((number("peer.loss_share"), number("peer.retransmits")), (0.02, 3.0));
         assert_eq!((number("peer.waiting"), number("peer.waiting_share")), (0.2, 0.04));

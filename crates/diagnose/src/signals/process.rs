@@ -1,4 +1,4 @@
-//! Processes.
+//! Processes and threads.
 
 use super::shortage::{self, Room, Rooms};
 use super::task::{TaskUse, since_start};
@@ -67,7 +67,7 @@ impl ProcessUse<'_> {
     }
 }
 
-signals! { p: &ProcessUse<'_>;
+signals! { p: ProcessUse<'_>;
     "proc.name" "text" "the name the kernel keeps", "comm", "/proc/PID/stat" => p.task.command.as_str();
     "proc.cgroup" "text" "its control groups, one a line, the deepest first", "as the kernel gives it", "/proc/PID/cgroup" => p.task.cgroup.as_deref();
     "proc.cpu" "count" "CPUs' worth of time it used", "Δ(utime + stime) / Δt", "/proc/PID/stat" => p.task.cpu;
@@ -136,7 +136,7 @@ pub fn subject(task: &TaskUse) -> Subject {
 }
 
 /// Every process. Most sleep through the window and stand near no limit; of those no rule is asked anything.
-pub fn entities(tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Rooms) -> Vec<Entity> {
+pub fn processes(tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Rooms) -> Vec<Entity> {
     let resident = Resident::of(changes);
     tasks
         .iter()
@@ -150,9 +150,37 @@ pub fn entities(tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Room
                 || task.short_lived.is_some()
                 || task.storage.is_some_and(|b| b > 0.0)
                 || p.at_limit().is_some_and(|s| s > 0.5);
-            Entity { idle: !active, ..Entity::new(subject(task), read(&p)).within(task.cgroup.clone()) }
+            Entity { idle: !active, ..Entity::of(subject(task), &p).within(task.cgroup.clone()) }
         })
         .collect()
+}
+
+signals! { t: TaskUse;
+    "thread.name" "text" "the thread's name", "comm", "/proc/PID/task/TID/stat" => t.command.as_str();
+    "thread.busy" "ratio" "share of the time in which it ran", "Δ(utime + stime) / Δt", "/proc/PID/task/TID/stat" => t.cpu;
+    "thread.busy_for" "s" "time since it began, where it has used as much CPU time ever since", "now - start, if (utime + stime) / (now - start) is within a quarter of that over the window", "/proc/PID/task/TID/stat" => t.busy_for;
+    "thread.system_share" "ratio" "kernel mode's share of its time", "Δstime / Δ(utime + stime)", "/proc/PID/task/TID/stat" => over(t.system, t.cpu);
+    "thread.run_delay" "ratio" "share of the time in which it waited for a CPU", "Δrun_delay / Δt", "/proc/PID/task/TID/schedstat" => t.run_delay;
+    "thread.blocked_share" "ratio" "share of the samples in which it was blocked: in uninterruptible sleep, or waiting for asynchronous I/O", "samples in state D, or in io_getevents or io_uring_enter / samples", "/proc/PID/task/TID/stat, syscall" => t.blocked;
+    "thread.stuck" "flag" "1 where it slept in one place through all samples and never ran", "state D throughout, same wchan, no time used, no switch", "/proc/PID/task/TID/stat, wchan" => t.stuck;
+    "thread.wait_channel" "text" "where in the kernel it slept", "wchan", "/proc/PID/task/TID/wchan" => t.wait_channel.as_deref();
+    "thread.storage_rate" "bytes/s" "bytes its process moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => t.storage;
+    "thread.kept_waiting" "count" "mean number of others that waited for it to give a lock up", "Δtime they slept until it woke them / Δt", "BPF: sched_waking" => t.kept_waiting;
+    "thread.background" "flag" "1 for niced, batch and idle-class threads", "nice >= 10 or SCHED_BATCH or SCHED_IDLE", "/proc/PID/task/TID/stat" => t.background;
+    "thread.kernel" "flag" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => t.kernel;
+    "thread.seconds" "s" "time it was seen", "last sample - first sample", "/proc/PID/task" => t.seconds;
+    "thread.threads" "count" "threads of its process", "1 where it is the only one", "/proc/PID/stat" => t.threads;
+}
+
+/// The threads that ran, were blocked, or kept others waiting.
+pub fn threads(threads: &[TaskUse]) -> Vec<Entity> {
+    let took_part = |t: &&TaskUse| t.cpu != Some(0.0) || t.blocked > 0.0 || t.kept_waiting.is_some();
+    let entity = |t: &TaskUse| {
+        let (pid, tid) = (Some(t.key.pid), Some(t.key.tid).filter(|tid| *tid != 0));
+        let subject = Subject { pid, tid, ..Subject::new("thread", t.command.clone()) };
+        Entity::of(subject, t).within(t.cgroup.clone())
+    };
+    threads.iter().filter(took_part).map(entity).collect()
 }
 
 #[cfg(test)]
@@ -162,7 +190,6 @@ mod tests {
     use crate::signals::lock::LockUse;
     use crate::signals::task;
     use whyslow_model::catalogue::ProcessRow;
-    use whyslow_model::diagnosis::Reading;
     use whyslow_model::key::TaskKey;
     use whyslow_model::snapshot::Snapshot;
     use whyslow_model::window::Window;
@@ -192,11 +219,9 @@ mod tests {
         let mut tasks = task::processes(&window, &changes, &Blocked::of(&window));
         tasks[0].lock = Some(LockUse { waiters: 3.0, blocked: 0.0 });
         let resident = Resident::of(&changes);
-        let values = read(&ProcessUse { task: &tasks[0], change: &changes[0], resident, growth: None, room: None });
-        move |name| match values[SIGNALS.iter().position(|s| s.name == name)?].as_ref()? {
-            Reading::Number(n) => Some(*n),
-            Reading::Text(_) => None,
-        }
+        let process = ProcessUse { task: &tasks[0], change: &changes[0], resident, growth: None, room: None };
+        let entity = Entity::of(subject(&tasks[0]), &process);
+        move |name| entity.number(name)
     }
 
     fn process() -> ProcessRow {

@@ -1,6 +1,6 @@
 //! A control group's I/O limit on one device.
 
-use super::blocked::BlockedMembers;
+use super::group::BlockedMembers;
 use crate::signal::{Entity, over, ratio, signals};
 use whyslow_model::catalogue::{Disk, Group, GroupIo};
 use whyslow_model::diagnosis::Subject;
@@ -39,7 +39,7 @@ impl QuotaUse<'_> {
     }
 }
 
-signals! { q: &QuotaUse<'_>;
+signals! { q: QuotaUse<'_>;
     "quota.fill" "ratio" "what the group did against its limit, the nearest of the four", "Δ(bytes or operations) / Δt / limit", "blkio.throttle.*, io.stat and io.max (cgroup-v2.rst)" => q.fill();
     "quota.read_rate" "bytes/s" "bytes it read", "Δbytes / Δt", "blkio.throttle.io_service_bytes, io.stat" => q.io.rate(|g| g.read_bytes);
     "quota.write_rate" "bytes/s" "bytes it wrote", "Δbytes / Δt", "blkio.throttle.io_service_bytes, io.stat" => q.io.rate(|g| g.write_bytes);
@@ -75,7 +75,7 @@ pub fn entities(window: &Window, members: &BlockedMembers<'_>) -> Vec<Entity> {
                 blocked: members.blocked_share(&link.upper),
             };
             let name = link.upper.to_string();
-            Entity::new(Subject::new("cgroup", name.clone()), read(&quota)).within(Some(name))
+            Entity::of(Subject::new("cgroup", name.clone()), &quota).within(Some(name))
         })
         .collect()
 }

@@ -1,13 +1,13 @@
 //! What a process or thread did over the window, summed up once for every signal that needs it.
 
-use super::blocked::{Blocked, Sleep};
+use super::blocked::{Blocked, Sleep, TaskRow};
 use super::lock::{self, LockUse};
 use super::short_lived::{self, ShortLivedChildren};
 use super::sleep::{self, SleepUse};
 use crate::signal::{over, ratio, sum};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::key::TaskKey;
-use whyslow_model::value::{Counter, Gauge, State};
+use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
 
 /// Niceness from which a task is taken for background work that means to yield.
@@ -73,50 +73,6 @@ pub struct TaskUse {
     pub written: Option<f64>,
 }
 
-/// The fields processes and threads have in common.
-pub(super) struct Columns<F> {
-    command: fn(&F) -> &State,
-    pub(super) state: fn(&F) -> &State,
-    pub(super) wait_channel: fn(&F) -> &State,
-    pub(super) user: fn(&F) -> Counter,
-    pub(super) system: fn(&F) -> Counter,
-    both: fn(&F) -> Counter,
-    pub(super) run_delay: fn(&F) -> Counter,
-    pub(super) block_delay: fn(&F) -> Counter,
-    /// Voluntary, involuntary.
-    switches: [fn(&F) -> Counter; 2],
-    migrations: fn(&F) -> Counter,
-    nice: fn(&F) -> Gauge,
-}
-
-pub(super) const PROCESS: Columns<Process> = Columns {
-    command: |p| &p.command,
-    state: |p| &p.state,
-    wait_channel: |p| &p.wait_channel,
-    user: |p| p.user,
-    system: |p| p.system,
-    both: |p| p.cpu_time,
-    run_delay: |p| p.run_delay,
-    block_delay: |p| p.block_delay,
-    switches: [|p| p.voluntary_switches, |p| p.involuntary_switches],
-    migrations: |p| p.migrations,
-    nice: |p| p.nice,
-};
-
-pub(super) const THREAD: Columns<Thread> = Columns {
-    command: |t| &t.command,
-    state: |t| &t.state,
-    wait_channel: |t| &t.wait_channel,
-    user: |t| t.user,
-    system: |t| t.system,
-    both: |t| t.cpu_time,
-    run_delay: |t| t.run_delay,
-    block_delay: |t| t.block_delay,
-    switches: [|t| t.voluntary_switches, |t| t.involuntary_switches],
-    migrations: |t| t.migrations,
-    nice: |t| t.nice,
-};
-
 impl TaskUse {
     /// Mean number of its threads that waited for locks others of them held: measured, or else found by sampling.
     pub fn lock_waiters(&self) -> Option<f64> {
@@ -135,34 +91,32 @@ impl TaskUse {
         sum([self.voluntary_switches, self.involuntary_switches])
     }
 
-    fn of<F: Family<Key = TaskKey>>(change: &Change<'_, F>, columns: &Columns<F>) -> Self {
-        let sleep = |r| Sleep::of((columns.state)(r), (columns.wait_channel)(r));
+    fn of<R: TaskRow>(change: &Change<'_, R>) -> Self {
+        let sleep = |r: &R| Sleep::of(r.state(), r.wait_channel());
         let sleeps: Vec<Option<Sleep>> = change.rows().map(sleep).collect();
         let blocked = sleeps.iter().flatten().filter(|sleep| sleep.is_blocked()).count();
-        let places: Vec<&str> = change.rows().filter_map(|r| (columns.wait_channel)(r).get()).collect();
-        let cpu =
-            ratio(sum([change.rate(columns.user), change.rate(columns.system)]).or_else(|| change.rate(columns.both)));
+        let places: Vec<&str> = change.rows().filter_map(|r| r.wait_channel().get()).collect();
+        let cpu = ratio(sum([change.rate(R::user), change.rate(R::system)]).or_else(|| change.rate(R::cpu_time)));
         let same_place = places.windows(2).all(|p| p[0] == p[1]);
         let is_stuck = sleeps.len() > 2 && sleeps.iter().all(|sleep| *sleep == Some(Sleep::Uninterruptible));
         // A task that waits for a busy disk is found asleep in one place each time, too, but it gets on in between.
-        let gets_on = cpu != Some(0.0) || sum(columns.switches.map(|f| change.grown(f))).is_some_and(|s| s > 0.0);
+        let switches = sum([change.grown(R::voluntary_switches), change.grown(R::involuntary_switches)]);
+        let gets_on = cpu != Some(0.0) || switches.is_some_and(|s| s > 0.0);
         Self {
             key: *change.key(),
-            command: (columns.command)(change.last()).get().unwrap_or_default().to_owned(),
+            command: change.last().command().get().unwrap_or_default().to_owned(),
             cpu,
-            system: ratio(change.rate(columns.system)),
-            busy_for: since_start(change, |r| {
-                Some((columns.user)(r).get()? as f64 + (columns.system)(r).get()? as f64)
-            }),
-            system_for: since_start(change, |r| Some((columns.system)(r).get()? as f64)),
-            run_delay: ratio(change.rate(columns.run_delay)),
-            voluntary_switches: change.rate(columns.switches[0]),
-            involuntary_switches: change.rate(columns.switches[1]),
-            migrations: change.rate(columns.migrations),
+            system: ratio(change.rate(R::system)),
+            busy_for: since_start(change, |r| Some(r.user().get()? as f64 + r.system().get()? as f64)),
+            system_for: since_start(change, |r| Some(r.system().get()? as f64)),
+            run_delay: ratio(change.rate(R::run_delay)),
+            voluntary_switches: change.rate(R::voluntary_switches),
+            involuntary_switches: change.rate(R::involuntary_switches),
+            migrations: change.rate(R::migrations),
             blocked: blocked as f64 / sleeps.len() as f64,
             wait_channel: places.last().map(|p| (*p).to_owned()),
             stuck: is_stuck && same_place && !gets_on,
-            background: (columns.nice)(change.last()).get().is_some_and(|n| n >= BACKGROUND_NICE),
+            background: change.last().nice().get().is_some_and(|n| n >= BACKGROUND_NICE),
             seconds: change.seconds(),
             threads: 1.0,
             ..Self::default()
@@ -172,7 +126,7 @@ impl TaskUse {
     fn of_process(window: &Window, change: &Change<'_, Process>) -> Self {
         let last = change.last();
         let policy = last.policy.get().unwrap_or_default().to_ascii_uppercase();
-        let mut task = Self::of(change, &PROCESS);
+        let mut task = Self::of(change);
         task.background |= policy.contains("BATCH") || policy.contains("IDLE");
         task.cgroup = last.cgroup.get().map(str::to_owned);
         task.kernel = last.kernel_thread.get() == Some(1.0);
@@ -244,7 +198,7 @@ pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
         .changes::<Thread>()
         .iter()
         .map(|change| {
-            let mut task = TaskUse::of(change, &THREAD);
+            let mut task = TaskUse::of(change);
             task.kept_waiting = kept_waiting.get(&task.key).copied();
             if let Some(process) = processes.iter().find(|p| p.key.pid == task.key.pid) {
                 task.cgroup.clone_from(&process.cgroup);

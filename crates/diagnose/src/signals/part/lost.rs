@@ -1,6 +1,6 @@
 //! How long commands to a part were held up, as far as the log tells: so much at least.
 
-use crate::kernel_log::part::Event;
+use crate::kernel_log::storage::Event;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{LogLine, LogRead};
 use whyslow_model::window::Window;

@@ -3,7 +3,7 @@
 mod lost;
 mod suspect;
 
-use crate::kernel_log::part::{Errors, Event, Kind, parse};
+use crate::kernel_log::storage::{Errors, Event, Kind, parse};
 use crate::kernel_log::{self, disk_of, has_smart};
 use crate::signal::{Entity, signals};
 use lost::Clock;
@@ -146,7 +146,7 @@ fn some_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
     (!seen.is_empty()).then(|| seen[..seen.len().min(MOST_NAMED)].join(", ") + more)
 }
 
-signals! { p: &Part<'_>;
+signals! { p: Part<'_>;
     "part.target" "text" "host:channel:target:lun, or the port", "as the log has it", "/dev/kmsg" => p.target;
     "part.device" "text" "the disks and partitions whose requests failed", "as the log has them", "/dev/kmsg" => p.devices().as_deref();
     "part.called" "text" "the disk, and where it is", "as the log has them", "/dev/kmsg" => p.called().as_str();
@@ -233,5 +233,5 @@ fn entity(part: &Part<'_>, errors: &Errors) -> Entity {
         .chain(errors.known.ports_of(part.target))
         .map(str::to_owned)
         .collect();
-    Entity::new(Subject::new("device", part.target), read(part)).of_rows(lines).also_named(names.into_iter().collect())
+    Entity::of(Subject::new("device", part.target), part).of_rows(lines).also_named(names.into_iter().collect())
 }

@@ -1,6 +1,6 @@
 //! Where the kinds of errors, and who else has them, say that the fault lies.
 
-use crate::kernel_log::part::{Errors, Event, Kind};
+use crate::kernel_log::storage::{Errors, Event, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The part to look at first.
@@ -57,12 +57,12 @@ impl Suspect {
 
 /// What one target's events tell.
 #[derive(Default)]
-struct Told<'e> {
+struct TargetErrors<'e> {
     events: Vec<&'e Event>,
     kinds: BTreeSet<Kind>,
 }
 
-impl Told<'_> {
+impl TargetErrors<'_> {
     /// Whether it has errors of its own: a reset hits bystanders too.
     fn is_suspicious(&self) -> bool {
         self.kinds.iter().any(|kind| *kind != Kind::Reset)
@@ -86,7 +86,7 @@ struct HostErrors<'e> {
 /// The errors of each target, and what several of them have in common.
 pub struct Suspects<'e> {
     errors: &'e Errors,
-    targets: BTreeMap<&'e str, Told<'e>>,
+    targets: BTreeMap<&'e str, TargetErrors<'e>>,
     hosts: BTreeMap<&'e str, HostErrors<'e>>,
     /// Whether a host adapter reports a fault of its own.
     adapter: bool,
@@ -95,13 +95,13 @@ pub struct Suspects<'e> {
 impl<'e> Suspects<'e> {
     /// Over the errors of a log.
     pub fn of(errors: &'e Errors) -> Self {
-        let mut targets: BTreeMap<&str, Told<'_>> = BTreeMap::new();
+        let mut targets: BTreeMap<&str, TargetErrors<'_>> = BTreeMap::new();
         for event in &errors.events {
-            let told = targets.entry(&event.target).or_default();
-            told.kinds.insert(event.kind);
-            told.events.push(event);
+            let errors = targets.entry(&event.target).or_default();
+            errors.kinds.insert(event.kind);
+            errors.events.push(event);
         }
-        let adapter = targets.values().any(|told| told.kinds.contains(&Kind::Adapter));
+        let adapter = targets.values().any(|errors| errors.kinds.contains(&Kind::Adapter));
         let mut all = Self { errors, targets, hosts: BTreeMap::new(), adapter };
         all.hosts = all.gather();
         all
@@ -109,11 +109,11 @@ impl<'e> Suspects<'e> {
 
     fn gather(&self) -> BTreeMap<&'e str, HostErrors<'e>> {
         let mut hosts: BTreeMap<&str, HostErrors<'_>> = BTreeMap::new();
-        for (target, told) in &self.targets {
+        for (target, errors) in &self.targets {
             let host = hosts.entry(self.host_of(target)).or_default();
-            host.failing += usize::from(told.fails());
-            if !told.is_suspicious() {
-                host.bystanders.extend(told.events.last().map(|event| (event.sequence, *target)));
+            host.failing += usize::from(errors.fails());
+            if !errors.is_suspicious() {
+                host.bystanders.extend(errors.events.last().map(|event| (event.sequence, *target)));
             }
         }
         hosts.values_mut().for_each(|host| host.bystanders.sort_unstable_by(|a, b| b.cmp(a)));
@@ -122,12 +122,12 @@ impl<'e> Suspects<'e> {
 
     /// Targets with errors of their own.
     pub fn suspicious(&self) -> impl Iterator<Item = &'e str> {
-        self.targets.iter().filter(|(_, told)| told.is_suspicious()).map(|(target, _)| *target)
+        self.targets.iter().filter(|(_, errors)| errors.is_suspicious()).map(|(target, _)| *target)
     }
 
     /// A target's events, in their order.
     pub fn events(&self, target: &str) -> &[&'e Event] {
-        self.targets.get(target).map_or(&[], |told| &told.events)
+        self.targets.get(target).map_or(&[], |errors| &errors.events)
     }
 
     /// Targets of the same host, so many at most, that reported a reset, and nothing else, after this one's first error.
@@ -142,9 +142,9 @@ impl<'e> Suspects<'e> {
 
     /// Where the fault of a target lies.
     pub fn suspect(&self, target: &str) -> Suspect {
-        let none = Told::default();
-        let told = self.targets.get(target).unwrap_or(&none);
-        let has = |wanted: &[Kind]| wanted.iter().any(|kind| told.kinds.contains(kind));
+        let none = TargetErrors::default();
+        let errors = self.targets.get(target).unwrap_or(&none);
+        let has = |wanted: &[Kind]| wanted.iter().any(|kind| errors.kinds.contains(kind));
         let unanswered = has(&[Kind::Timeout, Kind::Abort, Kind::NoAnswer, Kind::Offline, Kind::NotReady]);
         // The ports of ATA controllers say themselves where their controller is at fault.
         let adapter = self.adapter && !self.is_ata(target);
@@ -152,7 +152,7 @@ impl<'e> Suspects<'e> {
             Suspect::Disk
         } else if has(&[Kind::Adapter]) || ((unanswered || has(&[Kind::Transport])) && adapter) {
             Suspect::Adapter
-        } else if (unanswered || has(&[Kind::Transport])) && self.failing_beside(target, told) {
+        } else if (unanswered || has(&[Kind::Transport])) && self.failing_beside(target, errors) {
             if self.is_ata(target) { Suspect::Adapter } else { Suspect::Bus }
         } else if has(&[Kind::Transport]) {
             Suspect::Path
@@ -168,9 +168,9 @@ impl<'e> Suspects<'e> {
     }
 
     /// Whether another target of the same host is cut off or does not answer.
-    fn failing_beside(&self, target: &str, told: &Told<'_>) -> bool {
+    fn failing_beside(&self, target: &str, errors: &TargetErrors<'_>) -> bool {
         let failing = self.hosts.get(self.host_of(target)).map_or(0, |host| host.failing);
-        failing > usize::from(told.fails())
+        failing > usize::from(errors.fails())
     }
 
     /// What a target is reached by: the ports of ATA controllers count as one.

@@ -1,7 +1,7 @@
-//! Transfers that somebody timed, compared with one another.
+//! What programs report about their own work: transfers that a tool timed, and databases.
 
-use crate::signal::{Entity, over, signals};
-use whyslow_model::catalogue::Transfer;
+use crate::signal::{Entity, over, ratio, signals};
+use whyslow_model::catalogue::{Database, Transfer};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
@@ -24,7 +24,7 @@ impl Timed<'_> {
     }
 }
 
-signals! { t: &Timed<'_>;
+signals! { t: Timed<'_>;
     "timed.tool" "text" "what measured it", "the command", "output of dd, iperf" => t.transfer.tool.get();
     "timed.rate" "bytes/s" "bytes a second", "bytes / time", "output of dd, iperf" => t.transfer.rate.get();
     "timed.bits" "bit/s" "the same in bits", "bytes x 8 / time", "output of dd, iperf" => t.transfer.rate.get().map(|r| r * 8.0);
@@ -40,7 +40,7 @@ signals! { t: &Timed<'_>;
 }
 
 /// Every transfer.
-pub fn entities(window: &Window) -> Vec<Entity> {
+pub fn transfers(window: &Window) -> Vec<Entity> {
     let all = window.newest::<Transfer>();
     let same = |a: &Transfer, b: &Transfer| a.tool.get() == b.tool.get() && a.what.get() == b.what.get();
     all.values()
@@ -54,7 +54,25 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             } else {
                 "process"
             };
-            Entity::new(Subject::new(kind, transfer.transfer.to_string()), read(&Timed { transfer, best }))
+            Entity::of(Subject::new(kind, transfer.transfer.to_string()), &Timed { transfer, best })
         })
         .collect()
+}
+
+signals! { d: Database;
+    "db.buffer_hit" "ratio" "reads served from the buffer cache", "Buffer Hit %", "statspack" => d.buffer_hit.get();
+    "db.latch_hit" "ratio" "latches had at the first try", "Latch Hit %", "statspack" => d.latch_hit.get();
+    "db.latch_share" "ratio" "share of its time spent waiting for latches", "Top 5 Timed Events: latch", "statspack" => d.latch_share.get();
+    "db.physical_reads" "1/s" "blocks read from storage", "Physical reads per second", "statspack" => d.physical_reads.get();
+    "db.physical_writes" "1/s" "blocks written to storage", "Physical writes per second", "statspack" => d.physical_writes.get();
+    "db.log_sync_share" "ratio" "share of its time spent waiting for the log to be synced", "Top 5 Timed Events: log file sync", "statspack" => d.log_sync_share.get();
+    "db.log_sync_wait" "s" "mean wait for the log to be synced", "time / waits", "statspack" => ratio(d.log_sync_wait.get());
+    "db.read_share" "ratio" "share of its time spent waiting for single blocks", "Top 5 Timed Events: db file sequential read", "statspack" => d.read_share.get();
+    "db.read_wait" "s" "mean wait for a single block", "time / waits", "statspack" => ratio(d.read_wait.get());
+}
+
+/// Every instance.
+pub fn databases(window: &Window) -> Vec<Entity> {
+    let instances = window.newest::<Database>();
+    instances.into_values().map(|d| Entity::of(Subject::new("database", d.instance.to_string()), d)).collect()
 }

@@ -1,10 +1,10 @@
-//! Software RAID arrays, from md's own state and from the kernel's log.
+//! What lies between disks and file systems: software RAID arrays, devices with several paths, and partitions.
 
 use super::disk;
 use crate::kernel_log::{self, array::ArrayLog};
-use crate::signal::{Entity, over, ratio, signals, sum};
+use crate::signal::{Entity, mean, over, ratio, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Array, Disk};
+use whyslow_model::catalogue::{Array, Disk, Partition, Path};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, Window};
@@ -28,16 +28,13 @@ struct MemberMeans {
 
 impl MemberMeans {
     fn of(disks: &[&Change<'_, Disk>]) -> Self {
-        let mean = |of: &dyn Fn(&Change<'_, Disk>) -> Option<f64>| {
-            let known: Vec<f64> = disks.iter().filter_map(|disk| of(disk)).collect();
-            over(Some(known.iter().sum()), Some(known.len() as f64))
-        };
+        let over_all = |of: &dyn Fn(&Change<'_, Disk>) -> Option<f64>| mean(disks.iter().filter_map(|disk| of(disk)));
         let bytes = |c: &Change<'_, Disk>| sum([c.rate(|d| d.read_bytes), c.rate(|d| d.write_bytes)]);
         Self {
-            busy: mean(&|c| ratio(c.rate(|d| d.busy_time))),
-            request_size: mean(&|c| over(bytes(c), disk::transfers(c))),
-            requests: mean(&|c| disk::transfers(c)),
-            wait: mean(&|c| over(disk::time(c), disk::transfers(c))),
+            busy: over_all(&|c| ratio(c.rate(|d| d.busy_time))),
+            request_size: over_all(&|c| over(bytes(c), disk::transfers(c))),
+            requests: over_all(&|c| disk::transfers(c)),
+            wait: over_all(&|c| over(disk::time(c), disk::transfers(c))),
         }
     }
 }
@@ -62,7 +59,7 @@ impl ArrayUse<'_> {
     }
 }
 
-signals! { a: &ArrayUse<'_>;
+signals! { a: ArrayUse<'_>;
     "array.name" "text" "the array", "as md names it", "/sys/block/md*/md" => a.name.as_str();
     "array.level" "text" "RAID level", "level", "/sys/block/md*/md" => a.array.and_then(|a| a.level.get());
     "array.degraded" "count" "members missing", "degraded; from the log where that is all there is", "/sys/block/md*/md, /dev/kmsg" => a.degraded();
@@ -80,7 +77,7 @@ signals! { a: &ArrayUse<'_>;
 }
 
 /// Every array md or the log tells of.
-pub fn entities(window: &Window, topology: &Topology) -> Vec<Entity> {
+pub fn arrays(window: &Window, topology: &Topology) -> Vec<Entity> {
     let arrays = window.newest::<Array>();
     let logged = kernel_log::array::parse(kernel_log::lines(window).into_iter());
     let disks = window.changes::<Disk>();
@@ -102,7 +99,53 @@ pub fn entities(window: &Window, topology: &Topology) -> Vec<Entity> {
             };
             let failed =
                 log.iter().flat_map(|l| &l.failed).map(|member| kernel_log::disk_of(member).to_owned()).collect();
-            Entity::new(Subject::new("array", name), read(&array)).of_rows(rows).also_named(failed)
+            Entity::of(Subject::new("array", name), &array).of_rows(rows).also_named(failed)
         })
         .collect()
+}
+
+/// The paths of a device.
+pub struct Paths<'w>(Vec<&'w Path>);
+
+impl Paths<'_> {
+    fn in_state(&self, state: &str) -> f64 {
+        self.0.iter().filter(|path| path.state.get() == Some(state)).count() as f64
+    }
+
+    fn balanced(&self) -> Option<f64> {
+        self.0.iter().find_map(|path| path.balanced.get())
+    }
+}
+
+signals! { p: Paths<'_>;
+    "paths.count" "count" "paths to the device", "paths listed", "spmgr display" => p.0.len() as f64;
+    "paths.active" "count" "paths that carry requests", "paths in that state", "spmgr display" => p.in_state("active");
+    "paths.available" "count" "paths that could carry requests now", "paths in that state", "spmgr display" => p.in_state("available");
+    "paths.standby" "count" "paths that carry requests once the others fail", "paths in that state", "spmgr display" => p.in_state("standby");
+    "paths.failed" "count" "paths that failed", "paths in that state", "spmgr display" => p.in_state("failed");
+    "paths.balanced" "flag" "1 where the load is spread over the paths", "as the driver says", "spmgr display" => p.balanced();
+}
+
+/// Every device whose paths are known.
+pub fn multipath_devices(window: &Window) -> Vec<Entity> {
+    let rows = window.newest::<Path>();
+    let mut devices: BTreeMap<&str, Paths<'_>> = BTreeMap::new();
+    for path in rows.values() {
+        devices.entry(&path.path.upper).or_insert_with(|| Paths(Vec::new())).0.push(path);
+    }
+    devices.into_iter().map(|(device, paths)| Entity::of(Subject::new("device", device), &paths)).collect()
+}
+
+/// The block that disks of today, and arrays, write without reading first.
+const BLOCK: f64 = 4096.0;
+
+signals! { p: Partition;
+    "part_start.bytes" "bytes" "from the disk's first byte to the partition's", "start x 512", "/sys/block/*/*/start, fdisk" => p.start.get();
+    "part_start.off" "bytes" "how far that is beyond a multiple of 4 KiB", "start mod 4096", "/sys/block/*/*/start, fdisk" => p.start.get().map(|s| s % BLOCK);
+}
+
+/// Every partition whose start is known.
+pub fn partitions(window: &Window) -> Vec<Entity> {
+    let partitions = window.newest::<Partition>();
+    partitions.into_values().map(|p| Entity::of(Subject::new("partition", p.device.to_string()), p)).collect()
 }

@@ -1,8 +1,7 @@
 //! Host adapters: their own faults, and what RAID controllers say of the disks behind them.
 
-use super::event::Kind;
-use super::parser::Parser;
 use super::sense::Sense;
+use super::{Kind, Parser};
 use crate::kernel_log::words::{after, after_part, leading_number, number_after, says, until, word_after};
 use whyslow_model::kernel_log::ADAPTER_FAULTS;
 

@@ -1,9 +1,8 @@
-//! libata's words (drivers/ata/libata-eh.c).
+//! The words of libata (drivers/ata/libata-eh.c), and of the IDE drivers that it replaced (drivers/ide).
 
-use super::event::Kind;
-use super::parser::Parser;
+use super::{Kind, Parser};
 use crate::kernel_log::words::{after, between, number_after, says, until};
-use whyslow_model::kernel_log::{ATA_NO_ANSWER, ATA_OFFLINE, ATA_SLOWED};
+use whyslow_model::kernel_log::{ATA_NO_ANSWER, ATA_OFFLINE, ATA_SLOWED, IDE_MEDIUM, IDE_TIMEOUTS};
 
 /// Bits of SError that tell of a link that garbles or loses what it carries.
 const LINK_BITS: [&str; 7] = ["BadCRC", "10B8B", "Dispar", "Handshk", "LinkSeq", "PHYRdyChg", "RecovData"];
@@ -52,6 +51,31 @@ impl Parser {
                     Some(number_after::<u32>(text, "timeout after ").map_or(SHORTEST, |ms| f64::from(ms) / 1e3));
             }
         }
+        true
+    }
+
+    /// `hda: dma_intr: error=0x40 { UncorrectableError }, LBAsect=1234, sector=1234`, `hda: lost interrupt`
+    pub(super) fn ide(&mut self, text: &str) -> bool {
+        let Some((name, rest)) = text.split_once(": ") else { return false };
+        let letter = name.strip_prefix("hd").filter(|l| l.len() == 1 && l.bytes().all(|b| b.is_ascii_lowercase()));
+        if letter.is_none() {
+            return false;
+        }
+        let kind = if rest.contains("BadCRC") {
+            Kind::Transport
+        } else if says(rest, IDE_MEDIUM) {
+            Kind::Medium
+        } else if rest.contains("DeviceFault") {
+            Kind::Hardware
+        } else if says(rest, IDE_TIMEOUTS) {
+            Kind::Timeout
+        } else if rest.contains("no response") {
+            Kind::NoAnswer
+        } else {
+            return false;
+        };
+        let sector = number_after(rest, "LBAsect=").or_else(|| number_after(rest, " sector="));
+        self.push(name.to_owned(), kind).sector = sector;
         true
     }
 

@@ -1,8 +1,7 @@
 //! Failed requests as the block layer tells them (block/blk-core.c).
 
-use super::event::Kind;
-use super::parser::Parser;
 use super::target::numbered;
+use super::{Kind, Parser};
 use crate::kernel_log::disk_of;
 use crate::kernel_log::words::{around, number_after, says};
 

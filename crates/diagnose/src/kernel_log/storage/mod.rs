@@ -1,11 +1,25 @@
-//! From lines of the log to errors of devices.
+//! Errors of storage: of disks, of the way to them, and of host adapters, in the words of every generation of drivers
+//! since 2.4.
 
-use super::Errors;
-use super::event::{Event, Kind};
-use super::sense::Sense;
-use super::target::{is_removable, target};
+mod adapter;
+mod additional;
+mod ata;
+mod block;
+mod event;
+mod flash;
+mod known_devices;
+mod scsi;
+mod sense;
+mod target;
+
+pub use event::{Event, Kind};
+pub use known_devices::KnownDevices;
+
+use self::sense::Sense;
+use self::target::{is_removable, target};
 use crate::kernel_log::words::{number_after, says};
 use crate::kernel_log::{LogMessage, passes_prefilter};
+use std::collections::BTreeMap;
 use whyslow_model::kernel_log::PATH_LOST;
 
 /// An ATA port's exception and the SCSI layer's report of the same failure are at most this many lines apart.
@@ -17,6 +31,17 @@ const TIME_LIMIT: f64 = 30.0;
 
 /// How many lines later they may go.
 const WITH_IT: u64 = 1000;
+
+/// Errors, and what the log tells of the devices.
+#[derive(Debug, Default)]
+pub struct Errors {
+    /// In the order they were logged.
+    pub events: Vec<Event>,
+    /// Names and models.
+    pub known: KnownDevices,
+    /// Whether an ATA link was free of errors whenever its port failed (SErr 0x0), by target.
+    pub clean_links: BTreeMap<String, bool>,
+}
 
 /// Finds the errors in a log.
 pub fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Errors {
@@ -32,19 +57,19 @@ pub fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Errors {
 
 /// The state while a log is read.
 #[derive(Default)]
-pub(super) struct Parser {
-    pub(super) errors: Errors,
+struct Parser {
+    errors: Errors,
     /// The target of the previous lines: several generations of drivers name it once for several lines.
-    pub(super) context: Option<String>,
+    context: Option<String>,
     /// The sense data that is being reported line by line, and the event it became.
-    pub(super) sense: Option<Sense>,
-    pub(super) described: Option<usize>,
+    sense: Option<Sense>,
+    described: Option<usize>,
     /// The number of suppressed failed requests, which is added to the next one.
-    pub(super) suppressed: f64,
+    suppressed: f64,
     /// The target and age of the command whose failure is being reported: `cmd_age=30s`.
     age: Option<(String, f64)>,
     /// The line on which the path to network storage was given up.
-    pub(super) path_lost: Option<u64>,
+    path_lost: Option<u64>,
     /// The port that failed last, and the line.
     port: Option<(String, u64)>,
     sequence: u64,
@@ -100,7 +125,7 @@ impl Parser {
     }
 
     /// Adds an error of a target.
-    pub(super) fn push(&mut self, target: String, kind: Kind) -> &mut Event {
+    fn push(&mut self, target: String, kind: Kind) -> &mut Event {
         let age = self.age.take_if(|(of, _)| *of == target).map(|(_, age)| age);
         let held = age.or_else(|| (kind == Kind::Timeout && has_usual_limit(&target)).then_some(TIME_LIMIT));
         self.errors.events.push(Event {
@@ -117,13 +142,13 @@ impl Parser {
     }
 
     /// Adds an error of the current target, if it is known.
-    pub(super) fn here(&mut self, kind: Kind) -> Option<&mut Event> {
+    fn here(&mut self, kind: Kind) -> Option<&mut Event> {
         let target = self.context.clone()?;
         Some(self.push(target, kind))
     }
 
     /// Whether the path to the disks that are now given up was lost shortly before.
-    pub(super) fn has_lost_its_path(&self) -> bool {
+    fn has_lost_its_path(&self) -> bool {
         self.path_lost.is_some_and(|at| self.sequence.saturating_sub(at) <= WITH_IT)
     }
 

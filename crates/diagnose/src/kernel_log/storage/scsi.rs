@@ -1,10 +1,9 @@
 //! The SCSI layer's words (drivers/scsi/scsi_logging.c, scsi_error.c, and their forerunners since 2.4).
 
 use super::additional;
-use super::event::Kind;
-use super::parser::Parser;
 use super::sense::Sense;
 use super::target::old_device;
+use super::{Kind, Parser};
 use crate::kernel_log::words::{after, after_part, hex_after, hex_after_part, says, until};
 use whyslow_model::kernel_log::{SCSI_ABORTS, SCSI_OFFLINE, SCSI_RESETS, SCSI_TIMEOUTS};
 

@@ -1,0 +1,97 @@
+//! Mounted file systems: their space, who fills it, and NFS mounts as the client counts their operations.
+
+use super::process;
+use super::task::TaskUse;
+use crate::signal::{Entity, over, ratio, signals};
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::{Mount, NfsMount, Writer};
+use whyslow_model::diagnosis::Subject;
+use whyslow_model::key::TaskKey;
+use whyslow_model::value::Counter;
+use whyslow_model::window::{Change, Window};
+
+signals! { m: Change<'_, Mount>;
+    "mount.size" "bytes" "space in all", "f_blocks x f_frsize", "statvfs(3)" => m.last().size.get();
+    "mount.available" "bytes" "space an ordinary user can have", "f_bavail x f_frsize", "statvfs(3)" => m.last().available.get();
+    "mount.free" "bytes" "space free, the reserve for root included", "f_bfree x f_frsize", "statvfs(3)" => m.last().free.get();
+    "mount.available_share" "ratio" "the same as a share", "f_bavail / (f_blocks - f_bfree + f_bavail), as df computes it", "statvfs(3)" => available_share(m.last());
+    "mount.inodes" "count" "inodes in all", "f_files", "statvfs(3)" => m.last().inodes.get();
+    "mount.inodes_free" "count" "inodes free", "f_ffree", "statvfs(3)" => m.last().inodes_free.get();
+    "mount.inodes_free_share" "ratio" "inodes free as a share", "f_ffree / f_files", "statvfs(3)" => over(m.last().inodes_free.get(), m.last().inodes.get());
+    "mount.read_only" "flag" "1 where mounted read-only", "mount options", "/proc/self/mountinfo" => m.last().read_only.get();
+    "mount.turned_read_only" "flag" "1 where it became read-only in the window", "first sample writable, last not", "/proc/self/mountinfo" => m.first().read_only.get().zip(m.last().read_only.get()).map(|(a, b)| a < b);
+    "mount.kind" "text" "file system type", "as the kernel gives it", "/proc/self/mountinfo" => m.last().kind.get();
+    "mount.device" "text" "what is mounted", "as the kernel gives it", "/proc/self/mountinfo" => m.last().device.get();
+}
+
+fn available_share(m: &Mount) -> Option<f64> {
+    let used = m.size.get()? - m.free.get()?;
+    let available = m.available.get()?;
+    over(Some(available), Some(used + available))
+}
+
+/// Every mount.
+pub fn mounts(window: &Window) -> Vec<Entity> {
+    window.changes::<Mount>().iter().map(|m| Entity::of(Subject::new("mount", m.key().to_string()), m)).collect()
+}
+
+signals! { w: Change<'_, Writer>;
+    "writer.mount" "text" "the mount", "as the kernel gives it", "/proc/self/mountinfo" => w.key().mount.as_ref() as &str;
+    "writer.files" "count" "files on it that the process has open for writing, or that are deleted", "regular files of that st_dev", "/proc/PID/fd, /proc/PID/fdinfo" => w.last().files.get();
+    "writer.bytes" "bytes" "space these files take", "Σ blocks x 512", "/proc/PID/fd" => w.last().bytes.get();
+    "writer.deleted_bytes" "bytes" "space of those of them that are deleted", "Σ blocks x 512 where nlink = 0", "/proc/PID/fd" => w.last().deleted_bytes.get();
+    "writer.growth" "bytes" "how much they grew in the window", "last - first", "/proc/PID/fd" => growth(w);
+    "writer.largest" "text" "the largest of them", "as the kernel gives it", "/proc/PID/fd" => w.last().largest.get();
+}
+
+fn growth(w: &Change<'_, Writer>) -> Option<f64> {
+    Some((w.last().bytes.get()? - w.first().bytes.get()?).max(0.0))
+}
+
+/// Every process that has any.
+pub fn writers(window: &Window, tasks: &[TaskUse]) -> Vec<Entity> {
+    let tasks: BTreeMap<TaskKey, &TaskUse> = tasks.iter().map(|task| (task.key, task)).collect();
+    let entity = |change: &Change<'_, Writer>| {
+        let key = change.key().task;
+        let task = tasks.get(&key);
+        let unnamed = || Subject { pid: Some(key.pid), ..Subject::new("process", key.pid.to_string()) };
+        let subject = task.map_or_else(unnamed, |task| process::subject(task));
+        Entity::of(subject, change).within(task.and_then(|task| task.cgroup.clone()))
+    };
+    window.changes::<Writer>().iter().map(entity).collect()
+}
+
+/// A mount over the window.
+pub struct NfsUse<'w>(&'w Change<'w, NfsMount>);
+
+impl NfsUse<'_> {
+    fn operations(&self) -> Option<f64> {
+        self.0.rate(|n| n.operations)
+    }
+
+    /// Seconds of a summed time for each operation.
+    fn each(&self, time: impl Fn(&NfsMount) -> Counter + Copy) -> Option<f64> {
+        over(ratio(self.0.rate(time)), self.operations())
+    }
+
+    fn in_flight(&self) -> Option<f64> {
+        ratio(self.0.rate(|n| n.execute_time))
+    }
+}
+
+signals! { n: NfsUse<'_>;
+    "nfs.server" "text" "server and path", "as mounted", "/proc/self/mountstats" => n.0.last().server.get();
+    "nfs.operations" "1/s" "operations done; of nfsiostat reads and writes only", "Δoperations / Δt", "/proc/self/mountstats" => n.operations();
+    "nfs.wait" "s" "mean time of an operation, from being made until done", "Δexecute time / Δoperations", "/proc/self/mountstats" => n.each(|n| n.execute_time);
+    "nfs.round_trip" "s" "of that from being sent until the server's answer: the server, and the way to it", "Δround-trip time / Δoperations", "/proc/self/mountstats" => n.each(|n| n.round_trip_time);
+    "nfs.queue_wait" "s" "of that waiting here to be sent: for a slot of the session, or for the connection", "Δqueue time / Δoperations", "/proc/self/mountstats" => n.each(|n| n.queue_time);
+    "nfs.in_flight" "count" "operations under way, mean", "Δexecute time / Δt", "/proc/self/mountstats" => n.in_flight();
+    "nfs.stall" "ratio" "share of the time in which operations were under way, as far as their mean number tells", "min(Δexecute time / Δt, 1)", "/proc/self/mountstats" => n.in_flight().map(|n| n.min(1.0));
+    "nfs.sent_again" "1/s" "times an operation was sent again", "Δretransmissions / Δt", "/proc/self/mountstats" => n.0.rate(|n| n.sent_again);
+}
+
+/// Every NFS mount.
+pub fn nfs_mounts(window: &Window) -> Vec<Entity> {
+    let changes = window.changes::<NfsMount>();
+    changes.iter().map(|n| Entity::of(Subject::new("mount", n.key().to_string()), &NfsUse(n))).collect()
+}

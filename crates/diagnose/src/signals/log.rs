@@ -1,0 +1,145 @@
+//! The kernel's log: its messages of each kind, the processes it killed for memory (mm/oom_kill.c), and the log as a whole.
+
+use crate::kernel_log::notice::Notice;
+pub use crate::kernel_log::oom::OomKill;
+use crate::kernel_log::{self, oom};
+use crate::signal::{Entity, over, signals};
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::{LogLine, LogRead};
+use whyslow_model::diagnosis::Subject;
+use whyslow_model::human;
+use whyslow_model::kernel_log::ALARMS;
+use whyslow_model::unit;
+use whyslow_model::window::Window;
+
+/// What is counted over the whole log.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Logged {
+    /// Lines that were read; unknown while the log is followed live.
+    pub lines: Option<f64>,
+    /// Lines with words of alarm in them.
+    pub alarms: f64,
+    /// Processes killed because the machine ran out of memory. Where a control group did, other processes had no part in it.
+    pub kills: f64,
+    /// Memory ran out, and there was no process left to kill.
+    pub no_victim: f64,
+}
+
+impl Logged {
+    /// Over a window; `None` where there is no log.
+    pub fn of(window: &Window) -> Option<Self> {
+        let lines = window.newest::<LogRead>().values().filter_map(|read| read.lines.get()).reduce(|a, b| a + b);
+        let said = kernel_log::lines(window);
+        if lines.is_none() && said.is_empty() {
+            return None;
+        }
+        let alarming = said.iter().filter(|s| ALARMS.iter().any(|words| s.text.contains(words)));
+        let kills = oom::kills(said.iter().copied());
+        let of_machine = kills.iter().filter(|kill| !kill.in_group);
+        Some(Self {
+            lines,
+            alarms: alarming.map(|s| s.times).sum(),
+            kills: of_machine.map(|kill| kill.times).sum(),
+            no_victim: oom::without_victim(said.iter().copied()),
+        })
+    }
+}
+
+/// A notice, and the log it stands in.
+pub struct Noticed<'a> {
+    notice: &'a Notice,
+    log: &'a BTreeMap<u64, &'a LogLine>,
+}
+
+impl Noticed<'_> {
+    fn time(&self, line: u64) -> Option<String> {
+        kernel_log::time(self.log.get(&line)?)
+    }
+
+    fn details(&self) -> Option<String> {
+        (!self.notice.details.is_empty()).then(|| self.notice.details.join("; "))
+    }
+}
+
+signals! { n: Noticed<'_>;
+    "notice.topic" "text" "what the message is about, in a word of ours", "the message's words", "/dev/kmsg" => n.notice.topic;
+    "notice.count" "count" "how often it was logged, messages held back included", "lines + 'suppressed'", "/dev/kmsg" => n.notice.count;
+    "notice.stands" "flag" "1 where the log does not say that it is over", "no message that ends it after the last that begins it", "/dev/kmsg" => n.notice.stands;
+    "notice.ended" "flag" "1 where the log said at least once that it is over", "a message that ends it", "/dev/kmsg" => n.notice.ended;
+    "notice.details" "text" "what differs from message to message", "as logged", "/dev/kmsg" => n.details().as_deref();
+    "notice.first" "text" "when it was first logged", "as printed", "/dev/kmsg" => n.time(n.notice.lines.0).as_deref();
+    "notice.last" "text" "when it was last logged", "as printed", "/dev/kmsg" => n.time(n.notice.lines.1).as_deref();
+}
+
+/// Every notice of the log.
+pub fn notices(window: &Window) -> Vec<Entity> {
+    let log = kernel_log::rows(window);
+    let notices = kernel_log::notice::gather(kernel_log::lines(window).into_iter());
+    let entity = |notice: &Notice| {
+        Entity::of(notice.subject.clone(), &Noticed { notice, log: &log })
+            .of_rows([notice.lines.0, notice.lines.1])
+            .also_named(notice.aliases.clone())
+    };
+    notices.iter().map(entity).collect()
+}
+
+signals! { k: OomKill;
+    "kill.name" "text" "the process killed", "'Killed process PID (NAME)'", "/dev/kmsg (mm/oom_kill.c)" => k.command.as_str();
+    "kill.times" "count" "how often the kernel killed this program for the same limit", "lines", "/dev/kmsg" => k.times;
+    "kill.called" "text" "the process killed, by its number; how often, if it was more than once", "'Killed process PID (NAME)'", "/dev/kmsg" => called(k).as_str();
+    "kill.where" "text" "what ran out of memory, if no control group's limit was the cause", "'constraint='", "/dev/kmsg" => ran_out(k);
+    "kill.memory" "bytes" "resident memory it had", "'anon-rss:' + 'file-rss:' + 'shmem-rss:'", "/dev/kmsg" => k.resident;
+    "kill.holder" "text" "what held more memory than the process killed", "the most of: 'rss' of the list of processes, 'file_dirty' + 'file_writeback', 'shmem', 'slab_unreclaimable'", "/dev/kmsg" => holder(k).as_deref();
+    "kill.anon" "bytes" "anonymous memory it had", "'anon-rss:'", "/dev/kmsg" => k.anon;
+    "kill.in_group" "flag" "1 where a control group's limit was the cause, 0 where the machine ran out", "'Memory cgroup out of memory'", "/dev/kmsg" => k.in_group;
+    "kill.group" "text" "the control group whose limit it was", "'oom_memcg='", "/dev/kmsg" => k.group.as_deref();
+    "kill.home" "text" "the same as people name it: its container or unit", "'oom_memcg='", "/dev/kmsg" => k.in_group.then(|| home(k)).as_deref();
+    "kill.limit" "bytes" "the group's limit", "'memory: usage ... limit'", "/dev/kmsg (mm/memcontrol.c)" => k.report.limit;
+    "kill.group_anon" "bytes" "memory of processes in the group", "'anon'", "/dev/kmsg" => k.report.anon;
+    "kill.group_file" "bytes" "page cache of the group", "'file'", "/dev/kmsg" => k.report.file;
+    "kill.dirty" "bytes" "page cache of the group that must be written back before it can be given back", "'file_dirty' + 'file_writeback'", "/dev/kmsg" => k.report.dirty;
+    "kill.dirty_share" "ratio" "the same as a share of the limit", "('file_dirty' + 'file_writeback') / limit", "/dev/kmsg" => over(k.report.dirty, k.report.limit);
+    "kill.largest" "text" "the largest process listed", "largest 'rss' of the list of processes", "/dev/kmsg" => largest(k).as_deref();
+    "kill.listed" "bytes" "resident memory of all processes listed", "Σ'rss' x 4 KiB", "/dev/kmsg" => k.report.listed;
+}
+
+fn called(kill: &OomKill) -> String {
+    match kill.times {
+        1.0 => format!("{} (pid {})", kill.command, kill.pid),
+        2.0 => format!("{} twice (last pid {})", kill.command, kill.pid),
+        times => format!("{} {times} times (last pid {})", kill.command, kill.pid),
+    }
+}
+
+fn home(kill: &OomKill) -> String {
+    let Some(group) = &kill.group else { return "its cgroup".to_owned() };
+    let container = unit::container(group).map(|id| format!("container {id}"));
+    let named = container.or_else(|| unit::unit(group).map(|unit| format!("unit {unit}")));
+    named.unwrap_or_else(|| format!("cgroup {group}"))
+}
+
+fn ran_out(kill: &OomKill) -> &'static str {
+    if kill.report.nodes_only { "The NUMA nodes that its processes may use" } else { "The machine" }
+}
+
+fn holder(kill: &OomKill) -> Option<String> {
+    let (holder, bytes) = kill.holder()?;
+    Some(format!("{holder} held the most, {}", human::quantity(bytes, "bytes")))
+}
+
+fn largest(kill: &OomKill) -> Option<String> {
+    let (name, pid, bytes) = kill.report.largest.as_ref()?;
+    Some(format!("{name}[{pid}], {}", human::quantity(*bytes, "bytes")))
+}
+
+/// Every kill logged in the window.
+pub fn kills(window: &Window) -> Vec<Entity> {
+    oom::together(oom::kills(kernel_log::lines(window).into_iter()))
+        .iter()
+        .map(|k| {
+            Entity::of(Subject { pid: Some(k.pid), ..Subject::new("process", k.command.clone()) }, k)
+                .within(k.group.clone())
+                .of_rows([k.sequence])
+        })
+        .collect()
+}
