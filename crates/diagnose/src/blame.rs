@@ -3,7 +3,7 @@
 //! What cannot be attributed is not spread over those who can be seen: an unprivileged observer sees its own I/O and nobody
 //! else's, and would name itself for what root does.
 
-use crate::expr::Truth;
+use crate::expr::{Expr, Truth};
 use crate::facts::Facts;
 use crate::rule::{CulpritSpec, Rule, find};
 use crate::rule_context::RuleContext;
@@ -31,13 +31,21 @@ const RESTRICTED: [&str; 5] = ["/proc/PID/io", "/proc/PID/fd", "wchan", "syscall
 pub(crate) struct Blame {
     pub(crate) culprits: Vec<Culprit>,
     pub(crate) unattributed: Option<Unattributed>,
+    /// How many threads or requests of others than the first culprit wait, mean.
+    pub(crate) others_wait: Option<f64>,
+    /// Share of the first culprit's part that is buffered writes.
+    pub(crate) buffered: Option<f64>,
 }
 
 /// Who caused what a rule found, by its measures in turn.
 pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts) -> Blame {
     let mut all = Blame::default();
     for spec in &rule.culprits {
-        let Blame { culprits, unattributed } = Weighed::of(spec, context, facts).blame(rule, context, facts);
+        let Blame { culprits, unattributed, others_wait, buffered } =
+            Weighed::of(spec, context, facts).blame(rule, context, facts);
+        if all.culprits.is_empty() {
+            (all.others_wait, all.buffered) = (others_wait, buffered);
+        }
         // The reason that goes with who is named; where nobody is, the first that can be remedied.
         let is_better = |old: &Unattributed, new: &Unattributed| old.remedy.is_empty() && !new.remedy.is_empty();
         all.unattributed = match (all.unattributed.take(), unattributed) {
@@ -73,6 +81,8 @@ struct Weighed<'a> {
 struct Group<'a> {
     /// By process, the part of each.
     parts: BTreeMap<Option<u32>, f64>,
+    waits: f64,
+    buffered: f64,
     entity: &'a Entity,
 }
 
@@ -84,17 +94,22 @@ impl<'a> Weighed<'a> {
             let candidate_context = context.weigh(candidate);
             let is_among = spec.among.as_ref().is_none_or(|among| among.truth(&candidate_context) == Truth::True);
             if let Some(part) = spec.by.number(&candidate_context).filter(|part| is_among && *part > 0.0) {
-                weighed.add(candidate, part);
+                let number =
+                    |expr: &Option<Expr>| expr.as_ref().and_then(|e| e.number(&candidate_context)).unwrap_or(0.0);
+                weighed.add(candidate, part, number(&spec.waits), number(&spec.buffered));
             }
         }
         weighed
     }
 
-    fn add(&mut self, candidate: &'a Entity, part: f64) {
+    fn add(&mut self, candidate: &'a Entity, part: f64, waits: f64, buffered: f64) {
         let Subject { kind, name, pid, .. } = &candidate.subject;
         let group = self.groups.entry((kind, name, candidate.deepest_cgroup()));
-        let group = group.or_insert_with(|| Group { parts: BTreeMap::new(), entity: candidate });
+        let group =
+            group.or_insert_with(|| Group { parts: BTreeMap::new(), waits: 0.0, buffered: 0.0, entity: candidate });
         *group.parts.entry(*pid).or_insert(0.0) += part;
+        group.waits += waits;
+        group.buffered += buffered;
     }
 
     fn blame(self, rule: &Rule, context: &RuleContext<'_>, facts: &Facts) -> Blame {
@@ -108,29 +123,41 @@ impl<'a> Weighed<'a> {
         let refused = refused(spec, facts).filter(|_| is_of_others);
         let hides = refused.is_some() || is_refused;
         let is_enough = missing.map_or(!hides, |missing| missing <= 1.0 - ENOUGH);
-        let mut culprits: Vec<Culprit> = Vec::new();
+        let mut named = Blame::default();
         if is_enough {
             let own = |group: &Group<'_>| group.entity.subject.pid.is_some_and(|pid| facts.observers.contains(&pid));
-            let others = self.groups.into_values().filter(|group| !own(group) || is_subject(group));
-            culprits.extend(others.map(|group| group.culprit(all, &spec.of)).filter(|c| c.share >= SMALLEST_SHARE));
-            culprits.sort_by(|a, b| b.share.total_cmp(&a.share));
+            let mut groups: Vec<Group<'_>> =
+                self.groups.into_values().filter(|group| !own(group) || is_subject(group)).collect();
+            groups.sort_by(|a, b| b.part().total_cmp(&a.part()));
+            // A part that is not attributed is taken for others'.
+            let not_seen = missing.filter(|missing| *missing >= NOTABLE).unwrap_or(0.0);
+            let others = || groups.iter().skip(1).map(|group| group.waits).sum::<f64>();
+            named.others_wait = spec.waits.as_ref().map(|_| others() + not_seen);
+            let first = groups.first().filter(|_| spec.buffered.is_some());
+            named.buffered = first.map(|first| first.buffered / first.part());
+            let culprits = groups.into_iter().map(|group| group.culprit(all, &spec.of));
+            named.culprits = culprits.filter(|c| c.share >= SMALLEST_SHARE).collect();
         }
-        if !culprits.is_empty() && missing.is_none_or(|missing| missing < NOTABLE) {
-            return Blame { culprits, unattributed: None };
+        if !named.culprits.is_empty() && missing.is_none_or(|missing| missing < NOTABLE) {
+            return named;
         }
         let reason = why(spec, rule, context, facts, refused);
         // Where the whole is not known and nobody was refused, nothing is known to be missing.
         let reason = reason.or_else(|| missing.map(|_| NotRead { why: UNSEEN.into(), remedy: String::new() }));
         let unattributed = |NotRead { why, remedy }| Unattributed { share: missing, of: spec.of.clone(), why, remedy };
-        Blame { culprits, unattributed: reason.map(unattributed) }
+        Blame { unattributed: reason.map(unattributed), ..named }
     }
 }
 
 impl Group<'_> {
+    fn part(&self) -> f64 {
+        self.parts.values().sum()
+    }
+
     fn culprit(self, all: f64, of: &str) -> Culprit {
         let Subject { kind, name, .. } = &self.entity.subject;
         let cgroup = self.entity.deepest_cgroup().filter(|_| kind != "cgroup");
-        let share = self.parts.values().sum::<f64>() / all;
+        let share = self.part() / all;
         let mut parts: Vec<(Option<u32>, f64)> = self.parts.into_iter().collect();
         parts.sort_by(|a, b| b.1.total_cmp(&a.1));
         let pids: Vec<u32> = parts.iter().filter_map(|(pid, _)| *pid).collect();

@@ -112,8 +112,9 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
     } else {
         Confidence::Low
     };
-    let Blame { culprits, unattributed } = blame(rule, context, facts);
-    context.blame(&culprits);
+    let blame = blame(rule, context, facts);
+    context.blame(&blame);
+    let Blame { culprits, unattributed, .. } = blame;
     let without_name = rule.summary_unattributed.as_ref().filter(|_| culprits.is_empty());
     let summary = without_name.unwrap_or(&rule.summary);
     let (impact, impact_is) = impact(rule, context);
@@ -191,20 +192,12 @@ fn actions(
     gap: Option<&Unattributed>,
 ) -> Vec<Action> {
     let holds = |spec: &&ActionSpec| spec.when.as_ref().is_none_or(|when| when.truth(context) == Truth::True);
-    let (nameless, specs): (Vec<_>, Vec<_>) =
-        rule.actions.iter().filter(holds).partition(|spec| culprits.is_empty() && spec.names_culprit());
-    let remedy = gap.map(|gap| gap.remedy.as_str()).filter(|remedy| !remedy.is_empty());
-    let identify = (!nameless.is_empty()).then(|| Action {
-        kind: ActionKind::Diagnostic,
-        text: remedy
-            .map_or_else(|| how_to_find(&rule.id).to_owned(), |remedy| format!("Identify the process: {remedy}")),
-        set: BTreeMap::new(),
-        try_command: None,
-        expect: None,
-    });
+    let is_nameless = culprits.is_empty() && rule.names_culprit();
+    let specs = rule.actions.iter().filter(|spec| !(culprits.is_empty() && spec.names_culprit()));
+    let identify = is_nameless.then(|| identify(&rule.id, facts, gap));
     let is_past = facts.running.as_ref().is_some_and(|running| running.is_past);
     let mut actions: Vec<Action> = Vec::new();
-    for spec in specs {
+    for spec in specs.filter(holds) {
         let Some(mut action) = action(spec, context, facts) else { continue };
         // PIDs of a recording may have been reused since: a command could change the wrong process.
         if is_past && spec.names_process() {
@@ -217,14 +210,31 @@ fn actions(
     actions.into_iter().chain(identify).collect()
 }
 
-/// How to see which process it is, by the resource that a rule's id begins with.
-fn how_to_find(id: &str) -> &'static str {
-    match id.split('.').next() {
-        Some("cpu") => "Find which process uses the CPU: pidstat -u 1",
-        Some("disk" | "fs") => "Find which process issues the I/O: pidstat -d 1 (or iotop -o)",
-        Some("mem") => "Find which process uses the memory: pidstat -r 1 (or top -o %MEM)",
-        Some("net") => "Find which process owns the socket: ss -tuanp",
-        _ => "Find which process it is: pidstat -u -d -r 1",
+/// How to see which process it is: run whyslow with the privilege it lacked, or where it was not running at all; otherwise the
+/// tool for the resource that the rule's id begins with.
+fn identify(id: &str, facts: &Facts, gap: Option<&Unattributed>) -> Action {
+    let (does, tool) = match id.split('.').next() {
+        Some("cpu") => ("uses the CPU", "pidstat -u 1"),
+        Some("disk" | "fs") => ("issues the I/O", "pidstat -d 1"),
+        Some("mem") => ("uses the memory", "pidstat -r 1"),
+        Some("net") => ("owns the socket", "ss -tuanp"),
+        _ => ("it is", "pidstat -u -d -r 1"),
+    };
+    let remedy = gap.map(|gap| gap.remedy.as_str()).filter(|remedy| !remedy.is_empty());
+    let is_live = facts.running.as_ref().map(|running| !running.is_past);
+    let (text, command) = match (remedy, is_live) {
+        (Some(remedy), Some(true)) if remedy.starts_with("run as root") => (remedy.to_owned(), "sudo whyslow"),
+        (Some(remedy), _) => (remedy.to_owned(), ""),
+        (None, None) => (String::new(), "sudo whyslow"),
+        (None, Some(_)) => (String::new(), tool),
+    };
+    let reason = if text.is_empty() { text } else { format!(": {text}") };
+    Action {
+        kind: ActionKind::Diagnostic,
+        text: format!("Find which process {does}{reason}"),
+        set: BTreeMap::new(),
+        try_command: Some(command.to_owned()).filter(|command| !command.is_empty()),
+        expect: None,
     }
 }
 

@@ -100,6 +100,10 @@ pub(crate) struct CulpritSpec {
     /// What all of them did together, those included that are not seen: of what each has a share.
     pub(crate) whole: Option<Expr>,
     pub(crate) of: String,
+    /// How many of its threads or requests wait; of those that are not named first, the sum is `culprit.others_wait`.
+    pub(crate) waits: Option<Expr>,
+    /// What of `by` is buffered writes, which the kernel makes in its own name: the first one's share is `culprit.buffered`.
+    pub(crate) buffered: Option<Expr>,
     /// Why nobody is named where everybody was seen and has no part.
     pub(crate) nobody: Option<Template>,
 }
@@ -257,6 +261,8 @@ struct WrittenCulprit {
     among: Option<Spanned<String>>,
     whole: Option<Spanned<String>>,
     of: String,
+    waits: Option<Spanned<String>>,
+    buffered: Option<Spanned<String>>,
     nobody: Option<Spanned<String>>,
 }
 
@@ -345,6 +351,11 @@ pub(crate) fn find(name: &str, scopes: &[Scope]) -> Option<&'static Signal> {
 }
 
 impl Rule {
+    /// Whether its summary or an action needs a name.
+    pub(crate) fn names_culprit(&self) -> bool {
+        self.summary.names().contains("culprit") || self.actions.iter().any(ActionSpec::names_culprit)
+    }
+
     /// Reads a rule's file.
     ///
     /// # Errors
@@ -370,6 +381,8 @@ impl Rule {
                 among: reader.maybe(c.among.as_ref(), &scopes)?,
                 whole: reader.maybe(c.whole.as_ref(), &sight)?,
                 of: c.of.clone(),
+                waits: reader.maybe(c.waits.as_ref(), &scopes)?,
+                buffered: reader.maybe(c.buffered.as_ref(), &scopes)?,
                 nobody: c.nobody.as_ref().map(|text| reader.template(text, &sight)).transpose()?,
             })
         });

@@ -1,6 +1,7 @@
 //! The variables of a rule's expressions and texts: signals of one entity and the host, and the names of subject and
 //! culprit.
 
+use crate::blame::Blame;
 use crate::expr::SignalLookup;
 use crate::facts::Running;
 use crate::signal::{Entity, in_group};
@@ -20,7 +21,7 @@ pub struct RuleContext<'a> {
 const MOST_PIDS: usize = 8;
 
 /// The variables every rule may use besides signals.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 13] = [
     "subject",
     "subject.pid",
     "subject.cgroup",
@@ -35,6 +36,10 @@ pub const NAMES: [&str; 11] = [
     "culprit.pids",
     // 0 if its processes are too short-lived for that; otherwise 1, also if nobody is named.
     "culprit.lasts",
+    // How many threads or requests of other programs wait for the same resource, mean; unknown where that is not seen.
+    "culprit.others_wait",
+    // Share of its part that is buffered writes; 0 where that is not seen.
+    "culprit.buffered",
 ];
 
 impl<'a> RuleContext<'a> {
@@ -65,7 +70,12 @@ impl<'a> RuleContext<'a> {
     }
 
     /// Sets the variables of the first culprit.
-    pub fn blame(&mut self, culprits: &[Culprit]) {
+    pub fn blame(&mut self, blame: &Blame) {
+        let culprits = &blame.culprits;
+        if let Some(others_wait) = blame.others_wait {
+            self.names.insert("culprit.others_wait", Reading::Number(others_wait));
+        }
+        self.names.insert("culprit.buffered", Reading::Number(blame.buffered.unwrap_or(0.0)));
         let lasting = |first: &Culprit| match self.running {
             Some(running) => running.lasting(first.processes()),
             None => first.processes().collect(),

@@ -4,7 +4,7 @@ mod seconds;
 
 use seconds::{SECOND, machine, recorded};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{ActionKind, Confidence, Diagnosis, Finding};
+use whyslow_model::diagnosis::{Action, ActionKind, Confidence, Diagnosis, Finding};
 use whyslow_model::key::{MachineKey, MountTask, TaskKey};
 use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 
@@ -207,9 +207,10 @@ fn where_nobody_is_named_the_action_is_to_find_out_who_it_is() {
         full_disk(t, s);
         busy(t, s);
     });
+    let command = |action: &Action| action.try_command.clone().filter(|_| action.kind == ActionKind::Diagnostic);
     for (id, tool) in [("disk.small_io", "pidstat -d 1"), ("cpu.saturated", "pidstat -u 1")] {
         let actions = &finding(&d, id).actions;
-        assert!(actions.iter().any(|a| a.kind == ActionKind::Diagnostic && a.text.contains(tool)), "{id}: {actions:?}");
+        assert!(actions.iter().any(|a| command(a).as_deref() == Some(tool)), "{id}: {actions:?}");
         assert!(!actions.iter().any(|a| a.text.contains("unidentified")), "{id}: {actions:?}");
     }
 }
@@ -331,8 +332,14 @@ fn who_cannot_see_all_open_files_blames_nobody_for_a_full_file_system() {
     assert_eq!(why, Some("cannot read open files of 5 processes of other users"));
 }
 
-/// CPUs that are filled by two workers of a service.
+/// CPUs that are filled by two workers of a service, and a server that waits behind them.
 fn filled_by_workers(t: u64, s: &mut Snapshot) {
+    only_workers(t, s);
+    process(t, s, 7, "web", 5, Some(0));
+}
+
+/// CPUs that are filled by two workers of a service.
+fn only_workers(t: u64, s: &mut Snapshot) {
     busy(t, s);
     for pid in [8, 9] {
         process(t, s, pid, "worker", 95, Some(0));
@@ -351,12 +358,24 @@ fn a_command_changes_only_processes_that_last() {
     // Each compiler lives for two samples.
     let (text, command) = action(&machine(|t, s| {
         busy(t, s);
+        process(t, s, 7, "web", 5, Some(0));
         for pid in [100, 200].map(|first| first + t as u32 / 2) {
             process(t % 2 + 1, s, pid, "cc1", 95, Some(0));
             s.task.process.last_mut().expect("the compiler").task.start = 101 + 200 * (t / 2);
         }
     }));
     assert!(command.is_none() && text.contains("its processes come and go"), "{command:?} {text}");
+}
+
+/// A priority only helps those that wait behind the culprit.
+#[test]
+fn a_lower_priority_is_advised_only_if_something_else_waits() {
+    let actions = |of: fn(u64, &mut Snapshot)| finding(&machine(of), "cpu.saturated").actions.clone();
+    assert!(actions(filled_by_workers)[0].text.starts_with("Lower the CPU priority of worker (×2)"));
+    let alone = actions(only_workers);
+    assert!(alone[0].text.starts_with("Run fewer of worker (×2) at once"), "{alone:?}");
+    assert!(alone.iter().all(|action| !action.text.contains("Lower the CPU priority")), "{alone:?}");
+    assert_eq!(alone[0].try_command.as_deref(), Some("whyslow profile --pid 8"));
 }
 
 #[test]

@@ -117,6 +117,7 @@ signals! { u: IoUse<'_>;
     "io.measured" "flag" "1 where its requests were seen one by one", "as BPF sees them", "BPF: block_rq_issue" => u.made.is_some();
     "io.kernel" "flag" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => u.kernel();
     "io.in_flight" "count" "mean number of its requests in flight; of the kernel's, its part of the bytes that are written back, and of the journal and the flushes its part of the waiting", "Δ(queue time + device time) / Δt", "BPF: block_rq_issue, block_rq_complete" => u.made(RequesterUse::in_flight);
+    "io.written_back" "count" "mean number of requests in flight by which the kernel wrote back what it had written to the page cache", "Δ(queue time + device time) of write-back / Δt, by the bytes each wrote", "BPF: block_rq_issue, block_rq_complete" => u.made(|m| m.written_back);
     "io.flush_share" "count" "mean number of flushes in flight, and writes of the journal, that it issued or waited for", "Δ(flush and journal time) / Δt, by how many of its threads the samples found waiting for a flush", "BPF: block_rq_issue, block_rq_complete, /proc/PID/task/TID/wchan" => u.made(|m| m.committed);
     "io.requests" "1/s" "requests it made itself", "Δrequests / Δt", "BPF: block_rq_complete" => u.made(|m| m.requests);
     "io.queue_time" "s" "mean time its requests waited before the device got them", "Δqueue time / Δrequests", "BPF: block_rq_issue" => over(u.made(|m| m.queue_time), u.made(|m| m.requests));
