@@ -51,6 +51,42 @@ fn live_diagnoses_with_all_evidence() {
 }
 
 #[test]
+fn all_details_end_with_the_whole_answer_and_repeat_no_action() {
+    let drawn = text::diagnosis(&fixture("saturated"), &TextStyle { all: true, ..PLAIN });
+    let (details, answer) = drawn.split_once("Overhead: ").expect("the details end with the overhead");
+    assert!(answer.contains("Possibly: eth0 sends as fast") && answer.contains("sdb cannot keep up"), "{answer}");
+    assert!(answer.contains("Recommended action: Lower the I/O priority of backup.sh"), "{answer}");
+    assert!(!details.contains("Lower the I/O priority") && details.contains("or: Let the queue merge"), "{details}");
+}
+
+/// A part without data is unknown: 'healthy' is said only of what was captured.
+#[test]
+fn a_verdict_on_captures_says_how_far_it_goes() {
+    use whyslow_model::diagnosis::{BlindSpot, NOT_CAPTURED, Origin, RuledOut, Verdict};
+    let ruled_out = |id: &str| RuledOut { id: id.into(), because: "it is idle".into() };
+    let missing = |what: &str| BlindSpot { what: what.into(), why: NOT_CAPTURED.into(), remedy: format!("add {what}") };
+    let mut d = fixture("healthy");
+    (d.window.source, d.verdict) = (Origin::Import, Verdict::Healthy);
+    d.ruled_out = vec![ruled_out("disk")];
+    d.blind_spots = vec![missing("the CPUs"), missing("memory")];
+    let answer = |d: &Diagnosis| {
+        let drawn = text::diagnosis(d, &PLAIN);
+        drawn.lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(answer(&d), "No problem in the disks. Unknown, because not captured: the CPUs, memory.");
+    d.ruled_out = vec![ruled_out("disk"), ruled_out("cpu"), ruled_out("memory")];
+    d.blind_spots.clear();
+    assert_eq!(answer(&d), "Healthy: no problem in memory, the CPUs and the disks.");
+}
+
+/// What needs privilege is offered as the command to paste.
+#[test]
+fn a_lack_of_privilege_has_a_command() {
+    let drawn = text::diagnosis(&fixture("undetermined"), &PLAIN);
+    assert!(drawn.ends_with("To find out more: sudo whyslow\n"), "{drawn}");
+}
+
+#[test]
 fn a_bottleneck_at_120_columns() {
     let drawn = first_screen("saturated", TextStyle { width: 120, ..PLAIN });
     assert_kept(&fixture_path("saturated-120.txt"), &drawn);
@@ -115,7 +151,7 @@ fn an_impact_that_is_no_waiting_is_said_in_the_words_of_its_rule() {
     d.findings[0].how_bad = Some("uses 64 % of one CPU".into());
     for all in [false, true] {
         let drawn = text::diagnosis(&d, &TextStyle { all, ..PLAIN });
-        assert!(drawn.contains("How bad:  uses 64 % of one CPU, for 5 min or more (PSI average)"), "{drawn}");
+        assert!(drawn.contains("How bad:  uses 64 % of one CPU, also over 5 min (PSI avg300)"), "{drawn}");
         assert!(!drawn.contains("requests waited 62 %"), "{drawn}");
     }
 }
@@ -171,8 +207,8 @@ fn findings_that_explain_each_other_in_a_circle_are_all_drawn_once() {
     d.findings[2].explained_by = Some(d.findings[0].key());
     let drawn = text::diagnosis(&d, &TextStyle { all: true, ..PLAIN });
     for (i, finding) in d.findings.iter().enumerate() {
-        // The first is also the answer, at the end.
-        assert_eq!(drawn.matches(&finding.summary[..20]).count(), 1 + usize::from(i == 0), "{drawn}");
+        // The first is also the answer, at the end, and the second is named beside it.
+        assert_eq!(drawn.matches(&finding.summary[..20]).count(), 1 + usize::from(i < 2), "{drawn}");
     }
 }
 

@@ -1,10 +1,12 @@
 //! Findings: causes, each with its effects indented under it.
 
-use super::{other_action, words};
+use super::{action_line, screen, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use std::collections::HashMap;
-use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Evidence, Finding, SubjectFigures};
+use whyslow_model::diagnosis::{
+    ActionKind, Confidence, Culprit, Diagnosis, Evidence, Finding, SubjectFigures, Verdict,
+};
 
 /// Indentation of effects under their cause.
 const INDENT: usize = 3;
@@ -22,6 +24,8 @@ pub(super) struct Findings<'d> {
     /// By id.
     causes: HashMap<&'d str, Vec<usize>>,
     drawn: Vec<bool>,
+    /// The finding whose recommended action is part of the answer below.
+    answered: Option<usize>,
 }
 
 impl<'d> Findings<'d> {
@@ -35,7 +39,8 @@ impl<'d> Findings<'d> {
                 None => causes.entry(&finding.id).or_default().push(i),
             }
         }
-        Self { findings, effects, causes, drawn: vec![false; findings.len()] }
+        let answered = (diagnosis.verdict == Verdict::Bottleneck).then_some(0);
+        Self { findings, effects, causes, drawn: vec![false; findings.len()], answered }
     }
 
     /// Draws causes in order, each followed by its effects; then findings whose cause is missing or that form a cycle, which is
@@ -56,7 +61,7 @@ impl<'d> Findings<'d> {
             }
             let finding = &self.findings[i];
             canvas.blank();
-            one(canvas, finding, depth);
+            one(canvas, finding, depth, self.answered == Some(i));
             self.alike(canvas, i, depth);
             let effects = self.effects.get(&*finding.key()).into_iter().flatten();
             left.extend(effects.rev().map(|&effect| (effect, depth + 1)));
@@ -93,7 +98,7 @@ impl<'d> Findings<'d> {
     }
 }
 
-fn one(canvas: &mut Canvas, finding: &Finding, depth: usize) {
+fn one(canvas: &mut Canvas, finding: &Finding, depth: usize, is_answered: bool) {
     let column = INDENT * depth.min(DEEPEST);
     let body = column + 2;
     headline(canvas, finding, column, depth > 0);
@@ -101,8 +106,21 @@ fn one(canvas: &mut Canvas, finding: &Finding, depth: usize) {
     culprits(canvas, &finding.culprits, body);
     unattributed(canvas, finding, body);
     evidence(canvas, &finding.evidence, body);
+    actions(canvas, finding, is_answered, body);
+}
+
+/// What to do; of the finding that the answer is about, what it does not recommend already.
+fn actions(canvas: &mut Canvas, finding: &Finding, is_answered: bool, column: usize) {
+    let recommended = screen::recommended(finding);
     for action in &finding.actions {
-        other_action(canvas, body, action);
+        let is_recommended = recommended.is_some_and(|first| std::ptr::eq(first, action));
+        let label = match action.kind {
+            _ if is_recommended && is_answered => continue,
+            ActionKind::Diagnostic => "to find out more: ",
+            _ if is_recommended => "recommended: ",
+            _ => "or: ",
+        };
+        action_line(canvas, column, label, action);
     }
 }
 
@@ -172,6 +190,7 @@ fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize) {
     };
     let metric = widest(WIDEST_METRIC, &|e| e.metric.clone());
     let value = widest(WIDEST_VALUE, &human::evidence);
+    let mut above = "";
     for e in evidence {
         let mut line = vec![
             Piece::cell(Ink::Plain, &e.metric, metric),
@@ -181,7 +200,9 @@ fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize) {
         if !e.expected.is_empty() {
             line.extend([plain("  "), plain(normal(&e.expected))]);
         }
-        row(canvas, line, &formula_and_place(e), column, column + metric + 2);
+        // The source is named once for the rows that share it.
+        row(canvas, line, &formula_and_source(e, e.source != above), column, column + metric + 2);
+        above = &e.source;
     }
 }
 
@@ -226,6 +247,10 @@ fn formula(e: &Evidence) -> String {
     if e.how.is_empty() { e.source.clone() } else { e.how.clone() }
 }
 
-fn formula_and_place(e: &Evidence) -> String {
-    if e.how.is_empty() || e.source.is_empty() { formula(e) } else { format!("{} ({})", e.how, e.source) }
+fn formula_and_source(e: &Evidence, names_source: bool) -> String {
+    if e.how.is_empty() || e.source.is_empty() || !names_source {
+        formula(e)
+    } else {
+        format!("{} ({})", e.how, e.source)
+    }
 }

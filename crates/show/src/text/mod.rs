@@ -28,7 +28,7 @@ pub use rules::{rule, rules};
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
 use finding::Findings;
-use whyslow_model::diagnosis::{Action, ActionKind, BlindSpot, Diagnosis, Origin, RuledOut, Verdict};
+use whyslow_model::diagnosis::{Action, BlindSpot, Diagnosis, Origin, RuledOut};
 
 /// How text is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +63,8 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &TextStyle) -> String {
 /// Everything: findings with evidence and effects, what was ruled out, blind spots, overhead; the answer last.
 fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     screen::header(canvas, &diagnosis.host, &diagnosis.window, style);
-    // What clears each resource is a healthy machine's answer, the blind spots an undetermined one's.
-    let cleared = if diagnosis.verdict == Verdict::Healthy { "Cleared" } else { "Ruled out" };
     Findings::of(diagnosis).draw(canvas);
-    ruled_out(canvas, cleared, &diagnosis.ruled_out);
+    ruled_out(canvas, &diagnosis.ruled_out);
     blind_spots(canvas, &diagnosis.blind_spots);
     finding::figures(canvas, &diagnosis.figures);
     // Reading captures has no overhead on the machine.
@@ -77,11 +75,11 @@ fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     screen::answer(canvas, diagnosis, style);
 }
 
-fn ruled_out(canvas: &mut Canvas, title: &str, entries: &[RuledOut]) {
+fn ruled_out(canvas: &mut Canvas, entries: &[RuledOut]) {
     if entries.is_empty() {
         return;
     }
-    heading(canvas, title);
+    heading(canvas, "Ruled out");
     // A whole resource says more than a single cause.
     let (resources, causes): (Vec<&RuledOut>, Vec<_>) = entries.iter().partition(|r| !r.id.contains('.'));
     for entry in resources.into_iter().chain(causes) {
@@ -130,9 +128,8 @@ fn heading(canvas: &mut Canvas, title: &str) {
     canvas.paragraph(0, 2, &[bold(title)]);
 }
 
-/// An alternative action, as a line of its finding.
-fn other_action(canvas: &mut Canvas, column: usize, action: &Action) {
-    let label = if action.kind == ActionKind::Diagnostic { "to find out more: " } else { "or: " };
+/// An action as a line of its finding.
+fn action_line(canvas: &mut Canvas, column: usize, label: &str, action: &Action) {
     canvas.paragraph(column, column + 2, &[plain(label), plain(&action.text)]);
     if let Some(command) = &action.try_command {
         canvas.command(column + 4, &plain(command));

@@ -14,6 +14,9 @@ use whyslow_model::diagnosis::{
 const LINES: usize = 10;
 /// The highest level of shortening an answer.
 const SHORTEST: usize = 3;
+/// How the remedy begins if privilege is what is missing, and the command that it stands for.
+const AS_ROOT: &str = "run as root";
+const RUN_AS_ROOT: &str = "sudo whyslow";
 /// The most disks that a sentence names.
 const MOST_NAMED: usize = 3;
 
@@ -30,7 +33,14 @@ pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
 /// The answer alone, below the details.
 pub(super) fn answer(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     match (d.verdict, d.findings.first()) {
-        (Verdict::Bottleneck, Some(first)) => Answer { diagnosis: d, style, cut: 0 }.draw(canvas, first),
+        (Verdict::Bottleneck, Some(first)) => {
+            let others = others(d);
+            also(canvas, &others, others.len() + 1, d.window.source);
+            if !others.is_empty() {
+                canvas.blank();
+            }
+            Answer { diagnosis: d, style, cut: 0 }.draw(canvas, first);
+        }
         (Verdict::Bottleneck, None) => {}
         (Verdict::Healthy, _) => is_healthy(canvas, d),
         (Verdict::Undetermined, _) => is_undetermined(canvas, d),
@@ -38,27 +48,45 @@ pub(super) fn answer(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
 }
 
 fn is_healthy(canvas: &mut Canvas, d: &Diagnosis) {
-    let text = match d.window.source {
-        Origin::Import => healthy_as_captured(d),
-        Origin::Live | Origin::Recording => ": no resource is saturated or failing.".to_owned(),
+    let not_captured = not_captured(d);
+    let pieces = match d.window.source {
+        Origin::Live | Origin::Recording => {
+            [Piece::new(Ink::Green, "Healthy"), plain(": no resource is saturated or failing.")]
+        }
+        // 'Healthy' alone would be read as a verdict on the machine.
+        Origin::Import if !not_captured.is_empty() => {
+            [Piece::new(Ink::Green, format!("No problem in {}", covered(d))), plain(format!(".{not_captured}"))]
+        }
+        Origin::Import => [Piece::new(Ink::Green, "Healthy"), plain(format!(": no problem in {}.", covered(d)))],
     };
-    canvas.at_most(2, 0, 2, &[Piece::new(Ink::Green, "Healthy"), plain(text)]);
+    canvas.at_most(2, 0, 2, &pieces);
 }
 
-/// What captures show to be healthy, and what they do not cover.
-fn healthy_as_captured(d: &Diagnosis) -> String {
-    format!(": {}.{}", cleared(d).join(", "), not_captured(d))
+/// The resources in which nothing was found, as a list.
+fn covered(d: &Diagnosis) -> String {
+    listed(&ruled_out(d))
+}
+
+/// 'a, b and c'.
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [some @ .., last] => format!("{} and {last}", some.join(", ")),
+    }
 }
 
 /// The resources in which nothing was found; disks by name if they are few.
-fn cleared(d: &Diagnosis) -> Vec<String> {
+fn ruled_out(d: &Diagnosis) -> Vec<String> {
     let disks = d.figures.iter().filter(|f| f.subject.kind == "device").map(|f| &*f.subject.name);
     let disks: Vec<&str> = disks.collect::<BTreeSet<_>>().into_iter().collect();
     let healthy = |resource: &str| match resource {
-        "cpu" => "CPUs".to_owned(),
-        "disk" if (1..=MOST_NAMED).contains(&disks.len()) => disks.join(", "),
-        "disk" => "disks".to_owned(),
-        other => other.to_owned(),
+        "cpu" => "the CPUs".to_owned(),
+        "disk" if disks.len() == 1 => format!("disk {}", disks.join(", ")),
+        "disk" if (1..=MOST_NAMED).contains(&disks.len()) => format!("disks {}", disks.join(", ")),
+        "disk" => "the disks".to_owned(),
+        "memory" => "memory".to_owned(),
+        other => format!("the {other}"),
     };
     let resources = d.ruled_out.iter().map(|entry| &*entry.id).filter(|id| !id.contains('.'));
     resources.map(healthy).collect::<BTreeSet<_>>().into_iter().collect()
@@ -67,17 +95,17 @@ fn cleared(d: &Diagnosis) -> Vec<String> {
 fn not_captured(d: &Diagnosis) -> String {
     let missing = d.blind_spots.iter().filter(|spot| spot.why == NOT_CAPTURED).map(|spot| &*spot.what);
     let missing = missing.collect::<Vec<_>>().join(", ");
-    if missing.is_empty() { String::new() } else { format!(" Not captured: {missing}.") }
+    if missing.is_empty() { String::new() } else { format!(" Unknown, because not captured: {missing}.") }
 }
 
 /// Whether captures show resources in which nothing was found, and no suspicion.
-fn has_cleared_only(d: &Diagnosis) -> bool {
-    d.window.source == Origin::Import && d.findings.is_empty() && !cleared(d).is_empty()
+fn has_ruled_out_only(d: &Diagnosis) -> bool {
+    d.window.source == Origin::Import && d.findings.is_empty() && !ruled_out(d).is_empty()
 }
 
 fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
-    let text = if has_cleared_only(d) {
-        format!(": no known problem in {}.{}", cleared(d).join(", "), not_captured(d))
+    let text = if has_ruled_out_only(d) {
+        format!(": no known problem in {}.{}", covered(d), not_captured(d))
     } else {
         ": too little was visible to say what is slow.".to_owned()
     };
@@ -86,7 +114,8 @@ fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
         item(canvas, "Possibly: ", &sentence(finding), &format!(" ({})", hint(d.window.source)));
     }
     if let Some(spot) = d.blind_spots.iter().find(|spot| !spot.remedy.is_empty()) {
-        canvas.at_most(1, 0, 2, &[bold("To find out more: "), plain(&spot.remedy)]);
+        let remedy = if spot.remedy.starts_with(AS_ROOT) { RUN_AS_ROOT } else { &*spot.remedy };
+        canvas.at_most(1, 0, 2, &[bold("To find out more: "), plain(remedy)]);
     }
 }
 
@@ -303,23 +332,23 @@ impl Answer<'_> {
         let seconds = human::seconds(since.seconds.round().max(1.0));
         match &since.start {
             Some(start) => format!(", since {}", ZonedClock::new(self.style.utc).time(start)),
-            None if since.seconds > window.seconds => format!(", for {seconds} or more{}", self.shown_by(since)),
+            None if since.seconds > window.seconds => format!(", also over {seconds}{}", self.shown_by(since)),
             None => format!(", for at least the {seconds} watched"),
         }
     }
 
     /// The average that shows how long it has lasted, if there is room.
-    fn shown_by(&self, since: &Since) -> &'static str {
-        match since.source.contains("loadavg") {
-            _ if self.cut > 0 => "",
-            true => " (load average)",
-            false => " (PSI average)",
+    fn shown_by(&self, since: &Since) -> String {
+        match since.source.rsplit_once(' ') {
+            _ if self.cut > 0 => String::new(),
+            Some((_, average)) => format!(" (PSI {average})"),
+            None => " (load average)".to_owned(),
         }
     }
 
     fn what_to_do(&self, canvas: &mut Canvas, finding: &Finding) {
         let text_lines = [5, 3, 2, 1][self.cut];
-        let remedy = finding.actions.iter().find(|action| action.kind != ActionKind::Diagnostic);
+        let remedy = remedy(finding);
         let diagnostic = finding.actions.iter().find(|action| action.kind == ActionKind::Diagnostic);
         if let Some(action) = remedy {
             canvas.at_most(text_lines, 0, 2, &[bold("Recommended action: "), plain(&action.text)]);
@@ -335,8 +364,10 @@ impl Answer<'_> {
         }
         let has_command = remedy.is_some_and(|action| action.try_command.is_some());
         if let Some(action) = diagnostic.filter(|_| !has_command) {
-            let text = if remedy.is_some() { "" } else { &action.text };
             let label = self.to_find_out(action.try_command.is_some());
+            // Beside a remedy, the command has to speak for itself if its purpose does not fit on the line.
+            let fits = label.len() + 2 + plain(&action.text).width() <= canvas.width();
+            let text = if remedy.is_some() && !fits { "" } else { &action.text };
             canvas.at_most(
                 text_lines,
                 0,
@@ -357,6 +388,16 @@ impl Answer<'_> {
     fn to_find_out(&self, has_command: bool) -> &'static str {
         if self.is_captured() && has_command { "To find out more, on the captured host" } else { "To find out more" }
     }
+}
+
+/// The action that comes first in the answer.
+fn remedy(finding: &Finding) -> Option<&Action> {
+    finding.actions.iter().find(|action| action.kind != ActionKind::Diagnostic)
+}
+
+/// The action that the answer to a finding shows in full.
+pub(super) fn recommended(finding: &Finding) -> Option<&Action> {
+    remedy(finding).or_else(|| finding.actions.first())
 }
 
 /// The expected improvement: as stated by the rule, otherwise the time lost as an upper bound.
@@ -453,7 +494,7 @@ fn not_seen(canvas: &mut Canvas, d: &Diagnosis, room: &mut usize) {
 fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
     let remedy = d.blind_spots.iter().any(|spot| !spot.remedy.is_empty());
     let mut room =
-        room - 3 - usize::from(remedy) - usize::from(!d.findings.is_empty()) - usize::from(has_cleared_only(d));
+        room - 3 - usize::from(remedy) - usize::from(!d.findings.is_empty()) - usize::from(has_ruled_out_only(d));
     canvas.blank();
     for spot in d.blind_spots.iter().take(room) {
         canvas.at_most(1, 2, 4, &[dim("Not seen: "), plain(&spot.what), plain(": "), plain(&spot.why)]);
