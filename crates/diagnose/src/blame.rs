@@ -1,4 +1,4 @@
-//! Who caused a finding: each culprit by its share of the whole, as far as the whole is known.
+//! Who caused a finding: each culprit by its share of the total, as far as the total is known.
 //!
 //! What cannot be attributed is not spread over those who can be seen: an unprivileged observer sees its own I/O and nobody
 //! else's, and would name itself for what root does.
@@ -17,7 +17,7 @@ use whyslow_model::unit;
 const MOST_CULPRITS: usize = 5;
 /// The smallest share that makes a culprit.
 const SMALLEST_SHARE: f64 = 0.03;
-/// The share of the whole that has to be attributed before anybody is named: else who is not seen may have done more.
+/// The share of the total that has to be attributed before anybody is named: else who is not seen may have done more.
 const ENOUGH: f64 = 0.5;
 /// The share that is not attributed from which a finding with culprits says so.
 const NOTABLE: f64 = 0.1;
@@ -42,7 +42,7 @@ pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts
     let mut all = Blame::default();
     for spec in &rule.culprits {
         let Blame { culprits, unattributed, others_wait, buffered } =
-            Weighed::of(spec, context, facts).blame(rule, context, facts);
+            Candidates::of(spec, context, facts).blame(rule, context, facts);
         if all.culprits.is_empty() {
             (all.others_wait, all.buffered) = (others_wait, buffered);
         }
@@ -70,11 +70,11 @@ pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts
 }
 
 /// Candidates by program and control group, with their parts.
-struct Weighed<'a> {
+struct Candidates<'a> {
     spec: &'a CulpritSpec,
     groups: BTreeMap<(&'a str, &'a str, Option<&'a str>), Group<'a>>,
     /// What all of them did, those included that are not seen.
-    whole: Option<f64>,
+    total: Option<f64>,
 }
 
 /// What one culprit is made of: the processes of one name in one control group, or one thing of another kind.
@@ -86,20 +86,20 @@ struct Group<'a> {
     entity: &'a Entity,
 }
 
-impl<'a> Weighed<'a> {
+impl<'a> Candidates<'a> {
     fn of(spec: &'a CulpritSpec, context: &RuleContext<'a>, facts: &'a Facts) -> Self {
-        let whole = spec.whole.as_ref().and_then(|whole| whole.number(context));
-        let mut weighed = Self { spec, groups: BTreeMap::new(), whole };
+        let total = spec.total.as_ref().and_then(|total| total.number(context));
+        let mut candidates = Self { spec, groups: BTreeMap::new(), total };
         for candidate in facts.entities(spec.scope) {
             let candidate_context = context.weigh(candidate);
             let is_among = spec.among.as_ref().is_none_or(|among| among.truth(&candidate_context) == Truth::True);
             if let Some(part) = spec.by.number(&candidate_context).filter(|part| is_among && *part > 0.0) {
                 let number =
                     |expr: &Option<Expr>| expr.as_ref().and_then(|e| e.number(&candidate_context)).unwrap_or(0.0);
-                weighed.add(candidate, part, number(&spec.waits), number(&spec.buffered));
+                candidates.add(candidate, part, number(&spec.waits), number(&spec.buffered));
             }
         }
-        weighed
+        candidates
     }
 
     fn add(&mut self, candidate: &'a Entity, part: f64, waits: f64, buffered: f64) {
@@ -114,10 +114,10 @@ impl<'a> Weighed<'a> {
 
     fn blame(self, rule: &Rule, context: &RuleContext<'_>, facts: &Facts) -> Blame {
         let seen: f64 = self.groups.values().flat_map(|group| group.parts.values()).sum();
-        let all = self.whole.map_or(seen, |whole| whole.max(seen));
-        let missing = self.whole.filter(|_| all > 0.0).map(|_| 1.0 - seen / all);
+        let all = self.total.map_or(seen, |total| total.max(seen));
+        let missing = self.total.filter(|_| all > 0.0).map(|_| 1.0 - seen / all);
         let spec = self.spec;
-        let is_refused = spec.nobody.is_some() && facts.sources.refused(asked(rule)).is_some();
+        let is_refused = spec.unattributed.is_some() && facts.sources.refused(&rule.asks).is_some();
         let is_subject = |group: &Group<'_>| group.entity.subject.pid == context.subject_pid();
         let is_of_others = context.subject_pid().is_none() || !self.groups.values().all(is_subject);
         let refused = refused(spec, facts).filter(|_| is_of_others);
@@ -142,7 +142,7 @@ impl<'a> Weighed<'a> {
             return named;
         }
         let reason = why(spec, rule, context, facts, refused);
-        // Where the whole is not known and nobody was refused, nothing is known to be missing.
+        // Where the total is not known and nobody was refused, nothing is known to be missing.
         let reason = reason.or_else(|| missing.map(|_| NotRead { why: UNSEEN.into(), remedy: String::new() }));
         let unattributed = |NotRead { why, remedy }| Unattributed { share: missing, of: spec.of.clone(), why, remedy };
         Blame { unattributed: reason.map(unattributed), ..named }
@@ -189,12 +189,10 @@ fn reads(spec: &CulpritSpec, words: &[&str]) -> bool {
 /// What was refused of other users' processes, where the measure needs it and somebody is at work of whom it is missing. With
 /// hidepid not even their CPU time is seen.
 fn refused<'f>(spec: &CulpritSpec, facts: &'f Facts) -> Option<&'f NotRead> {
-    let is_needed = |reason: &&NotRead| reason.is_hidden() || facts.hides_io && reads(spec, &RESTRICTED);
+    let is_needed = |reason: &&NotRead| {
+        reason.is_hidden() || facts.host_number("stall.io_hidden") == Some(1.0) && reads(spec, &RESTRICTED)
+    };
     facts.sources.processes_refused().filter(is_needed)
-}
-
-fn asked(rule: &Rule) -> &[String] {
-    rule.asks.as_ref().map_or(&[], |asks| &asks.sources)
 }
 
 /// Why a part is nobody's: what was refused comes first, as it has a remedy.
@@ -206,19 +204,18 @@ fn why(
     refused: Option<&NotRead>,
 ) -> Option<NotRead> {
     let sources = &facts.sources;
-    let asked = asked(rule);
     let bpf = || sources.bpf_refused().filter(|_| reads(spec, &["BPF"]));
-    let own = sources.refused(asked).filter(|_| spec.nobody.is_some());
+    let own = sources.refused(&rule.asks).filter(|_| spec.unattributed.is_some());
     if let Some(NotRead { why, remedy }) = own.or(refused) {
         return Some(NotRead { why: format!("cannot read {why}"), remedy: remedy.clone() });
     }
-    if let Some(reason) = sources.refused(asked).or_else(bpf) {
+    if let Some(reason) = sources.refused(&rule.asks).or_else(bpf) {
         return Some(reason.clone());
     }
-    let not_asked = asked.iter().find(|source| spec.nobody.is_some() && !sources.was_read(source));
-    let because = match (not_asked, &spec.nobody) {
+    let not_asked = rule.asks.iter().find(|source| spec.unattributed.is_some() && !sources.was_read(source));
+    let because = match (not_asked, &spec.unattributed) {
         (Some(source), _) => format!("{source} was not read"),
-        (None, Some(nobody)) => nobody.prose(context).unwrap_or_default(),
+        (None, Some(reason)) => reason.prose(context).unwrap_or_default(),
         (None, None) => return None,
     };
     Some(NotRead { why: because, remedy: String::new() })

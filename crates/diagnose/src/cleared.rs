@@ -1,18 +1,19 @@
 //! What is said of a resource in which nothing was found: that it is not the cause, with the number that clears it.
 
 use crate::expr::{Expr, Truth};
-use crate::rule::{Reader, RuleError};
+use crate::rule::{RuleError, SourceText};
 use crate::rule_context::RuleContext;
 use crate::scope::Scope;
 use crate::template::Template;
 use serde::Deserialize;
-use toml::Spanned;
 use whyslow_model::diagnosis::{Finding, RuledOut};
 
 /// One such sentence.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cleared {
     resource: String,
+    /// How the ids of findings begin that say otherwise.
     ids: Vec<String>,
     when: Expr,
     unless: Option<Expr>,
@@ -22,17 +23,7 @@ pub struct Cleared {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClearedFile {
-    cleared: Vec<ClearedSpec>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClearedSpec {
-    resource: String,
-    ids: Vec<String>,
-    when: Spanned<String>,
-    unless: Option<Spanned<String>>,
-    because: Spanned<String>,
+    cleared: Vec<Cleared>,
 }
 
 impl Cleared {
@@ -41,19 +32,13 @@ impl Cleared {
     /// # Errors
     /// The text is not TOML, an expression does not compile, or a signal does not exist.
     pub fn parse_all(file: &str, text: &str) -> Result<Vec<Self>, RuleError> {
-        let reader = Reader { file, text };
-        let sight = [Scope::Host];
-        let written: ClearedFile = toml::from_str(text).map_err(|e| reader.toml(&e))?;
-        let read = |w: ClearedSpec| {
-            Ok(Self {
-                when: reader.expr(&w.when, &sight)?,
-                unless: reader.maybe(w.unless.as_ref(), &sight)?,
-                because: reader.template(&w.because, &sight)?,
-                resource: w.resource,
-                ids: w.ids,
-            })
-        };
-        written.cleared.into_iter().map(read).collect()
+        let source = SourceText { file, text };
+        let ClearedFile { cleared } = source.parse()?;
+        for Self { when, unless, because, .. } in &cleared {
+            let names = [when].into_iter().chain(unless).map(Expr::spanned_names).chain([because.spanned_names()]);
+            names.into_iter().try_for_each(|names| source.check(names, &[Scope::Host]))?;
+        }
+        Ok(cleared)
     }
 
     /// The sentence, if it holds, all its numbers are known, and nothing was found in the resource. An `unless` whose numbers
@@ -88,7 +73,7 @@ because = "{mem.available} available"
 "#;
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn what_is_wrong_is_reported_with_its_line() {
         let error =
             |from: &str, to: &str| Cleared::parse_all("c.toml", &TWO.replace(from, to)).unwrap_err().to_string();
         assert_eq!(Cleared::parse_all("c.toml", TWO).unwrap().len(), 2);

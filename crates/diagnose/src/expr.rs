@@ -9,9 +9,12 @@ use cel::common::types::{CelDouble, CelString};
 use cel::common::value::CowVal;
 use cel::context::VariableResolver;
 use cel::{Context, Env, IdedExpr, Program, Value};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
+use toml::Spanned;
 use whyslow_model::diagnosis::Reading;
 
 /// What a condition comes to.
@@ -34,7 +37,17 @@ pub trait SignalLookup: Send + Sync {
 /// A compiled expression.
 pub struct Expr {
     source: String,
+    /// Where it begins in its file.
+    pub at: usize,
     program: Program,
+}
+
+impl<'de> Deserialize<'de> for Expr {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let source = Spanned::<String>::deserialize(deserializer)?;
+        let expr = Self::compile(source.get_ref()).map_err(D::Error::custom)?;
+        Ok(Self { at: source.span().start, ..expr })
+    }
 }
 
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
@@ -54,7 +67,7 @@ impl Expr {
     pub fn compile(source: &str) -> Result<Self, String> {
         let program =
             ENV.compile(source).map_err(|e| e.to_string().split_whitespace().collect::<Vec<_>>().join(" "))?;
-        Ok(Self { source: source.to_owned(), program })
+        Ok(Self { source: source.to_owned(), at: 0, program })
     }
 
     /// The text it was compiled from.
@@ -67,6 +80,11 @@ impl Expr {
         let mut names = BTreeSet::new();
         collect_names(self.program.expression(), &[], &mut names);
         names
+    }
+
+    /// Where it begins, with the signals it reads.
+    pub fn spanned_names(&self) -> (usize, BTreeSet<String>) {
+        (self.at, self.names())
     }
 
     /// Whether it holds.

@@ -29,8 +29,6 @@ pub struct Facts {
     pub topology: Topology,
     /// What was read, and what was refused.
     pub(crate) sources: Sources,
-    /// Whether a process is at work whose I/O could not be read.
-    pub(crate) hides_io: bool,
     /// The observer and its children: never to blame for others' load.
     pub(crate) observers: BTreeSet<u32>,
     /// The processes that commands may name; `None` for captures, whose reader knows what became of them.
@@ -51,7 +49,8 @@ impl Facts {
         let processes = task::processes(window, &changes, &blocked);
         let threads = task::threads(window, &processes);
         let rooms = Rooms::of(window);
-        let host = HostUse::new(window, &processes, rooms.of_the_machine(), blocked.over_time());
+        let read = Sources::of(window);
+        let host = HostUse::new(window, &read, &processes, rooms.of_the_machine(), blocked.over_time());
         let host = Entity::of(Subject::host(), &host);
         let topology = Topology::of(window);
         let members = BlockedMembers::new(&processes, blocked.over_time());
@@ -77,8 +76,7 @@ impl Facts {
         Self {
             host,
             topology,
-            sources: Sources::of(window),
-            hides_io: task::hides_io(&processes),
+            sources: read,
             observers,
             running,
             settings: settings(window),

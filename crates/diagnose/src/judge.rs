@@ -170,7 +170,7 @@ fn evidence(rule: &Rule, entity: &Entity, context: &RuleContext<'_>, facts: &Fac
     rule.evidence
         .iter()
         .filter_map(|spec| {
-            let signal = signals.clone().find(|s| s.name == spec.signal)?;
+            let signal = signals.clone().find(|s| s.name == spec.signal.get_ref())?;
             Some(Evidence {
                 metric: signal.name.to_owned(),
                 value: context.reading(signal.name)?.clone(),

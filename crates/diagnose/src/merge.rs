@@ -14,32 +14,32 @@ pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Opti
     let parts: Vec<Diagnosis> = parts.into_iter().map(label).collect();
     let shared = shared_device::findings(&parts, book);
     let mut parts = parts.into_iter();
-    let mut whole = parts.next()?;
+    let mut merged = parts.next()?;
     for part in parts {
-        whole.host = of_both(&whole.host, &part.host);
-        whole.verdict = worse(whole.verdict, part.verdict);
-        whole.window.seconds = whole.window.seconds.max(part.window.seconds);
-        whole.window.samples += part.window.samples;
-        whole.findings.extend(part.findings);
-        whole.ruled_out.extend(part.ruled_out);
-        whole.figures.extend(part.figures);
-        whole.blind_spots.retain(|spot| part.blind_spots.contains(spot) || spot.what.contains(": "));
-        whole.blind_spots.extend(part.blind_spots.into_iter().filter(|spot| spot.what.contains(": ")));
+        merged.host = common_host(&merged.host, &part.host);
+        merged.verdict = worse(merged.verdict, part.verdict);
+        merged.window.seconds = merged.window.seconds.max(part.window.seconds);
+        merged.window.samples += part.window.samples;
+        merged.findings.extend(part.findings);
+        merged.ruled_out.extend(part.ruled_out);
+        merged.figures.extend(part.figures);
+        merged.blind_spots.retain(|spot| part.blind_spots.contains(spot) || spot.what.contains(": "));
+        merged.blind_spots.extend(part.blind_spots.into_iter().filter(|spot| spot.what.contains(": ")));
     }
     for cause in &shared {
-        let effects = whole.findings.iter_mut().filter(|effect| cause.explains.contains(&effect.key()));
+        let effects = merged.findings.iter_mut().filter(|effect| cause.explains.contains(&effect.key()));
         effects.for_each(|effect| effect.explained_by = Some(cause.key()));
     }
-    whole.findings.extend(shared);
-    whole.findings.sort_by(|a, b| {
+    merged.findings.extend(shared);
+    merged.findings.sort_by(|a, b| {
         let effect = |f: &Finding| f.explained_by.is_some();
         effect(a).cmp(&effect(b)).then(weight(b).total_cmp(&weight(a)))
     });
-    Some(whole)
+    Some(merged)
 }
 
 /// The host of both captures; of two hosts, the names.
-fn of_both(a: &Host, b: &Host) -> Host {
+fn common_host(a: &Host, b: &Host) -> Host {
     let names: BTreeSet<&str> = [&a.name, &b.name].into_iter().flatten().flat_map(|name| name.split(", ")).collect();
     let name = (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(", "));
     if a.name == b.name { a.clone() } else { Host { name, ..Host::default() } }

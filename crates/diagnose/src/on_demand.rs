@@ -13,12 +13,11 @@ use whyslow_model::window::Window;
 /// The on-demand sources of the rules that suspect something in the window so far.
 pub fn requested_sources(window: &Window, book: &RuleBook) -> BTreeSet<String> {
     let facts = Facts::of(window);
-    let asks = book.all().iter().filter_map(|rule| Some((rule, rule.asks.as_ref()?)));
-    let suspected = asks.filter(|(rule, asks)| {
-        let suspect = asks.suspect.as_ref().unwrap_or(&rule.when);
+    let suspected = book.all().iter().filter(|rule| !rule.asks.is_empty()).filter(|rule| {
+        let suspect = rule.suspect.as_ref().unwrap_or(&rule.when);
         entities(rule, &facts).any(|context| suspect.truth(&context) == Truth::True)
     });
-    suspected.flat_map(|(_, asks)| asks.sources.iter().cloned()).collect()
+    suspected.flat_map(|rule| rule.asks.iter().cloned()).collect()
 }
 
 fn entities<'f>(rule: &Rule, facts: &'f Facts) -> impl Iterator<Item = RuleContext<'f>> {

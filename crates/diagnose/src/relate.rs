@@ -20,7 +20,7 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
                 && judged[cause].explains.contains(&judged[effect].finding.id)
                 && !descends(&cause_of, cause, effect)
                 && (judged[cause].explains_all || related(&judged[cause], &judged[effect], topology))
-                && accounts_for(&judged[cause], &judged[effect].finding);
+                && is_large_enough(&judged[cause], &judged[effect].finding);
             if explained {
                 cause_of.insert(effect, cause);
             }
@@ -89,7 +89,7 @@ const MOST: f64 = 0.5;
 /// - An impact that was not measured, or is only a lower bound, cannot be compared. What the kernel logged (a disk that
 ///   fails) has no share of time, but is a cause nevertheless: there the rule's word and the subjects decide. Only two
 ///   findings of one id, where one is a part of the other, are compared by whatever numbers they have.
-fn accounts_for(cause: &Judged, effect: &Finding) -> bool {
+fn is_large_enough(cause: &Judged, effect: &Finding) -> bool {
     let Judged { finding, shares, .. } = cause;
     if finding.confidence == Confidence::Low && effect.confidence > Confidence::Low {
         return false;

@@ -7,7 +7,8 @@ use crate::scope::Scope;
 use crate::signal::Signal;
 use crate::since::Resource;
 use crate::template::Template;
-use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use toml::Spanned;
@@ -34,112 +35,166 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// A rule, ready to judge.
-#[derive(Debug)]
+/// A rule, as its file spells it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rule {
+    /// The finding's id, `resource.cause`.
+    #[serde(deserialize_with = "id")]
     pub(crate) id: String,
+    /// The file it is from; `built in` for those in the program.
+    #[serde(skip)]
     pub(crate) file: String,
     /// Which of the built-in rules for its id: `queue` for ID.queue.toml, empty for ID.toml.
+    #[serde(skip)]
     pub(crate) variant: String,
+    /// The kind of thing that it is judged on.
     pub(crate) scope: Scope,
+    /// What is physically true when it holds, in one sentence.
     pub(crate) means: String,
+    /// The condition.
     pub(crate) when: Expr,
-    /// The share of the time lost; of a rule over logs, which measure none, there may be none.
+    /// The share of the time lost. Rules over logs, which measure none, have `severity` instead.
     pub(crate) impact: Option<Expr>,
     /// Whether that is the least that was lost.
+    #[serde(default)]
     pub(crate) at_least: bool,
     /// What the impact is, where that is not the share of the time in which a task waited.
     pub(crate) how_bad: Option<Template>,
-    /// How grave it is where no time was measured.
+    /// How grave it is where no time was measured, 0..1.
     pub(crate) severity: Option<Expr>,
     /// The pressure that shows how long it has lasted.
     pub(crate) pressure: Option<Resource>,
     /// How long it has lasted, in seconds, where no pressure shows that.
     pub(crate) lasted: Option<Expr>,
+    /// When confidence is high; otherwise it is low.
     pub(crate) high: Option<Expr>,
+    /// When confidence is at least medium.
     pub(crate) medium: Option<Expr>,
+    /// Whether the subject of the finding is the machine.
+    #[serde(default)]
     pub(crate) host_is_subject: bool,
+    /// The finding in one sentence or two.
     pub(crate) summary: Template,
-    /// The same where nobody is named, if it reads differently then.
+    /// The same where no culprit is named, if it reads differently then.
     pub(crate) summary_unattributed: Option<Template>,
+    /// The numbers to show.
     pub(crate) evidence: Vec<EvidenceSpec>,
+    /// Who may have caused it: each measure in turn.
+    #[serde(default)]
     pub(crate) culprits: Vec<CulpritSpec>,
+    /// What looks the same and is not.
+    #[serde(default)]
     pub(crate) look_alikes: Vec<LookAlike>,
+    /// The ids of its effects.
+    #[serde(default)]
     pub(crate) explains: Vec<String>,
-    /// Whether it explains them on whatever they were found: what takes the machine's memory takes everybody's.
+    /// Whether it explains them on any subject: a program that takes the machine's memory takes everyone's.
+    #[serde(default)]
     pub(crate) explains_all: bool,
-    /// Its share of what it explains, by id, where comparing impacts would not tell: a process' CPUs of the machine's.
+    /// Its share of each effect, by id, where comparing impacts would mislead: the CPUs that a process used of the machine's.
+    #[serde(default)]
     pub(crate) accounts_for: BTreeMap<String, Expr>,
-    pub(crate) asks: Option<Asks>,
-    pub(crate) actions: Vec<ActionSpec>,
-    pub(crate) sources: Vec<String>,
-}
-
-/// Sources that look closer, and are worth their cost once the rule is suspected to hold.
-#[derive(Debug)]
-pub(crate) struct Asks {
-    pub(crate) sources: Vec<String>,
-    /// When it is suspected, where that is not when it holds.
+    /// On-demand sources that are worth their cost once the rule is suspected to hold.
+    #[serde(default)]
+    pub(crate) asks: Vec<String>,
+    /// When it is suspected, if that is not `when`.
     pub(crate) suspect: Option<Expr>,
+    /// What to do.
+    #[serde(default)]
+    pub(crate) actions: Vec<ActionSpec>,
+    /// Kernel files, man pages and documents that it rests on.
+    #[serde(default)]
+    pub(crate) sources: Vec<String>,
 }
 
-/// One number to show, and what a machine that is well would show.
+/// A number to show, and what a healthy machine would show.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EvidenceSpec {
-    pub(crate) signal: String,
+    pub(crate) signal: Spanned<String>,
     pub(crate) expected: String,
 }
 
-/// Who may have used the thing up, and how their part is weighed.
-#[derive(Debug)]
+/// Who may have used up the resource, and how each one's part is measured.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct CulpritSpec {
+    /// The kind of thing a candidate is.
     pub(crate) scope: Scope,
+    /// A candidate's part.
     pub(crate) by: Expr,
+    /// Which candidates count.
     pub(crate) among: Option<Expr>,
-    /// What all of them did together, those included that are not seen: of what each has a share.
-    pub(crate) whole: Option<Expr>,
+    /// What all of them did together, including those that are not seen. Shares are of this total.
+    #[serde(alias = "whole")]
+    pub(crate) total: Option<Expr>,
+    /// What the shares are of, in words.
     pub(crate) of: String,
-    /// How many of its threads or requests wait; of those that are not named first, the sum is `culprit.others_wait`.
+    /// How many of its threads or requests wait; the sum over all but the first culprit is `culprit.others_wait`.
     pub(crate) waits: Option<Expr>,
-    /// What of `by` is buffered writes, which the kernel makes in its own name: the first one's share is `culprit.buffered`.
+    /// The part of `by` that is buffered writes, which the kernel makes in its own name; the first culprit's share is
+    /// `culprit.buffered`.
     pub(crate) buffered: Option<Expr>,
-    /// Why nobody is named where everybody was seen and has no part.
-    pub(crate) nobody: Option<Template>,
+    /// Why no one is named although everyone was seen.
+    #[serde(alias = "nobody")]
+    pub(crate) unattributed: Option<Template>,
 }
 
 /// Something that looks the same and is not.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct LookAlike {
     pub(crate) text: Template,
     pub(crate) unless: Option<Expr>,
 }
 
-/// One change to propose.
-#[derive(Debug)]
+/// A change or a command to propose.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ActionSpec {
     pub(crate) kind: ActionKind,
     pub(crate) text: Template,
     /// Tunables of the catalogue, as `whyslow tune` names them, and the values to set. A value that begins with `>` only
     /// raises, number by number.
+    #[serde(default, deserialize_with = "settings")]
     pub(crate) set: Vec<(Template, Template)>,
     /// How to prove that it helps.
     pub(crate) trial: Option<TrialSpec>,
+    #[serde(rename = "try")]
     pub(crate) command: Option<Template>,
+    /// The improvement in numbers.
     pub(crate) expect: Option<Template>,
+    /// When to propose it.
     pub(crate) when: Option<Expr>,
 }
 
-/// What `whyslow try` measures a setting by.
-#[derive(Debug)]
+/// What `whyslow try` measures a setting by: the options `--metric`, `--guard` and `--moves`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct TrialSpec {
     pub(crate) metric: Template,
     pub(crate) guard: Option<Template>,
     pub(crate) moves: Option<Template>,
     /// The setting affects only processes started afterwards.
+    #[serde(default)]
     pub(crate) before: bool,
     /// `whyslow` asks for a yes before it sets this.
+    #[serde(default)]
     pub(crate) risky: bool,
+}
+
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let id = String::deserialize(deserializer)?;
+    match id.split_once('.') {
+        Some((resource, cause)) if !resource.is_empty() && !cause.is_empty() => Ok(id),
+        _ => Err(D::Error::custom("an id has the form resource.cause")),
+    }
+}
+
+fn settings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(Template, Template)>, D::Error> {
+    let set = BTreeMap::<Spanned<String>, Template>::deserialize(deserializer)?;
+    set.into_iter().map(|(name, value)| Ok((Template::spanned(&name).map_err(D::Error::custom)?, value))).collect()
 }
 
 impl TrialSpec {
@@ -158,6 +213,13 @@ impl TrialSpec {
     }
 }
 impl ActionSpec {
+    fn templates(&self) -> impl Iterator<Item = &Template> {
+        let own = [Some(&self.text), self.command.as_ref(), self.expect.as_ref()].into_iter().flatten();
+        let trial =
+            self.trial.iter().flat_map(|trial| [Some(&trial.metric), trial.guard.as_ref(), trial.moves.as_ref()]);
+        own.chain(self.set.iter().flat_map(|(name, value)| [name, value])).chain(trial.flatten())
+    }
+
     /// The settings to change, with everything filled in; none where something is not known.
     pub(crate) fn settings(&self, context: &RuleContext<'_>, facts: &Facts) -> BTreeMap<String, String> {
         let set = self.set.iter().map(|(name, value)| Some((name.setting(context)?, value.setting(context)?)));
@@ -212,111 +274,26 @@ fn raised(now: &str, least: &str) -> String {
     }
 }
 
-/// The file as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RuleFile {
-    id: Spanned<String>,
-    scope: Scope,
-    means: String,
-    when: Spanned<String>,
-    impact: Option<Spanned<String>>,
-    #[serde(default)]
-    at_least: bool,
-    how_bad: Option<Spanned<String>>,
-    severity: Option<Spanned<String>>,
-    pressure: Option<Resource>,
-    lasted: Option<Spanned<String>>,
-    high: Option<Spanned<String>>,
-    medium: Option<Spanned<String>>,
-    #[serde(default)]
-    host_is_subject: bool,
-    summary: Spanned<String>,
-    summary_unattributed: Option<Spanned<String>>,
-    evidence: Vec<Spanned<EvidenceSpec>>,
-    #[serde(default)]
-    culprits: Vec<WrittenCulprit>,
-    #[serde(default)]
-    look_alikes: Vec<WrittenLookAlike>,
-    #[serde(default)]
-    explains: Vec<String>,
-    #[serde(default)]
-    explains_all: bool,
-    #[serde(default)]
-    accounts_for: BTreeMap<String, Spanned<String>>,
-    #[serde(default)]
-    asks: Vec<String>,
-    suspect: Option<Spanned<String>>,
-    #[serde(default)]
-    actions: Vec<WrittenAction>,
-    #[serde(default)]
-    sources: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenCulprit {
-    scope: Scope,
-    by: Spanned<String>,
-    among: Option<Spanned<String>>,
-    whole: Option<Spanned<String>>,
-    of: String,
-    waits: Option<Spanned<String>>,
-    buffered: Option<Spanned<String>>,
-    nobody: Option<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenLookAlike {
-    text: Spanned<String>,
-    unless: Option<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenAction {
-    kind: ActionKind,
-    text: Spanned<String>,
-    #[serde(default)]
-    set: BTreeMap<Spanned<String>, Spanned<String>>,
-    trial: Option<WrittenTrial>,
-    #[serde(rename = "try")]
-    command: Option<Spanned<String>>,
-    expect: Option<Spanned<String>>,
-    when: Option<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenTrial {
-    metric: Spanned<String>,
-    guard: Option<Spanned<String>>,
-    moves: Option<Spanned<String>>,
-    #[serde(default)]
-    before: bool,
-    #[serde(default)]
-    risky: bool,
-}
-
-/// Turns offsets into lines, and texts into expressions that only use signals in sight.
-pub(crate) struct Reader<'a> {
+/// The text of a file, for errors with a line.
+pub(crate) struct SourceText<'a> {
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,
 }
 
-impl Reader<'_> {
+impl SourceText<'_> {
+    /// Reads a document.
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, RuleError> {
+        toml::from_str(self.text)
+            .map_err(|e| self.error(e.span().map_or(0, |span| span.start), e.message().replace('\n', " ")))
+    }
+
     fn error(&self, offset: usize, what: impl Into<String>) -> RuleError {
         let line = self.text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1;
         RuleError { file: self.file.to_owned(), line, what: what.into() }
     }
 
-    /// What the TOML parser says, with the line it says it of.
-    pub(crate) fn toml(&self, error: &toml::de::Error) -> RuleError {
-        self.error(error.span().map_or(0, |s| s.start), error.message().replace('\n', " "))
-    }
-
-    fn check(&self, at: usize, names: &BTreeSet<String>, scopes: &[Scope]) -> Result<(), RuleError> {
+    /// Checks that each name at an offset is a signal of one of these scopes, or one of [`NAMES`].
+    pub(crate) fn check(&self, (at, names): (usize, BTreeSet<String>), scopes: &[Scope]) -> Result<(), RuleError> {
         match names.iter().find(|n| !NAMES.contains(&n.as_str()) && find(n, scopes).is_none()) {
             Some(unknown) => {
                 let scopes: Vec<String> = scopes.iter().map(|s| s.name()).collect();
@@ -324,24 +301,6 @@ impl Reader<'_> {
             }
             None => Ok(()),
         }
-    }
-
-    pub(crate) fn expr(&self, source: &Spanned<String>, scopes: &[Scope]) -> Result<Expr, RuleError> {
-        let at = source.span().start;
-        let expr = Expr::compile(source.get_ref()).map_err(|e| self.error(at, e))?;
-        self.check(at, &expr.names(), scopes)?;
-        Ok(expr)
-    }
-
-    pub(crate) fn maybe(&self, source: Option<&Spanned<String>>, scopes: &[Scope]) -> Result<Option<Expr>, RuleError> {
-        source.map(|s| self.expr(s, scopes)).transpose()
-    }
-
-    pub(crate) fn template(&self, source: &Spanned<String>, scopes: &[Scope]) -> Result<Template, RuleError> {
-        let at = source.span().start;
-        let template = Template::parse(source.get_ref()).map_err(|e| self.error(at, e))?;
-        self.check(at, &template.names(), scopes)?;
-        Ok(template)
     }
 }
 
@@ -362,104 +321,52 @@ impl Rule {
     /// Where the text is no TOML, lacks a field or has one too many, an expression does not compile, or a signal does
     /// not exist.
     pub fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
-        let reader = Reader { file, text };
-        let written: RuleFile = toml::from_str(text).map_err(|e| reader.toml(&e))?;
-        let sight = [written.scope, Scope::Host];
-        if !written.id.get_ref().split_once('.').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty()) {
-            return Err(reader.error(written.id.span().start, "an id has the form resource.cause"));
+        let source = SourceText { file, text };
+        let rule: Self = source.parse()?;
+        let scopes = [rule.scope, Scope::Host];
+        rule.expressions()
+            .map(Expr::spanned_names)
+            .chain(rule.templates().map(Template::spanned_names))
+            .try_for_each(|names| source.check(names, &scopes))?;
+        for EvidenceSpec { signal, .. } in &rule.evidence {
+            source.check((signal.span().start, BTreeSet::from([signal.get_ref().clone()])), &scopes)?;
         }
-        let mut evidence = Vec::new();
-        for spec in written.evidence {
-            reader.check(spec.span().start, &BTreeSet::from([spec.get_ref().signal.clone()]), &sight)?;
-            evidence.push(spec.into_inner());
+        for culprit in &rule.culprits {
+            for expr in [&culprit.among, &culprit.waits, &culprit.buffered].into_iter().flatten().chain([&culprit.by]) {
+                source.check(expr.spanned_names(), &[culprit.scope, Scope::Host])?;
+            }
         }
-        let culprits = written.culprits.iter().map(|c| {
-            let scopes = [c.scope, Scope::Host];
-            Ok(CulpritSpec {
-                scope: c.scope,
-                by: reader.expr(&c.by, &scopes)?,
-                among: reader.maybe(c.among.as_ref(), &scopes)?,
-                whole: reader.maybe(c.whole.as_ref(), &sight)?,
-                of: c.of.clone(),
-                waits: reader.maybe(c.waits.as_ref(), &scopes)?,
-                buffered: reader.maybe(c.buffered.as_ref(), &scopes)?,
-                nobody: c.nobody.as_ref().map(|text| reader.template(text, &sight)).transpose()?,
-            })
-        });
-        let look_alikes = written.look_alikes.iter().map(|l| {
-            Ok(LookAlike { text: reader.template(&l.text, &sight)?, unless: reader.maybe(l.unless.as_ref(), &sight)? })
-        });
-        let actions = written.actions.iter().map(|a| {
-            let set =
-                a.set.iter().map(|(name, value)| Ok((reader.template(name, &sight)?, reader.template(value, &sight)?)));
-            let maybe = |text: Option<&Spanned<String>>| text.map(|text| reader.template(text, &sight)).transpose();
-            let trial = a.trial.as_ref().map(|trial| {
-                Ok(TrialSpec {
-                    metric: reader.template(&trial.metric, &sight)?,
-                    guard: maybe(trial.guard.as_ref())?,
-                    moves: maybe(trial.moves.as_ref())?,
-                    before: trial.before,
-                    risky: trial.risky,
-                })
-            });
-            Ok(ActionSpec {
-                kind: a.kind,
-                text: reader.template(&a.text, &sight)?,
-                set: set.collect::<Result<_, RuleError>>()?,
-                trial: trial.transpose()?,
-                command: maybe(a.command.as_ref())?,
-                expect: maybe(a.expect.as_ref())?,
-                when: reader.maybe(a.when.as_ref(), &sight)?,
-            })
-        });
-        if let Some(suspect) = written.suspect.as_ref().filter(|_| written.asks.is_empty()) {
-            return Err(reader.error(suspect.span().start, "suspect needs asks: it says when to turn those sources on"));
+        if let Some(suspect) = rule.suspect.as_ref().filter(|_| rule.asks.is_empty()) {
+            return Err(source.error(suspect.at, "suspect needs asks: it says when to turn those sources on"));
         }
-        if written.impact.is_none() && written.severity.is_none() {
+        if rule.impact.is_none() && rule.severity.is_none() {
             return Err(
-                reader.error(0, "neither impact (the time lost) nor severity (where no time is measured) is given")
+                source.error(0, "neither impact (the time lost) nor severity (where no time is measured) is given")
             );
         }
-        let shares = written.accounts_for.iter().map(|(id, share)| {
-            if !written.explains.contains(id) {
-                return Err(reader.error(share.span().start, format!("accounts_for has {id:?}, but explains does not")));
-            }
-            Ok((id.clone(), reader.expr(share, &sight)?))
-        });
-        let accounts_for = shares.collect::<Result<_, RuleError>>()?;
-        let suspect = reader.maybe(written.suspect.as_ref(), &sight)?;
-        Ok(Self {
-            asks: (!written.asks.is_empty()).then_some(Asks { sources: written.asks, suspect }),
-            when: reader.expr(&written.when, &sight)?,
-            impact: reader.maybe(written.impact.as_ref(), &sight)?,
-            at_least: written.at_least,
-            how_bad: written.how_bad.as_ref().map(|text| reader.template(text, &sight)).transpose()?,
-            severity: reader.maybe(written.severity.as_ref(), &sight)?,
-            pressure: written.pressure,
-            lasted: reader.maybe(written.lasted.as_ref(), &sight)?,
-            high: reader.maybe(written.high.as_ref(), &sight)?,
-            medium: reader.maybe(written.medium.as_ref(), &sight)?,
-            summary: reader.template(&written.summary, &sight)?,
-            summary_unattributed: written
-                .summary_unattributed
-                .as_ref()
-                .map(|text| reader.template(text, &sight))
-                .transpose()?,
-            culprits: culprits.collect::<Result<_, RuleError>>()?,
-            look_alikes: look_alikes.collect::<Result<_, RuleError>>()?,
-            actions: actions.collect::<Result<_, RuleError>>()?,
-            evidence,
-            id: written.id.into_inner(),
-            file: file.to_owned(),
-            variant: String::new(),
-            scope: written.scope,
-            means: written.means,
-            host_is_subject: written.host_is_subject,
-            explains: written.explains,
-            explains_all: written.explains_all,
-            accounts_for,
-            sources: written.sources,
-        })
+        if let Some((id, share)) = rule.accounts_for.iter().find(|(id, _)| !rule.explains.contains(id)) {
+            return Err(source.error(share.at, format!("accounts_for has {id:?}, but explains does not")));
+        }
+        Ok(Self { file: file.to_owned(), ..rule })
+    }
+
+    /// Its expressions over the subject.
+    fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        let own = [&self.impact, &self.severity, &self.lasted, &self.high, &self.medium, &self.suspect];
+        let totals = self.culprits.iter().map(|culprit| &culprit.total);
+        let exceptions = self.look_alikes.iter().map(|alike| &alike.unless);
+        let conditions = self.actions.iter().map(|action| &action.when);
+        let optional = own.into_iter().chain(totals).chain(exceptions).chain(conditions).flatten();
+        [&self.when].into_iter().chain(self.accounts_for.values()).chain(optional)
+    }
+
+    /// All of its texts.
+    pub(crate) fn templates(&self) -> impl Iterator<Item = &Template> {
+        let own = [Some(&self.summary), self.summary_unattributed.as_ref(), self.how_bad.as_ref()];
+        let reasons = self.culprits.iter().map(|culprit| culprit.unattributed.as_ref());
+        let alike = self.look_alikes.iter().map(|alike| Some(&alike.text));
+        let actions = self.actions.iter().flat_map(ActionSpec::templates);
+        own.into_iter().chain(reasons).chain(alike).flatten().chain(actions)
     }
 
     /// As people see it.
@@ -468,7 +375,7 @@ impl Rule {
         let source = |expr: &Option<Expr>| expr.as_ref().map_or_else(String::new, |e| e.source().to_owned());
         let mut names = self.when.names();
         names.extend([&self.impact, &self.severity].into_iter().flatten().flat_map(Expr::names));
-        names.extend(self.evidence.iter().map(|e| e.signal.clone()));
+        names.extend(self.evidence.iter().map(|e| e.signal.get_ref().clone()));
         names.extend(self.look_alikes.iter().filter_map(|l| l.unless.as_ref()).flat_map(Expr::names));
         RuleInfo {
             id: self.id.clone(),
@@ -481,7 +388,7 @@ impl Rule {
             severity: source(&self.severity),
             look_alikes: self.look_alikes.iter().map(|l| l.text.described()).collect(),
             explains: self.explains.clone(),
-            asks: self.asks.as_ref().map_or_else(Vec::new, |asks| asks.sources.clone()),
+            asks: self.asks.clone(),
             signals: names.iter().filter_map(|n| find(n, &sight)).map(Signal::info).collect(),
             sources: self.sources.clone(),
         }

@@ -112,6 +112,13 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
     }
 
     #[test]
+    fn the_former_names_of_keys_are_still_read() {
+        let culprits = "culprits = [{ scope = \"process\", by = \"proc.cpu\", whole = \"cpu.busy\", of = \"it\", nobody = \"x\" }]";
+        let rule = Rule::parse("own.toml", &format!("{OWN}{culprits}")).unwrap();
+        assert!(rule.culprits[0].total.is_some() && rule.culprits[0].unattributed.is_some());
+    }
+
+    #[test]
     fn the_fingerprint_tells_books_with_different_rules_apart() {
         let mut book = RuleBook::built_in();
         assert_eq!(book.fingerprint(), RuleBook::built_in().fingerprint());

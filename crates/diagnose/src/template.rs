@@ -6,14 +6,27 @@
 
 use crate::expr::Expr;
 use crate::rule_context::RuleContext;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeSet;
+use toml::Spanned;
 use whyslow_model::diagnosis::Reading;
 use whyslow_model::human;
 use whyslow_model::shell::quoted;
 
 /// A parsed template.
 #[derive(Debug)]
-pub struct Template(Vec<Piece>);
+pub struct Template {
+    pieces: Vec<Piece>,
+    /// Where it begins in its file.
+    at: usize,
+}
+
+impl<'de> Deserialize<'de> for Template {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::spanned(&Spanned::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
 
 #[derive(Debug)]
 enum Piece {
@@ -53,12 +66,22 @@ impl Template {
             rest = tail;
         }
         pieces.push(Piece::Text(rest.to_owned()));
-        Ok(Self(pieces))
+        Ok(Self { pieces, at: 0 })
+    }
+
+    /// Parses a text of a file; fails like [`parse`](Self::parse).
+    pub fn spanned(source: &Spanned<String>) -> Result<Self, String> {
+        Ok(Self { at: source.span().start, ..Self::parse(source.get_ref())? })
+    }
+
+    /// Where it begins, with the signals it reads.
+    pub fn spanned_names(&self) -> (usize, BTreeSet<String>) {
+        (self.at, self.names())
     }
 
     /// The signals it reads.
     pub fn names(&self) -> BTreeSet<String> {
-        self.0
+        self.pieces
             .iter()
             .flat_map(|p| match p {
                 Piece::Text(_) => BTreeSet::new(),
@@ -78,13 +101,13 @@ impl Template {
             Piece::Formula(formula) => format!("<{}>", formula.source().trim()),
             Piece::Optional(part) => part.described(),
         };
-        self.0.iter().map(described).collect()
+        self.pieces.iter().map(described).collect()
     }
 
     /// Sentences with everything filled in. A sentence in which something is not known is left out; `None` if that leaves none.
     pub fn prose(&self, context: &RuleContext<'_>) -> Option<String> {
         let mut sentences = vec![Some(String::new())];
-        for (piece, filled) in self.0.iter().zip(self.fill(context, Style::Prose)) {
+        for (piece, filled) in self.pieces.iter().zip(self.fill(context, Style::Prose)) {
             // Only the rule's own text ends a sentence, not a name that is filled in.
             let parts: Vec<Option<&str>> = match (piece, &filled) {
                 (Piece::Text(text), _) => text.split_inclusive(". ").map(Some).collect(),
@@ -118,7 +141,7 @@ impl Template {
     }
 
     fn fill(&self, context: &RuleContext<'_>, style: Style) -> impl Iterator<Item = Option<String>> {
-        self.0.iter().map(move |piece| piece.fill(context, style))
+        self.pieces.iter().map(move |piece| piece.fill(context, style))
     }
 }
 
@@ -185,13 +208,13 @@ mod tests {
             Piece::Text(text) => text.split(' ').filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).count(),
             Piece::Formula(_) | Piece::Count { .. } => 1,
             Piece::Name(name) => usize::from(is_number(name)),
-            Piece::Optional(template) => template.0.iter().map(|piece| numbers(piece, is_number)).sum(),
+            Piece::Optional(template) => template.pieces.iter().map(|piece| numbers(piece, is_number)).sum(),
         }
     }
 
     /// Names of counts that a noun in the plural follows: with a count of one, it would be wrong.
     fn disagreeing(template: &Template, is_count: &impl Fn(&str) -> bool) -> Vec<String> {
-        let pairs = template.0.iter().zip(template.0.iter().skip(1));
+        let pairs = template.pieces.iter().zip(template.pieces.iter().skip(1));
         let pairs = pairs.filter_map(|pair| match pair {
             (Piece::Name(name), Piece::Text(text)) if is_count(name) => Some((name, text.strip_prefix(' ')?)),
             _ => None,
@@ -224,7 +247,7 @@ mod tests {
             let sight = [rule.scope, Scope::Host];
             let signals = || sight.iter().flat_map(|scope| scope.signals());
             let is_number = |name: &str| signals().find(|s| s.name == name).is_some_and(|s| s.unit != "text");
-            let pieces = &rule.summary.0;
+            let pieces = &rule.summary.pieces;
             let numbers: usize = pieces.iter().map(|piece| numbers(piece, &is_number)).sum();
             assert!(numbers <= 3, "{} ({:?}): {numbers} numbers: {pieces:?}", rule.id, rule.scope);
         }

@@ -10,7 +10,7 @@ use whyslow_model::value::State;
 use whyslow_model::window::Window;
 
 /// A cause that is not found for this long has ended, nanoseconds.
-const LULL_NS: i64 = 15 * 1_000_000_000;
+const MAX_GAP_NS: i64 = 15 * 1_000_000_000;
 
 /// A cause of lost time that was felt in a window.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,10 +111,10 @@ pub struct Timeline {
 impl Timeline {
     /// Adds what was felt in a window, given its start and end in nanoseconds since 1970. Windows must be added in order.
     pub fn add(&mut self, span: (i64, i64), felt: &[FeltCause]) {
-        self.end_before(span.0.saturating_sub(LULL_NS));
+        self.end_before(span.0.saturating_sub(MAX_GAP_NS));
         let seconds = (span.1 - span.0) as f64 / 1e9;
         for cause in felt {
-            let episode = match self.gone_on(cause, felt) {
+            let episode = match self.ongoing_with(cause, felt) {
                 Some(at) => &mut self.ongoing[at],
                 None => self.ongoing.push_mut(FoundEpisode {
                     worst: cause.clone(),
@@ -136,7 +136,7 @@ impl Timeline {
     }
 
     /// The episode that continues with this cause: its own, or that of a process with the same name that is no longer felt.
-    fn gone_on(&self, cause: &FeltCause, felt: &[FeltCause]) -> Option<usize> {
+    fn ongoing_with(&self, cause: &FeltCause, felt: &[FeltCause]) -> Option<usize> {
         let own = self.ongoing.iter().position(|episode| episode.has(&cause.id, &cause.subject));
         own.or_else(|| {
             let is_over = |episode: &FoundEpisode| !felt.iter().any(|other| episode.has(&other.id, &other.subject));

@@ -86,9 +86,14 @@ pub struct HostUse<'w> {
 }
 
 impl<'w> HostUse<'w> {
-    /// Over this window, with its processes already summed up and the memory it has left.
-    pub fn new(window: &'w Window, tasks: &'w [TaskUse], room: Option<&'w Room>, blocked: Option<&'w Blocked>) -> Self {
-        let sources = Sources::of(window);
+    /// Over this window, with what was already computed from it: which sources were read, the processes, and the memory left.
+    pub fn new(
+        window: &'w Window,
+        sources: &Sources,
+        tasks: &'w [TaskUse],
+        room: Option<&'w Room>,
+        blocked: Option<&'w Blocked>,
+    ) -> Self {
         Self {
             window,
             cpus: window.newest::<Cpu>().len(),
