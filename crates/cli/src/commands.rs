@@ -21,7 +21,7 @@ use serde::Serialize;
 use std::process::ExitCode;
 use whyslow_import::{FORMATS, Format};
 use whyslow_model::catalogue::{self, FamilyInfo};
-use whyslow_model::rule::RuleInfo;
+use whyslow_model::listing::RuleInfo;
 use whyslow_model::suggest::unknown;
 use whyslow_show::{json, text};
 

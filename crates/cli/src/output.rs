@@ -4,7 +4,7 @@ use crate::options::{Colour, OutputOptions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use whyslow_model::io_error::without_numbers;
+use whyslow_model::human::without_error_numbers;
 use whyslow_show::escape;
 use whyslow_show::text::TextStyle;
 
@@ -51,7 +51,7 @@ impl Failure {
 
 pub fn complain(what: &str) {
     // With stderr closed, there is nowhere to report to.
-    let _ = writeln!(io::stderr(), "whyslow: {}", escape::terminal(&without_numbers(what)));
+    let _ = writeln!(io::stderr(), "whyslow: {}", escape::terminal(&without_error_numbers(what)));
 }
 
 /// Writes to stdout.

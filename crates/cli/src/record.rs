@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use whyslow_diagnose::recorded_findings;
-use whyslow_model::recording::Recorded;
+use whyslow_model::explanation::Recorded;
 use whyslow_sense::supervisor::{Heartbeat, run_supervised};
 use whyslow_sense::{Root, Sampler};
 use whyslow_show::{json, text};

@@ -3,6 +3,7 @@
 //! What cannot be attributed is not spread over those who can be seen: an unprivileged observer sees its own I/O and nobody
 //! else's, and would name itself for what root does.
 
+use crate::cgroup;
 use crate::expr::{Expr, Truth};
 use crate::facts::Facts;
 use crate::rule::{CulpritSpec, Rule, find};
@@ -11,7 +12,6 @@ use crate::signal::Entity;
 use crate::sources::NotRead;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Culprit, Subject, Unattributed};
-use whyslow_model::unit;
 
 /// How many culprits are named.
 const MOST_CULPRITS: usize = 5;
@@ -168,8 +168,8 @@ impl Group<'_> {
             pids: if pids.len() > 1 { pids } else { Vec::new() },
             command_line: None,
             cgroup: cgroup.map(str::to_owned),
-            unit: cgroup.and_then(unit::unit),
-            container: cgroup.and_then(unit::container),
+            unit: cgroup.and_then(cgroup::unit),
+            container: cgroup.and_then(cgroup::container),
             share,
             of: of.to_owned(),
         }

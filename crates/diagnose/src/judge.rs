@@ -113,7 +113,7 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
         Confidence::Low
     };
     let blame = blame(rule, context, facts);
-    context.blame(&blame);
+    context.blame(&blame.culprits, blame.others_wait, blame.buffered);
     let Blame { culprits, unattributed, .. } = blame;
     let without_name = rule.summary_unattributed.as_ref().filter(|_| culprits.is_empty());
     let summary = without_name.unwrap_or(&rule.summary);

@@ -4,6 +4,7 @@
 //! not be seen is *unknown*, which is not *false*.
 
 mod blame;
+mod cgroup;
 mod cleared;
 mod coverage;
 mod document;

@@ -1,7 +1,7 @@
 //! Causes before effects.
 
+use crate::cgroup::in_group;
 use crate::judge::{Judged, is_felt, weight};
-use crate::signal::in_group;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Finding, Subject};
 use whyslow_model::topology::Topology;

@@ -6,15 +6,14 @@ use crate::rule_context::{NAMES, RuleContext};
 use crate::scope::Scope;
 use crate::signal::Signal;
 use crate::since::Resource;
-use crate::template::Template;
+use crate::template::{Template, quoted};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use toml::Spanned;
 use whyslow_model::diagnosis::ActionKind;
-use whyslow_model::rule::{RuleInfo, split_set_value};
-use whyslow_model::shell::quoted;
+use whyslow_model::listing::{RuleInfo, split_set_value};
 
 /// A rule that cannot be used, with the place that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

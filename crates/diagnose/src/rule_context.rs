@@ -1,13 +1,12 @@
 //! The variables of a rule's expressions and texts: signals of one entity and the host, and the names of subject and
 //! culprit.
 
-use crate::blame::Blame;
+use crate::cgroup::{in_group, unit};
 use crate::expr::SignalLookup;
 use crate::facts::Running;
-use crate::signal::{Entity, in_group};
+use crate::signal::Entity;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Culprit, Reading};
-use whyslow_model::unit;
 
 /// The variables of a rule for one entity; signals that its scope lacks come from the host.
 pub struct RuleContext<'a> {
@@ -69,13 +68,13 @@ impl<'a> RuleContext<'a> {
         self.entity.subject.pid
     }
 
-    /// Sets the variables of the first culprit.
-    pub fn blame(&mut self, blame: &Blame) {
-        let culprits = &blame.culprits;
-        if let Some(others_wait) = blame.others_wait {
+    /// Sets the variables of the first culprit: `others_wait` is how many threads or requests of others wait, and `buffered` the
+    /// share of its part that is buffered writes.
+    pub fn blame(&mut self, culprits: &[Culprit], others_wait: Option<f64>, buffered: Option<f64>) {
+        if let Some(others_wait) = others_wait {
             self.names.insert("culprit.others_wait", Reading::Number(others_wait));
         }
-        self.names.insert("culprit.buffered", Reading::Number(blame.buffered.unwrap_or(0.0)));
+        self.names.insert("culprit.buffered", Reading::Number(buffered.unwrap_or(0.0)));
         let lasting = |first: &Culprit| match self.running {
             Some(running) => running.lasting(first.processes()),
             None => first.processes().collect(),
@@ -109,7 +108,7 @@ impl<'a> RuleContext<'a> {
             Some(culprit) => (&culprit.name, culprit.cgroup.as_deref()),
             None => (&subject.name, self.entity.deepest_cgroup()),
         };
-        match cgroup.and_then(unit::unit) {
+        match cgroup.and_then(unit) {
             Some(unit) => format!("{name} in unit {unit}"),
             None => name.clone(),
         }

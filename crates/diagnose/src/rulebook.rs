@@ -3,7 +3,7 @@
 use crate::cleared::Cleared;
 use crate::rule::{Rule, RuleError};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use whyslow_model::rule::RuleInfo;
+use whyslow_model::listing::RuleInfo;
 
 /// The file among the built-in ones that holds no rule but what clears a resource.
 const CLEARED: &str = "cleared.toml";

@@ -2,7 +2,7 @@
 
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::diagnosis::{Reading, Subject};
-use whyslow_model::rule::SignalInfo;
+use whyslow_model::listing::SignalInfo;
 use whyslow_model::window::Window;
 
 /// A signal's description.
@@ -106,12 +106,6 @@ impl Entity {
     pub fn deepest_cgroup(&self) -> Option<&str> {
         self.cgroup.as_deref()?.lines().next()
     }
-}
-
-/// Whether one of these control groups, one a line, is `group` or lies in it.
-pub(crate) fn in_group(cgroups: Option<&str>, group: &str) -> bool {
-    let inside = |path: &str| path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    cgroups.is_some_and(|all| all.lines().any(inside))
 }
 
 /// What a signal's formula may come to.

@@ -8,11 +8,11 @@ use crate::expr::Expr;
 use crate::rule_context::RuleContext;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use toml::Spanned;
 use whyslow_model::diagnosis::Reading;
 use whyslow_model::human;
-use whyslow_model::shell::quoted;
 
 /// A parsed template.
 #[derive(Debug)]
@@ -186,6 +186,15 @@ fn write(reading: &Reading, unit: &str, style: Style) -> String {
     }
 }
 
+/// A word as a shell takes it literally (XCU 2.2.2, single quotes), whatever is in it.
+pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,5 +330,22 @@ mod tests {
         assert!(Template::parse("a {= 1 + }").is_err());
         assert!(Template::parse("a {b|c}").is_err());
         assert_eq!(Template::parse("{a.b} {= c.d * 2.0}").unwrap().names().len(), 2);
+    }
+
+    #[test]
+    fn a_shell_gets_one_word() {
+        assert_eq!(quoted("/dev/sda1"), "/dev/sda1");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("$(reboot)"), "'$(reboot)'");
+        assert_eq!(quoted("it's; rm -rf"), r"'it'\''s; rm -rf'");
+    }
+
+    #[test]
+    fn a_real_shell_gives_the_word_back() {
+        for word in ["a b", "$HOME", "`id`", "x'y\"z", "new\nline", "*", "~", "-n", "#c", "a;b|c&d"] {
+            let script = format!("printf %s {}", quoted(word));
+            let out = std::process::Command::new("sh").args(["-c", &script]).output().expect("sh runs");
+            assert_eq!(String::from_utf8_lossy(&out.stdout), word, "{script}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::lines::Lines;
 use crate::refusal::Refusal;
 use crate::table::AnyColumns;
 use crate::tool_run::ToolRun;
-use whyslow_model::format::FormatInfo;
+use whyslow_model::listing::FormatInfo;
 use whyslow_model::value::Name;
 
 /// The result of reading one output; the values themselves go into the [`ToolRun`].

@@ -1,5 +1,7 @@
 //! Formats base units for people: binary multiples for memory and storage, decimal for network.
 
+use std::borrow::Cow;
+
 const BINARY: &[(f64, &str)] = &[
     (1.0, ""),
     (1024.0, "Ki"),
@@ -88,9 +90,32 @@ fn digits(number: f64) -> String {
     }
 }
 
+/// `(os error 2)`, with the blank before it.
+const OPENING: &str = " (os error ";
+
+/// A message without the error numbers in it.
+pub fn without_error_numbers(message: &str) -> Cow<'_, str> {
+    let mut parts = message.split(OPENING);
+    let first = parts.next().unwrap_or_default();
+    if first.len() == message.len() {
+        return Cow::Borrowed(message);
+    }
+    let rest = parts.map(|part| match part.trim_start_matches('-').trim_start_matches(|c: char| c.is_ascii_digit()) {
+        rest if rest.starts_with(')') => rest[1..].to_owned(),
+        _ => format!("{OPENING}{part}"),
+    });
+    Cow::Owned(std::iter::once(first.to_owned()).chain(rest).collect())
+}
+
+/// An error in words.
+pub fn io_error(error: &std::io::Error) -> String {
+    without_error_numbers(&error.to_string()).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
 
     fn drawn(number: f64, unit: &str) -> String {
         quantity(number, unit)
@@ -152,6 +177,24 @@ mod tests {
             for unit in ["s", "bytes", "bit/s", "ratio", "1/s", "count"] {
                 assert!(!quantity(number, unit).is_empty());
             }
+        }
+    }
+
+    #[test]
+    fn an_error_has_words_and_no_number() {
+        assert_eq!(io_error(&io::Error::from_raw_os_error(2)), "No such file or directory");
+        assert_eq!(io_error(&io::Error::other("it is a disk")), "it is a disk");
+    }
+
+    #[test]
+    fn every_number_of_a_message_goes_and_nothing_else() {
+        let error = io::Error::from_raw_os_error(13);
+        assert_eq!(
+            without_error_numbers(&format!("a: {error}; b: {error}.")),
+            "a: Permission denied; b: Permission denied."
+        );
+        for text in ["", "x (os error", "x (os error y)", "(os error 1)"] {
+            assert_eq!(without_error_numbers(text), text);
         }
     }
 }

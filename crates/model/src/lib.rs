@@ -6,27 +6,24 @@ pub mod baseline;
 pub mod bench;
 pub mod catalogue;
 pub mod comparison;
-pub mod device;
 pub mod diagnosis;
 pub mod explanation;
-pub mod format;
 pub mod histogram;
 pub mod human;
-pub mod io_error;
 pub mod kernel_log;
 pub mod key;
+pub mod listing;
 pub mod mask;
 pub mod origin;
 pub mod profile;
-pub mod recording;
-mod report;
-pub mod rule;
 pub mod shared;
-pub mod shell;
-pub mod snapshot;
 pub mod suggest;
 pub mod topology;
 pub mod tune;
-pub mod unit;
 pub mod value;
 pub mod window;
+
+/// Raw counters at one instant.
+pub mod snapshot {
+    pub use crate::catalogue::{ReadOutcome, Snapshot, SourceReport};
+}

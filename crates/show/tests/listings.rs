@@ -1,7 +1,7 @@
 //! The catalogue and the rules as text.
 
 use whyslow_model::catalogue::families;
-use whyslow_model::rule::{RuleInfo, SignalInfo};
+use whyslow_model::listing::{RuleInfo, SignalInfo};
 use whyslow_show::text::{self, TextStyle};
 
 const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false, utc: true };

@@ -3,7 +3,8 @@
 use super::blocked::Blocked;
 use super::shortage::{Room, Rooms};
 use super::task::TaskUse;
-use crate::signal::{Entity, in_group, mean, over, page_size, ratio, signals, sum};
+use crate::cgroup::in_group;
+use crate::signal::{Entity, mean, over, page_size, ratio, signals, sum};
 use whyslow_model::catalogue::{Group, Process, Sleep};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;

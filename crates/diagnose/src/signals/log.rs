@@ -1,5 +1,6 @@
 //! The kernel's log: its messages of each kind, the processes it killed for memory (mm/oom_kill.c), and the log as a whole.
 
+use crate::cgroup;
 use crate::kernel_log::notice::Notice;
 pub use crate::kernel_log::oom::OomKill;
 use crate::kernel_log::{self, oom};
@@ -9,7 +10,6 @@ use whyslow_model::catalogue::{LogLine, LogRead};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::human;
 use whyslow_model::kernel_log::ALARMS;
-use whyslow_model::unit;
 use whyslow_model::window::Window;
 
 /// What is counted over the whole log.
@@ -113,8 +113,8 @@ fn called(kill: &OomKill) -> String {
 
 fn home(kill: &OomKill) -> String {
     let Some(group) = &kill.group else { return "its cgroup".to_owned() };
-    let container = unit::container(group).map(|id| format!("container {id}"));
-    let named = container.or_else(|| unit::unit(group).map(|unit| format!("unit {unit}")));
+    let container = cgroup::container(group).map(|id| format!("container {id}"));
+    let named = container.or_else(|| cgroup::unit(group).map(|unit| format!("unit {unit}")));
     named.unwrap_or_else(|| format!("cgroup {group}"))
 }
 

@@ -1,7 +1,8 @@
 //! Requests by the process that issued them, from BPF.
 
 use super::task::TaskUse;
-use crate::signal::{in_group, ratio};
+use crate::cgroup::in_group;
+use crate::signal::ratio;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{PageCache, Request, Requester};
 use whyslow_model::key::TaskKey;

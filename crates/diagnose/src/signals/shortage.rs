@@ -1,6 +1,6 @@
 //! Memory that is running out: how much is left, how fast that becomes less, and for how long it lasts.
 
-use crate::signal::in_group;
+use crate::cgroup::in_group;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Group, Meminfo, Process};
 use whyslow_model::window::{Change, Window};

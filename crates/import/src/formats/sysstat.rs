@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use whyslow_model::catalogue::{Cpu, CpuMean, Disk};
-use whyslow_model::device::by_number;
+use whyslow_model::topology::device_by_number;
 use whyslow_model::value::Name;
 
 const PERCENT: f64 = SECOND / 100.0;
@@ -114,7 +114,7 @@ pub fn device_name(device: &str) -> (String, Option<String>) {
     let number = device.strip_prefix("dev").and_then(|n| n.split_once('-'));
     match number.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?))) {
         Some((major, minor)) => {
-            (by_number(major, minor).unwrap_or_else(|| device.to_owned()), Some(format!("{major}:{minor}")))
+            (device_by_number(major, minor).unwrap_or_else(|| device.to_owned()), Some(format!("{major}:{minor}")))
         }
         None => (device.to_owned(), None),
     }

@@ -1,4 +1,4 @@
-//! The words that lines of the catalogue are written in: kinds of metric, and units.
+//! How families are declared: the macro `family_group!`, and the words of its lines, which are kinds of metric and units.
 #![expect(non_camel_case_types, non_upper_case_globals, reason = "they are words of the catalogue")]
 
 use super::{MetricKind, Unit};
@@ -121,3 +121,175 @@ field! { State {
     }
 } }
 field! { Histogram {} }
+
+/// Declares a row type: the metrics themselves, or a [`Shared`](crate::shared::Shared) of them.
+macro_rules! row_type {
+    ($Row:ident shares $Fields:ident $docs:tt { $key:ident: $Key:ty $(, $metrics:tt)* }) => {
+        $crate::catalogue::declare::row_type! { $Fields $docs { $key: $Key $(, $metrics)* } }
+
+        #[doc = concat!("[`", stringify!($Fields), "`], shared by the Snapshots in which it is the same.")]
+        pub type $Row = $crate::shared::Shared<$Fields>;
+
+        impl $Row {
+            /// A row with only its key set.
+            pub fn new($key: $Key) -> Self {
+                $Fields::new($key).into()
+            }
+        }
+    };
+    (
+        $Row:ident
+        { $(#[doc = $doc:literal])+ }
+        { $key:ident: $Key:ty $(, ($field:ident: $kind:ident $help:literal))* }
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        pub struct $Row {
+            /// What identifies the row.
+            pub $key: $Key,
+            $(
+                #[doc = $help]
+                #[serde(default)]
+                pub $field: $crate::catalogue::declare::field::$kind,
+            )*
+        }
+
+        impl Default for $Row {
+            fn default() -> Self {
+                Self::new($crate::key::unset())
+            }
+        }
+
+        impl $Row {
+            /// A row with only its key set.
+            pub fn new($key: $Key) -> Self {
+                Self { $key, $( $field: Default::default(), )* }
+            }
+        }
+    };
+}
+
+/// Declares a group of families: its tables, its row types and their entries in the catalogue.
+macro_rules! family_group {
+    (
+        $(#[doc = $group_doc:literal])* $group_field:ident : $Group:ident
+        $(
+            $(#[doc = $doc:literal])+
+            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ty, from $source:literal $(as $events:ident)? {
+                $( $field:ident : $kind:ident $unit:ident $otel:literal $help:literal; )*
+            }
+        )*
+    ) => {
+        $(#[doc = $group_doc])*
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(default)]
+        pub struct $Group {
+            $( $(#[doc = $doc])+ $(#[serde(alias = $former)])? pub $table: Vec<$Row>, )*
+        }
+
+        impl $Group {
+            /// The families of this group.
+            pub const FAMILIES: &'static [$crate::catalogue::FamilyInfo] =
+                &[ $( <$Row as $crate::catalogue::Family>::INFO ),* ];
+
+            /// Passes every table to `each`, in the catalogue's order.
+            pub(crate) fn each_family(&mut self, each: &mut impl $crate::catalogue::EachFamily) {
+                $( each.family(&mut self.$table); )*
+            }
+        }
+
+        $(
+            $crate::catalogue::declare::row_type! {
+                $Row $(shares $Fields)?
+                { $(#[doc = $doc])+ }
+                { $key: $Key $(, ($field: $kind $help))* }
+            }
+
+            impl $crate::catalogue::Family for $Row {
+                type Key = $Key;
+                const INFO: $crate::catalogue::FamilyInfo = $crate::catalogue::FamilyInfo {
+                    name: stringify!($table),
+                    former_names: &[ $( $former )? ],
+                    key: stringify!($key),
+                    key_columns: <$Key as $crate::key::Key>::COLUMNS,
+                    source: $source,
+                    help: concat!($($doc),+).trim_ascii(),
+                    events: $( !stringify!($events).is_empty() || )? false,
+                    metrics: &[ $( $crate::catalogue::Metric {
+                        name: stringify!($field),
+                        kind: $crate::catalogue::declare::Declared::$kind.kind(),
+                        unit: $crate::catalogue::declare::unit::$unit,
+                        otel: $otel,
+                        help: $help,
+                        wraps_at: $crate::catalogue::declare::Declared::$kind.wraps_at(),
+                        identifies: $crate::catalogue::declare::Declared::$kind.identifies(),
+                    } ),* ],
+                };
+
+                fn keyed(key: $Key) -> Self {
+                    Self::new(key)
+                }
+
+                fn key(&self) -> &$Key {
+                    &self.$key
+                }
+
+                fn rows(snapshot: &$crate::catalogue::Snapshot) -> &[Self] {
+                    &snapshot.$group_field.$table
+                }
+
+                fn rows_mut(snapshot: &mut $crate::catalogue::Snapshot) -> &mut Vec<Self> {
+                    &mut snapshot.$group_field.$table
+                }
+
+                fn value(&self, column: usize) -> Option<$crate::value::Value> {
+                    let mut _at = 0;
+                    $(
+                        if column == _at { return Some(self.$field.clone().into()); }
+                        _at += 1;
+                    )*
+                    None
+                }
+
+                fn put(&mut self, column: usize, _value: $crate::value::Value) -> bool {
+                    let mut _at = 0;
+                    $(
+                        if column == _at { return $crate::catalogue::declare::Field::put(&mut self.$field, _value); }
+                        _at += 1;
+                    )*
+                    false
+                }
+
+                fn set(&mut self, name: &str, _value: u64) -> bool {
+                    match name {
+                        $( stringify!($field) => $crate::catalogue::declare::Field::set(&mut self.$field, _value), )*
+                        _ => false,
+                    }
+                }
+
+                fn set_key(&mut self, key: $Key) {
+                    self.$key = key;
+                }
+
+                fn limits() -> Self {
+                    let mut _row = Self::default();
+                    $( if let Some(limit) = $crate::catalogue::declare::Declared::$kind.wraps_at() {
+                        $crate::catalogue::declare::Field::set(&mut _row.$field, limit);
+                    } )*
+                    _row
+                }
+
+                fn is_same_entity(&self, _other: &Self) -> bool {
+                    $( !($crate::catalogue::declare::Declared::$kind.identifies()
+                        && $crate::catalogue::declare::Field::differs_from(&self.$field, &_other.$field)) && )* true
+                }
+
+                fn fill(&mut self, _other: &Self) {
+                    $( if self.$field == Default::default() { self.$field = _other.$field.clone(); } )*
+                }
+            }
+        )*
+    };
+}
+
+pub(crate) use {family_group, row_type};

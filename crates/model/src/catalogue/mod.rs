@@ -26,22 +26,157 @@ mod measure;
 mod memory;
 mod net;
 mod processor;
+mod report;
 mod task;
 
 pub use block::*;
 pub use cgroup::*;
-use declare::{Declared, Field};
+use declare::family_group;
 pub use describe::{FamilyInfo, Metric, MetricKind, Unit};
 pub use kernel::*;
 pub use measure::*;
 pub use memory::*;
 pub use net::*;
 pub use processor::*;
+pub use report::{ReadOutcome, SourceReport};
 pub use task::*;
 
 use crate::key::Key;
-use crate::snapshot::Snapshot;
 use crate::value::Value;
+use serde::{Deserialize, Serialize};
+
+/// Everything read at one instant: families with a row per entity. Raw, so that any interval can be computed later and nothing
+/// is averaged away.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Snapshot {
+    /// Wall-clock time at the start of reading, nanoseconds since 1970; 0 if unknown. Never used to compute rates.
+    pub wall_ns: i64,
+    /// Time since boot including suspend (CLOCK_BOOTTIME), nanoseconds. Rates are computed from it.
+    pub boot_ns: u64,
+    /// CPUs.
+    pub processor: Processor,
+    /// Memory.
+    pub memory: MemoryTables,
+    /// Storage.
+    pub block: BlockTables,
+    /// Network.
+    pub net: NetTables,
+    /// Control groups.
+    pub cgroup: CgroupTables,
+    /// Processes and threads.
+    pub task: TaskTables,
+    /// The kernel as a whole.
+    pub kernel: KernelTables,
+    /// Measurements of other programs; never read live.
+    pub measure: MeasureTables,
+    /// The outcome of each source.
+    pub sources: Vec<SourceReport>,
+}
+
+impl Snapshot {
+    /// Adds the rows that one source has read.
+    pub fn absorb(&mut self, mut part: Self) {
+        part.each_table(&mut Absorb(self));
+        self.sources.append(&mut part.sources);
+    }
+
+    /// Clears the families that `known` has rows of: two accounts of the same thing, each with its own clock and start, do not
+    /// make a rate.
+    pub fn forget(&mut self, known: &Self) {
+        self.each_table(&mut Forget(known));
+    }
+
+    /// Sorts every table by key, as [`row`](Self::row) and the Window expect.
+    pub fn sort(&mut self) {
+        self.each_table(&mut Sort);
+    }
+
+    /// Leaves out events: what happened before it.
+    pub fn clear_events(&mut self) {
+        self.each_table(&mut ClearEvents);
+    }
+
+    /// Takes over the rows of families that it lacks, as far as they stay valid: all but events.
+    pub fn carry_over(&mut self, mut earlier: Self) {
+        earlier.each_family(&mut CarryOver(self));
+    }
+
+    /// Passes the rows of every family to `each`, in the catalogue's order, followed by the reports of the sources.
+    pub fn each_family(&mut self, each: &mut impl EachFamily) {
+        self.each_table(each);
+        each.family(&mut self.sources);
+    }
+
+    fn each_table(&mut self, each: &mut impl EachFamily) {
+        self.processor.each_family(each);
+        self.memory.each_family(each);
+        self.block.each_family(each);
+        self.net.each_family(each);
+        self.cgroup.each_family(each);
+        self.task.each_family(each);
+        self.kernel.each_family(each);
+        self.measure.each_family(each);
+    }
+
+    /// The row of a family with this key.
+    pub fn row<F: Family>(&self, key: &F::Key) -> Option<&F> {
+        let rows = F::rows(self);
+        rows.binary_search_by(|r| r.key().cmp(key)).ok().map(|i| &rows[i])
+    }
+
+    /// The row of a family that has only one.
+    pub fn the<F: Family>(&self) -> Option<&F> {
+        F::rows(self).first()
+    }
+}
+
+struct Absorb<'s>(&'s mut Snapshot);
+
+impl EachFamily for Absorb<'_> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        let own = F::rows_mut(self.0);
+        if own.is_empty() { *own = std::mem::take(rows) } else { own.append(rows) }
+    }
+}
+
+struct Forget<'s>(&'s Snapshot);
+
+impl EachFamily for Forget<'_> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        if !F::rows(self.0).is_empty() {
+            rows.clear();
+        }
+    }
+}
+
+struct Sort;
+
+impl EachFamily for Sort {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        rows.sort_by(|a, b| a.key().cmp(b.key()));
+    }
+}
+
+struct ClearEvents;
+
+impl EachFamily for ClearEvents {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        if F::INFO.events {
+            rows.clear();
+        }
+    }
+}
+
+struct CarryOver<'s>(&'s mut Snapshot);
+
+impl EachFamily for CarryOver<'_> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        if !F::INFO.events && F::rows(self.0).is_empty() {
+            *F::rows_mut(self.0) = std::mem::take(rows);
+        }
+    }
+}
 
 /// A row type of the catalogue.
 pub trait Family: Default + Clone + PartialEq + Send + 'static {
@@ -99,195 +234,6 @@ pub fn families() -> Vec<FamilyInfo> {
     ]
     .concat()
 }
-
-/// Declares a row type: the metrics themselves, or a [`Shared`](crate::shared::Shared) of them.
-macro_rules! row_type {
-    ($Row:ident shares $Fields:ident $docs:tt { $key:ident: $Key:ty $(, $metrics:tt)* }) => {
-        $crate::catalogue::row_type! { $Fields $docs { $key: $Key $(, $metrics)* } }
-
-        #[doc = concat!("[`", stringify!($Fields), "`], shared by the Snapshots in which it is the same.")]
-        pub type $Row = $crate::shared::Shared<$Fields>;
-
-        impl $Row {
-            /// A row with only its key set.
-            pub fn new($key: $Key) -> Self {
-                $Fields::new($key).into()
-            }
-        }
-    };
-    (
-        $Row:ident
-        { $(#[doc = $doc:literal])+ }
-        { $key:ident: $Key:ty $(, ($field:ident: $kind:ident $help:literal))* }
-    ) => {
-        $(#[doc = $doc])+
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-        pub struct $Row {
-            /// What identifies the row.
-            pub $key: $Key,
-            $(
-                #[doc = $help]
-                #[serde(default)]
-                pub $field: $crate::catalogue::declare::field::$kind,
-            )*
-        }
-
-        impl Default for $Row {
-            fn default() -> Self {
-                Self::new($crate::key::unset())
-            }
-        }
-
-        impl $Row {
-            /// A row with only its key set.
-            pub fn new($key: $Key) -> Self {
-                Self { $key, $( $field: Default::default(), )* }
-            }
-        }
-    };
-}
-
-/// Declares a group of families: its tables, its row types and their entries in the catalogue.
-macro_rules! family_group {
-    (
-        $(#[doc = $group_doc:literal])* $group_field:ident : $Group:ident
-        $(
-            $(#[doc = $doc:literal])+
-            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ty, from $source:literal $(as $events:ident)? {
-                $( $field:ident : $kind:ident $unit:ident $otel:literal $help:literal; )*
-            }
-        )*
-    ) => {
-        $(#[doc = $group_doc])*
-        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[serde(default)]
-        pub struct $Group {
-            $( $(#[doc = $doc])+ $(#[serde(alias = $former)])? pub $table: Vec<$Row>, )*
-        }
-
-        impl $Group {
-            /// The families of this group.
-            pub const FAMILIES: &'static [$crate::catalogue::FamilyInfo] =
-                &[ $( <$Row as $crate::catalogue::Family>::INFO ),* ];
-
-            /// Takes over the rows of `other`; tables without rows there are unchanged.
-            pub(crate) fn absorb(&mut self, other: Self) {
-                $( if !other.$table.is_empty() {
-                    if self.$table.is_empty() { self.$table = other.$table } else { self.$table.extend(other.$table) }
-                } )*
-            }
-
-            /// Clears the tables that `known` has rows of.
-            pub(crate) fn forget(&mut self, known: &Self) {
-                $( if !known.$table.is_empty() { self.$table.clear(); } )*
-            }
-
-            /// Sorts every table by key.
-            pub(crate) fn sort(&mut self) {
-                $( self.$table.sort_by(|a, b| a.$key.cmp(&b.$key)); )*
-            }
-
-            /// Passes every table to `each`, in the catalogue's order.
-            pub(crate) fn each_family(&mut self, each: &mut impl $crate::catalogue::EachFamily) {
-                $( each.family(&mut self.$table); )*
-            }
-        }
-
-        $(
-            $crate::catalogue::row_type! {
-                $Row $(shares $Fields)?
-                { $(#[doc = $doc])+ }
-                { $key: $Key $(, ($field: $kind $help))* }
-            }
-
-            impl $crate::catalogue::Family for $Row {
-                type Key = $Key;
-                const INFO: $crate::catalogue::FamilyInfo = $crate::catalogue::FamilyInfo {
-                    name: stringify!($table),
-                    former_names: &[ $( $former )? ],
-                    key: stringify!($key),
-                    key_columns: <$Key as $crate::key::Key>::COLUMNS,
-                    source: $source,
-                    help: concat!($($doc),+).trim_ascii(),
-                    events: $( !stringify!($events).is_empty() || )? false,
-                    metrics: &[ $( $crate::catalogue::Metric {
-                        name: stringify!($field),
-                        kind: $crate::catalogue::Declared::$kind.kind(),
-                        unit: $crate::catalogue::declare::unit::$unit,
-                        otel: $otel,
-                        help: $help,
-                        wraps_at: $crate::catalogue::Declared::$kind.wraps_at(),
-                        identifies: $crate::catalogue::Declared::$kind.identifies(),
-                    } ),* ],
-                };
-
-                fn keyed(key: $Key) -> Self {
-                    Self::new(key)
-                }
-
-                fn key(&self) -> &$Key {
-                    &self.$key
-                }
-
-                fn rows(snapshot: &$crate::snapshot::Snapshot) -> &[Self] {
-                    &snapshot.$group_field.$table
-                }
-
-                fn rows_mut(snapshot: &mut $crate::snapshot::Snapshot) -> &mut Vec<Self> {
-                    &mut snapshot.$group_field.$table
-                }
-
-                fn value(&self, column: usize) -> Option<$crate::value::Value> {
-                    let mut _at = 0;
-                    $(
-                        if column == _at { return Some(self.$field.clone().into()); }
-                        _at += 1;
-                    )*
-                    None
-                }
-
-                fn put(&mut self, column: usize, _value: $crate::value::Value) -> bool {
-                    let mut _at = 0;
-                    $(
-                        if column == _at { return $crate::catalogue::Field::put(&mut self.$field, _value); }
-                        _at += 1;
-                    )*
-                    false
-                }
-
-                fn set(&mut self, name: &str, _value: u64) -> bool {
-                    match name {
-                        $( stringify!($field) => $crate::catalogue::Field::set(&mut self.$field, _value), )*
-                        _ => false,
-                    }
-                }
-
-                fn set_key(&mut self, key: $Key) {
-                    self.$key = key;
-                }
-
-                fn limits() -> Self {
-                    let mut _row = Self::default();
-                    $( if let Some(limit) = $crate::catalogue::Declared::$kind.wraps_at() {
-                        $crate::catalogue::Field::set(&mut _row.$field, limit);
-                    } )*
-                    _row
-                }
-
-                fn is_same_entity(&self, _other: &Self) -> bool {
-                    $( !($crate::catalogue::Declared::$kind.identifies()
-                        && $crate::catalogue::Field::differs_from(&self.$field, &_other.$field)) && )* true
-                }
-
-                fn fill(&mut self, _other: &Self) {
-                    $( if self.$field == Default::default() { self.$field = _other.$field.clone(); } )*
-                }
-            }
-        )*
-    };
-}
-
-use {family_group, row_type};
 
 #[cfg(test)]
 mod tests {

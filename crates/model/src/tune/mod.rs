@@ -2,7 +2,6 @@
 
 mod change;
 mod plan;
-mod profile;
 mod trial;
 mod tunable;
 
@@ -10,8 +9,7 @@ pub use change::{
     ChangeOutcome, ChangedBy, Collateral, Confirm, Held, HistoryEntry, Reason, SettingChange, Status, Transaction,
     Undoing,
 };
-pub use plan::{CheckLine, PlanDocument, PlanLine, Step};
-pub use profile::{ProfileInfo, ProfileNote, Recommendation};
+pub use plan::{CheckLine, PlanDocument, PlanLine, ProfileInfo, ProfileNote, Recommendation, Step};
 pub use trial::{
     Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, WalkStep, Watched, unit_of,
 };

@@ -2,7 +2,7 @@
 
 use super::TextStyle;
 use crate::canvas::{bold, dim, plain};
-use whyslow_model::format::FormatInfo;
+use whyslow_model::listing::FormatInfo;
 
 /// A list of formats: name, what it shows, versions.
 pub fn formats(formats: &[FormatInfo], style: &TextStyle) -> String {

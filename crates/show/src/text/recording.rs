@@ -8,8 +8,8 @@ use crate::clock::ZonedClock;
 use crate::human;
 use std::cmp::Ordering;
 use whyslow_model::diagnosis::{Basis, Finding};
+use whyslow_model::explanation::Recorded;
 use whyslow_model::explanation::{Episode, Explanation, TimelineEvent};
-use whyslow_model::recording::Recorded;
 
 /// How many episodes the summary lists.
 const LINES: usize = 3;

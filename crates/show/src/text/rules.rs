@@ -2,7 +2,7 @@
 
 use super::{TextStyle, heading};
 use crate::canvas::{Canvas, Ink, Piece, dim, plain};
-use whyslow_model::rule::{RuleInfo, SignalInfo};
+use whyslow_model::listing::{RuleInfo, SignalInfo};
 
 /// The file name that `diagnose` gives to built-in rules.
 const BUILT_IN: &str = "built in";

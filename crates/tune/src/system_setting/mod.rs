@@ -15,7 +15,7 @@ use crate::mounts;
 use crate::target::Target;
 use std::io;
 use std::sync::Arc;
-use whyslow_model::io_error;
+use whyslow_model::human;
 use whyslow_model::tune::{Access, Here, Scope, SettingChange, Unavailable};
 
 /// One way to read and write a setting.
@@ -289,7 +289,7 @@ pub(crate) fn here(machine: &Machine, entry: &Entry, instance: Option<&str>) -> 
 
 /// Classifies an error of the kernel as unsupported, absent, not permitted or failed.
 fn sorted(what: &str, error: &io::Error) -> Unavailable {
-    let words = io_error::words(error);
+    let words = human::io_error(error);
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => Unavailable::NotPermitted {
             why: format!("{what}: {words}"),

@@ -5,7 +5,7 @@ use super::task::Task;
 use std::fs;
 use std::path::Path;
 use toml::{Table, Value};
-use whyslow_model::rule::split_set_value;
+use whyslow_model::listing::split_set_value;
 use whyslow_model::tune::Risk;
 use whyslow_tune::{Catalogue, Machine};
 

@@ -2,9 +2,9 @@
 
 use crate::kernel_log::disk_of;
 use crate::kernel_log::words::{after, between, is_number, number_after, says, until, word_after};
-use whyslow_model::device::by_number;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::kernel_log::LogSubject;
+use whyslow_model::topology::device_by_number;
 
 #[derive(Clone, Debug)]
 pub struct MessageSubject {
@@ -131,7 +131,7 @@ fn file_system(text: &str) -> MessageSubject {
     let named = between(text, '(', ')').and_then(|inside| {
         let device = inside.strip_prefix("device ").unwrap_or(inside);
         match device.split_once('(').and_then(|(_, numbers)| numbers.split_once(',')) {
-            Some((major, minor)) => by_number(major.parse().ok()?, minor.parse().ok()?),
+            Some((major, minor)) => device_by_number(major.parse().ok()?, minor.parse().ok()?),
             None => Some(until(device, char::is_whitespace).trim_end_matches(':').to_owned()),
         }
     });
@@ -177,7 +177,7 @@ fn volume(text: &str) -> Option<MessageSubject> {
 fn storage_path(text: &str) -> Option<MessageSubject> {
     if let Some(subject) = volume(text) {
         let numbers = word_after(text, " path ").and_then(|n| n.split_once(':'));
-        let disk = numbers.and_then(|(major, minor)| by_number(major.parse().ok()?, minor.parse().ok()?));
+        let disk = numbers.and_then(|(major, minor)| device_by_number(major.parse().ok()?, minor.parse().ok()?));
         let detail = disk.clone().map(|disk| format!("path {disk}"));
         return Some(MessageSubject { aliases: disk.into_iter().collect(), detail, ..subject });
     }

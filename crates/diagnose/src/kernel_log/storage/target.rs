@@ -109,7 +109,7 @@ pub fn old_device(text: &str) -> Option<String> {
 /// 2.4 printed a device's number in hexadecimal.
 pub fn numbered(major: &str, minor: &str) -> Option<String> {
     let hex = |s: &str| u32::from_str_radix(s, 16).ok();
-    whyslow_model::device::by_number(hex(major)?, hex(minor)?)
+    whyslow_model::topology::device_by_number(hex(major)?, hex(minor)?)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The systemd unit or container of a control group.
+//! Control groups by their paths: who is in one, and the systemd unit or container it belongs to.
 
 /// Length of the short container id that people use.
 const SHORT_ID: usize = 12;
@@ -28,6 +28,12 @@ fn id(part: &str) -> Option<String> {
     let bare = RUNTIMES.iter().find_map(|runtime| scope.strip_prefix(runtime)).unwrap_or(scope);
     let is_id = bare.len() == 64 && bare.bytes().all(|b| b.is_ascii_hexdigit());
     is_id.then(|| bare[..SHORT_ID].to_owned())
+}
+
+/// Whether one of these control groups, one a line, is `group` or lies in it.
+pub(crate) fn in_group(cgroups: Option<&str>, group: &str) -> bool {
+    let inside = |path: &str| path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    cgroups.is_some_and(|all| all.lines().any(inside))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The outcome of reading a source, as a value and as a row.
 
-use crate::catalogue::{Family, FamilyInfo, Metric, MetricKind, Unit};
+use super::{Family, FamilyInfo, Metric, MetricKind, Snapshot, Unit};
 use crate::key::Key;
-use crate::snapshot::Snapshot;
 use crate::value::{Gauge, Name, State, Value};
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! A rule as described to users: what `whyslow rules` lists and explains.
+//! What `whyslow rules` and `whyslow formats` list.
 
 use serde::Serialize;
 
@@ -56,4 +56,20 @@ pub struct SignalInfo {
     pub how: String,
     /// Where its counters come from.
     pub source: String,
+}
+
+/// A format's description.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FormatInfo {
+    /// The tool, or the file under /proc.
+    pub name: &'static str,
+    /// The supported versions and variants.
+    pub versions: &'static str,
+    /// What it shows on its own.
+    #[serde(rename = "tells")]
+    pub shows: &'static str,
+    /// What it does not show.
+    pub lacks: &'static str,
+    /// The metrics that the columns of its tables become.
+    pub metrics: Vec<String>,
 }
