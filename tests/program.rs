@@ -1,8 +1,10 @@
 //! The program from the outside: exit statuses, streams, signals.
 
 mod signals;
+mod skip;
 
 use signals::wait_until_caught;
+use skip::is_root;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -315,6 +317,32 @@ fn a_slip_of_the_finger_is_met_with_a_suggestion() {
         assert_eq!(out.status.code(), Some(2), "{args:?}: {complaint}");
         assert!(complaint.contains(&format!("did you mean '{meant}'?")), "{args:?}: {complaint}");
     }
+}
+
+/// `setpriv` and `su` may keep root's HOME.
+#[test]
+fn the_home_of_another_user_is_one_warning() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    if !is_root() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    // The program itself may lie where only root may look.
+    let bin = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(bin.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = bin.path().join("whyslow");
+    std::fs::copy(env!("CARGO_BIN_EXE_whyslow"), &program).unwrap();
+    let mut command = Command::new(&program);
+    command.args(SHORT).env("HOME", home.path()).env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME");
+    let out = command.uid(65534).gid(65534).current_dir("/").stdin(Stdio::null()).output().unwrap();
+    let complaints: Vec<&str> = text(&out.stderr).lines().collect();
+    let expected = format!(
+        "whyslow: {} (HOME) belongs to another user: your own rules and the default baseline are left out",
+        home.path().display()
+    );
+    assert_eq!((out.status.code(), complaints), (Some(0), vec![expected.as_str()]));
 }
 
 /// What the shell is given for the last of these words, a line each.

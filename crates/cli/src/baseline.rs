@@ -203,6 +203,8 @@ pub fn remember(diagnosis: &mut Diagnosis) {
     match default_of(&folder) {
         Ok(Some(baseline)) => whyslow_compare::remember(diagnosis, &baseline),
         Ok(None) => {}
+        // The warning about the home folder covers it.
+        Err(_) if recordings::closed_home().is_some_and(|home| folder.starts_with(home)) => {}
         // What is found stands without it.
         Err(error) => complain(&format!("the default baseline is left out: {error}")),
     }

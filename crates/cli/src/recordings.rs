@@ -5,6 +5,7 @@ use crate::output::{Failure, complain};
 use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned, civil};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,8 +134,16 @@ pub fn folder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::usage("HOME is not set, so there is no default folder: use --dir"))
 }
 
-fn absolute(variable: &str) -> Option<PathBuf> {
+/// The path in an environment variable; a relative one is ignored (XDG Base Directory Specification).
+pub fn absolute(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// The home folder if this user may not look into it, as after `su` or `setpriv` that keeps root's environment.
+pub fn closed_home() -> Option<PathBuf> {
+    let home = absolute("HOME")?;
+    let denied = std::fs::metadata(home.join(".")).is_err_and(|e| e.kind() == ErrorKind::PermissionDenied);
+    denied.then_some(home)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The built-in rules, and those of the machine and the user beside them.
 
 use crate::output;
+use crate::recordings::{self, absolute};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use whyslow_diagnose::RuleBook;
@@ -14,6 +15,12 @@ pub struct Rules {
 /// Reads the rules of every folder. One that is broken is named on stderr, with file and line, and hides no other.
 pub fn load() -> Rules {
     let mut rules = Rules { book: RuleBook::built_in(), broken: 0 };
+    if let Some(home) = recordings::closed_home() {
+        let home = home.display();
+        output::complain(&format!(
+            "{home} (HOME) belongs to another user: your own rules and the default baseline are left out"
+        ));
+    }
     for folder in folders() {
         rules.read(&folder);
     }
@@ -48,8 +55,8 @@ impl Rules {
 
 /// The machine's folder, then the user's (XDG Base Directory Specification: a relative path is to be ignored).
 fn folders() -> Vec<PathBuf> {
-    let absolute = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|p| p.is_absolute());
-    let user = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+    let home = || absolute("HOME").filter(|_| recordings::closed_home().is_none());
+    let user = absolute("XDG_CONFIG_HOME").or_else(|| home().map(|home| home.join(".config")));
     let user = user.map(|config| config.join("whyslow/rules.d"));
     [Some("/etc/whyslow/rules.d".into()), user].into_iter().flatten().collect()
 }
