@@ -227,6 +227,59 @@ fn only_what_was_cut_is_reported_as_split() {
     assert!(accused(&of(87), "disk.request_split").confidence > Confidence::Low);
 }
 
+/// Three quarters of a saturated disk's requests are of one program, which reads directly or writes through the page cache; the
+/// rest are another's, or nobody's.
+fn most_are_of_one(is_buffered: bool, has_other: bool) -> String {
+    let load = Load { size: 64 << 10, ..CLOSED };
+    let share = if has_other { 0.75 } else { 1.0 };
+    let d = machine(|t, s| {
+        load.fill(t, s);
+        let time = |part: f64| ((t * SECOND) as f64 * load.in_flight() * part) as u64;
+        let requester = |pid: u32, operation: &str, part: f64| Requester {
+            command: "x".into(),
+            requests: (t * RATE / 2).into(),
+            bytes: (t * RATE / 2 * load.size).into(),
+            queue_time: 0.into(),
+            device_time: time(part).into(),
+            ..Requester::new(RequesterKey {
+                on: OperationKey { operation: operation.into(), ..on() },
+                task: key(pid),
+                cgroup: Name::default(),
+            })
+        };
+        let mut kernel = ProcessRow { command: "kworker/u8:1".into(), state: "S".into(), ..ProcessRow::new(key(5)) };
+        (kernel.user, kernel.system, kernel.kernel_thread) = (0.into(), 0.into(), 1.0.into());
+        let mut other = ProcessRow { command: "other".into(), state: "D".into(), ..ProcessRow::new(key(30)) };
+        (other.user, other.system, other.kernel_thread) = (0.into(), 0.into(), 0.0.into());
+        (other.read_bytes, other.write_bytes) = ((t * RATE * 4096).into(), 0.into());
+        s.task.process.extend([Process::from(kernel), Process::from(other)]);
+        s.block.requester.clear();
+        if is_buffered {
+            s.task.process[0].write_bytes = (t * RATE * load.size).into();
+            s.block.requester.push(requester(5, "write", share));
+        } else {
+            s.block.requester.push(requester(20, "read", share));
+        }
+        if has_other {
+            s.block.requester.push(requester(30, "read", 1.0 - share));
+        }
+    });
+    let saturated = accused(&d, "disk.saturated");
+    assert_eq!(saturated.culprits[0].pid, Some(20), "{saturated:?}");
+    saturated.actions[0].text.clone()
+}
+
+/// An I/O priority helps those that wait behind the culprit, and does not reach what the kernel writes back for it.
+#[test]
+fn an_io_priority_is_advised_only_where_it_applies() {
+    let text = most_are_of_one(false, true);
+    assert!(text.starts_with("Lower the I/O priority of reader (20)"), "{text}");
+    let text = most_are_of_one(true, true);
+    assert!(text.starts_with("Limit the write bandwidth of the unit of reader (20)"), "{text}");
+    let text = most_are_of_one(false, false);
+    assert!(text.starts_with("Reduce what reader (20) reads and writes"), "{text}");
+}
+
 /// A stream has large requests; small ones that each wait for a flush are as many as flushes allow, however fast these are.
 #[test]
 fn many_small_flushed_writes_are_no_stream_of_data() {

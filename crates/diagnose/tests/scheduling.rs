@@ -4,7 +4,7 @@ mod seconds;
 
 use seconds::{SECOND, machine, no_pressure};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, RuledOut, Verdict};
 use whyslow_model::key::TaskKey;
 
 const MS: u64 = 1_000_000;
@@ -167,4 +167,82 @@ fn parked_threads_are_no_contention() {
     assert_eq!(d.verdict, Verdict::Healthy);
     let game = Doing { user_ms: 200, voluntary: 900, threads: 4, lock_waiters: 0, switching: 4, ..Doing::default() };
     assert_eq!(ten_seconds(game).verdict, Verdict::Healthy);
+}
+
+/// A machine of two CPUs on which one thread of this name is on its CPU for so many hundredths of the time.
+fn one_thread(name: &str, busy: u64) -> Diagnosis {
+    machine(|t, s| {
+        for cpu in 0..2 {
+            let user = if cpu == 0 { t * SECOND * busy / 100 } else { 0 };
+            let row = Cpu { user: user.into(), system: 0.into(), idle: (t * SECOND - user).into(), ..Cpu::new(cpu) };
+            s.processor.cpu.push(row);
+        }
+        no_pressure(s);
+        s.task.process.push(Process::from(ProcessRow {
+            command: name.into(),
+            state: "R".into(),
+            user: (t * SECOND * busy / 100).into(),
+            system: 0.into(),
+            run_delay: (t * MS).into(),
+            nice: 0.0.into(),
+            threads: 1.0.into(),
+            kernel_thread: 0.0.into(),
+            ..ProcessRow::new(key(PID))
+        }));
+    })
+}
+
+/// `git gc` alone on a machine of two CPUs: nothing is short but the speed of one CPU, and a second one is idle.
+#[test]
+fn one_thread_that_fills_a_cpu_is_the_limit_though_the_machine_is_half_idle() {
+    let d = one_thread("git", 97);
+    assert_eq!((d.verdict, first(&d)), (Verdict::Bottleneck, ("cpu.single_thread", "git")));
+    assert_eq!(d.findings[0].confidence, Confidence::High);
+    // One that sleeps for a third of the time waits for something else.
+    assert_eq!(one_thread("git", 64).verdict, Verdict::Healthy);
+}
+
+#[test]
+fn a_thread_that_polls_for_io_uring_is_not_limited_by_its_cpu() {
+    let d = one_thread("iou-sqp-4711", 99);
+    assert_eq!((d.verdict, has(&d, "cpu.single_thread")), (Verdict::Healthy, false));
+    let is_named = |entry: &RuledOut| entry.id.starts_with("cpu.single_thread") && entry.because.contains("SQPOLL");
+    assert!(d.ruled_out.iter().any(is_named), "{:?}", d.ruled_out);
+}
+
+/// A server whose one thread has no time left accepts too late.
+#[test]
+fn a_thread_that_fills_a_cpu_explains_its_full_accept_queue() {
+    use whyslow_model::key::SocketKey;
+    let with = |pid: u32| {
+        machine(|t, s| {
+            for cpu in 0..2 {
+                let (user, idle) = if cpu == 0 { (t * SECOND, 0) } else { (0, t * SECOND) };
+                s.processor.cpu.push(Cpu { user: user.into(), system: 0.into(), idle: idle.into(), ..Cpu::new(cpu) });
+            }
+            no_pressure(s);
+            s.task.process.push(process(t, &Doing { user_ms: 1000, threads: 1, ..Doing::default() }));
+            let socket = SocketKey {
+                ns: "".into(),
+                local: "192.0.2.1:80".parse().unwrap(),
+                remote: "0.0.0.0:0".parse().unwrap(),
+                inode: 9,
+            };
+            s.net.listener.push(Listener {
+                backlog: 129.0.into(),
+                backlog_limit: 128.0.into(),
+                drops: (t * 20).into(),
+                pid: f64::from(pid).into(),
+                ..Listener::new(socket)
+            });
+        })
+    };
+    let cause_of = |d: &Diagnosis| {
+        let overflow = d.findings.iter().find(|f| f.id == "net.listen_overflow").expect("the queue is full");
+        overflow.explained_by.clone()
+    };
+    let d = with(PID);
+    assert_eq!(first(&d), ("cpu.single_thread", "app"));
+    assert_eq!(cause_of(&d), Some(d.findings[0].key()));
+    assert_eq!(cause_of(&with(PID + 1)), None, "another process has time to accept");
 }
