@@ -183,7 +183,7 @@ fn a_program_that_ended_is_named_though_its_file_is_gone() {
     let (folder, toy) = (bench.folder.path().display(), toy.display());
     let script = format!("cd {folder}; while :; do cp {toy} brief; ./brief burn 700 & sleep 0.1; rm brief; wait; done");
     let _many = Running::start(Command::new("sh").args(["-c", &script]));
-    let mut p = profile(&["--for", "4s"]);
+    let mut p = profile(&["--for", "4s", "--hz", "499"]);
     p.stacks.retain(|stack| stack.process.name == "brief");
     assert!(p.weight() > 10, "{} samples", p.weight());
     assert!(share(&p, &["burn", "outer", "middle", "inner"]) > 0.8, "{:?}", p.stacks);
