@@ -150,6 +150,9 @@ fn paths_of_a_multipath_device() {
     assert_eq!(figure(&d, "spd", "paths.balanced"), 0.0);
     finding(&d, "disk.path_degraded@spd");
     assert_ne!(d.verdict, Verdict::Bottleneck, "a remark");
+    let failed = diagnosis(&["layouts/multipath-ll.txt"]);
+    figures(&failed, "mpatha", &[("paths.count", 4.0), ("paths.active", 1.0), ("paths.failed", 2.0)]);
+    finding(&failed, "disk.path_degraded@mpatha");
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod meminfo;
 mod mkfs_xfs;
 mod mount;
 mod mountstats;
+mod multipath;
 mod netstat;
 mod nfsiostat;
 mod nstat;
@@ -109,6 +110,7 @@ pub const FORMATS: &[Format] = &[
     fdisk::FORMAT,
     parted::FORMAT,
     spmgr::FORMAT,
+    multipath::FORMAT,
     mkfs_xfs::FORMAT,
     nfsiostat::FORMAT,
     mountstats::FORMAT,

@@ -132,7 +132,7 @@ family_group! {
     }
 
     /// Paths of multipath devices, as `multipath -ll` lists them.
-    path: Path by path: LinkKey, from "spmgr display" {
+    path: Path by path: LinkKey, from "multipath -ll, spmgr display" {
         state: state text "system.multipath.path.state" "active, available, standby or failed";
         adapter: state text "system.multipath.path.adapter" "the host adapter of the path";
         balanced: gauge count "system.multipath.balanced" "1 if the driver spreads the load over all paths";

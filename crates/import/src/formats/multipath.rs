@@ -1,0 +1,116 @@
+//! multipath(8) -ll: the paths to each device, by priority group (libmultipath/print.c).
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Path;
+use whyslow_model::key::LinkKey;
+
+pub const FORMAT: Format = Format {
+    name: "multipath",
+    versions: "multipath-tools 0.4 to 0.9: -l, -ll",
+    shows: "the paths to each device, which of them carry load, which failed",
+    lacks: "rates by path",
+    programs: &[partly_read("multipath")],
+    files: &["multipath"],
+    starts: |lines| {
+        lines.next_is(|line| device(line).is_some()) && lines.peek(1).is_some_and(|line| line.contains("size="))
+    },
+    read,
+    ..Format::NEW
+};
+
+/// The name in `mpatha (3600...) dm-2 IBM,2145`, or in `3600... dm-2 IBM,2145`.
+fn device(line: &str) -> Option<&str> {
+    let is_mapped = |word: &str| word.strip_prefix("dm-").is_some_and(|n| n.parse::<u32>().is_ok());
+    let mut words = line.split_whitespace();
+    // `create: ` and `reload: ` precede it while devices are set up.
+    let name = words.by_ref().find(|word| !word.ends_with(':'))?;
+    words.take(2).any(is_mapped).then_some(name)
+}
+
+/// Whether the group is in use: `|-+- policy='service-time 0' prio=50 status=active`, `\_ round-robin 0 [prio=50][active]`.
+fn group(line: &str) -> Option<bool> {
+    if let Some((_, status)) = line.split_once("status=") {
+        return Some(status.trim() == "active");
+    }
+    (line.contains("[prio=") || line.contains(" 0 [")).then(|| line.contains("[active]"))
+}
+
+/// Adapter, device and states in `| `- 3:0:0:1 sdb 8:16 active ready running`, `\_ 0:0:0:1 sda 8:0 [active][ready]`.
+fn path(line: &str) -> Option<(&str, &str, Vec<&str>)> {
+    let text = line.trim_start_matches(['|', '`', '-', '\\', '_', ' ']);
+    let (address, rest) = text.split_once(' ')?;
+    let mut words = rest.split(['[', ']', ' ']).filter(|word| !word.is_empty());
+    let (name, number) = (words.next()?, words.next()?);
+    let known = (address.matches(':').count() == 3 || address == "#:#:#:#") && number.contains(':');
+    known.then(|| (address, name, words.collect()))
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    while let Some(title) = lines.take_past_blanks_if(|line| device(line).is_some()) {
+        let name = device(&title.text).unwrap_or_default();
+        let mut in_use = false;
+        while let Some(text) = lines.peek(0) {
+            if let Some((address, lower, states)) = path(text) {
+                let state = state_of(&states, in_use);
+                let adapter = address.split(':').next().map(|host| format!("host{host}"));
+                let key = LinkKey { upper: name.into(), lower: lower.into() };
+                let row = run.row::<Path>(0.0, lines.number(), key);
+                row.state = state.into();
+                row.adapter = adapter.unwrap_or_default().as_str().into();
+            } else if let Some(active) = group(text) {
+                in_use = active;
+            } else if !text.contains("size=") {
+                break;
+            }
+            lines.skip(1);
+        }
+    }
+    Ok(())
+}
+
+/// A group that is not in use stands by, until the one in use has failed.
+fn state_of(states: &[&str], in_use: bool) -> &'static str {
+    if states.iter().any(|state| ["failed", "faulty", "shaky", "offline"].contains(state)) {
+        "failed"
+    } else if in_use && !states.contains(&"ghost") {
+        "active"
+    } else {
+        "standby"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    fn states(text: &str) -> Vec<String> {
+        let window = window_of(text);
+        let paths = window.newest::<Path>();
+        let states = paths.values().map(|row| format!("{}: {}", row.path, row.state.get().unwrap_or("none")));
+        states.collect()
+    }
+
+    #[test]
+    fn failed_and_waiting_paths_of_two_devices() {
+        let text = fixture("layouts/multipath-ll.txt");
+        let expected = [
+            "mpatha on sdb: active",
+            "mpatha on sdc: standby",
+            "mpatha on sdd: failed",
+            "mpatha on sde: failed",
+            "mpathb on sdf: active",
+            "mpathb on sdg: active",
+        ];
+        assert_eq!(states(&text), expected);
+    }
+
+    #[test]
+    fn the_layout_of_version_0_4() {
+        let text = "mpath0 (3600508b4000971ca0000f00000110000) dm-0 HP,HSV210\n\
+            [size=100G][features=1 queue_if_no_path][hwhandler=0][rw]\n\
+            \\_ round-robin 0 [prio=50][active]\n \\_ 0:0:0:1 sda 8:0  [active][ready]\n\
+            \\_ round-robin 0 [prio=10][enabled]\n \\_ 1:0:0:1 sdb 8:16 [failed][faulty]\n";
+        assert_eq!(states(text), ["mpath0 on sda: active", "mpath0 on sdb: failed"]);
+    }
+}
