@@ -332,6 +332,11 @@ fn scsi_errors_name_the_part() {
 }
 
 #[test]
+fn an_array_that_mdadm_lists_as_degraded() {
+    finding(&diagnosis(&["layouts/mdadm-detail.txt"]), "disk.raid_degraded@md0");
+}
+
+#[test]
 fn guests_disks_are_volumes_on_one_of_the_servers() {
     device("power5-iostat-x-seqread.txt", "sdb", &[("disk.rate", 40.4 * MIB), ("disk.request_size", 477.0 * SECTOR)]);
     device("power5-iostat-x-randread.txt", "sdc", &[("disk.requests", 99.0), ("disk.request_size", 8.0 * SECTOR)]);

@@ -44,14 +44,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 
 fn record(run: &mut ToolRun, line: u32, name: &str, text: &str) {
     let words: Vec<&str> = text.split_whitespace().collect();
-    for member in words.iter().filter_map(|w| member(w)) {
-        let link = LinkKey { upper: name.into(), lower: member.into() };
-        run.row::<Layer>(0.0, line, link).kind = "md".into();
-        if let Some(disk) = disk_of(member) {
-            let link = LinkKey { upper: member.into(), lower: disk.into() };
-            run.row::<Layer>(0.0, line, link).kind = "partition".into();
-        }
-    }
+    words.iter().filter_map(|w| member(w)).for_each(|member| record_member(run, line, name, member));
     let row = run.row::<Array>(0.0, line, name.into());
     row.state = words.first().copied().unwrap_or_default().into();
     if let Some(level) = words.iter().find(|w| w.starts_with("raid") || **w == "linear") {
@@ -70,6 +63,16 @@ fn record(run: &mut ToolRun, line: u32, name: &str, text: &str) {
         if let Some(speed) = word.strip_prefix("speed=").and_then(|s| number(s.strip_suffix("K/sec")?)) {
             row.sync_speed = (speed * KIB).into();
         }
+    }
+}
+
+/// Records a member of an array, and the disk that it is a partition of.
+pub fn record_member(run: &mut ToolRun, line: u32, array: &str, member: &str) {
+    let link = LinkKey { upper: array.into(), lower: member.into() };
+    run.row::<Layer>(0.0, line, link).kind = "md".into();
+    if let Some(disk) = disk_of(member) {
+        let link = LinkKey { upper: member.into(), lower: disk.into() };
+        run.row::<Layer>(0.0, line, link).kind = "partition".into();
     }
 }
 

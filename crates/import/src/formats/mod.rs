@@ -18,6 +18,7 @@ mod iperf;
 mod iperf3;
 pub(crate) mod kernel_log;
 mod lsblk;
+mod mdadm;
 mod mdstat;
 mod meminfo;
 mod mkfs_xfs;
@@ -78,6 +79,7 @@ pub const FORMATS: &[Format] = &[
     free::FORMAT,
     vmstat_s::FORMAT,
     mdstat::FORMAT,
+    mdadm::FORMAT,
     proc_scsi::FORMAT,
     proc_counters::DISKSTATS,
     vmstat_d::FORMAT,
