@@ -412,6 +412,10 @@ fn each_message_leads_to_its_finding() {
         ("[  247.000000] md/raid1:md0: Disk failure on sdb1, disabling device.\n", "disk.raid_degraded@md0"),
         ("[  247.000000] Disabling IRQ #16\n", "cpu.interrupts@16"),
         (
+            "[  247.000000] workqueue: drm_fb_helper_damage_work hogged CPU for >10000us 16 times, consider switching to WQ_UNBOUND\n",
+            "cpu.system_time@host",
+        ),
+        (
             "[  247.000000] e1000e: eth0 NIC Link is Up 100 Mbps Half Duplex, Flow Control: None\n",
             "net.speed_mismatch@eth0",
         ),

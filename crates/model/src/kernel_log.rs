@@ -89,6 +89,8 @@ log_patterns! {
     "hung_task" Task => ["blocked for more than", "task "];
     "lockup" Cpu => ["soft lockup", "stuck for"] | ["hard LOCKUP"] | ["self-detected stall"] | ["detected stall"]
         | ["detected expedited stalls"] | ["kthread starved for"];
+    // kernel/workqueue.c
+    "work_item" Message => ["hogged CPU for", "workqueue: "];
     // arch/x86/kernel/cpu/mce, drivers/edac, drivers/acpi/apei
     "memory_error" MemoryModule => ["EDAC", " CE "] | ["EDAC", " UE "] | ["EDAC", "memory", "error"]
         | ["Memory failure: "] | ["[Hardware Error]", "memory error"];
