@@ -30,6 +30,7 @@ mod nfsiostat;
 mod nstat;
 mod numactl;
 mod numastat;
+mod nvme;
 mod parted;
 mod perf_stat;
 mod pidstat;
@@ -107,6 +108,7 @@ pub const FORMATS: &[Format] = &[
     perf_stat::FORMAT,
     df::FORMAT,
     smartctl::FORMAT,
+    nvme::FORMAT,
     lsblk::FORMAT,
     mount::FORMAT,
     fdisk::FORMAT,

@@ -98,6 +98,15 @@ family_group! {
         address: state text "system.disk.scsi_address" "host:channel:target:lun, for SCSI devices";
     }
 
+    /// What a drive reports about its own health (ATA SMART attributes, NVMe log page 02h, SCSI log pages).
+    drive: Drive by device: Name, from "smartctl, nvme smart-log" {
+        failing: gauge count "system.disk.health.failing" "1 if the drive assesses itself as failing, or its spare blocks as used up";
+        unreadable: gauge count "system.disk.health.unreadable" "sectors it could not read and has not replaced";
+        reallocated: gauge count "system.disk.health.reallocated" "sectors it has replaced by spare ones";
+        media_errors: gauge count "system.disk.health.media_errors" "requests whose data it could not read or write, over its lifetime";
+        wear: gauge ratio "system.disk.health.wear" "rated endurance used up; may exceed 1";
+    }
+
     /// How devices are stacked: a partition on a disk, a loop device on a file system, dm and md on their members.
     layer: Layer by link: LinkKey, from "/sys/block" {
         kind: state text "system.device.relation" "partition, loop, dm, md or zram";

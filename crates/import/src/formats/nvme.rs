@@ -1,0 +1,91 @@
+//! nvme(1) smart-log: what an NVMe drive reports about its own health (NVM Express Base Specification, log page 02h).
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Drive;
+
+pub const FORMAT: Format = Format {
+    name: "nvme smart-log",
+    versions: "nvme-cli 1 and 2, text",
+    shows: "whether the drive assesses itself as failing; media errors; wear",
+    lacks: "what the drive did when",
+    programs: &[partly_read("nvme")],
+    files: &["nvme_smart-log"],
+    columns: &[&NVME_HEALTH],
+    starts: |lines| lines.next_is(|line| device(line).is_some()),
+    read,
+    ..Format::NEW
+};
+
+/// Fields as nvme-cli and as smartctl name them.
+pub const NVME_HEALTH: MetricColumns<Drive> = columns![
+    "media_errors" => media_errors, "Media and Data Integrity Errors" => media_errors,
+    "percentage_used" => wear * 0.01, "Percentage Used" => wear * 0.01,
+];
+const WARNING: [&str; 2] = ["critical_warning", "Critical Warning"];
+/// Bits of the critical warning: spare blocks below the threshold, reliability degraded, read-only. High temperature is not
+/// among them.
+const FAILING: u32 = 0b1101;
+
+/// `Smart Log for NVME device:nvme0n1 namespace-id:ffffffff`
+fn device(line: &str) -> Option<&str> {
+    line.strip_prefix("Smart Log for NVME device:")?.split_whitespace().next()
+}
+
+/// Whether a field says something about the drive's health.
+pub fn is_field(name: &str) -> bool {
+    NVME_HEALTH.has(name) || WARNING.contains(&name)
+}
+
+/// `12`, `142%`, `0x04`, and a whole number with thousands separators of any locale.
+pub fn amount(value: &str) -> Option<f64> {
+    if let Some(bits) = value.strip_prefix("0x") {
+        return u32::from_str_radix(bits, 16).ok().map(f64::from);
+    }
+    number(&value.trim_end_matches('%').replace([',', '.', '\'', ' ', '\u{a0}', '\u{202f}'], ""))
+}
+
+/// Whether the critical warning says that the drive is failing.
+pub fn failing(row: &TableRow) -> Option<f64> {
+    let bits = WARNING.iter().find_map(|name| row.get(name))?;
+    Some(f64::from(u8::from(bits as u32 & FAILING != 0)))
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let Some(title) = lines.take() else { return Ok(()) };
+    let name = device(&title.text).unwrap_or_default();
+    let mut fields = Vec::new();
+    while let Some((field, value)) = lines.peek(0).and_then(|line| line.split_once(':')) {
+        let field = field.trim();
+        if is_field(field) {
+            fields.extend(amount(value.trim()).map(|amount| (field.to_owned(), amount)));
+        }
+        lines.skip(1);
+        if another_output_starts(lines, FORMAT.name) {
+            break;
+        }
+    }
+    let row = TableRow::of(title.number, "", fields);
+    run.counts(0.0, name.into(), &row, &NVME_HEALTH);
+    run.row::<Drive>(0.0, title.number, name.into()).failing = failing(&row).into();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn a_worn_drive_that_lost_data() {
+        let text = fixture("layouts/nvme-smart-log.txt");
+        let window = window_of(&text);
+        let drive = window.the::<Drive>().unwrap();
+        assert_eq!(&*drive.device, "nvme0n1");
+        assert_eq!(
+            [drive.failing, drive.media_errors, drive.wear].map(|v| v.get()),
+            [Some(1.0), Some(12.0), Some(1.42)]
+        );
+        let hot = window_of(&text.replace(": 0x5", ": 0x2"));
+        assert_eq!(hot.the::<Drive>().unwrap().failing.get(), Some(0.0), "it is only hot");
+    }
+}
