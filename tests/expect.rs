@@ -332,6 +332,12 @@ fn scsi_errors_name_the_part() {
 }
 
 #[test]
+fn a_drive_that_reports_its_own_failure() {
+    let d = diagnosis(&["layouts/nvme-smart-log.txt"]);
+    assert_eq!(first(&d), "disk.failing@nvme0n1");
+}
+
+#[test]
 fn an_array_that_mdadm_lists_as_degraded() {
     finding(&diagnosis(&["layouts/mdadm-detail.txt"]), "disk.raid_degraded@md0");
 }

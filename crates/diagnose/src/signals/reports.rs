@@ -1,7 +1,7 @@
-//! What programs report about their own work: transfers that a tool timed, and databases.
+//! What programs and drives report about themselves: transfers that a tool timed, databases, SMART health.
 
 use crate::signal::{Entity, over, ratio, signals};
-use whyslow_model::catalogue::{Database, Transfer};
+use whyslow_model::catalogue::{Database, Drive, Transfer};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
@@ -75,4 +75,50 @@ signals! { d: Database;
 pub fn databases(window: &Window) -> Vec<Entity> {
     let instances = window.newest::<Database>();
     instances.into_values().map(|d| Entity::of(Subject::new("database", d.instance.to_string()), d)).collect()
+}
+
+signals! { d: Drive;
+    "drive.failing" "count" "1 where the drive assesses itself as failing", "SMART health, NVMe critical warning", "smartctl, nvme smart-log" => d.failing.get();
+    "drive.unreadable" "count" "sectors it could not read and has not replaced", "pending or uncorrectable sectors", "smartctl" => d.unreadable.get();
+    "drive.reallocated" "count" "sectors it has replaced by spare ones", "reallocated sectors, grown defects", "smartctl" => d.reallocated.get();
+    "drive.media_errors" "count" "requests whose data it could not read or write, over its lifetime", "reported uncorrectable, media errors", "smartctl, nvme smart-log" => d.media_errors.get();
+    "drive.wear" "ratio" "rated endurance used up", "percentage used", "smartctl, nvme smart-log" => d.wear.get();
+    "drive.defects" "count" "unreadable sectors and media errors", "unreadable + media errors, as far as reported", "smartctl, nvme smart-log" => defects(d);
+    "drive.complaint" "text" "what it reports, in words", "the above", "smartctl, nvme smart-log" => complaint(d).as_deref();
+}
+
+fn defects(d: &Drive) -> Option<f64> {
+    [d.unreadable.get(), d.media_errors.get()].into_iter().flatten().reduce(|a, b| a + b)
+}
+
+fn complaint(d: &Drive) -> Option<String> {
+    let counted = |count: Option<f64>, before: &str, one: &str| {
+        let count = count.filter(|n| *n > 0.0)?;
+        Some(format!("{before} {count:.0} {one}{}", if count == 1.0 { "" } else { "s" }))
+    };
+    let failing = d.failing.get().filter(|failing| *failing > 0.0).map(|_| "reports that it is failing".to_owned());
+    let unreadable = counted(d.unreadable.get(), "cannot read", "sector");
+    let media = counted(d.media_errors.get(), "has had", "media error");
+    let words: Vec<String> = [failing, unreadable, media].into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// Every drive that reported.
+pub fn drives(window: &Window) -> Vec<Entity> {
+    let drives = window.newest::<Drive>();
+    drives.into_values().map(|d| Entity::of(Subject::new("device", d.device.to_string()), d)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_says_what_is_wrong_with_it() {
+        let mut drive = Drive { failing: 1.0.into(), unreadable: 1.0.into(), ..Drive::default() };
+        assert_eq!(complaint(&drive).as_deref(), Some("reports that it is failing, cannot read 1 sector"));
+        drive = Drive { failing: 0.0.into(), reallocated: 9.0.into(), media_errors: 12.0.into(), ..Drive::default() };
+        assert_eq!((complaint(&drive).as_deref(), defects(&drive)), (Some("has had 12 media errors"), Some(12.0)));
+        assert_eq!((complaint(&Drive::default()), defects(&Drive::default())), (None, None));
+    }
 }
