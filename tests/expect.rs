@@ -335,6 +335,7 @@ fn scsi_errors_name_the_part() {
 fn a_drive_that_reports_its_own_failure() {
     let d = diagnosis(&["layouts/nvme-smart-log.txt"]);
     assert_eq!(first(&d), "disk.failing@nvme0n1");
+    finding(&diagnosis(&["layouts/smartctl-a.txt"]), "disk.failing@sdb");
 }
 
 #[test]

@@ -1,27 +1,40 @@
-//! smartctl(8): model and serial number of a device. Its error records are left to people.
+//! smartctl(8): model and serial number of a device, and what it reports about its own health. Its error log is left to
+//! people, as are raw error rates, which vendors encode differently.
 
+use super::nvme::{self, NVME_HEALTH};
 use crate::prelude::*;
-use whyslow_model::catalogue::Queue;
+use whyslow_model::catalogue::{Drive, Queue};
 
 pub const FORMAT: Format = Format {
     name: "smartctl",
-    versions: "smartmontools 5 to 7: -i, -a, -x of ATA, SCSI and NVMe devices, below the command line that names the device",
-    shows: "model, firmware and serial number, to order the part",
+    versions: "smartmontools 5 to 7: -H, -i, -A, -a, -x of ATA, SCSI and NVMe devices; without the command line, the drive is named by its serial number",
+    shows: "whether the drive assesses itself as failing; sectors it cannot read; model, firmware and serial number, to order the part",
     lacks: "the device's own error records, which are not evaluated",
     programs: &[word("smartctl")],
     files: &["smartctl"],
+    columns: &[&ATA_HEALTH, &SCSI_HEALTH, &NVME_HEALTH],
     starts: |lines| lines.next_is(is_start),
     read,
     ..Format::NEW
 };
 
+/// ATA attributes by their number, whose raw values are plain counts with all vendors.
+const ATA_HEALTH: MetricColumns<Drive> = columns![
+    "5" => reallocated, "187" => media_errors, "197" => unreadable, "198" => unreadable,
+];
+const SCSI_HEALTH: MetricColumns<Drive> = columns!["Elements in grown defect list" => reallocated];
+
 /// No report is longer.
 const MOST_LINES: usize = 2000;
 
 /// `smartctl 7.2 2020-12-30 r5155 [x86_64-linux-5.10.0-8-amd64] (local build)`
-fn is_start(line: &str) -> bool {
+fn is_title(line: &str) -> bool {
     line.strip_prefix("smartctl ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        || line.starts_with("=== START OF INFORMATION SECTION")
+}
+
+fn is_start(line: &str) -> bool {
+    const SECTIONS: [&str; 3] = ["=== START OF ", "SMART Attributes Data Structure", "ID# ATTRIBUTE_NAME"];
+    is_title(line) || SECTIONS.iter().any(|section| line.starts_with(section))
 }
 
 /// The names of vendor, model, firmware and serial number for ATA, SCSI and NVMe devices.
@@ -34,26 +47,47 @@ const FIELDS: [&[&str]; 4] = [
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let start = lines.number();
+    let mut health: Vec<(String, f64)> = Vec::new();
+    let mut failing = None;
     let mut values: [Option<String>; 4] = Default::default();
     lines.skip(1);
     for _ in 0..MOST_LINES {
-        if another_output_starts(lines, FORMAT.name) {
+        if another_output_starts(lines, FORMAT.name) || lines.next_is(is_title) {
             break;
         }
-        if let Some((name, value)) = lines.peek(0).and_then(|line| line.split_once(':'))
-            && let Some(field) = FIELDS.iter().position(|names| names.contains(&name.trim()))
-        {
-            values[field].get_or_insert_with(|| value.trim().to_owned());
+        let text = lines.peek(0).unwrap_or_default();
+        if let Some((number, count, fails)) = attribute(text) {
+            health.push((number.to_owned(), count));
+            failing = fails.then_some(1.0).or(failing);
+        } else if let Some((name, value)) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim())) {
+            if let Some(field) = FIELDS.iter().position(|names| names.contains(&name)) {
+                values[field].get_or_insert_with(|| value.to_owned());
+            } else if HEALTH.contains(&name) {
+                failing = larger(failing, Some(f64::from(u8::from(!["PASSED", "OK"].contains(&value)))));
+            } else if SCSI_HEALTH.has(name) || nvme::is_field(name) {
+                health.extend(nvme::amount(value).map(|amount| (name.to_owned(), amount)));
+            }
         }
         lines.skip(1);
     }
+    let [vendor, model, firmware, serial] = values;
     let device = context.command.iter().flat_map(|c| c.arguments()).find_map(|a| a.strip_prefix("/dev/"));
-    let Some(device) = device.filter(|name| !name.contains('/')) else {
+    let device = device.filter(|name| !name.contains('/'));
+    if let Some(drive) =
+        device.or(serial.as_deref()).or(model.as_deref()).filter(|_| failing.is_some() || !health.is_empty())
+    {
+        let row = TableRow::of(start, "", health);
+        let failing = larger(failing, nvme::failing(&row));
+        for columns in [&ATA_HEALTH, &SCSI_HEALTH, &NVME_HEALTH] {
+            run.counts(0.0, drive.into(), &row, columns);
+        }
+        run.row::<Drive>(0.0, start, drive.into()).failing = failing.into();
+    }
+    let Some(device) = device else {
         let what = format!("smartctl on line {start}");
         run.note(&what, "it does not name its device", "include its command line");
         return Ok(());
     };
-    let [vendor, model, firmware, serial] = values;
     let row = run.row::<Queue>(0.0, start, device.into());
     let named: Vec<String> = [vendor, model].into_iter().flatten().collect();
     if !named.is_empty() {
@@ -62,6 +96,24 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     }
     row.serial = serial.map(Into::into).unwrap_or_default();
     Ok(())
+}
+
+fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.into_iter().chain(b).reduce(f64::max)
+}
+
+/// The names of the drive's assessment of itself, for ATA and NVMe, and for SCSI.
+const HEALTH: [&str; 2] = ["SMART overall-health self-assessment test result", "SMART Health Status"];
+
+/// Number and raw value of an ATA attribute, and whether it is below its threshold now: `197 Current_Pending_Sector 0x0012
+/// 100 100 000 Old_age Always - 16`, or with -x, `197 Current_Pending_Sector -O--C- 100 100 000 - 16`.
+fn attribute(line: &str) -> Option<(&str, f64, bool)> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let number = fields.first().filter(|f| f.len() <= 3 && f.bytes().all(|b| b.is_ascii_digit()))?;
+    let values = fields.get(3..6)?.iter().all(|f| f.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
+    let (fails, raw) = if ["Pre-fail", "Old_age"].contains(fields.get(6)?) { (8, 9) } else { (6, 7) };
+    let raw = fields.get(raw).filter(|_| values)?;
+    Some((number, crate::number::number(raw)?, ["FAILING_NOW", "NOW"].contains(&fields[fails])))
 }
 
 #[cfg(test)]
@@ -81,7 +133,32 @@ mod tests {
         let window = window_of(scsi);
         let row = window.the::<Queue>().unwrap();
         assert_eq!((row.model.get(), row.serial.get()), (Some("SEAGATE ST373307LC, firmware 0007"), Some("3HZ0XYZ")));
-        let unnamed = text.split_once('\n').unwrap().1;
-        assert!(window_of(unnamed).newest::<Queue>().is_empty(), "which device is not known");
+        let unnamed = window_of(text.split_once('\n').unwrap().1);
+        assert!(unnamed.newest::<Queue>().is_empty(), "which device is not known");
+        assert_eq!(unnamed.newest::<Drive>().values().map(|d| d.device.to_string()).collect::<Vec<_>>(), ["ZC10ABCD"]);
+    }
+
+    #[test]
+    fn health_of_ata_scsi_and_nvme_drives() {
+        let of = |text: &str| {
+            let window = window_of(text);
+            let drive = window.the::<Drive>().unwrap();
+            [drive.failing, drive.unreadable, drive.reallocated, drive.media_errors, drive.wear]
+                .map(|value| value.get())
+        };
+        let ata = fixture("layouts/smartctl-a.txt");
+        assert_eq!(of(&ata), [Some(0.0), Some(16.0), Some(8.0), None, None]);
+        let failing = ata.replace("Old_age   Always       -       16", "Old_age   Always   FAILING_NOW 16");
+        assert_eq!(of(&failing)[0], Some(1.0));
+        let brief = "# smartctl -x /dev/sdb\nsmartctl 7.2 [x]\nSMART overall-health self-assessment test result: FAILED!\n\
+            197 Current_Pending_Sector  -O--C-   100   100   000    -    3\n";
+        assert_eq!(of(brief), [Some(1.0), Some(3.0), None, None, None]);
+        let scsi =
+            "# smartctl -a /dev/sdb\nsmartctl 7.2 [x]\nSMART Health Status: OK\nElements in grown defect list: 12\n";
+        assert_eq!(of(scsi), [Some(0.0), None, Some(12.0), None, None]);
+        let nvme = "# smartctl -a /dev/nvme0\nsmartctl 7.2 [x]\nSMART overall-health self-assessment test result: PASSED\n\
+            Critical Warning:                   0x04\nPercentage Used:                    142%\n\
+            Media and Data Integrity Errors:    1,012\n";
+        assert_eq!(of(nvme), [Some(1.0), None, None, Some(1012.0), Some(1.42)]);
     }
 }
