@@ -18,6 +18,6 @@ mod tail;
 pub use baselines::{Baselines, read as read_baseline};
 pub use error::{LogFn, StoreError};
 pub use recorder::{Judge, JudgeFn, Recorder, Retention, SampleCounts};
-pub use recording::{Families, Recording, SegmentRef, families};
-pub use schema::{AnyRow, KeyField, MetricField, Span, Table, tables};
+pub use recording::{Families, Recording, SegmentRef};
+pub use schema::{AnyRow, Span, families};
 pub use segment::ParquetExport;

@@ -5,9 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
-use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Metric, MetricKind, Unit};
+use whyslow_model::catalogue::{self, Family, FamilyInfo, Metric, MetricKind, Unit};
 use whyslow_model::key::{KeyPart, KeyPartKind};
-use whyslow_model::snapshot::Snapshot;
+use whyslow_model::snapshot::SourceReport;
 use whyslow_model::value::Value;
 
 /// Times, nanoseconds since 1970.
@@ -28,43 +28,30 @@ pub struct AnyRow {
 
 /// One family's rows on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Table {
-    /// The family's name.
-    pub name: String,
+pub(crate) struct Table {
+    pub(crate) name: String,
     /// The columns that identify a row.
-    pub keys: Vec<KeyField>,
-    /// The metrics.
-    pub metrics: Vec<MetricField>,
+    pub(crate) keys: Vec<KeyField>,
+    pub(crate) metrics: Vec<MetricField>,
 }
 
 /// A key column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeyField {
-    /// The column's name.
-    pub name: String,
-    /// Number or text.
-    pub kind: KeyPartKind,
+pub(crate) struct KeyField {
+    pub(crate) name: String,
+    pub(crate) kind: KeyPartKind,
 }
 
 /// A metric's column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MetricField {
-    /// The metric's name within its family.
-    pub name: String,
-    /// Counter, gauge, state or histogram.
-    pub kind: MetricKind,
-    /// The unit.
-    pub unit: Unit,
+pub(crate) struct MetricField {
+    pub(crate) name: String,
+    pub(crate) kind: MetricKind,
+    pub(crate) unit: Unit,
 }
 
 impl Table {
-    /// The table of a family.
-    pub fn of<F: Family>() -> Self {
-        Self::described(&F::INFO)
-    }
-
-    /// The table of a family's description.
-    pub fn described(family: &FamilyInfo) -> Self {
+    pub(crate) fn of(family: &FamilyInfo) -> Self {
         let key = |(name, kind): (&str, KeyPartKind)| KeyField { name: name.to_owned(), kind };
         let metric = |m: &Metric| MetricField { name: m.name.to_owned(), kind: m.kind, unit: m.unit };
         Self {
@@ -75,17 +62,16 @@ impl Table {
     }
 }
 
-/// All tables of the catalogue, in its order, and last the table of sources.
-pub fn tables() -> Vec<Table> {
-    struct AllTables(Vec<Table>);
-    impl EachFamily for AllTables {
-        fn family<F: Family>(&mut self, _: &mut Vec<F>) {
-            self.0.push(Table::of::<F>());
-        }
-    }
-    let mut tables = AllTables(Vec::new());
-    Snapshot::default().each_family(&mut tables);
-    tables.0
+/// All families a recording can have, in the catalogue's order, and last that of sources.
+pub fn families() -> Vec<FamilyInfo> {
+    let mut families = catalogue::families();
+    families.push(SourceReport::INFO);
+    families
+}
+
+/// The tables of all families.
+pub(crate) fn tables() -> Vec<Table> {
+    families().iter().map(Table::of).collect()
 }
 
 /// The value of a metric that was not read.

@@ -5,7 +5,6 @@ mod rows;
 mod tail;
 mod windows;
 
-pub use rows::families;
 pub(crate) use windows::WindowCutter;
 
 use crate::error::{LogFn, StoreError};

@@ -4,22 +4,9 @@ use super::windows::slices;
 use super::{Families, Recording, Span};
 use crate::error::StoreError;
 use crate::schema::{AnyRow, Table};
-use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Metric};
+use whyslow_model::catalogue::{EachFamily, Family, Metric};
 use whyslow_model::key::{Key, KeyPart};
 use whyslow_model::snapshot::Snapshot;
-
-/// All families a recording can have, in the catalogue's order, and last that of sources.
-pub fn families() -> Vec<FamilyInfo> {
-    struct Infos(Vec<FamilyInfo>);
-    impl EachFamily for Infos {
-        fn family<F: Family>(&mut self, _: &mut Vec<F>) {
-            self.0.push(F::INFO);
-        }
-    }
-    let mut infos = Infos(Vec::new());
-    Snapshot::default().each_family(&mut infos);
-    infos.0
-}
 
 impl Recording {
     /// Passes on the samples of a span of any length, in order, until `each` returns false.

@@ -15,7 +15,6 @@
 
 mod cell;
 mod close;
-mod export;
 mod hour;
 mod layout;
 mod pages;
@@ -27,8 +26,8 @@ mod transpose;
 
 pub(crate) use cell::Cell;
 pub(crate) use close::close;
-pub use export::ParquetExport;
 pub(crate) use hour::{HourFile, Segment, hour_files};
 pub(crate) use layout::{AT_LEAST, COUNT, buckets_name};
 pub(crate) use read::{Selection, read_rows};
+pub use row_group::ParquetExport;
 pub(crate) use transpose::TailByEntity;

@@ -1,4 +1,4 @@
-//! Rows on their way into a row group, column by column.
+//! Rows on their way into a row group, column by column; and a Parquet file of row groups for export.
 //!
 //! Values are held as runs, because most of them stay the same from one second to the next: memory follows what changes, not
 //! the number of rows.
@@ -6,6 +6,8 @@
 use super::cell::Cell;
 use super::layout::{AT, Holds, TableLayout};
 use super::pages::ChecksummedPages;
+use crate::error::StoreError;
+use crate::schema::{AnyRow, Table};
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::{ColumnCloseResult, ColumnWriter, ColumnWriterImpl, get_column_writer};
@@ -14,7 +16,11 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
+use std::fs::File;
 use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use whyslow_model::catalogue::FamilyInfo;
 use whyslow_model::key::KeyPart;
 use whyslow_model::value::Value;
 
@@ -166,4 +172,50 @@ pub(super) fn properties(layout: &TableLayout) -> Result<WriterProperties> {
         }
     }
     Ok(properties.build())
+}
+
+/// Writes a Parquet file with the same columns as a closed segment.
+pub struct ParquetExport {
+    path: PathBuf,
+    writer: SerializedFileWriter<File>,
+    rows: RowGroupBuffer,
+}
+
+impl ParquetExport {
+    /// Starts to write into an empty file; errors refer to it as `path`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn begin(file: File, path: &Path, family: &FamilyInfo) -> Result<Self, StoreError> {
+        let layout = TableLayout::of(&Table::of(family));
+        let writer = layout
+            .schema()
+            .and_then(|schema| SerializedFileWriter::new(file, schema, Arc::new(properties(&layout)?)))
+            .map_err(StoreError::parquet(path))?;
+        Ok(Self { path: path.to_owned(), writer, rows: RowGroupBuffer::new(&layout) })
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn push(&mut self, row: &AnyRow) -> Result<(), StoreError> {
+        self.rows.push(&[row.at], &row.key, &row.values);
+        if self.rows.is_full() { self.flush() } else { Ok(()) }
+    }
+
+    /// Completes the file; without this call it is not valid Parquet.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(mut self) -> Result<(), StoreError> {
+        if !self.rows.is_empty() {
+            self.flush()?;
+        }
+        self.writer.close().map(drop).map_err(StoreError::parquet(&self.path))
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.rows.write(&mut self.writer).map_err(StoreError::parquet(&self.path))
+    }
 }
