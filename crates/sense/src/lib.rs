@@ -22,7 +22,6 @@ pub mod supervisor;
 mod task;
 #[cfg(test)]
 mod testing;
-mod ttl_cache;
 
 /// Netlink requests, for code that sets what is read here.
 pub mod netlink {

@@ -11,9 +11,11 @@ use crate::source_error::SourceError;
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,6 +35,14 @@ pub(crate) fn has_bpf() -> bool {
             false
         }
     }
+}
+
+/// A source of the live machine whose BPF programs are attached; `None`, with the test skipped, if BPF cannot be used here.
+pub(crate) fn attached(mut source: Box<dyn Source>) -> Option<Box<dyn Source>> {
+    has_bpf().then(|| {
+        read(&mut *source);
+        source
+    })
 }
 
 /// Polls until `condition` returns a value, for at most 30 s.
@@ -60,15 +70,27 @@ pub(crate) fn read(source: &mut dyn Source) -> Snapshot {
     out
 }
 
+/// Where a text is truncated, and what overwrites it where.
+#[derive(Clone, Debug)]
+pub(crate) struct Damage(prop::sample::Index, prop::sample::Index, String);
+
+pub(crate) fn any_damage() -> impl Strategy<Value = Damage> {
+    (any::<prop::sample::Index>(), any::<prop::sample::Index>(), "\\PC{0,4}").prop_map(|(a, b, c)| Damage(a, b, c))
+}
+
+impl Damage {
+    pub(crate) fn of(&self, text: &str) -> String {
+        let Self(cut, at, piece) = self;
+        let mut bytes = text.as_bytes()[..cut.index(text.len() + 1)].to_vec();
+        let at = at.index(bytes.len() + 1);
+        bytes.splice(at..(at + piece.len()).min(bytes.len()), piece.bytes());
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
 /// Checks that `parse` returns for any text, and for `sample` (what the kernel writes) truncated and partly overwritten.
 pub(crate) fn never_panics(sample: &str, parse: impl Fn(&str)) {
-    let damaged =
-        (any::<prop::sample::Index>(), any::<prop::sample::Index>(), "\\PC{0,4}").prop_map(|(cut, at, piece)| {
-            let mut bytes = sample.as_bytes()[..cut.index(sample.len() + 1)].to_vec();
-            let at = at.index(bytes.len() + 1);
-            bytes.splice(at..(at + piece.len()).min(bytes.len()), piece.into_bytes());
-            String::from_utf8_lossy(&bytes).into_owned()
-        });
+    let damaged = any_damage().prop_map(|damage| damage.of(sample));
     let text = prop_oneof![".*", "([ -~]{0,20}[ :\\n\\t]?){0,40}", damaged];
     let outcome = TestRunner::default().run(&text, |text| {
         parse(&text);
@@ -222,6 +244,62 @@ impl Drop for LoopDevice {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["--detach", &self.node]).status();
     }
+}
+
+/// Runs a command and returns whether it succeeded.
+pub(crate) fn run(command: &str) -> bool {
+    let mut words = command.split(' ');
+    Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
+}
+
+/// Two namespaces joined by a veth pair, `a` at 10.203.0.1 and `b` at 10.203.0.2; gone when dropped.
+pub(crate) struct NetnsPair {
+    pub(crate) a: String,
+    pub(crate) b: String,
+}
+
+impl NetnsPair {
+    /// `None`, with the test skipped, if not root.
+    pub(crate) fn new() -> Option<Self> {
+        if !is_root() {
+            return None;
+        }
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let id = format!("wsl-net-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let pair = Self { a: format!("{id}-a"), b: format!("{id}-b") };
+        let (a, b) = (&pair.a, &pair.b);
+        for command in [
+            format!("ip netns add {a}"),
+            format!("ip netns add {b}"),
+            format!("ip -n {a} link add veth0 type veth peer name veth0 netns {b}"),
+            format!("ip -n {a} addr add 10.203.0.1/24 dev veth0"),
+            format!("ip -n {b} addr add 10.203.0.2/24 dev veth0"),
+            format!("ip -n {a} link set lo up"),
+            format!("ip -n {a} link set veth0 up"),
+            format!("ip -n {b} link set veth0 up"),
+        ] {
+            assert!(run(&command), "{command}");
+        }
+        Some(pair)
+    }
+}
+
+impl Drop for NetnsPair {
+    fn drop(&mut self) {
+        run(&format!("ip netns del {}", self.a));
+        run(&format!("ip netns del {}", self.b));
+    }
+}
+
+/// Runs `work` in a namespace.
+pub(crate) fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+    let file = File::open(format!("/run/netns/{namespace}")).unwrap();
+    let enter = || {
+        // SAFETY: a system call that takes no pointer; `file` is open.
+        assert_eq!(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
+        work()
+    };
+    thread::scope(|scope| scope.spawn(enter).join().unwrap())
 }
 
 static CROWD: RwLock<()> = RwLock::new(());

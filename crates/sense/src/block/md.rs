@@ -1,26 +1,19 @@
 //! /sys/block/md*/md: software RAID (Documentation/admin-guide/md.rst).
 
 use super::device;
-use crate::ttl_cache::TtlCache;
-use crate::{Root, Source, SourceError, SourceInfo};
+use crate::{Root, SourceError, SourceInfo};
 use whyslow_model::catalogue::Array;
 use whyslow_model::snapshot::Snapshot;
 
-#[derive(Default)]
-pub(super) struct MdArrays {
-    names: TtlCache<Vec<String>>,
+pub(super) const INFO: SourceInfo = SourceInfo::new("sys/block/md", "software RAID arrays and their rebuilds");
+
+pub(super) fn list(root: &Root) -> Vec<String> {
+    device::disks(root).into_iter().filter(|name| name.starts_with("md")).collect()
 }
 
-impl Source for MdArrays {
-    fn info(&self) -> SourceInfo {
-        SourceInfo::new("sys/block/md", "software RAID arrays and their rebuilds")
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let names = || device::disks(root).into_iter().filter(|name| name.starts_with("md")).collect();
-        out.block.array.extend(self.names.get(names).iter().filter_map(|name| array(root, name)));
-        Ok(())
-    }
+pub(super) fn read(names: &[String], root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    out.block.array.extend(names.iter().filter_map(|name| array(root, name)));
+    Ok(())
 }
 
 /// `None` if the device is not an array.
@@ -55,6 +48,7 @@ fn ratio(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::listed;
     use crate::testing::{CapturedTree, never_panics};
 
     #[test]
@@ -72,7 +66,7 @@ mod tests {
             ("sys/block/md1/md/sync_speed", "none\n"),
             ("sys/block/sda/size", "1\n"),
         ]);
-        let (outcome, s) = tree.read(&mut MdArrays::default());
+        let (outcome, s) = tree.read(&mut *listed(INFO, list, read));
         assert_eq!(outcome, Ok(()));
         let [rebuilding, clean] = &s.block.array[..] else { panic!("{:?}", s.block.array) };
         assert_eq!((rebuilding.level.get(), rebuilding.action.get()), (Some("raid5"), Some("recover")));

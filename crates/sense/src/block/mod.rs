@@ -2,7 +2,6 @@
 
 pub(crate) mod device;
 mod diskstats;
-mod full_mounts;
 mod layers;
 mod md;
 pub(crate) mod mountinfo;
@@ -13,19 +12,19 @@ mod queue;
 mod requests;
 mod statvfs;
 
-pub(crate) use full_mounts::{FullMount, FullMounts};
+pub(crate) use mounts::{FullMount, FullMounts};
 
-use crate::source::{Source, stateless};
+use crate::source::{Source, listed, loaded, stateless};
 
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
         stateless(diskstats::INFO, diskstats::read),
-        Box::new(requests::Requests::default()),
-        Box::new(page_cache::PageCacheUse::default()),
+        loaded(requests::INFO, requests::BlockTracer::load, requests::BlockTracer::read),
+        loaded(page_cache::INFO, page_cache::load, page_cache::read),
         Box::new(queue::DiskQueues::default()),
         Box::new(layers::Layers::default()),
         Box::new(mounts::MountTable::default()),
-        Box::new(mountstats::NfsMounts::default()),
-        Box::new(md::MdArrays::default()),
+        listed(mountstats::INFO, mountstats::client, mountstats::read),
+        listed(md::INFO, md::list, md::read),
     ]
 }

@@ -1,11 +1,14 @@
-//! /proc/self/mountinfo and statvfs(3): mounted file systems, their space and inodes.
+//! /proc/self/mountinfo and statvfs(3): mounted file systems, their space and inodes, and which of them are full.
 
-use super::mountinfo::{MountInfo, MountWatch};
+use super::mountinfo::{self, MountInfo, MountWatch};
 use super::statvfs::{FsSpace, StatvfsCalls};
 use crate::{Root, Source, SourceError, SourceInfo};
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use whyslow_model::catalogue::Mount;
 use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::Name;
 
 /// File systems that hold no files of users.
 const PSEUDO: &[&str] = &[
@@ -33,6 +36,9 @@ const PSEUDO: &[&str] = &[
     "sysfs",
     "tracefs",
 ];
+
+/// A file system is full if at most one byte in this many is available.
+const FULL_BELOW: u64 = 50;
 
 #[derive(Default)]
 pub(super) struct MountTable {
@@ -65,7 +71,7 @@ impl Source for MountTable {
 }
 
 /// The mounts that hold files. Of several on one mount point, the last covers the others.
-pub(super) fn visible(lines: Vec<MountInfo>) -> impl Iterator<Item = MountInfo> {
+fn visible(lines: Vec<MountInfo>) -> impl Iterator<Item = MountInfo> {
     let files = lines.into_iter().filter(|m| !PSEUDO.contains(&m.kind.as_str()));
     files.map(|m| (m.point.clone(), m)).collect::<BTreeMap<_, _>>().into_values()
 }
@@ -87,6 +93,39 @@ fn fill(row: &mut Mount, space: &FsSpace) {
     row.available = space.available.into();
     row.inodes = space.inodes.into();
     row.inodes_free = space.inodes_free.into();
+}
+
+/// A mount of a full file system, and the device number of its files (st_dev), which with btrfs is not that of mountinfo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FullMount {
+    pub(crate) point: Name,
+    pub(crate) device: u64,
+}
+
+/// Finds full file systems; remembers which mounts do not respond.
+#[derive(Default)]
+pub(crate) struct FullMounts {
+    calls: StatvfsCalls,
+}
+
+impl FullMounts {
+    /// The mounts of full file systems that can be written to.
+    pub(crate) fn read(&mut self, root: &Root) -> Result<Vec<FullMount>, SourceError> {
+        root.require_live()?;
+        let lines: Vec<MountInfo> = visible(mountinfo::read(root)?).filter(|line| !line.has("ro")).collect();
+        self.calls.retain(|point| lines.iter().any(|line| line.point == point));
+        let full = lines.iter().filter(|line| self.calls.space(line).is_some_and(|space| is_full(&space)));
+        let device = |line: &MountInfo| Some(fs::metadata(&line.point).ok()?.dev());
+        Ok(full
+            .filter_map(|line| Some(FullMount { point: line.point.as_str().into(), device: device(line)? }))
+            .collect())
+    }
+}
+
+/// By what df calls used and available.
+fn is_full(space: &FsSpace) -> bool {
+    let used = space.size.saturating_sub(space.free);
+    space.size > 0 && space.available < used.saturating_add(space.available) / FULL_BELOW
 }
 
 #[cfg(test)]
@@ -124,5 +163,13 @@ mod tests {
         let top = rows.iter().find(|m| &*m.point == "/").unwrap();
         assert!(top.size.get() > Some(0.0) && top.size.get() >= top.free.get());
         assert!(top.free.get() >= top.available.get());
+    }
+
+    #[test]
+    fn a_reserve_for_root_is_no_space() {
+        let space = |free, available| FsSpace { size: 1000, free, available, inodes: 0, inodes_free: 0 };
+        assert!(is_full(&space(50, 0)) && is_full(&space(60, 10)));
+        assert!(!is_full(&space(100, 50)));
+        assert!(!is_full(&FsSpace { size: 0, ..space(0, 0) }), "proc and the like have no size");
     }
 }

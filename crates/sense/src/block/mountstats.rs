@@ -1,8 +1,7 @@
 //! /proc/self/mountstats: operations of NFS mounts, how long they queued here and how long the server took.
 
 use crate::text::{octal, unescape};
-use crate::ttl_cache::TtlCache;
-use crate::{Root, Source, SourceError, SourceInfo};
+use crate::{Root, SourceError, SourceInfo};
 use whyslow_model::catalogue::NfsMount;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_proc::mountstats::{Operations, counts, mount, operations};
@@ -12,22 +11,17 @@ const PATH: &str = "proc/self/mountstats";
 const CLIENT: &str = "proc/fs/nfsfs";
 const NS_PER_MS: u64 = 1_000_000;
 
-#[derive(Default)]
-pub(super) struct NfsMounts {
-    client: TtlCache<bool>,
+pub(super) const INFO: SourceInfo = SourceInfo::new(PATH, "how long operations of NFS mounts take");
+
+pub(super) fn client(root: &Root) -> Vec<&'static str> {
+    [CLIENT].into_iter().filter(|client| !root.is_live() || root.at(client).exists()).collect()
 }
 
-impl Source for NfsMounts {
-    fn info(&self) -> SourceInfo {
-        SourceInfo::new(PATH, "how long operations of NFS mounts take")
+pub(super) fn read(client: &[&str], root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    if client.is_empty() {
+        return Err(SourceError::Absent(format!("/{CLIENT} does not exist")));
     }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        if root.is_live() && !self.client.get(|| root.at(CLIENT).exists()) {
-            return Err(SourceError::Absent(format!("/{CLIENT} does not exist")));
-        }
-        parse(&root.polled_text(PATH)?, &mut out.block.nfs)
-    }
+    parse(&root.polled_text(PATH)?, &mut out.block.nfs)
 }
 
 /// Picks the NFS mounts from the list of all mounts.

@@ -1,8 +1,8 @@
 //! Page cache use by process (crates/sense/bpf/cache.bpf.c). Every read call passes there, so it is on demand.
 
-use crate::bpf::{LazyObject, c_string, c_struct, include_object};
+use crate::bpf::{Object, c_string, c_struct, include_object};
 use crate::os::{ns_to_ticks, page_size};
-use crate::{Root, Source, SourceError, SourceInfo};
+use crate::{Root, SourceError, SourceInfo};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::PageCache;
 use whyslow_model::key::TaskKey;
@@ -27,26 +27,18 @@ c_struct! {
     }
 }
 
-pub(super) struct PageCacheUse(LazyObject);
+pub(super) const INFO: SourceInfo =
+    SourceInfo::new("bpf/cache", "page cache hits, misses and waits by process, and whose writes are written back")
+        .on_demand();
 
-impl Default for PageCacheUse {
-    fn default() -> Self {
-        Self(LazyObject::new("cache", include_object!("cache")))
-    }
+pub(super) fn load(root: &Root) -> Result<Object, SourceError> {
+    Object::load("cache", include_object!("cache"), root)
 }
 
-impl Source for PageCacheUse {
-    fn info(&self) -> SourceInfo {
-        let description = "page cache hits, misses and waits by process, and whose writes are written back";
-        SourceInfo::new("bpf/cache", description).on_demand()
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let users = self.0.get(root)?.entries("users")?;
-        let rows: BTreeMap<TaskKey, PageCache> = users.into_iter().map(row).collect();
-        out.block.page_cache.extend(rows.into_values());
-        Ok(())
-    }
+pub(super) fn read(object: &mut Object, _: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    let rows: BTreeMap<TaskKey, PageCache> = object.entries("users")?.into_iter().map(row).collect();
+    out.block.page_cache.extend(rows.into_values());
+    Ok(())
 }
 
 fn row((user, used): (CacheUser, CacheCounts)) -> (TaskKey, PageCache) {
@@ -68,7 +60,8 @@ fn row((user, used): (CacheUser, CacheCounts)) -> (TaskKey, PageCache) {
 #[cfg(test)]
 mod live_tests {
     use super::*;
-    use crate::testing::{has_bpf, read};
+    use crate::source::{Source, loaded};
+    use crate::testing::{attached, read};
     use std::io::Write;
     use std::os::fd::AsRawFd;
     use std::process::{Command, Stdio};
@@ -77,23 +70,19 @@ mod live_tests {
     const PAGES: usize = 512;
 
     /// The row of a dd with these arguments.
-    fn dd(source: &mut PageCacheUse, arguments: &[&str]) -> PageCache {
+    fn dd(source: &mut dyn Source, arguments: &[&str]) -> PageCache {
         let mut dd = Command::new("dd").args(arguments).stderr(Stdio::null()).spawn().expect("dd runs");
         assert!(dd.wait().unwrap().success());
         row_of(source, dd.id())
     }
 
-    fn row_of(source: &mut PageCacheUse, pid: u32) -> PageCache {
+    fn row_of(source: &mut dyn Source, pid: u32) -> PageCache {
         read(source).block.page_cache.into_iter().find(|row| row.task.pid == pid).expect("dd has a row")
     }
 
     #[test]
     fn the_first_read_misses_and_the_second_hits() {
-        if !has_bpf() {
-            return;
-        }
-        let mut source = PageCacheUse::default();
-        read(&mut source);
+        let Some(mut source) = attached(loaded(INFO, load, super::read)) else { return };
         // On a disk: tmpfs has no read-ahead.
         let mut file = tempfile::NamedTempFile::with_prefix_in("wsl-block-", env!("CARGO_MANIFEST_DIR")).unwrap();
         file.write_all(&vec![1; PAGES * PAGE]).unwrap();
@@ -101,7 +90,7 @@ mod live_tests {
         // SAFETY: advice on an open file; no memory of ours is touched.
         unsafe { libc::posix_fadvise(file.as_file().as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
         let input = format!("if={}", file.path().display());
-        let [cold, warm] = [(), ()].map(|()| dd(&mut source, &[&input, "of=/dev/null", "bs=4k"]));
+        let [cold, warm] = [(), ()].map(|()| dd(&mut *source, &[&input, "of=/dev/null", "bs=4k"]));
         assert_eq!(cold.command.get(), Some("dd"));
         assert!(cold.lookups.get().unwrap() >= PAGES as u64 && warm.lookups.get().unwrap() >= PAGES as u64);
         assert!(cold.misses.get().unwrap() > warm.misses.get().unwrap(), "{cold:?} {warm:?}");
@@ -110,17 +99,13 @@ mod live_tests {
 
     #[test]
     fn writeback_is_attributed_to_the_process_that_wrote() {
-        if !has_bpf() {
-            return;
-        }
-        let mut source = PageCacheUse::default();
-        read(&mut source);
+        let Some(mut source) = attached(loaded(INFO, load, super::read)) else { return };
         let file = tempfile::NamedTempFile::with_prefix_in("wsl-block-", env!("CARGO_MANIFEST_DIR")).unwrap();
         let output = format!("of={}", file.path().display());
-        let pid = dd(&mut source, &["if=/dev/zero", &output, "bs=64k", "count=32", "conv=notrunc"]).task.pid;
+        let pid = dd(&mut *source, &["if=/dev/zero", &output, "bs=64k", "count=32", "conv=notrunc"]).task.pid;
         // SAFETY: the descriptor is open; no memory of ours is touched.
         assert_eq!(unsafe { libc::syncfs(file.as_file().as_raw_fd()) }, 0);
-        let row = row_of(&mut source, pid);
+        let row = row_of(&mut *source, pid);
         assert_eq!(row.written_back.get(), Some(32 * 65536), "{row:?}");
     }
 }

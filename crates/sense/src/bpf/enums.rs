@@ -1,6 +1,6 @@
 //! Names of enum values in the running kernel, from its BTF (Documentation/bpf/btf.rst): names and numbers differ between versions.
 
-use super::prerequisites::TYPES;
+use super::errors::TYPES;
 use crate::root::Root;
 use crate::source_error::SourceError;
 use std::collections::HashMap;

@@ -1,8 +1,58 @@
-//! Errors of BPF objects, as a blind spot reports them.
+//! Why BPF cannot be used, as a blind spot reports it: what is missing before anything is loaded (capabilities(7),
+//! kernel_lockdown(7)), and the errors of loading and reading.
 
+use crate::root::Root;
 use crate::source_error::SourceError;
 use std::error::Error;
 use std::io;
+
+/// CAP_SYS_ADMIN, which includes the other two, CAP_PERFMON and CAP_BPF of include/uapi/linux/capability.h.
+const SYS_ADMIN: u64 = 1 << 21;
+const PERFMON: u64 = 1 << 38;
+const BPF: u64 = 1 << 39;
+
+/// BTF of the running kernel (Documentation/bpf/btf.rst).
+pub(super) const TYPES: &str = "sys/kernel/btf/vmlinux";
+
+/// Checked before anything is loaded: without BTF, programs would load and read nonsense. Returns the first thing that is missing,
+/// with its remedy.
+pub(crate) fn check(root: &Root) -> Result<(), SourceError> {
+    root.require_bpf()?;
+    if !root.at(TYPES).exists() {
+        return Err(SourceError::Absent(format!(
+            "BPF: this kernel has no BTF (no /{TYPES}; needs CONFIG_DEBUG_INFO_BTF=y)"
+        )));
+    }
+    privileged(&root.text("proc/self/status")?)?;
+    unlocked(&root.maybe("sys/kernel/security/lockdown").unwrap_or_default())
+}
+
+/// Whether the process of this status file may load and attach tracing programs.
+fn privileged(status: &str) -> Result<(), SourceError> {
+    let held = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .ok_or_else(|| SourceError::malformed("proc/self/status", "CapEff"))?;
+    if held & SYS_ADMIN != 0 || held & (BPF | PERFMON) == BPF | PERFMON {
+        return Ok(());
+    }
+    Err(SourceError::NotPermitted {
+        why: "BPF needs CAP_BPF and CAP_PERFMON".into(),
+        remedy: "run as root, or run once: setcap cap_bpf,cap_perfmon=ep on the program".into(),
+    })
+}
+
+/// Whether programs may read kernel memory, which lockdown for confidentiality forbids.
+fn unlocked(lockdown: &str) -> Result<(), SourceError> {
+    if !lockdown.contains("[confidentiality]") {
+        return Ok(());
+    }
+    Err(SourceError::NotPermitted {
+        why: "BPF: the kernel is locked down and does not allow reading its memory".into(),
+        remedy: "boot without lockdown=confidentiality".into(),
+    })
+}
 
 pub(super) fn missing(object: &str, what: &str) -> SourceError {
     SourceError::Failed(format!("BPF {object}: has no {what}"))
@@ -56,4 +106,42 @@ fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn 
         next = error.source();
         Some(error)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(miss: Result<(), SourceError>) -> String {
+        match miss {
+            Err(SourceError::NotPermitted { why, .. }) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn root_or_the_two_capabilities_suffice() {
+        let status = |held: u64| format!("Name:\tx\nCapEff:\t{held:016x}\n");
+        assert_eq!(privileged(&status(u64::MAX >> 24)), Ok(()));
+        assert_eq!(privileged(&status(BPF | PERFMON)), Ok(()));
+        assert_eq!(why(privileged(&status(BPF))), "BPF needs CAP_BPF and CAP_PERFMON");
+        assert_eq!(why(privileged(&status(0))), "BPF needs CAP_BPF and CAP_PERFMON");
+        assert!(matches!(privileged("CapEff:\tnonsense\n"), Err(SourceError::Failed(_))));
+    }
+
+    #[test]
+    fn lockdown_for_integrity_allows_reading() {
+        assert_eq!(unlocked(""), Ok(()));
+        assert_eq!(unlocked("none [integrity] confidentiality\n"), Ok(()));
+        assert!(why(unlocked("none integrity [confidentiality]\n")).contains("locked down"));
+    }
+
+    #[test]
+    fn a_captured_tree_is_absent_and_no_bpf_not_permitted() {
+        let tree = tempfile::tempdir().unwrap();
+        let captured = Root::captured(tree.path());
+        assert!(matches!(check(&captured), Err(SourceError::Absent(_))), "a captured tree has no kernel");
+        let off = Root::live().without_bpf();
+        assert_eq!(why(check(&off)), "BPF is switched off (--no-bpf)");
+    }
 }

@@ -1,22 +1,19 @@
 //! BPF: observing what /proc does not show.
 //!
-//! One object per concern, loaded, attached and detached on its own. A concern is an ordinary [`Source`](crate::Source) that
-//! holds a [`LazyObject`]; if the object cannot be loaded, the source is a blind spot with reason and remedy. Nothing is pinned:
-//! programs are attached through file descriptors, which close with the process however it ends.
+//! One object per concern, loaded, attached and detached on its own by a source made with [`loaded`](crate::source::loaded); if the
+//! object cannot be loaded, the source is a blind spot with reason and remedy. Nothing is pinned: programs are attached through file
+//! descriptors, which close with the process however it ends.
 
 mod calls;
 pub(crate) mod enums;
 mod errors;
 mod functions;
 mod object;
-mod prerequisites;
-mod tracepoints;
 
 pub(crate) use calls::entries;
-pub(crate) use object::{KernelBtf, LazyObject, Object, include_object};
 #[cfg(test)]
-pub(crate) use prerequisites::check;
-pub(crate) use tracepoints::{Attached, Tracepoints};
+pub(crate) use errors::check;
+pub(crate) use object::{Attached, KernelBtf, Object, Tracepoints, include_object};
 
 /// Declares structures that a BPF program and its reader share, field by field.
 macro_rules! c_struct {
@@ -38,6 +35,12 @@ macro_rules! c_struct {
     )*};
 }
 pub(crate) use c_struct;
+
+/// The structure at the start of these bytes; `None` if there are too few.
+pub(crate) fn from_bytes<T: aya::Pod>(bytes: &[u8]) -> Option<T> {
+    // SAFETY: there are enough bytes, and any bytes make a `Pod`.
+    (bytes.len() >= size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
 
 /// A C string in a fixed array, up to its first zero byte; `None` if it is empty.
 pub(crate) fn c_string(bytes: &[u8]) -> Option<String> {

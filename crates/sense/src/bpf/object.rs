@@ -1,9 +1,7 @@
 //! A compiled BPF object: loaded, attached and read.
 
 use super::calls::{attach_iterator, attach_tracepoint, entries, run_iterator};
-use super::errors::{causes, failed, missing, refused};
-use super::tracepoints::{Attached, Tracepoints};
-use super::{functions, prerequisites};
+use super::{errors, functions};
 use crate::root::Root;
 use crate::source_error::SourceError;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
@@ -12,6 +10,7 @@ use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, Pod};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -35,13 +34,13 @@ impl KernelBtf {
     /// This kernel or this process may not use BPF; the BTF is malformed.
     pub(crate) fn of(root: &Root) -> Result<Self, SourceError> {
         static HELD: Mutex<Weak<Mutex<BtfLoader>>> = Mutex::new(Weak::new());
-        prerequisites::check(root)?;
+        errors::check(root)?;
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loader) = held.upgrade() {
             return Ok(Self(loader));
         }
         let loader =
-            BtfLoader::new().map_err(|e| SourceError::Failed(format!("/{}: {}", prerequisites::TYPES, causes(&e))))?;
+            BtfLoader::new().map_err(|e| SourceError::Failed(format!("/{}: {}", errors::TYPES, errors::causes(&e))))?;
         let loader = Arc::new(Mutex::new(loader));
         *held = Arc::downgrade(&loader);
         Ok(Self(loader))
@@ -105,12 +104,12 @@ impl Object {
     pub(crate) fn load(name: &'static str, bytes: &[u8], root: &Root) -> Result<Self, SourceError> {
         let btf = KernelBtf::of(root)?;
         let mut loader = btf.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ebpf = loader.load(bytes).map_err(|e| refused(name, &e))?;
+        let ebpf = loader.load(bytes).map_err(|e| errors::refused(name, &e))?;
         let mut attached = BTreeMap::new();
         for (tracepoint, program) in ebpf.programs() {
             if let Program::BtfTracePoint(program) = program {
-                let program = program.fd().map_err(|e| refused(name, &e))?;
-                let link = attach_tracepoint(program.as_fd()).map_err(|e| refused(name, &e))?;
+                let program = program.fd().map_err(|e| errors::refused(name, &e))?;
+                let link = attach_tracepoint(program.as_fd()).map_err(|e| errors::refused(name, &e))?;
                 attached.insert(tracepoint.to_owned(), link);
             }
         }
@@ -120,13 +119,13 @@ impl Object {
     /// Some of its tracepoint programs with their links, for an owner that detaches and attaches them.
     pub(crate) fn take_tracepoints(&mut self, names: &[&str]) -> Result<(Tracepoints, Attached), SourceError> {
         let descriptor = |tracepoint: &&str| {
-            let program = self.ebpf.program(tracepoint).ok_or_else(|| missing(self.name, tracepoint))?;
-            let program = program.fd().map_err(|e| failed(self.name, &e))?;
-            program.as_fd().try_clone_to_owned().map_err(|e| failed(self.name, &e))
+            let program = self.ebpf.program(tracepoint).ok_or_else(|| errors::missing(self.name, tracepoint))?;
+            let program = program.fd().map_err(|e| errors::failed(self.name, &e))?;
+            program.as_fd().try_clone_to_owned().map_err(|e| errors::failed(self.name, &e))
         };
         let programs = names.iter().map(descriptor).collect::<Result<Vec<_>, SourceError>>()?;
         let attached = names.iter().filter_map(|tracepoint| self.attached.remove(*tracepoint)).collect();
-        Ok((Tracepoints::new(self.name, programs), Attached::of(attached)))
+        Ok((Tracepoints { object: self.name, programs: programs.into() }, Attached { _links: attached }))
     }
 
     /// Runs an iterator (`SEC("iter/NAME") int NAME(...)`) and returns the file with its output.
@@ -135,12 +134,12 @@ impl Object {
         let link = match self.iterator.take() {
             Some((of, link)) if of == iterator => link,
             _ => {
-                let program = self.ebpf.program(iterator).ok_or_else(|| missing(name, iterator))?;
-                let program = program.fd().map_err(|e| failed(name, &e))?;
-                attach_iterator(program.as_fd(), iterator.starts_with(ONCE)).map_err(|e| failed(name, &e))?
+                let program = self.ebpf.program(iterator).ok_or_else(|| errors::missing(name, iterator))?;
+                let program = program.fd().map_err(|e| errors::failed(name, &e))?;
+                attach_iterator(program.as_fd(), iterator.starts_with(ONCE)).map_err(|e| errors::failed(name, &e))?
             }
         };
-        let file = run_iterator(link.as_fd()).map_err(|e| failed(name, &e));
+        let file = run_iterator(link.as_fd()).map_err(|e| errors::failed(name, &e));
         self.iterator = Some((iterator.to_owned(), link));
         file
     }
@@ -158,7 +157,7 @@ impl Object {
 
     /// A map, to be wrapped in its type: `aya::maps::HashMap::try_from(object.map("requests")?)`.
     pub(crate) fn map(&self, map: &str) -> Result<&Map, SourceError> {
-        self.ebpf.map(map).ok_or_else(|| missing(self.name, map))
+        self.ebpf.map(map).ok_or_else(|| errors::missing(self.name, map))
     }
 
     pub(crate) fn entries<K: Pod, V: Pod>(&self, map: &str) -> Result<Vec<(K, V)>, SourceError> {
@@ -184,19 +183,19 @@ impl Object {
 
     pub(crate) fn set_element<V: Pod>(&mut self, map: &str, index: u32, value: V) -> Result<(), SourceError> {
         let name = self.name;
-        let data = self.ebpf.map_mut(map).ok_or_else(|| missing(name, map))?;
-        let mut map: Array<&mut MapData, V> = Array::try_from(data).map_err(|e| failed(name, &e))?;
-        map.set(index, value, 0).map_err(|e| failed(name, &e))
+        let data = self.ebpf.map_mut(map).ok_or_else(|| errors::missing(name, map))?;
+        let mut map: Array<&mut MapData, V> = Array::try_from(data).map_err(|e| errors::failed(name, &e))?;
+        map.set(index, value, 0).map_err(|e| errors::failed(name, &e))
     }
 
     /// Reports an error of one of its maps.
     pub(crate) fn failed(&self, error: &(dyn Error + 'static)) -> SourceError {
-        failed(self.name, error)
+        errors::failed(self.name, error)
     }
 
     /// A map to be owned by the caller, as a ring buffer must be.
     pub(crate) fn take_map(&mut self, map: &str) -> Result<Map, SourceError> {
-        self.ebpf.take_map(map).ok_or_else(|| missing(self.name, map))
+        self.ebpf.take_map(map).ok_or_else(|| errors::missing(self.name, map))
     }
 
     pub(crate) fn programs(&mut self) -> impl Iterator<Item = (&str, &mut Program)> {
@@ -204,30 +203,27 @@ impl Object {
     }
 }
 
+/// Loaded programs that are attached together.
+#[derive(Clone, Debug)]
+pub(crate) struct Tracepoints {
+    object: &'static str,
+    programs: Arc<[OwnedFd]>,
+}
+
+/// Attached programs; detaches them when dropped.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    _links: Vec<OwnedFd>,
+}
+
+impl Tracepoints {
+    pub(crate) fn attach(&self) -> Result<Attached, SourceError> {
+        let links: io::Result<_> = self.programs.iter().map(|program| attach_tracepoint(program.as_fd())).collect();
+        links.map(|links| Attached { _links: links }).map_err(|e| errors::failed(self.object, &e))
+    }
+}
+
 /// What an iterator iterates over.
 fn over(iterator: &str) -> &str {
     iterator.strip_prefix(ONCE).unwrap_or(iterator)
-}
-
-/// An object that its source loads at the first reading. It is tried once: what prevents loading does not go away by itself.
-#[derive(Debug)]
-pub(crate) struct LazyObject {
-    name: &'static str,
-    bytes: &'static [u8],
-    loaded: Option<Result<Object, SourceError>>,
-}
-
-impl LazyObject {
-    pub(crate) const fn new(name: &'static str, bytes: &'static [u8]) -> Self {
-        Self { name, bytes, loaded: None }
-    }
-
-    /// The object, loaded at the first call.
-    ///
-    /// # Errors
-    /// Those of [`Object::load`].
-    pub(crate) fn get(&mut self, root: &Root) -> Result<&Object, SourceError> {
-        let loaded = self.loaded.get_or_insert_with(|| Object::load(self.name, self.bytes, root));
-        loaded.as_ref().map_err(Clone::clone)
-    }
 }

@@ -1,6 +1,6 @@
 //! Cgroups created on this machine, if it has version 1.
 
-use super::groups::Cgroups;
+use super::Cgroups;
 use crate::testing::{Reaped, is_root, read, skip, wait_for, wait_until};
 use std::fs;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Captured trees of version 1, version 2 and both.
 
-use super::groups::Cgroups;
+use super::Cgroups;
 use crate::SourceError;
 use crate::testing::CapturedTree;
 use whyslow_model::catalogue::{Group, GroupIo};

@@ -2,40 +2,33 @@
 //! Documentation/ABI/stable/sysfs-devices-node.
 
 use crate::text::{number, numbered, word};
-use crate::ttl_cache::TtlCache;
-use crate::{Root, Source, SourceError, SourceInfo};
+use crate::{Root, SourceError, SourceInfo};
 use whyslow_model::catalogue::{Family, Node};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_proc::meminfo::entry;
 
 const PATH: &str = "sys/devices/system/node";
 
-#[derive(Default)]
-pub(super) struct NumaNodes {
-    nodes: TtlCache<Vec<u32>>,
+pub(super) const INFO: SourceInfo = SourceInfo::new(PATH, "memory and allocations by NUMA node");
+
+pub(super) fn list(root: &Root) -> Vec<u32> {
+    root.list(PATH).iter().filter_map(|name| numbered(name, "node")).collect()
 }
 
-impl Source for NumaNodes {
-    fn info(&self) -> SourceInfo {
-        SourceInfo::new(PATH, "memory and allocations by NUMA node")
+pub(super) fn read(nodes: &[u32], root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    for &number in nodes {
+        let dir = format!("{PATH}/node{number}");
+        let mut row = Node::new(number);
+        row.cpus = root.setting(&format!("{dir}/cpulist")).into();
+        let meminfo = root.polled_text(&format!("{dir}/meminfo")).and_then(|t| parse_meminfo(&t, &mut row));
+        let numastat = root.polled_text(&format!("{dir}/numastat")).and_then(|t| parse_numastat(&t, &mut row));
+        out.memory.node.push(row);
+        meminfo.and(numastat)?;
     }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let list = || root.list(PATH).iter().filter_map(|name| numbered(name, "node")).collect();
-        for &number in self.nodes.get(list) {
-            let dir = format!("{PATH}/node{number}");
-            let mut row = Node::new(number);
-            row.cpus = root.setting(&format!("{dir}/cpulist")).into();
-            let meminfo = root.polled_text(&format!("{dir}/meminfo")).and_then(|t| parse_meminfo(&t, &mut row));
-            let numastat = root.polled_text(&format!("{dir}/numastat")).and_then(|t| parse_numastat(&t, &mut row));
-            out.memory.node.push(row);
-            meminfo.and(numastat)?;
-        }
-        if out.memory.node.is_empty() {
-            return Err(SourceError::Absent("this kernel reports no NUMA nodes (needs CONFIG_NUMA=y)".into()));
-        }
-        Ok(())
+    if nodes.is_empty() {
+        return Err(SourceError::Absent("this kernel reports no NUMA nodes (needs CONFIG_NUMA=y)".into()));
     }
+    Ok(())
 }
 
 /// `Node 0 MemTotal:  4417752 kB`.

@@ -2,8 +2,7 @@
 //! Documentation/admin-guide/mm/hugetlbpage.rst, transhuge.rst and ksm.rst.
 
 use crate::text::chosen;
-use crate::ttl_cache::TtlCache;
-use crate::{Root, Source, SourceError, SourceInfo};
+use crate::{Root, SourceError, SourceInfo};
 use whyslow_model::catalogue::{Hugepages, Sharing};
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
@@ -11,24 +10,18 @@ use whyslow_model::value::{Gauge, State};
 
 const POOLS: &str = "sys/kernel/mm/hugepages";
 
-#[derive(Default)]
-pub(super) struct HugepagePools {
-    pools: TtlCache<Vec<String>>,
+pub(super) const HUGEPAGES: SourceInfo = SourceInfo::new(POOLS, "reserved huge pages");
+
+pub(super) fn hugepage_pools(root: &Root) -> Vec<String> {
+    root.list(POOLS)
 }
 
-impl Source for HugepagePools {
-    fn info(&self) -> SourceInfo {
-        SourceInfo::new(POOLS, "reserved huge pages")
+pub(super) fn read_hugepages(pools: &[String], root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    out.memory.hugepages.extend(pools.iter().filter_map(|pool| pool_row(root, pool)));
+    if out.memory.hugepages.is_empty() {
+        return Err(SourceError::Absent("this kernel has no huge pages (needs CONFIG_HUGETLBFS=y)".into()));
     }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let pools = self.pools.get(|| root.list(POOLS));
-        out.memory.hugepages.extend(pools.iter().filter_map(|pool| pool_row(root, pool)));
-        if out.memory.hugepages.is_empty() {
-            return Err(SourceError::Absent("this kernel has no huge pages (needs CONFIG_HUGETLBFS=y)".into()));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// A pool is named after its page size: `hugepages-2048kB`.
@@ -77,6 +70,7 @@ pub(super) fn read_sharing(root: &Root, out: &mut Snapshot) -> Result<(), Source
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::listed;
     use crate::testing::CapturedTree;
 
     #[test]
@@ -86,7 +80,7 @@ mod tests {
             ("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "3\n"),
             ("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "0\n"),
         ]);
-        let (outcome, out) = tree.read(&mut HugepagePools::default());
+        let (outcome, out) = tree.read(&mut *listed(HUGEPAGES, hugepage_pools, read_hugepages));
         let seen: Vec<_> = out.memory.hugepages.iter().map(|h| (h.size, h.free.get(), h.surplus.get())).collect();
         assert_eq!(outcome, Ok(()));
         assert_eq!(seen, [(2 << 20, Some(3.0), None), (1 << 30, Some(0.0), Some(0.0))]);

@@ -1,12 +1,8 @@
 //! The network's BPF programs against this machine's kernel, in network namespaces made for the purpose.
 
-use super::ended_connections::EndedTcp;
-use super::live_tests::{NetnsPair, run, within};
-use super::packet_drops::PacketDrops;
-use super::packet_sizes::PacketSizes;
-use crate::Root;
+use super::bpf::{ended_connections, packet_drops, packet_sizes};
 use crate::source::Source;
-use crate::testing::{has_bpf, has_program, read, wait_for};
+use crate::testing::{NetnsPair, attached, has_program, read, run, wait_for, within};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
@@ -14,14 +10,11 @@ use whyslow_model::catalogue::{PacketDrop, PacketSize};
 use whyslow_model::histogram::bucket_of;
 use whyslow_model::snapshot::Snapshot;
 
-/// Two namespaces, and a source that has been read once so that its programs are attached; `None` if the test is skipped.
-fn attached(source: &mut dyn Source) -> Option<NetnsPair> {
-    if !has_bpf() {
-        return None;
-    }
+/// Two namespaces, and a source whose programs are attached; `None` if the test is skipped.
+fn rig(source: Box<dyn Source>) -> Option<(NetnsPair, Box<dyn Source>)> {
+    // First the namespaces, so that the source knows them by name.
     let pair = NetnsPair::new()?;
-    assert_eq!(source.read(&Root::live(), &mut Snapshot::default()), Ok(()));
-    Some(pair)
+    Some((pair, attached(source)?))
 }
 
 /// Sends `count` datagrams of `size` bytes from `a` to a port of `b`.
@@ -40,10 +33,9 @@ fn dropped(snapshot: &Snapshot, pair: &NetnsPair, reason: &str) -> Option<Packet
 
 #[test]
 fn packets_without_a_receiver_are_dropped_with_reason_function_and_interface() {
-    let mut source = PacketDrops::new(Arc::default());
-    let Some(pair) = attached(&mut source) else { return };
+    let Some((pair, mut source)) = rig(packet_drops(Arc::default())) else { return };
     send(&pair, 3, 100, 9);
-    let snapshot = read(&mut source);
+    let snapshot = read(&mut *source);
     let found = dropped(&snapshot, &pair, "no_socket");
     let row = found.unwrap_or_else(|| panic!("{:?}", snapshot.net.packet_drop));
     assert_eq!(row.packets.get(), Some(3));
@@ -55,10 +47,9 @@ fn packets_without_a_receiver_are_dropped_with_reason_function_and_interface() {
 
 #[test]
 fn in_a_flood_a_sample_of_the_drops_is_counted() {
-    let mut source = PacketDrops::new(Arc::default());
-    let Some(pair) = attached(&mut source) else { return };
+    let Some((pair, mut source)) = rig(packet_drops(Arc::default())) else { return };
     send(&pair, 40_000, 10, 9);
-    let snapshot = read(&mut source);
+    let snapshot = read(&mut *source);
     let packets = dropped(&snapshot, &pair, "no_socket").unwrap().packets.get().unwrap();
     // Sampling one in sixteen of 40,000 has a standard deviation of 2 %.
     assert!((36_000..44_000).contains(&packets), "{packets}");
@@ -69,8 +60,7 @@ fn packets_rejected_by_netfilter_are_its_drops() {
     if !has_program("nft") {
         return;
     }
-    let mut source = PacketDrops::new(Arc::default());
-    let Some(pair) = attached(&mut source) else { return };
+    let Some((pair, mut source)) = rig(packet_drops(Arc::default())) else { return };
     let b = &pair.b;
     for command in [
         "add table ip wall",
@@ -80,7 +70,7 @@ fn packets_rejected_by_netfilter_are_its_drops() {
         assert!(run(&format!("ip netns exec {b} nft {command}")), "{command}");
     }
     send(&pair, 3, 200, 9);
-    let snapshot = read(&mut source);
+    let snapshot = read(&mut *source);
     let row = dropped(&snapshot, &pair, "netfilter_drop").unwrap_or_else(|| panic!("{:?}", snapshot.net.packet_drop));
     assert_eq!((row.packets.get(), row.protocol.get()), (Some(3), Some("udp")));
     assert!(dropped(&snapshot, &pair, "no_socket").is_none());
@@ -88,11 +78,10 @@ fn packets_rejected_by_netfilter_are_its_drops() {
 
 #[test]
 fn packets_are_counted_by_size_and_direction_at_both_ends() {
-    let mut source = PacketSizes::new(Arc::default());
-    let Some(pair) = attached(&mut source) else { return };
+    let Some((pair, mut source)) = rig(packet_sizes(Arc::default())) else { return };
     send(&pair, 30, 100, 9);
     send(&pair, 20, 1200, 9);
-    let snapshot = read(&mut source);
+    let snapshot = read(&mut *source);
     let at = |ns: &str| -> PacketSize {
         let found = snapshot.net.packet_size.iter().find(|p| *p.interface.ns == *ns && &*p.interface.name == "veth0");
         found.unwrap_or_else(|| panic!("{:?}", snapshot.net.packet_size)).clone()
@@ -109,8 +98,7 @@ fn packets_are_counted_by_size_and_direction_at_both_ends() {
 
 #[test]
 fn connections_too_short_for_a_sample_are_counted_at_both_ends() {
-    let mut source = EndedTcp::new(Arc::default());
-    let Some(pair) = attached(&mut source) else { return };
+    let Some((pair, mut source)) = rig(ended_connections(Arc::default())) else { return };
     let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
     let server = listener.local_addr().unwrap();
     for _ in 0..2 {
@@ -123,7 +111,7 @@ fn connections_too_short_for_a_sample_are_counted_at_both_ends() {
     }
     let mut ended = |ns: &str, peer: &str| {
         wait_for("both connections have ended", || {
-            let rows = read(&mut source).net.ended_connections;
+            let rows = read(&mut *source).net.ended_connections;
             let row = rows.into_iter().find(|e| *e.peer.ns == *ns && &*e.peer.name == peer);
             row.filter(|row| row.connections.get() == Some(2))
         })

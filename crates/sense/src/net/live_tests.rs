@@ -6,73 +6,12 @@ use crate::Root;
 use crate::os::process_cpu_ns;
 use crate::source::Source;
 use crate::source_error::SourceError;
-use crate::testing::{is_root, read, skip, wait_for, wait_until};
-use std::fs::File;
+use crate::testing::{NetnsPair, read, run, skip, wait_for, wait_until, within};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsRawFd;
-use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 use whyslow_model::catalogue::{Connection, Datagram, Listener};
 use whyslow_model::snapshot::Snapshot;
-
-/// Runs a command and returns whether it succeeded.
-pub(super) fn run(command: &str) -> bool {
-    let mut words = command.split(' ');
-    Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
-}
-
-/// Two namespaces joined by a veth pair, `a` at 10.203.0.1 and `b` at 10.203.0.2; gone when dropped.
-pub(super) struct NetnsPair {
-    pub(super) a: String,
-    pub(super) b: String,
-}
-
-impl NetnsPair {
-    /// `None`, with the test skipped, if not root.
-    pub(super) fn new() -> Option<Self> {
-        if !is_root() {
-            return None;
-        }
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let id = format!("wsl-net-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let pair = Self { a: format!("{id}-a"), b: format!("{id}-b") };
-        let (a, b) = (&pair.a, &pair.b);
-        for command in [
-            format!("ip netns add {a}"),
-            format!("ip netns add {b}"),
-            format!("ip -n {a} link add veth0 type veth peer name veth0 netns {b}"),
-            format!("ip -n {a} addr add 10.203.0.1/24 dev veth0"),
-            format!("ip -n {b} addr add 10.203.0.2/24 dev veth0"),
-            format!("ip -n {a} link set lo up"),
-            format!("ip -n {a} link set veth0 up"),
-            format!("ip -n {b} link set veth0 up"),
-        ] {
-            assert!(run(&command), "{command}");
-        }
-        Some(pair)
-    }
-}
-
-impl Drop for NetnsPair {
-    fn drop(&mut self) {
-        run(&format!("ip netns del {}", self.a));
-        run(&format!("ip netns del {}", self.b));
-    }
-}
-
-/// Runs `work` in a namespace.
-pub(super) fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
-    let file = File::open(format!("/run/netns/{namespace}")).unwrap();
-    let enter = || {
-        // SAFETY: a system call that takes no pointer; `file` is open.
-        assert_eq!(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
-        work()
-    };
-    thread::scope(|scope| scope.spawn(enter).join().unwrap())
-}
 
 /// Samples until a condition holds: finding the owner of a socket may take more than one sample.
 fn read_until(what: &str, source: &mut dyn Source, condition: impl Fn(&Snapshot) -> bool) -> Snapshot {

@@ -5,7 +5,6 @@ mod bpf;
 mod bpf_tests;
 mod conntrack;
 mod driver_counters;
-mod ended_connections;
 mod ethtool;
 mod links;
 #[cfg(test)]
@@ -13,8 +12,6 @@ mod live_tests;
 mod namespaces;
 mod net_dev;
 pub(crate) mod netlink;
-mod packet_drops;
-mod packet_sizes;
 mod process_namespaces;
 mod qdiscs;
 mod rtnetlink;
@@ -43,9 +40,9 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(snmp::Protocols::new(namespaces.clone())),
         Box::new(sockets::Sockets::new(namespaces.clone())),
         Box::new(qdiscs::Qdiscs::new(namespaces.clone())),
-        Box::new(ended_connections::EndedTcp::new(namespaces.clone())),
-        Box::new(packet_drops::PacketDrops::new(namespaces.clone())),
-        Box::new(packet_sizes::PacketSizes::new(namespaces)),
+        bpf::ended_connections(namespaces.clone()),
+        bpf::packet_drops(namespaces.clone()),
+        bpf::packet_sizes(namespaces),
         stateless(conntrack::INFO, conntrack::read),
     ]
 }

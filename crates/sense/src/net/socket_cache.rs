@@ -81,8 +81,8 @@ impl SocketCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::live_tests::{NetnsPair, within};
     use crate::net::sock_diag::{CONNECTED_STATES, LISTEN};
+    use crate::testing::{NetnsPair, within};
     use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
     /// A listening socket and both ends of a connection to it, all of them cached.

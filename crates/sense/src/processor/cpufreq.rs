@@ -1,51 +1,45 @@
-//! Clock frequency and its limits by CPU: cpufreq and thermal_throttle under /sys/devices/system/cpu.
-//! Documentation/admin-guide/pm/cpufreq.rst; Documentation/ABI/testing/sysfs-devices-system-cpu.
+//! Clock frequency and its limits by CPU: cpufreq and thermal_throttle under /sys/devices/system/cpu
+//! (Documentation/admin-guide/pm/cpufreq.rst; Documentation/ABI/testing/sysfs-devices-system-cpu). And the temperatures that lower
+//! it: /sys/class/thermal (Documentation/driver-api/thermal/sysfs-api.rst).
 
 use crate::text::numbered;
-use crate::ttl_cache::TtlCache;
-use crate::{Root, Source, SourceError, SourceInfo};
+use crate::{Root, SourceError, SourceInfo};
 use std::time::{Duration, Instant};
-use whyslow_model::catalogue::Frequency;
+use whyslow_model::catalogue::{Frequency, Thermal};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Gauge;
 
 const PATH: &str = "sys/devices/system/cpu";
+const ZONES: &str = "sys/class/thermal";
 
 /// Time limit for reading current frequencies. Linux 4.13 to 5.17 sleep 10 ms to measure an idle x86 CPU, which adds up to
 /// seconds on a large machine; the CPUs beyond the limit are absent.
 const BUDGET: Duration = Duration::from_millis(200);
 
-#[derive(Default)]
-pub(super) struct CpuFrequency {
-    /// CPUs that have something to read: none on most guests.
-    cpus: TtlCache<Vec<u32>>,
+pub(super) const FREQUENCY: SourceInfo =
+    SourceInfo::new("sys/devices/system/cpu/cpufreq", "clock frequency, its limits, and thermal throttling");
+pub(super) const THERMAL: SourceInfo = SourceInfo::new(ZONES, "temperatures");
+
+pub(super) fn read_frequencies(cpus: &[u32], root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    let rows = &mut out.processor.frequency;
+    let started = Instant::now();
+    for &cpu in cpus {
+        let mut row = limits(root, cpu);
+        if row.limit.get().is_some() && started.elapsed() < BUDGET {
+            row.current = hertz(root, cpu, "scaling_cur_freq");
+        }
+        if has_values(&row) {
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        return Err(SourceError::Absent("no cpufreq driver: firmware or hypervisor sets the clock unseen".into()));
+    }
+    Ok(())
 }
 
-impl Source for CpuFrequency {
-    fn info(&self) -> SourceInfo {
-        SourceInfo::new("sys/devices/system/cpu/cpufreq", "clock frequency, its limits, and thermal throttling")
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let rows = &mut out.processor.frequency;
-        let started = Instant::now();
-        for &cpu in self.cpus.get(|| readable(root)) {
-            let mut row = limits(root, cpu);
-            if row.limit.get().is_some() && started.elapsed() < BUDGET {
-                row.current = hertz(root, cpu, "scaling_cur_freq");
-            }
-            if has_values(&row) {
-                rows.push(row);
-            }
-        }
-        if rows.is_empty() {
-            return Err(SourceError::Absent("no cpufreq driver: firmware or hypervisor sets the clock unseen".into()));
-        }
-        Ok(())
-    }
-}
-
-fn readable(root: &Root) -> Vec<u32> {
+/// CPUs that have something to read: none on most guests.
+pub(super) fn cpus(root: &Root) -> Vec<u32> {
     let cpus = root.list(PATH).into_iter().filter_map(|name| numbered(&name, "cpu"));
     cpus.filter(|&cpu| has_values(&limits(root, cpu))).collect()
 }
@@ -76,9 +70,29 @@ fn cpufreq(cpu: u32, file: &str) -> String {
     format!("{PATH}/cpu{cpu}/cpufreq/{file}")
 }
 
+pub(super) fn zones(root: &Root) -> Vec<String> {
+    root.list(ZONES).into_iter().filter(|name| name.starts_with("thermal_zone")).collect()
+}
+
+pub(super) fn read_zones(zones: &[String], root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    out.processor.thermal.extend(zones.iter().map(|zone| temperature(root, zone)));
+    if zones.is_empty() { Err(SourceError::Absent("no thermal zones".into())) } else { Ok(()) }
+}
+
+/// The file is in thousandths of a degree, and unreadable while the sensor sleeps.
+fn temperature(root: &Root, zone: &str) -> Thermal {
+    let millidegrees = root.polled_word(&format!("{ZONES}/{zone}/temp")).and_then(|t| t.parse::<i32>().ok());
+    Thermal {
+        temperature: millidegrees.map(|t| f64::from(t) / 1000.0).into(),
+        kind: root.polled_word(&format!("{ZONES}/{zone}/type")).into(),
+        zone: zone.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::listed;
     use crate::testing::CapturedTree;
 
     #[test]
@@ -89,9 +103,22 @@ mod tests {
             ("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "7\n"),
             ("sys/devices/system/cpu/cpu1/online", "1\n"),
         ]);
-        let (outcome, out) = tree.read(&mut CpuFrequency::default());
+        let (outcome, out) = tree.read(&mut *listed(FREQUENCY, cpus, read_frequencies));
         let [row] = &out.processor.frequency[..] else { panic!("{:?}", out.processor.frequency) };
         assert_eq!((outcome, row.current.get(), row.limit.get()), (Ok(()), Some(8e8), Some(3.6e9)));
         assert_eq!((row.core_throttles.get(), row.hardware_max.get()), (Some(7), None));
+    }
+
+    #[test]
+    fn a_sleeping_sensor_has_no_temperature() {
+        let tree = CapturedTree::of(&[
+            ("sys/class/thermal/thermal_zone0/temp", "-5500\n"),
+            ("sys/class/thermal/thermal_zone0/type", "acpitz\n"),
+            ("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n"),
+            ("sys/class/thermal/cooling_device0/type", "Fan\n"),
+        ]);
+        let (outcome, out) = tree.read(&mut *listed(THERMAL, zones, read_zones));
+        let seen: Vec<_> = out.processor.thermal.iter().map(|t| (t.temperature.get(), t.kind.get())).collect();
+        assert_eq!((outcome, seen), (Ok(()), vec![(Some(-5.5), Some("acpitz")), (None, Some("x86_pkg_temp"))]));
     }
 }

@@ -1,15 +1,17 @@
-//! /proc/interrupts and /proc/softirqs, which have the same format: a column for each CPU.
-//! Documentation/filesystems/proc.rst, section 1.2.
+//! /proc/interrupts and /proc/softirqs, which have the same format, a column for each CPU (Documentation/filesystems/proc.rst,
+//! section 1.2); and /proc/net/softnet_stat, the packet backlog that softirqs work on, a line for each CPU.
 
 use crate::Root;
 use crate::source::SourceInfo;
 use crate::source_error::SourceError;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_proc::per_cpu::{processors, split};
-use whyslow_proc::{interrupts, softirqs};
+use whyslow_proc::{interrupts, softirqs, softnet};
 
 pub(super) const IRQS: SourceInfo = SourceInfo::new("proc/interrupts", "interrupts by line, device and CPU");
 pub(super) const SOFTIRQS: SourceInfo = SourceInfo::new("proc/softirqs", "softirqs by vector and CPU");
+pub(super) const SOFTNET: SourceInfo =
+    SourceInfo::new("proc/net/softnet_stat", "packets dropped by the backlog, and work left undone");
 
 pub(super) fn read_irqs(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let rows = &mut out.processor.irq;
@@ -21,6 +23,14 @@ pub(super) fn read_irqs(root: &Root, out: &mut Snapshot) -> Result<(), SourceErr
 pub(super) fn read_softirqs(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let rows = &mut out.processor.softirq;
     parse(&root.polled_text(SOFTIRQS.name)?, SOFTIRQS.name, |vector, counts, _| softirqs::take(vector, counts, rows))
+}
+
+pub(super) fn read_softnet(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    for (line_number, line) in (0..).zip(root.polled_text(SOFTNET.name)?.lines()) {
+        let row = softnet::row(line, line_number).ok_or_else(|| SourceError::malformed(SOFTNET.name, line))?;
+        out.processor.softnet.push(row);
+    }
+    Ok(())
 }
 
 /// Calls `row` with the name, the counts by CPU and the trailing text of each line that has a column for every CPU. Lines with
@@ -88,6 +98,16 @@ mod tests {
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[1].vector, PerCpu { name: "NET_RX".into(), cpu: 1 });
         assert_eq!(rows[1].count.get(), Some(1723));
+    }
+
+    #[test]
+    fn each_cpu_has_a_line_of_softnet() {
+        let line = "00000001 0 0 0 0 0 0 0 0 00000003\n";
+        let mut out = Snapshot::default();
+        let tree = CapturedTree::of(&[(SOFTNET.name, &[line, line, "00000001 xyz\n"].concat())]);
+        let outcome = read_softnet(&tree.root(), &mut out);
+        assert_eq!(outcome, Err(SourceError::malformed(SOFTNET.name, "00000001 xyz")));
+        assert_eq!((out.processor.softnet.len(), out.processor.softnet[1].cpu), (2, 1));
     }
 
     #[test]

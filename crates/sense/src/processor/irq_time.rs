@@ -1,8 +1,8 @@
 //! Time in softirqs and in interrupt handlers (crates/sense/bpf/softirq.bpf.c).
 
 use crate::Root;
-use crate::bpf::{LazyObject, c_struct, include_object};
-use crate::source::{Source, SourceInfo};
+use crate::bpf::{Object, c_struct, include_object};
+use crate::source::SourceInfo;
 use crate::source_error::SourceError;
 use aya::maps::PerCpuValues;
 use whyslow_model::catalogue::{IrqTime, SoftirqTime};
@@ -21,38 +21,30 @@ c_struct! {
     }
 }
 
-pub(super) struct IrqTimes(LazyObject);
+pub(super) const INFO: SourceInfo =
+    SourceInfo::new("bpf/softirq", "time in softirqs and interrupt handlers").on_demand();
 
-impl Default for IrqTimes {
-    fn default() -> Self {
-        Self(LazyObject::new("softirq", include_object!("softirq")))
-    }
+pub(super) fn load(root: &Root) -> Result<Object, SourceError> {
+    Object::load("softirq", include_object!("softirq"), root)
 }
 
-impl Source for IrqTimes {
-    fn info(&self) -> SourceInfo {
-        SourceInfo::new("bpf/softirq", "time in softirqs and interrupt handlers").on_demand()
+pub(super) fn read(object: &mut Object, _: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    for (vector, name) in (0..).zip(VECTORS) {
+        let spent = object.per_cpu_element("vectors", vector)?;
+        out.processor.softirq_time.extend(by_cpu(name, &spent).map(|(vector, spent)| SoftirqTime {
+            vector,
+            count: spent.count.into(),
+            time: spent.time.into(),
+        }));
     }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let object = self.0.get(root)?;
-        for (vector, name) in (0..).zip(VECTORS) {
-            let spent = object.per_cpu_element("vectors", vector)?;
-            out.processor.softirq_time.extend(by_cpu(name, &spent).map(|(vector, spent)| SoftirqTime {
-                count: spent.count.into(),
-                time: spent.time.into(),
-                ..SoftirqTime::new(vector)
-            }));
-        }
-        for (line, spent) in object.per_cpu_entries::<u32, HandlerTime>("lines")? {
-            out.processor.irq_time.extend(by_cpu(&line.to_string(), &spent).map(|(line, spent)| IrqTime {
-                count: spent.count.into(),
-                time: spent.time.into(),
-                ..IrqTime::new(line)
-            }));
-        }
-        Ok(())
+    for (line, spent) in object.per_cpu_entries::<u32, HandlerTime>("lines")? {
+        out.processor.irq_time.extend(by_cpu(&line.to_string(), &spent).map(|(line, spent)| IrqTime {
+            line,
+            count: spent.count.into(),
+            time: spent.time.into(),
+        }));
     }
+    Ok(())
 }
 
 fn by_cpu<'s>(name: &str, spent: &'s PerCpuValues<HandlerTime>) -> impl Iterator<Item = (PerCpu, &'s HandlerTime)> {
@@ -64,7 +56,8 @@ fn by_cpu<'s>(name: &str, spent: &'s PerCpuValues<HandlerTime>) -> impl Iterator
 mod tests {
     use super::*;
     use crate::processor::interrupts::read_softirqs;
-    use crate::testing::{has_bpf, read};
+    use crate::source::loaded;
+    use crate::testing::{attached, read};
     use std::net::UdpSocket;
 
     fn net_rx(out: &Snapshot) -> (u64, u64) {
@@ -81,16 +74,13 @@ mod tests {
 
     #[test]
     fn softirqs_are_counted_as_proc_counts_them_and_take_time() {
-        if !has_bpf() {
-            return;
-        }
-        let mut source = IrqTimes::default();
-        let (before, proc_before) = (net_rx(&read(&mut source)), counted_by_proc());
+        let Some(mut source) = attached(loaded(INFO, load, super::read)) else { return };
+        let (before, proc_before) = (net_rx(&read(&mut *source)), counted_by_proc());
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..500 {
             socket.send_to(&[0], socket.local_addr().unwrap()).unwrap();
         }
-        let after = net_rx(&read(&mut source));
+        let after = net_rx(&read(&mut *source));
         let (runs, proc) = (after.0 - before.0, counted_by_proc() - proc_before);
         // Others use the network between the two readings.
         assert!(runs >= 400 && runs.abs_diff(proc) <= 20 + proc / 10, "{runs} against {proc}");

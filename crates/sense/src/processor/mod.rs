@@ -4,21 +4,19 @@ mod cpufreq;
 mod interrupts;
 mod irq_time;
 mod pressure;
-mod softnet;
 mod stat;
-mod thermal;
 
-use crate::source::{Source, stateless};
+use crate::source::{Source, listed, loaded, stateless};
 
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
         stateless(stat::INFO, stat::read),
-        Box::new(pressure::PressureStall::default()),
+        listed(pressure::INFO, pressure::resources, pressure::read),
         stateless(interrupts::IRQS, interrupts::read_irqs),
         stateless(interrupts::SOFTIRQS, interrupts::read_softirqs),
-        Box::new(irq_time::IrqTimes::default()),
-        stateless(softnet::INFO, softnet::read),
-        Box::new(cpufreq::CpuFrequency::default()),
-        Box::new(thermal::ThermalZones::default()),
+        loaded(irq_time::INFO, irq_time::load, irq_time::read),
+        stateless(interrupts::SOFTNET, interrupts::read_softnet),
+        listed(cpufreq::FREQUENCY, cpufreq::cpus, cpufreq::read_frequencies),
+        listed(cpufreq::THERMAL, cpufreq::zones, cpufreq::read_zones),
     ]
 }

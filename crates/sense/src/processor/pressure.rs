@@ -2,45 +2,40 @@
 //!
 //! Shares of the window follow from the totals; the averages over one and five minutes show what was before it.
 
-use crate::ttl_cache::TtlCache;
-use crate::{Root, Source, SourceError, SourceInfo};
+use crate::{Root, SourceError, SourceInfo};
 use whyslow_model::catalogue::Pressure;
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 
-#[derive(Default)]
-pub(super) struct PressureStall {
-    resources: TtlCache<Vec<&'static str>>,
+pub(super) const INFO: SourceInfo =
+    SourceInfo::new("proc/pressure", "time tasks waited for CPU, memory and I/O (pressure stall information)");
+
+/// Kernels before 6.1, or without interrupt time accounting, have no irq.
+pub(super) fn resources(root: &Root) -> Vec<&'static str> {
+    let exists = |resource: &&str| root.at(format!("proc/pressure/{resource}")).exists();
+    ["cpu", "memory", "io", "irq"].into_iter().filter(exists).collect()
 }
 
-impl Source for PressureStall {
-    fn info(&self) -> SourceInfo {
-        SourceInfo::new("proc/pressure", "time tasks waited for CPU, memory and I/O (pressure stall information)")
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let mut row = Pressure::new(MachineKey);
-        let mut any = false;
-        let mut result = Ok(());
-        // Kernels before 6.1, or without interrupt time accounting, have no irq.
-        let exists = |resource: &&str| root.at(format!("proc/pressure/{resource}")).exists();
-        for resource in self.resources.get(|| ["cpu", "memory", "io", "irq"].into_iter().filter(exists).collect()) {
-            let path = format!("proc/pressure/{resource}");
-            match root.polled_text(&path).and_then(|text| parse(&text, &path, resource, &mut row)) {
-                Ok(()) => any = true,
-                Err(SourceError::Absent(_)) => {}
-                Err(error) => result = Err(error),
-            }
+pub(super) fn read(resources: &[&'static str], root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    let mut row = Pressure::new(MachineKey);
+    let mut any = false;
+    let mut result = Ok(());
+    for resource in resources {
+        let path = format!("proc/pressure/{resource}");
+        match root.polled_text(&path).and_then(|text| parse(&text, &path, resource, &mut row)) {
+            Ok(()) => any = true,
+            Err(SourceError::Absent(_)) => {}
+            Err(error) => result = Err(error),
         }
-        if any {
-            out.processor.pressure.push(row);
-        } else if result.is_ok() {
-            return Err(SourceError::Absent(
-                "pressure stall information is off (needs CONFIG_PSI=y, and psi=1 if it is disabled by default)".into(),
-            ));
-        }
-        result
     }
+    if any {
+        out.processor.pressure.push(row);
+    } else if result.is_ok() {
+        return Err(SourceError::Absent(
+            "pressure stall information is off (needs CONFIG_PSI=y, and psi=1 if it is disabled by default)".into(),
+        ));
+    }
+    result
 }
 
 /// Parses the file of one resource. The `full` line of `cpu` is undefined for the whole machine and always zero.
@@ -88,14 +83,19 @@ fn average(line: &str, name: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::{Source, listed};
     use crate::testing::{CapturedTree, never_panics};
+
+    fn source() -> Box<dyn Source> {
+        listed(INFO, resources, read)
+    }
 
     const CPU: &str =
         "some avg10=0.40 avg60=0.71 avg300=0.34 total=6413953\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
 
     #[test]
     fn totals_become_nanoseconds() {
-        let (outcome, out) = CapturedTree::of(&[("proc/pressure/cpu", CPU)]).read(&mut PressureStall::default());
+        let (outcome, out) = CapturedTree::of(&[("proc/pressure/cpu", CPU)]).read(&mut *source());
         let row = &out.processor.pressure[0];
         assert_eq!((outcome, row.cpu_some.get(), row.io_full.get()), (Ok(()), Some(6_413_953_000), None));
     }
@@ -111,10 +111,10 @@ mod tests {
 
     #[test]
     fn a_kernel_without_psi_is_absent_and_a_line_without_a_total_a_failure() {
-        let none = CapturedTree::of(&[]).read(&mut PressureStall::default()).0;
+        let none = CapturedTree::of(&[]).read(&mut *source()).0;
         assert!(matches!(none, Err(SourceError::Absent(_))), "{none:?}");
         let line = "some avg10=0.40 avg60=0.7";
-        let (outcome, out) = CapturedTree::of(&[("proc/pressure/io", line)]).read(&mut PressureStall::default());
+        let (outcome, out) = CapturedTree::of(&[("proc/pressure/io", line)]).read(&mut *source());
         assert_eq!(outcome, Err(SourceError::malformed("proc/pressure/io", line)));
         assert!(out.processor.pressure.is_empty());
     }

@@ -8,7 +8,6 @@ mod address_space;
 mod assemble;
 mod blind_spots;
 mod elf_symbols;
-mod perf_clock;
 mod perf_map;
 mod recorder;
 mod sleepers;

@@ -2,13 +2,13 @@
 //! `sched_process_free`).
 
 use super::cputime;
+use super::process::put_used;
 use super::record::{ExitRecord, FinalRecord};
-use crate::bpf::{Object, include_object};
+use crate::bpf::{Object, from_bytes, include_object};
 use crate::root::Root;
 use crate::source_error::SourceError;
-use aya::maps::{Array, MapData, RingBuf};
+use aya::maps::{MapData, RingBuf};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Display;
 use whyslow_model::catalogue::{ExitedChildren, Process};
 use whyslow_model::key::{Offspring, TaskKey};
 use whyslow_model::value::Gauge;
@@ -18,25 +18,23 @@ pub(super) struct Exits {
     ring: Option<RingBuf<MapData>>,
     /// Ended processes, by number in the first pid namespace and start, until their task_struct is freed or for one sample: their
     /// parent may not wait for them.
-    pending: BTreeMap<(u32, u64), ExitRecord>,
+    pending: BTreeMap<(u64, u64), ExitRecord>,
     lost_before: u64,
-    /// The depth of our own pid namespace.
-    level: Array<MapData, u32>,
     /// Keeps the programs attached.
     object: Object,
 }
 
 impl Exits {
     pub(super) fn load(root: &Root) -> Result<Self, SourceError> {
-        let mut object = Object::load("exit", include_object!("exit"), root)?;
-        let level = Array::try_from(object.take_map("level")?).map_err(failed)?;
-        Ok(Self { ring: None, pending: BTreeMap::new(), lost_before: 0, level, object })
+        let object = Object::load("exit", include_object!("exit"), root)?;
+        Ok(Self { ring: None, pending: BTreeMap::new(), lost_before: 0, object })
     }
 
     /// Starts recording. `level` is the depth of our own pid namespace.
     pub(super) fn begin(&mut self, level: u64) -> Result<(), SourceError> {
-        self.level.set(0, u32::try_from(level).unwrap_or(0), 0).map_err(failed)?;
-        self.ring = Some(RingBuf::try_from(self.object.take_map("exits")?).map_err(failed)?);
+        self.object.set_element("level", 0, u32::try_from(level).unwrap_or(0))?;
+        let ring = RingBuf::try_from(self.object.take_map("exits")?).map_err(|e| self.object.failed(&e))?;
+        self.ring = Some(ring);
         self.take(|_| true);
         self.pending.clear();
         self.lost().map(drop)
@@ -49,16 +47,17 @@ impl Exits {
         let mut late = std::mem::take(&mut self.pending);
         let mut ended = Vec::new();
         while let Some(item) = ring.next() {
-            if let Some(last) = FinalRecord::parse(&item) {
+            // The longer record comes first.
+            if let Some(exit) = from_bytes::<ExitRecord>(&item) {
+                let key = (exit.global_pid, exit.start);
+                late.remove(&key);
+                self.pending.insert(key, exit);
+            } else if let Some(last) = from_bytes::<FinalRecord>(&item) {
                 let key = (last.global_pid, last.start);
                 if let Some(mut exit) = self.pending.remove(&key).or_else(|| late.remove(&key)) {
                     exit.used.cpu.runtime = last.runtime.max(exit.used.cpu.runtime);
                     ended.push(exit);
                 }
-            } else if let Some(exit) = ExitRecord::parse(&item) {
-                let key = (exit.global_pid, exit.start);
-                late.remove(&key);
-                self.pending.insert(key, exit);
             }
         }
         ended.extend(late.into_values());
@@ -75,37 +74,18 @@ impl Exits {
 
     /// How many records were lost since the last call.
     pub(super) fn lost(&mut self) -> Result<u64, SourceError> {
-        let lost = Array::<_, u64>::try_from(self.object.map("lost")?).map_err(failed)?;
-        let now = lost.get(&0, 0).map_err(failed)?;
+        let now = self.object.element::<u64>("lost", 0)?;
         Ok(now.saturating_sub(std::mem::replace(&mut self.lost_before, now)))
     }
-}
-
-fn failed(error: impl Display) -> SourceError {
-    SourceError::Failed(format!("BPF exit: {error}"))
 }
 
 /// The last row of a process that was seen alive.
 pub(super) fn last_row(before: &Process, exit: &ExitRecord) -> Process {
     let mut last = before.clone();
     let row = &mut *last;
-    let (user, system) = cputime::adjusted(&exit.used.cpu, row.user.get(), row.system.get());
-    row.user = user.into();
-    row.system = system.into();
+    put_used(row, &exit.used);
     row.children_user = exit.children_user.into();
     row.children_system = exit.children_system.into();
-    row.minor_faults = exit.used.minor_faults.into();
-    row.major_faults = exit.used.major_faults.into();
-    row.voluntary_switches = exit.used.voluntary_switches.into();
-    row.involuntary_switches = exit.used.involuntary_switches.into();
-    let io = &exit.used.io;
-    row.read_chars = io.read_chars.into();
-    row.write_chars = io.write_chars.into();
-    row.read_calls = io.read_calls.into();
-    row.write_calls = io.write_calls.into();
-    row.read_bytes = io.read_bytes.into();
-    row.write_bytes = io.write_bytes.into();
-    row.cancelled_write_bytes = io.cancelled_write_bytes.into();
     // Complete only for a process with one thread.
     if row.threads.get() == Some(1.0) {
         row.run_delay = exit.run_delay.max(row.run_delay.get().unwrap_or(0)).into();
@@ -161,7 +141,7 @@ mod tests {
     use super::*;
     use crate::os::tick_ns;
 
-    fn exit(pid: u32, parent: u32, runtime: u64) -> ExitRecord {
+    fn exit(pid: u64, parent: u64, runtime: u64) -> ExitRecord {
         let mut exit =
             ExitRecord { pid, parent, start: 50 * tick_ns(), parent_start: 50 * tick_ns(), ..Default::default() };
         exit.used.cpu.user = 1;

@@ -7,8 +7,10 @@
 
 use super::exits::{self, Exits};
 use super::proc_dir::ProcDir;
-use super::process::{renew, renew_shared, storage_bytes};
-use super::record::{CpuTime, ExitRecord, Io, MemoryPages, ProcessRecord, RecordSpan, RecordSpans, ThreadRecord, Used};
+use super::process::{put_used, renew, renew_shared, storage_bytes};
+use super::record::{
+    CpuTime, ExitRecord, Io, MemoryPages, ProcessRecord, RecordSpan, ThreadRecord, Used, known, spans as record_spans,
+};
 use super::records::{RecordPart, Records};
 use super::stat::{KERNEL_THREAD, WORKER, policy};
 use super::thread::{lock_wait, sleep_reason, wait_channel};
@@ -35,7 +37,7 @@ pub(super) struct TaskIterator {
     /// Sorted by pid, the order in which they are read, for locality.
     tracked: Vec<TrackedProcess>,
     /// By set of cgroups, as from [`pid_files::cgroups`].
-    groups: HashMap<(u64, u64), State>,
+    groups: HashMap<[u64; 2], State>,
     /// From the first sample on.
     exits: Result<Exits, SourceError>,
 }
@@ -56,7 +58,7 @@ struct TrackedProcess {
 struct IteratorSample<'s> {
     number: u64,
     dir: ProcDir,
-    groups: &'s mut HashMap<(u64, u64), State>,
+    groups: &'s mut HashMap<[u64; 2], State>,
     threads: &'s mut Vec<Thread>,
     processes: &'s mut Vec<Process>,
     /// Processes that no earlier sample saw.
@@ -76,7 +78,7 @@ impl IteratorSample<'_> {
     fn take(&mut self, bytes: &[u8], spans: &mut Vec<RecordSpan>, tracked: &mut [TrackedProcess]) {
         // Sorts spans instead of records, which are large.
         spans.clear();
-        spans.extend(RecordSpans::new(bytes));
+        spans.extend(record_spans(bytes));
         spans.sort_unstable();
         let Some(first) = spans.first() else { return };
         let from = tracked.partition_point(|tracked| tracked.pid < first.pid);
@@ -217,7 +219,7 @@ impl TrackedProcess {
         process: &ProcessRecord,
         family: &ThreadRecords,
     ) {
-        sample.dir.enter_process(main.pid);
+        sample.dir.enter_process(self.pid);
         self.put_names(sample, main, process);
         self.put_process(main, process, &mut sample.dir);
         let moved = storage_bytes(&self.row);
@@ -255,18 +257,19 @@ impl TrackedProcess {
         row.children_user = process.children_user.into();
         row.children_system = process.children_system.into();
         row.kernel_thread = u64::from(is_kernel_thread(main)).into();
-        put_memory(row, process.memory);
+        put_memory(row, process.memory());
         row.open_files = Gauge::ABSENT;
         row.open_files_limit = Gauge::ABSENT;
         row.open_files_hard_limit = Gauge::ABSENT;
         row.processes_limit = Gauge::ABSENT;
         if !is_kernel_thread(main) {
-            row.open_files_limit = limit(process.open_files_limit);
-            row.open_files_hard_limit = limit(process.open_files_hard_limit);
-            row.processes_limit = limit(process.processes_limit);
+            // RLIM_INFINITY is all ones, too.
+            row.open_files_limit = known(process.open_files_limit).into();
+            row.open_files_hard_limit = known(process.open_files_hard_limit).into();
+            row.processes_limit = known(process.processes_limit).into();
             if main.state() != "Z" {
                 // The program does not count a large table, whose size the directory has.
-                let files = process.open_files.or_else(|| dir.open_files().ok());
+                let files = known(process.open_files).or_else(|| dir.open_files().ok());
                 row.open_files = files.into();
             }
         }
@@ -275,21 +278,7 @@ impl TrackedProcess {
     /// What all threads used, including ended ones.
     fn put_used(&mut self, process: &ProcessRecord, family: &ThreadRecords) {
         let used = family.iter().fold(process.ended, |sum, (thread, _)| add(sum, thread.used));
-        let row = &mut *self.row;
-        let (user, system) = cputime::adjusted(&used.cpu, row.user.get(), row.system.get());
-        row.user = user.into();
-        row.system = system.into();
-        row.minor_faults = used.minor_faults.into();
-        row.major_faults = used.major_faults.into();
-        row.voluntary_switches = used.voluntary_switches.into();
-        row.involuntary_switches = used.involuntary_switches.into();
-        row.read_chars = used.io.read_chars.into();
-        row.write_chars = used.io.write_chars.into();
-        row.read_calls = used.io.read_calls.into();
-        row.write_calls = used.io.write_calls.into();
-        row.read_bytes = used.io.read_bytes.into();
-        row.write_bytes = used.io.write_bytes.into();
-        row.cancelled_write_bytes = used.io.cancelled_write_bytes.into();
+        put_used(&mut self.row, &used);
     }
 
     /// Rows of the threads if there are several, and sums of what the kernel does not keep of ended threads. What a thread waits for
@@ -335,7 +324,7 @@ impl TrackedProcess {
 
 /// The process, among those sorted by pid, that has ended.
 fn find_ended<'k>(tracked: &'k [TrackedProcess], exit: &ExitRecord) -> Option<&'k TrackedProcess> {
-    let at = tracked.binary_search_by_key(&exit.pid, |tracked| tracked.pid).ok()?;
+    let at = tracked.binary_search_by_key(&exit.pid, |tracked| tracked.pid.into()).ok()?;
     Some(&tracked[at]).filter(|tracked| tracked.row.task == exit.key())
 }
 
@@ -351,29 +340,24 @@ fn is_kernel_thread(thread: &ThreadRecord) -> bool {
 /// Kernel threads and zombies have no memory: their size is 0, and there are no parts.
 fn put_memory(row: &mut ProcessRow, memory: Option<MemoryPages>) {
     // Counted per CPU and added up later, so a part can be negative for a while.
-    let bytes = |pages: u64| (pages as i64).max(0) as u64 * page_size();
+    let bytes = |pages: u64| ((pages as i64).max(0) as u64).saturating_mul(page_size());
     let part = |f: fn(&MemoryPages) -> u64| memory.as_ref().map_or(Gauge::ABSENT, |m| bytes(f(m)).into());
     row.rss_anon = part(|m| m.anon);
     row.rss_file = part(|m| m.file);
     row.rss_shmem = part(|m| m.shmem);
     row.swap = part(|m| m.swap);
     let all = memory.unwrap_or_default();
-    row.rss = (bytes(all.anon) + bytes(all.file) + bytes(all.shmem)).into();
+    row.rss = [all.anon, all.file, all.shmem].map(bytes).into_iter().fold(0, u64::saturating_add).into();
     row.virtual_size = bytes(all.size).into();
-}
-
-/// Absent for RLIM_INFINITY.
-fn limit(value: u64) -> Gauge {
-    if value == u64::MAX { Gauge::ABSENT } else { value.into() }
 }
 
 fn stats(thread: &ThreadRecord) -> ThreadStats {
     ThreadStats {
         run: Some(thread.used.cpu.runtime),
-        run_delay: thread.run_delay,
-        block_delay: thread.block_delay,
-        swap_delay: thread.swap_delay,
-        reclaim_delay: thread.reclaim_delay,
+        run_delay: known(thread.run_delay),
+        block_delay: known(thread.block_delay),
+        swap_delay: known(thread.swap_delay),
+        reclaim_delay: known(thread.reclaim_delay),
         migrations: Some(thread.migrations),
         ..ThreadStats::default()
     }

@@ -1,21 +1,16 @@
 //! Contention on the kernel's own locks (include/trace/events/lock.h): crates/sense/bpf/lock.bpf.c.
 
-use crate::bpf::{LazyObject, c_struct, include_object};
+use crate::bpf::{Object, c_struct, include_object};
 use crate::os::ns_to_ticks;
 use crate::root::Root;
-use crate::source::{Source, SourceInfo};
+use crate::source::SourceInfo;
 use crate::source_error::SourceError;
 use whyslow_model::catalogue::KernelLock;
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
 
-pub(super) struct KernelLocks(LazyObject);
-
-impl Default for KernelLocks {
-    fn default() -> Self {
-        Self(LazyObject::new("lock", include_object!("lock")))
-    }
-}
+pub(super) const INFO: SourceInfo =
+    SourceInfo::new("bpf/lock", "which processes wait for locks within the kernel").on_demand();
 
 c_struct! {
     /// `struct lock_waiter`.
@@ -36,43 +31,38 @@ c_struct! {
     }
 }
 
-impl Source for KernelLocks {
-    fn info(&self) -> SourceInfo {
-        SourceInfo::new("bpf/lock", "which processes wait for locks within the kernel").on_demand()
-    }
+pub(super) fn load(root: &Root) -> Result<Object, SourceError> {
+    Object::load("lock", include_object!("lock"), root)
+}
 
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let waits: Vec<(LockWaiter, LockWaits)> = self.0.get(root)?.entries("lock_waits")?;
-        // Process 0 is the idle task.
-        for (waiter, waits) in waits.into_iter().filter(|(waiter, _)| waiter.pid != 0) {
-            let pid = waiter.pid as u32;
-            out.task.kernel_lock.push(KernelLock {
-                spinning: waits.spinning.into(),
-                mutexes: waits.mutexes.into(),
-                readers: waits.readers.into(),
-                writers: waits.writers.into(),
-                others: waits.others.into(),
-                waits: waits.times.into(),
-                ..KernelLock::new(TaskKey { pid, tid: pid, start: ns_to_ticks(waiter.start) })
-            });
-        }
-        Ok(())
+pub(super) fn read(object: &mut Object, _: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    let waits: Vec<(LockWaiter, LockWaits)> = object.entries("lock_waits")?;
+    // Process 0 is the idle task.
+    for (waiter, waits) in waits.into_iter().filter(|(waiter, _)| waiter.pid != 0) {
+        let pid = waiter.pid as u32;
+        out.task.kernel_lock.push(KernelLock {
+            task: TaskKey { pid, tid: pid, start: ns_to_ticks(waiter.start) },
+            spinning: waits.spinning.into(),
+            mutexes: waits.mutexes.into(),
+            readers: waits.readers.into(),
+            writers: waits.writers.into(),
+            others: waits.others.into(),
+            waits: waits.times.into(),
+        });
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{has_bpf, read, wait_until};
+    use crate::source::loaded;
+    use crate::testing::{attached, read, wait_until};
     use std::io::{Seek, SeekFrom, Write};
 
     #[test]
     fn threads_that_write_one_file_wait_for_its_lock() {
-        if !has_bpf() {
-            return;
-        }
-        let mut source = KernelLocks::default();
-        read(&mut source);
+        let Some(mut source) = attached(loaded(INFO, load, super::read)) else { return };
         let file = tempfile::tempfile().unwrap();
         wait_until("threads have waited for a millisecond", || {
             // A write holds the inode's lock while it copies.
@@ -88,7 +78,7 @@ mod tests {
                     });
                 }
             });
-            let rows = read(&mut source).task.kernel_lock;
+            let rows = read(&mut *source).task.kernel_lock;
             rows.iter().find(|row| row.task.pid == std::process::id()).is_some_and(|mine| {
                 let waited = mine.mutexes.get().unwrap() + mine.writers.get().unwrap();
                 mine.waits.get() > Some(0) && waited > 1_000_000

@@ -1,6 +1,8 @@
-//! The smaller text files of a process or thread: /proc/PID/{cgroup,limits,sched,schedstat,status}, and /proc/PID/task/TID/*.
+//! The smaller text files of a process or thread: /proc/PID/{cgroup,io,limits,sched,schedstat,status}, and /proc/PID/task/TID/*.
 //!
 //! Names in them can be any bytes, so they are parsed as bytes.
+
+use whyslow_model::catalogue::ProcessRow;
 
 /// The decimal number that makes up all of `bytes`.
 pub(super) fn number(bytes: &[u8]) -> Option<u64> {
@@ -139,6 +141,24 @@ pub(super) fn status(text: &[u8]) -> ProcessStatus {
     status
 }
 
+/// Sums over all threads, including ended ones (proc_pid_io(5), Documentation/filesystems/proc.rst).
+pub(super) fn io(text: &[u8], row: &mut ProcessRow) {
+    for (name, value) in pairs(text) {
+        let Some(value) = number(value) else { continue };
+        let slot = match name {
+            b"rchar" => &mut row.read_chars,
+            b"wchar" => &mut row.write_chars,
+            b"syscr" => &mut row.read_calls,
+            b"syscw" => &mut row.write_calls,
+            b"read_bytes" => &mut row.read_bytes,
+            b"write_bytes" => &mut row.write_bytes,
+            b"cancelled_write_bytes" => &mut row.cancelled_write_bytes,
+            _ => continue,
+        };
+        *slot = value.into();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,11 +235,24 @@ mod tests {
     }
 
     #[test]
+    fn each_line_of_io_has_its_metric() {
+        let mut row = ProcessRow::default();
+        io(
+            b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n",
+            &mut row,
+        );
+        let read = [row.read_chars, row.write_chars, row.read_calls, row.write_calls, row.read_bytes];
+        assert_eq!(read.map(|c| c.get().unwrap()), [1, 2, 3, 4, 5]);
+        assert_eq!((row.write_bytes.get(), row.cancelled_write_bytes.get()), (Some(6), Some(7)));
+    }
+
+    #[test]
     fn no_bytes_make_it_panic() {
         never_panics_on_bytes(
             b"4:memory:/m\nMax processes 1\nse.nr_migrations : 1\nVmSwap:\t18446744073709551615 kB\n",
             |text| {
                 let _ = (cgroups(text), limits(text), migrations(text), schedstat(text), status(text));
+                io(text, &mut ProcessRow::default());
             },
         );
     }

@@ -4,10 +4,11 @@
 //! thousand processes few run in any one second.
 
 use super::proc_dir::{FileError, ProcDir};
+use super::record::Used;
 use super::stat::Stat;
 use super::thread;
 use super::thread_stats::{ProcessThreads, ThreadStats};
-use super::{io, pid_files};
+use super::{cputime, pid_files};
 use crate::os::{page_size, ticks_to_ns};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -167,7 +168,7 @@ impl ProcProcess {
         }
         self.refused = false;
         match dir.read("io") {
-            Ok(text) => io::fill(row, text),
+            Ok(text) => pid_files::io(text, row),
             Err(error) => self.refused |= error == FileError::Denied,
         }
         // Kernel threads and zombies have no files; counting one by one is left to the full samples.
@@ -209,6 +210,24 @@ impl ProcProcess {
         row.involuntary_switches = involuntary_switches.into();
         row.migrations = migrations.into();
     }
+}
+
+/// What all threads of a process have used, including ended ones.
+pub(super) fn put_used(row: &mut ProcessRow, used: &Used) {
+    let (user, system) = cputime::adjusted(&used.cpu, row.user.get(), row.system.get());
+    row.user = user.into();
+    row.system = system.into();
+    row.minor_faults = used.minor_faults.into();
+    row.major_faults = used.major_faults.into();
+    row.voluntary_switches = used.voluntary_switches.into();
+    row.involuntary_switches = used.involuntary_switches.into();
+    row.read_chars = used.io.read_chars.into();
+    row.write_chars = used.io.write_chars.into();
+    row.read_calls = used.io.read_calls.into();
+    row.write_calls = used.io.write_calls.into();
+    row.read_bytes = used.io.read_bytes.into();
+    row.write_bytes = used.io.write_bytes.into();
+    row.cancelled_write_bytes = used.io.cancelled_write_bytes.into();
 }
 
 /// What a process has moved to and from storage: it can only have waited for storage if this has grown.

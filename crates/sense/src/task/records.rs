@@ -1,11 +1,10 @@
 //! The records of all tasks from BPF (crates/sense/bpf/task.bpf.c): from a program that walks the tasks itself (from Linux 6.4
 //! on), or from one that the kernel calls for each task, which takes twice as long.
 
-use crate::bpf::{Object, include_object};
+use crate::bpf::{Object, c_struct, from_bytes, include_object};
 use crate::root::Root;
 use crate::source_error::SourceError;
-use aya::Pod;
-use aya::maps::{Array, MapData};
+use aya::maps::Array;
 use std::fmt::Display;
 use std::io::{ErrorKind, Read};
 
@@ -22,16 +21,22 @@ const RETRY_AFTER: u64 = 60;
 /// Bytes per read; the kernel returns no more than its own buffer holds.
 const READ_SIZE: usize = 256 * 1024;
 
-/// `struct chunk`: the number of bytes used, and the bytes.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Chunk {
-    length: u64,
-    bytes: [u8; 16 * 1024 - 8],
-}
+c_struct! {
+    /// `struct chunk`.
+    struct Chunk {
+        /// Bytes used.
+        length: u64,
+        bytes: [u8; 16 * 1024 - 8],
+    }
 
-// SAFETY: plain numbers without padding, so any bytes make one.
-unsafe impl Pod for Chunk {}
+    /// `struct run`.
+    struct WalkRun {
+        /// How many chunks it wrote.
+        chunks: u32,
+        /// 1 if another run follows.
+        more: u32,
+    }
+}
 
 pub(super) enum RecordPart<'r> {
     /// The parts so far are void.
@@ -41,8 +46,6 @@ pub(super) enum RecordPart<'r> {
 
 pub(super) struct Records {
     object: Object,
-    /// Processes per run.
-    batch_size: Array<MapData, u32>,
     /// The sample from which on a walk is tried; `None` if the kernel does not support it.
     walks_from: Option<u64>,
     readings: u64,
@@ -54,14 +57,13 @@ impl Records {
     pub(super) fn load(root: &Root) -> Result<Self, SourceError> {
         let mut object = Object::load("task", include_object!("task"), root)?;
         let walks_from = object.load_once(WALK, root).then_some(0);
-        let batch_size = Array::try_from(object.take_map("batch_size")?).map_err(failed)?;
-        let mut records = Self { object, batch_size, walks_from, readings: 0, bytes: Vec::new() };
+        let mut records = Self { object, walks_from, readings: 0, bytes: Vec::new() };
         records.set_batch_size(BATCH)?;
         Ok(records)
     }
 
     pub(super) fn set_batch_size(&mut self, processes: u32) -> Result<(), SourceError> {
-        self.batch_size.set(0, processes, 0).map_err(failed)
+        self.object.set_element("batch_size", 0, processes)
     }
 
     /// Calls `each` with the current records of all tasks, those of a process and its threads together.
@@ -84,7 +86,7 @@ impl Records {
     /// has too many threads.
     fn walk(&mut self, each: &mut impl FnMut(RecordPart<'_>)) -> Result<bool, SourceError> {
         loop {
-            let (chunks, more) = self.run()?;
+            let WalkRun { chunks, more } = self.run()?;
             let map: Array<_, Chunk> = Array::try_from(self.object.map("chunks")?).map_err(failed)?;
             let mut length = 0;
             for at in 0..chunks {
@@ -97,18 +99,16 @@ impl Records {
                 return Ok(false);
             }
             each(RecordPart::Records(&self.bytes[..length]));
-            if !more {
+            if more == 0 {
                 return Ok(true);
             }
         }
     }
 
-    /// `struct run`: how many chunks a run wrote, and whether another follows.
-    fn run(&mut self) -> Result<(u32, bool), SourceError> {
-        let mut run = [0; 8];
+    fn run(&mut self) -> Result<WalkRun, SourceError> {
+        let mut run = [0; size_of::<WalkRun>()];
         self.object.iterate(WALK)?.read_exact(&mut run).map_err(failed)?;
-        let [a, b, c, d, more, ..] = run;
-        Ok((u32::from_ne_bytes([a, b, c, d]), more != 0))
+        from_bytes(&run).ok_or_else(|| failed("a run without outcome"))
     }
 
     /// Has a program called for each task. Returns the number of bytes it wrote.

@@ -1,6 +1,6 @@
 //! The whole wing, on captured trees and on the live machine.
 
-use super::Tasks;
+use super::tasks;
 use crate::os::open_files_limit;
 use crate::root::Root;
 use crate::source::Source;
@@ -22,7 +22,7 @@ fn write_task(tree: &CapturedTree, task: &str, stat: StatLine<'_>, run: u64, del
     tree.write(&format!("proc/{task}/status"), status);
 }
 
-fn read(tree: &CapturedTree, source: &mut Tasks) -> Snapshot {
+fn read(tree: &CapturedTree, source: &mut dyn Source) -> Snapshot {
     let (outcome, out) = tree.read(source);
     assert_eq!(outcome, Ok(()));
     out
@@ -62,7 +62,7 @@ fn a_process_is_read_in_full() {
     tree.write("proc/7/wchan", "io_schedule");
     tree.write("proc/7/fd/0", "");
     tree.write("proc/7/fd/1", "");
-    let out = read(&tree, &mut Tasks::default());
+    let out = read(&tree, &mut *tasks());
     let row = &out.task.process[0];
     assert_eq!((row.command.get(), row.state.get(), row.policy.get()), (Some("a) R 1 (b"), Some("D"), Some("NORMAL")));
     assert_eq!((row.task.pid, row.task.tid, row.task.start), (7, 7, 900));
@@ -85,24 +85,24 @@ fn a_process_is_read_in_full() {
 fn a_process_is_read_in_full_again_only_after_it_ran() {
     let tree = tree();
     // With number 1 none of these four samples is a full one.
-    let mut source = Tasks::default();
+    let mut source = tasks();
     write_task(&tree, "1", SLEEPER, 100, 40);
     tree.write("proc/1/io", "rchar: 1\n");
     let calls = |out: &Snapshot| out.task.process[0].read_chars.get();
-    assert_eq!(calls(&read(&tree, &mut source)), Some(1));
+    assert_eq!(calls(&read(&tree, &mut *source)), Some(1));
     tree.write("proc/1/io", "rchar: 2\n");
-    assert_eq!(calls(&read(&tree, &mut source)), Some(1));
+    assert_eq!(calls(&read(&tree, &mut *source)), Some(1));
     write_task(&tree, "1", SLEEPER, 101, 40);
-    assert_eq!(calls(&read(&tree, &mut source)), Some(2));
+    assert_eq!(calls(&read(&tree, &mut *source)), Some(2));
     tree.write("proc/1/io", "rchar: 3\n");
     write_task(&tree, "1", StatLine { state: 'R', ..SLEEPER }, 101, 40);
-    assert_eq!(calls(&read(&tree, &mut source)), Some(3));
+    assert_eq!(calls(&read(&tree, &mut *source)), Some(3));
 }
 
 #[test]
 fn without_schedstat_everything_is_read_at_every_sample() {
     let tree = tree();
-    let mut source = Tasks::default();
+    let mut source = tasks();
     for (round, schedstat) in [None, None, Some("0 0 0\n"), Some("0 0 0\n")].into_iter().enumerate() {
         write_task(&tree, "7", SLEEPER, 0, 0);
         match schedstat {
@@ -110,7 +110,7 @@ fn without_schedstat_everything_is_read_at_every_sample() {
             None => tree.remove("proc/7/schedstat"),
         }
         tree.write("proc/7/io", &format!("rchar: {round}\n"));
-        let out = read(&tree, &mut source);
+        let out = read(&tree, &mut *source);
         assert_eq!(out.task.process[0].run_delay.get(), None);
         assert_eq!(out.task.process[0].read_chars.get(), Some(round as u64));
     }
@@ -122,7 +122,7 @@ fn without_delay_accounting_block_delay_is_absent() {
     write_task(&tree, "7", SLEEPER, 100, 40);
     for setting in ["0\n", ""] {
         tree.write("proc/sys/kernel/task_delayacct", setting);
-        assert_eq!(read(&tree, &mut Tasks::default()).task.process[0].block_delay.get(), None);
+        assert_eq!(read(&tree, &mut *tasks()).task.process[0].block_delay.get(), None);
     }
 }
 
@@ -134,20 +134,20 @@ fn a_process_that_ends_while_it_is_read_has_no_row() {
     write_task(&tree, "9", SLEEPER, 100, 40);
     tree.remove("proc/8/stat");
     tree.remove("proc/9/status");
-    let out = read(&tree, &mut Tasks::default());
+    let out = read(&tree, &mut *tasks());
     assert_eq!(out.task.process.iter().map(|p| p.task.pid).collect::<Vec<_>>(), [7]);
 }
 
 #[test]
 fn a_reused_number_is_another_process() {
     let tree = tree();
-    let mut source = Tasks::default();
+    let mut source = tasks();
     write_task(&tree, "7", SLEEPER, 100, 40);
     tree.write("proc/7/io", "rchar: 1\n");
-    read(&tree, &mut source);
+    read(&tree, &mut *source);
     write_task(&tree, "7", StatLine { start: 5000, ..SLEEPER }, 100, 3);
     tree.remove("proc/7/io");
-    let out = read(&tree, &mut source);
+    let out = read(&tree, &mut *source);
     assert_eq!((out.task.process[0].task.start, out.task.process[0].run_delay.get()), (5000, Some(3)));
     assert_eq!(out.task.process[0].read_chars.get(), None);
 }
@@ -155,13 +155,13 @@ fn a_reused_number_is_another_process() {
 #[test]
 fn a_process_waits_as_long_as_all_its_threads_together() {
     let tree = tree();
-    let mut source = Tasks::default();
+    let mut source = tasks();
     let three = StatLine { threads: 3, ..SLEEPER };
     write_task(&tree, "7", three, 10, 1);
     for (tid, delay) in [(7, 1), (70, 20), (71, 300)] {
         write_task(&tree, &format!("7/task/{tid}"), three, 10, delay);
     }
-    let out = read(&tree, &mut source);
+    let out = read(&tree, &mut *source);
     let row = &out.task.process[0];
     assert_eq!((row.run_delay.get(), row.voluntary_switches.get()), (Some(321), Some(15)));
     assert_eq!(out.task.thread.iter().map(|t| t.task.tid).collect::<Vec<_>>(), [7, 70, 71]);
@@ -169,17 +169,17 @@ fn a_process_waits_as_long_as_all_its_threads_together() {
 
     tree.remove("proc/7/task/71");
     write_task(&tree, "7", StatLine { threads: 2, ..SLEEPER }, 10, 1);
-    assert_eq!(read(&tree, &mut source).task.process[0].run_delay.get(), Some(321));
+    assert_eq!(read(&tree, &mut *source).task.process[0].run_delay.get(), Some(321));
     tree.remove("proc/7/task");
     write_task(&tree, "7", SLEEPER, 12, 2);
-    let out = read(&tree, &mut source);
+    let out = read(&tree, &mut *source);
     assert_eq!((out.task.process[0].run_delay.get(), out.task.thread.len()), (Some(322), 0));
 }
 
 #[test]
 fn lock_waits_of_a_thread_are_read_once_it_has_run() {
     let tree = tree();
-    let mut source = Tasks::default();
+    let mut source = tasks();
     let two = StatLine { threads: 2, ..SLEEPER };
     let write = |run: u64, moves: u64, expected: u64| {
         for task in ["7", "7/task/7", "7/task/70"] {
@@ -194,25 +194,25 @@ fn lock_waits_of_a_thread_are_read_once_it_has_run() {
     };
     let waits = |out: &Snapshot| out.task.thread.iter().map(|t| t.lock_wait.get()).collect::<Vec<_>>();
     write(100, 3, 2);
-    let out = read(&tree, &mut source);
+    let out = read(&tree, &mut *source);
     assert_eq!((waits(&out), out.task.process[0].migrations.get()), (vec![None, None], Some(6)));
     write(101, 4, 2);
-    let out = read(&tree, &mut source);
+    let out = read(&tree, &mut *source);
     assert_eq!((waits(&out), out.task.process[0].migrations.get()), (vec![Some(1.0), Some(1.0)], Some(8)));
     write(102, 4, 7);
-    assert_eq!(waits(&read(&tree, &mut source)), [Some(0.0), Some(0.0)]);
+    assert_eq!(waits(&read(&tree, &mut *source)), [Some(0.0), Some(0.0)]);
 }
 
 #[test]
 fn a_process_that_waits_for_asynchronous_io_is_found_in_its_call() {
     let tree = tree();
-    let mut source = Tasks::default();
+    let mut source = tasks();
     let call = libc::SYS_io_getevents;
     let mut place = |state: char, run: u64, bytes: u64| {
         write_task(&tree, "7", StatLine { state, ..SLEEPER }, run, 0);
         tree.write("proc/7/io", &format!("read_bytes: {bytes}\nwrite_bytes: 0\n"));
         tree.write("proc/7/syscall", &format!("{call} 0x7f10 0x1 0x1 0x7ffe 0x0 0x0 0x0 0x0\n"));
-        read(&tree, &mut source).task.process[0].wait_channel.get().map(str::to_owned)
+        read(&tree, &mut *source).task.process[0].wait_channel.get().map(str::to_owned)
     };
     assert_eq!(place('S', 100, 0), None);
     assert_eq!(place('S', 101, 4096).as_deref(), Some("io_getevents"));
@@ -226,18 +226,18 @@ fn too_many_threads_are_left_out_and_reported() {
     let tree = tree();
     write_task(&tree, "7", StatLine { threads: 1_000_000, ..SLEEPER }, 10, 1);
     write_task(&tree, "8", SLEEPER, 10, 1);
-    let (outcome, out) = tree.read(&mut Tasks::default());
+    let (outcome, out) = tree.read(&mut *tasks());
     assert!(matches!(outcome, Err(SourceError::Failed(why)) if why.contains("threads of 1 process:")));
     assert_eq!(out.task.process.iter().map(|p| p.run_delay.get()).collect::<Vec<_>>(), [None, Some(1)]);
 }
 
 #[test]
 fn a_tree_without_proc_is_absent() {
-    let (outcome, _) = CapturedTree::of(&[]).read(&mut Tasks::default());
+    let (outcome, _) = CapturedTree::of(&[]).read(&mut *tasks());
     assert!(matches!(outcome, Err(SourceError::Absent(_))), "{outcome:?}");
 }
 
-fn live(source: &mut Tasks) -> Snapshot {
+fn live(source: &mut dyn Source) -> Snapshot {
     let mut out = Snapshot::default();
     match source.read(&Root::live(), &mut out) {
         Ok(()) | Err(SourceError::NotPermitted { .. }) => out,
@@ -255,7 +255,7 @@ fn this_process_is_seen_as_it_is() {
     let helper = std::thread::Builder::new().name("wsl-helper".into()).spawn(move || wait.recv()).unwrap();
     let files: Vec<File> = (0..20).map(|_| File::open("/dev/null").unwrap()).collect();
 
-    let out = live(&mut Tasks::default());
+    let out = live(&mut *tasks());
     let me = process(&out, std::process::id());
     assert_eq!(me.open_files_limit.get(), Some(open_files_limit() as f64));
     assert!(me.open_files.get().unwrap() >= files.len() as f64);
@@ -273,8 +273,8 @@ fn this_process_is_seen_as_it_is() {
 #[test]
 fn the_user_time_of_a_busy_child_grows() {
     let child = Reaped::shell("while :; do :; done");
-    let mut source = Tasks::default();
-    let mut user = || process(&live(&mut source), child.pid()).user.get().unwrap();
+    let mut source = tasks();
+    let mut user = || process(&live(&mut *source), child.pid()).user.get().unwrap();
     let before = user();
     wait_until("its user time grows", || user() > before);
 }
@@ -282,12 +282,12 @@ fn the_user_time_of_a_busy_child_grows() {
 #[test]
 fn a_dead_child_is_a_zombie_until_waited_for() {
     let child = Reaped::shell("exit 0");
-    let mut source = Tasks::default();
+    let mut source = tasks();
     let row = wait_for("the child has ended", || {
-        Some(process(&live(&mut source), child.pid()).clone()).filter(|row| row.state.get() == Some("Z"))
+        Some(process(&live(&mut *source), child.pid()).clone()).filter(|row| row.state.get() == Some("Z"))
     });
     assert_eq!((row.rss.get(), row.open_files.get()), (Some(0.0), None));
     let pid = child.pid();
     drop(child);
-    assert!(live(&mut source).task.process.iter().all(|p| p.task.pid != pid));
+    assert!(live(&mut *source).task.process.iter().all(|p| p.task.pid != pid));
 }

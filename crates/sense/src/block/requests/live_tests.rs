@@ -16,8 +16,14 @@ const FLUSHES: u64 = 20;
 #[repr(align(4096))]
 struct Aligned([u8; BLOCK]);
 
+/// `None`, with the test skipped, without BPF or loop devices.
+fn tracer_and_device() -> Option<(BlockTracer, LoopDevice)> {
+    let device = if has_bpf() { LoopDevice::new("/tmp", 64 << 20)? } else { return None };
+    Some((BlockTracer::load(&Root::live()).unwrap(), device))
+}
+
 /// Samples, and has every request sampled from then on, however busy the machine is.
-fn sample(source: &mut Requests, device: &LoopDevice) -> Snapshot {
+fn sample(source: &mut BlockTracer, device: &LoopDevice) -> Snapshot {
     let mut s = Snapshot::default();
     // The process may continue before diskstats has counted its last request.
     wait_until("no request is in flight", || {
@@ -25,13 +31,9 @@ fn sample(source: &mut Requests, device: &LoopDevice) -> Snapshot {
         inflight.split_ascii_whitespace().all(|count| count == "0")
     });
     source.read(&Root::live(), &mut s).unwrap();
-    sample_all(probe(source));
+    sample_all(source);
     diskstats::read(&Root::live(), &mut s).unwrap();
     s
-}
-
-fn probe(source: &mut Requests) -> &mut BlockTracer {
-    source.probe.as_mut().unwrap().as_mut().unwrap()
 }
 
 fn sample_all(tracer: &mut BlockTracer) {
@@ -78,12 +80,8 @@ fn ours(s: &Snapshot, name: &str, operation: &str) -> (u64, u64) {
 
 #[test]
 fn requests_are_counted_as_in_diskstats_timed_and_attributed_to_us() {
-    if !has_bpf() {
-        return;
-    }
-    let Some(device) = LoopDevice::new("/tmp", 64 << 20) else { return };
+    let Some((mut source, device)) = tracer_and_device() else { return };
     let name = device.name().to_owned();
-    let mut source = Requests::default();
     sample(&mut source, &device);
     let file = device.open_direct();
     let before = sample(&mut source, &device);
@@ -126,17 +124,13 @@ fn requests_are_counted_as_in_diskstats_timed_and_attributed_to_us() {
 /// After a burst every request is counted again.
 #[test]
 fn at_high_rates_the_requests_of_a_span_stand_for_all() {
-    if !has_bpf() {
-        return;
-    }
     // Long enough to get over a moment in which another test has the CPU.
     const BETWEEN: Duration = Duration::from_millis(2400);
     const PACE: Duration = Duration::from_micros(250);
-    let Some(device) = LoopDevice::new("/tmp", 64 << 20) else { return };
+    let Some((mut source, device)) = tracer_and_device() else { return };
     let name = device.name().to_owned();
-    let mut source = Requests::default();
     let before = sample(&mut source, &device);
-    probe(&mut source).sampler.adapt(20_001.0, BETWEEN).unwrap();
+    source.sampler.adapt(20_001.0, BETWEEN).unwrap();
     let file = device.open_direct();
     let mut block = Aligned([0; BLOCK]);
     let mut read = |go_on: &mut dyn FnMut() -> bool| {
@@ -172,10 +166,10 @@ fn at_high_rates_the_requests_of_a_span_stand_for_all() {
 }
 
 /// Reads for a while, one request at a time, while only one in four moments is sampled; returns the counters before and after.
-fn read_thinned_out(source: &mut Requests, device: &LoopDevice) -> (Request, Request) {
+fn read_thinned_out(source: &mut BlockTracer, device: &LoopDevice) -> (Request, Request) {
     let file = device.open_direct();
     let before = sample(source, device);
-    probe(source).sampler.sample_one_in(4);
+    source.sampler.sample_one_in(4);
     let mut block = Aligned([0; BLOCK]);
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(2500) {
@@ -187,11 +181,8 @@ fn read_thinned_out(source: &mut Requests, device: &LoopDevice) -> (Request, Req
 
 #[test]
 fn histograms_weigh_each_request_as_the_counters_do() {
-    if !has_bpf() {
-        return;
-    }
-    let Some(device) = LoopDevice::new("/tmp", 64 << 20) else { return };
-    let (before, after) = read_thinned_out(&mut Requests::default(), &device);
+    let Some((mut source, device)) = tracer_and_device() else { return };
+    let (before, after) = read_thinned_out(&mut source, &device);
     let counted = grown(after.requests, before.requests);
     assert!(counted > 0 && counted.is_multiple_of(4), "{counted}");
     let histograms: [fn(&Request) -> &Histogram; 3] = [|r| &r.size, |r| &r.queue_time, |r| &r.device_time];
@@ -202,14 +193,11 @@ fn histograms_weigh_each_request_as_the_counters_do() {
 
 #[test]
 fn a_request_alone_on_the_device_has_depth_one_even_if_not_every_request_is_sampled() {
-    if !has_bpf() {
-        return;
-    }
-    let Some(device) = LoopDevice::new("/tmp", 64 << 20) else { return };
+    let Some((mut source, device)) = tracer_and_device() else { return };
     // On a busy machine an event can interrupt the program that handles another, which the kernel then does not run: one reading
     // in a few has to be exact.
     wait_until("every request is known to be alone on the device", || {
-        let (before, after) = read_thinned_out(&mut Requests::default(), &device);
+        let (before, after) = read_thinned_out(&mut source, &device);
         let known = grown(after.depth_requests, before.depth_requests);
         assert!(known > 0 && known <= grown(after.requests, before.requests));
         grown(after.depth, before.depth) == known && grown(after.depth_squared, before.depth_squared) == known

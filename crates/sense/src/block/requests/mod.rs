@@ -10,8 +10,8 @@ use super::device;
 use crate::bpf::{Object, c_string, entries, include_object};
 use crate::cgroup::block_groups;
 use crate::os::ns_to_ticks;
-use crate::{Root, Source, SourceError, SourceInfo};
-use aya::maps::{Array, HashMap, MapData, MapError};
+use crate::{Root, SourceError, SourceInfo};
+use aya::maps::{HashMap, MapData, MapError};
 use idle_requesters::IdleRequesters;
 use layout::{RequesterId, RequesterTotals, Slot, SlotCounters, SlotTable};
 use sampler::RequestSampler;
@@ -25,33 +25,13 @@ use whyslow_model::value::{Counter, Name};
 
 const NAME: &str = "block";
 
-#[derive(Default)]
-pub(super) struct Requests {
-    probe: Option<Result<BlockTracer, SourceError>>,
-}
-
-impl Source for Requests {
-    fn info(&self) -> SourceInfo {
-        SourceInfo::new(
-            "bpf/block",
-            "which processes issue block requests, and how long the requests wait in the queue and in the device",
-        )
-    }
-
-    fn prepare(&mut self, root: &Root) {
-        self.probe.get_or_insert_with(|| BlockTracer::load(root));
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        match self.probe.get_or_insert_with(|| BlockTracer::load(root)) {
-            Ok(probe) => probe.read(root, out),
-            Err(miss) => Err(miss.clone()),
-        }
-    }
-}
+pub(super) const INFO: SourceInfo = SourceInfo::new(
+    "bpf/block",
+    "which processes issue block requests, and how long the requests wait in the queue and in the device",
+);
 
 /// The attached programs and what was read from them.
-struct BlockTracer {
+pub(super) struct BlockTracer {
     object: Object,
     sampler: RequestSampler,
     requesters: HashMap<MapData, RequesterId, RequesterTotals>,
@@ -65,7 +45,7 @@ struct BlockTracer {
 }
 
 impl BlockTracer {
-    fn load(root: &Root) -> Result<Self, SourceError> {
+    pub(super) fn load(root: &Root) -> Result<Self, SourceError> {
         let mut object = Object::load(NAME, include_object!("block"), root)?;
         let sampler = RequestSampler::attach(&mut object)?;
         let requesters = HashMap::try_from(object.take_map("requesters")?).map_err(failed)?;
@@ -80,9 +60,8 @@ impl BlockTracer {
         })
     }
 
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let slots: Array<_, SlotTable> = Array::try_from(self.object.map("slots")?).map_err(failed)?;
-        let taken: Vec<Slot> = slots.get(&0, 0).map_err(failed)?.taken().collect();
+    pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+        let taken: Vec<Slot> = self.object.element::<SlotTable>("slots", 0)?.taken().collect();
         let mut names = BTreeMap::new();
         for slot in &taken {
             // A removed device has no name.
@@ -110,8 +89,7 @@ impl BlockTracer {
     }
 
     fn request(&self, slot: u32, key: OperationKey) -> Result<Request, SourceError> {
-        let counters: Array<_, SlotCounters> = Array::try_from(self.object.map("slot_counters")?).map_err(failed)?;
-        let counters = counters.get(&slot, 0).map_err(failed)?;
+        let counters: SlotCounters = self.object.element("slot_counters", slot)?;
         let histogram = |buckets: &[u64]| Histogram::from_counts((0..).zip(buckets.iter().copied()));
         Ok(Request {
             requests: counters.requests.into(),
@@ -168,8 +146,7 @@ impl BlockTracer {
 
     /// Fails if there were more devices than slots.
     fn complete(&self) -> Result<(), SourceError> {
-        let uncounted: Array<_, u64> = Array::try_from(self.object.map("uncounted")?).map_err(failed)?;
-        match uncounted.get(&0, 0).map_err(failed)? {
+        match self.object.element::<u64>("uncounted", 0)? {
             0 => Ok(()),
             missed => {
                 Err(SourceError::Failed(format!("BPF {NAME}: {missed} requests were not counted: too many devices")))

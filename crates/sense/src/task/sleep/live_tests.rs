@@ -1,7 +1,8 @@
 //! On the live kernel: threads of this test wait for known times and reasons.
 
-use super::Sleeps;
-use crate::testing::{has_bpf, no_crowd, read, skip};
+use super::{INFO, SleepTracer};
+use crate::source::{Source, loaded};
+use crate::testing::{attached, no_crowd, read, skip};
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn};
@@ -19,7 +20,7 @@ fn mine(out: &Snapshot) -> Option<&Sleep> {
 }
 
 /// Nanoseconds that `work` adds to a metric of this process.
-fn grown(source: &mut Sleeps, metric: fn(&Sleep) -> Counter, work: impl FnOnce()) -> Duration {
+fn grown(source: &mut dyn Source, metric: fn(&Sleep) -> Counter, work: impl FnOnce()) -> Duration {
     let of = |out: &Snapshot| mine(out).and_then(|row| metric(row).get()).unwrap_or(0);
     let before = of(&read(source));
     work();
@@ -28,16 +29,12 @@ fn grown(source: &mut Sleeps, metric: fn(&Sleep) -> Counter, work: impl FnOnce()
 
 #[test]
 fn each_wait_is_counted_by_its_reason() {
-    if !has_bpf() {
-        return;
-    }
     let _uncrowded = no_crowd();
-    let mut source = Sleeps::default();
-    read(&mut source);
-    let timer = grown(&mut source, |row| row.timer, || sleep(WAIT));
+    let Some(mut source) = attached(loaded(INFO, SleepTracer::load, SleepTracer::read)) else { return };
+    let timer = grown(&mut *source, |row| row.timer, || sleep(WAIT));
     assert!(timer >= WAIT, "{timer:?}");
     let pipe = grown(
-        &mut source,
+        &mut *source,
         |row| row.pipe,
         || {
             let (mut from, mut to) = std::io::pipe().unwrap();
@@ -49,7 +46,7 @@ fn each_wait_is_counted_by_its_reason() {
     );
     assert!(pipe >= MIN_WAITED, "{pipe:?}");
     let network = grown(
-        &mut source,
+        &mut *source,
         |row| row.network,
         || {
             let (mut from, mut to) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -61,7 +58,7 @@ fn each_wait_is_counted_by_its_reason() {
     );
     assert!(network >= MIN_WAITED, "{network:?}");
     let futex = grown(
-        &mut source,
+        &mut *source,
         |row| row.futex,
         || {
             let (work, queue) = std::sync::mpsc::channel();
@@ -76,12 +73,8 @@ fn each_wait_is_counted_by_its_reason() {
 
 #[test]
 fn the_holder_of_a_lock_is_the_thread_that_wakes_the_waiter() {
-    if !has_bpf() {
-        return;
-    }
     let _uncrowded = no_crowd();
-    let mut source = Sleeps::default();
-    read(&mut source);
+    let Some(mut source) = attached(loaded(INFO, SleepTracer::load, SleepTracer::read)) else { return };
     // SAFETY: gettid(2) takes nothing and always succeeds.
     let me = unsafe { libc::gettid() } as u32;
     let kept = |out: &Snapshot| {
@@ -90,7 +83,7 @@ fn the_holder_of_a_lock_is_the_thread_that_wakes_the_waiter() {
     };
     let lock = Arc::new(Mutex::new(()));
     let waited = grown(
-        &mut source,
+        &mut *source,
         |row| row.lock,
         || {
             let held = lock.lock().unwrap();
@@ -101,7 +94,7 @@ fn the_holder_of_a_lock_is_the_thread_that_wakes_the_waiter() {
             waiter.join().unwrap();
         },
     );
-    let out = read(&mut source);
+    let out = read(&mut *source);
     assert!(waited >= MIN_WAITED, "{waited:?}");
     assert!(Duration::from_nanos(kept(&out)) >= MIN_WAITED, "{:?}", out.task.lock_holder);
     let waits: u64 = out.processor.run_queue.iter().filter_map(|row| row.latency.count()).sum();
@@ -114,10 +107,8 @@ fn the_holder_of_a_lock_is_the_thread_that_wakes_the_waiter() {
 
 #[test]
 fn a_change_of_affinity_migrates_a_running_thread() {
-    if !has_bpf() {
-        return;
-    }
     let _uncrowded = no_crowd();
+    let Some(mut source) = attached(loaded(INFO, SleepTracer::load, SleepTracer::read)) else { return };
     // SAFETY: all-zero bits are an empty set, and the calls are given its size.
     let moved = unsafe {
         let mut allowed: libc::cpu_set_t = std::mem::zeroed();
@@ -126,16 +117,14 @@ fn a_change_of_affinity_migrates_a_running_thread() {
         if cpus.len() < 2 {
             return skip("needs two CPUs");
         }
-        let mut source = Sleeps::default();
-        read(&mut source);
         let moves = |out: &Snapshot| mine(out).and_then(|row| row.moved_running.get()).unwrap_or(0);
-        let before = moves(&read(&mut source));
+        let before = moves(&read(&mut *source));
         for turn in 0..20 {
             let mut one: libc::cpu_set_t = std::mem::zeroed();
             libc::CPU_SET(cpus[turn % 2], &mut one);
             libc::sched_setaffinity(0, size_of_val(&one), &one);
         }
-        let moved = moves(&read(&mut source)) - before;
+        let moved = moves(&read(&mut *source)) - before;
         libc::sched_setaffinity(0, size_of_val(&allowed), &allowed);
         moved
     };

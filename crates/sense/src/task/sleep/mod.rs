@@ -10,12 +10,13 @@ mod reason;
 use crate::bpf::{Object, c_struct, include_object};
 use crate::os::ns_to_ticks;
 use crate::root::Root;
-use crate::source::{Source, SourceInfo};
+use crate::source::SourceInfo;
 use crate::source_error::SourceError;
 use aya::maps::StackTraceMap;
 use reason::{WaitFunctions, WaitReason};
 use std::collections::BTreeMap;
-use whyslow_model::catalogue::{LockHolder, RunQueue, Sleep};
+use std::sync::LazyLock;
+use whyslow_model::catalogue::{Family, LockHolder, MetricKind, RunQueue, Sleep};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
@@ -74,38 +75,23 @@ impl TaskId {
     }
 }
 
-#[derive(Default)]
-pub(super) struct Sleeps {
-    tracer: Option<Result<Tracer, SourceError>>,
-}
+pub(super) const INFO: SourceInfo =
+    SourceInfo::new("bpf/sched", "what threads wait for, how long, and which threads hold them up").on_demand();
 
-impl Source for Sleeps {
-    fn info(&self) -> SourceInfo {
-        SourceInfo::new("bpf/sched", "what threads wait for, how long, and which threads hold them up").on_demand()
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        match self.tracer.get_or_insert_with(|| Tracer::load(root)) {
-            Ok(tracer) => tracer.read(out),
-            Err(error) => Err(error.clone()),
-        }
-    }
-}
-
-struct Tracer {
+pub(super) struct SleepTracer {
     object: Object,
     functions: WaitFunctions,
     /// By stack.
     reasons: BTreeMap<i32, Option<WaitReason>>,
 }
 
-impl Tracer {
-    fn load(root: &Root) -> Result<Self, SourceError> {
+impl SleepTracer {
+    pub(super) fn load(root: &Root) -> Result<Self, SourceError> {
         let object = Object::load("sched", include_object!("sched"), root)?;
         Ok(Self { object, functions: WaitFunctions::read(root)?, reasons: BTreeMap::new() })
     }
 
-    fn read(&mut self, out: &mut Snapshot) -> Result<(), SourceError> {
+    pub(super) fn read(&mut self, _: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         for (cpu, latency) in (0..).zip(self.object.per_cpu_element::<LatencyBuckets>("latency", 0)?.iter()) {
             let latency = Histogram::from_counts((0..).zip(latency.count));
             out.processor.run_queue.push(RunQueue { latency, ..RunQueue::new(cpu) });
@@ -171,31 +157,17 @@ impl Tracer {
     }
 }
 
-/// A process's row, which starts with zeros: everything it waits for is traced.
+/// A row of zeros: everything that a process waits for is traced.
+static ZEROS: LazyLock<Sleep> = LazyLock::new(|| {
+    let mut row = Sleep { run_queue_latency: Histogram::from_counts([]), ..Sleep::default() };
+    for metric in Sleep::INFO.metrics.iter().filter(|metric| metric.kind == MetricKind::Counter) {
+        row.set(metric.name, 0);
+    }
+    row
+});
+
 fn row_of(rows: &mut BTreeMap<TaskKey, Sleep>, process: TaskId) -> &mut Sleep {
-    rows.entry(process.key()).or_insert_with_key(|key| {
-        let zero = Counter::from(0);
-        Sleep {
-            run_queue: zero,
-            run_queue_waits: zero,
-            lock: zero,
-            lock_waits: zero,
-            futex: zero,
-            memory: zero,
-            block_io: zero,
-            network: zero,
-            pipe: zero,
-            poll: zero,
-            timer: zero,
-            kernel_lock: zero,
-            other: zero,
-            moved_waking: zero,
-            moved_running: zero,
-            moved_queued: zero,
-            run_queue_latency: Histogram::from_counts([]),
-            ..Sleep::new(*key)
-        }
-    })
+    rows.entry(process.key()).or_insert_with_key(|key| Sleep { task: *key, ..ZEROS.clone() })
 }
 
 fn add_wait(row: &mut Sleep, reason: Option<WaitReason>, waited: &Waited) {
