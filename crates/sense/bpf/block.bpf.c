@@ -42,7 +42,7 @@ enum { READ, WRITE, FLUSH, DISCARD };
 #define IN_USE (1ULL << 63)
 #define HASH_FACTOR 0x9e3779b97f4a7c15ULL
 #define STREAM_ENDS 256             /* ends of recent requests that are remembered */
-#define MAX_INTERLEAVED 64          /* requests after which an end is no longer looked for: interleaved streams told apart */
+#define MAX_INTERLEAVED 64          /* requests after which an end is forgotten: so many interleaved streams are recognized */
 #define ALWAYS (~0ULL)              /* the length of a filter while the programs stay attached */
 #define DEPTH_WARM_UP 1000000000ULL /* after which the requests in flight that began unseen no longer matter */
 #define DEPTH_EPOCH 5000000000ULL   /* after which counting starts again, see depth_of() */
@@ -109,13 +109,13 @@ struct inflight {
 	char comm[16];
 };
 
-struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct slots); } slots SEC(".maps");
-struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct sampling_filter); } sampling_filter SEC(".maps");
-struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } uncounted SEC(".maps");
-struct { __uint(type, MAP_ARRAY); __uint(max_entries, SLOTS); __type(key, u32); __type(value, struct slot_counters); } slot_counters SEC(".maps");
-struct { __uint(type, MAP_ARRAY); __uint(max_entries, SLOTS); __type(key, u32); __type(value, struct depth); } depths SEC(".maps");
-struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, u64); __type(value, struct inflight); } requests_in_flight SEC(".maps");
-struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 4096); __type(key, struct requester); __type(value, struct requester_totals); } requesters SEC(".maps");
+MAP(slots, MAP_ARRAY, 1, u32, struct slots);
+MAP(sampling_filter, MAP_ARRAY, 1, u32, struct sampling_filter);
+MAP(uncounted, MAP_ARRAY, 1, u32, u64);
+MAP(slot_counters, MAP_ARRAY, SLOTS, u32, struct slot_counters);
+MAP(depths, MAP_ARRAY, SLOTS, u32, struct depth);
+MAP(requests_in_flight, MAP_LRU_HASH, 8192, u64, struct inflight);
+MAP(requesters, MAP_LRU_HASH, 4096, struct requester, struct requester_totals);
 
 INLINE u64 operation(u32 flags)
 {
@@ -131,8 +131,7 @@ INLINE u64 operation(u32 flags)
 /* The slot of a device and an operation; SLOTS if there is none left for it. */
 INLINE u32 slot_of_disk(struct gendisk *disk, u32 flags)
 {
-	u32 zero = 0;
-	struct slots *all = bpf_map_lookup_elem(&slots, &zero);
+	struct slots *all = ONLY(slots);
 
 	if (!disk || !all)
 		return SLOTS;
@@ -149,7 +148,7 @@ INLINE u32 slot_of_disk(struct gendisk *disk, u32 flags)
 		if (!owner || owner == own)
 			return at;
 	}
-	u64 *missed = bpf_map_lookup_elem(&uncounted, &zero);
+	u64 *missed = ONLY(uncounted);
 
 	if (missed)
 		ADD(*missed, 1);
@@ -159,8 +158,7 @@ INLINE u32 slot_of_disk(struct gendisk *disk, u32 flags)
 /* Called after a change: the reader copies only slots that changed. */
 INLINE void note_change(u32 slot)
 {
-	u32 zero = 0;
-	struct slots *all = bpf_map_lookup_elem(&slots, &zero);
+	struct slots *all = ONLY(slots);
 
 	if (all && slot < SLOTS)
 		ADD(all->changes[slot], 1);
@@ -180,13 +178,6 @@ INLINE u64 sample_weight(struct request *rq, struct sampling_filter *filter)
 	if (!made || made - filter->from >= filter->length || (((made >> SLICE_SHIFT) * HASH_FACTOR) >> 40 & filter->mask))
 		return 0;
 	return filter->weight;
-}
-
-INLINE struct sampling_filter *current_filter(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&sampling_filter, &zero);
 }
 
 /* Counts a sampled request. User space adapts the filter only once a second, too late for a sudden burst. */
@@ -302,7 +293,7 @@ INLINE void note_leaving(struct request *rq, struct sampling_filter *filter)
 SEC("tp_btf/block_rq_insert") int block_rq_insert(u64 *ctx)
 {
 	struct request *rq = (struct request *)ctx[0];
-	struct sampling_filter *filter = current_filter();
+	struct sampling_filter *filter = ONLY(sampling_filter);
 	u64 weight = filter ? sample_weight(rq, filter) : 0;
 
 	if (weight)
@@ -313,7 +304,7 @@ SEC("tp_btf/block_rq_insert") int block_rq_insert(u64 *ctx)
 SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
 {
 	struct request *rq = (struct request *)ctx[0];
-	struct sampling_filter *filter = current_filter();
+	struct sampling_filter *filter = ONLY(sampling_filter);
 	u64 key = (u64)rq, now = bpf_ktime_get_ns();
 
 	if (!filter)
@@ -348,7 +339,7 @@ SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
 /* The device cannot take it now, and gets it again later. */
 SEC("tp_btf/block_rq_requeue") int block_rq_requeue(u64 *ctx)
 {
-	struct sampling_filter *filter = current_filter();
+	struct sampling_filter *filter = ONLY(sampling_filter);
 
 	if (filter)
 		note_leaving((struct request *)ctx[0], filter);
@@ -385,14 +376,8 @@ INLINE void finish_inflight(struct inflight *inflight, struct slot_counters *cou
 		ADD(counters->depth_ns, weight * device);
 		ADD(counters->depth_us, weight * inflight->depth * (device / 1000));
 	}
-	struct requester_totals *totals = bpf_map_lookup_elem(&requesters, &inflight->requester);
+	struct requester_totals *totals = FIND_OR_ADD(requesters, &inflight->requester);
 
-	if (!totals) {
-		struct requester_totals none = {};
-
-		bpf_map_update_elem(&requesters, &inflight->requester, &none, NOEXIST);
-		totals = bpf_map_lookup_elem(&requesters, &inflight->requester);
-	}
 	if (totals) {
 		/* Each time, as execve changes the name. */
 		__builtin_memcpy(totals->comm, inflight->comm, sizeof(totals->comm));
@@ -428,7 +413,7 @@ INLINE void complete(struct request *rq, struct slot_counters *counters, u64 wei
 SEC("tp_btf/block_rq_complete") int block_rq_complete(u64 *ctx)
 {
 	struct request *rq = (struct request *)ctx[0];
-	struct sampling_filter *filter = current_filter();
+	struct sampling_filter *filter = ONLY(sampling_filter);
 
 	if (!filter)
 		return 0;

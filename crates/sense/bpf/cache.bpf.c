@@ -27,9 +27,9 @@ struct cache_counts {
 
 struct file { u64 device; u64 inode; };
 
-struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, struct cache_user); __type(value, struct cache_counts); } users SEC(".maps");
+MAP(users, MAP_LRU_HASH, 8192, struct cache_user, struct cache_counts);
 /* The process that last dirtied pages of a file. */
-struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, struct file); __type(value, struct cache_user); } writers SEC(".maps");
+MAP(writers, MAP_LRU_HASH, 8192, struct file, struct cache_user);
 
 INLINE struct task_struct *current_process(struct cache_user *user)
 {
@@ -40,21 +40,11 @@ INLINE struct task_struct *current_process(struct cache_user *user)
 	return leader;
 }
 
-INLINE struct cache_counts *counts_of(struct cache_user *user)
-{
-	struct cache_counts *counts = bpf_map_lookup_elem(&users, user), none = {};
-
-	if (counts)
-		return counts;
-	bpf_map_update_elem(&users, user, &none, NOEXIST);
-	return bpf_map_lookup_elem(&users, user);
-}
-
 INLINE struct cache_counts *counts_of_current(void)
 {
 	struct cache_user user = {};
 	struct task_struct *leader = current_process(&user);
-	struct cache_counts *counts = counts_of(&user);
+	struct cache_counts *counts = FIND_OR_ADD(users, &user);
 
 	/* Each time, as execve changes the name. */
 	if (counts)
@@ -145,7 +135,7 @@ SEC("tp_btf/writeback_single_inode") int writeback_single_inode(u64 *ctx)
 	if (!writer || pages <= 0)
 		return 0;
 	struct cache_user user = *writer;
-	struct cache_counts *counts = counts_of(&user);
+	struct cache_counts *counts = FIND_OR_ADD(users, &user);
 
 	if (counts)
 		ADD(counts->pages_written_back, pages);

@@ -1,5 +1,5 @@
 /* Dropped packets by reason and dropping function (include/trace/events/skb.h, include/net/dropreason-core.h). Packets that were
- * delivered are consumed, not dropped, and do not pass here. The reader is crates/sense/src/net/packet_drops.rs. */
+ * delivered are consumed, not dropped, and do not pass here. The reader is crates/sense/src/net/bpf.rs. */
 #include "net.h"
 #include "event_sampling.h"
 
@@ -21,12 +21,7 @@ struct drop_count {
 	char function[FUNCTION_NAME];
 };
 
-struct {
-	__uint(type, MAP_PERCPU_HASH);
-	__uint(max_entries, MAX_DROPS);
-	__type(key, struct drop_key);
-	__type(value, struct drop_count);
-} drops SEC(".maps");
+MAP(drops, MAP_PERCPU_HASH, MAX_DROPS, struct drop_key, struct drop_count);
 
 static const char symbol[] = "%ps";
 

@@ -10,19 +10,13 @@ enum { ALL_UNTIL = 4, ONE_IN = 16 };
 
 struct tick_events { u64 tick, events; };
 
-struct {
-	__uint(type, MAP_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct tick_events);
-} tick_events SEC(".maps");
+MAP(tick_events, MAP_PERCPU_ARRAY, 1, u32, struct tick_events);
 
 /* For how many events this one counts; 0 if it is not sampled. */
 INLINE u64 sample_weight(void)
 {
-	u32 zero = 0;
 	u64 tick = bpf_jiffies64();
-	struct tick_events *this_tick = bpf_map_lookup_elem(&tick_events, &zero);
+	struct tick_events *this_tick = ONLY(tick_events);
 
 	if (!this_tick)
 		return 0;

@@ -23,20 +23,10 @@ struct {
 } exits SEC(".maps");
 
 /* Records lost because the ring buffer was full. */
-struct {
-	__uint(type, MAP_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} lost SEC(".maps");
+MAP(lost, MAP_ARRAY, 1, u32, u64);
 
 /* The depth of the observer's pid namespace, set by the observer. */
-struct {
-	__uint(type, MAP_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} level SEC(".maps");
+MAP(level, MAP_ARRAY, 1, u32, u32);
 
 /* Threads that end together, at most; the rest is left out. */
 #define MOST_THREADS 256
@@ -81,8 +71,7 @@ INLINE void add_threads(struct exit_record *to, struct signal_struct *signal)
 
 INLINE void count_lost(void)
 {
-	u32 zero = 0;
-	u64 *count = bpf_map_lookup_elem(&lost, &zero);
+	u64 *count = ONLY(lost);
 
 	if (count)
 		ADD(*count, 1);
@@ -93,7 +82,6 @@ INLINE int put_record(struct task_struct *task)
 {
 	struct signal_struct *signal = task->signal;
 	struct task_struct *main = task->group_leader, *parent = task->real_parent;
-	u32 zero = 0;
 
 	if (signal->live.counter > 0)
 		return 0;
@@ -102,7 +90,7 @@ INLINE int put_record(struct task_struct *task)
 		count_lost();
 		return 0;
 	}
-	u32 *depth = bpf_map_lookup_elem(&level, &zero);
+	u32 *depth = ONLY(level);
 	to->tgid = (u32)task->tgid;
 	to->pid = number(signal->pids[PIDTYPE_TGID], depth ? *depth : 0);
 	to->start = main->start_boottime;

@@ -27,6 +27,8 @@ typedef signed long long s64;
 
 #define __uint(name, value) int (*name)[value]
 #define __type(name, value) typeof(value) *name
+#define MAP(name, kind, entries, key_type, value_type) struct { \
+	__uint(type, kind); __uint(max_entries, entries); __type(key, key_type); __type(value, value_type); } name SEC(".maps")
 
 /* enum bpf_map_type, include/uapi/linux/bpf.h */
 enum {
@@ -80,6 +82,18 @@ static void *(*bpf_rdonly_cast)(const void *object, u32 type) = KERNEL_FUNCTION(
 /* The task as an untrusted pointer: for each pointer read from a trusted one, the verifier searches all types of the kernel to see
  * whether that is trusted too, which took most of the start-up time. */
 #define PLAIN(task) bpf_rdonly_cast(task, __builtin_btf_type_id(*(struct task_struct *)0, 1))
+
+/* The only element of an array. */
+#define ONLY(map) ({ u32 zero = 0; (typeof((map).value))bpf_map_lookup_elem(&(map), &zero); })
+/* The entry of a key, which starts with zeros; 0 if the map is full. */
+#define FIND_OR_ADD(map, key) ({ \
+	typeof((map).value) entry = bpf_map_lookup_elem(&(map), key); \
+	if (!entry) { \
+		typeof(*(map).value) zeros = {}; \
+		bpf_map_update_elem(&(map), key, &zeros, NOEXIST); \
+		entry = bpf_map_lookup_elem(&(map), key); \
+	} \
+	entry; })
 
 #define ADD(slot, amount) __sync_fetch_and_add(&(slot), amount)
 

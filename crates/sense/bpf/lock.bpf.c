@@ -22,8 +22,8 @@ struct lock_waiter { u64 start; u64 pid; };
 struct lock_waits { u64 ns[KINDS]; u64 times; };
 struct wait_start { u64 ns; u64 flags; };
 
-struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, WAITS); __type(key, struct wait_key); __type(value, struct wait_start); } waits SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct lock_waiter); __type(value, struct lock_waits); } lock_waits SEC(".maps");
+MAP(waits, MAP_LRU_HASH, WAITS, struct wait_key, struct wait_start);
+MAP(lock_waits, MAP_HASH, PROCESSES, struct lock_waiter, struct lock_waits);
 
 INLINE u32 kind_of(u32 flags)
 {
@@ -53,20 +53,15 @@ int contention_end(u64 *ctx)
 	struct wait_key key = { .lock = ctx[0], .tid = (u32)bpf_get_current_pid_tgid() };
 	struct wait_start *start = bpf_map_lookup_elem(&waits, &key);
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct lock_waits none = {};
 
 	if (!start)
 		return 0;
 	u64 ns = bpf_ktime_get_ns() - start->ns;
 	u32 kind = kind_of(start->flags);
 	struct lock_waiter waiter = { .start = task->group_leader->start_boottime, .pid = task->tgid };
-	struct lock_waits *all = bpf_map_lookup_elem(&lock_waits, &waiter);
+	struct lock_waits *all = FIND_OR_ADD(lock_waits, &waiter);
 
 	bpf_map_delete_elem(&waits, &key);
-	if (!all) {
-		bpf_map_update_elem(&lock_waits, &waiter, &none, NOEXIST);
-		all = bpf_map_lookup_elem(&lock_waits, &waiter);
-	}
 	if (all && kind < KINDS) {
 		ADD(all->ns[kind], ns);
 		ADD(all->times, 1);

@@ -10,12 +10,7 @@
 #define TASK_NOLOAD 0x400
 
 struct open_wait { u64 since, stack; };
-struct {
-	__uint(type, MAP_HASH);
-	__uint(max_entries, TASKS);
-	__type(key, u32);
-	__type(value, struct open_wait);
-} waits SEC(".maps");
+MAP(waits, MAP_HASH, TASKS, u32, struct open_wait);
 
 INLINE int waits_for_work(struct task_struct *task)
 {

@@ -1,6 +1,6 @@
 /* Sizes of packets sent to and received from interfaces, as the kernel handles them: segments that the NIC splits or joins (TSO,
  * GRO) are one packet, as they are the work of one (include/trace/events/net.h). The reader is
- * crates/sense/src/net/packet_sizes.rs. */
+ * crates/sense/src/net/bpf.rs. */
 #include "net.h"
 
 enum { MAX_SIZES = 8192, SENT = 1u << 31 };
@@ -11,12 +11,7 @@ struct size_key {
 	u32 bucket;
 };
 
-struct {
-	__uint(type, MAP_PERCPU_HASH);
-	__uint(max_entries, MAX_SIZES);
-	__type(key, struct size_key);
-	__type(value, u64);
-} sizes SEC(".maps");
+MAP(sizes, MAP_PERCPU_HASH, MAX_SIZES, struct size_key, u64);
 
 INLINE int count(struct sk_buff *skb, u32 direction)
 {

@@ -62,12 +62,12 @@ struct thread {
 	struct syscall call;           /* the one that led to this site */
 };
 
-struct { __uint(type, MAP_HASH); __uint(max_entries, THREADS); __type(key, u32); __type(value, struct thread); } threads SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, WAIT_SITES); __type(key, struct wait_site); __type(value, struct waited); } wait_sites SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, HOLDERS); __type(key, struct task_id); __type(value, struct waited); } lock_holders SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct task_id); __type(value, struct waited); } run_queue_waits SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct task_id); __type(value, struct migrations); } migrations SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, LATENCIES); __type(key, struct latency_key); __type(value, u64); } latencies SEC(".maps");
+MAP(threads, MAP_HASH, THREADS, u32, struct thread);
+MAP(wait_sites, MAP_HASH, WAIT_SITES, struct wait_site, struct waited);
+MAP(lock_holders, MAP_HASH, HOLDERS, struct task_id, struct waited);
+MAP(run_queue_waits, MAP_HASH, PROCESSES, struct task_id, struct waited);
+MAP(migrations, MAP_HASH, PROCESSES, struct task_id, struct migrations);
+MAP(latencies, MAP_HASH, LATENCIES, struct latency_key, u64);
 struct {
 	__uint(type, MAP_STACK_TRACE);
 	__uint(max_entries, WAIT_SITES);
@@ -76,10 +76,10 @@ struct {
 } stacks SEC(".maps");
 
 /* Waits and migrations that did not fit into the maps. */
-struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } lost SEC(".maps");
+MAP(lost, MAP_ARRAY, 1, u32, u64);
 
 struct latency { u64 count[BUCKETS(37)]; };
-struct { __uint(type, MAP_PERCPU_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct latency); } latency SEC(".maps");
+MAP(latency, MAP_PERCPU_ARRAY, 1, u32, struct latency);
 
 INLINE struct task_id process_of(struct task_struct *task)
 {
@@ -90,8 +90,7 @@ INLINE struct task_id process_of(struct task_struct *task)
 
 INLINE void count_lost(void)
 {
-	u32 zero = 0;
-	u64 *count = bpf_map_lookup_elem(&lost, &zero);
+	u64 *count = ONLY(lost);
 
 	if (count)
 		ADD(*count, 1);
@@ -134,19 +133,14 @@ INLINE void add_latency(struct task_id process, u32 bucket)
 /* The record of a thread, created if there is none. */
 INLINE struct thread *thread_of(u32 tid)
 {
-	struct thread none = {};
-	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct thread *thread = FIND_OR_ADD(threads, &tid);
 
-	if (thread)
-		return thread;
-	bpf_map_update_elem(&threads, &tid, &none, NOEXIST);
-	thread = bpf_map_lookup_elem(&threads, &tid);
 	if (!thread)
 		count_lost();
 	return thread;
 }
 
-/* Whether these arguments of futex(2) are those of a contended lock, as in crates/sense/src/task/futex.rs. */
+/* Whether these arguments of futex(2) are those of a contended lock, as in crates/sense/src/task/system_call.rs. */
 INLINE u32 is_lock(u32 operation, u32 expected)
 {
 	enum { WAIT = 0, LOCK_PI = 6, WAIT_BITSET = 9, LOCK_PI2 = 13 };
@@ -237,9 +231,9 @@ INLINE void switch_out(u64 *ctx, struct task_struct *task, u64 now)
 /* The thread runs again. */
 INLINE void switch_in(struct task_struct *task, u64 now)
 {
-	u32 tid = task->pid, zero = 0;
+	u32 tid = task->pid;
 	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
-	struct latency *all = bpf_map_lookup_elem(&latency, &zero);
+	struct latency *all = ONLY(latency);
 
 	if (!tid || !thread || !all || !thread->queued)
 		return;
@@ -321,15 +315,11 @@ int sched_migrate_task(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	struct task_id id = process_of(task);
-	struct migrations none = {};
-	struct migrations *counts = bpf_map_lookup_elem(&migrations, &id);
 
 	if (task->flags & PF_KTHREAD)
 		return 0;
-	if (!counts) {
-		bpf_map_update_elem(&migrations, &id, &none, NOEXIST);
-		counts = bpf_map_lookup_elem(&migrations, &id);
-	}
+	struct migrations *counts = FIND_OR_ADD(migrations, &id);
+
 	if (!counts) {
 		count_lost();
 		return 0;

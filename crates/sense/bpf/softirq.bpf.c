@@ -6,41 +6,19 @@ enum { VECTORS = 10, MAX_LINES = 1024 };
 
 struct handler_time { u64 count, time; };
 
-struct {
-	__uint(type, MAP_PERCPU_ARRAY);
-	__uint(max_entries, VECTORS);
-	__type(key, u32);
-	__type(value, struct handler_time);
-} vectors SEC(".maps");
+MAP(vectors, MAP_PERCPU_ARRAY, VECTORS, u32, struct handler_time);
 
-struct {
-	__uint(type, MAP_PERCPU_HASH);
-	__uint(max_entries, MAX_LINES);
-	__type(key, u32);
-	__type(value, struct handler_time);
-} lines SEC(".maps");
+MAP(lines, MAP_PERCPU_HASH, MAX_LINES, u32, struct handler_time);
 
 /* What a CPU is doing. The time of a handler that interrupts a softirq does not count for the softirq. */
 struct cpu_state { u64 softirq_began, handler_began, handlers; };
 
-struct {
-	__uint(type, MAP_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct cpu_state);
-} cpu_state SEC(".maps");
-
-INLINE struct cpu_state *this_cpu(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&cpu_state, &zero);
-}
+MAP(cpu_state, MAP_PERCPU_ARRAY, 1, u32, struct cpu_state);
 
 SEC("tp_btf/softirq_entry")
 int softirq_entry(u64 *ctx)
 {
-	struct cpu_state *cpu = this_cpu();
+	struct cpu_state *cpu = ONLY(cpu_state);
 
 	if (cpu) {
 		cpu->softirq_began = bpf_ktime_get_ns();
@@ -53,7 +31,7 @@ SEC("tp_btf/softirq_exit")
 int softirq_exit(u64 *ctx)
 {
 	u32 vector = ctx[0];
-	struct cpu_state *cpu = this_cpu();
+	struct cpu_state *cpu = ONLY(cpu_state);
 	struct handler_time *spent = bpf_map_lookup_elem(&vectors, &vector);
 
 	/* The first one that ends may have begun before this was attached. */
@@ -68,7 +46,7 @@ int softirq_exit(u64 *ctx)
 SEC("tp_btf/irq_handler_entry")
 int irq_handler_entry(u64 *ctx)
 {
-	struct cpu_state *cpu = this_cpu();
+	struct cpu_state *cpu = ONLY(cpu_state);
 
 	if (cpu)
 		cpu->handler_began = bpf_ktime_get_ns();
@@ -79,7 +57,7 @@ SEC("tp_btf/irq_handler_exit")
 int irq_handler_exit(u64 *ctx)
 {
 	u32 line = ctx[0];
-	struct cpu_state *cpu = this_cpu();
+	struct cpu_state *cpu = ONLY(cpu_state);
 
 	if (!cpu || !cpu->handler_began)
 		return 0;

@@ -24,12 +24,7 @@ struct task_struct {
 
 /* Set by the reader. All zero: nothing is recorded. */
 struct recording_filter { u32 parts, tgid; };
-struct {
-	__uint(type, MAP_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct recording_filter);
-} filter SEC(".maps");
+MAP(filter, MAP_ARRAY, 1, u32, struct recording_filter);
 
 struct stack {
 	u64 weight;
@@ -41,50 +36,28 @@ struct stack {
 	u64 kernel_at[KERNEL_DEPTH];
 	u64 user_at[USER_DEPTH];
 };
-struct {
-	__uint(type, MAP_HASH);
-	__uint(max_entries, STACKS);
-	__type(key, u64);
-	__type(value, struct stack);
-} stacks SEC(".maps");
+MAP(stacks, MAP_HASH, STACKS, u64, struct stack);
 
 /* Too large for the BPF stack. */
-struct {
-	__uint(type, MAP_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct stack);
-} scratch SEC(".maps");
+MAP(scratch, MAP_PERCPU_ARRAY, 1, u32, struct stack);
 
 /* Address spaces seen, and when first, so that their mappings can be read before they end. */
 struct address_space { u64 mm; u64 tgid; };
-struct {
-	__uint(type, MAP_HASH);
-	__uint(max_entries, ADDRESS_SPACES);
-	__type(key, struct address_space);
-	__type(value, u64);
-} address_spaces SEC(".maps");
+MAP(address_spaces, MAP_HASH, ADDRESS_SPACES, struct address_space, u64);
 
 struct totals { u64 idle, lost; };
-struct {
-	__uint(type, MAP_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct totals);
-} totals SEC(".maps");
+MAP(totals, MAP_ARRAY, 1, u32, struct totals);
 
 INLINE struct recording_filter *filter_for(u32 tgid)
 {
-	u32 zero = 0;
-	struct recording_filter *w = bpf_map_lookup_elem(&filter, &zero);
+	struct recording_filter *w = ONLY(filter);
 
 	return w && w->parts && (!w->tgid || w->tgid == tgid) ? w : 0;
 }
 
 INLINE void count_idle(void)
 {
-	u32 zero = 0;
-	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	struct totals *t = ONLY(totals);
 
 	if (t)
 		ADD(t->idle, 1);
@@ -92,8 +65,7 @@ INLINE void count_idle(void)
 
 INLINE void count_lost(void)
 {
-	u32 zero = 0;
-	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	struct totals *t = ONLY(totals);
 
 	if (t)
 		ADD(t->lost, 1);
@@ -143,8 +115,7 @@ INLINE u32 addresses(long bytes)
 /* The key of the current stack in the map; 0 if the map is full. `task` is the current task. */
 INLINE u64 stack_of(void *ctx, struct task_struct *task, struct recording_filter *w)
 {
-	u32 zero = 0;
-	struct stack *s = bpf_map_lookup_elem(&scratch, &zero);
+	struct stack *s = ONLY(scratch);
 	struct task_struct *leader = 0;
 
 	if (!s)

@@ -16,20 +16,15 @@ INLINE u32 readers_level(void)
 }
 
 /* Too large for the BPF stack. */
-struct {
-	__uint(type, MAP_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct record);
-} scratch SEC(".maps");
+MAP(scratch, MAP_PERCPU_ARRAY, 1, u32, struct record);
 
 SEC("iter/task")
 int task(struct bpf_iter__task *ctx)
 {
 	struct seq_file *seq = ctx->meta->seq;
 	struct task_struct *task = ctx->task;
-	u32 zero = 0, level = readers_level();
-	struct record *record = bpf_map_lookup_elem(&scratch, &zero);
+	u32 level = readers_level();
+	struct record *record = ONLY(scratch);
 
 	if (!ctx->meta->seq_num)
 		begin_sample();
@@ -63,19 +58,9 @@ int task(struct bpf_iter__task *ctx)
 /* Output of a walk; `length` bytes are used. */
 struct chunk { u64 length; u8 bytes[16 * 1024 - 8]; };
 #define CHUNKS 128
-struct {
-	__uint(type, MAP_ARRAY);
-	__uint(max_entries, CHUNKS);
-	__type(key, u32);
-	__type(value, struct chunk);
-} chunks SEC(".maps");
+MAP(chunks, MAP_ARRAY, CHUNKS, u32, struct chunk);
 /* Processes per run; the next run continues. */
-struct {
-	__uint(type, MAP_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} batch_size SEC(".maps");
+MAP(batch_size, MAP_ARRAY, 1, u32, u32);
 
 /* The chunk being filled. In memory, as the verifier repeats a loop until the registers no longer change. */
 u32 filling;
@@ -225,9 +210,8 @@ INLINE struct run walk(void)
 	struct run run = {};
 	struct bpf_iter_num processes;
 	u64 next = walked_processes ? continuation() : beginning();
-	u32 zero = 0, met = walked_processes;
-	struct chunk *first = bpf_map_lookup_elem(&chunks, &zero);
-	u32 *batch = bpf_map_lookup_elem(&batch_size, &zero);
+	u32 met = walked_processes, *batch = ONLY(batch_size);
+	struct chunk *first = ONLY(chunks);
 	int walked = WALKED;
 
 	if (!walked_processes)

@@ -1,6 +1,6 @@
 /* Ended TCP connections by peer address: many end before a sample sees them (include/trace/events/tcp.h, sock.h; struct tcp_sock of
  * include/linux/tcp.h). Counts connections whose start was seen, and segments as TCP counts them: one retransmission event can be
- * of several. The reader is crates/sense/src/net/ended_connections.rs. */
+ * of several. The reader is crates/sense/src/net/bpf.rs. */
 #include "net.h"
 #include "event_sampling.h"
 
@@ -30,19 +30,9 @@ struct ended_totals {
 /* An open connection: when it was opened, how many it stands for, whether the peer answered, and its process, if known. */
 struct connection { u64 opened, weight, answered, process; char command[COMMAND]; };
 
-struct {
-	__uint(type, MAP_LRU_PERCPU_HASH);
-	__uint(max_entries, MAX_PEERS);
-	__type(key, struct peer);
-	__type(value, struct ended_totals);
-} peers SEC(".maps");
+MAP(peers, MAP_LRU_PERCPU_HASH, MAX_PEERS, struct peer, struct ended_totals);
 
-struct {
-	__uint(type, MAP_LRU_HASH);
-	__uint(max_entries, MAX_CONNECTIONS);
-	__type(key, u64);
-	__type(value, struct connection);
-} connections SEC(".maps");
+MAP(connections, MAP_LRU_HASH, MAX_CONNECTIONS, u64, struct connection);
 
 /* Called within a system call of the process that opens or closes the connection: elsewhere the current task is arbitrary. */
 INLINE void set_owner(struct connection *connection)
@@ -137,14 +127,8 @@ int tcp_destroy_sock(u64 *ctx)
 	if (!connection->answered)
 		goto forget;
 	set_peer(&peer, socket);
-	struct ended_totals *totals = bpf_map_lookup_elem(&peers, &peer);
+	struct ended_totals *totals = FIND_OR_ADD(peers, &peer);
 
-	if (!totals) {
-		struct ended_totals none = {};
-
-		bpf_map_update_elem(&peers, &peer, &none, NOEXIST);
-		totals = bpf_map_lookup_elem(&peers, &peer);
-	}
 	if (totals)
 		add(totals, tcp, connection);
 forget:

@@ -13,12 +13,7 @@ struct last_run { u64 runtime; u32 tid, state; };
 #define LAST_RUNS 32768
 
 /* One half is for this sample, one for the last. */
-struct {
-	__uint(type, MAP_ARRAY);
-	__uint(max_entries, 2 * LAST_RUNS);
-	__type(key, u32);
-	__type(value, struct last_run);
-} last_runs SEC(".maps");
+MAP(last_runs, MAP_ARRAY, 2 * LAST_RUNS, u32, struct last_run);
 
 /* Samples begun; entries written in this one and in the last; the next entry to compare. */
 u32 sample, written, written_before, cursor;
