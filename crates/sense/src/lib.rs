@@ -1,10 +1,12 @@
 //! Reads the live kernel into Snapshots.
 //!
 //! One file per kernel source; each names the kernel document it follows, can be pointed at another root directory, and
-//! distinguishes absent, not permitted and failed. [`Sampler`] reads them all and leaves behind one that hangs.
+//! distinguishes absent, not permitted and failed. [`Sampler`] reads them all and abandons one that hangs.
 
 mod block;
 mod bpf;
+#[cfg(test)]
+mod catalogue_tests;
 mod cgroup;
 mod fd_cache;
 mod kallsyms;

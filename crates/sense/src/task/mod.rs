@@ -26,6 +26,8 @@ mod exit_tests;
 mod tests;
 
 pub use command_line::command_line;
+#[cfg(test)]
+pub(crate) use iterator::read_records;
 
 use crate::root::Root;
 use crate::source::{Source, SourceInfo, loaded};

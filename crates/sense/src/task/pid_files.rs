@@ -162,7 +162,6 @@ pub(super) fn io(text: &[u8], row: &mut ProcessRow) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::never_panics_on_bytes;
 
     #[test]
     fn numbers_are_parsed_completely_or_not_at_all() {
@@ -244,16 +243,5 @@ mod tests {
         let read = [row.read_chars, row.write_chars, row.read_calls, row.write_calls, row.read_bytes];
         assert_eq!(read.map(|c| c.get().unwrap()), [1, 2, 3, 4, 5]);
         assert_eq!((row.write_bytes.get(), row.cancelled_write_bytes.get()), (Some(6), Some(7)));
-    }
-
-    #[test]
-    fn no_bytes_make_it_panic() {
-        never_panics_on_bytes(
-            b"4:memory:/m\nMax processes 1\nse.nr_migrations : 1\nVmSwap:\t18446744073709551615 kB\n",
-            |text| {
-                let _ = (cgroups(text), limits(text), migrations(text), schedstat(text), status(text));
-                io(text, &mut ProcessRow::default());
-            },
-        );
     }
 }

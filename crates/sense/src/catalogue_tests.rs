@@ -1,0 +1,298 @@
+//! Every metric has a reader: each is read from a captured machine that has one of everything, from this machine under load, or from
+//! structures as the kernel could fill them. And no content of a file makes any source panic.
+
+use crate::testing::{CapturedTree, Damage, LoopDevice, NetnsPair, any_damage, has_bpf, run, within};
+use crate::{Root, Sampler, task, tcp_info};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+use whyslow_model::catalogue::{EachFamily, Family, families};
+use whyslow_model::snapshot::{ReadOutcome, Snapshot};
+use whyslow_model::value::Value;
+
+pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
+
+/// Families and metrics that only the output of other tools has.
+const CAPTURES_ONLY: [&str; 14] = [
+    "cpu_mean",
+    "database",
+    "disk.service_time",
+    "disk.transfer_time",
+    "disk.transfers",
+    "link.offloads",
+    "log.clock",
+    "log.printed",
+    "log.repeated",
+    "log_read",
+    "path",
+    "process.cpu_time",
+    "thread.cpu_time",
+    "transfer",
+];
+
+/// Families that the recorder writes.
+const OF_RECORDINGS: [&str; 3] = ["finding", "judgement", "sample"];
+
+/// What only network cards have, depending on the driver (ethtool(8)): the test machine may have none.
+const OF_NETWORK_CARDS: [&str; 11] = [
+    "driver_counter.count",
+    "link.coalesce_adaptive_rx",
+    "link.coalesce_rx",
+    "link.coalesce_rx_frames",
+    "link.coalesce_tx",
+    "link.duplex",
+    "link.ring_rx",
+    "link.ring_rx_max",
+    "link.ring_tx",
+    "link.ring_tx_max",
+    "link.speed",
+];
+
+/// The metrics that any row had a value of.
+#[derive(Default)]
+struct Produced(BTreeSet<String>);
+
+impl EachFamily for Produced {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        for (column, metric) in F::INFO.metrics.iter().enumerate() {
+            let has_value = |row: &F| match row.value(column) {
+                Some(Value::Counter(counter)) => counter.get().is_some(),
+                Some(Value::Gauge(gauge)) => gauge.get().is_some(),
+                Some(Value::State(state)) => state.get().is_some(),
+                Some(Value::Histogram(histogram)) => histogram.count().is_some(),
+                None => false,
+            };
+            if rows.iter().any(has_value) {
+                self.0.insert(format!("{}.{}", F::INFO.name, metric.name));
+            }
+        }
+    }
+}
+
+impl Produced {
+    fn add(&mut self, mut snapshot: Snapshot) {
+        snapshot.each_family(self);
+    }
+
+    /// The metrics of the catalogue that are missing, apart from those without a reader here.
+    fn missing(&self) -> Vec<String> {
+        let metrics = families()
+            .into_iter()
+            .flat_map(|family| family.metrics.iter().map(move |metric| (family.name, metric.name)));
+        let elsewhere: Vec<&str> = [&CAPTURES_ONLY[..], &OF_RECORDINGS, &OF_NETWORK_CARDS].concat();
+        let expected = metrics.map(|(family, metric)| (family, format!("{family}.{metric}")));
+        let expected = expected.filter(|(family, name)| !elsewhere.contains(family) && !elsewhere.contains(&&**name));
+        expected.map(|(_, name)| name).filter(|name| !self.0.contains(name)).collect()
+    }
+}
+
+#[test]
+fn every_metric_has_a_reader() {
+    if !has_bpf() {
+        return;
+    }
+    let Some(load) = Load::new() else { return };
+    let mut produced = Produced::default();
+    let tree = CapturedTree::of_text(MACHINE);
+    let mut captured = Sampler::new(tree.root());
+    produced.add(captured.sample());
+    // What a thread waits for is read once it has run.
+    tree.write("proc/7/task/8/schedstat", "200 40 8\n");
+    produced.add(captured.sample());
+    // Structures whose every byte is 1.
+    let mut ones = task::read_records(&[1; 1024]);
+    ones.net.connection.push(tcp_info(&[1; 248]));
+    produced.add(ones);
+
+    let mut live = Sampler::new(Root::live());
+    let on_demand: Vec<_> = live.sources().map(|source| source.name).collect();
+    assert!(on_demand.into_iter().all(|source| live.ask(source)));
+    // Not everything shows in every sample.
+    for _ in 0..20 {
+        load.run();
+        produced.add(live.sample());
+        if produced.missing().is_empty() {
+            break;
+        }
+    }
+    assert_eq!(produced.missing(), Vec::<String>::new(), "read by none");
+    let unexpected = |name: &&str| produced.0.iter().any(|read| read == name || read.starts_with(&format!("{name}.")));
+    assert_eq!(CAPTURES_ONLY.iter().filter(|name| unexpected(name)).collect::<Vec<_>>(), Vec::<&&str>::new());
+}
+
+/// Something to see for every source.
+struct Load {
+    netns: NetnsPair,
+    disk: LoopDevice,
+    _full: FullTmpfs,
+    listener: TcpListener,
+    receiver: UdpSocket,
+    /// A connection whose data nobody reads, and one that nobody accepts, with its listening socket.
+    _idle: (TcpStream, TcpStream, TcpStream, TcpListener),
+}
+
+impl Load {
+    /// `None`, with the test skipped, if that is not possible here.
+    fn new() -> Option<Self> {
+        let (netns, disk) = (NetnsPair::new()?, LoopDevice::new("/tmp", 1 << 20)?);
+        let shaper =
+            format!("tc -n {} qdisc add dev veth0 root handle 1: tbf rate 50mbit burst 32k latency 100ms", netns.a);
+        assert!(run(&shaper), "{shaper}");
+        let listen = || within(&netns.b, || TcpListener::bind("10.203.0.2:0").unwrap());
+        let (listener, backlogged) = (listen(), listen());
+        let receiver = within(&netns.b, || UdpSocket::bind("10.203.0.2:0").unwrap());
+        let connect = |to: &TcpListener| {
+            let mut client = within(&netns.a, || TcpStream::connect(to.local_addr().unwrap()).unwrap());
+            client.write_all(&[7; 1000]).unwrap();
+            client
+        };
+        let idle = (connect(&listener), listener.accept().unwrap().0, connect(&backlogged), backlogged);
+        Some(Self { netns, disk, _full: FullTmpfs::new(), listener, receiver, _idle: idle })
+    }
+
+    fn run(&self) {
+        self.use_network();
+        self.use_disk();
+        wait_for_one_lock();
+        write_one_file();
+        for _ in 0..5 {
+            assert!(Command::new("true").status().unwrap().success());
+        }
+        let mut log = OpenOptions::new().write(true).open("/dev/kmsg").unwrap();
+        log.write_all(b"<6>whyslow tests its readers\n").unwrap();
+    }
+
+    /// A connection that stays until the next sample, one that ends, and datagrams that nobody receives.
+    fn use_network(&self) {
+        let to = self.listener.local_addr().unwrap();
+        let mut client = within(&self.netns.a, || TcpStream::connect(to).unwrap());
+        let mut server = self.listener.accept().unwrap().0;
+        server.write_all(&[7; 1000]).unwrap();
+        client.read_exact(&mut [0; 1000]).unwrap();
+        let sender = within(&self.netns.a, || UdpSocket::bind("10.203.0.1:0").unwrap());
+        sender.send_to(&[7; 100], self.receiver.local_addr().unwrap()).unwrap();
+        sender.send_to(&[7; 100], "10.203.0.2:9").unwrap();
+    }
+
+    fn use_disk(&self) {
+        #[repr(align(4096))]
+        struct Aligned([u8; 4096]);
+        let (disk, mut block) = (self.disk.open_direct(), Aligned([0; 4096]));
+        for at in 0..10 {
+            disk.write_all_at(&block.0, at * 4096).unwrap();
+            disk.read_exact_at(&mut block.0, at * 4096).unwrap();
+        }
+        disk.sync_all().unwrap();
+        fs::read("/bin/true").unwrap();
+    }
+}
+
+/// Threads that write one file wait for its lock in the kernel.
+fn write_one_file() {
+    let file = tempfile::tempfile().unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..50).for_each(|_| file.write_all_at(&vec![0; 1 << 18], 0).unwrap()));
+        }
+    });
+}
+
+/// Two threads, one of which waits for a lock that the other holds.
+fn wait_for_one_lock() {
+    let lock = Mutex::new(());
+    thread::scope(|scope| {
+        let held = lock.lock().unwrap();
+        scope.spawn(|| drop(lock.lock()));
+        thread::sleep(Duration::from_millis(20));
+        drop(held);
+    });
+}
+
+/// A full file system, and a file open on it.
+struct FullTmpfs {
+    folder: tempfile::TempDir,
+    _file: File,
+}
+
+impl FullTmpfs {
+    fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("wsl-full-").tempdir().unwrap();
+        let mount = ["-n", "-t", "tmpfs", "-o", "size=64k", "wsl-full"];
+        assert!(Command::new("mount").args(mount).arg(folder.path()).status().unwrap().success());
+        let mut file = File::create(folder.path().join("file")).unwrap();
+        while file.write_all(&[7; 4096]).is_ok() {}
+        Self { folder, _file: file }
+    }
+}
+
+impl Drop for FullTmpfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").args(["-n", "-l"]).arg(self.folder.path()).status();
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    None,
+    Replaced(String),
+    Damaged(Damage),
+    /// Every number is the largest.
+    Huge,
+}
+
+impl Change {
+    fn of(self, text: &str) -> String {
+        match self {
+            Self::None => text.to_owned(),
+            Self::Replaced(other) => other,
+            Self::Damaged(damage) => damage.of(text),
+            Self::Huge => {
+                let words = text.split_inclusive([' ', '\t', '\n', '=']).map(|word| {
+                    let number = word.trim_end_matches([' ', '\t', '\n', '=']);
+                    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+                    if is_number { word.replace(number, &u64::MAX.to_string()) } else { word.to_owned() }
+                });
+                words.collect()
+            }
+        }
+    }
+}
+
+/// Any files may be truncated, partly overwritten, full of huge numbers, or hold anything.
+#[test]
+fn no_content_of_files_makes_a_source_panic() {
+    let tree = CapturedTree::of_text(MACHINE);
+    let files: Vec<(&str, &str)> = CapturedTree::files_in(MACHINE).collect();
+    let change = prop_oneof![
+        3 => Just(Change::None),
+        1 => Just(Change::Huge),
+        1 => "\\PC{0,60}".prop_map(Change::Replaced),
+        3 => any_damage().prop_map(Change::Damaged),
+    ];
+    let changes = prop::collection::vec(change, files.len());
+    let outcome = TestRunner::new(Config::with_cases(256)).run(&changes, |changes| {
+        for ((path, text), change) in files.iter().zip(changes) {
+            tree.write(path, &change.of(text));
+        }
+        let mut sampler = Sampler::new(tree.root());
+        for _ in 0..2 {
+            let reports = sampler.sample().sources.into_iter();
+            let panicked =
+                |outcome: &ReadOutcome| matches!(outcome, ReadOutcome::Failed(why) if why.starts_with("panicked"));
+            let panics: Vec<_> = reports.filter(|report| panicked(&report.outcome)).collect();
+            prop_assert!(panics.is_empty(), "{panics:?}");
+        }
+        Ok::<(), TestCaseError>(())
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
