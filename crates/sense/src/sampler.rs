@@ -5,7 +5,7 @@
 //! source, the source is reported as hung and not read. No thread exists between samples.
 //!
 //! A recorder, which samples for days, reads in its own thread instead ([`Sampler::sample_here`]) under a
-//! [`watch`](crate::watch): starting a thread for each sample and waiting for it costs two wake-ups and a tenth of a millisecond.
+//! [supervisor](crate::supervisor): starting a thread for each sample and waiting for it costs two wake-ups and a tenth of a millisecond.
 
 use crate::bpf::KernelBtf;
 use crate::source::{Schedule, SourceInfo};
@@ -42,7 +42,7 @@ impl Clone for Sampler {
 impl Sampler {
     /// Every source, prepared, which takes a quarter of a second if BPF is used.
     pub fn new(root: Root) -> Self {
-        let wings = [
+        let subsystems = [
             crate::processor::sources(),
             crate::memory::sources(),
             crate::block::sources(),
@@ -51,7 +51,7 @@ impl Sampler {
             crate::task::sources(),
             crate::kernel::sources(),
         ];
-        let sampler = Self::with_sources(root, wings.into_iter().flatten().collect());
+        let sampler = Self::with_sources(root, subsystems.into_iter().flatten().collect());
         for slot in sampler.slots.iter().filter(|slot| slot.enabled) {
             slot.source.lock().prepare(&sampler.root);
         }
@@ -60,8 +60,8 @@ impl Sampler {
 
     /// CPUs, memory and storage, without BPF: for a benchmark whose load a full sample would disturb.
     pub fn of_storage(root: Root) -> Self {
-        let wings = [crate::processor::sources(), crate::memory::sources(), crate::block::sources()];
-        Self::with_sources(root.without_bpf(), wings.into_iter().flatten().collect())
+        let subsystems = [crate::processor::sources(), crate::memory::sources(), crate::block::sources()];
+        Self::with_sources(root.without_bpf(), subsystems.into_iter().flatten().collect())
     }
 
     /// CPUs only, without BPF: for a benchmark that samples while its load runs.
@@ -101,8 +101,8 @@ impl Sampler {
         self.sample_at(os::wall_ns(), os::boot_ns())
     }
 
-    /// Reads every source that is due in this thread, which a source that hangs holds up. Calls `goes_on` before each source;
-    /// `None` if it returns false, as nobody waits for the sample any more.
+    /// Reads every source that is due in the calling thread, which a source that hangs blocks. Calls `goes_on` before each source, and
+    /// returns `None` if that returns false: the sample is no longer needed.
     pub fn sample_here(&mut self, goes_on: impl Fn() -> bool) -> Option<Snapshot> {
         let mut snapshot = Snapshot { wall_ns: os::wall_ns(), boot_ns: os::boot_ns(), ..Snapshot::default() };
         let mut meter = CostMeter::start();
@@ -232,8 +232,8 @@ fn report(info: SourceInfo, outcome: ReadOutcome, cpu_ns: u64, wall_ns: u64) -> 
 
 /// Reads the sources in turn in a thread of their own.
 ///
-/// If no thread can be started (a limit on processes, which may be the very thing to find) it reads before it returns: better
-/// to risk a hang than to see nothing.
+/// If no thread can be started (a limit on processes, which may be what is to be found) it reads before it returns: a possible hang
+/// is better than no data.
 fn start_reading(root: Root, sources: Vec<Arc<SharedSource>>) -> Arc<Collector> {
     let collector = Arc::new(Collector::new());
     let run = {
@@ -280,7 +280,7 @@ impl Collector {
         Self { state: Mutex::new(state), finished: Condvar::new() }
     }
 
-    /// False if nobody waits for it any more.
+    /// False if the sampler no longer waits.
     fn add(&self, part: Snapshot) -> bool {
         let mut state = lock(&self.state);
         if !state.abandoned {

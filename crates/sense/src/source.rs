@@ -38,7 +38,7 @@ impl SourceInfo {
         Self { schedule: Schedule::Slow, ..self }
     }
 
-    /// The same source, read only after it was asked for.
+    /// The same source, read on demand only.
     pub const fn on_demand(self) -> Self {
         Self { schedule: Schedule::OnDemand, ..self }
     }

@@ -134,7 +134,7 @@ fn a_sampler_that_takes_over_from_a_stuck_thread_reads_the_others() {
     assert!(stuck.join().unwrap().is_some());
     let sample = second.sample_here(|| true).unwrap();
     assert_eq!(report(&sample, "hangs").outcome, ReadOutcome::Read, "it has returned");
-    assert!(second.sample_here(|| false).is_none(), "nobody waits for the sample");
+    assert!(second.sample_here(|| false).is_none(), "the sample is no longer needed");
 }
 
 #[test]

@@ -79,9 +79,9 @@ fn damage_beyond_repair_is_reported_and_earlier_samples_are_kept() {
     let dir = folder();
     fs::write(dir.path().join(&name), &tail).unwrap();
     let samples: Vec<Snapshot> = (0..SAMPLES).map(made).collect();
-    let (there, said) = read_with_log(dir.path());
-    assert!(there == samples[..10]);
-    assert!(said.len() == 1 && said[0].contains("20 samples are damaged beyond repair"), "{said:?}");
+    let (kept, logged) = read_with_log(dir.path());
+    assert!(kept == samples[..10]);
+    assert!(logged.len() == 1 && logged[0].contains("20 samples are damaged beyond repair"), "{logged:?}");
 
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = lines.clone();
@@ -90,8 +90,8 @@ fn damage_beyond_repair_is_reported_and_earlier_samples_are_kept() {
         whyslow_store::Recorder::begin(dir.path(), std::time::Duration::from_secs(1), common::RETENTION, log);
     let counts = recorder.unwrap().finish().unwrap();
     assert_eq!((counts.samples, counts.lost), (0, 20));
-    let said = lines.lock().unwrap().clone();
-    assert!(said.len() == 1 && said[0].contains("20 samples recorded before were damaged on disk"), "{said:?}");
+    let logged = lines.lock().unwrap().clone();
+    assert!(logged.len() == 1 && logged[0].contains("20 samples recorded before were damaged on disk"), "{logged:?}");
     assert!(read(dir.path()) == samples[..10]);
 }
 
@@ -144,13 +144,13 @@ fn closed() -> (tempfile::TempDir, Vec<Snapshot>) {
 }
 
 fn read_with_log(dir: &Path) -> (Vec<Snapshot>, Vec<String>) {
-    let said: Arc<Mutex<Vec<String>>> = Arc::default();
-    let lines = said.clone();
+    let logged: Arc<Mutex<Vec<String>>> = Arc::default();
+    let lines = logged.clone();
     let log = Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
     let recording = Recording::open_with_log(dir, log).expect("a recording");
     let read = recording.snapshots(&recording.span(), &common::EVERY).expect("the others are readable");
-    let said = said.lock().unwrap().clone();
-    (read.into_iter().map(plain).collect(), said)
+    let logged = logged.lock().unwrap().clone();
+    (read.into_iter().map(plain).collect(), logged)
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_truncated_file_loses_its_table_and_is_reported() {
         let file = dir.path().join(table).join("day=2026-11-21/16.parquet");
         let bytes = fs::read(&file).unwrap();
         fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
-        let (read, said) = read_with_log(dir.path());
+        let (read, logged) = read_with_log(dir.path());
         if table == "disk" {
             samples.iter_mut().for_each(|sample| sample.block.disk.clear());
         }
@@ -168,8 +168,8 @@ fn a_truncated_file_loses_its_table_and_is_reported() {
         let ms = |samples: &[Snapshot]| samples.iter().map(|s| s.boot_ns / 1_000_000).collect::<Vec<_>>();
         assert_eq!(ms(&read), ms(&samples), "{table}");
         assert!(read.iter().zip(&samples).all(|(a, b)| a.processor == b.processor && a.block == b.block), "{table}");
-        assert!(said.len() == 1 && said[0].contains(file.to_str().unwrap()), "{said:?}");
-        assert!(said[0].contains("restore it from a backup, or delete it"), "{said:?}");
+        assert!(logged.len() == 1 && logged[0].contains(file.to_str().unwrap()), "{logged:?}");
+        assert!(logged[0].contains("restore it from a backup, or delete it"), "{logged:?}");
         // What is recorded next goes beside it.
         common::record(dir.path(), SAMPLES..SAMPLES + 5);
         assert_eq!(tails(dir.path()).len(), 0, "{table}");
@@ -189,9 +189,9 @@ fn a_flipped_bit_in_a_page_is_detected() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
         fs::write(&file, damaged).unwrap();
-        let (read, said) = read_with_log(dir.path());
+        let (read, logged) = read_with_log(dir.path());
         let as_made = |(read, made): (&Snapshot, &Snapshot)| read.block.disk.is_empty() || read.block == made.block;
-        assert!(read.iter().zip(&samples).all(as_made), "flipped at {at}: {said:?}");
-        assert!(said.len() == 1 || read == samples, "flipped at {at}: {said:?}");
+        assert!(read.iter().zip(&samples).all(as_made), "flipped at {at}: {logged:?}");
+        assert!(logged.len() == 1 || read == samples, "flipped at {at}: {logged:?}");
     }
 }

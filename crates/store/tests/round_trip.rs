@@ -81,7 +81,7 @@ fn the_first_sample_of_a_span_has_the_rows_that_are_read_rarely() {
     assert_eq!(Cpu::rows(last), []);
     assert_eq!(Cpu::rows(&windows[1].snapshots()[0]), Cpu::rows(&made(40)));
     assert_eq!(Disk::rows(first), Disk::rows(&made(45)));
-    // What happened once does not stand.
+    // Events are not carried over.
     assert_eq!(LogLine::rows(first), []);
 }
 
@@ -90,14 +90,14 @@ fn a_log_line_where_windows_meet_appears_once() {
     let dir = common::folder();
     record(dir.path(), 0..60);
     let recording = Recording::open(dir.path()).unwrap();
-    let mut told = Vec::new();
+    let mut seconds = Vec::new();
     let each = |window: whyslow_model::window::Window| {
         let with_lines = window.snapshots().iter().filter(|sample| !LogLine::rows(sample).is_empty());
-        told.extend(with_lines.map(|sample| sample.boot_ns / common::SECOND - 1000));
+        seconds.extend(with_lines.map(|sample| sample.boot_ns / common::SECOND - 1000));
         true
     };
     recording.each_window(&recording.span(), Duration::from_secs(4), &EVERY, each).unwrap();
-    assert_eq!(told, [0, 20, 40]);
+    assert_eq!(seconds, [0, 20, 40]);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn missed_samples_and_clock_changes_are_recorded() {
     add(&mut recorder, made(1), at(1));
     // Four samples that were due were not taken.
     add(&mut recorder, made(6), at(6));
-    // Somebody sets the clock an hour back.
+    // The clock is set back by an hour.
     let mut back = made(7);
     back.wall_ns -= 3600 * common::SECOND as i64;
     add(&mut recorder, back, at(7));
@@ -157,13 +157,13 @@ fn missed_samples_and_clock_changes_are_recorded() {
     recorder.finish().unwrap();
     let samples = all(dir.path());
     assert!(samples.is_sorted_by_key(|sample| sample.boot_ns), "in the order of time, though the clock was set back");
-    let told: Vec<_> = samples
+    let events: Vec<_> = samples
         .iter()
         .map(|s| s.the::<Sample>().unwrap())
         .map(|s| (s.missed.get().unwrap(), s.event.get().unwrap_or_default()))
         .collect();
     assert_eq!(
-        told,
+        events,
         [
             (0.0, "recording began"),
             (0.0, ""),
@@ -190,9 +190,9 @@ fn setting_the_clock_forward_and_back_loses_no_sample() {
     let samples = all(dir.path());
     let times: Vec<_> = samples.iter().map(|sample| sample.boot_ns / common::SECOND - 1000).collect();
     assert_eq!(times, (0..15).collect::<Vec<_>>(), "in the order of time");
-    let told = |second: usize| samples[second].the::<Sample>().unwrap().event.get().unwrap_or_default().to_owned();
-    assert_eq!(told(5), "the wall clock was set by +93600.0 s");
-    assert_eq!(told(10), "the wall clock was set by -93600.0 s");
+    let event = |second: usize| samples[second].the::<Sample>().unwrap().event.get().unwrap_or_default().to_owned();
+    assert_eq!(event(5), "the wall clock was set by +93600.0 s");
+    assert_eq!(event(10), "the wall clock was set by -93600.0 s");
     for (second, sample) in samples.into_iter().map(plain).enumerate() {
         let mut expected = made(second as u64);
         expected.wall_ns += set_to(second as u64);

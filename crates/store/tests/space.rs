@@ -48,10 +48,10 @@ impl Rig {
     }
 
     /// Records until this is logged.
-    fn record_until(&mut self, said: &str) {
+    fn record_until(&mut self, logged: &str) {
         let began = Instant::now();
-        while !self.said(said) {
-            assert!(began.elapsed() < Duration::from_secs(60), "not said: {said}; but {:?}", self.log.lock().unwrap());
+        while !self.logged(logged) {
+            assert!(began.elapsed() < Duration::from_secs(60), "{logged} not among {:?}", self.log.lock().unwrap());
             self.record(1);
         }
     }
@@ -64,7 +64,7 @@ impl Rig {
         }
     }
 
-    fn said(&self, what: &str) -> bool {
+    fn logged(&self, what: &str) -> bool {
         self.log.lock().unwrap().iter().any(|line| line.contains(what))
     }
 }
@@ -97,10 +97,10 @@ fn a_full_disk_is_reported_once_and_recording_continues_when_there_is_space() {
     rig.record_until("nothing is recorded until there is more");
     rig.record(20);
     let mut lines = rig.log.lock().unwrap().clone();
-    let said = lines.len();
+    let logged = lines.len();
     lines.sort();
     lines.dedup();
-    assert!(lines.len() == said && said <= 3, "said over and over: {lines:?}");
+    assert!(lines.len() == logged && logged <= 3, "logged again and again: {lines:?}");
 
     fs::remove_file(filler).unwrap();
     drop(file);

@@ -41,8 +41,8 @@ impl StatvfsCalls {
         self.pending.retain(|point, _| mounted(point));
     }
 
-    /// Calls in a thread of its own. While a call is pending, its mount is neither asked again nor waited for: a hung mount costs
-    /// one sleeping thread and one delay.
+    /// Calls in a thread of its own. While a call is pending, no other is made to its mount: a hung mount costs one sleeping thread and
+    /// one delay.
     fn with_timeout(&mut self, point: &str, call: fn(&str) -> Option<FsSpace>) -> Option<FsSpace> {
         let (answer, timeout) = match self.pending.remove(point) {
             Some(pending) => (pending, Duration::ZERO),
@@ -62,7 +62,7 @@ impl StatvfsCalls {
 /// `None` if no thread can be started.
 fn spawn(point: String, call: fn(&str) -> Option<FsSpace>) -> Option<Receiver<Option<FsSpace>>> {
     let (answer, receiver) = channel();
-    // Sending fails if nobody waits any more.
+    // Sending fails if the receiver is gone.
     let run = move || drop(answer.send(call(&point)));
     thread::Builder::new().name("statvfs".into()).spawn(run).ok()?;
     Some(receiver)

@@ -142,7 +142,7 @@ pub(super) fn run_iterator(link: BorrowedFd<'_>) -> io::Result<File> {
 }
 
 fn descriptor(result: io::Result<libc::c_long>) -> io::Result<OwnedFd> {
-    // SAFETY: the command has just created this descriptor, and nobody else has it.
+    // SAFETY: the command has just created this descriptor, and nothing else owns it.
     result.map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 

@@ -5,7 +5,7 @@
 //! includes the descendants, and that of the root cgroup (`/`) the whole machine, so rows must not be summed.
 //!
 //! A machine can have thousands of cgroups, most of them idle, each with thirty files. So limits are read once in a while, and a
-//! cgroup in which nothing ran and nobody waited since the last sample keeps its row. So does the root, which other families
+//! cgroup in which no task ran or stalled since the last sample keeps its row. So does the root, which other families
 //! describe better.
 
 mod files;

@@ -60,7 +60,7 @@ impl Ethtool {
         if fd < 0 {
             return Err(socket_error(&io::Error::last_os_error()));
         }
-        // SAFETY: `fd` was just opened and belongs to nobody else.
+        // SAFETY: `fd` was just opened, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 

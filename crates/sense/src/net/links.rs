@@ -15,7 +15,7 @@ use whyslow_model::key::NetKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
-/// Kinds without a real speed; some of their drivers report one all the same (veth 10 Gbit/s, tun 10 Mbit/s).
+/// Kinds without a real speed, although some drivers report one (veth 10 Gbit/s, tun 10 Mbit/s).
 const WITHOUT_SPEED: [&str; 6] = ["bridge", "dummy", "ifb", "loopback", "tun", "veth"];
 
 pub(super) struct LinkSettings(pub(super) Arc<Namespaces>);

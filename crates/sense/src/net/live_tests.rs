@@ -219,7 +219,7 @@ fn a_thread_returns_home_even_from_a_read_that_panics() {
     let visit = || {
         let _ = namespaces.each(&Root::live(), |namespace| {
             seen += 1;
-            assert!(namespace.is_empty(), "this one is abroad");
+            assert!(namespace.is_empty(), "not our own");
             Ok(())
         });
     };

@@ -79,7 +79,7 @@ struct NamespaceScan {
     home: Option<Arc<File>>,
 }
 
-/// Shared by all sources of this wing.
+/// Shared by all sources of the network.
 #[derive(Default)]
 pub(super) struct Namespaces {
     state: Mutex<ScanState>,

@@ -36,7 +36,7 @@ impl Netlink {
         if fd < 0 {
             return Err(socket_error(&io::Error::last_os_error()));
         }
-        // SAFETY: `fd` was just opened and belongs to nobody else.
+        // SAFETY: `fd` was just opened, and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let length = size_of_val(&TIMEOUT) as libc::socklen_t;
         // SAFETY: the pointer and the length describe TIMEOUT, which the kernel only reads.
@@ -109,7 +109,7 @@ impl Netlink {
         self.buffer.clear();
         loop {
             let spare = self.buffer.spare_capacity_mut();
-            // SAFETY: the pointer and the length describe `spare`, which nobody else uses during the call.
+            // SAFETY: the pointer and the length describe `spare`, which nothing else uses during the call.
             let got = unsafe { libc::recv(self.fd.as_raw_fd(), spare.as_mut_ptr().cast(), spare.len(), 0) };
             if let Ok(got) = usize::try_from(got) {
                 // SAFETY: `got` bytes were filled: without MSG_TRUNC it is never more than the buffer has.

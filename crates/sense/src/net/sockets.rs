@@ -83,7 +83,7 @@ impl Sockets {
     }
 }
 
-/// Which sockets are active: only for those is it worth finding the owner.
+/// Which sockets are active: owners are looked up only for those.
 #[derive(Default)]
 struct Activity {
     /// Bytes carried by each connection until the last sample, by inode.

@@ -54,7 +54,7 @@ impl Source for OpenFiles {
     }
 }
 
-/// A file on a full file system that somebody has open.
+/// An open file on a full file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OpenFile {
     device: u64,
@@ -69,7 +69,7 @@ fn files(root: &Root, pid: u32, full: &[FullMount]) -> io::Result<Vec<OpenFile>>
     let mut found: Vec<OpenFile> = Vec::new();
     for descriptor in fs::read_dir(root.at(format!("proc/{pid}/fd")))?.flatten() {
         let path = descriptor.path();
-        let Some(file) = looked_at(&path).filter(|file| full.iter().any(|mount| mount.device == file.device)) else {
+        let Some(file) = open_file(&path).filter(|file| full.iter().any(|mount| mount.device == file.device)) else {
             continue;
         };
         let info = root.at(format!("proc/{pid}/fdinfo")).join(descriptor.file_name());
@@ -82,8 +82,8 @@ fn files(root: &Root, pid: u32, full: &[FullMount]) -> io::Result<Vec<OpenFile>>
     Ok(found)
 }
 
-/// The file behind a descriptor, if it is a regular one. The kernel answers from memory: a server that is gone holds nobody up.
-fn looked_at(descriptor: &Path) -> Option<OpenFile> {
+/// The file behind a descriptor, if it is a regular one. The kernel answers from memory, so that a dead server does not block this.
+fn open_file(descriptor: &Path) -> Option<OpenFile> {
     let path = CString::new(descriptor.as_os_str().as_bytes()).ok()?;
     let mut answer = MaybeUninit::<libc::statx>::zeroed();
     // SAFETY: `path` is a C string and `answer` has room for one statx; both outlive the call.

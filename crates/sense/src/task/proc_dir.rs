@@ -93,7 +93,7 @@ impl ProcDir {
         Ok(&self.buffer[..length])
     }
 
-    pub(super) fn counts_files_cheaply(&self) -> bool {
+    pub(super) fn counts_files_by_size(&self) -> bool {
         self.size_counts_files
     }
 

@@ -21,7 +21,7 @@ pub(super) struct ProcReader {
 }
 
 impl ProcReader {
-    /// Fails if a part may not be read; the rest is read all the same.
+    /// Fails if part of it may not be read; the rest is still read.
     pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         self.samples += 1;
         let mut sample = ProcSample {
@@ -51,7 +51,7 @@ impl ProcReader {
             }
         }
         out.task.thread = sample.threads;
-        gaps.report(sample.dir.counts_files_cheaply())
+        gaps.report(sample.dir.counts_files_by_size())
     }
 }
 

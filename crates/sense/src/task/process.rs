@@ -174,7 +174,7 @@ impl ProcProcess {
         // Kernel threads and zombies have no files; counting one by one is left to the full samples.
         if stat.is_kernel_thread() || stat.is_zombie() {
             row.open_files = Gauge::ABSENT;
-        } else if full || dir.counts_files_cheaply() {
+        } else if full || dir.counts_files_by_size() {
             match dir.open_files() {
                 Ok(files) => row.open_files = files.into(),
                 Err(error) => self.refused |= error == FileError::Denied,

@@ -1,4 +1,4 @@
-//! The whole wing, on captured trees and on the live machine.
+//! Processes and threads, of captured trees and of the live machine.
 
 use super::tasks;
 use crate::os::open_files_limit;

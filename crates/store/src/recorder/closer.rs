@@ -70,7 +70,7 @@ impl TailCloser {
     }
 }
 
-/// Lowers this thread's CPU and I/O priority: nobody waits for it.
+/// Lowers this thread's CPU and I/O priority: nothing waits for it.
 pub(super) fn lower_priority() {
     const LEAST_NICE: libc::c_int = 19;
     const WHO_PROCESS: libc::c_int = 1;

@@ -20,7 +20,7 @@ pub type JudgeFn = Box<dyn Fn(&Window) -> Vec<RecordedFinding> + Send>;
 
 /// Judges windows of a recording.
 pub struct Judge {
-    /// A fingerprint of the rules: whoever reads the recording with other rules judges it again.
+    /// A fingerprint of the rules: a reader with other rules judges the recording again.
     pub rules: String,
     /// Judges a window.
     pub findings: JudgeFn,
@@ -54,7 +54,7 @@ impl Judging {
         if sample.boot_ns.saturating_sub(self.passed_on) >= WINDOW_NS {
             self.passed_on = sample.boot_ns;
             let batch = std::mem::take(&mut self.batch);
-            // A machine too busy to judge as fast as it records is judged by those who read the recording.
+            // If the machine is too busy to judge as fast as it records, readers of the recording judge it.
             if self.shared.unjudged.load(Ordering::Relaxed) < MOST_WAITING {
                 self.shared.unjudged.fetch_add(batch.len(), Ordering::Relaxed);
                 // The thread ends only after the sender is dropped.

@@ -191,7 +191,7 @@ mod tests {
             linked.join("01.parquet"),
         ];
         files.iter().for_each(|file| fs::write(file, vec![1; 5000]).unwrap());
-        // Even one of ours behind a link is somebody else's.
+        // A file of ours behind a link counts as foreign, too.
         fs::write(linked.join("02.parquet"), closed(50)).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("disk_link")).unwrap();
         std::os::unix::fs::symlink(&linked, dir.path().join("cpu/day=1970-01-05")).unwrap();

@@ -17,7 +17,6 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What the writer is asked to do.
 pub(super) enum WriterCommand {
     BeginSegment {
         start: i64,
@@ -168,7 +167,7 @@ impl SampleWriter {
         Ok(())
     }
 
-    /// No appended sample is waited for any more: each is on the device, or lost.
+    /// Counts no sample as pending any more: each is on the device, or lost.
     fn settle(&mut self) {
         self.shared.pending.fetch_sub(std::mem::take(&mut self.unflushed), Ordering::Relaxed);
         self.appended = None;

@@ -194,7 +194,7 @@ impl HourWriter {
     }
 }
 
-/// Creates a draft. One that a killed recorder left behind is replaced; anybody else's file of that name is not.
+/// Creates a draft. Replaces one that a killed recorder left behind, but no foreign file of that name.
 fn create_draft(path: &Path) -> Result<File, StoreError> {
     if is_draft(path) {
         fs::remove_file(path).map_err(StoreError::io(path))?;

@@ -10,7 +10,6 @@ use std::ops::Range;
 use whyslow_model::key::KeyPart;
 use whyslow_model::value::Value;
 
-/// A whole tail.
 pub(crate) struct TailByEntity {
     /// When each sample was taken.
     pub(crate) times: Vec<i64>,

@@ -109,8 +109,11 @@ mod tests {
                 "zeros at {at}: {}",
                 there.len()
             );
-            assert!(there.len() + reader.lost() <= 100, "zeros at {at}: more than there were");
-            assert!(there.len() == 100 || reader.lost() > 0 || end == whole.len(), "zeros at {at}: said");
+            assert!(there.len() + reader.lost() <= 100, "zeros at {at}: more than were written");
+            assert!(
+                there.len() == 100 || reader.lost() > 0 || end == whole.len(),
+                "zeros at {at}: not reported as lost"
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! Waiting, on run queues and off the CPU: for what, and for whom (crates/sense/bpf/sched.bpf.c).
+//! What threads wait for, on run queues and off the CPU, and which threads hold them up (crates/sense/bpf/sched.bpf.c).
 //!
 //! Every context switch is traced, which costs a busy machine some percent, so this is on demand. A wait counts when it ends, if
 //! it began while tracing was on.
