@@ -1,6 +1,6 @@
-//! How much memory can be allocated without swapping.
+//! How much memory can be allocated without swapping, on the machine and within the limits of this process's cgroups, version 1
+//! (cgroup-v1/memory.rst) and 2 (Documentation/admin-guide/cgroup-v2.rst).
 
-use crate::cgroup;
 use whyslow_sense::Root;
 
 /// Page cache of a cgroup, which is reclaimable; version 1 prefixes the count that includes its children with `total_`.
@@ -27,7 +27,7 @@ fn entry(text: &str, name: &str) -> Option<u64> {
 
 /// What is left of each limit from this process's cgroup up to the root.
 fn within_cgroups(root: &Root) -> impl Iterator<Item = u64> {
-    cgroup::own_memory_cgroups(root).into_iter().filter_map(|(hierarchy, path)| {
+    own_memory_cgroups(root).into_iter().filter_map(|(hierarchy, path)| {
         let path = path.trim_matches('/');
         let ends = path.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| at).chain([path.len()]);
         let left = |end: usize| {
@@ -42,6 +42,32 @@ fn within_cgroups(root: &Root) -> impl Iterator<Item = u64> {
         };
         ends.filter_map(left).min()
     })
+}
+
+/// Where a version keeps its cgroups, and the files with a cgroup's limit and usage.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Hierarchy {
+    pub(crate) root: &'static str,
+    pub(crate) limit: &'static str,
+    pub(crate) usage: &'static str,
+}
+
+const V1: Hierarchy =
+    Hierarchy { root: "sys/fs/cgroup/memory", limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes" };
+const V2: Hierarchy = Hierarchy { root: "sys/fs/cgroup", limit: "memory.max", usage: "memory.current" };
+
+/// This process's cgroup in each hierarchy that may control memory, version 1 first: `/user.slice/x`.
+pub(crate) fn own_memory_cgroups(root: &Root) -> Vec<(&'static Hierarchy, String)> {
+    let text = root.maybe("proc/self/cgroup").unwrap_or_default();
+    let path = |controller: &str| {
+        text.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (fields.next()?, fields.next()?);
+            controllers.split(',').any(|name| name == controller).then(|| path.to_owned())
+        })
+    };
+    // Version 2 has one line, without controllers: `0::/user.slice/x`.
+    [(&V1, path("memory")), (&V2, path(""))].into_iter().filter_map(|(version, path)| Some((version, path?))).collect()
 }
 
 #[cfg(test)]
@@ -79,5 +105,14 @@ mod tests {
         let node = "sys/devices/system/node/node1/meminfo";
         let (_folder, root) = machine(&[MEMINFO, (node, "Node 1 MemTotal: 9 kB\nNode 1 MemFree:  7 kB\n")]);
         assert_eq!((free_of_node(&root, 1), free_of_node(&root, 0)), (7 << 10, 3000 << 10));
+    }
+
+    #[test]
+    fn the_own_cgroup_is_found_in_both_versions() {
+        let text = "9:blkio:/a\n4:cpu,memory:/user.slice/x\n0::/init.scope\n";
+        let (_folder, root) = machine(&[("proc/self/cgroup", text)]);
+        assert_eq!(own_memory_cgroups(&root), [(&V1, "/user.slice/x".into()), (&V2, "/init.scope".into())]);
+        let (_folder, root) = machine(&[]);
+        assert_eq!(own_memory_cgroups(&root), []);
     }
 }

@@ -3,11 +3,10 @@
 use crate::accounting::{AccountingRecorder, disturbed_by_others, not_from_device};
 use crate::budget::{Budget, SpaceNeeded, check_memory};
 use crate::environment::EnvironmentMonitor;
-use crate::error::{Error, Result};
 use crate::page_cache::{MemoryLimit, drop_cached};
-use crate::progress::{Progress, ProgressFn, Stop};
 use crate::round::{self, RunResult, RunSpec};
 use crate::target::{BenchTarget, StorageMap, TargetSpec};
+use crate::{Error, Progress, ProgressFn, Result, Stop};
 use std::path::Path;
 use whyslow_model::bench::{
     AccessPattern, BenchKind, BenchReport, Cache, Engine, IoAccounting, Round, SCHEMA, SyncPolicy, Traffic, Workload,

@@ -1,8 +1,8 @@
 //! What a benchmark takes of file systems and memory, added up before anything is written.
 
 use crate::available_memory::available as available_memory;
-use crate::error::{Error, Result};
 use crate::round::RunSpec;
+use crate::{Error, Result};
 use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
 use std::collections::BTreeMap;
 use std::path::Path;

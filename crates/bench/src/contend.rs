@@ -1,10 +1,9 @@
 //! `bench contend`: targets alone and in pairs. Targets that share something slow each other down, whatever they are called.
 
 use crate::bench_session::BenchSession;
-use crate::error::{Error, Result};
-use crate::progress::{Progress, Stop};
 use crate::round::RunSpec;
 use crate::target::TargetSpec;
+use crate::{Error, Progress, Result, Stop};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use whyslow_model::bench::{BenchKind, BenchReport, Interference, Round, Workload};

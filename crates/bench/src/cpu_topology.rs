@@ -3,12 +3,11 @@
 //! Documentation/admin-guide/cputopology.rst; Documentation/ABI/stable/sysfs-devices-node.
 
 use std::collections::BTreeSet;
+use whyslow_model::cpu_list;
 use whyslow_sense::Root;
 
 const CPUS: &str = "sys/devices/system/cpu";
 const NODES: &str = "sys/devices/system/node";
-/// The maximum of any kernel (NR_CPUS of arch/x86/Kconfig).
-const MOST: u32 = 8192;
 
 /// The CPUs this program may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,12 +25,13 @@ impl CpuTopology {
     /// Never empty: without sysfs, it has CPU 0.
     pub(crate) fn of(root: &Root) -> Self {
         let allowed = root.maybe("proc/self/status").and_then(|text| allowed(&text));
-        let online = || root.word(&format!("{CPUS}/online")).and_then(|text| cpu_list(&text));
-        let numbers = allowed.or_else(online).unwrap_or_else(|| vec![0]);
-        let nodes: Vec<(u32, Vec<u32>)> = nodes(root).into_iter().map(|node| (node, cpus_of(root, node))).collect();
+        let online = || root.word(&format!("{CPUS}/online")).and_then(|text| cpu_list::parse(&text));
+        let numbers = allowed.or_else(online).unwrap_or_else(|| BTreeSet::from([0]));
+        let nodes: Vec<(u32, BTreeSet<u32>)> =
+            nodes(root).into_iter().map(|node| (node, cpus_of(root, node))).collect();
         let processor = |number: u32| {
             let siblings = root.word(&format!("{CPUS}/cpu{number}/topology/thread_siblings_list"));
-            let core = siblings.and_then(|text| cpu_list(&text)).and_then(|list| list.first().copied());
+            let core = siblings.and_then(|text| cpu_list::parse(&text)).and_then(|list| list.first().copied());
             let node = nodes.iter().find(|(_, cpus)| cpus.contains(&number)).map_or(0, |(node, _)| *node);
             CpuInfo { number, core: core.unwrap_or(number), node }
         };
@@ -84,32 +84,18 @@ impl CpuTopology {
 
 /// The nodes that have memory; node 0 if the kernel reports none.
 pub(crate) fn nodes(root: &Root) -> Vec<u32> {
-    let list = root.word(&format!("{NODES}/has_memory")).and_then(|text| cpu_list(&text));
-    list.filter(|nodes| !nodes.is_empty()).unwrap_or_else(|| vec![0])
+    let list = root.word(&format!("{NODES}/has_memory")).and_then(|text| cpu_list::parse(&text));
+    list.filter(|nodes| !nodes.is_empty()).map_or_else(|| vec![0], Vec::from_iter)
 }
 
-fn cpus_of(root: &Root, node: u32) -> Vec<u32> {
-    root.word(&format!("{NODES}/node{node}/cpulist")).and_then(|text| cpu_list(&text)).unwrap_or_default()
+fn cpus_of(root: &Root, node: u32) -> BTreeSet<u32> {
+    root.word(&format!("{NODES}/node{node}/cpulist")).and_then(|text| cpu_list::parse(&text)).unwrap_or_default()
 }
 
 /// `Cpus_allowed_list` of /proc/PID/status (proc(5)).
-fn allowed(status: &str) -> Option<Vec<u32>> {
+fn allowed(status: &str) -> Option<BTreeSet<u32>> {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    cpu_list(list.trim()).filter(|cpus| !cpus.is_empty())
-}
-
-/// A list as the kernel writes it: `0-3,8`.
-pub(crate) fn cpu_list(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if first > last || last >= MOST {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
+    cpu_list::parse(list.trim()).filter(|cpus| !cpus.is_empty())
 }
 
 #[cfg(test)]
@@ -177,13 +163,5 @@ pub(crate) mod tests {
         let topology = CpuTopology::of(&Root::live());
         let may = std::thread::available_parallelism().unwrap().get();
         assert!(topology.count() >= may && (1..=topology.count()).contains(&topology.cores()));
-    }
-
-    #[test]
-    fn cpu_lists_are_read_as_the_kernel_writes_them() {
-        assert_eq!(cpu_list("0-2,5"), Some(vec![0, 1, 2, 5]));
-        for wrong in ["", "x", "3-1", "0-99999", "-1", "1,,2"] {
-            assert_eq!(cpu_list(wrong), None, "{wrong}");
-        }
     }
 }

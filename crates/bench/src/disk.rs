@@ -3,9 +3,8 @@
 mod depth_sweep;
 
 use crate::bench_session::BenchSession;
-use crate::error::{Error, Result};
-use crate::progress::{Progress, Stop};
 use crate::target::TargetSpec;
+use crate::{Error, Progress, Result, Stop};
 use depth_sweep::{DepthPoint, DepthSweep};
 use whyslow_model::bench::{
     AccessPattern, BenchKind, BenchReport, Cache, Ceiling, Engine, Limit, SyncPolicy, Workload,

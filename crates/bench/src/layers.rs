@@ -2,18 +2,16 @@
 //!
 //! Devices are read at the file's own offset as far as that is known, so that fast and slow zones of a disk are not compared.
 
-mod largest_file;
-
 use crate::bench_session::BenchSession;
-use crate::error::{Error, Result};
 use crate::extents::{self, Extent};
 use crate::page_cache::drop_cached;
-use crate::progress::{Progress, Stop};
 use crate::target::TargetSpec;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use crate::{Error, Progress, Result, Stop};
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use whyslow_model::bench::{AccessPattern, BenchKind, BenchReport, Cache, LayerResult, Round, Workload};
+use whyslow_model::human;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -46,6 +44,9 @@ const PATTERNS: [ReadPattern; 2] = [
 /// The device's own cache would hold a smaller region.
 const MIN_REGION: u64 = 4 << 20;
 const RAMP: f64 = 0.1;
+/// A file system may have millions of entries: stop searching after this many, or at a file this large.
+const MAX_ENTRIES: usize = 200_000;
+const LARGE_ENOUGH: u64 = 1 << 30;
 
 /// A layer, and where it holds the file.
 struct LayerTarget {
@@ -62,7 +63,7 @@ struct LayerTarget {
 /// # Errors
 /// No file is large enough, or it must not be read.
 pub fn measure(options: &LayersOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
-    let file = largest_file::find(&options.path, MIN_REGION)?;
+    let file = find_large(&options.path, MIN_REGION)?;
     let mut session = BenchSession::begin(stop, progress);
     let targets = layer_targets(&mut session, &file)?;
     for pattern in &PATTERNS {
@@ -76,6 +77,53 @@ pub fn measure(options: &LayersOptions, stop: &Stop, progress: &mut dyn FnMut(Pr
     let groups = session.rounds.chunk_by(|a, b| a.group == b.group);
     let layers = groups.flat_map(|rounds| layers(rounds, |device| session.map.directly_below(device))).collect();
     Ok(BenchReport { layers, ..session.finish(BenchKind::Layers) })
+}
+
+/// The file itself, or the largest one in a folder, on the same file system. Fails if it has less than `least` bytes of data.
+fn find_large(path: &Path, least: u64) -> Result<PathBuf> {
+    let meta = fs::metadata(path).map_err(|e| Error::at(path, "cannot read its metadata", &e))?;
+    let found = if meta.is_dir() {
+        largest_in(path, meta.dev())
+    } else {
+        meta.is_file().then(|| (allocated(&meta), path.into()))
+    };
+    match found {
+        Some((bytes, file)) if bytes >= least => Ok(file),
+        _ => Err(Error::new(format!(
+            "{}: found no file with {} of data to read: name one (nothing is written)",
+            path.display(),
+            human::bytes(least)
+        ))),
+    }
+}
+
+fn largest_in(folder: &Path, device: u64) -> Option<(u64, PathBuf)> {
+    let mut folders = vec![folder.to_owned()];
+    let (mut seen, mut largest): (usize, Option<(u64, PathBuf)>) = (0, None);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            seen += 1;
+            // Does not follow symbolic links.
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.dev() != device {
+                continue;
+            }
+            if meta.is_dir() {
+                folders.push(entry.path());
+            } else if meta.is_file() && largest.as_ref().is_none_or(|(most, _)| allocated(&meta) > *most) {
+                largest = Some((allocated(&meta), entry.path()));
+            }
+        }
+        if seen > MAX_ENTRIES || largest.as_ref().is_some_and(|(bytes, _)| *bytes >= LARGE_ENOUGH) {
+            break;
+        }
+    }
+    largest
+}
+
+/// Allocated bytes: reads of holes do not reach a device. st_blocks counts units of 512 bytes (stat(2)).
+fn allocated(meta: &fs::Metadata) -> u64 {
+    meta.len().min(meta.blocks() * 512)
 }
 
 fn layer_targets(session: &mut BenchSession, file: &Path) -> Result<Vec<LayerTarget>> {

@@ -1,8 +1,8 @@
 //! The page cache: how much of a file it holds, dropping a file from it, and limiting its size.
 
-use crate::cgroup::{self, Hierarchy};
-use crate::error::{Error, Result};
-use crate::leftovers;
+use crate::available_memory::{Hierarchy, own_memory_cgroups};
+use crate::remove_leftovers;
+use crate::{Error, Result};
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use std::fs::{self, File};
 use std::io;
@@ -73,7 +73,7 @@ impl MemoryLimit {
         let (hierarchy, home) = writable_hierarchy()
             .ok_or_else(|| Error::new("--cache SIZE: no memory cgroup controller is mounted under /sys/fs/cgroup"))?;
         let root = Path::new("/").join(hierarchy.root);
-        leftovers::remove(&root, PREFIX, |path, _| fs::remove_dir(path));
+        remove_leftovers(&root, PREFIX, |path, _| fs::remove_dir(path));
         let cgroup = root.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&cgroup).map_err(|e| Error::at(&cgroup, "cannot create a cgroup (needs root)", &e))?;
         let limit = Self { cgroup, home };
@@ -94,7 +94,7 @@ impl Drop for MemoryLimit {
 
 /// The hierarchy that has the memory controller, and the cgroup of this process in it.
 fn writable_hierarchy() -> Option<(&'static Hierarchy, PathBuf)> {
-    let own = cgroup::own_memory_cgroups(&Root::live());
+    let own = own_memory_cgroups(&Root::live());
     let at = |hierarchy: &Hierarchy, file: &str| Path::new("/").join(hierarchy.root).join(file);
     let has_controller = |hierarchy: &Hierarchy| {
         at(hierarchy, hierarchy.limit).exists()

@@ -6,9 +6,8 @@ mod usage;
 pub(crate) use usage::{ThreadUsage, UsageSnapshot, pin_to};
 
 use crate::engine::{GRACE, StopEvent};
-use crate::error::{Error, Result};
 use crate::load::{JobResult, JobStart, MeasuredSpan, RunStats, since};
-use crate::progress::{Progress, ProgressFn, Stop};
+use crate::{Error, Progress, ProgressFn, Result, Stop};
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

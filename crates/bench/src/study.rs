@@ -2,9 +2,8 @@
 
 use crate::bench_session::BenchSession;
 use crate::cpu_topology::CpuTopology;
-use crate::error::{Error, Result};
-use crate::progress::{ProgressFn, Stop};
 use crate::round::{UsageSnapshot, pin_to};
+use crate::{Error, ProgressFn, Result, Stop};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};

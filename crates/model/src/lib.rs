@@ -6,6 +6,7 @@ pub mod baseline;
 pub mod bench;
 pub mod catalogue;
 pub mod comparison;
+pub mod cpu_list;
 pub mod diagnosis;
 pub mod explanation;
 pub mod histogram;

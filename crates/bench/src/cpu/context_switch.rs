@@ -1,9 +1,9 @@
 //! The cost of a context switch between threads and between processes.
 
-use crate::error::{Error, Result};
 use crate::round::pin_to;
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat};
+use crate::{Error, Result};
 use nix::fcntl::OFlag;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, pipe2, read, write};

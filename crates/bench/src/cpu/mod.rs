@@ -6,10 +6,8 @@ mod system_calls;
 mod wakeup;
 mod work;
 
-use crate::error::Result;
-use crate::progress::Progress;
-use crate::progress::Stop;
 use crate::study::StudyContext;
+use crate::{Progress, Result, Stop};
 use whyslow_model::bench::{BenchKind, BenchReport};
 
 /// What to measure.

@@ -1,7 +1,7 @@
 //! Scaling over cores, and over the hyperthreads of a core.
 
 use super::work::CpuWork;
-use crate::error::Result;
+use crate::Result;
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
 use whyslow_model::bench::{Measurement, Study};

@@ -1,8 +1,8 @@
 //! The cost of system calls and of reading clocks.
 
-use crate::error::{Error, Result};
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat};
+use crate::{Error, Result};
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::sys::timerfd::{ClockId as TimerClock, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::ClockId;

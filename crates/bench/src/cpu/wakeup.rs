@@ -1,11 +1,10 @@
 //! Wake-up latency: by a timer, and by another thread.
 
-use crate::error::{Error, Result};
 use crate::load::LatencyHistogram;
-use crate::progress::Stop;
 use crate::round::pin_to;
 use crate::study::REPETITIONS;
 use crate::study::StudyContext;
+use crate::{Error, Result, Stop};
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};

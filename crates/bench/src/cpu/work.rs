@@ -1,8 +1,8 @@
 //! CPU workloads with different bottlenecks, so that sharing a core affects them differently.
 
-use crate::error::{Error, Result};
 use crate::memory::{PointerChain, chase};
 use crate::memory_region::{MemoryRegion, PageKind};
+use crate::{Error, Result};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::hint::black_box;

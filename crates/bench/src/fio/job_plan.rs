@@ -3,9 +3,9 @@
 use super::JobFile;
 use super::job_file::Section;
 use crate::bench_session::BenchSession;
-use crate::error::{Error, Result};
 use crate::round::RunSpec;
 use crate::target::TargetSpec;
+use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -9,8 +9,7 @@ mod options;
 mod values;
 
 use crate::bench_session::BenchSession;
-use crate::error::{Error, Result};
-use crate::progress::{Progress, Stop};
+use crate::{Error, Progress, Result, Stop};
 use job_plan::JobPlan;
 use std::fs;
 use std::path::PathBuf;

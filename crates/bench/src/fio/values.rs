@@ -1,7 +1,7 @@
 //! The values of options (fio(1), 'Parameter types'). Errors say what is wrong and what is accepted.
 
-use crate::cpu_topology::cpu_list;
 use whyslow_model::bench::{AccessPattern, BlockSize, Engine, SyncPolicy};
+use whyslow_model::cpu_list;
 
 pub(super) type Parsed<T> = Result<T, String>;
 
@@ -207,8 +207,8 @@ pub(super) fn percent(text: &str) -> Parsed<f64> {
 pub(super) fn cpus(text: &str) -> Parsed<Vec<u32>> {
     /// CPU_SETSIZE of the C library.
     const MAX_CPU: u32 = 1023;
-    let cpus = cpu_list(text).filter(|cpus| cpus.iter().all(|&cpu| cpu <= MAX_CPU));
-    cpus.ok_or_else(|| "not a list of CPUs such as 0-3,8".into())
+    let cpus = cpu_list::parse(text).filter(|cpus| cpus.last().is_some_and(|&last| last <= MAX_CPU));
+    cpus.map(Vec::from_iter).ok_or_else(|| "not a list of CPUs such as 0-3,8".into())
 }
 
 /// `50:99:99.9`.

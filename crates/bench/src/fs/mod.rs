@@ -5,10 +5,9 @@ mod small_files;
 use crate::bench_session::BenchSession;
 use crate::budget::SpaceNeeded;
 use crate::contend::all_pairs;
-use crate::error::{Error, Result};
-use crate::progress::{Progress, Stop};
 use crate::round::RunSpec;
 use crate::target::TargetSpec;
+use crate::{Error, Progress, Result, Stop};
 use std::path::PathBuf;
 use whyslow_model::bench::{AccessPattern, BenchKind, BenchReport, Cache, Engine, Interference, SyncPolicy, Workload};
 

@@ -2,12 +2,11 @@
 
 use crate::bench_session::BenchSession;
 use crate::budget::SpaceNeeded;
-use crate::error::{Error, Result};
-use crate::leftovers;
 use crate::load::LatencyHistogram;
 use crate::permutation::Permutation;
-use crate::progress::Progress;
+use crate::remove_leftovers;
 use crate::round::UsageSnapshot;
+use crate::{Error, Progress, Result};
 use nix::unistd::getuid;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -24,7 +23,7 @@ const MAX_SYNCED: u64 = 200;
 
 /// Runs every step on `count` files in a temporary folder.
 pub(super) fn measure(folder: &Path, count: u32, seed: u64, session: &mut BenchSession) -> Result<Vec<FileWork>> {
-    leftovers::remove(folder, PREFIX, |path, meta| match meta.is_dir() && meta.uid() == getuid().as_raw() {
+    remove_leftovers(folder, PREFIX, |path, meta| match meta.is_dir() && meta.uid() == getuid().as_raw() {
         true => fs::remove_dir_all(path),
         false => Ok(()),
     });
@@ -170,7 +169,7 @@ impl Drop for SmallFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::Stop;
+    use crate::Stop;
 
     #[test]
     fn every_step_runs_and_neither_this_run_nor_a_killed_one_leaves_files() {

@@ -2,10 +2,10 @@
 
 use super::stream_kernels::{StreamArrays, StreamKernel};
 use super::{CpuCache, WorkingSets};
-use crate::error::{Error, Result};
 use crate::memory_region::{MemoryRegion, PageKind};
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
+use crate::{Error, Result};
 use whyslow_model::bench::{Measurement, Study};
 use whyslow_model::human;
 

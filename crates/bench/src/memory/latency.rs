@@ -2,11 +2,11 @@
 
 use super::WorkingSets;
 use super::cpu_caches::ladder;
-use crate::error::{Error, Result};
 use crate::memory_region::{MemoryRegion, PageKind};
 use crate::permutation::Permutation;
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
+use crate::{Error, Result};
 use std::hint::black_box;
 use whyslow_model::bench::{Measurement, Study};
 use whyslow_model::human;

@@ -11,11 +11,9 @@ pub(crate) use cpu_caches::{CpuCache, cpu_caches};
 pub(crate) use latency::{PointerChain, chase};
 
 use crate::available_memory::available;
-use crate::error::{Error, Result};
 use crate::memory_region::PageKind;
-use crate::progress::Progress;
-use crate::progress::Stop;
 use crate::study::StudyContext;
+use crate::{Error, Progress, Result, Stop};
 use whyslow_model::bench::{BenchKind, BenchReport};
 use whyslow_model::human;
 use whyslow_sense::Root;

@@ -2,9 +2,9 @@
 
 use super::WorkingSets;
 use super::latency::{PointerChain, map, time};
+use crate::Result;
 use crate::available_memory::free_of_node;
 use crate::cpu_topology::nodes;
-use crate::error::Result;
 use crate::study::StudyContext;
 use crate::study::{Repetitions, TimeBasis, repeat, times};
 use std::hint::black_box;

@@ -1,10 +1,10 @@
 //! The cost of page faults.
 
 use super::WorkingSets;
-use crate::error::{Error, Result};
 use crate::memory_region::{MemoryRegion, PageKind, base_page, huge_page};
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, WorkDone, repeat};
+use crate::{Error, Result};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::time::Instant;
 use whyslow_model::bench::{Measurement, Study};

@@ -1,6 +1,6 @@
 //! The shared secret of a server and its clients, and proofs of knowing it.
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt;

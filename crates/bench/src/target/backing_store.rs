@@ -3,8 +3,8 @@
 //! Two loop devices on one file, or two paths to one LUN, are separate devices to the kernel: neither is claimed when
 //! the other is mounted, yet writing to one destroys the data of the other.
 
-use super::device::folder;
-use super::{StorageMap, identity, in_use};
+use super::device::{folder, identity};
+use super::{StorageMap, in_use};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -137,7 +137,7 @@ fn unit(map: &StorageMap, device: &str) -> BackingStore {
     let bytes = map.root.number(&format!("{}/size", folder(device))).unwrap_or(0).saturating_mul(512);
     let word = |file: &str| map.root.word(&format!("{}/{file}", folder(device))).filter(|text| !text.is_empty());
     let name = word("wwid").or_else(|| word("device/wwid")).or_else(|| {
-        let identity = identity::of(map, device);
+        let identity = identity(map, device);
         identity.is_serial().then_some(identity.text)
     });
     match name {

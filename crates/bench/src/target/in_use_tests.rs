@@ -1,19 +1,14 @@
 use super::*;
-use crate::target::{backing_store, identity};
+use crate::cpu_topology;
+use crate::target::{backing_store, device};
 use std::fs;
 use std::path::Path;
-use whyslow_sense::{Root, Sampler};
+use whyslow_sense::Sampler;
 
 /// A map of a machine with these files.
 fn map(files: &[(&str, &str)]) -> (tempfile::TempDir, StorageMap) {
-    let folder = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    let (folder, root) = cpu_topology::tests::machine(files);
     link(folder.path(), "sys/dev/block/8:1", "../../block/sda/sda1");
-    let root = Root::captured(folder.path());
     let snapshot = Sampler::of_storage(root.clone()).sample();
     let map = StorageMap::of(root, snapshot);
     (folder, map)
@@ -111,7 +106,7 @@ fn every_member_of_a_btrfs_is_in_use() {
 fn a_device_is_identified_by_what_it_has() {
     let of = |files: &[(&str, &str)], device: &str| {
         let (_folder, map) = machine(files);
-        identity::of(&map, device).text
+        device::identity(&map, device).text
     };
     assert_eq!(of(&[("sys/class/block/sdb/serial", "S3RIAL\n")], "sdb"), "S3RIAL");
     assert_eq!(of(&[("sys/class/block/sda/device/vpd_pg80", "\0\u{40}\0\u{8}WD-1234 ")], "sda"), "WD-1234");

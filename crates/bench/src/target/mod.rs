@@ -6,12 +6,10 @@
 
 mod backing_store;
 mod device;
-mod identity;
 mod in_use;
-mod unnamed_file;
 
-use crate::error::{Error, Result};
 use crate::extents;
+use crate::{Error, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -183,7 +181,7 @@ impl BenchTarget {
         } else if ask.destroy.is_some() {
             return Err(refused(ask, "is not a block device: --destroy only applies to those"));
         } else if kind.is_dir() {
-            unnamed_file::create(map, &path, ask)?
+            temporary(map, &path, ask)?
         } else if kind.is_file() {
             existing(map, &path, &meta, ask)?
         } else {
@@ -200,6 +198,31 @@ impl BenchTarget {
     pub(crate) fn whole_blocks(&self, block: u32) -> u64 {
         self.about.bytes / u64::from(block.max(1)) * u64::from(block)
     }
+}
+
+/// An empty temporary file of the size asked for, without a name: it is gone when the program ends, even if it is killed.
+fn temporary(map: &StorageMap, folder: &Path, ask: &TargetSpec) -> Result<BenchTarget> {
+    let file = unnamed(folder, ask.direct).map_err(|e| cannot_open(ask, &e))?;
+    file.set_len(ask.size).map_err(|e| Error::at(&ask.path, "no file of this size can be made", &e))?;
+    Ok(on_mount(map, folder, ask, file, ("folder", ask.size), Vec::new()))
+}
+
+/// O_TMPFILE (open(2)), or a file that is unlinked once open if the file system does not support that.
+fn unnamed(folder: &Path, direct: bool) -> io::Result<File> {
+    match open(folder, true, direct, libc::O_TMPFILE) {
+        // Kernels without O_TMPFILE return EISDIR, file systems without it EOPNOTSUPP.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => unlinked(folder, direct),
+        made => made,
+    }
+}
+
+fn unlinked(folder: &Path, direct: bool) -> io::Result<File> {
+    let path = folder.join(format!(".whyslow-bench-{}", std::process::id()));
+    let flags = if direct { libc::O_DIRECT } else { 0 };
+    let file =
+        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).custom_flags(flags).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
 }
 
 /// Existing files are only read.
@@ -281,4 +304,29 @@ fn cannot_open(ask: &TargetSpec, error: &io::Error) -> Error {
 
 fn refused(ask: &TargetSpec, why: &str) -> Error {
     Error::new(format!("{} {why}", ask.path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_file_is_made_without_a_name() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        for make in [unnamed, unlinked] {
+            let mut file = make(folder.path(), false).unwrap();
+            file.write_all(b"x").unwrap();
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn an_existing_file_is_not_overwritten() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let path = folder.path().join(format!(".whyslow-bench-{}", std::process::id()));
+        fs::write(&path, "precious").unwrap();
+        assert_eq!(unlinked(folder.path(), false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
 }

@@ -1,11 +1,9 @@
 //! The parts of the benchmark, and what their results come to.
 
 use super::super::test_stream::largest_packet;
-use super::remote_end::RemoteEnd;
-use super::{NetOptions, NetPart};
+use super::{NetOptions, NetPart, RemoteEnd};
 use crate::bench_session::BenchSession;
-use crate::error::{Error, Result};
-use crate::progress::Progress;
+use crate::{Error, Progress, Result};
 use std::time::Duration;
 use whyslow_model::bench::{Direction, Latency, Loaded, NetLoad, NetRound, NetRun, Network, PathMtu, Transport, Work};
 use whyslow_model::human;

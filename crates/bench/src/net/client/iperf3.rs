@@ -14,7 +14,7 @@ use super::super::token::nonce;
 use super::super::worker_pool::{CloseMode, LoadStreams, WorkerPool};
 use super::merged_run::merge_ends;
 use super::server_connection::{Tick, connect};
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 use results::{Iperf3Results, end_of, parameters, results};
 use socket2::Socket;
 use std::io::{self, ErrorKind, Write};

@@ -3,21 +3,20 @@
 mod benchmark;
 mod iperf3;
 mod merged_run;
-mod remote_end;
 mod server_connection;
 mod size_sweep;
 
 use super::max_auto_buffer;
 use super::token::Token;
 use crate::bench_session::BenchSession;
-use crate::error::Result;
-use crate::progress::{Progress, Stop};
+use crate::{Error, Progress, Result, Stop};
 use benchmark::NetBenchmark;
 use iperf3::Iperf3;
-use remote_end::RemoteEnd;
-use server_connection::ServerConnection;
+use server_connection::{ServerConnection, Tick};
 use std::net::SocketAddr;
-use whyslow_model::bench::{BenchKind, BenchReport, Direction, NetLoad, NetRun, Network, Transport, Work};
+use whyslow_model::bench::{
+    BenchKind, BenchReport, Direction, NetLoad, NetRound, NetRun, Network, Peer, Transport, Work,
+};
 
 const SETTINGS: [&str; 8] = [
     "core/rmem_max",
@@ -103,6 +102,52 @@ pub fn measure(options: &NetOptions, stop: &Stop, progress: &mut dyn FnMut(Progr
 /// No server, or another token.
 pub fn stop_server(host: &str, token: &Token) -> Result<()> {
     ServerConnection::open(host, token)?.stop_server()
+}
+
+/// The other end.
+enum RemoteEnd {
+    Whyslow(ServerConnection),
+    /// TCP streams only.
+    Iperf3(Iperf3),
+}
+
+impl RemoteEnd {
+    fn peer(&self) -> &Peer {
+        match self {
+            Self::Whyslow(connection) => &connection.peer,
+            Self::Iperf3(server) => &server.peer,
+        }
+    }
+
+    /// Whether the last round did not run because its streams did not reach the server.
+    fn is_incomplete(&self) -> bool {
+        matches!(self, Self::Whyslow(connection) if connection.incomplete)
+    }
+
+    /// Round-trip time, seconds.
+    fn rtt(&self) -> Option<f64> {
+        match self {
+            Self::Whyslow(connection) => connection.rtt(),
+            Self::Iperf3(_) => None,
+        }
+    }
+
+    /// Path MTU as the kernel knows it.
+    fn kernel_mtu(&self) -> Option<u32> {
+        match self {
+            Self::Whyslow(connection) => connection.kernel_mtu(),
+            Self::Iperf3(_) => None,
+        }
+    }
+
+    /// Runs a round of named loads.
+    fn run_round(&mut self, group: &str, name: &str, loads: &[(&str, NetLoad)], tick: Tick) -> Result<NetRound> {
+        match (self, loads) {
+            (Self::Whyslow(connection), _) => connection.run_round(group, name, loads, tick),
+            (Self::Iperf3(server), [(name, load)]) => server.run_round(group, name, load, tick),
+            (Self::Iperf3(_), _) => Err(Error::new("iperf3 runs one load at a time")),
+        }
+    }
 }
 
 fn report(mut session: BenchSession, network: Network) -> BenchReport {

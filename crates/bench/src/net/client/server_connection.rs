@@ -11,7 +11,7 @@ use super::super::test_stream::StreamSide;
 use super::super::token::{ProofKind, Tag, Token, nonce};
 use super::super::worker_pool::{CloseMode, LoadStreams, WorkerPool};
 use super::merged_run::merge_ends;
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 use socket2::{SockRef, Socket};
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};

@@ -1,8 +1,8 @@
 //! A server under hostile clients.
 
 use super::*;
+use crate::Stop;
 use crate::net::server::{ServerOptions, serve};
-use crate::progress::Stop;
 use proptest::prelude::*;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,7 +1,7 @@
 //! Sweeps over socket buffer and segment sizes: which is needed for full bandwidth.
 
 use super::benchmark::NetBenchmark;
-use crate::error::Result;
+use crate::Result;
 use crate::plateau::{PlateauSample, PlateauSweep, is_gain};
 use whyslow_model::bench::{NetEnd, NetLoad, NetRun, Size, Sizes};
 use whyslow_model::human;

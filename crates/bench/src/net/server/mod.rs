@@ -11,8 +11,7 @@ use super::message::{Admission, Challenge, MAX_REQUEST, MAX_UNAUTHENTICATED, Res
 use super::message_channel::MessageChannel;
 use super::socket::{POLL_INTERVAL, bound_udp};
 use super::token::{ProofKind, Token, nonce};
-use crate::error::{Error, Result};
-use crate::progress::Stop;
+use crate::{Error, Result, Stop};
 use client_session::ClientSession;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use session_registry::{IncomingStream, SessionRegistry};

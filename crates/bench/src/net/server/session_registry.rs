@@ -3,7 +3,7 @@
 use super::super::handshake::{ConnectionToken, SessionId, StreamId};
 use super::super::token::{Tag, nonce};
 use super::TICK;
-use crate::progress::Stop;
+use crate::Stop;
 use socket2::Socket;
 use std::collections::{BTreeMap, HashMap};
 use std::io;

@@ -1,0 +1,48 @@
+//! Lists of CPUs and NUMA nodes as the kernel writes and reads them: `0-3,8` (bitmap_parselist of lib/bitmap-str.c).
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+/// No kernel has more CPUs (NR_CPUS of arch/x86/Kconfig).
+pub const MAX_CPUS: u32 = 8192;
+
+/// The numbers of a list; `None` if it is none.
+pub fn parse(text: &str) -> Option<BTreeSet<u32>> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    Some(parts.map(range).collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+/// The numbers of one part of a list: `8`, `0-3`.
+pub fn range(text: &str) -> Option<RangeInclusive<u32>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (first <= last && last < MAX_CPUS).then_some(first..=last)
+}
+
+/// The list of some numbers, as short as can be.
+pub fn format(numbers: &BTreeSet<u32>) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let words = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    ranges.iter().map(words).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_written_as_short_as_can_be() {
+        for (text, list) in [("0,1,2,5-6", "0-2,5-6"), ("8, 3-3,", "3,8"), ("", ""), ("0-8191", "0-8191")] {
+            assert_eq!(parse(text).map(|numbers| format(&numbers)).as_deref(), Some(list), "{text}");
+        }
+        for wrong in ["x", "3-1", "-1", "1-", "0-8192", "1;2"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}
