@@ -1,5 +1,7 @@
 //! Numbers with a unit behind them, in the unit a tunable is set in: `512MiB` for one of KiB is 524288.
 
+use nix::unistd::{SysconfVar, sysconf};
+
 /// What one of each suffix is, in bytes. One letter is binary, as the kernel's own parsers have it (lib/cmdline.c).
 const BYTES: &[(&str, i128)] = &[
     ("B", 1),
@@ -69,8 +71,7 @@ fn table(unit: &str) -> Option<(&'static [(&'static str, i128)], i128)> {
 }
 
 pub(crate) fn page_size() -> i128 {
-    // SAFETY: sysconf has no preconditions.
-    i128::from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).max(1)
+    sysconf(SysconfVar::PAGE_SIZE).ok().flatten().map_or(4096, i128::from)
 }
 
 #[cfg(test)]

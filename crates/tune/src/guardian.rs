@@ -1,10 +1,9 @@
 //! Rolls a transaction back that nobody confirms: a separate process, which lives on when the program that made the
 //! changes ends, however it ends, and when the connection it was called over drops.
 
-use crate::clock;
-use crate::error::Error;
+use crate::Error;
 use crate::journal::Journal;
-use crate::machine::Machine;
+use crate::machine::{self, Machine};
 use crate::session::Session;
 use crate::store::{self, STATE, Store};
 use std::io::{self, BufRead, BufReader, Write};
@@ -66,8 +65,8 @@ fn words(id: u64) -> [String; 3] {
 
 /// Leaves the session of the program that started it, so that neither a closed terminal nor Ctrl-C ends it, and says so.
 fn detach() -> io::Result<()> {
-    // SAFETY: setsid has no preconditions; it fails if this process leads a process group, which then is its own already.
-    unsafe { libc::setsid() };
+    // Fails if this process leads a process group, which then is its own already.
+    let _ = nix::unistd::setsid();
     // SAFETY: to ignore a signal needs no handler.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
     let mut out = io::stdout();
@@ -97,7 +96,7 @@ pub fn guard(machine: &Machine, store: &Store, id: u64) -> Result<(), Error> {
             };
             deadline = entry.transaction.confirm.as_ref().map_or(0, |confirm| confirm.boottime_ns);
         }
-        let left = Duration::from_nanos(deadline).saturating_sub(clock::boottime());
+        let left = Duration::from_nanos(deadline).saturating_sub(machine::boottime());
         if left.is_zero() {
             // Opening rolls back what is due.
             return Session::open(machine, store, &who, None).map(|_| ());

@@ -1,7 +1,7 @@
 //! Looking at settings and at what was changed; nothing here changes anything.
 
+use crate::Error;
 use crate::catalogue::{Catalogue, PERSIST};
-use crate::error::Error;
 use crate::journal::{Journal, Unread};
 use crate::lock;
 use crate::machine::Machine;

@@ -5,8 +5,6 @@
 
 mod amount;
 mod catalogue;
-mod clock;
-mod error;
 pub mod experiment;
 mod guardian;
 mod inspect;
@@ -27,7 +25,6 @@ mod undo;
 mod values;
 
 pub use catalogue::Catalogue;
-pub use error::Error;
 pub use guardian::{guard, start as start_guard};
 pub use inspect::{check, foresee, get, history, tunable, tunables, unfinished, unread};
 pub use journal::Unread;
@@ -38,3 +35,58 @@ pub use request::{ChangeRequest, RequestedValue, parse_change};
 pub use session::{Guard, Session, Terms, all_clean, awaiting_confirmation};
 pub use store::{STATE, Store, who};
 pub use target::Target;
+
+use std::fmt;
+use whyslow_model::tune::{Unavailable, Undoing};
+
+/// Why something was not done. Nothing is changed where one is returned, but for what it names.
+#[derive(Debug)]
+pub enum Error {
+    /// What was asked for makes no sense.
+    Usage(String),
+    /// A setting cannot be read or written.
+    Unavailable {
+        /// Which.
+        target: String,
+        /// Why.
+        why: Unavailable,
+    },
+    /// Another run is at work.
+    Busy(String),
+    /// The journal cannot be read or written.
+    Journal(String),
+    /// A signal ended it: what it had changed is rolled back.
+    Interrupted,
+    /// It was started and failed: what had been changed was rolled back, with these outcomes.
+    RolledBack {
+        /// What went wrong.
+        why: String,
+        /// What became of each change.
+        outcomes: Vec<Undoing>,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(what) | Self::Busy(what) | Self::Journal(what) => write!(f, "{what}"),
+            Self::Unavailable { target, why } => write!(f, "{target}: {why}"),
+            Self::Interrupted => write!(f, "interrupted; everything was rolled back"),
+            Self::RolledBack { why, outcomes } => {
+                write!(f, "{why}; ")?;
+                match outcomes.iter().find(|undoing| !undoing.outcome.is_clean()) {
+                    None => write!(f, "everything was rolled back"),
+                    Some(left) => {
+                        write!(
+                            f,
+                            "NOT rolled back: {} ({:?}); 'whyslow tune undo' tries again",
+                            left.target, left.outcome
+                        )
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

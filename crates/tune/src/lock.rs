@@ -1,13 +1,12 @@
 //! One run at a time changes settings: a lock on a file that names its holder, and that the kernel lets go of however the
 //! holder ends (flock(2)).
 
-use crate::clock;
-use crate::error::Error;
+use crate::Error;
+use crate::machine;
 use crate::store::PRIVATE;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::fd::AsRawFd;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -46,12 +45,15 @@ impl Lock {
             .open(&path)
             .map_err(failed)?;
         let give_up = wait.map(|wait| Instant::now() + wait);
-        let how = if wait.is_some() { libc::LOCK_EX | libc::LOCK_NB } else { libc::LOCK_EX };
-        while !locked(&file, how).map_err(failed)? {
-            if give_up.is_some_and(|give_up| Instant::now() >= give_up) {
-                return Err(Error::Busy(format!("another whyslow is running: {}", described(&mut file))));
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(e)) => return Err(failed(e)),
+                Err(TryLockError::WouldBlock) if give_up.is_some_and(|give_up| Instant::now() >= give_up) => {
+                    return Err(Error::Busy(format!("another whyslow is running: {}", described(&mut file))));
+                }
+                Err(TryLockError::WouldBlock) => std::thread::sleep(RETRY),
             }
-            std::thread::sleep(RETRY);
         }
         // The lock holds even if its holder cannot be written down.
         let _ = name_holder(&mut file, who);
@@ -62,23 +64,11 @@ impl Lock {
 /// Whether no run is at work in a folder.
 pub(crate) fn is_free(folder: &Path) -> bool {
     // Without a lock file no run ever took place; a lock taken here is released when the file is closed.
-    File::open(folder.join("lock")).map_or(true, |file| locked(&file, libc::LOCK_SH | libc::LOCK_NB).unwrap_or(false))
-}
-
-/// Whether the lock was free and is ours now.
-fn locked(file: &File, how: i32) -> io::Result<bool> {
-    // SAFETY: the descriptor is open for as long as `file` is.
-    if unsafe { libc::flock(file.as_raw_fd(), how) } == 0 {
-        return Ok(true);
-    }
-    match io::Error::last_os_error() {
-        e if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(false),
-        e => Err(e),
-    }
+    File::open(folder.join("lock")).map_or(true, |file| file.try_lock_shared().is_ok())
 }
 
 fn name_holder(file: &mut File, who: &ChangedBy) -> io::Result<()> {
-    let holder = serde_json::to_vec(&Holder { since: clock::now(), who: who.clone() })?;
+    let holder = serde_json::to_vec(&Holder { since: machine::now(), who: who.clone() })?;
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0))?;
     file.write_all(&holder)

@@ -1,6 +1,8 @@
-//! The machine whose settings are read and written: the running one, or a captured tree in tests.
+//! The machine whose settings are read and written: the running one, or a captured tree in tests; its release and its clocks.
 
 use crate::values::squeeze;
+use jiff::{Timestamp, Zoned};
+use nix::time::ClockId;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -8,6 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use whyslow_sense::Root;
 
 /// Creates the file system that was configured (include/uapi/linux/mount.h).
@@ -106,6 +109,22 @@ fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel just made the descriptor, for us alone.
     Ok(unsafe { OwnedFd::from_raw_fd(result as RawFd) })
+}
+
+/// Now, in RFC 3339 with the local zone's offset.
+pub(crate) fn now() -> String {
+    after(Duration::ZERO)
+}
+
+/// The time after `delay`, in RFC 3339.
+pub(crate) fn after(delay: Duration) -> String {
+    let at = Timestamp::now().checked_add(delay).unwrap_or(Timestamp::MAX);
+    Zoned::new(at, jiff::tz::TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+}
+
+/// CLOCK_BOOTTIME: time since boot, suspended or not; it cannot be set.
+pub(crate) fn boottime() -> Duration {
+    ClockId::CLOCK_BOOTTIME.now().map_or(Duration::ZERO, Duration::from)
 }
 
 /// A kernel release such as `6.18.44-fc`; only the first two numbers are compared.

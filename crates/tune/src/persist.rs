@@ -1,10 +1,10 @@
 //! What keeps a change over a reboot: the lines it takes, and who sets the same differently after them.
 
-use crate::catalogue::{Catalogue, PERSIST, SYSCTL, line_of, sysctl_of, sysctl_path, value_of};
+use crate::catalogue::{Catalogue, PERSIST, SYSCTL, line_of, sysctl_of, value_of};
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::request::{ChangeRequest, RequestedValue};
-use crate::target::Target;
+use crate::target::{Target, sysctl_path};
 use crate::values::squeeze;
 use std::collections::BTreeMap;
 use whyslow_model::tune::{HistoryEntry, Unavailable};

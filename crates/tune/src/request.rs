@@ -1,6 +1,6 @@
 //! What is wanted: a setting by name, with a value, a bound or a choice.
 
-use crate::error::Error;
+use crate::Error;
 use crate::target::Target;
 
 /// A setting that is wanted.

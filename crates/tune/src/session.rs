@@ -1,11 +1,10 @@
 //! A run that changes settings: it holds the lock, has brought back what an earlier run left unfinished, and writes to the
 //! journal before it writes to the kernel.
 
-use crate::clock;
-use crate::error::Error;
+use crate::Error;
 use crate::journal::{Journal, Ledger, Record, Sync};
 use crate::lock::Lock;
-use crate::machine::Machine;
+use crate::machine::{self, Machine};
 use crate::plan::{Item, Plan};
 use crate::store::Store;
 use crate::system_setting::SystemSetting;
@@ -126,12 +125,12 @@ impl Session {
 
     fn transaction(&self, plan: &Plan, items: &[&Item], terms: &Terms) -> Transaction {
         let confirm = terms.confirm.as_ref().map(|(within, _)| Confirm {
-            by: clock::after(*within),
-            boottime_ns: u64::try_from((clock::boottime() + *within).as_nanos()).unwrap_or(u64::MAX),
+            by: machine::after(*within),
+            boottime_ns: u64::try_from((machine::boottime() + *within).as_nanos()).unwrap_or(u64::MAX),
         });
         Transaction {
             id: self.ledger.next_id(),
-            at: clock::now(),
+            at: machine::now(),
             who: self.who.clone(),
             why: mask::line(&plan.why),
             boot: self.machine.boot(),
@@ -259,7 +258,7 @@ impl Session {
             )));
         }
         for &id in &waiting {
-            self.note(Record::Confirmed { id, at: clock::now() }, Sync::Now)?;
+            self.note(Record::Confirmed { id, at: machine::now() }, Sync::Now)?;
         }
         Ok(waiting)
     }
@@ -269,7 +268,7 @@ impl Session {
     fn roll_back(&mut self, id: u64, because: Reason) -> Result<Vec<Undoing>, Error> {
         let entry = self.entry(id)?.clone();
         let outcomes = undo::roll_back(&self.machine, &self.ledger.entries, &entry);
-        let record = Record::Undone { id, at: clock::now(), because, outcomes: outcomes.clone() };
+        let record = Record::Undone { id, at: machine::now(), because, outcomes: outcomes.clone() };
         if self.note(record.clone(), Sync::Now).is_err() {
             self.ledger.take(record);
         }
@@ -300,7 +299,7 @@ pub fn awaiting_confirmation(history: &[HistoryEntry], id: Option<u64>) -> Vec<u
 pub(crate) fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reason)> {
     let transaction = &entry.transaction;
     let is_late = |confirm: &Confirm| {
-        transaction.boot != machine.boot() || clock::boottime().as_nanos() >= u128::from(confirm.boottime_ns)
+        transaction.boot != machine.boot() || machine::boottime().as_nanos() >= u128::from(confirm.boottime_ns)
     };
     let reason = match entry.status {
         Status::Open => Reason::Crashed,

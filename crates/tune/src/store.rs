@@ -1,6 +1,7 @@
 //! Where the journal is, and who writes in it.
 
-use crate::error::Error;
+use crate::Error;
+use nix::unistd::{User, getuid};
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -78,22 +79,13 @@ impl Store {
 
 /// Who this is, for the journal: behind sudo, who called it.
 pub fn who() -> ChangedBy {
-    // SAFETY: getuid has no preconditions.
-    let uid = unsafe { libc::getuid() };
+    let uid = getuid();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let caller = std::env::var("SUDO_USER").ok().filter(|name| !name.is_empty());
     ChangedBy {
-        uid,
-        user: caller.or_else(|| user_name(uid)),
+        uid: uid.as_raw(),
+        user: caller.or_else(|| Some(User::from_uid(uid).ok()??.name)),
         pid: std::process::id(),
         command: mask::words(&words).join(" "),
     }
-}
-
-/// The name /etc/passwd has for a user.
-fn user_name(uid: u32) -> Option<String> {
-    let passwd = fs::read_to_string("/etc/passwd").ok()?;
-    let mut users = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let user = users.find(|fields| fields.get(2).is_some_and(|number| *number == uid.to_string()))?;
-    user.first().map(|name| (*name).to_owned())
 }

@@ -2,6 +2,7 @@
 
 use crate::amount;
 use std::str::FromStr;
+use whyslow_model::cpu_list;
 
 /// Which values a tunable takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,33 +247,9 @@ fn cpu_mask(text: &str) -> Option<String> {
     )
 }
 
-/// Numbers and ranges in ascending order, as short as can be (bitmap_parselist).
+/// Numbers and ranges in ascending order, as short as can be.
 fn cpu_list(text: &str) -> Option<String> {
-    /// More processors than this no kernel has (NR_CPUS).
-    const MOST: u32 = 8192;
-    let mut cpus = std::collections::BTreeSet::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if first > last || last >= MOST {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(ranges(&cpus.into_iter().collect::<Vec<_>>()))
-}
-
-/// Ascending numbers as a list with ranges.
-pub(crate) fn ranges(numbers: &[u32]) -> String {
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for &number in numbers {
-        match parts.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            _ => parts.push((number, number)),
-        }
-    }
-    let part = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
-    parts.iter().map(part).collect::<Vec<_>>().join(",")
+    cpu_list::parse(text).map(|cpus| cpu_list::format(&cpus))
 }
 
 #[cfg(test)]

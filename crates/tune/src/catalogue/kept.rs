@@ -1,8 +1,8 @@
 //! The lines that keep settings over a reboot, each in a file of our own that the machine reads at boot.
 
-use super::{Entry, filled, sysctl_path, udev};
+use super::{Entry, udev};
 use crate::machine::Machine;
-use crate::target::Target;
+use crate::target::{Target, filled, sysctl_path};
 use whyslow_model::tune::{Access, Persist, Scope};
 
 const HEADER: &str = "# Written by 'whyslow tune persist', removed by 'whyslow tune undo'.\n";

@@ -1,17 +1,14 @@
 //! The catalogue of tunables: data in `tunables/*.toml`, embedded in the program.
 
 mod kept;
-mod path;
 mod udev;
 
 pub(crate) use kept::{SYSCTL, line_of, sysctl_of, value_of};
-pub(crate) use path::{filled, sysctl_path};
 
 use crate::machine::{Machine, Release};
 use crate::request::ChangeRequest;
-use crate::target::Target;
+use crate::target::{Target, captured, file_of, filled, name_of, sysctl_path};
 use crate::values::Values;
-use path::{captured, file_of, name_of};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use toml::{Table, Value};

@@ -1,7 +1,10 @@
 //! The load under which a trial measures: a command, or whatever the machine is doing.
 
 use super::run::Measurement;
-use crate::error::Error;
+use crate::Error;
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -108,6 +111,11 @@ impl Running {
         let mut command = Command::new(&words[0]);
         let out = if read { Stdio::piped() } else { Stdio::null() };
         command.args(&words[1..]).process_group(0).stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
+        // SAFETY: prctl(2) may be called between fork and exec.
+        unsafe {
+            // The kernel ends the command if this program is killed.
+            command.pre_exec(|| Ok(prctl::set_pdeathsig(Signal::SIGKILL)?));
+        }
         let start = Instant::now();
         let child = command.spawn().map_err(|e| Error::Usage(format!("{}: {e}", words[0])))?;
         Ok(Self { child, start })
@@ -150,9 +158,9 @@ impl Running {
 /// Ends a command and all it started: it is asked to, and where it does not, made to. What has left the group is not waited for.
 fn end(group: u32, ended: &Receiver<Ended>) {
     let Ok(group) = libc::pid_t::try_from(group) else { return };
-    for signal in [libc::SIGTERM, libc::SIGKILL] {
-        // SAFETY: kill has no preconditions. The group is our child's; the kernel refuses one that has no process.
-        unsafe { libc::kill(-group, signal) };
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        // The group is our child's; the kernel refuses one that has no process.
+        let _ = killpg(Pid::from_raw(group), signal);
         if ended.recv_timeout(GRACE).is_ok() {
             return;
         }

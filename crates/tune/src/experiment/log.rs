@@ -1,6 +1,6 @@
 //! Experiments that were made: a line each beside the journal, so that every step taken on a machine can be shown.
 
-use crate::error::Error;
+use crate::Error;
 use crate::store::{PRIVATE, Store};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};

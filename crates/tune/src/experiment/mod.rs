@@ -18,7 +18,7 @@ pub use prepared::Prepared;
 pub use run::{Measurement, PAUSE, can_tell, run};
 pub use test_bed::{LiveTestBed, TrialSetup};
 
-use crate::error::Error;
+use crate::Error;
 use std::time::Duration;
 use whyslow_compare::stats::paired::MOST_PAIRS;
 

@@ -3,9 +3,8 @@
 
 use super::judge::judge_blocks;
 use super::{Design, Load};
-use crate::clock;
-use crate::error::Error;
-use crate::machine::Machine;
+use crate::Error;
+use crate::machine::{self, Machine};
 use crate::store::{PRIVATE, Store};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
@@ -107,7 +106,7 @@ impl Prepared {
         let judged = judge_blocks(&self.before, after, self.lower_is_better, Design::ALPHA, self.delta);
         let pair = |(without, with): (&f64, &f64)| TrialPair { without: *without, with: *with, with_first: false };
         Trial {
-            at: clock::now(),
+            at: machine::now(),
             changes: self.changes.clone(),
             metric: self.metric.clone(),
             lower_is_better: self.lower_is_better,

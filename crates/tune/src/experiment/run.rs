@@ -2,8 +2,8 @@
 
 use super::looks::{Look, looks};
 use super::{Design, MetricSpec, TestBed, judge};
-use crate::clock;
-use crate::error::Error;
+use crate::Error;
+use crate::machine;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
@@ -176,7 +176,7 @@ impl Analysis<'_> {
         let is_harmed = guards.iter().any(|guard| guard.verdict == TrialVerdict::Harmed);
         let verdict = if is_harmed { TrialVerdict::Harmed } else { judged.verdict };
         Trial {
-            at: clock::now(),
+            at: machine::now(),
             changes: design.changes.clone(),
             metric: design.target.name.clone(),
             lower_is_better: design.target.lower_is_better,

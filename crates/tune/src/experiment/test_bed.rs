@@ -3,7 +3,7 @@
 use super::load::{Load, LoadResult, Meter, wait};
 use super::run::Measurement;
 use super::{MetricSource, TestBed};
-use crate::error::Error;
+use crate::Error;
 use crate::guardian;
 use crate::machine::Machine;
 use crate::plan::Plan;

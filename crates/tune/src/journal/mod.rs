@@ -6,7 +6,7 @@ mod record;
 pub use record::Unread;
 pub(crate) use record::{Ledger, Record};
 
-use crate::error::Error;
+use crate::Error;
 use crate::store::PRIVATE;
 use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};

@@ -4,8 +4,8 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+use crate::Error;
 use crate::catalogue::Catalogue;
-use crate::error::Error;
 use crate::instances;
 use crate::machine::Machine;
 use crate::request::{ChangeRequest, RequestedValue};

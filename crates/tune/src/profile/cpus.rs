@@ -1,11 +1,8 @@
 //! Lists of processors as tuned's functions take them: numbers, ranges, masks (`0xf`), and what is left out (`^2`).
 
 use crate::machine::Machine;
-use crate::values::ranges;
 use std::collections::BTreeSet;
-
-/// More processors than this no kernel has (NR_CPUS).
-const MOST: u32 = 8192;
+use whyslow_model::cpu_list::{self, MAX_CPUS};
 
 /// The processors that a list means; none where it makes no sense.
 pub(super) fn unpack(list: &str) -> BTreeSet<u32> {
@@ -18,9 +15,9 @@ pub(super) fn unpack(list: &str) -> BTreeSet<u32> {
         } else if let Some(hex) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
             mask = Some(hex.to_owned());
         } else if let Some(range) = word.strip_prefix(['^', '!']) {
-            out.extend(span(range).unwrap_or_default());
+            out.extend(cpu_list::range(range).into_iter().flatten());
         } else if !word.is_empty() {
-            match span(word) {
+            match cpu_list::range(word) {
                 Some(range) => cpus.extend(range),
                 None => return BTreeSet::new(),
             }
@@ -35,21 +32,15 @@ pub(super) fn unpack(list: &str) -> BTreeSet<u32> {
     cpus.into_iter().filter(|cpu| !out.contains(cpu)).collect()
 }
 
-fn span(text: &str) -> Option<Vec<u32>> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    (last < MOST).then(|| (first..=last).collect())
-}
-
 /// The processors of a hexadecimal mask.
 pub(super) fn of_mask(hex: &str) -> Vec<u32> {
     let digits = hex.trim_start_matches("0x").chars().filter(|c| *c != ',').rev();
     let bits = |(place, digit): (usize, char)| {
         let digit = digit.to_digit(16).unwrap_or(0);
-        let place = u32::try_from(place).unwrap_or(MOST);
+        let place = u32::try_from(place).unwrap_or(MAX_CPUS);
         (0..4).filter(move |bit| digit & (1 << bit) != 0).map(move |bit| place.saturating_mul(4) + bit)
     };
-    digits.enumerate().flat_map(bits).filter(|cpu| *cpu < MOST).collect()
+    digits.enumerate().flat_map(bits).filter(|cpu| *cpu < MAX_CPUS).collect()
 }
 
 /// Processors as a hexadecimal mask, in words of 32 bits.
@@ -67,10 +58,6 @@ pub(super) fn list(cpus: &BTreeSet<u32>) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-pub(super) fn packed(cpus: &BTreeSet<u32>) -> String {
-    ranges(&cpus.iter().copied().collect::<Vec<_>>())
-}
-
 /// The processors that are in a state: `online`, `present`.
 pub(super) fn in_state(machine: &Machine, state: &str) -> BTreeSet<u32> {
     unpack(&machine.root().word(&format!("sys/devices/system/cpu/{state}")).unwrap_or_default())
@@ -85,7 +72,7 @@ mod tests {
         assert_eq!(list(&unpack("0-3,^2,8")), "0,1,3,8");
         assert_eq!(list(&unpack("0xf,00000001,,9")), "0,9,32,33,34,35");
         assert_eq!(list(&unpack("x")), "");
-        assert_eq!(packed(&unpack("1,2,3,7")), "1-3,7");
+        assert_eq!(cpu_list::format(&unpack("1,2,3,7")), "1-3,7");
         assert_eq!(mask(&unpack("0-3,32")), "1,0000000f");
         assert_eq!(mask(&BTreeSet::new()), "0");
         assert_eq!(of_mask("0x3,00000000"), [32, 33]);

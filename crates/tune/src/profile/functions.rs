@@ -7,6 +7,7 @@ use crate::machine::Machine;
 use regex::RegexBuilder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
+use whyslow_model::cpu_list;
 
 /// The functions, and what they look at.
 pub(super) struct Functions<'a> {
@@ -47,7 +48,7 @@ impl Functions<'_> {
             ("cpulist_present", [_, ..]) => {
                 Some(cpus::list(&list().intersection(&cpus::in_state(machine, "present")).copied().collect()))
             }
-            ("cpulist_pack", [_, ..]) => Some(cpus::packed(&list())),
+            ("cpulist_pack", [_, ..]) => Some(cpu_list::format(&list())),
             ("cpulist_unpack", [_, ..]) => Some(cpus::list(&list())),
             ("hex2cpulist", [mask]) => Some(cpus::list(&cpus::of_mask(mask).into_iter().collect())),
             ("package2cpus", [_, ..]) => Some(cpus::list(&of_packages(machine, &list()))),

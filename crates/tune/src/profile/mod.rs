@@ -16,8 +16,8 @@ mod words;
 pub(crate) use devices::paths;
 pub use recommend::recommend;
 
+use crate::Error;
 use crate::catalogue::Catalogue;
-use crate::error::Error;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::request::ChangeRequest;

@@ -8,11 +8,11 @@ mod mount;
 mod process;
 mod qdisc;
 
-use crate::catalogue::{Catalogue, Entry, PERSIST, filled, sysctl_path};
+use crate::catalogue::{Catalogue, Entry, PERSIST};
 use crate::instances;
 use crate::machine::{Machine, meminfo};
 use crate::mounts;
-use crate::target::Target;
+use crate::target::{Target, filled, sysctl_path};
 use std::io;
 use std::sync::Arc;
 use whyslow_model::human;

@@ -4,9 +4,7 @@ use super::{Handle, sorted};
 use crate::machine::Machine;
 use crate::mounts::{self, Mount};
 use libc::c_ulong;
-use std::ffi::CString;
-use std::io;
-use std::ptr;
+use nix::mount::{MsFlags, mount};
 use whyslow_model::tune::Unavailable;
 
 /// Flags of a mount, by the words /proc shows them in (fs/proc_namespace.c, show_mnt_opts).
@@ -115,7 +113,10 @@ impl MountSetting {
     }
 
     fn remount(&self, flags: c_ulong, data: Option<&str>) -> Result<(), Unavailable> {
-        remount(&self.point, flags, data).map_err(|e| sorted(&format!("remount of {}", self.point), &e))
+        // A remount reads neither source nor type.
+        let (none, flags) = (None::<&str>, MsFlags::from_bits_retain(libc::MS_REMOUNT | flags));
+        mount(none, self.point.as_str(), none, flags, data)
+            .map_err(|e| sorted(&format!("remount of {}", self.point), &e.into()))
     }
 
     /// Changes flags of this mount alone; other mounts of the file system keep theirs.
@@ -180,13 +181,4 @@ fn of_mount(mount: &Mount) -> c_ulong {
 fn flags(known: &[(&str, c_ulong)], options: &[String]) -> c_ulong {
     let of = |(name, flag): &(&str, c_ulong)| options.iter().any(|option| option == name).then_some(*flag);
     known.iter().filter_map(of).fold(0, |all, flag| all | flag)
-}
-
-fn remount(point: &str, flags: c_ulong, data: Option<&str>) -> io::Result<()> {
-    let point = CString::new(point)?;
-    let data = data.map(CString::new).transpose()?;
-    let data = data.as_ref().map_or(ptr::null(), |data| data.as_ptr().cast());
-    // SAFETY: both strings end with a zero and outlive the call; a remount reads neither source nor type.
-    let outcome = unsafe { libc::mount(ptr::null(), point.as_ptr(), ptr::null(), libc::MS_REMOUNT | flags, data) };
-    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

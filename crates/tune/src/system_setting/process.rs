@@ -2,9 +2,10 @@
 //! and only where they agree: else what they were could not be brought back.
 
 use super::{Handle, sorted};
-use crate::values::ranges;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 use std::io;
-use std::mem;
+use whyslow_model::cpu_list;
 use whyslow_model::tune::Unavailable;
 
 #[derive(Clone, Copy)]
@@ -140,32 +141,15 @@ fn set_nice(thread: libc::pid_t, value: &str) -> io::Result<()> {
 }
 
 fn cpus(thread: libc::pid_t) -> io::Result<String> {
-    // SAFETY: all bytes zero is a valid, empty cpu_set_t.
-    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: `set` is as large as is said.
-    outcome(unsafe { libc::sched_getaffinity(thread, mem::size_of_val(&set), &raw mut set) })?;
-    // SAFETY: every number asked for is below the size of the set.
-    let cpus: Vec<u32> = (0..libc::CPU_SETSIZE as usize)
-        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
-        .map(|cpu| cpu as u32)
-        .collect();
-    Ok(ranges(&cpus))
+    let set = sched_getaffinity(Pid::from_raw(thread))?;
+    let is_in = |cpu: &u32| set.is_set(*cpu as usize) == Ok(true);
+    Ok(cpu_list::format(&(0..CpuSet::count() as u32).filter(is_in).collect()))
 }
 
 fn set_cpus(thread: libc::pid_t, value: &str) -> io::Result<()> {
-    // SAFETY: all bytes zero is a valid, empty cpu_set_t.
-    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    for part in value.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number =
-            |text: &str| text.parse::<usize>().ok().filter(|cpu| *cpu < libc::CPU_SETSIZE as usize).ok_or_else(invalid);
-        for cpu in number(first)?..=number(last)? {
-            // SAFETY: the number was just found to be below the size of the set.
-            unsafe { libc::CPU_SET(cpu, &mut set) };
-        }
-    }
-    // SAFETY: `set` is as large as is said.
-    outcome(unsafe { libc::sched_setaffinity(thread, mem::size_of_val(&set), &raw const set) })
+    let mut set = CpuSet::new();
+    cpu_list::parse(value).ok_or_else(invalid)?.into_iter().try_for_each(|cpu| set.set(cpu as usize))?;
+    Ok(sched_setaffinity(Pid::from_raw(thread), &set)?)
 }
 
 fn ionice(thread: libc::pid_t) -> io::Result<String> {
