@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use whyslow_bench::remove_leftovers;
 
 /// A file under another name in the same folder. It takes its place when it is finished, and goes when it is dropped before.
 #[derive(Debug)]
@@ -28,7 +29,10 @@ impl AtomicFile {
             File::options().write(true).open(&target)?;
         }
         let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy().into_owned();
-        let temporary = target.with_file_name(format!(".{name}.{}.new", std::process::id()));
+        let prefix = format!(".{name}.new-");
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        remove_leftovers(folder, &prefix, |path, _| fs::remove_file(path));
+        let temporary = target.with_file_name(format!("{prefix}{}", std::process::id()));
         let file = File::options().write(true).create_new(true).mode(0o666).open(&temporary)?;
         let draft = Self { target, temporary: Some(temporary) };
         if let Some(metadata) = there {
@@ -75,6 +79,21 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         draft.finish().unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("new", 1));
+    }
+
+    #[test]
+    fn what_a_killed_run_left_goes_with_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk.csv");
+        let own = format!(".other.csv.new-{}", u32::MAX);
+        // No process has these numbers, but the first.
+        for name in [format!(".disk.csv.new-{}", u32::MAX), ".disk.csv.new-1".into(), ".disk.csv.new-x".into(), own] {
+            fs::write(folder.path().join(name), "half").unwrap();
+        }
+        drop(AtomicFile::begin(&path).unwrap());
+        let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".disk.csv.new-1", ".disk.csv.new-x", ".other.csv.new-4294967295"]);
     }
 
     #[test]

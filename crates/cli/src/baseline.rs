@@ -2,8 +2,7 @@
 
 use crate::complete;
 use crate::options::{OutputOptions, duration};
-use crate::output::{self, Failure, complain, print};
-use crate::progress::Progress;
+use crate::output::{Failure, Progress, complain, tell};
 use crate::record::{RecordArgs, record};
 use crate::recordings::{self, RecordingPeriod, for_people, to_the_millisecond};
 use clap::{Args, Subcommand};
@@ -19,7 +18,7 @@ use whyslow_model::bench::{self, BenchReport};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::suggest::unknown;
-use whyslow_show::{json, text};
+use whyslow_show::text;
 use whyslow_store::{Baselines, Recording, Span, StoreError};
 
 /// The longest windows in which signals are computed, as long as those of a diagnosis, and the shortest.
@@ -119,14 +118,6 @@ pub fn run(args: &BaselineArgs, look: &OutputOptions) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell<T: serde::Serialize>(
-    document: &T,
-    look: &OutputOptions,
-    draw: impl Fn(&T, &text::TextStyle) -> String,
-) -> Result<(), Failure> {
-    print(if look.json { json::pretty(document) } else { draw(document, &output::style(look)) })
-}
-
 impl SaveArgs {
     fn summed_up(&self) -> Result<Baseline, Failure> {
         if !self.bench.is_empty() {
@@ -151,6 +142,47 @@ impl SaveArgs {
         let recording = Recording::open(folder.path()).map_err(unusable)?;
         let baseline = of_recording(&recording, &recording.span())?;
         unless_interrupted().map(|()| baseline)
+    }
+}
+
+/// `--save` of a benchmark: keeps its result as a baseline.
+#[derive(Debug, Args)]
+pub struct Saving {
+    /// Save the result as a baseline of this name, for whyslow compare
+    #[arg(long, value_name = "NAME", global = true, display_order = 900)]
+    save: Option<String>,
+    /// Overwrite an existing baseline of the same name
+    #[arg(long, global = true, requires = "save", display_order = 901)]
+    replace: bool,
+    /// Folder with the subfolder 'baselines' to save it in [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
+    #[arg(long, global = true, requires = "save", display_order = 902)]
+    dir: Option<PathBuf>,
+}
+
+impl Saving {
+    /// Checks the name before anything is measured.
+    pub fn check(&self) -> Result<(), Failure> {
+        let Some(name) = &self.save else { return Ok(()) };
+        let known = self.baselines()?.load(name);
+        // An unreadable baseline is replaced like any other.
+        if !self.replace && known.map_err(unusable)?.is_some() {
+            return Err(Failure::usage(format!("baseline '{name}' already exists; --replace overwrites it")));
+        }
+        Ok(())
+    }
+
+    pub fn keep(&self, report: &BenchReport) -> Result<(), Failure> {
+        let Some(name) = &self.save else { return Ok(()) };
+        if report.interrupted {
+            complain(&format!("'{name}' was not saved: the benchmark was interrupted"));
+            return Ok(());
+        }
+        let baseline = Baseline { name: name.clone(), ..of_bench(std::slice::from_ref(report)) };
+        self.baselines()?.save(&baseline, self.replace).map(drop).map_err(unusable)
+    }
+
+    fn baselines(&self) -> Result<Baselines, Failure> {
+        Ok(Baselines::of(&recordings::folder(self.dir.as_deref())?))
     }
 }
 

@@ -1,24 +1,23 @@
 //! `whyslow bench`.
 
-mod file_system;
-mod machine;
 mod net;
 mod overview;
-mod save;
 
+use crate::baseline::Saving;
 use crate::interrupt::Interrupt;
-use crate::options::{OutputOptions, duration};
-use crate::output::{self, Failure, print};
-use crate::progress::Progress;
-use clap::{Args, Subcommand, ValueEnum};
+use crate::options::{OutputOptions, duration, one_of, size};
+use crate::output::{Failure, Progress, print, tell};
+use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use whyslow_bench::contend::{self, ContendOptions};
+use whyslow_bench::cpu::{self, CpuOptions};
 use whyslow_bench::disk::{self, DiskOptions};
 use whyslow_bench::fio::{self, JobFile};
+use whyslow_bench::fs::{self, FsOptions, FsPart};
 use whyslow_bench::layers::{self, LayersOptions};
+use whyslow_bench::memory::{self, MemoryOptions};
 use whyslow_bench::target::TargetSpec;
 use whyslow_bench::{Error, Stop};
 use whyslow_model::bench::{BenchReport, Cache, Engine};
@@ -30,7 +29,7 @@ pub struct BenchArgs {
     #[command(subcommand)]
     what: Option<Bench>,
     #[command(flatten)]
-    saving: save::Saving,
+    saving: Saving,
 }
 
 /// What to benchmark.
@@ -39,15 +38,15 @@ enum Bench {
     /// Measure a disk: IOPS and throughput by queue depth and block size
     Disk(DiskArgs),
     /// Measure a file system: streams, small files, fsync, and how they interfere
-    Fs(file_system::FsArgs),
+    Fs(FsArgs),
     /// Read a file through every layer below it and show what each costs (read-only)
     Layers(LayersArgs),
     /// Read targets alone and in pairs and show which interfere with each other
     Contend(ContendArgs),
     /// Measure memory: bandwidth, latency by working set and page size, page-fault cost
-    Memory(machine::MemoryArgs),
+    Memory(MemoryArgs),
     /// Measure CPUs: scaling, hyperthreads, wake-up latency, context switches, system calls, clocks
-    Cpu(machine::CpuArgs),
+    Cpu(CpuArgs),
     /// Measure the network to another machine, on which `whyslow bench net serve` runs
     Net(Box<net::NetArgs>),
 }
@@ -75,7 +74,7 @@ pub struct ContendArgs {
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
     time: Duration,
     /// Size of the temporary file created in a folder
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     size: u64,
     /// Allow reading block devices that are in use: adds load, changes nothing
     #[arg(long)]
@@ -101,7 +100,7 @@ pub struct DiskArgs {
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
     time: Duration,
     /// Size of the temporary file created in a folder
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     size: u64,
     /// Also measure writes to a block device. DESTROYS ALL DATA ON IT; takes its serial number as confirmation
     #[arg(long, value_name = "SERIAL")]
@@ -114,8 +113,8 @@ pub struct DiskArgs {
     #[arg(long, value_name = "none|warm|cold|small|SIZE", default_value = "none", value_parser = cache)]
     cache: PageCache,
     /// I/O engine
-    #[arg(long, value_name = "ENGINE", default_value = "io_uring")]
-    engine: EngineName,
+    #[arg(long, value_name = "ENGINE", default_value = "io_uring", value_parser = one_of(&ENGINES))]
+    engine: Engine,
     /// Poll for completions instead of waiting for interrupts, if the driver supports it
     #[arg(long)]
     poll: bool,
@@ -124,23 +123,54 @@ pub struct DiskArgs {
     seed: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum EngineName {
-    // No doc comments here: clap would draw each as a paragraph of the help.
-    #[value(name = "io_uring")]
-    IoUring,
-    Psync,
-    Mmap,
+const ENGINES: [(&str, Engine); 3] = [("io_uring", Engine::IoUring), ("psync", Engine::Psync), ("mmap", Engine::Mmap)];
+
+/// Options of `bench fs`.
+#[derive(Debug, Args)]
+pub struct FsArgs {
+    /// A folder, in which temporary files are created, written, read and removed
+    folder: PathBuf,
+    /// Parts to measure [default: all]
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = one_of(&FS_PARTS))]
+    only: Vec<FsPart>,
+    /// Duration of each timed run
+    #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration)]
+    time: Duration,
+    /// Size of the streamed file; choose more than the memory to measure storage and not the page cache
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    size: u64,
+    /// Number of small files
+    #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    files: u32,
+    /// Seed for random orders
+    #[arg(long, default_value = "1")]
+    seed: u64,
 }
 
-impl EngineName {
-    fn engine(self) -> Engine {
-        match self {
-            Self::IoUring => Engine::IoUring,
-            Self::Psync => Engine::Psync,
-            Self::Mmap => Engine::Mmap,
-        }
-    }
+const FS_PARTS: [(&str, FsPart); 4] = [
+    ("streams", FsPart::Streams),
+    ("requests", FsPart::Requests),
+    ("files", FsPart::Files),
+    ("together", FsPart::Together),
+];
+
+/// Options of `bench memory`.
+#[derive(Debug, Args)]
+pub struct MemoryArgs {
+    /// Duration of each measurement
+    #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    time: Duration,
+    /// Largest working set [default: four times the caches, from 64M to 256M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    size: Option<u64>,
+}
+
+/// Options of `bench cpu`.
+#[derive(Debug, Args)]
+pub struct CpuArgs {
+    /// Duration of each measurement; wake-ups take ten times as long
+    #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    time: Duration,
 }
 
 /// `None` bypasses the page cache.
@@ -154,20 +184,22 @@ pub fn run(args: &BenchArgs, look: &OutputOptions) -> Result<ExitCode, Failure> 
         return Ok(ExitCode::SUCCESS);
     };
     args.saving.check()?;
-    let (report, as_fio) = match what {
-        Bench::Disk(args) => (disk(args)?, args.json_fio),
-        Bench::Fs(args) => (file_system::measure(args)?, false),
-        Bench::Layers(args) => (layers(args)?, false),
-        Bench::Contend(args) => (set_against(args)?, false),
-        Bench::Memory(args) => (machine::measure_memory(args)?, false),
-        Bench::Cpu(args) => (machine::measure_cpu(args)?, false),
-        Bench::Net(net) => return net::run(net, &args.saving, look),
+    let report = match what {
+        Bench::Disk(args) => disk(args)?,
+        Bench::Fs(args) => file_system(args)?,
+        Bench::Layers(args) => layers(args)?,
+        Bench::Contend(args) => set_against(args)?,
+        Bench::Memory(args) => memory(args)?,
+        Bench::Cpu(args) => cpu(args)?,
+        Bench::Net(args) => match net::run(args, look)? {
+            Some(report) => report,
+            None => return Ok(ExitCode::SUCCESS),
+        },
     };
-    print(match look.json {
-        _ if as_fio => json::fio(&report),
-        true => json::pretty(&report),
-        false => text::bench(&report, &output::style(look)),
-    })?;
+    match what {
+        Bench::Disk(DiskArgs { json_fio: true, .. }) => print(json::fio(&report))?,
+        _ => tell(&report, look, text::bench)?,
+    }
     args.saving.keep(&report)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -181,6 +213,33 @@ fn disk(args: &DiskArgs) -> Result<BenchReport, Failure> {
         (None, Some(target)) => sweep(args, target),
         (None, None) => Err(Failure::usage("specify a target, or a job file with --job")),
     }
+}
+
+fn file_system(args: &FsArgs) -> Result<BenchReport, Failure> {
+    let asked = FsOptions {
+        folder: args.folder.clone(),
+        parts: chosen(&args.only, &FS_PARTS),
+        size: args.size,
+        files: args.files,
+        seconds: seconds(args.time)?,
+        seed: args.seed,
+    };
+    watched(|stop, watch| fs::measure(&asked, stop, watch))
+}
+
+/// The parts that were named, else all.
+fn chosen<T: Copy>(only: &[T], all: &[(&str, T)]) -> Vec<T> {
+    if only.is_empty() { all.iter().map(|(_, part)| *part).collect() } else { only.to_vec() }
+}
+
+fn memory(args: &MemoryArgs) -> Result<BenchReport, Failure> {
+    let asked = MemoryOptions { most: args.size, seconds: seconds(args.time)? };
+    watched(|stop, watch| memory::measure(&asked, stop, watch))
+}
+
+fn cpu(args: &CpuArgs) -> Result<BenchReport, Failure> {
+    let asked = CpuOptions { seconds: seconds(args.time)? };
+    watched(|stop, watch| cpu::measure(&asked, stop, watch))
 }
 
 fn layers(args: &LayersArgs) -> Result<BenchReport, Failure> {
@@ -209,7 +268,7 @@ fn seconds(time: Duration) -> Result<f64, Failure> {
 
 fn sweep(args: &DiskArgs, target: &Path) -> Result<BenchReport, Failure> {
     // mmap always uses the page cache.
-    let cache = args.cache.0.or((args.engine == EngineName::Mmap).then_some(Cache::AsIs));
+    let cache = args.cache.0.or((args.engine == Engine::Mmap).then_some(Cache::AsIs));
     let target = TargetSpec {
         path: target.to_owned(),
         write: args.destroy.is_some(),
@@ -220,7 +279,7 @@ fn sweep(args: &DiskArgs, target: &Path) -> Result<BenchReport, Failure> {
     };
     let asked = DiskOptions {
         target,
-        engine: args.engine.engine(),
+        engine: args.engine,
         poll: args.poll,
         cache: cache.unwrap_or(Cache::AsIs),
         seconds: seconds(args.time)?,
@@ -233,13 +292,8 @@ fn sweep(args: &DiskArgs, target: &Path) -> Result<BenchReport, Failure> {
 fn watched(
     benchmark: impl FnOnce(&Stop, &mut dyn FnMut(whyslow_bench::Progress)) -> Result<BenchReport, Error>,
 ) -> Result<BenchReport, Failure> {
-    let mut interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
-    let stop = Stop::default();
-    let asked = stop.clone();
-    thread::spawn(move || {
-        while !interrupt.ends_sleep_until(Instant::now() + Duration::from_secs(3600)) {}
-        asked.ask();
-    });
+    let interrupt = Interrupt::listen()?;
+    let stop = Stop::from(interrupt.flag());
     let progress = Progress::new("measuring", "stop and report");
     let mut watch = |at: whyslow_bench::Progress| progress.say(&said(&at));
     benchmark(&stop, &mut watch).map_err(|e| Failure::usage(e.to_string()))
@@ -263,41 +317,13 @@ fn cache(text: &str) -> Result<PageCache, String> {
         "warm" => Some(Cache::AsIs),
         "cold" => Some(Cache::Cold),
         "small" => Some(Cache::Small(SMALL)),
-        size => Some(Cache::Small(bytes(size).map_err(|_| "not none, warm, cold, small or a size such as 256M")?)),
+        text => Some(Cache::Small(size(text).map_err(|_| "not none, warm, cold, small or a size such as 256M")?)),
     }))
-}
-
-/// `4096`, `4K`, `1M`, `2G`, `1T`: binary multiples.
-fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || "not a size such as 4096, 4K, 256M or 1G".to_owned();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.to_ascii_lowercase().trim_end_matches("ib") {
-        "" | "b" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(wrong)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_binary() {
-        assert_eq!(bytes("4096"), Ok(4096));
-        assert_eq!(bytes("4k"), Ok(4096));
-        assert_eq!(bytes("256MiB"), Ok(256 << 20));
-        assert_eq!(bytes("1T"), Ok(1 << 40));
-        for wrong in ["", "0", "K", "4X", "-1", "1.5G", "99999999999T", "4 K"] {
-            assert!(bytes(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn the_page_cache_is_passed_by_or_not() {

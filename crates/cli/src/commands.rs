@@ -7,14 +7,14 @@ use crate::compare;
 use crate::explain;
 use crate::export;
 use crate::man;
+use crate::observe::{diagnosed, print_diagnosis};
 use crate::options::OutputOptions;
-use crate::output::{self, Failure, print};
+use crate::output::{Failure, print, tell};
 use crate::profile;
 use crate::read;
 use crate::record;
 use crate::tune;
 use crate::user_rules;
-use crate::why::{diagnosed, tell};
 use clap_complete::Shell;
 use clap_complete::env::Shells;
 use serde::Serialize;
@@ -23,7 +23,7 @@ use whyslow_import::{FORMATS, Format};
 use whyslow_model::catalogue::{self, FamilyInfo};
 use whyslow_model::listing::RuleInfo;
 use whyslow_model::suggest::unknown;
-use whyslow_show::{json, text};
+use whyslow_show::text;
 
 /// Does what the command line asks for.
 pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
@@ -49,7 +49,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
 }
 
 fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
-    tell(&diagnosed(&cli.observe)?, &cli.look, cli.observe.check)
+    print_diagnosis(&diagnosed(&cli.observe)?, &cli.look, cli.observe.check)
 }
 
 /// The family of that name, else those with the word in a name of theirs.
@@ -63,7 +63,7 @@ fn metrics(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failu
         let wanted = |family: &FamilyInfo| if is_name { family.is_named(filter) } else { mentions(family) };
         narrow("metric", &mut families, filter, |family| family.name, wanted)?;
     }
-    print(if look.json { json::pretty(&families) } else { text::metrics(&families, &output::style(look)) })?;
+    tell(&families, look, |all, style| text::metrics(all, style))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -84,12 +84,12 @@ fn rules(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failure
         let same: Vec<RuleInfo> = list.iter().filter(|rule| rule.id == filter).cloned().collect();
         if let Some((rule, others)) = same.split_first() {
             let document = RuleDocument { rule, variants: others.iter().collect() };
-            print(if look.json { json::pretty(&document) } else { text::rule(&same, &output::style(look)) })?;
+            tell(&document, look, |_, style| text::rule(&same, style))?;
             return Ok(ExitCode::SUCCESS);
         }
         narrow("rule", &mut list, filter, |rule| &rule.id, |rule| contains(&rule.id, filter))?;
     }
-    print(if look.json { json::pretty(&list) } else { text::rules(&list, &output::style(look)) })?;
+    tell(&list, look, |all, style| text::rules(all, style))?;
     Ok(if rules.broken > 0 { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 
@@ -98,7 +98,7 @@ fn formats(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failu
     if let Some(filter) = filter {
         narrow("format", &mut formats, filter, |format| format.name, |format| contains(format.name, filter))?;
     }
-    print(if look.json { json::pretty(&formats) } else { text::formats(&formats, &output::style(look)) })?;
+    tell(&formats, look, |all, style| text::formats(all, style))?;
     Ok(ExitCode::SUCCESS)
 }
 

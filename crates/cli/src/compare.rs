@@ -3,7 +3,7 @@
 use crate::baseline::{named, of_files, of_recording};
 use crate::complete;
 use crate::options::OutputOptions;
-use crate::output::{self, Failure, print};
+use crate::output::{Failure, tell};
 use crate::recordings::{self, RecordingPeriod};
 use clap::Args;
 use clap_complete::ArgValueCandidates;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use whyslow_compare::{LEAST, compare};
 use whyslow_model::baseline::Baseline;
-use whyslow_show::{json, text};
+use whyslow_show::text;
 use whyslow_store::{Baselines, read_baseline};
 
 /// The smallest difference that is no slip of a finger, and the largest that makes sense to leave out, percent.
@@ -42,7 +42,7 @@ pub fn run(args: &CompareArgs, look: &OutputOptions) -> Result<ExitCode, Failure
     let folder = recordings::folder(args.dir.as_deref())?;
     let side = |text: &str| side(text, &folder).map(|side| Baseline { name: text.to_owned(), ..side });
     let comparison = compare(&side(&args.a)?, &side(&args.b)?, args.least / 100.0);
-    print(if look.json { json::pretty(&comparison) } else { text::comparison(&comparison, &output::style(look)) })?;
+    tell(&comparison, look, text::comparison)?;
     Ok(ExitCode::SUCCESS)
 }
 

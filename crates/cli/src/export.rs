@@ -30,7 +30,7 @@ pub struct ExportArgs {
     raw: bool,
     /// Output format [default: by the extension of FILE, otherwise csv]
     #[arg(long, conflicts_with = "json")]
-    format: Option<Format>,
+    format: Option<ExportFormat>,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub struct ExportArgs {
 
 /// What to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ExportFormat {
     // No doc comments here: clap would draw each as a paragraph of the help.
     Csv,
     Json,
@@ -58,7 +58,7 @@ pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     let family = families.iter().find(|family| family.is_named(&args.family)).cloned();
     let family = family.ok_or_else(missing)?;
     let format = args.format(look)?;
-    if format == Format::Parquet && args.output.is_none() {
+    if format == ExportFormat::Parquet && args.output.is_none() {
         return Err(Failure::usage("Parquet needs a file: -o FILE"));
     }
     let recording = args.part.open()?;
@@ -68,7 +68,7 @@ pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
         Some(path) => {
             let unwritable = |e: io::Error| Failure::usage(format!("cannot write {}: {e}", path.display()));
             let (draft, file) = AtomicFile::begin(path).map_err(unwritable)?;
-            if format == Format::Parquet {
+            if format == ExportFormat::Parquet {
                 rows.parquet(file, path)?;
             } else {
                 rows.lines(format, &mut BufWriter::new(file))?.map_err(unwritable)?;
@@ -81,23 +81,23 @@ pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
 }
 
 impl ExportArgs {
-    fn format(&self, look: &OutputOptions) -> Result<Format, Failure> {
+    fn format(&self, look: &OutputOptions) -> Result<ExportFormat, Failure> {
         match (self.format, &self.output) {
-            _ if look.json => Ok(Format::Json),
+            _ if look.json => Ok(ExportFormat::Json),
             (Some(format), _) => Ok(format),
-            (None, None) => Ok(Format::Csv),
-            (None, Some(path)) => by_ending(path, ENDINGS, Format::Csv),
+            (None, None) => Ok(ExportFormat::Csv),
+            (None, Some(path)) => by_ending(path, ENDINGS, ExportFormat::Csv),
         }
     }
 }
 
 /// What the names of files end with.
-const ENDINGS: &[(&str, Format)] = &[
-    ("csv", Format::Csv),
-    ("json", Format::Json),
-    ("jsonl", Format::Json),
-    ("ndjson", Format::Json),
-    ("parquet", Format::Parquet),
+const ENDINGS: &[(&str, ExportFormat)] = &[
+    ("csv", ExportFormat::Csv),
+    ("json", ExportFormat::Json),
+    ("jsonl", ExportFormat::Json),
+    ("ndjson", ExportFormat::Json),
+    ("parquet", ExportFormat::Parquet),
 ];
 
 /// What is to be written, and where it comes from.
@@ -131,9 +131,9 @@ impl Rows {
     }
 
     /// Writes lines; distinguishes an unreadable recording from a failed write.
-    fn lines(&mut self, format: Format, out: &mut impl Write) -> Result<io::Result<()>, Failure> {
+    fn lines(&mut self, format: ExportFormat, out: &mut impl Write) -> Result<io::Result<()>, Failure> {
         let family = self.family();
-        if format == Format::Csv
+        if format == ExportFormat::Csv
             && let Err(error) = out.write_all(rows::csv_header(&family).as_bytes())
         {
             return Ok(Err(error));
@@ -141,8 +141,8 @@ impl Rows {
         let written = self.each(|AnyRow { at, key, values, .. }| {
             let at = in_words(*at);
             let line = match format {
-                Format::Json => rows::json_row(&family, &at, key, values),
-                Format::Csv | Format::Parquet => rows::csv_row(&at, key, values),
+                ExportFormat::Json => rows::json_row(&family, &at, key, values),
+                ExportFormat::Csv | ExportFormat::Parquet => rows::csv_row(&at, key, values),
             };
             out.write_all(line.as_bytes())
         })?;

@@ -3,6 +3,7 @@
 //! What a service manager (SIGTERM) or a closed terminal (SIGHUP) ends cleans up like what Ctrl-C ends, and says by its exit
 //! status which signal it was.
 
+use crate::output::Failure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -27,10 +28,15 @@ fn is_ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
+fn cannot_listen(error: io::Error) -> Failure {
+    Failure::usage(format!("cannot listen for Ctrl-C: {error}"))
+}
+
 /// Listens for SIGINT, or others: the first wakes the sleeper, the second ends the program.
 #[derive(Debug)]
 pub struct Interrupt {
     pipe: UnixStream,
+    caught: Arc<AtomicBool>,
 }
 
 /// There is something to read from it once a signal came.
@@ -42,17 +48,22 @@ impl AsFd for Interrupt {
 
 impl Interrupt {
     /// Starts to listen for what ends a program: SIGINT, SIGTERM, and SIGHUP unless it is ignored (nohup(1)).
-    pub fn listen() -> io::Result<Self> {
+    pub fn listen() -> Result<Self, Failure> {
         let mut signals = vec![SIGINT, SIGTERM];
         signals.extend((!is_ignored(SIGHUP)).then_some(SIGHUP));
         for &signal in &signals[1..] {
-            signal_hook::flag::register_usize(signal, Arc::clone(&ENDED_BY), signal.unsigned_abs() as usize)?;
+            signal_hook::flag::register_usize(signal, Arc::clone(&ENDED_BY), signal.unsigned_abs() as usize)
+                .map_err(cannot_listen)?;
         }
         Self::listen_for(&signals)
     }
 
     /// Starts to listen for these signals.
-    pub fn listen_for(signals: &[i32]) -> io::Result<Self> {
+    pub fn listen_for(signals: &[i32]) -> Result<Self, Failure> {
+        Self::registered(signals).map_err(cannot_listen)
+    }
+
+    fn registered(signals: &[i32]) -> io::Result<Self> {
         let (pipe, writer) = UnixStream::pair()?;
         let caught = Arc::new(AtomicBool::new(false));
         for signal in signals {
@@ -61,7 +72,12 @@ impl Interrupt {
             signal_hook::flag::register(*signal, Arc::clone(&caught))?;
             signal_hook::low_level::pipe::register(*signal, writer.try_clone()?)?;
         }
-        Ok(Self { pipe })
+        Ok(Self { pipe, caught })
+    }
+
+    /// Raised once a signal came.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.caught)
     }
 
     /// Whether a signal came that was not reported yet.

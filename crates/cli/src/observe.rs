@@ -1,13 +1,20 @@
-//! Takes samples on an absolute schedule.
+//! Watches this machine, with samples on an absolute schedule, and diagnoses it.
 
+use crate::baseline;
 use crate::interrupt::Interrupt;
-use crate::options::Observe;
-use crate::output::Failure;
-use crate::progress::Progress;
-use std::collections::BTreeSet;
+use crate::options::{Observe, OutputOptions};
+use crate::output::{self, Failure, Progress, print};
+use crate::user_rules;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use whyslow_diagnose::diagnose;
+use whyslow_model::catalogue::Process;
+use whyslow_model::diagnosis::{Diagnosis, Origin, Verdict};
+use whyslow_model::key::TaskKey;
 use whyslow_model::window::Window;
-use whyslow_sense::{Root, Sampler};
+use whyslow_sense::{Root, Sampler, command_line};
+use whyslow_show::{json, text};
 
 /// How often the progress line is drawn anew.
 const SECOND: Duration = Duration::from_secs(1);
@@ -15,9 +22,41 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The share of the time after which a first judgement decides what to trace.
 const FIRST_LOOK: f64 = 1.0 / 3.0;
 
+/// Watches this machine and says what is wrong with it.
+pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
+    // First of all: the rules take a while to read where the machine is busy.
+    let interrupt = Interrupt::listen()?;
+    let rules = user_rules::load();
+    let window = observe(asked, interrupt, |window| whyslow_diagnose::requested_sources(window, &rules.book))?;
+    let mut diagnosis = diagnose(&window, Origin::Live, &rules.book);
+    baseline::remember(&mut diagnosis);
+    add_command_lines(&mut diagnosis, &window, &Root::live());
+    Ok(diagnosis)
+}
+
+/// The command lines of those that are named: to read those of all processes would cost too much.
+fn add_command_lines(diagnosis: &mut Diagnosis, window: &Window, root: &Root) {
+    let processes: BTreeMap<u32, &TaskKey> =
+        window.changes::<Process>().iter().map(|c| (c.key().pid, c.key())).collect();
+    for culprit in diagnosis.findings.iter_mut().flat_map(|finding| &mut finding.culprits) {
+        let process = culprit.pid.and_then(|pid| processes.get(&pid));
+        culprit.command_line = process.and_then(|process| command_line(root, process));
+    }
+}
+
+/// Prints a diagnosis; with `check` the exit status tells its verdict.
+pub fn print_diagnosis(diagnosis: &Diagnosis, look: &OutputOptions, check: bool) -> Result<ExitCode, Failure> {
+    print(if look.json { json::diagnosis(diagnosis) } else { text::diagnosis(diagnosis, &output::style(look)) })?;
+    Ok(match diagnosis.verdict {
+        Verdict::Bottleneck if check => ExitCode::from(1),
+        Verdict::Undetermined if check => ExitCode::from(3),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
 /// Watches the live machine for as long as asked for, or until `interrupt`. What `closer` says of a first look is watched as
 /// well from then on, though it costs more.
-pub fn observe(
+fn observe(
     asked: &Observe,
     interrupt: Interrupt,
     closer: impl Fn(&Window) -> BTreeSet<String>,

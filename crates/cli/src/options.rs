@@ -1,5 +1,6 @@
 //! Options that several commands have, and how times and sizes are written.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use std::time::Duration;
 
@@ -90,20 +91,29 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * size).map_err(|_| "too long".into())
 }
 
-/// `100MiB`, `1GiB`; a bare number is bytes.
+/// `4096`, `4K`, `100MiB`, `1G`: binary multiples.
 pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "not a size such as 4096, 4K, 256MiB or 1G".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let shift = match unit {
-        "" => 0,
-        "KiB" | "K" => 10,
-        "MiB" | "M" => 20,
-        "GiB" | "G" => 30,
-        "TiB" | "T" => 40,
-        _ => return Err("not a size such as 100MiB or 1GiB".into()),
+    let shift = match unit.to_ascii_lowercase().trim_end_matches("ib") {
+        "" | "b" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(wrong()),
     };
-    let number: u64 = number.parse().map_err(|_| "not a size such as 100MiB or 1GiB")?;
-    number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(wrong)
+}
+
+/// Reads one of these names.
+pub fn one_of<T: Copy + Send + Sync + 'static>(
+    names: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let value = |name: String| names.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    PossibleValuesParser::new(names.iter().map(|(name, _)| *name)).map(move |name| value(name).expect("clap checks it"))
 }
 
 #[cfg(test)]
@@ -125,10 +135,11 @@ mod tests {
 
     #[test]
     fn sizes_are_read() {
-        assert_eq!(size("100"), Ok(100));
-        assert_eq!(size("16MiB"), Ok(16 << 20));
-        assert_eq!(size("1G"), Ok(1 << 30));
-        for wrong in ["", "GiB", "-1", "1.5G", "1 G", "1MB", "99999999999TiB"] {
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!(size("4k"), Ok(4096));
+        assert_eq!(size("256MiB"), Ok(256 << 20));
+        assert_eq!(size("1T"), Ok(1 << 40));
+        for wrong in ["", "0", "K", "GiB", "-1", "4X", "1MB", "1.5G", "1 G", "99999999999TiB"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
     }

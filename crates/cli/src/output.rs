@@ -1,12 +1,14 @@
 //! What goes to stdout and stderr, and how the program ends.
 
 use crate::options::{Colour, OutputOptions};
+use serde::Serialize;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 use whyslow_model::human::without_error_numbers;
-use whyslow_show::escape;
 use whyslow_show::text::TextStyle;
+use whyslow_show::{escape, json};
 
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
 /// Longer lines are harder to read.
@@ -63,6 +65,15 @@ pub fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     quietly(out.write_all(text.as_ref()).and_then(|()| out.flush()))
 }
 
+/// Writes a document to stdout: as JSON, or as text.
+pub fn tell<T: Serialize>(
+    document: &T,
+    look: &OutputOptions,
+    draw: impl FnOnce(&T, &TextStyle) -> String,
+) -> Result<(), Failure> {
+    print(if look.json { json::pretty(document) } else { draw(document, &style(look)) })
+}
+
 /// The result of writing to stdout; a closed pipe is not an error.
 pub fn quietly(result: io::Result<()>) -> Result<(), Failure> {
     match result {
@@ -101,7 +112,7 @@ pub fn style(look: &OutputOptions) -> TextStyle {
 }
 
 /// Whether the terminal knows no control sequences.
-pub fn is_dumb() -> bool {
+fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
@@ -111,4 +122,38 @@ fn has(variable: &str) -> bool {
 
 fn terminal_width() -> usize {
     terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH_WITHOUT_TERMINAL, |(w, _)| usize::from(w.0).min(WIDEST))
+}
+
+/// A line on stderr, where that is a terminal; erased when dropped.
+#[derive(Debug)]
+pub struct Progress {
+    visible: bool,
+    doing: &'static str,
+    interrupted: &'static str,
+}
+
+impl Progress {
+    /// What is being done, and what Ctrl-C does about it.
+    pub fn new(doing: &'static str, interrupted: &'static str) -> Self {
+        Self { visible: io::stderr().is_terminal() && !is_dumb(), doing, interrupted }
+    }
+
+    /// Says how much time is left.
+    pub fn show(&self, left: Duration) {
+        self.say(&format!("{}, {} s left (Ctrl-C: {})", self.doing, left.as_secs_f64().ceil(), self.interrupted));
+    }
+
+    /// Says something else: carriage return, the text, and 'erase to the end of the line' (ECMA-48, EL).
+    pub fn say(&self, text: &str) {
+        if self.visible {
+            // Progress that cannot be shown is no reason to stop.
+            let _ = write!(io::stderr(), "\r{text}\x1b[K");
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.say("");
+    }
 }

@@ -2,10 +2,9 @@
 
 use crate::atomic_file::AtomicFile;
 use crate::interrupt::Interrupt;
+use crate::observe::diagnosed;
 use crate::options::{Colour, Observe, OutputOptions, duration};
-use crate::output::{self, Failure, print};
-use crate::progress::Progress;
-use crate::why::diagnosed;
+use crate::output::{self, Failure, Progress, print};
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -48,7 +47,7 @@ pub struct ProfileArgs {
     output: Option<PathBuf>,
     /// Output format [default: by the extension of FILE, otherwise text]
     #[arg(long, conflicts_with = "json")]
-    format: Option<Format>,
+    format: Option<ProfileFormat>,
 }
 
 fn process_id(text: &str) -> Result<u32, String> {
@@ -57,7 +56,7 @@ fn process_id(text: &str) -> Result<u32, String> {
 
 /// What to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ProfileFormat {
     // No doc comments here: clap would draw each as a paragraph of the help.
     Text,
     Folded,
@@ -97,16 +96,20 @@ impl ProfileArgs {
         Ok(())
     }
 
-    fn format(&self, look: &OutputOptions) -> Result<Format, Failure> {
-        const ENDINGS: &[(&str, Format)] =
-            &[("svg", Format::Svg), ("json", Format::Json), ("folded", Format::Folded), ("txt", Format::Text)];
+    fn format(&self, look: &OutputOptions) -> Result<ProfileFormat, Failure> {
+        const ENDINGS: &[(&str, ProfileFormat)] = &[
+            ("svg", ProfileFormat::Svg),
+            ("json", ProfileFormat::Json),
+            ("folded", ProfileFormat::Folded),
+            ("txt", ProfileFormat::Text),
+        ];
         let format = match (self.format, &self.output) {
-            _ if look.json => Format::Json,
+            _ if look.json => ProfileFormat::Json,
             (Some(format), _) => format,
-            (None, None) => Format::Text,
-            (None, Some(path)) => output::by_ending(path, ENDINGS, Format::Text)?,
+            (None, None) => ProfileFormat::Text,
+            (None, Some(path)) => output::by_ending(path, ENDINGS, ProfileFormat::Text)?,
         };
-        if format == Format::Svg && self.output.is_none() && io::stdout().is_terminal() {
+        if format == ProfileFormat::Svg && self.output.is_none() && io::stdout().is_terminal() {
             return Err(Failure::usage(
                 "a flame graph cannot be shown on a terminal: specify a file, such as -o flame.svg",
             ));
@@ -174,7 +177,7 @@ fn process(finding: &Finding) -> Option<u32> {
 
 /// Records for as long as asked for, until Ctrl-C, or until the process has ended.
 fn record(args: &ProfileArgs, blamed: Option<u32>) -> Result<StackProfile, Failure> {
-    let mut interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
+    let mut interrupt = Interrupt::listen()?;
     let progress = Progress::new("profiling", "show what there is");
     let mut profiler = Profiler::start(args.options(blamed.or(args.pid)), Root::live()).map_err(cannot)?;
     let end = Instant::now() + args.time;
@@ -198,12 +201,12 @@ fn cannot(miss: SourceError) -> Failure {
     })
 }
 
-fn draw(profile: &StackProfile, format: Format, style: &TextStyle) -> String {
+fn draw(profile: &StackProfile, format: ProfileFormat, style: &TextStyle) -> String {
     match format {
-        Format::Text => text::profile(profile, style),
-        Format::Folded => flame::folded(profile),
-        Format::Svg => flame::svg(profile),
-        Format::Json => json::pretty(profile),
+        ProfileFormat::Text => text::profile(profile, style),
+        ProfileFormat::Folded => flame::folded(profile),
+        ProfileFormat::Svg => flame::svg(profile),
+        ProfileFormat::Json => json::pretty(profile),
     }
 }
 

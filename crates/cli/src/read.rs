@@ -1,10 +1,9 @@
 //! `whyslow read`: diagnoses the output of other tools.
 
+use crate::observe::print_diagnosis;
 use crate::options::OutputOptions;
-use crate::output::{Failure, complain};
-use crate::progress::Progress;
+use crate::output::{Failure, Progress, complain};
 use crate::user_rules;
-use crate::why::tell;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_default};
@@ -71,7 +70,7 @@ pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     let of = |c: &Capture| (label(c), diagnose(&c.window, Origin::Import, &rules.book));
     let diagnosis = merge_diagnoses(captures.iter().map(of).collect(), &rules.book);
     let diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(&asked.files)))?;
-    tell(&diagnosis, look, asked.check)
+    print_diagnosis(&diagnosis, look, asked.check)
 }
 
 fn nothing_in(files: &[PathBuf]) -> String {

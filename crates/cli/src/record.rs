@@ -1,11 +1,9 @@
 //! `whyslow record`: records samples until it is stopped.
 
 use crate::interrupt::Interrupt;
-use crate::memory;
 use crate::observe::next_multiple;
 use crate::options::{OutputOptions, duration, size};
-use crate::output::{self, Failure, complain, print};
-use crate::progress::Progress;
+use crate::output::{Failure, Progress, complain, tell};
 use crate::recordings;
 use crate::user_rules;
 use clap::Args;
@@ -19,7 +17,7 @@ use whyslow_diagnose::recorded_findings;
 use whyslow_model::explanation::Recorded;
 use whyslow_sense::supervisor::{Heartbeat, run_supervised};
 use whyslow_sense::{Root, Sampler};
-use whyslow_show::{json, text};
+use whyslow_show::text;
 use whyslow_store::{Judge, Recorder, Retention, SampleCounts};
 
 /// A source that does not answer for this long is abandoned, with the sample it was read for.
@@ -85,7 +83,7 @@ pub fn run(args: &RecordArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
         missed: counts.missed,
         lost: counts.lost,
     };
-    print(if look.json { json::pretty(&recorded) } else { text::recorded(&recorded, &output::style(look)) })?;
+    tell(&recorded, look, text::recorded)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,13 +91,12 @@ pub fn run(args: &RecordArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
 /// signals until it is dropped.
 pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interrupt), Failure> {
     args.check()?;
-    let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM]);
-    let interrupt = interrupt.map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
+    let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
     let retention = Retention { time: args.keep, bytes: args.keep_size };
     // Loads the BPF programs before the recording begins.
     let sampler = Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() });
     // Each sample needs as much memory as the previous one.
-    memory::keep();
+    crate::keep_freed_memory();
     let recorder = Recorder::begin(folder, args.interval, retention, Arc::new(complain));
     let recorder = recorder.and_then(|recorder| recorder.judged_by(judge()));
     let recorder = Arc::new(recorder.map_err(|e| Failure::usage(e.to_string()))?);

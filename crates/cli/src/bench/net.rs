@@ -1,20 +1,18 @@
 //! `whyslow bench net`.
 
-use super::save::Saving;
-use super::{bytes, seconds, watched};
+use super::{chosen, seconds, watched};
 use crate::interrupt::Interrupt;
-use crate::options::{OutputOptions, duration};
-use crate::output::{self, Failure, print};
-use clap::{Args, Subcommand, ValueEnum};
+use crate::options::{OutputOptions, duration, one_of, size};
+use crate::output::{Failure, print};
+use clap::{Args, Subcommand};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use whyslow_bench::Stop;
 use whyslow_bench::net::{self, NetOptions, NetPart, PORT, ServerKind, ServerOptions, Token};
 use whyslow_model::bench::{BenchReport, Direction, NetLoad};
-use whyslow_show::{json, text};
+use whyslow_show::json;
 
 /// The environment variable with the token; there is no option for it, because command lines are readable by all.
 const TOKEN: &str = "WHYSLOW_TOKEN";
@@ -74,11 +72,11 @@ struct MeasureArgs {
     #[arg(long, conflicts_with_all = ["token_file", "only", "rate"])]
     iperf3: bool,
     /// Parts to measure [default: all]
-    #[arg(long, value_name = "PART", value_delimiter = ',')]
-    only: Vec<PartName>,
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = one_of(&PARTS))]
+    only: Vec<NetPart>,
     /// Direction of the data [default: both, one after the other]
-    #[arg(long, value_name = "up|down")]
-    direction: Option<Way>,
+    #[arg(long, value_name = "up|down", value_parser = one_of(&DIRECTIONS))]
+    direction: Option<Direction>,
     /// Duration of each run
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
     time: Duration,
@@ -108,68 +106,35 @@ struct MeasureArgs {
     copy: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Way {
-    // No doc comments here: clap would draw each as a paragraph of the help.
-    Up,
-    Down,
-}
+const DIRECTIONS: [(&str, Direction); 2] = [("up", Direction::Up), ("down", Direction::Down)];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum PartName {
-    // No doc comments here either.
-    Mtu,
-    Latency,
-    Streams,
-    Loaded,
-    Buffers,
-    Segments,
-    Udp,
-}
+const PARTS: [(&str, NetPart); 7] = [
+    ("mtu", NetPart::Mtu),
+    ("latency", NetPart::Latency),
+    ("streams", NetPart::Streams),
+    ("loaded", NetPart::Loaded),
+    ("buffers", NetPart::Buffers),
+    ("segments", NetPart::Segments),
+    ("udp", NetPart::Udp),
+];
 
-impl PartName {
-    fn part(self) -> NetPart {
-        match self {
-            Self::Mtu => NetPart::Mtu,
-            Self::Latency => NetPart::Latency,
-            Self::Streams => NetPart::Streams,
-            Self::Loaded => NetPart::Loaded,
-            Self::Buffers => NetPart::Buffers,
-            Self::Segments => NetPart::Segments,
-            Self::Udp => NetPart::Udp,
-        }
-    }
-}
-
-/// Measures, serves, or stops a server.
-pub fn run(args: &NetArgs, saving: &Saving, look: &OutputOptions) -> Result<ExitCode, Failure> {
+/// Measures, and returns the report; or serves, or stops a server.
+pub(super) fn run(args: &NetArgs, look: &OutputOptions) -> Result<Option<BenchReport>, Failure> {
     match &args.other {
         Some(Other::Serve(args)) => serve(args, look)?,
         Some(Other::Stop(args)) => {
             let token = known(args.token_file.as_ref())?;
             net::stop_server(&args.host, &token).map_err(|e| Failure::usage(e.to_string()))?;
         }
-        None => {
-            let report = measure(&args.measure)?;
-            print(if look.json { json::pretty(&report) } else { text::bench(&report, &output::style(look)) })?;
-            saving.keep(&report)?;
-        }
+        None => return measure(&args.measure).map(Some),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(None)
 }
 
 fn measure(args: &MeasureArgs) -> Result<BenchReport, Failure> {
     let host = args.host.clone().ok_or_else(|| Failure::usage("specify the host to measure against"))?;
-    let parts = match args.only.as_slice() {
-        _ if args.iperf3 => &[PartName::Streams],
-        [] => PartName::value_variants(),
-        only => only,
-    };
-    let directions = match args.direction {
-        None => vec![Direction::Up, Direction::Down],
-        Some(Way::Up) => vec![Direction::Up],
-        Some(Way::Down) => vec![Direction::Down],
-    };
+    let parts = if args.iperf3 { vec![NetPart::Streams] } else { chosen(&args.only, &PARTS) };
+    let directions = args.direction.map_or_else(|| vec![Direction::Up, Direction::Down], |direction| vec![direction]);
     let like = NetLoad {
         block: args.block,
         buffer: args.buffer,
@@ -181,7 +146,6 @@ fn measure(args: &MeasureArgs) -> Result<BenchReport, Failure> {
         ..NetLoad::stream(Direction::Up, seconds(args.time)?)
     };
     let server = if args.iperf3 { ServerKind::Iperf3 } else { ServerKind::Whyslow(known(args.token_file.as_ref())?) };
-    let parts = parts.iter().map(|name| name.part()).collect();
     let asked = NetOptions { host, server, parts, directions, streams: args.streams, like };
     watched(|stop, watch| net::measure(&asked, stop, watch))
 }
@@ -192,25 +156,12 @@ fn serve(args: &ServeArgs, look: &OutputOptions) -> Result<(), Failure> {
     let token = given.map_or_else(Token::random, Ok).map_err(|e| Failure::usage(e.to_string()))?;
     let listen = SocketAddr::new(args.listen, args.port);
     let asked = ServerOptions { listen, token: token.clone(), seconds: seconds(args.time)? };
-    let stop = Stop::default();
-    end_by_signal(&stop)?;
+    let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
+    let stop = Stop::from(interrupt.flag());
     let mut printed = Ok(());
     let ready = |at: SocketAddr| printed = print(invitation(at, &asked, made.then_some(&token), look));
     net::serve(&asked, &stop, ready).map_err(|e| Failure::usage(e.to_string()))?;
     printed
-}
-
-/// Stops the server on Ctrl-C and SIGTERM.
-fn end_by_signal(stop: &Stop) -> Result<(), Failure> {
-    let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
-    let listening = Interrupt::listen_for(&signals);
-    let mut interrupt = listening.map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
-    let asked = stop.clone();
-    thread::spawn(move || {
-        while !interrupt.ends_sleep_until(Instant::now() + Duration::from_secs(3600)) {}
-        asked.ask();
-    });
-    Ok(())
 }
 
 /// Tells the address and how to reach it; prints the token only if it was generated.
@@ -256,8 +207,7 @@ fn given(file: Option<&PathBuf>) -> Result<Option<Token>, Failure> {
 }
 
 fn block(text: &str) -> Result<u32, String> {
-    let size = bytes(text)?;
-    u32::try_from(size).ok().filter(|&size| size <= 1 << 30).ok_or_else(|| "at most 1G".into())
+    u32::try_from(size(text)?).ok().filter(|&size| size <= 1 << 30).ok_or_else(|| "at most 1G".into())
 }
 
 /// `64000`, `100M`, `2.5G`: decimal bit/s; returns bytes per second.

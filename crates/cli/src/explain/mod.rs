@@ -4,10 +4,8 @@ mod before;
 mod edge;
 mod windows;
 
-use crate::memory;
 use crate::options::OutputOptions;
-use crate::output::{self, Failure, print};
-use crate::progress::Progress;
+use crate::output::{Failure, Progress, tell};
 use crate::recordings::{self, RecordingPeriod, around, to_the_millisecond};
 use crate::user_rules;
 use clap::Args;
@@ -17,7 +15,7 @@ use whyslow_diagnose::{FoundEpisode, RuleBook, diagnose};
 use whyslow_model::catalogue::{Family, Sample};
 use whyslow_model::diagnosis::Origin;
 use whyslow_model::explanation::{Episode, Explanation, SCHEMA, TimelineEvent};
-use whyslow_show::{json, text};
+use whyslow_show::text;
 use whyslow_store::{Recording, Span, StoreError};
 
 /// Which part of which recording to explain.
@@ -35,7 +33,7 @@ pub struct ExplainArgs {
 
 /// Reads the recording and says what happened.
 pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
-    memory::keep();
+    crate::keep_freed_memory();
     let dir = args.recording.clone().or_else(|| args.part.dir.clone());
     let part = RecordingPeriod { dir, ..args.part.clone() };
     let recording = part.open()?;
@@ -48,7 +46,7 @@ pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure
     if explanation.samples == 0 {
         return Err(recordings::recorded_then("nothing", &recording));
     }
-    print(if look.json { json::pretty(&explanation) } else { text::explanation(&explanation, &output::style(look)) })?;
+    tell(&explanation, look, text::explanation)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,6 @@
 //! What was found in each window of a recording: by the recorder, or now.
 
-use crate::progress::Progress;
+use crate::output::Progress;
 use crate::recordings::for_people;
 use std::time::Duration;
 use whyslow_diagnose::{FeltCause, FoundEpisode, RuleBook, Timeline};

@@ -74,7 +74,7 @@ struct Tune<'a> {
 impl Tune<'_> {
     /// Draws a document: as JSON, or as text.
     fn tell<T: Serialize>(&self, document: &T, drawn: impl FnOnce(&TextStyle) -> String) -> Result<(), Failure> {
-        print(if self.look.json { json::pretty(document) } else { drawn(&output::style(self.look)) })
+        output::tell(document, self.look, |_, style| drawn(style))
     }
 
     fn list(&self, word: Option<&str>) -> Result<ExitCode, Failure> {

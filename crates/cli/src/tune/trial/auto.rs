@@ -3,10 +3,10 @@
 use super::args::TryArgs;
 use super::task::Task;
 use super::{ended, progress, say_step};
+use crate::observe::diagnosed;
 use crate::options::Observe;
 use crate::output::{Failure, complain};
 use crate::tune::{Tune, failure, stop_on_signals};
-use crate::why::diagnosed;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -13,8 +13,7 @@ pub use args::TryArgs;
 
 use super::{Tune, failure, stop_on_signals};
 use crate::options::OutputOptions;
-use crate::output::{Failure, INTERRUPTED, complain};
-use crate::progress::Progress;
+use crate::output::{Failure, INTERRUPTED, Progress, complain};
 use std::process::ExitCode;
 use task::Task;
 use whyslow_model::tune::Trial;
