@@ -1,11 +1,30 @@
-//! /proc/interrupts: interrupts by line and CPU, and the devices of each line.
+//! /proc/interrupts and /proc/softirqs: interrupts by line and CPU with the devices of each line, softirqs by vector and CPU.
 //! Documentation/filesystems/proc.rst, section 1.2; the columns are written by `show_interrupts` in kernel/irq/proc.c
-//! and `arch_show_interrupts` of each architecture.
+//! and `arch_show_interrupts` of each architecture. Both files have a header with the CPUs, then lines of `NAME: count ...` with
+//! a column for each.
 
-use crate::text::word;
-use whyslow_model::catalogue::Irq;
+use crate::text::{number, numbered, word};
+use whyslow_model::catalogue::{Irq, Softirq};
 use whyslow_model::key::PerCpu;
 use whyslow_model::value::{Name, State};
+
+/// The CPUs in a header: offline ones are left out, so columns are not CPU numbers. `None` if it is not such a header.
+pub fn processors(mut header: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    while let Some(name) = word(&mut header) {
+        cpus.push(numbered(name, "CPU")?);
+    }
+    (!cpus.is_empty()).then_some(cpus)
+}
+
+/// Splits a line into its name and the text after its columns, and puts the counts by CPU into `counts`. There are fewer counts
+/// than CPUs if a line counts for the whole machine (`ERR:`, `MIS:`) or is truncated.
+pub fn split<'t>(line: &'t str, cpus: &[u32], counts: &mut Vec<(u32, u64)>) -> Option<(&'t str, &'t str)> {
+    let (name, mut rest) = line.split_once(':')?;
+    counts.clear();
+    counts.extend(cpus.iter().map_while(|&cpu| Some((cpu, number(&mut rest)?))));
+    Some((name.trim_ascii(), rest.trim_ascii()))
+}
 
 /// Parses a line's counts and description. Pairs of line and CPU at zero get no row: on a large machine nearly all are.
 pub fn take(line: &str, counts: &[(u32, u64)], description: &str, rows: &mut Vec<Irq>) {
@@ -40,6 +59,14 @@ fn skip_if(text: &mut &str, such: impl Fn(&str) -> bool) {
     let mut rest = *text;
     if word(&mut rest).is_some_and(such) {
         *text = rest;
+    }
+}
+
+/// Parses the counts of a vector. There is a column for every possible CPU, so zeros are left out.
+pub fn take_softirqs(vector: &str, counts: &[(u32, u64)], rows: &mut Vec<Softirq>) {
+    let name = Name::from(vector);
+    for &(cpu, count) in counts.iter().filter(|(_, count)| *count > 0) {
+        rows.push(Softirq { vector: PerCpu { name: name.clone(), cpu }, count: count.into() });
     }
 }
 

@@ -7,12 +7,33 @@ pub mod diskstats;
 pub mod interrupts;
 pub mod meminfo;
 pub mod mountstats;
-pub mod net_dev;
-pub mod per_cpu;
-pub mod snmp;
-pub mod softirqs;
-pub mod softnet;
+pub mod net;
 pub mod text;
 
 #[cfg(test)]
-mod hostile;
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use whyslow_model::catalogue::Meminfo;
+
+    proptest! {
+        #[test]
+        fn no_line_makes_a_parser_panic(line in "[0-9a-zA-Z:() -]{0,80}|([a-zA-Z:]{1,8}|[0-9]{1,25}| ){0,40}|.*", columns in "(CPU[0-9]{1,3} {0,3}){0,5}") {
+            let _ = diskstats::row(&line);
+            let _ = mountstats::mount(&line);
+            let _ = mountstats::counts(&line).and_then(mountstats::operations);
+            let _ = net::interface(&"".into(), &line);
+            let _ = net::softnet(&line, 0);
+            let _ = meminfo::take(&line, &mut Meminfo::default(), &mut String::new());
+            let _ = net::CounterNames::default().metric("Tcp", &line);
+            let _ = interrupts::processors(&line);
+            if let Some(cpus) = interrupts::processors(&columns) {
+                let mut counts = Vec::new();
+                if let Some((name, rest)) = interrupts::split(&line, &cpus, &mut counts) {
+                    interrupts::take(name, &counts, rest, &mut Vec::new());
+                    interrupts::take_softirqs(name, &counts, &mut Vec::new());
+                }
+            }
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use whyslow_model::catalogue::{Irq, Softirq};
-use whyslow_proc::{interrupts, per_cpu, softirqs};
+use whyslow_proc::interrupts::{self, processors, split, take_softirqs};
 
 pub const INTERRUPTS: Format = Format {
     name: "/proc/interrupts",
@@ -19,7 +19,7 @@ pub const SOFTIRQS: Format = Format {
     shows: "which CPU does the kernel's deferred work",
     lacks: "rates, if read once",
     starts: |lines| is_header(lines) && has_vectors(lines),
-    read: |lines, _, run| read::<Softirq>(lines, run, |name, counts, _, rows| softirqs::take(name, counts, rows)),
+    read: |lines, _, run| read::<Softirq>(lines, run, |name, counts, _, rows| take_softirqs(name, counts, rows)),
     ..Format::NEW
 };
 
@@ -30,7 +30,7 @@ const VECTORS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 fn is_header(lines: &mut Lines<'_>) -> bool {
-    lines.next_is(|line| per_cpu::processors(line).is_some())
+    lines.next_is(|line| processors(line).is_some())
 }
 
 fn has_vectors(lines: &mut Lines<'_>) -> bool {
@@ -44,10 +44,10 @@ fn read<F: Family>(
     run: &mut ToolRun,
     rows: impl Fn(&str, &[(u32, u64)], &str, &mut Vec<F>),
 ) -> ReadResult {
-    let cpus = lines.take().and_then(|header| per_cpu::processors(&header.text)).unwrap_or_default();
+    let cpus = lines.take().and_then(|header| processors(&header.text)).unwrap_or_default();
     let mut counts = Vec::with_capacity(cpus.len());
     while let Some(line) = lines.take_if(is_line) {
-        let Some((name, rest)) = per_cpu::split(&line.text, &cpus, &mut counts) else { break };
+        let Some((name, rest)) = split(&line.text, &cpus, &mut counts) else { break };
         if counts.len() == cpus.len() {
             let mut read = Vec::new();
             rows(name, &counts, rest, &mut read);

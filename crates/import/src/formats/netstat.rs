@@ -5,7 +5,7 @@ use crate::table::{take_row, words};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use whyslow_model::catalogue::{Interface, Link, Protocol};
-use whyslow_proc::snmp::CounterNames;
+use whyslow_proc::net::CounterNames;
 
 pub const INTERFACES: Format = Format {
     name: "netstat -i",

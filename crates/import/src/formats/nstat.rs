@@ -5,7 +5,7 @@ use crate::prelude::*;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Protocol;
-use whyslow_proc::snmp::CounterNames;
+use whyslow_proc::net::CounterNames;
 
 pub const FORMAT: Format = Format {
     name: "nstat",

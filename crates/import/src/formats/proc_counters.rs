@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use std::collections::BTreeSet;
-use whyslow_proc::{diskstats, net_dev, softnet};
+use whyslow_proc::{diskstats, net};
 
 pub const DISKSTATS: Format = Format {
     name: "/proc/diskstats",
@@ -32,7 +32,7 @@ pub const SOFTNET: Format = Format {
     shows: "packets dropped from the backlog since boot; of two copies with times, rates",
     lacks: "rates, if read once",
     starts: |lines| lines.next_is(is_softnet),
-    read: |lines, _, run| copy(lines, run, is_softnet, softnet::row, "columns of eight hexadecimal digits"),
+    read: |lines, _, run| copy(lines, run, is_softnet, net::softnet, "columns of eight hexadecimal digits"),
     ..Format::NEW
 };
 
@@ -89,7 +89,7 @@ fn is_interface(text: &str) -> bool {
 fn interface_row(text: &str) -> Option<whyslow_model::catalogue::Interface> {
     let (_, counts) = text.rsplit_once(':')?;
     let whole = counts.split_whitespace().all(is_whole) && counts.split_whitespace().count() == 16;
-    whole.then(|| net_dev::row(&"".into(), text))?
+    whole.then(|| net::interface(&"".into(), text))?
 }
 
 /// `00000a70 00000000 ...`
@@ -101,7 +101,7 @@ fn is_softnet(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
-    use whyslow_model::catalogue::Disk;
+    use whyslow_model::catalogue::{Disk, Interface, Softnet};
 
     #[test]
     fn one_copy_is_no_rate_and_two_with_their_times_are() {
@@ -118,12 +118,6 @@ mod tests {
     fn a_line_that_was_cut_is_refused() {
         assert_eq!(refusal_of("   8  0 sda 10 0 80 5 1 0 8 1 0 5 6\n   8 16 sdb 10 0 80 5 1\n").line, 2);
     }
-}
-
-#[cfg(test)]
-mod tests_net_dev {
-    use crate::testing::{fixture, refusal_of, window_of};
-    use whyslow_model::catalogue::Interface;
 
     #[test]
     fn a_row_for_each_interface() {
@@ -135,12 +129,6 @@ mod tests_net_dev {
         let cut = text.lines().take(3).map(|line| line.rsplit_once(' ').unwrap().0).collect::<Vec<_>>().join("\n");
         assert_eq!(refusal_of(&cut).line, 3);
     }
-}
-
-#[cfg(test)]
-mod tests_softnet {
-    use crate::testing::{fixture, window_of};
-    use whyslow_model::catalogue::Softnet;
 
     #[test]
     fn a_row_for_each_processor() {

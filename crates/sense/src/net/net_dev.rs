@@ -9,7 +9,7 @@ use crate::source::{Source, SourceInfo};
 use crate::source_error::SourceError;
 use std::sync::Arc;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_proc::net_dev;
+use whyslow_proc::net;
 
 pub(super) struct Interfaces(pub(super) Arc<Namespaces>);
 
@@ -23,7 +23,7 @@ impl Source for Interfaces {
             // A captured tree has no interface indices.
             let netlink = if root.is_live() { Netlink::open(libc::NETLINK_ROUTE).ok() } else { None };
             for line in net_text(root, namespace, "dev")?.lines().skip(2) {
-                let row = net_dev::row(namespace, line);
+                let row = net::interface(namespace, line);
                 let mut row = row.ok_or_else(|| SourceError::malformed(&net_file(root, "dev"), line))?;
                 let index = netlink.as_ref().and_then(|netlink| interface_index(netlink, &row.interface.name));
                 row.identity = index.map(|index| index.to_string()).into();

@@ -13,7 +13,7 @@ use whyslow_model::catalogue::{Family, Protocol};
 use whyslow_model::key::NetKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
-use whyslow_proc::snmp::CounterNames;
+use whyslow_proc::net::CounterNames;
 
 pub(super) struct Protocols {
     namespaces: Arc<Namespaces>,

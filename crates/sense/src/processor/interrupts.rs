@@ -5,8 +5,8 @@ use crate::Root;
 use crate::source::SourceInfo;
 use crate::source_error::SourceError;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_proc::per_cpu::{processors, split};
-use whyslow_proc::{interrupts, softirqs, softnet};
+use whyslow_proc::interrupts::{self, processors, split, take_softirqs};
+use whyslow_proc::net;
 
 pub(super) const IRQS: SourceInfo = SourceInfo::new("proc/interrupts", "interrupts by line, device and CPU");
 pub(super) const SOFTIRQS: SourceInfo = SourceInfo::new("proc/softirqs", "softirqs by vector and CPU");
@@ -22,12 +22,12 @@ pub(super) fn read_irqs(root: &Root, out: &mut Snapshot) -> Result<(), SourceErr
 
 pub(super) fn read_softirqs(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let rows = &mut out.processor.softirq;
-    parse(&root.polled_text(SOFTIRQS.name)?, SOFTIRQS.name, |vector, counts, _| softirqs::take(vector, counts, rows))
+    parse(&root.polled_text(SOFTIRQS.name)?, SOFTIRQS.name, |vector, counts, _| take_softirqs(vector, counts, rows))
 }
 
 pub(super) fn read_softnet(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     for (line_number, line) in (0..).zip(root.polled_text(SOFTNET.name)?.lines()) {
-        let row = softnet::row(line, line_number).ok_or_else(|| SourceError::malformed(SOFTNET.name, line))?;
+        let row = net::softnet(line, line_number).ok_or_else(|| SourceError::malformed(SOFTNET.name, line))?;
         out.processor.softnet.push(row);
     }
     Ok(())
