@@ -170,7 +170,7 @@ fn caveats(a: &Baseline, b: &Baseline, pairs: &[(&BaselineSeries, &BaselineSerie
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::Noise;
+    use crate::stats::noise::Noise;
     use whyslow_model::baseline::Distribution;
     use whyslow_model::diagnosis::Subject;
 

@@ -7,9 +7,6 @@
 mod bench;
 mod compare;
 mod inventory;
-mod network;
-#[cfg(test)]
-mod noise;
 mod remember;
 pub mod stats;
 mod summary;

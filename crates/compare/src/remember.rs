@@ -35,3 +35,63 @@ fn then(series: &BaselineSeries, baseline: &Baseline) -> Option<Evidence> {
         how: format!("usual on {day}; nine in ten between {least} and {most}, {} at most", figure(values.max())?),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::baseline::{BaselineKind, Distribution, Inventory};
+    use whyslow_model::diagnosis::Subject;
+
+    /// A finding about a disk that reads 20 MiB/s, one about a process, as a program prints them.
+    const FOUND: &str = r#"{
+  "schema": "whyslow.diagnosis/1",
+  "host": {"name": null, "kernel": null, "cpus": 2, "memory_bytes": null, "virtualization": null},
+  "window": {"start": null, "end": null, "seconds": 10.0, "samples": 11, "source": "live"},
+  "verdict": "bottleneck",
+  "findings": [
+    {"id": "disk.slow_device", "subject": {"kind": "device", "name": "vda"}, "culprits": [], "impact": 0.5,
+     "confidence": "high", "summary": "", "explains": [], "explained_by": null, "actions": [],
+     "evidence": [
+       {"metric": "disk.read_rate", "value": 20971520.0, "unit": "bytes/s", "expected": "", "source": "", "how": ""},
+       {"metric": "disk.scheduler", "value": "none", "unit": "text", "expected": "", "source": "", "how": ""}]},
+    {"id": "lock.contention", "subject": {"kind": "process", "name": "vda", "pid": 7}, "culprits": [], "impact": 0.5,
+     "confidence": "high", "summary": "", "explains": [], "explained_by": null, "actions": [],
+     "evidence": [
+       {"metric": "disk.read_rate", "value": 1.0, "unit": "bytes/s", "expected": "", "source": "", "how": ""}]}],
+  "ruled_out": [], "blind_spots": [], "cost": {"cpu_seconds": 0.0, "cpu_share": 0.0, "memory_bytes": 0}
+}"#;
+
+    #[test]
+    fn what_a_disk_once_did_stands_beside_what_it_does() {
+        let mut diagnosis: Diagnosis = serde_json::from_str(FOUND).unwrap();
+        let before = diagnosis.clone();
+        let mib = |rate: f64| rate * 1_048_576.0;
+        let series = BaselineSeries {
+            metric: "disk.read_rate".into(),
+            subject: Subject::new("device", "vda"),
+            unit: "bytes/s".into(),
+            better: None,
+            interval: Some(10.0),
+            samples: vec![],
+            distribution: Distribution::of("bytes/s", [mib(149.0), mib(151.0), mib(153.0)]),
+        };
+        let baseline = Baseline {
+            name: "default".into(),
+            start: Some("2026-05-03T10:00:00Z".into()),
+            ..Baseline::new(BaselineKind::Period, Inventory::new(), vec![series])
+        };
+        remember(&mut diagnosis, &baseline);
+        let evidence = &diagnosis.findings[0].evidence;
+        let metrics: Vec<&str> = evidence.iter().map(|e| e.metric.as_str()).collect();
+        assert_eq!(metrics, ["disk.read_rate", "baseline.disk.read_rate", "disk.scheduler"], "beside what it is about");
+        let Reading::Number(then) = evidence[1].value else { panic!("{:?}", evidence[1]) };
+        assert!((then / mib(151.0) - 1.0).abs() < 0.02 && evidence[1].unit == "bytes/s");
+        assert!(
+            evidence[1].how.contains("2026-05-03") && evidence[1].source == "baseline 'default'",
+            "{:?}",
+            evidence[1]
+        );
+        diagnosis.findings[0].evidence.remove(1);
+        assert_eq!(diagnosis, before, "nothing else is judged by it, and a process of that name is another thing");
+    }
+}

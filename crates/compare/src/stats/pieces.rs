@@ -45,7 +45,7 @@ fn memory(samples: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::Noise;
+    use crate::stats::noise::Noise;
 
     #[test]
     fn noise_that_remembers_itself_is_cut_into_fewer_pieces() {
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn what_is_constant_is_known_at_once() {
         assert_eq!(pieces(&[5.0; 24], &[1.0]), [vec![5.0; 8], vec![]]);
-        assert_eq!(pieces(&[], &[]), [vec![], vec![]]);
+        assert_eq!(pieces(&[], &[]).map(|of| of.len()), [0, 0]);
         assert_eq!(repeats(&[1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]);
     }
 }
