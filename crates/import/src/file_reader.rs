@@ -1,9 +1,9 @@
 //! Reads one file: finds where each command's output starts, and passes it to its format.
 
-use crate::banner::Banner;
 use crate::captures::Captures;
 use crate::clock;
-use crate::format::{CaptureContext, Format};
+use crate::context::{Banner, CaptureContext};
+use crate::format::Format;
 use crate::formats::{FORMATS, command_in_file_name, command_of, is_fully_read, kernel_log};
 use crate::lines::Lines;
 use crate::merge::MACHINE;

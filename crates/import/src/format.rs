@@ -1,15 +1,12 @@
 //! What a format declares. Everything else that depends on a format (which command lines and file names are recognized,
 //! `whyslow formats`, completion, the table in docs/import.md) is derived from this declaration.
 
-use crate::banner::Banner;
-use crate::clock::PrintedTime;
-use crate::command::CommandLine;
+use crate::context::CaptureContext;
 use crate::lines::Lines;
 use crate::refusal::Refusal;
 use crate::table::AnyColumns;
 use crate::tool_run::ToolRun;
 use whyslow_model::listing::FormatInfo;
-use whyslow_model::value::Name;
 
 /// The result of reading one output; the values themselves go into the [`ToolRun`].
 pub type ReadResult = Result<(), Refusal>;
@@ -68,36 +65,6 @@ impl Format {
                 .strip_prefix(pattern)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '_', '-', ' '])),
         })
-    }
-}
-
-/// What is known before an output begins.
-#[derive(Clone, Debug, Default)]
-pub struct CaptureContext {
-    /// The command at the last prompt.
-    pub command: Option<CommandLine>,
-    /// The header line of sysstat's tools.
-    pub banner: Option<Banner>,
-    /// The machine that the file was last said to be of.
-    pub host: Option<Name>,
-    /// The time printed before the output.
-    pub at: PrintedTime,
-}
-
-impl CaptureContext {
-    /// The date in the banner, for tools that print only the time of each row.
-    pub fn day(&self) -> PrintedTime {
-        PrintedTime { date: self.banner.as_ref().and_then(|b| b.date), time: None }
-    }
-
-    /// The command, if it was this program.
-    pub fn command_of(&self, program: &str) -> Option<&CommandLine> {
-        self.command.as_ref().filter(|command| command.program() == program)
-    }
-
-    /// The interval on the command line.
-    pub fn interval(&self) -> Option<f64> {
-        self.command.as_ref()?.interval()
     }
 }
 

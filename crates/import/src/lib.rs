@@ -4,10 +4,10 @@
 //! each command's output starts, its [`Format`] reads it into a [`ToolRun`](tool_run::ToolRun), and [`merge`] puts the runs
 //! together. Anything uncertain is refused with file and line; a wrong number is never produced.
 
-mod banner;
 mod captures;
 mod clock;
 mod command;
+mod context;
 mod file_reader;
 mod format;
 mod formats;

@@ -1,7 +1,8 @@
 //! What nearly every format uses.
 
 pub(crate) use crate::clock::{self, PrintedTime, ReportInterval, SECOND};
-pub(crate) use crate::format::{CaptureContext, Format, ReadResult, partly_read, program, word};
+pub(crate) use crate::context::CaptureContext;
+pub(crate) use crate::format::{Format, ReadResult, partly_read, program, word};
 pub(crate) use crate::formats::{another_output_starts, is_command};
 pub(crate) use crate::lines::Lines;
 pub(crate) use crate::number::{GIB, KIB, MIB, NS_PER_MS, SECTOR, number, scaled};

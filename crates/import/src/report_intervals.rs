@@ -1,7 +1,7 @@
 //! The interval of each report, from the times a tool prints, or the interval on its command line.
 
 use crate::clock::{ElapsedTime, PrintedTime, ReportInterval};
-use crate::format::CaptureContext;
+use crate::context::CaptureContext;
 use crate::tool_run::ToolRun;
 
 /// Used when neither times nor the command line give the interval, in seconds. It affects how long a capture appears to

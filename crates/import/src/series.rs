@@ -40,7 +40,6 @@ pub trait AnySeries: Any {
     fn merge_tool(&mut self, other: Box<dyn AnySeries>);
     /// Moves the rows into the Snapshots of their times.
     fn into_snapshots(self: Box<Self>, snapshots: &mut BTreeMap<u64, Snapshot>, origins: &mut Origins);
-    fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
 impl<F: Family> EntitySeries<F> {
@@ -131,7 +130,7 @@ impl<F: Family + Any> AnySeries for EntitySeries<F> {
     }
 
     fn append(&mut self, later: Box<dyn AnySeries>) {
-        let Ok(later) = later.into_any().downcast::<Self>() else { return };
+        let Ok(later) = (later as Box<dyn Any>).downcast::<Self>() else { return };
         self.add_rows(later.rows);
         for location in later.locations {
             // The last of very many extends to the end.
@@ -147,8 +146,7 @@ impl<F: Family + Any> AnySeries for EntitySeries<F> {
     /// has it. Between two readings of one tool its counters are interpolated at the other's times, which leaves the rates
     /// of both unchanged.
     fn merge_tool(&mut self, other: Box<dyn AnySeries>) {
-        let Ok(other) = other.into_any().downcast::<Self>() else { return };
-        let mut other = *other;
+        let Ok(mut other) = (other as Box<dyn Any>).downcast::<Self>() else { return };
         let counters: Vec<usize> =
             (0..F::INFO.metrics.len()).filter(|c| F::INFO.metrics[*c].kind == MetricKind::Counter).collect();
         for column in &counters {
@@ -174,10 +172,6 @@ impl<F: Family + Any> AnySeries for EntitySeries<F> {
         for (at, row) in self.rows {
             F::rows_mut(snapshots.entry(at).or_default()).push(row);
         }
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
     }
 }
 

@@ -175,22 +175,16 @@ impl TableRow {
         self.get(column).map(|n| n * factor)
     }
 
-    /// Multiplies the numbers in these columns.
-    pub fn scale(&mut self, columns: &[&str], factor: f64) {
-        for (name, number) in self.names.iter().zip(&mut self.numbers) {
-            if columns.contains(&name.as_str()) {
-                *number *= factor;
-            }
-        }
+    /// Multiplies the numbers in the columns that fulfil a condition.
+    pub fn scale(&mut self, is_wanted: impl Fn(&str) -> bool, factor: f64) {
+        let columns = self.names.iter().zip(&mut self.numbers);
+        columns.filter(|(name, _)| is_wanted(name)).for_each(|(_, number)| *number *= factor);
     }
 
     /// Adds to the number in a column, if there is one.
     pub fn add(&mut self, column: &str, amount: f64) {
-        for (name, number) in self.names.iter().zip(&mut self.numbers) {
-            if name == column {
-                *number += amount;
-            }
-        }
+        let columns = self.names.iter().zip(&mut self.numbers);
+        columns.filter(|(name, _)| *name == column).for_each(|(_, number)| *number += amount);
     }
 
     /// Whether it has one of these columns.

@@ -35,6 +35,7 @@ pub struct Note {
 pub type EntityKey = (&'static str, String);
 
 /// One run of a tool.
+#[derive(Default)]
 pub struct ToolRun {
     pub tool: &'static str,
     pub file: Name,
@@ -62,22 +63,7 @@ pub struct ToolRun {
 
 impl ToolRun {
     pub fn new(tool: &'static str, file: &Name) -> Self {
-        Self {
-            tool,
-            file: file.clone(),
-            host: None,
-            start: PrintedTime::default(),
-            notes: Vec::new(),
-            series: BTreeMap::new(),
-            rows: 0,
-            thin_at: 2 * MOST_ROWS,
-            long: false,
-            grid: 0,
-            surplus: None,
-            newest: None,
-            joined: false,
-            untimed: 0,
-        }
+        Self { tool, file: file.clone(), thin_at: 2 * MOST_ROWS, ..Self::default() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -206,10 +192,7 @@ impl ToolRun {
 
     /// The row of an entity this many seconds after the start, to be filled in; it stands on this line (0: on none).
     pub fn row<F: Family>(&mut self, at: f64, line: u32, key: F::Key) -> &mut F {
-        let GrowingSeries { series, file, rows, .. } = self.series::<F>(&key);
-        if line > 0 {
-            series.located(file, line);
-        }
+        let GrowingSeries { series, rows, .. } = self.series::<F>(&key, line);
         let (row, new) = series.row(nanoseconds(at), &key);
         *rows += usize::from(new);
         row
@@ -251,10 +234,7 @@ impl ToolRun {
         key: F::Key,
         rates: &[(usize, f64)],
     ) -> &mut F {
-        let GrowingSeries { series, file, rows, long } = self.series::<F>(&key);
-        if line > 0 {
-            series.located(file, line);
-        }
+        let GrowingSeries { series, rows, long } = self.series::<F>(&key, line);
         *rows += series.grow(interval, &key, rates);
         *long |= series.length() > 2 * MOST_READINGS;
         series.row(nanoseconds(interval.to), &key).0
@@ -294,7 +274,8 @@ impl ToolRun {
         to
     }
 
-    fn series<F: Family>(&mut self, key: &F::Key) -> GrowingSeries<'_, F> {
+    /// The series of an entity, of which a row stands on this line.
+    fn series<F: Family>(&mut self, key: &F::Key, line: u32) -> GrowingSeries<'_, F> {
         self.keep_in_bounds();
         let new = self.series.len() < MOST_ENTITIES;
         let series = match self.series.entry((F::INFO.name, key.to_string())) {
@@ -305,14 +286,16 @@ impl ToolRun {
         self.long |= series.length() > 2 * MOST_READINGS;
         let series: &mut dyn Any = &mut **series;
         let series = series.downcast_mut::<EntitySeries<F>>().expect("a family has one row type");
-        GrowingSeries { series, file: &self.file, rows: &mut self.rows, long: &mut self.long }
+        if line > 0 {
+            series.located(&self.file, line);
+        }
+        GrowingSeries { series, rows: &mut self.rows, long: &mut self.long }
     }
 }
 
 /// An entity's series, and what must be updated when it grows.
 struct GrowingSeries<'r, F> {
     series: &'r mut EntitySeries<F>,
-    file: &'r Name,
     rows: &'r mut usize,
     long: &'r mut bool,
 }

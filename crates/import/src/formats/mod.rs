@@ -59,9 +59,9 @@ mod vmstat_s;
 
 pub use sadf::converted;
 
-use crate::banner::Banner;
 use crate::clock;
 use crate::command::CommandLine;
+use crate::context::Banner;
 use crate::format::{Format, Recognized};
 use crate::lines::Lines;
 use std::collections::HashMap;

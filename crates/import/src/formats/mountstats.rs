@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use whyslow_model::catalogue::NfsMount;
-use whyslow_proc::mountstats::{counts, mount, operations};
+use whyslow_proc::mountstats::{Operations, counts, mount, operations};
 
 pub const FORMAT: Format = Format {
     name: "mountstats",
@@ -22,16 +22,6 @@ fn title(line: &str) -> Option<(&str, &str)> {
     printed().or_else(|| mount(line).map(|m| (m.device, m.point)))
 }
 
-/// The sums over all operations of a mount.
-#[derive(Default)]
-struct OperationTotals {
-    operations: f64,
-    retransmissions: f64,
-    queue_ms: f64,
-    round_trip_ms: f64,
-    execute_ms: f64,
-}
-
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut seen: Vec<String> = Vec::new();
     // A mount again belongs to the next reading.
@@ -43,18 +33,19 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         if let Some(totals) = totals(lines)? {
             let row = run.row::<NfsMount>(0.0, line.number, point.into());
             row.server = server.into();
-            row.operations = (totals.operations as u64).into();
-            row.sent_again = (totals.retransmissions as u64).into();
-            row.queue_time = ((totals.queue_ms * NS_PER_MS) as u64).into();
-            row.round_trip_time = ((totals.round_trip_ms * NS_PER_MS) as u64).into();
-            row.execute_time = ((totals.execute_ms * NS_PER_MS) as u64).into();
+            let ns = |ms: u64| ((ms as f64 * NS_PER_MS) as u64).into();
+            row.operations = totals.done.into();
+            row.sent_again = totals.sent_again.into();
+            row.queue_time = ns(totals.queue_ms);
+            row.round_trip_time = ns(totals.round_trip_ms);
+            row.execute_time = ns(totals.execute_ms);
         }
     }
     Ok(())
 }
 
 /// The totals of a mount; none for a file system of another kind.
-fn totals(lines: &mut Lines<'_>) -> Result<Option<OperationTotals>, Refusal> {
+fn totals(lines: &mut Lines<'_>) -> Result<Option<Operations>, Refusal> {
     let mut totals = None;
     while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
         if title(&text).is_some() || another_output_starts(lines, FORMAT.name) {
@@ -65,16 +56,11 @@ fn totals(lines: &mut Lines<'_>) -> Result<Option<OperationTotals>, Refusal> {
             let Some(kind) = operations(counts) else {
                 return Err(lines.refuse("an operation, then eight counts or nine"));
             };
-            let totals = totals.get_or_insert_with(OperationTotals::default);
-            totals.operations += kind.done as f64;
-            totals.retransmissions += kind.sent_again as f64;
-            totals.queue_ms += kind.queue_ms as f64;
-            totals.round_trip_ms += kind.round_trip_ms as f64;
-            totals.execute_ms += kind.execute_ms as f64;
+            totals.get_or_insert_with(Operations::default).add(kind);
         }
         lines.skip(1);
         if is_operation(&text) {
-            printed(lines, totals.get_or_insert_with(OperationTotals::default))?;
+            totals.get_or_insert_with(Operations::default).add(printed(lines)?);
         }
     }
     Ok(totals)
@@ -87,7 +73,8 @@ fn is_operation(text: &str) -> bool {
 }
 
 /// The three lines below an operation's name: counts, bytes, and mean times in milliseconds.
-fn printed(lines: &mut Lines<'_>, totals: &mut OperationTotals) -> ReadResult {
+fn printed(lines: &mut Lines<'_>) -> Result<Operations, Refusal> {
+    let mut read = Operations::default();
     let mut operations = None;
     while let Some(line) = lines.take_if(|text| text.starts_with(['\t', ' '])) {
         let before = |word: &str| line.text.split_once(word).and_then(|(b, _)| number(b.split_whitespace().last()?));
@@ -97,20 +84,19 @@ fn printed(lines: &mut Lines<'_>, totals: &mut OperationTotals) -> ReadResult {
                 return Err(lines.refuse_at(&line, "a count: 1000 ops (10%)"));
             };
             operations = Some(count);
-            totals.operations += count;
-            totals.retransmissions += before(" retrans (").unwrap_or(0.0);
+            read.done = count as u64;
+            read.sent_again = before(" retrans (").unwrap_or(0.0) as u64;
         } else if line.text.contains("RTT:") {
             let times = [after("backlog wait:"), after("RTT:"), after("total execute time:")];
             let (Some(count), [Some(queue), Some(round_trip), Some(execute)]) = (operations, times) else {
                 let expected = "backlog wait, RTT and total execute time, below a count of operations";
                 return Err(lines.refuse_at(&line, expected));
             };
-            totals.queue_ms += queue * count;
-            totals.round_trip_ms += round_trip * count;
-            totals.execute_ms += execute * count;
+            let total = |mean: f64| (mean * count).round() as u64;
+            (read.queue_ms, read.round_trip_ms, read.execute_ms) = (total(queue), total(round_trip), total(execute));
         }
     }
-    Ok(())
+    Ok(read)
 }
 
 #[cfg(test)]

@@ -20,15 +20,6 @@ const DATABASE: MetricColumns<Database> = columns![
     "Physical read (blocks)" => physical_reads, "Physical writes" => physical_writes,
     "Physical write (blocks)" => physical_writes, "Std Block Size" => block_size * KIB,
 ];
-const VALUES: [&str; 7] = [
-    "Buffer Hit %",
-    "Latch Hit %",
-    "Physical reads",
-    "Physical read (blocks)",
-    "Physical writes",
-    "Physical write (blocks)",
-    "Std Block Size",
-];
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
@@ -43,7 +34,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     while let Some(line) = lines.take_if(|text| !is_command(text)) {
         let text = &line.text;
         let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let values = VALUES.iter().filter_map(|words| Some(((*words).to_owned(), value_of(&plain, words)?)));
+        let values = DATABASE.pairs().filter_map(|(words, _)| Some((words.to_owned(), value_of(&plain, words)?)));
         let row = TableRow::of(line.number, "", values);
         let database = run.counts(0.0, instance.as_str().into(), &row, &DATABASE);
         // The first table of events is by share of the time; later ones repeat them in other units.

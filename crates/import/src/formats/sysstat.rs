@@ -71,7 +71,7 @@ pub fn record_disk(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) 
         let what = format!("{} on line {}", row.label(), row.line);
         let why = "bytes over requests contradict the mean request size, which is used";
         run.note(&what, why, "look at the original");
-        row.scale(BYTES, factor);
+        row.scale(is_bytes, factor);
     }
     run.grow::<Disk>(interval, row.line, name.as_str().into(), &computed);
     let disk = run.rates(interval, name.as_str().into(), &row, &DISK);
@@ -80,23 +80,10 @@ pub fn record_disk(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) 
     }
 }
 
-/// The columns of bytes read and written.
-const BYTES: &[&str] = &[
-    "rsec/s",
-    "rkB/s",
-    "rMB/s",
-    "Blk_read/s",
-    "kB_read/s",
-    "MB_read/s",
-    "rd_sec/s",
-    "wsec/s",
-    "wkB/s",
-    "wMB/s",
-    "Blk_wrtn/s",
-    "kB_wrtn/s",
-    "MB_wrtn/s",
-    "wr_sec/s",
-];
+/// Whether it is a column of bytes read or written.
+fn is_bytes(column: &str) -> bool {
+    DISK.metric(|header| header == column).is_some_and(|metric| ["read_bytes", "write_bytes"].contains(&metric))
+}
 
 /// The factor by which bytes read and written must be scaled to agree with the mean request size.
 fn contradiction(row: &TableRow, count: Option<f64>) -> Option<f64> {

@@ -47,7 +47,6 @@ const COLUMNS: &[&str] = &[
 /// Of these columns, the first 16, 17 or 18 make up a row without header, whose last 4, 5 or 6 add up to 100.
 const HEADERLESS: [&str; 18] =
     ["r", "b", "swpd", "free", "buff", "cache", "si", "so", "bi", "bo", "in", "cs", "us", "sy", "id", "wa", "st", "gu"];
-const SHARES: [&str; 6] = ["us", "sy", "id", "wa", "st", "gu"];
 /// The columns before the shares.
 const BEFORE_SHARES: usize = 12;
 
@@ -104,7 +103,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             let row = take_row(lines, &header.names, 0);
             let row = row.and_then(|row| check_shares(lines, &header, row));
             let Some(mut row) = lines.keep(row)? else { continue };
-            row.scale(&IN_MEMORY_UNIT, unit);
+            row.scale(|column| IN_MEMORY_UNIT.contains(&column), unit);
             counts_itself &= row.get("r") != Some(0.0);
             if counts_itself {
                 row.add("r", -1.0);
@@ -136,7 +135,7 @@ fn take_columns(lines: &mut Lines<'_>) -> TableHeader {
 /// Shares are rounded to a whole percent; a machine that has just booted may have counted nothing yet.
 fn check_shares(lines: &Lines<'_>, header: &TableHeader, row: TableRow) -> Result<TableRow, Refusal> {
     let sum = CPU.sum(&row) / PERCENT;
-    let shares = header.names.iter().filter(|name| SHARES.contains(&name.as_str())).count();
+    let shares = header.names.iter().filter(|name| CPU.has(name)).count();
     if sum != 0.0 && (sum - 100.0).abs() > shares as f64 {
         let expected = format!("CPU shares that add up to 100, under the header of line {}", header.line);
         return Err(Refusal::new(lines.file(), row.line, expected, &format!("a sum of {sum:.0}")));

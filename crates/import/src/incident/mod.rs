@@ -4,13 +4,12 @@
 //! An archive may be hostile. Only relevant files are unpacked, under generated names and within limits; links, devices
 //! and paths that lead outside are skipped.
 
-mod compression;
+mod archive;
 mod file_kind;
 mod folder;
 mod join;
 mod monitor;
 mod staging;
-mod tar;
 #[cfg(test)]
 mod tests;
 
@@ -68,8 +67,8 @@ impl Incident {
     pub fn add(&mut self, name: &str, reader: impl Read) -> Result<(), Refusal> {
         let reader = MonitoredReader::new(reader, Arc::clone(&self.monitor));
         let unreadable = |e: io::Error| unreadable(name, &e);
-        let mut reader = compression::opened(reader, &self.monitor).map_err(unreadable)?;
-        if compression::is_tar(&mut reader).map_err(unreadable)? {
+        let mut reader = archive::opened(reader, &self.monitor).map_err(unreadable)?;
+        if archive::is_tar(&mut reader).map_err(unreadable)? {
             self.archive(name, reader)
         } else {
             let input = Input { name: name.to_owned(), reader: Box::new(reader) };
@@ -104,7 +103,7 @@ impl Incident {
 
     /// Reads an archive; if it is damaged or truncated, up to that point.
     fn archive(&mut self, name: &str, reader: impl Read) -> Result<(), Refusal> {
-        let mut tar = tar::Tar::new(reader);
+        let mut tar = archive::Tar::new(reader);
         let ends = loop {
             match tar.next_file() {
                 Ok(Some(path)) => {
@@ -144,7 +143,7 @@ impl Incident {
 
     /// Adds one file among many: what cannot be read of it is skipped.
     fn captured(&mut self, name: String, reader: impl Read) -> Result<(), Refusal> {
-        let reader = match compression::opened(reader, &self.monitor) {
+        let reader = match archive::opened(reader, &self.monitor) {
             Ok(reader) => reader,
             Err(e) if monitor::is_over_limit(&e) && !self.partial => return Err(unreadable(&name, &e)),
             Err(_) => {

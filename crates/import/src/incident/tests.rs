@@ -10,7 +10,7 @@ type ArchiveMember<'m> = (&'m str, u8, &'m [u8]);
 fn tar_of(members: &[ArchiveMember<'_>]) -> Vec<u8> {
     let mut all = Vec::new();
     for (name, kind, contents) in members {
-        let mut block = [0_u8; tar::BLOCK];
+        let mut block = [0_u8; archive::BLOCK];
         block[..name.len()].copy_from_slice(name.as_bytes());
         block[124..135].copy_from_slice(format!("{:011o}", contents.len()).as_bytes());
         block[156] = *kind;
@@ -20,9 +20,9 @@ fn tar_of(members: &[ArchiveMember<'_>]) -> Vec<u8> {
         block[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
         all.extend_from_slice(&block);
         all.extend_from_slice(contents);
-        all.resize(all.len().next_multiple_of(tar::BLOCK), 0);
+        all.resize(all.len().next_multiple_of(archive::BLOCK), 0);
     }
-    all.resize(all.len() + 2 * tar::BLOCK, 0);
+    all.resize(all.len() + 2 * archive::BLOCK, 0);
     all
 }
 
@@ -108,7 +108,7 @@ fn hostile_archives_lead_nowhere() {
 #[test]
 fn of_a_damaged_archive_what_stands_before_the_damage_is_read() {
     let mut tar = tar_of(&[("sos/dmesg", b'0', LOG), ("sos/kern.log", b'0', LOG)]);
-    tar[2 * tar::BLOCK] ^= 1;
+    tar[2 * archive::BLOCK] ^= 1;
     let all = gathered(&tar).unwrap_or_else(|e| panic!("{e}"));
     let notes: Vec<&str> = all.captures[0].window.snapshots()[0].sources.iter().map(|s| &*s.tells).collect();
     assert_eq!(notes, ["x.tar: the rest of the archive"]);

@@ -1,8 +1,7 @@
 //! Kernel logs as JSON: `journalctl -o json`, an entry a line; `journalctl -o json-pretty` and `dmesg -J`, a field a line.
 
 use super::log_time::LogTime;
-use super::prefilter::may_matter;
-use super::thinned_log::{LogRecord, ThinnedLog};
+use super::thinned_log::{LogRecord, ThinnedLog, may_matter};
 use crate::lines::Lines;
 use jiff::Timestamp;
 use serde_json::Value;

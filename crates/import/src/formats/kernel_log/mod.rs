@@ -3,7 +3,6 @@
 
 mod json_log;
 mod log_time;
-mod prefilter;
 mod prefix;
 #[cfg(test)]
 mod tests;
@@ -12,10 +11,9 @@ mod thinned_log;
 use crate::lines::TextLine;
 use crate::prelude::*;
 use log_time::LogTime;
-use prefilter::{is_unmistakable, may_matter};
 use prefix::LogPrefix;
 use std::collections::HashSet;
-use thinned_log::{LogRecord, ThinnedLog, is_repetition, shape};
+use thinned_log::{LogRecord, ThinnedLog, is_repetition, is_unmistakable, may_matter, shape};
 use whyslow_model::value::Name;
 
 pub const FORMAT: Format = Format {

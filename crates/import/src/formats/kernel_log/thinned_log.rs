@@ -2,12 +2,14 @@
 //! which carries the number of those in between.
 
 use super::log_time::{LogSpan, LogTime};
-use super::prefilter::{begins_memory_report, ends_memory_report, is_in_memory_report, may_matter};
 use crate::clock::SECOND;
 use crate::tool_run::ToolRun;
+use aho_corasick::AhoCorasick;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::LazyLock;
 use whyslow_model::catalogue::{LogLine, LogRead};
+use whyslow_model::kernel_log::{MEMORY_REPORT, UNMISTAKABLE, prefilter};
 
 /// How many lines of a shape are kept one by one.
 const EACH: u32 = 20;
@@ -244,6 +246,41 @@ pub fn shape(text: &str) -> u64 {
         at += number.max(1);
     }
     hash
+}
+
+/// Words of lines that may matter; all other lines are dropped at once, so that a log of any size is read as a stream.
+static RELEVANT: LazyLock<AhoCorasick> = LazyLock::new(|| matcher(prefilter()));
+static FROM_KERNEL: LazyLock<AhoCorasick> = LazyLock::new(|| matcher(UNMISTAKABLE.iter().copied()));
+
+fn matcher(words: impl Iterator<Item = &'static str>) -> AhoCorasick {
+    AhoCorasick::new(words).expect("the words are few and short")
+}
+
+/// Whether a line may matter for the diagnosis.
+pub fn may_matter(text: &str) -> bool {
+    RELEVANT.is_match(text)
+}
+
+/// Whether a line is the kernel's by its words alone.
+pub fn is_unmistakable(text: &str) -> bool {
+    FROM_KERNEL.is_match(text)
+}
+
+/// Whether a memory report with a list of processes begins.
+fn begins_memory_report(text: &str) -> bool {
+    text.contains("invoked oom-killer")
+}
+
+/// Whether a memory report ends.
+fn ends_memory_report(text: &str) -> bool {
+    text.contains("Killed process ") || text.contains("no killable processes")
+}
+
+/// Whether a line of a memory report is used: a process, `[  123]  0  123 ...`, or a statistic.
+fn is_in_memory_report(text: &str) -> bool {
+    let text = text.trim_start();
+    let process = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == 'p');
+    text.strip_prefix('[').is_some_and(process) || MEMORY_REPORT.iter().any(|words| text.starts_with(words))
 }
 
 #[cfg(test)]

@@ -1,12 +1,45 @@
-//! The first line of sysstat's tools: `Linux 2.6.18-92.el5 (host) 01/14/2010 _x86_64_ (4 CPU)`.
+//! What a capture says before an output begins: the command at the prompt, the time, and the first line of sysstat's tools,
+//! `Linux 2.6.18-92.el5 (host) 01/14/2010 _x86_64_ (4 CPU)`.
 
-use crate::clock::date;
+use crate::clock::{PrintedTime, date};
+use crate::command::CommandLine;
 use crate::tool_run::ToolRun;
 use jiff::civil::Date;
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::key::MachineKey;
+use whyslow_model::value::Name;
 
-/// The machine and the date the output begins on.
+/// What is known before an output begins.
+#[derive(Clone, Debug, Default)]
+pub struct CaptureContext {
+    /// The command at the last prompt.
+    pub command: Option<CommandLine>,
+    /// The header line of sysstat's tools.
+    pub banner: Option<Banner>,
+    /// The machine that the file was last said to be of.
+    pub host: Option<Name>,
+    /// The time printed before the output.
+    pub at: PrintedTime,
+}
+
+impl CaptureContext {
+    /// The date in the banner, for tools that print only the time of each row.
+    pub fn day(&self) -> PrintedTime {
+        PrintedTime { date: self.banner.as_ref().and_then(|b| b.date), time: None }
+    }
+
+    /// The command, if it was this program.
+    pub fn command_of(&self, program: &str) -> Option<&CommandLine> {
+        self.command.as_ref().filter(|command| command.program() == program)
+    }
+
+    /// The interval on the command line.
+    pub fn interval(&self) -> Option<f64> {
+        self.command.as_ref()?.interval()
+    }
+}
+
+/// The first line of sysstat's tools: the machine, and the date the output begins on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Banner {
     pub date: Option<Date>,
