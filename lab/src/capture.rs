@@ -30,9 +30,6 @@ const TOOLS: [(&str, &str); 5] = [
 const COUNTS: [(&str, &str); 2] = [("ss", "ss -tinmp"), ("netstat", "netstat -s")];
 
 /// whyslow's answer to the captures, and what is wrong with it.
-///
-/// # Errors
-/// If a tool is not installed, or whyslow fails.
 pub fn judged(observer: &Observer, bed: &Testbed, trial: &Trial, expect: &Expect) -> Result<(Diagnosis, Vec<String>)> {
     let files = take(observer.seconds, bed)?;
     let answer = read(observer, bed, &files)?;

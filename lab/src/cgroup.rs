@@ -93,9 +93,6 @@ impl Cgroup {
     }
 
     /// Limits the CPU time in each period, both in microseconds.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn set_cpu_quota(&self, quota: u64, period: u64) -> Result<()> {
         if let Some(file) = self.file("cpu.max") {
             return write(&file, format!("{quota} {period}"));
@@ -105,9 +102,6 @@ impl Cgroup {
     }
 
     /// Limits the memory; what does not fit is reclaimed, or swapped out.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn set_memory_limit(&self, bytes: u64) -> Result<()> {
         match self.file("memory.max") {
             Some(file) => write(&file, bytes),
@@ -116,9 +110,6 @@ impl Cgroup {
     }
 
     /// Limits the memory, without swap.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn set_memory_limit_without_swap(&self, bytes: u64) -> Result<()> {
         self.set_memory_limit(bytes)?;
         match self.file("memory.swap.max") {
@@ -129,9 +120,6 @@ impl Cgroup {
     }
 
     /// Limits reads from a block device of this name.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn set_read_limit(&self, device: &str, limit: ReadLimit) -> Result<()> {
         let number = fs::read_to_string(format!("/sys/block/{device}/dev"))?;
         let number = number.trim();
@@ -154,9 +142,6 @@ impl Cgroup {
     }
 
     /// Makes a child start in it.
-    ///
-    /// # Errors
-    /// If cgroup.procs cannot be opened.
     pub fn add_on_spawn(&self, command: &mut Command) -> Result<()> {
         for dir in &self.dirs {
             let procs = OpenOptions::new().write(true).open(dir.join("cgroup.procs")).context(dir.display())?;

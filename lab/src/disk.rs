@@ -42,9 +42,6 @@ pub struct LoopDevice {
 
 impl LoopDevice {
     /// Sets up a loop device with direct I/O over a file.
-    ///
-    /// # Errors
-    /// If losetup(8) is missing, or its own.
     pub fn over(bed: &mut Testbed, file: &Path) -> Result<Self> {
         let node = command::run("losetup", &["--find", "--show", "--direct-io=on", &file.to_string_lossy()])?;
         let name = node.trim_start_matches("/dev/").to_string();
@@ -54,17 +51,11 @@ impl LoopDevice {
     }
 
     /// Sets the read-ahead, in bytes, for files opened from now on.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn set_read_ahead(&self, bed: &mut Testbed, bytes: u64) -> Result<()> {
         self.set(bed, "read_ahead_kb", bytes >> 10)
     }
 
     /// Sets the largest request that its queue accepts, in bytes.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn set_max_request(&self, bed: &mut Testbed, bytes: u64) -> Result<()> {
         self.set(bed, "max_sectors_kb", bytes >> 10)
     }
@@ -84,9 +75,6 @@ impl LoopDevice {
     }
 
     /// Creates ext4 on it and mounts that at NAME in the trial's directory. `options` are those of mkfs.ext4.
-    ///
-    /// # Errors
-    /// If mkfs.ext4 or the mount fails.
     pub fn ext4(&self, bed: &mut Testbed, name: &str, options: &[&str]) -> Result<PathBuf> {
         let node = self.node.to_string_lossy();
         // Leaves nothing for the kernel to initialise in the background, which would be load of its own.
@@ -110,9 +98,6 @@ pub struct SimulatedDisk {
 impl SimulatedDisk {
     /// Sets up a disk of `bytes` bytes. It has no delays until [`enable_delays`](Self::enable_delays), so that its setup is
     /// quick.
-    ///
-    /// # Errors
-    /// If FUSE or loop devices are missing.
     pub fn new(bed: &mut Testbed, bytes: u64, spec: DiskSpec) -> Result<Self> {
         if !Path::new("/dev/fuse").exists() {
             return Err(Error::Missing("/dev/fuse".into()));
@@ -134,9 +119,6 @@ impl SimulatedDisk {
     }
 
     /// Makes the disk as slow as its spec says.
-    ///
-    /// # Errors
-    /// If its server has ended.
     pub fn enable_delays(&mut self) -> Result<()> {
         self.server.send("enable-delays")
     }
@@ -152,9 +134,6 @@ pub fn unmount(dir: &Path) {
 }
 
 /// Writes a file of `bytes` bytes to the disk and drops it from the page cache.
-///
-/// # Errors
-/// Those of the file.
 pub fn write_file(path: &Path, bytes: u64) -> Result<()> {
     let file = File::create(path)?;
     let chunk = vec![0x5a; 1 << 20];
@@ -170,9 +149,6 @@ nix::ioctl_readwrite!(fifreeze, b'X', 119, libc::c_int);
 nix::ioctl_readwrite!(fithaw, b'X', 120, libc::c_int);
 
 /// Freezes the file system at `dir` until the end of the trial.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn freeze(bed: &mut Testbed, dir: PathBuf) -> Result<()> {
     let file = File::open(&dir)?;
     // SAFETY: the descriptor is open, and the argument, which the kernel does not use, is a valid int.

@@ -8,9 +8,6 @@ use std::time::{Duration, Instant};
 static REQUESTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// Handles both signals from here on.
-///
-/// # Errors
-/// If the handlers cannot be installed.
 pub fn install_handlers() -> Result<()> {
     let requested = REQUESTED.get_or_init(Default::default);
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

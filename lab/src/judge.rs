@@ -51,8 +51,6 @@ pub struct CpuTicks {
 }
 
 impl CpuTicks {
-    /// # Errors
-    /// If /proc/stat cannot be parsed.
     pub fn now() -> Result<Self> {
         Self::parse(&fs::read_to_string("/proc/stat")?).ok_or_else(|| Error::failed("/proc/stat: unexpected content"))
     }
@@ -65,9 +63,6 @@ impl CpuTicks {
     }
 
     /// Whether much time was stolen since then.
-    ///
-    /// # Errors
-    /// If /proc/stat cannot be parsed.
     pub fn substantial_since(self) -> Result<bool> {
         Self::now().map(|now| self.substantial_until(now))
     }

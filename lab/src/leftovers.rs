@@ -11,9 +11,6 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// Takes the lab's lock: only one lab runs at a time, so everything that bears its names is a leftover.
-///
-/// # Errors
-/// If another lab is running.
 pub fn lock() -> Result<Flock<File>> {
     let file = File::create("/run/wslab.lock").context("/run/wslab.lock")?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| Error::failed("another whyslow-lab is running"))

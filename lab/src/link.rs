@@ -30,9 +30,6 @@ impl Link {
 }
 
 /// A veth pair: `veth0` at the near and `veth1` at the far end.
-///
-/// # Errors
-/// Those of ip(8).
 pub fn veth_pair(bed: &mut Testbed) -> Result<Link> {
     let (link, near_ip) = Link::new(bed, 213)?;
     link.near.ip(&["link", "add", "veth0", "type", "veth", "peer", "name", "veth1", "netns", link.far.name()])?;
@@ -43,9 +40,6 @@ pub fn veth_pair(bed: &mut Testbed) -> Result<Link> {
 
 /// A relay between two TUN devices, both `tun0`. It delays packets by `delay_us` and loses `loss` of ten thousand, each
 /// way.
-///
-/// # Errors
-/// If TUN is missing, or those of ip(8).
 pub fn tun_relay(bed: &mut Testbed, delay_us: u64, loss: u64) -> Result<Link> {
     let (link, near_ip) = Link::new(bed, 214)?;
     let relay =
@@ -57,9 +51,6 @@ pub fn tun_relay(bed: &mut Testbed, delay_us: u64, loss: u64) -> Result<Link> {
 }
 
 /// Compares every packet received in a namespace with `rules` source addresses, none of which matches.
-///
-/// # Errors
-/// If nft(8) is missing, or its own.
 pub fn add_long_chain(bed: &Testbed, ns: &NetNs, rules: u64) -> Result<()> {
     let mut text = String::new();
     for n in 0..rules {
@@ -70,9 +61,6 @@ pub fn add_long_chain(bed: &Testbed, ns: &NetNs, rules: u64) -> Result<()> {
 }
 
 /// Drops `loss` of ten thousand TCP packets received in a namespace.
-///
-/// # Errors
-/// If nft(8) is missing, or its own.
 pub fn drop_randomly(bed: &Testbed, ns: &NetNs, loss: u64) -> Result<()> {
     load(bed, ns, &format!("meta l4proto tcp numgen random mod 10000 < {loss} drop\n"))
 }
@@ -87,9 +75,6 @@ fn load(bed: &Testbed, ns: &NetNs, rules: &str) -> Result<()> {
 }
 
 /// Steers all packets received on an interface to one CPU (RPS, Documentation/networking/scaling.rst).
-///
-/// # Errors
-/// If the kernel lacks RPS.
 pub fn set_rps_cpu(ns: &NetNs, interface: &str, cpu: u64) -> Result<()> {
     let mask = 1u64 << cpu;
     ns.exec("sh", &["-c", &format!("echo {mask:x} >/sys/class/net/{interface}/queues/rx-0/rps_cpus")])

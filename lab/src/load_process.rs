@@ -28,9 +28,6 @@ pub struct LoadProcess {
 
 impl LoadProcess {
     /// Sends it the one word that it may be waiting for.
-    ///
-    /// # Errors
-    /// If it has ended.
     pub fn send(&mut self, word: &str) -> Result<()> {
         writeln!(self.stdin, "{word}").context("sending to a load")
     }
@@ -64,18 +61,12 @@ impl LoadCommand {
     }
 
     /// Starts it in a control group, so that even its first page is charged there.
-    ///
-    /// # Errors
-    /// If the group cannot be opened.
     pub fn in_cgroup(mut self, group: &Cgroup) -> Result<Self> {
         group.add_on_spawn(&mut self.command)?;
         Ok(self)
     }
 
     /// Starts it in a network namespace.
-    ///
-    /// # Errors
-    /// If the namespace cannot be opened.
     pub fn in_netns(mut self, ns: &NetNs) -> Result<Self> {
         join_namespace(&mut self.command, File::open(ns.path())?, CloneFlags::CLONE_NEWNET);
         Ok(self)

@@ -10,9 +10,6 @@ pub struct NetNs(String);
 
 impl NetNs {
     /// Creates the namespace `wslab-NAME` with its loopback up.
-    ///
-    /// # Errors
-    /// If ip(8) is missing, or its own.
     pub fn new(bed: &mut Testbed, name: &str) -> Result<Self> {
         let ns = Self(format!("{PREFIX}{name}"));
         command::run("ip", &["netns", "add", &ns.0])?;
@@ -32,17 +29,11 @@ impl NetNs {
     }
 
     /// Runs ip(8) in it.
-    ///
-    /// # Errors
-    /// Those of ip(8).
     pub fn ip(&self, args: &[&str]) -> Result<()> {
         command::run("ip", &[&["-n", &self.0], args].concat()).map(drop)
     }
 
     /// Limits what an interface sends with a token bucket (tc-tbf(8)).
-    ///
-    /// # Errors
-    /// Those of tc(8).
     pub fn shape(&self, interface: &str, megabits: u64, burst: &str) -> Result<()> {
         let rate = format!("{megabits}mbit");
         let args = ["qdisc", "add", "dev", interface, "root", "tbf", "rate", &rate, "burst", burst, "latency", "50ms"];
@@ -50,17 +41,11 @@ impl NetNs {
     }
 
     /// Runs a program in it, with a /sys that shows its interfaces (ip-netns(8)).
-    ///
-    /// # Errors
-    /// Those of the program.
     pub fn exec(&self, program: &str, args: &[&str]) -> Result<()> {
         command::run("ip", &[&["netns", "exec", &self.0, program], args].concat()).map(drop)
     }
 
     /// Gives an interface an address in a /24 and brings it up.
-    ///
-    /// # Errors
-    /// Those of ip(8).
     pub fn up(&self, interface: &str, address: &str) -> Result<()> {
         self.ip(&["address", "add", &format!("{address}/24"), "dev", interface])?;
         self.ip(&["link", "set", interface, "up"])

@@ -9,9 +9,6 @@ use std::path::Path;
 const CONTROL: &str = "/sys/class/zram-control";
 
 /// Swaps to a block device until the end of the trial.
-///
-/// # Errors
-/// Those of mkswap(8) and swapon(8).
 pub fn on(bed: &mut Testbed, node: &str) -> Result<()> {
     command::run("mkswap", &[node])?;
     command::run("swapon", &[node])?;

@@ -39,9 +39,6 @@ pub struct Testbed {
 impl Testbed {
     /// An empty testbed with a directory of its own. All random parameters follow from the run's seed and the trial's
     /// name, not from the trials that ran before.
-    ///
-    /// # Errors
-    /// If the directory cannot be created.
     pub fn new(name: &str, seed: u64) -> Result<Self> {
         let dir = Path::new(WORK).join(name);
         fs::create_dir_all(&dir).context(dir.display())?;
@@ -94,9 +91,6 @@ impl Testbed {
     }
 
     /// How a load ended that should still be running, if one has.
-    ///
-    /// # Errors
-    /// Those of waitid(2).
     pub fn exited_load(&self) -> Result<Option<String>> {
         for (name, pid) in &self.loads {
             // The child is not reaped, so that its PID cannot be reused.

@@ -67,7 +67,6 @@ fn kind_of(run: &ToolRun) -> u64 {
     hasher.finish()
 }
 
-/// The runs of one capture.
 #[derive(Default)]
 struct RunGroup {
     /// The machine that the first of them which says so is of.
@@ -231,7 +230,6 @@ impl Entities {
         all.filter(|(by, _)| *by == tool).any(|(_, own)| own.overlaps(series))
     }
 
-    /// The time of the first row.
     fn first(&self) -> Option<u64> {
         self.0.values().flatten().filter_map(|(_, series)| series.first()).min()
     }

@@ -21,9 +21,7 @@ pub struct EntitySeries<F> {
 
 /// An [`EntitySeries`] of any family.
 pub trait AnySeries: Any {
-    /// The time of the first row.
     fn first(&self) -> Option<u64>;
-    /// The time of the last row.
     fn last(&self) -> Option<u64>;
     fn length(&self) -> usize;
     /// Keeps the first row, and the last one of each `grid` nanoseconds: counters lose nothing by it.
@@ -87,7 +85,6 @@ impl<F: Family> EntitySeries<F> {
     }
 }
 
-/// Sets the counter in a column.
 pub fn put_counter<F: Family>(row: &mut F, column: usize, value: u64) {
     row.put(column, Value::Counter(value.into()));
 }

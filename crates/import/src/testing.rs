@@ -1,6 +1,7 @@
 //! Helpers for the tests of the formats.
 
 use crate::{Capture, Input, Refusal, read};
+use whyslow_model::catalogue::Family;
 use whyslow_model::window::Window;
 
 /// Reads a text as the file `x`.
@@ -13,6 +14,11 @@ pub fn window_of(text: &str) -> Window {
     let mut captures = read_text(text).expect("the text can be read");
     assert_eq!(captures.len(), 1, "one capture");
     captures.remove(0).window
+}
+
+/// The one row of a family in a text.
+pub fn row_of<F: Family>(text: &str) -> F {
+    window_of(text).the::<F>().expect("the text has a row").clone()
 }
 
 /// Why a text is refused.

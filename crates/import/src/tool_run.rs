@@ -34,7 +34,6 @@ pub struct Note {
 /// A family's name, and the key of one of its entities.
 pub type EntityKey = (&'static str, String);
 
-/// One run of a tool.
 #[derive(Default)]
 pub struct ToolRun {
     pub tool: &'static str,

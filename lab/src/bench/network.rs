@@ -93,9 +93,6 @@ fn over(bed: &mut Testbed, link: &Link) -> BenchServer {
 
 impl BenchServer {
     /// Starts the server and returns the options that the client needs.
-    ///
-    /// # Errors
-    /// If it does not listen in time.
     pub(super) fn start(&self, bed: &mut Testbed, observer: &Observer) -> Result<Vec<String>> {
         let (token, output) = (bed.path("token"), bed.path("server-output"));
         fs::write(&token, "a token that both ends know")?;

@@ -46,9 +46,6 @@ impl Spin {
 }
 
 /// Sets the nice value of this process.
-///
-/// # Errors
-/// If that is not permitted.
 pub fn set_nice(nice: i32) -> std::io::Result<()> {
     // SAFETY: setpriority(2) takes three numbers.
     if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } != 0 {

@@ -99,9 +99,6 @@ fn set_process_name(name: &str) {
 }
 
 /// Tells the lab that the load is running.
-///
-/// # Errors
-/// If the lab has ended.
 pub fn ready(note: impl std::fmt::Display) -> io::Result<()> {
     let mut out = io::stdout();
     writeln!(out, "ready {note}")?;

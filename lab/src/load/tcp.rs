@@ -37,9 +37,6 @@ impl Sink {
 }
 
 /// A listening socket. Its buffer must be set before it listens, because the window scale is negotiated in the handshake.
-///
-/// # Errors
-/// Those of the system calls.
 pub fn listener(at: SocketAddrV4, buffer: usize, backlog: i32) -> io::Result<TcpListener> {
     let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     setsockopt(&fd, sockopt::ReuseAddr, &true)?;

@@ -223,7 +223,7 @@ fn setting(link: &mut Link, field: &str, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, refusal_of, window_of};
+    use crate::testing::{fixture, refusal_of, row_of, window_of};
 
     #[test]
     fn coalescing_as_it_is_set() {
@@ -277,8 +277,7 @@ mod tests {
     #[test]
     fn driver_and_offloads_are_read() {
         let text = format!("{}{}", fixture("ethtool-k.txt"), fixture("ethtool-i.txt"));
-        let window = window_of(&text);
-        let link = window.the::<Link>().unwrap();
+        let link = row_of::<Link>(&text);
         assert_eq!(link.driver.get(), Some("virtio_net"));
         let offloads: Vec<&str> = link.offloads.get().unwrap().split(' ').collect();
         assert!(offloads.contains(&"generic-receive-offload") && !offloads.contains(&"large-receive-offload"));
@@ -286,8 +285,7 @@ mod tests {
 
     #[test]
     fn speed_and_duplex_are_read() {
-        let window = window_of(&fixture("cases/035-nic-crc-errors-one-way-slow/ethtool.txt"));
-        let link = window.the::<Link>().unwrap();
+        let link = row_of::<Link>(&fixture("cases/035-nic-crc-errors-one-way-slow/ethtool.txt"));
         assert_eq!((link.speed.get(), link.duplex.get()), (Some(1e9), Some("full")));
     }
 }

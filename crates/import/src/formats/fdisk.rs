@@ -81,12 +81,11 @@ fn start_bytes(start: f64, geometry: Geometry) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, window_of};
+    use crate::testing::{fixture, row_of, window_of};
 
     #[test]
     fn a_first_partition_on_the_second_track() {
-        let window = window_of(&fixture("san-fdisk.txt"));
-        let row = window.the::<Partition>().unwrap();
+        let row = row_of::<Partition>(&fixture("san-fdisk.txt"));
         assert_eq!(row.start.get(), Some(63.0 * 512.0));
     }
 

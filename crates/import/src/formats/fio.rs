@@ -114,12 +114,11 @@ fn record_disk(lines: &Lines<'_>, run: &mut ToolRun, line: u32, disk: &FioDisk, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, refusal_of, window_of};
+    use crate::testing::{fixture, refusal_of, row_of, window_of};
 
     #[test]
     fn transfers_of_a_job_are_read() {
-        let window = window_of(&fixture("fio-read.json.txt"));
-        let row = window.the::<Transfer>().unwrap();
+        let row = row_of::<Transfer>(&fixture("fio-read.json.txt"));
         assert_eq!(row.bytes.get(), Some(3_722_444_800.0));
         assert!((row.rate.get().unwrap() / 1_240_401_466.0 - 1.0).abs() < 1e-3);
         assert!((row.block.get().unwrap() / 1_048_576.0 - 1.0).abs() < 1e-3);

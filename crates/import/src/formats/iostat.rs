@@ -148,7 +148,6 @@ pub fn end(intervals: ReportIntervals<IostatReport>, context: &CaptureContext, r
     run.start.date = run.start.date.or(context.day().date);
 }
 
-/// Reads reports one by one.
 struct ReportReader<'a> {
     intervals: ReportIntervals<IostatReport>,
     context: &'a CaptureContext,

@@ -32,13 +32,11 @@ const LAYOUTS: [&[&str]; 8] = [
         "wareq-sz", "d/s", "dkB/s", "drqm/s", "%drqm", "d_await", "dareq-sz", "f/s", "f_await", "aqu-sz", "%util",
     ],
 ];
-/// How many rows are checked.
 const MOST_ROWS: usize = 40;
 /// Rows with fewer requests per second are rounded too much to decide anything.
 const ENOUGH: f64 = 10.0;
 /// Half of the last printed digit.
 const ROUNDING: f64 = 0.005;
-/// The relative error allowed besides.
 const SLACK: f64 = 0.01;
 
 /// The columns of the rows that come next, if there is no doubt.

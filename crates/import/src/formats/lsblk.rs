@@ -31,7 +31,6 @@ const QUEUE_TEXTS: [&str; 4] = ["SCHED", "MODEL", "SERIAL", "HCTL"];
 const USUAL: [&str; 6] = ["MAJ:MIN", "FSTYPE", "TYPE", "SIZE", "ROTA", "HCTL"];
 /// Columns whose texts may have several words.
 const TEXTS: [&str; 6] = ["MODEL", "LABEL", "PARTLABEL", "MOUNTPOINT", "MOUNTPOINTS", "VENDOR"];
-/// The characters of the branches.
 const BRANCHES: [char; 8] = ['├', '└', '│', '─', '|', '`', '-', ' '];
 
 /// A device, and its cells by column.

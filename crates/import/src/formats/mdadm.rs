@@ -84,7 +84,7 @@ fn member(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, window_of};
+    use crate::testing::{fixture, row_of, window_of};
     use whyslow_model::catalogue::Layer;
 
     #[test]
@@ -108,8 +108,7 @@ mod tests {
         let text = fixture("layouts/mdadm-detail.txt");
         let text =
             text.replace("Active Devices : 2", "Active Devices : 3").replace("active, degraded, recovering", "clean");
-        let window = window_of(&text);
-        let array = window.the::<Array>().unwrap();
+        let array = row_of::<Array>(&text);
         assert_eq!((array.degraded.get(), array.action.get()), (Some(0.0), Some("idle")));
     }
 }

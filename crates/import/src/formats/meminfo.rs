@@ -39,12 +39,11 @@ fn is_line(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, window_of};
+    use crate::testing::{fixture, row_of};
 
     #[test]
     fn lines_cut_out_are_absent() {
-        let window = window_of(&fixture("cases/016-nfsd-kernel-memory-leak-oom/meminfo.txt"));
-        let memory = window.the::<Meminfo>().unwrap();
+        let memory = row_of::<Meminfo>(&fixture("cases/016-nfsd-kernel-memory-leak-oom/meminfo.txt"));
         assert_eq!(memory.mem_total.get(), Some(394_292_660.0 * 1024.0));
         assert_eq!(memory.s_unreclaim.get(), Some(201_780.0 * 1024.0));
         assert_eq!(memory.active.get(), Some(325_936.0 * 1024.0));

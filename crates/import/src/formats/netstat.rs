@@ -164,7 +164,7 @@ fn counter(section: &str, text: &str) -> Option<(&'static str, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, refusal_of, window_of};
+    use crate::testing::{fixture, refusal_of, row_of, window_of};
     use whyslow_model::value::Counter;
 
     #[test]
@@ -193,8 +193,7 @@ mod tests {
     fn wording_of_both_generations_is_read() {
         let text = "Ip:\n    7 total packets received\nTcp:\n    18 segments send out\n    3 segments retransmited\n\
             TcpExt:\n    5 times the listen queue of a socket overflowed\n    TCPTimeouts: 4\n    TCP ran low on memory 2 times\n";
-        let window = window_of(text);
-        let row = window.the::<Protocol>().unwrap();
+        let row = row_of::<Protocol>(text);
         assert_eq!((row.tcp_out_segs.get(), row.tcp_retrans_segs.get()), (Some(18), Some(3)));
         assert_eq!((row.tcp_ext_listen_overflows.get(), row.tcp_ext_tcp_timeouts.get()), (Some(5), Some(4)));
         assert_eq!(row.tcp_ext_tcp_memory_pressures.get(), Some(2));

@@ -77,15 +77,14 @@ fn table(lines: &mut Lines<'_>) -> Result<Vec<(u32, String, u64)>, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, refusal_of, window_of};
+    use crate::testing::{fixture, refusal_of, row_of, window_of};
 
     #[test]
     fn text_and_json_are_read() {
         let text = fixture("nstat-az.txt");
         let out = window_of(&text).the::<Protocol>().unwrap().tcp_out_segs.get();
         assert!(out.is_some_and(|segments| segments > 1000), "{out:?}");
-        let window = window_of("{\"kernel\":{\"TcpOutSegs\":18,\"IcmpInMsgs\":3,\"TcpExtListenOverflows\":5}}\n");
-        let row = window.the::<Protocol>().unwrap();
+        let row = row_of::<Protocol>("{\"kernel\":{\"TcpOutSegs\":18,\"IcmpInMsgs\":3,\"TcpExtListenOverflows\":5}}\n");
         assert_eq!((row.tcp_out_segs.get(), row.tcp_ext_listen_overflows.get()), (Some(18), Some(5)));
         assert_eq!(refusal_of("#kernel\nIpInReceives 7 0.0\nTcpOutSegs 18x 0.0\n").line, 3);
     }

@@ -54,13 +54,12 @@ fn entry(text: &str) -> Option<(u32, &str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, refusal_of, window_of};
+    use crate::testing::{fixture, refusal_of, row_of};
 
     #[test]
     fn nodes_and_their_memory_are_read() {
         let text = fixture("numactl-H.txt");
-        let window = window_of(&text);
-        let row = window.the::<Node>().unwrap();
+        let row = row_of::<Node>(&text);
         assert_eq!((row.mem_total.get(), row.mem_free.get()), (Some(24_105.0 * MIB), Some(554.0 * MIB)));
         assert_eq!(row.cpus.get(), Some("0 1"));
         assert_eq!(refusal_of(&text.replace("24105 MB", "24105MB")).line, 3);

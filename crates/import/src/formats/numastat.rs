@@ -71,21 +71,19 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, refusal_of, window_of};
+    use crate::testing::{fixture, refusal_of, row_of};
 
     #[test]
     fn pages_are_read_by_node() {
         let text = fixture("numastat.txt");
-        let window = window_of(&text);
-        let row = window.the::<Node>().unwrap();
+        let row = row_of::<Node>(&text);
         assert_eq!((row.numa_hit.get(), row.numa_miss.get()), (Some(349_468_039), Some(0)));
         assert_eq!(refusal_of(&text.replace("numa_miss                      0", "numa_miss")).line, 3);
     }
 
     #[test]
     fn memory_is_read_by_node() {
-        let window = window_of(&fixture("numastat-m.txt"));
-        let row = window.the::<Node>().unwrap();
+        let row = row_of::<Node>(&fixture("numastat-m.txt"));
         assert_eq!(row.mem_total.get(), Some(24_105.56 * MIB));
     }
 }

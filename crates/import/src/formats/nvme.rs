@@ -73,13 +73,12 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, window_of};
+    use crate::testing::{fixture, row_of, window_of};
 
     #[test]
     fn a_worn_drive_that_lost_data() {
         let text = fixture("layouts/nvme-smart-log.txt");
-        let window = window_of(&text);
-        let drive = window.the::<Drive>().unwrap();
+        let drive = row_of::<Drive>(&text);
         assert_eq!(&*drive.device, "nvme0n1");
         assert_eq!(
             [drive.failing, drive.media_errors, drive.wear].map(|v| v.get()),

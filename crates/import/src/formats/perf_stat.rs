@@ -29,7 +29,6 @@ const TASK: MetricColumns<Process> = columns![
 /// Events in milliseconds; before perf 4 without their unit.
 const CLOCKS: [&str; 2] = ["task-clock", "cpu-clock"];
 
-/// What was counted.
 #[derive(Debug, PartialEq)]
 enum PerfScope {
     Machine,

@@ -114,7 +114,6 @@ struct SarTable {
     /// The time of the first rows, which are held until the next time shows how long their interval may have been.
     first: Option<f64>,
     held: Vec<TableRow>,
-    /// The interval of the current rows.
     interval: Option<ReportInterval>,
 }
 
@@ -142,7 +141,6 @@ impl SarTable {
         }
     }
 
-    /// Records the first rows.
     fn release(&mut self, spacing: Option<f64>, asked: Option<f64>, run: &mut ToolRun) {
         let Some(first) = self.first.filter(|_| self.interval.is_none()) else { return };
         let usual = asked.or(spacing);

@@ -68,7 +68,6 @@ pub fn is_skipped(header: &[&str]) -> bool {
 }
 
 impl SarReport {
-    /// The report with this header.
     pub fn of(header: &[&str]) -> Option<&'static Self> {
         let labelled = |r: &&SarReport| r.label.is_none_or(|label| header.first() == Some(&label));
         REPORTS.iter().filter(labelled).find(|r| r.marks.iter().all(|mark| header.contains(mark)))

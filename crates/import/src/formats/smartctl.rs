@@ -24,7 +24,6 @@ const ATA_HEALTH: MetricColumns<Drive> = columns![
 ];
 const SCSI_HEALTH: MetricColumns<Drive> = columns!["Elements in grown defect list" => reallocated];
 
-/// No report is longer.
 const MOST_LINES: usize = 2000;
 
 /// `smartctl 7.2 2020-12-30 r5155 [x86_64-linux-5.10.0-8-amd64] (local build)`
@@ -119,7 +118,7 @@ fn attribute(line: &str) -> Option<(&str, f64, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, window_of};
+    use crate::testing::{fixture, row_of, window_of};
 
     #[test]
     fn the_failing_drive_is_identified() {
@@ -130,8 +129,7 @@ mod tests {
         assert_eq!(disk.model.get(), Some("ST4000NM0035-1V4107, firmware TNC2"));
         assert_eq!(disk.serial.get(), Some("ZC10ABCD"));
         let scsi = "$ smartctl -i /dev/sdc\nsmartctl 5.38 [x86_64-unknown-linux-gnu]\nVendor:               SEAGATE\nProduct:              ST373307LC\nRevision:             0007\nSerial number: 3HZ0XYZ\n";
-        let window = window_of(scsi);
-        let row = window.the::<Queue>().unwrap();
+        let row = row_of::<Queue>(scsi);
         assert_eq!((row.model.get(), row.serial.get()), (Some("SEAGATE ST373307LC, firmware 0007"), Some("3HZ0XYZ")));
         let unnamed = window_of(text.split_once('\n').unwrap().1);
         assert!(unnamed.newest::<Queue>().is_empty(), "which device is not known");
@@ -141,8 +139,7 @@ mod tests {
     #[test]
     fn health_of_ata_scsi_and_nvme_drives() {
         let of = |text: &str| {
-            let window = window_of(text);
-            let drive = window.the::<Drive>().unwrap();
+            let drive = row_of::<Drive>(text);
             [drive.failing, drive.unreadable, drive.reallocated, drive.media_errors, drive.wear]
                 .map(|value| value.get())
         };

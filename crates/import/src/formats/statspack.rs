@@ -126,7 +126,7 @@ fn event_number(field: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, window_of};
+    use crate::testing::{fixture, row_of};
 
     #[test]
     fn awr_reports_of_all_versions_are_read() {
@@ -143,8 +143,7 @@ mod tests {
             log file sync                       664.9K      8315.0    12.50ms   24.4 Commit\n\
             db file sequential read             1000K       10.2K     10.20ms   29.9 User I/O\n";
         for events in [old, new] {
-            let window = window_of(&format!("{head}{events}"));
-            let row = window.the::<Database>().unwrap();
+            let row = row_of::<Database>(&format!("{head}{events}"));
             let close = |a: whyslow_model::value::Gauge, b: f64| {
                 assert!((a.get().unwrap() / b - 1.0).abs() < 0.01, "{a:?} {b}")
             };
@@ -158,8 +157,7 @@ mod tests {
 
     #[test]
     fn ratios_rates_and_waits_are_read() {
-        let window = window_of(&fixture("oracle-statspack.txt"));
-        let row = window.the::<Database>().unwrap();
+        let row = row_of::<Database>(&fixture("oracle-statspack.txt"));
         let close =
             |a: whyslow_model::value::Gauge, b: f64| assert!((a.get().unwrap() / b - 1.0).abs() < 0.02, "{a:?} {b}");
         close(row.latch_hit, 0.9837);

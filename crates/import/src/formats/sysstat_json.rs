@@ -107,13 +107,11 @@ const RENAMED: [(&str, &str, &str); 7] = [
 ];
 
 impl JsonSection {
-    /// Its rows in a report.
     fn rows<'v>(&self, report: &'v Statistics) -> Vec<&'v Map<String, Value>> {
         let [first, rest @ ..] = self.0 else { return Vec::new() };
         rows_of(rest.iter().try_fold(report.get(*first), |value, name| Some(value?.get(name))).flatten())
     }
 
-    /// The column header of a name.
     fn column(&self, name: &str) -> String {
         let section = self.0.last().copied().unwrap_or_default();
         if let Some((.., column)) = RENAMED.iter().find(|(of, from, _)| *of == section && *from == name) {

@@ -4,7 +4,6 @@ use crate::prelude::*;
 use whyslow_model::catalogue::{Process, Thread};
 use whyslow_model::value::State;
 
-/// The columns of a task table.
 pub struct TaskColumns {
     names: Vec<String>,
 }
@@ -13,7 +12,6 @@ pub struct TaskColumns {
 const COMMANDS: [&str; 3] = ["COMMAND", "CMD", "Command"];
 
 impl TaskColumns {
-    /// The columns of this header.
     pub fn of(line: &str) -> Option<Self> {
         let names = crate::table::words(line);
         let has = |name: &str| names.iter().any(|n| n == name);

@@ -109,13 +109,12 @@ fn backlog(text: &str) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, refusal_of, window_of};
+    use crate::testing::{fixture, refusal_of, row_of, window_of};
 
     #[test]
     fn a_shaper_is_read() {
         let text = fixture("tc-s-qdisc-tbf.txt");
-        let window = window_of(&text);
-        let row = window.the::<Qdisc>().unwrap();
+        let row = row_of::<Qdisc>(&text);
         assert_eq!((&*row.qdisc.name, row.interface.get()), ("veth0 tbf 800f:", Some("veth0")));
         assert_eq!((row.rate.get(), row.packets.get(), row.backlog.get()), (Some(200e6), Some(67_929), Some(0.0)));
         assert_eq!(refusal_of(&text.replace("67929 pkt", "pkt")).line, 5);

@@ -21,7 +21,6 @@ pub const FORMAT: Format = Format {
 
 /// The interval of a screen if nothing else is known (top(1), -d).
 const DELAY: f64 = 3.0;
-/// The modes and their counters.
 const MODES: [(&str, &str); 8] = [
     ("us", "user"),
     ("sy", "system"),
@@ -45,7 +44,6 @@ fn is_title(line: &str) -> bool {
     line.starts_with("top - ") && loads(line).is_some_and(|loads| record_load(&mut System::new(MachineKey), loads) == 3)
 }
 
-/// The load averages in a title.
 fn loads(title: &str) -> Option<&str> {
     title.rsplit_once(": ").map(|(_, loads)| loads)
 }

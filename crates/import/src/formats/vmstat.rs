@@ -143,7 +143,6 @@ fn check_shares(lines: &Lines<'_>, header: &TableHeader, row: TableRow) -> Resul
     Ok(row)
 }
 
-/// The time stamp of `-t`.
 fn time_stamp(row: &TableRow) -> Option<PrintedTime> {
     let fields: Vec<&str> = row.rest.iter().map(String::as_str).collect();
     let date = clock::date(fields.first()?)?;

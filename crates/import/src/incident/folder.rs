@@ -5,7 +5,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The deepest nesting of folders.
 const DEEPEST: usize = 24;
 
 pub struct FolderFile {

@@ -156,7 +156,6 @@ fn reading_ends_when_it_is_to_stop() {
     assert!(refusal.found.contains("interrupted"));
 }
 
-/// A monitor with low limits.
 fn little(unpacked: u64, members: u64) -> Arc<ReadMonitor> {
     Arc::new(ReadMonitor::within(monitor::ReadLimits { unpacked, members, cpu_ns: u64::MAX }))
 }
