@@ -2,7 +2,7 @@
 
 use crate::complete;
 use crate::options::{OutputOptions, duration};
-use crate::output::{Failure, Progress, complain, tell};
+use crate::output::{Failure, ProgressLine, complain, tell};
 use crate::record::{RecordArgs, record};
 use crate::recordings::{self, RecordingPeriod, for_people, to_the_millisecond};
 use clap::{Args, Subcommand};
@@ -199,7 +199,7 @@ pub fn of_files(files: &[PathBuf]) -> Result<Baseline, Failure> {
 
 /// Sums a part of a recording up. Of processes nothing is kept, so they are not read.
 pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Failure> {
-    let progress = Progress::new("summing up", "end");
+    let progress = ProgressLine::new("summing up", "end");
     let without_tasks = |family: &str| family != Process::INFO.name && family != Thread::INFO.name;
     let all = recording.span();
     let there = (*span.start()).max(*all.start())..=(*span.end()).min(*all.end());

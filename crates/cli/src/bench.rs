@@ -6,7 +6,7 @@ mod overview;
 use crate::baseline::Saving;
 use crate::interrupt::Interrupt;
 use crate::options::{OutputOptions, duration, one_of, size};
-use crate::output::{Failure, Progress, print, tell};
+use crate::output::{Failure, ProgressLine, print, tell};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,14 +27,14 @@ use whyslow_show::{json, text};
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
-    what: Option<Bench>,
+    what: Option<BenchCommand>,
     #[command(flatten)]
     saving: Saving,
 }
 
 /// What to benchmark.
 #[derive(Debug, Subcommand)]
-enum Bench {
+enum BenchCommand {
     /// Measure a disk: IOPS and throughput by queue depth and block size
     Disk(DiskArgs),
     /// Measure a file system: streams, small files, fsync, and how they interfere
@@ -185,19 +185,19 @@ pub fn run(args: &BenchArgs, look: &OutputOptions) -> Result<ExitCode, Failure> 
     };
     args.saving.check()?;
     let report = match what {
-        Bench::Disk(args) => disk(args)?,
-        Bench::Fs(args) => file_system(args)?,
-        Bench::Layers(args) => layers(args)?,
-        Bench::Contend(args) => set_against(args)?,
-        Bench::Memory(args) => memory(args)?,
-        Bench::Cpu(args) => cpu(args)?,
-        Bench::Net(args) => match net::run(args, look)? {
+        BenchCommand::Disk(args) => disk(args)?,
+        BenchCommand::Fs(args) => file_system(args)?,
+        BenchCommand::Layers(args) => layers(args)?,
+        BenchCommand::Contend(args) => set_against(args)?,
+        BenchCommand::Memory(args) => memory(args)?,
+        BenchCommand::Cpu(args) => cpu(args)?,
+        BenchCommand::Net(args) => match net::run(args, look)? {
             Some(report) => report,
             None => return Ok(ExitCode::SUCCESS),
         },
     };
     match what {
-        Bench::Disk(DiskArgs { json_fio: true, .. }) => print(json::fio(&report))?,
+        BenchCommand::Disk(DiskArgs { json_fio: true, .. }) => print(json::fio(&report))?,
         _ => tell(&report, look, text::bench)?,
     }
     args.saving.keep(&report)?;
@@ -294,7 +294,7 @@ fn watched(
 ) -> Result<BenchReport, Failure> {
     let interrupt = Interrupt::listen()?;
     let stop = Stop::from(interrupt.flag());
-    let progress = Progress::new("measuring", "stop and report");
+    let progress = ProgressLine::new("measuring", "stop and report");
     let mut watch = |at: whyslow_bench::Progress| progress.say(&said(&at));
     benchmark(&stop, &mut watch).map_err(|e| Failure::usage(e.to_string()))
 }

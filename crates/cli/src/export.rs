@@ -4,7 +4,7 @@ use crate::atomic_file::AtomicFile;
 use crate::complete;
 use crate::options::OutputOptions;
 use crate::output::{Failure, by_ending, quietly};
-use crate::rates::Rates;
+use crate::rates::RowRates;
 use crate::recordings::{RecordingPeriod, in_words};
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
@@ -63,7 +63,8 @@ pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     }
     let recording = args.part.open()?;
     let span = args.part.span(&recording)?;
-    let mut rows = Rows { recording, span, rates: if args.raw { None } else { Some(Rates::of(&family)) }, family };
+    let mut rows =
+        ExportedRows { recording, span, rates: if args.raw { None } else { Some(RowRates::of(&family)) }, family };
     match &args.output {
         Some(path) => {
             let unwritable = |e: io::Error| Failure::usage(format!("cannot write {}: {e}", path.display()));
@@ -101,15 +102,15 @@ const ENDINGS: &[(&str, ExportFormat)] = &[
 ];
 
 /// What is to be written, and where it comes from.
-struct Rows {
+struct ExportedRows {
     recording: Recording,
     span: Span,
     family: FamilyInfo,
     /// `None` where counters are written as they are.
-    rates: Option<Rates>,
+    rates: Option<RowRates>,
 }
 
-impl Rows {
+impl ExportedRows {
     fn family(&self) -> FamilyInfo {
         self.rates.as_ref().map_or(&self.family, |rates| &rates.family).clone()
     }

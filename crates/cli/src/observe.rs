@@ -3,7 +3,7 @@
 use crate::baseline;
 use crate::interrupt::Interrupt;
 use crate::options::{Observe, OutputOptions};
-use crate::output::{self, Failure, Progress, print};
+use crate::output::{self, Failure, ProgressLine, print};
 use crate::user_rules;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -63,7 +63,8 @@ fn observe(
 ) -> Result<Window, Failure> {
     let mut sampler = Sampler::new(if asked.no_bpf { Root::live().without_bpf() } else { Root::live() });
     let start = Instant::now();
-    let mut watch = Watch { interrupt, progress: Progress::new("watching", "diagnose now"), end: start + asked.time };
+    let mut watch =
+        Watch { interrupt, progress: ProgressLine::new("watching", "diagnose now"), end: start + asked.time };
     let mut window = Window::default();
     let mut due = Some(Duration::ZERO);
     let mut first_look = Some(asked.time.mul_f64(FIRST_LOOK));
@@ -85,7 +86,7 @@ fn observe(
 
 struct Watch {
     interrupt: Interrupt,
-    progress: Progress,
+    progress: ProgressLine,
     end: Instant,
 }
 

@@ -126,13 +126,13 @@ fn terminal_width() -> usize {
 
 /// A line on stderr, where that is a terminal; erased when dropped.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressLine {
     visible: bool,
     doing: &'static str,
     interrupted: &'static str,
 }
 
-impl Progress {
+impl ProgressLine {
     /// What is being done, and what Ctrl-C does about it.
     pub fn new(doing: &'static str, interrupted: &'static str) -> Self {
         Self { visible: io::stderr().is_terminal() && !is_dumb(), doing, interrupted }
@@ -152,7 +152,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.say("");
     }

@@ -4,7 +4,7 @@ use crate::atomic_file::AtomicFile;
 use crate::interrupt::Interrupt;
 use crate::observe::diagnosed;
 use crate::options::{Colour, Observe, OutputOptions, duration};
-use crate::output::{self, Failure, Progress, print};
+use crate::output::{self, Failure, ProgressLine, print};
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -178,7 +178,7 @@ fn process(finding: &Finding) -> Option<u32> {
 /// Records for as long as asked for, until Ctrl-C, or until the process has ended.
 fn record(args: &ProfileArgs, blamed: Option<u32>) -> Result<StackProfile, Failure> {
     let mut interrupt = Interrupt::listen()?;
-    let progress = Progress::new("profiling", "show what there is");
+    let progress = ProgressLine::new("profiling", "show what there is");
     let mut profiler = Profiler::start(args.options(blamed.or(args.pid)), Root::live()).map_err(cannot)?;
     let end = Instant::now() + args.time;
     while profiler.poll().map_err(cannot)? && Instant::now() < end {

@@ -15,7 +15,7 @@ const FORGET: u64 = 3600 * 1_000_000_000;
 const REMEMBER: usize = 4096;
 
 /// The rates of one family's rows, which come in the order of time.
-pub struct Rates {
+pub struct RowRates {
     counted: FamilyInfo,
     /// The family as it is written: counters are gauges there.
     pub family: FamilyInfo,
@@ -24,7 +24,7 @@ pub struct Rates {
     most: usize,
 }
 
-impl Rates {
+impl RowRates {
     pub fn of(counted: &FamilyInfo) -> Self {
         let metrics: Vec<Metric> = counted.metrics.iter().map(rate).collect();
         // One family is exported in the life of the program.
@@ -103,13 +103,13 @@ mod tests {
         AnyRow { at: 0, clock: second * 1_000_000_000, key: vec![KeyPart::Text("sda".into())], values }
     }
 
-    fn column(rates: &Rates, name: &str) -> usize {
+    fn column(rates: &RowRates, name: &str) -> usize {
         rates.family.metrics.iter().position(|metric| metric.name == name).unwrap()
     }
 
     #[test]
     fn counters_become_rates_and_levels_stay() {
-        let mut rates = Rates::of(&Disk::INFO);
+        let mut rates = RowRates::of(&Disk::INFO);
         let (reads, busy) = (column(&rates, "reads_per_s"), column(&rates, "busy_time_per_s"));
         let level = column(&rates, "in_flight");
         let disk = |reads: u64, busy_ms: u64, identity: &str| Disk {

@@ -2,7 +2,7 @@
 
 use crate::observe::print_diagnosis;
 use crate::options::OutputOptions;
-use crate::output::{Failure, Progress, complain};
+use crate::output::{Failure, ProgressLine, complain};
 use crate::user_rules;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -101,7 +101,7 @@ fn watched<T>(reads: impl FnOnce(&Arc<ReadMonitor>) -> Result<T, Failure>) -> Re
 
 fn say_how_far(watch: &ReadMonitor, ends: &Receiver<()>) {
     let mut wait = QUIET;
-    let progress = Progress::new("", "");
+    let progress = ProgressLine::new("", "");
     while ends.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
         let megabytes = watch.bytes.load(Ordering::Relaxed) / 1_000_000;
         if megabytes > 0 {
@@ -137,7 +137,7 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result
         } else if kind.is_block_device() {
             return Err(failed(io::Error::other("it is a disk; specify files or a folder")));
         } else if kind.is_char_device() && !file.is_terminal() {
-            incident.add(&name, Device { file, left: MOST_OF_DEVICE })
+            incident.add(&name, DeviceReader { file, left: MOST_OF_DEVICE })
         } else if !kind.is_file() {
             incident.add(&name, InterruptibleReader::new(file, watch))
         } else if let Some(converted) = whyslow_import::converted(&mut file, watch).map_err(failed)? {
@@ -190,12 +190,12 @@ impl Read for InterruptibleReader {
 }
 
 /// A device such as /dev/kmsg, which is at its end when it has nothing to give; /dev/zero never is.
-struct Device {
+struct DeviceReader {
     file: File,
     left: usize,
 }
 
-impl Read for Device {
+impl Read for DeviceReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
             return Err(io::Error::other("a device without an end; specify a file"));

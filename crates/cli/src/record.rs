@@ -3,7 +3,7 @@
 use crate::interrupt::Interrupt;
 use crate::observe::next_multiple;
 use crate::options::{OutputOptions, duration, size};
-use crate::output::{Failure, Progress, complain, tell};
+use crate::output::{Failure, ProgressLine, complain, tell};
 use crate::recordings;
 use crate::user_rules;
 use clap::Args;
@@ -103,7 +103,7 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interru
     let sampling = SamplingLoop {
         sampler: Mutex::new(sampler),
         recorder: recorder.clone(),
-        progress: Progress::new("recording", "end"),
+        progress: ProgressLine::new("recording", "end"),
         folder: folder.to_owned(),
         interval: args.interval,
         start: Instant::now(),
@@ -126,7 +126,7 @@ struct SamplingLoop {
     /// Each thread takes it, and leaves a copy for the next.
     sampler: Mutex<Sampler>,
     recorder: Arc<Recorder>,
-    progress: Progress,
+    progress: ProgressLine,
     folder: PathBuf,
     interval: Duration,
     start: Instant,

@@ -153,8 +153,23 @@ impl fmt::Display for Release {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Release;
+pub(crate) mod tests {
+    use super::*;
+
+    /// A captured tree with these files.
+    pub(crate) fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
+        let folder = tempfile::tempdir().unwrap();
+        files.iter().for_each(|(path, text)| write(&folder, path, text));
+        let machine = Machine::at(Root::captured(folder.path()));
+        (folder, machine)
+    }
+
+    /// Writes a file of such a tree.
+    pub(crate) fn write(folder: &tempfile::TempDir, path: &str, text: &str) {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
 
     #[test]
     fn releases_are_compared_by_number() {

@@ -71,20 +71,13 @@ fn set_in(text: &str, key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_sense::Root;
+    use crate::machine::tests::{tree, write};
 
     #[test]
     fn who_sets_it_later_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        let machine = Machine::at(Root::captured(folder.path()));
-        write("etc/sysctl.d/10-first.conf", "vm.swappiness = 1\n");
+        let (folder, machine) = tree(&[("etc/sysctl.d/10-first.conf", "vm.swappiness = 1\n")]);
         assert_eq!(set_later(&machine, "vm.swappiness", "10"), None);
-        write("etc/sysctl.conf", "# vm.swappiness = 2\n-vm/swappiness=  30\n");
+        write(&folder, "etc/sysctl.conf", "# vm.swappiness = 2\n-vm/swappiness=  30\n");
         let why = set_later(&machine, "vm.swappiness", "10").unwrap();
         assert_eq!(why, "/etc/sysctl.conf sets it to 30 after this: change it there");
         assert_eq!(set_later(&machine, "vm.swappiness", "30"), None);

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::journal::{Journal, Ledger, Record, Sync};
 use crate::lock::Lock;
 use crate::machine::{self, Machine};
-use crate::plan::{Item, Plan};
+use crate::plan::{Plan, PlanItem};
 use crate::store::Store;
 use crate::system_setting::SystemSetting;
 use crate::undo;
@@ -97,7 +97,7 @@ impl Session {
     /// # Errors
     /// As [`apply`](Self::apply).
     pub fn try_out(&mut self, plan: &Plan, terms: &Terms) -> Result<u64, Error> {
-        let items: Vec<&Item> = plan.changes().collect();
+        let items: Vec<&PlanItem> = plan.changes().collect();
         let transaction = self.transaction(plan, &items, terms);
         let id = transaction.id;
         self.note(Record::Begin(transaction), Sync::Now)?;
@@ -123,7 +123,7 @@ impl Session {
         }
     }
 
-    fn transaction(&self, plan: &Plan, items: &[&Item], terms: &Terms) -> Transaction {
+    fn transaction(&self, plan: &Plan, items: &[&PlanItem], terms: &Terms) -> Transaction {
         let confirm = terms.confirm.as_ref().map(|(within, _)| Confirm {
             by: machine::after(*within),
             boottime_ns: u64::try_from((machine::boottime() + *within).as_nanos()).unwrap_or(u64::MAX),
@@ -146,7 +146,7 @@ impl Session {
     }
 
     /// Writes each change, and notes what the kernel made of it; then looks whether all of them still hold.
-    fn make(&mut self, id: u64, items: &[&Item], terms: &Terms) -> Result<(), (Reason, String)> {
+    fn make(&mut self, id: u64, items: &[&PlanItem], terms: &Terms) -> Result<(), (Reason, String)> {
         let failed = |why: String| (Reason::Failed, why);
         let numbered: Vec<(usize, &SystemSetting, &str)> = items
             .iter()
@@ -309,7 +309,7 @@ pub(crate) fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reaso
     Some((transaction.id, reason))
 }
 
-fn change(item: &Item) -> Option<SettingChange> {
+fn change(item: &PlanItem) -> Option<SettingChange> {
     let (Some(setting), Step::Change { from }) = (&item.setting, &item.line.step) else { return None };
     let collateral = setting
         .disturbed()

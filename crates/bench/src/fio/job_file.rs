@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// One job of the file.
 #[derive(Clone, Debug)]
-pub(super) struct Section {
+pub(super) struct JobSection {
     pub(super) name: String,
     /// Line of its header.
     pub(super) line: usize,
@@ -14,12 +14,12 @@ pub(super) struct Section {
     pub(super) lines: BTreeMap<String, usize>,
 }
 
-type Lines = Vec<(usize, String)>;
+type OptionLines = Vec<(usize, String)>;
 
 /// The jobs of a file, in order. An error is a line number and what is wrong with the line.
-pub(super) fn parse(text: &str) -> Result<Vec<Section>, (usize, String)> {
-    let mut globals = Lines::new();
-    let mut jobs: Vec<(String, usize, Lines)> = Vec::new();
+pub(super) fn parse(text: &str) -> Result<Vec<JobSection>, (usize, String)> {
+    let mut globals = OptionLines::new();
+    let mut jobs: Vec<(String, usize, OptionLines)> = Vec::new();
     let mut in_global = false;
     for (line, text) in (1..).zip(text.lines()).map(|(line, text)| (line, text.trim())) {
         if text.is_empty() || text.starts_with(['#', ';']) {
@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Section>, (usize, String)> {
     jobs.into_iter().map(|(name, line, lines)| section(name, line, &lines)).collect()
 }
 
-fn section(name: String, line: usize, texts: &[(usize, String)]) -> Result<Section, (usize, String)> {
+fn section(name: String, line: usize, texts: &[(usize, String)]) -> Result<JobSection, (usize, String)> {
     let (mut options, mut lines) = (Options::fio_defaults(), BTreeMap::new());
     // kb_base applies to all sizes of the section, wherever it stands.
     for is_base in [true, false] {
@@ -62,7 +62,7 @@ fn section(name: String, line: usize, texts: &[(usize, String)]) -> Result<Secti
         }
     }
     let name = options.name.clone().unwrap_or(name);
-    Ok(Section { name, line, options, lines })
+    Ok(JobSection { name, line, options, lines })
 }
 
 #[cfg(test)]
@@ -78,7 +78,8 @@ mod tests {
     fn globals_are_defaults_for_later_sections_and_accumulate() {
         let text = "; a comment\n[global]\nbs=8k\nrw=randread\n\n[one]\nsize=1m\n[global-more]\niodepth=4\n[two]\nbs = 16k\nsize=2m\n";
         let jobs = parse(text).unwrap();
-        let of = |job: &Section| (job.name.clone(), job.options.blocks[0].clone(), job.options.depth, job.options.size);
+        let of =
+            |job: &JobSection| (job.name.clone(), job.options.blocks[0].clone(), job.options.depth, job.options.size);
         assert_eq!((of(&jobs[0]).0, of(&jobs[0]).2), ("one".into(), None));
         assert_eq!(jobs[0].options.blocks[0].as_ref().unwrap()[0].bytes, 8192);
         assert_eq!(jobs[1].options.blocks[0].as_ref().unwrap()[0].bytes, 16_384);

@@ -1,7 +1,7 @@
 //! From sections to rounds: which jobs run together, on which targets, with which workloads.
 
 use super::JobFile;
-use super::job_file::Section;
+use super::job_file::JobSection;
 use crate::bench_session::BenchSession;
 use crate::round::RunSpec;
 use crate::target::TargetSpec;
@@ -24,7 +24,7 @@ pub(super) struct JobPlan {
 
 impl JobPlan {
     /// Opens all targets and fills temporary files.
-    pub(super) fn new(sections: &[Section], file: &JobFile, session: &mut BenchSession) -> Result<Self> {
+    pub(super) fn new(sections: &[JobSection], file: &JobFile, session: &mut BenchSession) -> Result<Self> {
         let mut builder = PlanBuilder { file, session, shared: BTreeMap::new(), fills: BTreeMap::new() };
         let mut rounds: Vec<Vec<RunSpec>> = Vec::new();
         for section in sections {
@@ -62,7 +62,7 @@ struct PlanBuilder<'m, 'w> {
 
 impl PlanBuilder<'_, '_> {
     /// A section's workloads: one with `group_reporting`, else one per job.
-    fn run_specs(&mut self, section: &Section) -> Result<Vec<RunSpec>> {
+    fn run_specs(&mut self, section: &JobSection) -> Result<Vec<RunSpec>> {
         let options = &section.options;
         if options.read_only && options.writes {
             return Err(self.error(section, "readonly", "the job writes: remove readonly, or change rw"));
@@ -108,7 +108,7 @@ impl PlanBuilder<'_, '_> {
     }
 
     /// The target named by `filename`: what exists, else a temporary file in its folder.
-    fn named(&mut self, section: &Section, name: &str) -> Result<usize> {
+    fn named(&mut self, section: &JobSection, name: &str) -> Result<usize> {
         let path = section.options.directory.as_ref().map_or_else(PathBuf::new, PathBuf::from).join(name);
         if let Some(&target) = self.shared.get(&path) {
             return Ok(target);
@@ -119,7 +119,7 @@ impl PlanBuilder<'_, '_> {
         Ok(target)
     }
 
-    fn temporary(&mut self, section: &Section, folder: Option<&Path>) -> Result<usize> {
+    fn temporary(&mut self, section: &JobSection, folder: Option<&Path>) -> Result<usize> {
         let options = &section.options;
         let folder =
             folder.or(options.directory.as_deref().map(Path::new)).filter(|folder| !folder.as_os_str().is_empty());
@@ -135,7 +135,7 @@ impl PlanBuilder<'_, '_> {
         self.open(section, folder.unwrap_or(Path::new(".")), bytes)
     }
 
-    fn open(&mut self, section: &Section, path: &Path, size: u64) -> Result<usize> {
+    fn open(&mut self, section: &JobSection, path: &Path, size: u64) -> Result<usize> {
         let is_device = !path.is_dir() && !path.is_file();
         let spec = TargetSpec {
             path: path.to_owned(),
@@ -150,7 +150,7 @@ impl PlanBuilder<'_, '_> {
         Ok(target)
     }
 
-    fn load(&self, section: &Section, target: usize) -> Result<Workload> {
+    fn load(&self, section: &JobSection, target: usize) -> Result<Workload> {
         let options = &section.options;
         let target = &self.session.targets[target];
         let engine = options.engine.unwrap_or(Engine::Psync);
@@ -195,7 +195,7 @@ impl PlanBuilder<'_, '_> {
     }
 
     /// Requests per second over all jobs; fio counts per job.
-    fn rate(&self, section: &Section, load: &Workload) -> Result<Option<f64>> {
+    fn rate(&self, section: &JobSection, load: &Workload) -> Result<Option<f64>> {
         let options = &section.options;
         let per_job = match (options.rate, options.rate_iops) {
             (None, None) => return Ok(None),
@@ -217,7 +217,7 @@ impl PlanBuilder<'_, '_> {
         Ok(Some(per_job * f64::from(jobs)))
     }
 
-    fn check(&self, section: &Section, load: &Workload, grain: u64) -> Result<()> {
+    fn check(&self, section: &JobSection, load: &Workload, grain: u64) -> Result<()> {
         let mut blocks = load.read_blocks.iter().chain(&load.write_blocks);
         if let Some(block) = blocks.find(|block| !u64::from(block.bytes).is_multiple_of(grain)) {
             let why = format!("{}: must be a multiple of {grain} with direct=1", block.bytes);
@@ -243,13 +243,13 @@ impl PlanBuilder<'_, '_> {
     }
 
     /// Points at the line that set the option, or at the section if none did.
-    fn error(&self, section: &Section, option: &str, why: &str) -> Error {
+    fn error(&self, section: &JobSection, option: &str, why: &str) -> Error {
         let line = section.lines.get(option).unwrap_or(&section.line);
         Error::new(format!("{}:{line}: [{}] {option}: {why}", self.file.path.display(), section.name))
     }
 }
 
-fn access(section: &Section) -> AccessPattern {
+fn access(section: &JobSection) -> AccessPattern {
     let options = &section.options;
     match (options.random, options.distribution) {
         (false, _) if options.gap == 0 => AccessPattern::Sequential,

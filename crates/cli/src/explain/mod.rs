@@ -5,7 +5,7 @@ mod edge;
 mod windows;
 
 use crate::options::OutputOptions;
-use crate::output::{Failure, Progress, tell};
+use crate::output::{Failure, ProgressLine, tell};
 use crate::recordings::{self, RecordingPeriod, around, to_the_millisecond};
 use crate::user_rules;
 use clap::Args;
@@ -52,7 +52,7 @@ pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure
 
 fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Explanation, StoreError> {
     let rules = user_rules::load();
-    let progress = Progress::new("explaining", "end");
+    let progress = ProgressLine::new("explaining", "end");
     let found = windows::episodes(recording, span, &rules.book, &progress)?;
     let mut explanation = Explanation {
         schema: SCHEMA.to_owned(),

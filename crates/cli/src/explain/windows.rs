@@ -1,6 +1,6 @@
 //! What was found in each window of a recording: by the recorder, or now.
 
-use crate::output::Progress;
+use crate::output::ProgressLine;
 use crate::recordings::for_people;
 use std::time::Duration;
 use whyslow_diagnose::{FeltCause, FoundEpisode, RuleBook, Timeline};
@@ -29,7 +29,7 @@ pub fn episodes(
     recording: &Recording,
     span: &Span,
     book: &RuleBook,
-    progress: &Progress,
+    progress: &ProgressLine,
 ) -> Result<Vec<FoundEpisode>, StoreError> {
     let mut windows = judged_by_recorder(recording, span, &book.fingerprint())?;
     for batch in unjudged(recording, span, &windows).chunks(threads()) {

@@ -11,12 +11,12 @@ use std::time::Duration;
 pub struct TuneArgs {
     /// Without a command: the changes in effect, and what to do next
     #[command(subcommand)]
-    pub action: Option<Action>,
+    pub action: Option<TuneCommand>,
 }
 
 /// One command.
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum TuneCommand {
     /// List the tunables with their current values
     List {
         /// Only those with this word in their name or description

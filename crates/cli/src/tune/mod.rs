@@ -10,7 +10,7 @@ pub use trial::{TryArgs, run as try_out};
 
 use crate::options::OutputOptions;
 use crate::output::{self, Failure, complain, print};
-use args::{Action, How};
+use args::{How, TuneCommand};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::process::ExitCode;
@@ -34,30 +34,30 @@ const NOT_ALL: u8 = 1;
 /// Does one thing with settings.
 pub fn run(args: &TuneArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let tune = Tune { machine: Machine::live(), store: Store::standard(), look };
-    if !matches!(args.action, Some(Action::Guard { .. })) {
+    if !matches!(args.action, Some(TuneCommand::Guard { .. })) {
         tune.mention_unread();
     }
     let Some(action) = &args.action else { return tune.overview() };
     match action {
-        Action::List { word } => tune.list(word.as_deref()),
-        Action::Show { name } => tune.show(name),
-        Action::Get { names } => tune.get(names),
-        Action::Set { changes, how } => tune.set(changes, how),
-        Action::Apply { profiles, read, how } => tune.apply_profile(profiles, read, how),
-        Action::Profiles => tune.profiles(),
-        Action::Recommend => tune.recommend(),
-        Action::Import { profiles, save, read } => tune.import(profiles, save.as_deref(), read),
-        Action::Diff { profiles, read } if !profiles.is_empty() => tune.diff_profile(profiles, read),
-        Action::Diff { .. } => tune.check().map(|_| ExitCode::SUCCESS),
-        Action::Verify { profiles, read } if !profiles.is_empty() => tune.verify_profile(profiles, read),
-        Action::Verify { .. } => tune.check().map(status),
-        Action::Undo { id, all, dry_run } => tune.undo(*id, *all, *dry_run),
-        Action::History { id } => tune.history(*id),
-        Action::Trials => trial::list(&tune),
-        Action::Persist { id, how } => tune.persist(*id, how),
-        Action::Confirm { id, dry_run } => tune.confirm(*id, *dry_run),
-        Action::Recover { dry_run } => tune.recover(*dry_run),
-        Action::Guard { id } => tune.guard(*id),
+        TuneCommand::List { word } => tune.list(word.as_deref()),
+        TuneCommand::Show { name } => tune.show(name),
+        TuneCommand::Get { names } => tune.get(names),
+        TuneCommand::Set { changes, how } => tune.set(changes, how),
+        TuneCommand::Apply { profiles, read, how } => tune.apply_profile(profiles, read, how),
+        TuneCommand::Profiles => tune.profiles(),
+        TuneCommand::Recommend => tune.recommend(),
+        TuneCommand::Import { profiles, save, read } => tune.import(profiles, save.as_deref(), read),
+        TuneCommand::Diff { profiles, read } if !profiles.is_empty() => tune.diff_profile(profiles, read),
+        TuneCommand::Diff { .. } => tune.check().map(|_| ExitCode::SUCCESS),
+        TuneCommand::Verify { profiles, read } if !profiles.is_empty() => tune.verify_profile(profiles, read),
+        TuneCommand::Verify { .. } => tune.check().map(status),
+        TuneCommand::Undo { id, all, dry_run } => tune.undo(*id, *all, *dry_run),
+        TuneCommand::History { id } => tune.history(*id),
+        TuneCommand::Trials => trial::list(&tune),
+        TuneCommand::Persist { id, how } => tune.persist(*id, how),
+        TuneCommand::Confirm { id, dry_run } => tune.confirm(*id, *dry_run),
+        TuneCommand::Recover { dry_run } => tune.recover(*dry_run),
+        TuneCommand::Guard { id } => tune.guard(*id),
     }
 }
 

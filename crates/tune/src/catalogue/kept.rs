@@ -150,16 +150,11 @@ fn unit(group: &str) -> Option<(&str, &'static str)> {
 mod tests {
     use super::super::Catalogue;
     use super::*;
-    use whyslow_sense::Root;
+    use crate::machine::tests::tree;
 
     fn line(target: &str) -> Result<String, String> {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("run/systemd/system")).unwrap();
-        for (file, text) in [("dev", "8:0\n"), ("wwid", "naa.5\n")] {
-            std::fs::create_dir_all(folder.path().join("sys/block/sda")).unwrap();
-            std::fs::write(folder.path().join("sys/block/sda").join(file), text).unwrap();
-        }
-        let machine = Machine::at(Root::captured(folder.path()));
+        let systemd = ("run/systemd/system/x", "");
+        let (_folder, machine) = tree(&[systemd, ("sys/block/sda/dev", "8:0\n"), ("sys/block/sda/wwid", "naa.5\n")]);
         let (entry, target) = Catalogue::built_in().resolve(&target.parse().unwrap(), &machine)?;
         match line_of(&entry, &target, &machine)? {
             Access::Line { file, prefix, suffix, .. } => Ok(format!("/{file}: {prefix}#{suffix}")),

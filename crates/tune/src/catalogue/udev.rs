@@ -8,7 +8,7 @@ use crate::machine::Machine;
 /// # Errors
 /// Nothing about it is sure to be the same at the next boot.
 pub(super) fn matches(machine: &Machine, subsystem: &str, name: &str) -> Result<String, String> {
-    let device = Device { machine, name };
+    let device = UdevDevice { machine, name };
     let found = match subsystem {
         "block" => device.disk(),
         "net" => device.interface(),
@@ -22,12 +22,12 @@ pub(super) fn matches(machine: &Machine, subsystem: &str, name: &str) -> Result<
     })
 }
 
-struct Device<'a> {
+struct UdevDevice<'a> {
     machine: &'a Machine,
     name: &'a str,
 }
 
-impl Device<'_> {
+impl UdevDevice<'_> {
     fn disk(&self) -> Option<String> {
         let root = self.machine.root();
         let folder = format!("sys/block/{}", self.name);

@@ -1,6 +1,6 @@
 //! The load under which a trial measures: a command, or whatever the machine is doing.
 
-use super::run::Measurement;
+use super::run::MetricValues;
 use crate::Error;
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, killpg};
@@ -28,7 +28,7 @@ pub trait Meter {
 
     /// Ends it: the value of each metric over the time since, in an order of its own that stays the same; `None` where it has
     /// none.
-    fn stop(&mut self) -> Measurement;
+    fn stop(&mut self) -> MetricValues;
 }
 
 struct NoMeter;
@@ -38,7 +38,7 @@ impl Meter for NoMeter {
 
     fn tick(&mut self) {}
 
-    fn stop(&mut self) -> Measurement {
+    fn stop(&mut self) -> MetricValues {
         Vec::new()
     }
 }
@@ -78,7 +78,7 @@ impl Load {
         stop: &AtomicBool,
     ) -> Result<Option<LoadResult>, Error> {
         match self {
-            Self::Command(words) => Running::start(words, read)?.finish(words, meter, stop).map(Some),
+            Self::Command(words) => RunningCommand::start(words, read)?.finish(words, meter, stop).map(Some),
             Self::Present(time) => wait(*time, stop, || meter.tick()).map(|()| None),
         }
     }
@@ -98,7 +98,7 @@ pub(super) fn wait(time: Duration, stop: &AtomicBool, mut tick: impl FnMut()) ->
 }
 
 /// A command that runs, in a process group of its own: Ctrl-C ends us first, and what the command has started ends with it.
-struct Running {
+struct RunningCommand {
     child: Child,
     start: Instant,
 }
@@ -106,7 +106,7 @@ struct Running {
 /// How a command ended, when, and the last number it wrote.
 type Ended = (io::Result<ExitStatus>, f64, Option<f64>);
 
-impl Running {
+impl RunningCommand {
     fn start(words: &[String], read: bool) -> Result<Self, Error> {
         let mut command = Command::new(&words[0]);
         let out = if read { Stdio::piped() } else { Stdio::null() };

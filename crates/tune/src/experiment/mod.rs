@@ -6,16 +6,16 @@ mod load;
 mod log;
 mod looks;
 mod prepared;
-#[cfg(test)]
-mod recorded;
 mod run;
 mod test_bed;
+#[cfg(test)]
+mod tests;
 
 pub use load::{Load, Meter};
 pub use log::{remember, remembered};
 pub use looks::AlphaBudget;
 pub use prepared::Prepared;
-pub use run::{Measurement, PAUSE, can_tell, run};
+pub use run::{MetricValues, PAUSE, can_tell, run};
 pub use test_bed::{LiveTestBed, TrialSetup};
 
 use crate::Error;
@@ -86,152 +86,5 @@ pub trait TestBed {
     fn wait(&mut self, time: Duration) -> Result<(), Error>;
 
     /// Measures once: a number that is not negative for each metric of the design, what the change is for first.
-    fn measure(&mut self, step: usize, steps: usize) -> Result<Measurement, Error>;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rand::rngs::SmallRng;
-    use rand::{RngExt, SeedableRng};
-    use whyslow_model::tune::{Trial, TrialVerdict};
-
-    /// A bench whose measure drifts, with noise that remembers itself, and an effect of the change.
-    struct Drifting {
-        effect: f64,
-        on_guard: f64,
-        is_on: bool,
-        level: f64,
-        random: SmallRng,
-    }
-
-    impl Drifting {
-        fn uniform(&mut self) -> f64 {
-            self.random.random_range(-0.5..0.5)
-        }
-    }
-
-    impl TestBed for Drifting {
-        fn switch(&mut self, with: bool) -> Result<(), Error> {
-            self.is_on = with;
-            Ok(())
-        }
-
-        fn wait(&mut self, _: Duration) -> Result<(), Error> {
-            Ok(())
-        }
-
-        fn measure(&mut self, _: usize, _: usize) -> Result<Measurement, Error> {
-            self.level = 0.9 * self.level + 0.03 * self.uniform();
-            let effect = |size: f64| if self.is_on { size } else { 0.0 };
-            let (target, guard) = (effect(self.effect), effect(self.on_guard));
-            let mut value = |effect: f64| Some(10.0 * (self.level + 0.02 * self.uniform() + effect).exp());
-            Ok(vec![value(target), value(guard), value(target / 2.0)])
-        }
-    }
-
-    fn metric(name: &str) -> MetricSpec {
-        MetricSpec { name: name.into(), lower_is_better: true }
-    }
-
-    fn design(seed: u64) -> Design {
-        Design {
-            changes: Vec::new(),
-            target: metric("s"),
-            guards: Vec::new(),
-            mechanism: None,
-            pairs: 10,
-            noise_pairs: 4,
-            looks: 1,
-            settle: Duration::ZERO,
-            delta: 0.01,
-            alpha: Design::ALPHA,
-            seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-        }
-    }
-
-    fn tried(design: &Design, effect: f64, on_guard: f64, seed: u64) -> Trial {
-        let mut bench = Drifting { effect, on_guard, is_on: false, level: 0.0, random: SmallRng::seed_from_u64(seed) };
-        let trial = run(design, &mut bench).unwrap();
-        assert!(!bench.is_on, "the change is taken back");
-        trial
-    }
-
-    fn trials(effect: f64) -> Vec<TrialVerdict> {
-        (0..400).map(|seed| tried(&design(seed), effect, 0.0, seed).verdict).collect()
-    }
-
-    fn share(verdicts: &[TrialVerdict], of: TrialVerdict) -> f64 {
-        verdicts.iter().filter(|verdict| **verdict == of).count() as f64 / verdicts.len() as f64
-    }
-
-    #[test]
-    fn no_effect_is_not_taken_for_one() {
-        let verdicts = trials(0.0);
-        let false_alarms = share(&verdicts, TrialVerdict::Helped) + share(&verdicts, TrialVerdict::Harmed);
-        assert!(false_alarms <= 0.05, "{false_alarms}");
-    }
-
-    #[test]
-    fn a_real_effect_is_found_and_its_sign_told() {
-        assert!(share(&trials(-0.10), TrialVerdict::Helped) > 0.95);
-        assert!(share(&trials(0.10), TrialVerdict::Harmed) > 0.95);
-    }
-
-    #[test]
-    fn a_real_effect_is_found_earlier_and_nothing_is_found_no_oftener_where_one_looks_thrice() {
-        let looking = |seed| Design { pairs: 20, looks: 3, ..design(seed) };
-        let analysis: Vec<Trial> = (0..200).map(|seed| tried(&looking(seed), -0.10, 0.0, seed)).collect();
-        assert!(analysis.iter().all(|trial| trial.verdict == TrialVerdict::Helped));
-        assert!(analysis.iter().filter(|trial| trial.pairs.len() < 20).count() > 150);
-        let nothing: Vec<_> = (0..200).map(|seed| tried(&looking(seed), 0.0, 0.0, seed).verdict).collect();
-        let false_alarms = share(&nothing, TrialVerdict::Helped) + share(&nothing, TrialVerdict::Harmed);
-        assert!(false_alarms <= 0.05, "{false_alarms}");
-    }
-
-    #[test]
-    fn what_helps_and_harms_a_guard_has_not_helped() {
-        let guarded = |seed| Design { guards: vec![metric("guard")], mechanism: Some(metric("moves")), ..design(seed) };
-        let harmed = tried(&guarded(1), -0.10, 0.20, 1);
-        assert_eq!((harmed.verdict, harmed.guards[0].verdict), (TrialVerdict::Harmed, TrialVerdict::Harmed));
-        let spared = tried(&guarded(2), -0.20, 0.0, 2);
-        assert!(spared.is_proven(), "{spared:?}");
-    }
-
-    #[test]
-    fn what_does_not_move_is_no_cause() {
-        // The third figure follows the first; here it is to rise while that falls.
-        let against = MetricSpec { name: "moves".into(), lower_is_better: false };
-        let wrong = Design { guards: vec![metric("guard")], mechanism: Some(against), ..design(3) };
-        let trial = tried(&wrong, -0.20, 0.0, 3);
-        assert_eq!(trial.verdict, TrialVerdict::Helped);
-        assert!(trial.is_mechanism_unconfirmed() && !trial.is_proven());
-    }
-
-    struct Always(Vec<Option<f64>>);
-
-    impl TestBed for Always {
-        fn switch(&mut self, _: bool) -> Result<(), Error> {
-            Ok(())
-        }
-        fn wait(&mut self, _: Duration) -> Result<(), Error> {
-            Ok(())
-        }
-        fn measure(&mut self, step: usize, _: usize) -> Result<Measurement, Error> {
-            Ok(vec![self.0[step % self.0.len()]])
-        }
-    }
-
-    #[test]
-    fn what_would_tell_nothing_is_refused() {
-        let refused = |design: &Design, values: &[Option<f64>]| {
-            run(design, &mut Always(values.to_vec())).unwrap_err().to_string()
-        };
-        assert!(refused(&design(1), &[Some(0.0)]).contains("above zero"));
-        assert!(refused(&design(1), &[Some(-1.0)]).contains("above zero"));
-        assert!(refused(&design(1), &[None]).contains("had no value"));
-        assert!(refused(&design(1), &[Some(1.0), Some(9.0)]).contains("varies so much"));
-        let guards = vec![metric("a"), metric("b")];
-        assert!(refused(&Design { pairs: 6, guards, ..design(1) }, &[Some(1.0)]).contains("at least 7 are needed"));
-    }
+    fn measure(&mut self, step: usize, steps: usize) -> Result<MetricValues, Error>;
 }

@@ -71,11 +71,11 @@ pub fn can_tell(design: &Design) -> Result<(), Error> {
 }
 
 /// One measurement: a value for each metric of the design, in its order; `None` if the metric had none.
-pub type Measurement = Vec<Option<f64>>;
+pub type MetricValues = Vec<Option<f64>>;
 
 struct MeasuredPair {
-    without: Measurement,
-    with: Measurement,
+    without: MetricValues,
+    with: MetricValues,
     with_first: bool,
 }
 
@@ -97,7 +97,7 @@ impl Runner<'_> {
         Ok(MeasuredPair { without, with, with_first })
     }
 
-    fn measure(&mut self, with: bool) -> Result<Measurement, Error> {
+    fn measure(&mut self, with: bool) -> Result<MetricValues, Error> {
         self.turn(with)?;
         self.bench.wait(PAUSE)?;
         self.step += 1;
@@ -105,7 +105,7 @@ impl Runner<'_> {
     }
 
     /// The same, where what the change is for must have a value.
-    fn one(&mut self, with: bool) -> Result<Measurement, Error> {
+    fn one(&mut self, with: bool) -> Result<MetricValues, Error> {
         let measurement = self.measure(with)?;
         let target = measurement.first().copied().flatten();
         match target {
@@ -139,7 +139,7 @@ struct Analysis<'a> {
 
 impl Analysis<'_> {
     /// Whether pairs with the change can tell anything.
-    fn is_of_use(&self, warm: &Measurement) -> Result<(), Error> {
+    fn is_of_use(&self, warm: &MetricValues) -> Result<(), Error> {
         let name = &self.design.target.name;
         let mut all = self.noise.iter().flat_map(|pair| [&pair.without, &pair.with]).chain([warm]);
         if all.all(|measurement| measurement.first() == Some(&Some(0.0))) {
@@ -223,7 +223,7 @@ fn watched(metric: &MetricSpec, pairs: Vec<TrialPair>, judged: judge::Judgement)
 
 /// The pairs in which both values of a metric are known.
 fn known(pairs: &[MeasuredPair], at: usize) -> Vec<TrialPair> {
-    let value = |measurement: &Measurement| {
+    let value = |measurement: &MetricValues| {
         measurement.get(at).copied().flatten().filter(|value| value.is_finite() && *value >= 0.0)
     };
     let pair = |pair: &MeasuredPair| {

@@ -1,7 +1,7 @@
 //! The machine and its settings, changed and rolled back around a load.
 
 use super::load::{Load, LoadResult, Meter, wait};
-use super::run::Measurement;
+use super::run::MetricValues;
 use super::{MetricSource, TestBed};
 use crate::Error;
 use crate::guardian;
@@ -120,7 +120,7 @@ impl<'a> LiveTestBed<'a> {
     }
 
     /// A value for each metric, in the order of the design.
-    fn read_metrics(&mut self) -> Result<Measurement, Error> {
+    fn read_metrics(&mut self) -> Result<MetricValues, Error> {
         let read = self.around.measured.contains(&MetricSource::Number);
         self.around.meter.start();
         let done = self.around.load.run(read, &mut *self.around.meter, &self.stop);
@@ -161,7 +161,7 @@ impl TestBed for LiveTestBed<'_> {
         wait(time, &self.stop, || ())
     }
 
-    fn measure(&mut self, step: usize, steps: usize) -> Result<Measurement, Error> {
+    fn measure(&mut self, step: usize, steps: usize) -> Result<MetricValues, Error> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }

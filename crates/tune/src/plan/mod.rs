@@ -18,13 +18,13 @@ use whyslow_model::tune::{Effect, PlanDocument, PlanLine, Risk, Step, Unavailabl
 /// What is to be done, and the settings it is to be done to.
 pub struct Plan {
     pub(crate) why: String,
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<PlanItem>,
     /// Where the setting of each name stands among the items.
     places: HashMap<String, usize>,
 }
 
 /// One line of a plan.
-pub(crate) struct Item {
+pub(crate) struct PlanItem {
     pub(crate) line: PlanLine,
     pub(crate) setting: Option<SystemSetting>,
 }
@@ -127,21 +127,21 @@ impl Plan {
     /// # Errors
     /// The first setting that may not.
     pub fn all_permitted(&self) -> Result<(), Error> {
-        let refused = |item: &Item| {
+        let refused = |item: &PlanItem| {
             let why = item.setting.as_ref()?.may_write().err()?;
             Some(Error::Unavailable { target: item.line.target.clone(), why })
         };
         self.changes().find_map(refused).map_or(Ok(()), Err)
     }
 
-    pub(crate) fn changes(&self) -> impl Iterator<Item = &Item> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &PlanItem> {
         self.items.iter().filter(|item| matches!(item.line.step, Step::Change { .. }))
     }
 }
 
 /// What must be set before something else comes before it; for the rest the order is that of the requests.
-fn ordered(items: Vec<Item>) -> Vec<Item> {
-    let waits = |item: &Item| item.may_wait() && items.iter().any(|other| item.comes_after(other));
+fn ordered(items: Vec<PlanItem>) -> Vec<PlanItem> {
+    let waits = |item: &PlanItem| item.may_wait() && items.iter().any(|other| item.comes_after(other));
     let waits: Vec<bool> = items.iter().map(waits).collect();
     // Those that wait for nothing keep their places; only among the others is anything to be ordered.
     let (mut waiting, mut ordered) = (Vec::new(), Vec::new());
@@ -156,7 +156,7 @@ fn ordered(items: Vec<Item>) -> Vec<Item> {
     ordered
 }
 
-impl Item {
+impl PlanItem {
     fn may_wait(&self) -> bool {
         self.setting.as_ref().is_some_and(|setting| !setting.entry.tunable.after.is_empty())
     }

@@ -1,6 +1,6 @@
 //! Resolves one request on this machine.
 
-use super::Item;
+use super::PlanItem;
 use crate::machine::Machine;
 use crate::request::{ChangeRequest, RequestedValue};
 use crate::system_setting::SystemSetting;
@@ -8,7 +8,7 @@ use crate::target::Target;
 use crate::values::Values;
 use whyslow_model::tune::{Effect, PlanLine, Risk, Step, Unavailable};
 
-pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: Target) -> Item {
+pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: Target) -> PlanItem {
     match SystemSetting::of(machine, &target) {
         Ok(setting) => {
             let (wanted, step) = step(&setting, &request.wanted);
@@ -22,13 +22,13 @@ pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: Target) -
                 risk: tunable.risk,
                 network: tunable.network,
             };
-            Item { line, setting: Some(setting) }
+            PlanItem { line, setting: Some(setting) }
         }
         Err(why) => impossible(&target, request.wanted.words(), request.reason.clone(), why),
     }
 }
 
-pub(super) fn impossible(target: &Target, wanted: String, reason: String, why: Unavailable) -> Item {
+pub(super) fn impossible(target: &Target, wanted: String, reason: String, why: Unavailable) -> PlanItem {
     let line = PlanLine {
         target: target.to_string(),
         wanted,
@@ -38,7 +38,7 @@ pub(super) fn impossible(target: &Target, wanted: String, reason: String, why: U
         risk: Risk::Low,
         network: false,
     };
-    Item { line, setting: None }
+    PlanItem { line, setting: None }
 }
 
 /// The value that a request resolves to, and the step it needs.

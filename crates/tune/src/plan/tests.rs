@@ -1,17 +1,6 @@
 use super::*;
+use crate::machine::tests::tree;
 use crate::request::{RequestedValue, parse_change};
-use whyslow_sense::Root;
-
-fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
-    let folder = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = folder.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    let machine = Machine::at(Root::captured(folder.path()));
-    (folder, machine)
-}
 
 fn steps(machine: &Machine, requests: &[ChangeRequest]) -> Vec<(String, Step)> {
     Plan::of(machine, "", requests)

@@ -120,12 +120,11 @@ fn largest_shared(root: &Root, pid: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_sense::Root;
+    use crate::machine::tests::{tree, write};
 
     #[test]
     fn values_follow_from_the_machine() {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in [
+        let (folder, machine) = tree(&[
             ("proc/meminfo", "MemTotal:       16777216 kB\nHugepagesize:       2048 kB\n"),
             ("sys/block/sda/device/x", ""),
             ("sys/block/sda/queue/rotational", "1\n"),
@@ -139,12 +138,7 @@ mod tests {
             ("proc/sysvipc/shm", "key shmid perms size\n 0 1 600 1073741824\n 0 2 600 4096\n"),
             ("proc/7/comm", "postgres\n"),
             ("proc/7/maps", "7f0000000000-7f0020000000 rw-s 00000000 00:01 1  /dev/zero (deleted)\n"),
-        ] {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        let machine = Machine::at(Root::captured(folder.path()));
+        ]);
         let of = |name: &str, arguments: &[&str]| call(&machine, name, arguments);
         assert_eq!(of("memory_share", &["5", "256MiB"]).as_deref(), Some("268435456"));
         assert_eq!(of("memory_pages", &[]).as_deref(), Some("4194304"));
@@ -153,7 +147,7 @@ mod tests {
         assert_eq!(of("bandwidth_delay", &["10", "1MiB", "64MiB"]).as_deref(), Some("18750000"));
         // What is not known is not taken for something.
         for unknown in ["-1\n", "0\n", "4294967295\n"] {
-            std::fs::write(folder.path().join("sys/class/net/eth0/speed"), unknown).unwrap();
+            write(&folder, "sys/class/net/eth0/speed", unknown);
             assert_eq!(of("bandwidth_delay", &["100", "16MiB", "256MiB"]).as_deref(), Some("16777216"), "{unknown}");
         }
         assert_eq!(of("database_hugepages", &[]).as_deref(), Some("513"));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 /// A section, its options in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Section {
+pub(super) struct ConfigSection {
     pub(super) name: String,
     pub(super) options: Vec<ConfigOption>,
     /// Where each option stands: files may have hundreds of thousands.
@@ -21,7 +21,7 @@ pub(super) struct ConfigOption {
     pub(super) comment: String,
 }
 
-impl Section {
+impl ConfigSection {
     /// Sets an option, in the place it has.
     pub(super) fn set(&mut self, option: ConfigOption) {
         match self.places.get(&option.name) {
@@ -58,8 +58,8 @@ impl Section {
 }
 
 /// The sections of a file.
-pub(super) fn parse(text: &str) -> Result<Vec<Section>, String> {
-    let mut reader = Reader::default();
+pub(super) fn parse(text: &str) -> Result<Vec<ConfigSection>, String> {
+    let mut reader = ConfigParser::default();
     for (number, line) in text.lines().enumerate() {
         reader.line(line).map_err(|why| format!("line {}: {why}", number + 1))?;
     }
@@ -67,8 +67,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Section>, String> {
 }
 
 #[derive(Default)]
-struct Reader {
-    sections: Vec<Section>,
+struct ConfigParser {
+    sections: Vec<ConfigSection>,
     /// The place of each section, by its name.
     places: HashMap<String, usize>,
     /// The section that is being read, by its place.
@@ -78,7 +78,7 @@ struct Reader {
     comment: Vec<String>,
 }
 
-impl Reader {
+impl ConfigParser {
     fn line(&mut self, line: &str) -> Result<(), String> {
         let text = line.trim();
         if let Some(comment) = text.strip_prefix(['#', ';']) {
@@ -110,7 +110,7 @@ impl Reader {
         if let Some(name) = text.strip_prefix('[').and_then(|rest| rest.rsplit_once(']')).map(|(name, _)| name) {
             let at = *self.places.entry(name.to_owned()).or_insert(self.sections.len());
             if at == self.sections.len() {
-                self.sections.push(Section { name: name.to_owned(), ..Section::default() });
+                self.sections.push(ConfigSection { name: name.to_owned(), ..ConfigSection::default() });
             }
             self.at = Some(at);
             self.comment.clear();
@@ -133,7 +133,7 @@ impl Reader {
         }
     }
 
-    fn finish(mut self) -> Vec<Section> {
+    fn finish(mut self) -> Vec<ConfigSection> {
         self.close();
         self.sections
     }

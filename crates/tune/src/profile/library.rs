@@ -25,7 +25,7 @@ pub(super) struct ProfileFile {
 /// The file of a profile, of those that were not read yet; `Ok(None)` where all of that name were.
 pub(super) fn find(
     machine: &Machine,
-    budget: &Budget,
+    budget: &ReadBudget,
     name: &str,
     read: &[String],
 ) -> Result<Option<ProfileFile>, String> {
@@ -63,7 +63,7 @@ pub(super) fn list(machine: &Machine) -> Vec<ProfileInfo> {
     names.sort();
     names.dedup();
     let info = |name: String| {
-        let found = find(machine, &Budget::default(), &name, &[]).ok()??;
+        let found = find(machine, &ReadBudget::default(), &name, &[]).ok()??;
         let sections = super::conf::parse(&found.text).ok()?;
         let mut main = sections.into_iter().find(|section| section.name == super::MAIN).unwrap_or_default();
         Some(ProfileInfo { summary: main.take("summary").unwrap_or_default(), place: found.place, name })
@@ -76,15 +76,15 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// How much may still be read of regular files: who writes a profile may name any file in it, and none of what such a file
 /// holds is repeated in an error.
-pub(super) struct Budget(Cell<u64>);
+pub(super) struct ReadBudget(Cell<u64>);
 
-impl Default for Budget {
+impl Default for ReadBudget {
     fn default() -> Self {
         Self(Cell::new(MOST_BYTES))
     }
 }
 
-impl Budget {
+impl ReadBudget {
     /// The text of a file, by its path from the root.
     pub(super) fn text(&self, machine: &Machine, path: &str) -> Result<String, String> {
         let failed = |e: std::io::Error| format!("/{path}: {e}");

@@ -1,11 +1,11 @@
 //! Sections understood as units of tuned, and several profiles merged into one (tuned/profiles/merger.py).
 
-use super::conf::{ConfigOption, Section};
+use super::conf::{ConfigOption, ConfigSection};
 use std::collections::HashMap;
 
 /// A section with what is said about the section itself taken out of its options.
 #[derive(Clone, Debug)]
-pub(super) struct Unit {
+pub(super) struct ProfileUnit {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) enabled: bool,
@@ -16,11 +16,11 @@ pub(super) struct Unit {
     pub(super) cpuinfo_regex: Option<String>,
     pub(super) uname_regex: Option<String>,
     pub(super) scripts: [Option<String>; 2],
-    pub(super) options: Section,
+    pub(super) options: ConfigSection,
 }
 
-impl From<Section> for Unit {
-    fn from(mut section: Section) -> Self {
+impl From<ConfigSection> for ProfileUnit {
+    fn from(mut section: ConfigSection) -> Self {
         let is_true = |text: Option<String>, default: bool| {
             text.map_or(default, |text| matches!(text.as_str(), "True" | "true" | "1"))
         };
@@ -44,7 +44,7 @@ impl From<Section> for Unit {
 }
 
 /// Merges the units of a later profile into those of an earlier.
-pub(super) fn merge(units: &mut Vec<Unit>, later: Vec<Unit>) {
+pub(super) fn merge(units: &mut Vec<ProfileUnit>, later: Vec<ProfileUnit>) {
     let mut places: HashMap<String, usize> =
         units.iter().enumerate().map(|(at, unit)| (unit.name.clone(), at)).collect();
     for unit in later {
@@ -59,7 +59,7 @@ pub(super) fn merge(units: &mut Vec<Unit>, later: Vec<Unit>) {
     }
 }
 
-impl Unit {
+impl ProfileUnit {
     /// Kind, state and devices are always those of the later one, even where it does not name them.
     fn take_in(&mut self, later: Self) {
         self.kind = later.kind;
@@ -91,15 +91,15 @@ mod tests {
     use super::*;
     use crate::profile::conf::parse;
 
-    fn merged(texts: &[&str]) -> Vec<Unit> {
+    fn merged(texts: &[&str]) -> Vec<ProfileUnit> {
         let mut units = Vec::new();
         for text in texts {
-            merge(&mut units, parse(text).unwrap().into_iter().map(Unit::from).collect());
+            merge(&mut units, parse(text).unwrap().into_iter().map(ProfileUnit::from).collect());
         }
         units
     }
 
-    fn options(unit: &Unit) -> Vec<(&str, &str)> {
+    fn options(unit: &ProfileUnit) -> Vec<(&str, &str)> {
         unit.options.options.iter().map(|o| (o.name.as_str(), o.value.as_str())).collect()
     }
 

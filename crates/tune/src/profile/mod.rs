@@ -21,10 +21,10 @@ use crate::catalogue::Catalogue;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::request::ChangeRequest;
-use conf::{ConfigOption, Section};
+use conf::{ConfigOption, ConfigSection};
 use expand::Variables;
-use library::Budget;
-use merge::Unit;
+use library::ReadBudget;
+use merge::ProfileUnit;
 use settings::ProfileOption;
 use std::collections::HashSet;
 use whyslow_model::tune::{ProfileInfo, ProfileNote};
@@ -61,10 +61,10 @@ impl Profile {
             machine,
             variables: Variables::new(machine, may_run),
             units: Vec::new(),
-            main: Section::default(),
+            main: ConfigSection::default(),
             read: Vec::new(),
             depth: 0,
-            budget: Budget::default(),
+            budget: ReadBudget::default(),
         };
         for name in names {
             loader.load(name).map_err(|why| Error::Usage(format!("profile {name}: {why}")))?;
@@ -99,12 +99,12 @@ pub fn list(machine: &Machine) -> Vec<ProfileInfo> {
 struct Loader<'a> {
     machine: &'a Machine,
     variables: Variables<'a>,
-    units: Vec<Unit>,
-    main: Section,
+    units: Vec<ProfileUnit>,
+    main: ConfigSection,
     read: Vec<String>,
     /// How many includes lead to the profile that is being read.
     depth: usize,
-    budget: Budget,
+    budget: ReadBudget,
 }
 
 impl Loader<'_> {
@@ -129,13 +129,13 @@ impl Loader<'_> {
             for option in &mut section.options {
                 option.value = option.value.replace("${i:PROFILE_DIR}", &format!("/{folder}"));
             }
-            if section.name == MAIN { self.take_main(section)? } else { units.push(Unit::from(section)) }
+            if section.name == MAIN { self.take_main(section)? } else { units.push(ProfileUnit::from(section)) }
         }
         merge::merge(&mut self.units, units);
         Ok(())
     }
 
-    fn take_main(&mut self, mut main: Section) -> Result<(), String> {
+    fn take_main(&mut self, mut main: ConfigSection) -> Result<(), String> {
         if let Some(include) = main.take("include") {
             let include = self.variables.expand(&include)?;
             if self.depth == DEEPEST {
@@ -208,7 +208,7 @@ impl Loader<'_> {
         if refused == 0 { Ok(()) } else { Err(format!("{refused} of its lines define no variable")) }
     }
 
-    fn unit(&self, unit: &Unit, taken: &mut HashSet<(String, String)>, profile: &mut Profile) {
+    fn unit(&self, unit: &ProfileUnit, taken: &mut HashSet<(String, String)>, profile: &mut Profile) {
         let all = |why: &str| {
             unit.options.options.iter().map(|option| note(&unit.name, option, why.into())).collect::<Vec<_>>()
         };
@@ -235,7 +235,12 @@ impl Loader<'_> {
         }
     }
 
-    fn requests(&self, unit: &Unit, devices: &[String], option: &ConfigOption) -> Result<Vec<ChangeRequest>, String> {
+    fn requests(
+        &self,
+        unit: &ProfileUnit,
+        devices: &[String],
+        option: &ConfigOption,
+    ) -> Result<Vec<ChangeRequest>, String> {
         let value = self.variables.expand(&option.value)?;
         if let Some((_, rest)) = value.split_once("${") {
             let name = rest.split('}').next().unwrap_or_default();
@@ -250,7 +255,7 @@ impl Loader<'_> {
     }
 
     /// Whether a unit is for this machine.
-    fn holds(&self, unit: &Unit) -> Result<bool, String> {
+    fn holds(&self, unit: &ProfileUnit) -> Result<bool, String> {
         if unit.devices_udev_regex.is_some() {
             return Err(
                 "devices are selected by udev properties, which is not supported: name them with devices=".into()

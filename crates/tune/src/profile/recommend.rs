@@ -118,30 +118,24 @@ fn share(root: &Root, processes: &[String]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::tests::{tree, write};
 
-    struct Tree(tempfile::TempDir);
+    struct Tree(tempfile::TempDir, Machine);
 
     impl Tree {
         fn new() -> Self {
-            let tree = Self(tempfile::tempdir().unwrap());
-            tree.write("proc/meminfo", "MemTotal:       10000000 kB\n");
-            tree
-        }
-
-        fn write(&self, path: &str, text: &str) {
-            let path = self.0.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            let (folder, machine) = tree(&[("proc/meminfo", "MemTotal:       10000000 kB\n")]);
+            Self(folder, machine)
         }
 
         fn process(&self, pid: u32, name: &str, own: u64, shared: u64) {
-            self.write(&format!("proc/{pid}/comm"), &format!("{name}\n"));
+            write(&self.0, &format!("proc/{pid}/comm"), &format!("{name}\n"));
             let status = format!("Name:\t{name}\nRssAnon:\t{own} kB\nRssShmem:\t{shared} kB\n");
-            self.write(&format!("proc/{pid}/status"), &status);
+            write(&self.0, &format!("proc/{pid}/status"), &status);
         }
 
         fn recommended(&self) -> Recommendation {
-            recommend(&Machine::at(Root::captured(self.0.path())))
+            recommend(&self.1)
         }
     }
 
@@ -149,7 +143,7 @@ mod tests {
     fn what_runs_decides() {
         let tree = Tree::new();
         assert_eq!(tree.recommended().profile, "server-throughput");
-        tree.write("proc/cpuinfo", "flags : fpu hypervisor sse\n");
+        write(&tree.0, "proc/cpuinfo", "flags : fpu hypervisor sse\n");
         assert_eq!(tree.recommended().profile, "vm-guest");
         tree.process(42, "mysqld", 3_000_000, 0);
         let fit = tree.recommended();

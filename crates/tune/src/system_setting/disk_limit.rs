@@ -57,29 +57,19 @@ impl Handle for DiskLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::tests::tree;
     use crate::system_setting::SystemSetting;
     use std::fs;
-    use whyslow_sense::Root;
 
-    /// A captured tree with a disk and a group of each version.
-    fn tree(folder: &std::path::Path, file: &str, text: &str) -> Machine {
-        for (path, text) in [
-            ("sys/block/sda/dev", "8:0\n"),
-            ("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 none rw\n2 0 0:2 / /blk rw - cgroup none rw,blkio\n"),
-            (file, text),
-        ] {
-            let path = folder.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        Machine::at(Root::captured(folder))
-    }
+    /// A disk and a group of each version.
+    const DISK: (&str, &str) = ("sys/block/sda/dev", "8:0\n");
+    const MOUNTS: (&str, &str) =
+        ("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 none rw\n2 0 0:2 / /blk rw - cgroup none rw,blkio\n");
 
     #[test]
     fn a_disk_has_a_line_of_its_own() {
-        let folder = tempfile::tempdir().unwrap();
         let text = "8:16 rbps=1 wbps=2\n8:0 rbps=max wbps=1048576 riops=max wiops=max\n";
-        let machine = tree(folder.path(), "cg/web/io.max", text);
+        let (folder, machine) = tree(&[DISK, MOUNTS, ("cg/web/io.max", text)]);
         let read = |name: &str| SystemSetting::named(&machine, name).and_then(|setting| setting.read());
         assert_eq!(read("cgroup.io.max.wbps@sda/web").as_deref(), Ok("1048576"));
         assert_eq!(read("cgroup.io.max.rbps@sda/web").as_deref(), Ok("max"));
@@ -91,8 +81,7 @@ mod tests {
 
     #[test]
     fn version_1_has_a_file_for_each_limit() {
-        let folder = tempfile::tempdir().unwrap();
-        let machine = tree(folder.path(), "blk/web/blkio.throttle.read_iops_device", "8:0 500\n");
+        let (folder, machine) = tree(&[DISK, MOUNTS, ("blk/web/blkio.throttle.read_iops_device", "8:0 500\n")]);
         let setting = SystemSetting::named(&machine, "cgroup.blkio.throttle.read_iops_device@sda/web").unwrap();
         assert_eq!(setting.read().as_deref(), Ok("500"));
         fs::write(folder.path().join("blk/web/blkio.throttle.read_iops_device"), "").unwrap();

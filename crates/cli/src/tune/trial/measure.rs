@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use whyslow_diagnose::{SignalSelector, values};
 use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};
-use whyslow_tune::experiment::{Measurement, Meter, MetricSource, MetricSpec};
+use whyslow_tune::experiment::{Meter, MetricSource, MetricSpec, MetricValues};
 
 /// A metric, and which way is better.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl Meter for SignalMeter {
         }
     }
 
-    fn stop(&mut self) -> Measurement {
+    fn stop(&mut self) -> MetricValues {
         self.sample();
         values(&self.window, &self.selectors)
     }

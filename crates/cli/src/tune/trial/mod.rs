@@ -13,7 +13,7 @@ pub use args::TryArgs;
 
 use super::{Tune, failure, stop_on_signals};
 use crate::options::OutputOptions;
-use crate::output::{Failure, INTERRUPTED, Progress, complain};
+use crate::output::{Failure, INTERRUPTED, ProgressLine, complain};
 use std::process::ExitCode;
 use task::Task;
 use whyslow_model::tune::Trial;
@@ -63,11 +63,11 @@ fn ended(interrupted: bool) -> ExitCode {
     if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }
 }
 
-fn progress() -> Progress {
-    Progress::new("trying", "roll back")
+fn progress() -> ProgressLine {
+    ProgressLine::new("trying", "roll back")
 }
 
-fn say_step(progress: &Progress, step: usize, steps: usize) {
+fn say_step(progress: &ProgressLine, step: usize, steps: usize) {
     progress.say(&format!("trying, measurement {step} of {steps} (Ctrl-C: roll back)"));
 }
 
