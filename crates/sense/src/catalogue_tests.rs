@@ -21,12 +21,13 @@ use whyslow_model::value::Value;
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 14] = [
+const CAPTURES_ONLY: [&str; 15] = [
     "cpu_mean",
     "database",
     "disk.service_time",
     "disk.transfer_time",
     "disk.transfers",
+    "drive",
     "link.offloads",
     "log.clock",
     "log.printed",
