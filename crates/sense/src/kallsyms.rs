@@ -1,50 +1,31 @@
 //! Functions of the kernel by address (/proc/kallsyms, kernel/kallsyms.c).
 
-use crate::root::Root;
-
 /// These mark the end of the kernel's text (arch/x86/kernel/vmlinux.lds.S): what follows without a name of its own, such as a BPF
 /// program, does not belong to them.
 const TEXT_ENDS: [&str; 2] = ["_etext", "_einittext"];
 
-/// The functions in lines of `ffffffff81000000 T name [module]`: address, name, module. Hidden addresses are zero and left out.
-pub(crate) fn functions(text: &str) -> impl Iterator<Item = (u64, &str, Option<&str>)> {
-    text.lines().filter_map(|line| {
-        let mut fields = line.split_ascii_whitespace();
-        let address = u64::from_str_radix(fields.next()?, 16).ok().filter(|&address| address != 0)?;
-        // Text symbols, global, local and weak.
-        fields.next().filter(|kind| matches!(*kind, "t" | "T" | "w" | "W"))?;
-        Some((address, fields.next()?, fields.next().map(|module| module.trim_matches(['[', ']']))))
-    })
+/// Something about each of the kernel's functions.
+#[derive(Debug)]
+pub(crate) struct KernelFunctions<T> {
+    /// By address; `None` where the kernel's text ends.
+    functions: Vec<(u64, Option<T>)>,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct KernelSymbols {
-    /// By address.
-    functions: Vec<KernelFunction>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KernelFunction {
-    address: u64,
-    pub(crate) name: String,
-    /// `bpf` for BPF programs.
-    pub(crate) module: Option<String>,
-}
-
-impl KernelSymbols {
-    /// Empty if the kernel hides its addresses.
-    pub(crate) fn read(root: &Root) -> Self {
-        root.maybe("proc/kallsyms").map(|text| Self::parse(&text)).unwrap_or_default()
-    }
-
-    fn parse(text: &str) -> Self {
-        let function = |(address, name, module): (u64, &str, Option<&str>)| KernelFunction {
-            address,
-            name: name.to_owned(),
-            module: module.map(str::to_owned),
+impl<T> KernelFunctions<T> {
+    /// What `about` makes of the name and module (`bpf` for BPF programs) of each function, in lines of
+    /// `ffffffff81000000 T name [module]`. Addresses that the kernel hides are zero and left out.
+    pub(crate) fn parse(text: &str, about: impl Fn(&str, Option<&str>) -> T) -> Self {
+        let function = |line: &str| {
+            let mut fields = line.split_ascii_whitespace();
+            let address = u64::from_str_radix(fields.next()?, 16).ok().filter(|&address| address != 0)?;
+            // Text symbols, global, local and weak.
+            fields.next().filter(|kind| matches!(*kind, "t" | "T" | "w" | "W"))?;
+            let name = fields.next()?;
+            let module = fields.next().map(|module| module.trim_matches(['[', ']']));
+            Some((address, (!TEXT_ENDS.contains(&name)).then(|| about(name, module))))
         };
-        let mut functions: Vec<KernelFunction> = functions(text).map(function).collect();
-        functions.sort_by_key(|function| function.address);
+        let mut functions: Vec<_> = text.lines().filter_map(function).collect();
+        functions.sort_by_key(|(address, _)| *address);
         Self { functions }
     }
 
@@ -53,9 +34,9 @@ impl KernelSymbols {
     }
 
     /// The last function that begins at or before an address.
-    pub(crate) fn find(&self, address: u64) -> Option<&KernelFunction> {
-        let after = self.functions.partition_point(|function| function.address <= address);
-        self.functions.get(after.checked_sub(1)?).filter(|function| !TEXT_ENDS.contains(&&*function.name))
+    pub(crate) fn find(&self, address: u64) -> Option<&T> {
+        let after = self.functions.partition_point(|(start, _)| *start <= address);
+        self.functions.get(after.checked_sub(1)?)?.1.as_ref()
     }
 }
 
@@ -72,10 +53,14 @@ ffffffff81000300 T _etext
 ffffffffc0000000 t ext4_map_blocks\t[ext4]
 ";
 
+    fn parse(text: &str) -> KernelFunctions<(String, Option<String>)> {
+        KernelFunctions::parse(text, |name, module| (name.to_owned(), module.map(str::to_owned)))
+    }
+
     #[test]
     fn an_address_belongs_to_the_function_before_it() {
-        let symbols = KernelSymbols::parse(SYMBOLS);
-        let at = |address| symbols.find(address).map(|f| (&*f.name, f.module.as_deref()));
+        let symbols = parse(SYMBOLS);
+        let at = |address| symbols.find(address).map(|(name, module)| (&**name, module.as_deref()));
         assert_eq!(at(0xffff_ffff_8100_01ff), Some(("_text", None)));
         assert_eq!(at(0xffff_ffff_8100_0200), Some(("do_one", None)));
         assert_eq!(at(0xffff_ffff_8100_0300), None);
@@ -85,13 +70,13 @@ ffffffffc0000000 t ext4_map_blocks\t[ext4]
 
     #[test]
     fn hidden_addresses_are_left_out() {
-        assert!(KernelSymbols::parse("0000000000000000 T _text\n0000000000000000 T do_one\n").is_empty());
+        assert!(parse("0000000000000000 T _text\n0000000000000000 T do_one\n").is_empty());
     }
 
     #[test]
     fn no_text_makes_it_panic() {
         never_panics(SYMBOLS, |text| {
-            KernelSymbols::parse(text).find(1 << 40);
+            parse(text).find(1 << 40);
         });
     }
 }

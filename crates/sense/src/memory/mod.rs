@@ -2,8 +2,6 @@
 
 mod meminfo;
 mod numa;
-mod slabinfo;
-mod swaps;
 mod sysfs_mm;
 mod vmstat;
 
@@ -11,12 +9,12 @@ use crate::source::{Source, listed, stateless};
 
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
-        stateless(meminfo::INFO, meminfo::read),
+        stateless(meminfo::MEMINFO, meminfo::read_meminfo),
         stateless(vmstat::INFO, vmstat::read),
         listed(sysfs_mm::HUGEPAGES, sysfs_mm::hugepage_pools, sysfs_mm::read_hugepages),
         stateless(sysfs_mm::SHARING, sysfs_mm::read_sharing),
-        stateless(swaps::INFO, swaps::read),
-        stateless(slabinfo::INFO, slabinfo::read),
+        stateless(meminfo::SWAPS, meminfo::read_swaps),
+        stateless(meminfo::SLABS, meminfo::read_slabs),
         listed(numa::INFO, numa::list, numa::read),
     ]
 }

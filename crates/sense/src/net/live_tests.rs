@@ -3,7 +3,6 @@
 use super::namespaces::{Namespaces, Visibility};
 use super::{driver_counters, links, qdiscs, snmp, sockets};
 use crate::Root;
-use crate::os::process_cpu_ns;
 use crate::source::Source;
 use crate::source_error::SourceError;
 use crate::testing::{NetnsPair, read, run, skip, wait_for, wait_until, within};
@@ -240,29 +239,6 @@ fn our_own_namespace_is_read_with_or_without_privilege() {
     let visibility = Visibility(Arc::default()).read(&Root::live(), &mut Snapshot::default());
     let refused = matches!(visibility, Err(SourceError::NotPermitted { .. }));
     assert_eq!(refused, !crate::os::is_root(), "{visibility:?}");
-}
-
-/// Prints the cost of a sample; run by hand with `--ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn cost_of_a_sample() {
-    let Some(pair) = NetnsPair::new() else { return };
-    let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
-    let to = listener.local_addr().unwrap();
-    let _held: Vec<_> =
-        (0..25).map(|_| (within(&pair.a, || TcpStream::connect(to).unwrap()), listener.accept().unwrap())).collect();
-    let root = Root::live();
-    for mut source in super::sources() {
-        let mut out = Snapshot::default();
-        let _ = source.read(&root, &mut out);
-        let (samples, before) = (20, process_cpu_ns());
-        for _ in 0..samples {
-            let _ = source.read(&root, &mut Snapshot::default());
-        }
-        let rows = out.net.connection.len();
-        let cost = (process_cpu_ns() - before) / samples;
-        eprintln!("{}: {cost} ns per sample, {rows} connections", source.info().name);
-    }
 }
 
 #[test]

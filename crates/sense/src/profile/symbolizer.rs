@@ -4,7 +4,7 @@ use super::address_space::{AddressSpace, MappedFiles, Mapping};
 use super::elf_symbols::{self, Function};
 use super::perf_map::PerfMap;
 use super::recorder::{AddressSpaceId, RawStack};
-use crate::kallsyms::KernelSymbols;
+use crate::kallsyms::KernelFunctions;
 use crate::root::Root;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -15,7 +15,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Symbolizer {
     spaces: HashMap<AddressSpaceId, AddressSpace>,
-    kernel: KernelSymbols,
+    /// Names and modules.
+    kernel: KernelFunctions<(String, Option<String>)>,
     /// By file and offset.
     functions: HashMap<(usize, u64), Vec<Function>>,
     perf_maps: HashMap<u32, PerfMap>,
@@ -31,7 +32,9 @@ impl Symbolizer {
         files: &MappedFiles,
         root: &Root,
     ) -> Self {
-        let kernel = KernelSymbols::read(root);
+        let kernel = KernelFunctions::parse(&root.maybe("proc/kallsyms").unwrap_or_default(), |name, module| {
+            (name.to_owned(), module.map(str::to_owned))
+        });
         let mut symbolizer = Self { spaces, kernel, functions: HashMap::new(), perf_maps: HashMap::new(), unread: 0 };
         let mut wanted: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
         for stack in stacks {
@@ -96,13 +99,8 @@ impl Symbolizer {
     }
 
     pub(super) fn kernel(&self, address: u64) -> Frame {
-        let function = self.kernel.find(address);
-        Frame {
-            function: function.map(|f| f.name.clone()),
-            module: function.and_then(|f| f.module.clone()),
-            space: profile::Space::Kernel,
-            inlined: false,
-        }
+        let (function, module) = self.kernel.find(address).cloned().unzip();
+        Frame { function, module: module.flatten(), space: profile::Space::Kernel, inlined: false }
     }
 }
 

@@ -24,7 +24,7 @@ use judging::Judging;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -121,7 +121,7 @@ struct SharedState {
     refused: AtomicBool,
     /// An hour's files were replaced.
     closed: AtomicBool,
-    space: AtomicU8,
+    space: Mutex<SpaceLevel>,
     /// Samples of earlier recorders that were found damaged beyond repair.
     lost: AtomicUsize,
     /// For the next sample to report.
@@ -133,18 +133,6 @@ struct SharedState {
 }
 
 impl SharedState {
-    fn space(&self) -> SpaceLevel {
-        match self.space.load(Ordering::Relaxed) {
-            0 => SpaceLevel::Enough,
-            1 => SpaceLevel::Little,
-            _ => SpaceLevel::None,
-        }
-    }
-
-    fn set_space(&self, space: SpaceLevel) {
-        self.space.store(space as u8, Ordering::Relaxed);
-    }
-
     fn set_trouble(&self, trouble: Option<String>) {
         *lock(&self.trouble) = trouble;
     }
@@ -293,7 +281,7 @@ impl SampleIntake {
     /// Why a sample cannot be recorded, if it cannot.
     fn refusal(&self, waiting: usize) -> Option<&'static str> {
         let resting = self.segment.as_ref().is_some_and(|segment| segment.begun.elapsed() < self.interval * PAUSE);
-        match self.shared.space() {
+        match *lock(&self.shared.space) {
             _ if waiting >= MOST_WAITING => Some("the disk was too slow"),
             _ if self.shared.refused.load(Ordering::Relaxed) && resting => Some("the disk refused to be written to"),
             SpaceLevel::None => Some("no space was left"),

@@ -45,7 +45,6 @@ pub(super) struct SampleWriter {
     /// Bytes of tails that are to be closed.
     unclosed: u64,
     checked: Option<Instant>,
-    space: SpaceLevel,
     /// Recording is interrupted by an error.
     failing: bool,
 }
@@ -74,7 +73,6 @@ impl SampleWriter {
             appended: None,
             unclosed: 0,
             checked: None,
-            space: SpaceLevel::Enough,
             failing: false,
         })
     }
@@ -207,8 +205,7 @@ impl SampleWriter {
         let unclosed = tails.iter().filter(|tail| Some(*tail) != open);
         self.unclosed = unclosed.filter_map(|tail| fs::metadata(tail).ok()).map(|m| m.len()).sum();
         let space = SpaceLevel::at(self.folder.path()).map_err(StoreError::io(self.folder.path()))?;
-        if std::mem::replace(&mut self.space, space) != space {
-            self.shared.set_space(space);
+        if std::mem::replace(&mut *lock(&self.shared.space), space) != space {
             (self.log)(&format!("{}: {}", self.folder.path().display(), space.in_words()));
         }
         Ok(())

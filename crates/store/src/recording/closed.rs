@@ -17,20 +17,12 @@ pub(super) fn read(
     hour: &Hour,
     segment: &Segment,
     span: &Span,
-    families: &dyn Families,
+    families: &Families<'_>,
     damage: &DamageLog,
 ) -> Result<Vec<Snapshot>, StoreError> {
-    let mut reader = SegmentReader {
-        folder,
-        hour,
-        segment,
-        span,
-        families,
-        damage,
-        samples: BTreeMap::new(),
-        samples_incomplete: false,
-        error: None,
-    };
+    let files = SegmentFiles { folder, hour, segment, damage };
+    let mut reader =
+        SegmentReader { files, span, families, samples: BTreeMap::new(), samples_incomplete: false, error: None };
     // First the samples, which the rows of other tables are then added to.
     reader.family::<Sample>(&mut Vec::new());
     if reader.samples.is_empty() || reader.samples_incomplete {
@@ -50,12 +42,9 @@ pub(super) fn read(
 }
 
 struct SegmentReader<'a> {
-    folder: &'a Folder,
-    hour: &'a Hour,
-    segment: &'a Segment,
+    files: SegmentFiles<'a>,
     span: &'a Span,
-    families: &'a dyn Families,
-    damage: &'a DamageLog,
+    families: &'a Families<'a>,
     samples: BTreeMap<i64, Snapshot>,
     /// The table of samples is damaged.
     samples_incomplete: bool,
@@ -65,7 +54,7 @@ struct SegmentReader<'a> {
 impl EachFamily for SegmentReader<'_> {
     fn family<F: Family>(&mut self, _: &mut Vec<F>) {
         let is_first = F::INFO.name == Sample::INFO.name && self.samples.is_empty();
-        let wanted = is_first || F::INFO.name != Sample::INFO.name && self.families.wants(F::INFO.name);
+        let wanted = is_first || F::INFO.name != Sample::INFO.name && (self.families)(F::INFO.name);
         if wanted && self.error.is_none() {
             let read = self.rows::<F>(is_first).and_then(|intact| self.histograms::<F>().map(|()| intact));
             self.samples_incomplete |= is_first && matches!(read, Ok(false));
@@ -77,15 +66,17 @@ impl EachFamily for SegmentReader<'_> {
 impl SegmentReader<'_> {
     /// Adds the samples in which a table has rows, when the table of samples is damaged. The clock is not set within a segment.
     fn samples_of(&mut self, table: &str) -> Result<(), StoreError> {
-        let Self { samples, segment, .. } = self;
-        each_row(self.folder, table, self.hour, segment, &[], self.span, self.damage, |at, _| {
-            let clock = segment.clock.saturating_add_signed(at.saturating_sub(segment.start));
-            let sample = samples.entry(at).or_default();
-            if sample.kernel.sample.is_empty() {
-                sample.kernel.sample.push(Sample { clock: clock.into(), ..Sample::new(MachineKey) });
-            }
-        })
-        .map(drop)
+        let Segment { clock, start, .. } = *self.files.segment;
+        let samples = &mut self.samples;
+        self.files
+            .each_row(table, &[], self.span, |at, _| {
+                let clock = clock.saturating_add_signed(at.saturating_sub(start));
+                let sample = samples.entry(at).or_default();
+                if sample.kernel.sample.is_empty() {
+                    sample.kernel.sample.push(Sample { clock: clock.into(), ..Sample::new(MachineKey) });
+                }
+            })
+            .map(drop)
     }
 
     /// Reads the rows of a family. With `begin` they create samples, otherwise they are added to existing ones. Returns whether all
@@ -96,7 +87,7 @@ impl SegmentReader<'_> {
         let names = F::INFO.key_columns().map(|(name, _)| name).chain(F::INFO.metrics.iter().map(|m| m.name));
         let names: Vec<&str> = names.collect();
         let samples = &mut self.samples;
-        each_row(self.folder, F::INFO.name, self.hour, self.segment, &names, self.span, self.damage, |at, cells| {
+        self.files.each_row(F::INFO.name, &names, self.span, |at, cells| {
             let sample = if begin { Some(samples.entry(at).or_default()) } else { samples.get_mut(&at) };
             let Some(sample) = sample else { return };
             let (key, values) = cells.split_at(keys.min(cells.len()));
@@ -131,10 +122,11 @@ impl SegmentReader<'_> {
     fn changes<F: Family>(&self, metric: &str) -> Result<BTreeMap<F::Key, BucketChanges>, StoreError> {
         let keys = F::INFO.key_columns().map(|(name, _)| name);
         let names: Vec<&str> = keys.chain([AT_LEAST, COUNT]).collect();
-        let span = self.segment.start..=(*self.span.end()).max(self.segment.start);
+        let start = self.files.segment.start;
+        let span = start..=(*self.span.end()).max(start);
         let mut all = BTreeMap::<F::Key, BucketChanges>::new();
         let table = buckets_name(F::INFO.name, metric);
-        each_row(self.folder, &table, self.hour, self.segment, &names, &span, self.damage, |at, cells| {
+        self.files.each_row(&table, &names, &span, |at, cells| {
             if let [key @ .., Cell::Number(at_least), Cell::Number(count)] = cells
                 && let Some(key) = F::Key::put_together(&mut key.iter().filter_map(Cell::key_part))
             {
@@ -164,29 +156,34 @@ impl BucketChanges {
     }
 }
 
-/// Passes on the rows of a segment in a table's files; those of a damaged file up to the damage. Returns whether all files are
-/// intact.
-#[expect(clippy::too_many_arguments, reason = "all of them describe one query")]
-fn each_row(
-    folder: &Folder,
-    table: &str,
-    hour: &Hour,
-    segment: &Segment,
-    columns: &[&str],
-    span: &Span,
-    damage: &DamageLog,
-    mut each: impl FnMut(i64, &[Cell]),
-) -> Result<bool, StoreError> {
-    let mut intact = true;
-    let selection = Selection { columns, span: span.clone() };
-    for file in hour_files(folder, table, hour) {
-        let Some(file): Option<HourFile> = damage.skip(file)? else {
-            intact = false;
-            continue;
-        };
-        if let Some(segment) = file.segments.iter().find(|s| s.start == segment.start) {
-            intact &= damage.skip(read_rows(&file, segment, &selection, &mut each))?.is_some();
+/// The files of a segment.
+struct SegmentFiles<'a> {
+    folder: &'a Folder,
+    hour: &'a Hour,
+    segment: &'a Segment,
+    damage: &'a DamageLog,
+}
+
+impl SegmentFiles<'_> {
+    /// Passes on the segment's rows in a table's files; those of a damaged file up to the damage. Returns whether all files are intact.
+    fn each_row(
+        &self,
+        table: &str,
+        columns: &[&str],
+        span: &Span,
+        mut each: impl FnMut(i64, &[Cell]),
+    ) -> Result<bool, StoreError> {
+        let mut intact = true;
+        let selection = Selection { columns, span: span.clone() };
+        for file in hour_files(self.folder, table, self.hour) {
+            let Some(file): Option<HourFile> = self.damage.skip(file)? else {
+                intact = false;
+                continue;
+            };
+            if let Some(segment) = file.segments.iter().find(|s| s.start == self.segment.start) {
+                intact &= self.damage.skip(read_rows(&file, segment, &selection, &mut each))?.is_some();
+            }
         }
+        Ok(intact)
     }
-    Ok(intact)
 }

@@ -85,16 +85,7 @@ enum SegmentLocation {
 }
 
 /// Which families to read, by name.
-pub trait Families {
-    /// Whether this family is to be read.
-    fn wants(&self, family: &str) -> bool;
-}
-
-impl<F: Fn(&str) -> bool> Families for F {
-    fn wants(&self, family: &str) -> bool {
-        self(family)
-    }
-}
+pub type Families<'f> = dyn Fn(&str) -> bool + 'f;
 
 impl Recording {
     /// Opens a recording.
@@ -163,7 +154,7 @@ impl Recording {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn snapshots(&self, span: &Span, families: &dyn Families) -> Result<Vec<Snapshot>, StoreError> {
+    pub fn snapshots(&self, span: &Span, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
         let mut all = Vec::new();
         for segment in self.segments.iter().filter(|segment| windows::overlap(&segment.span, span)) {
             all.extend(self.read(segment, span, families)?);
@@ -171,7 +162,7 @@ impl Recording {
         Ok(all)
     }
 
-    fn read(&self, segment: &SegmentRef, span: &Span, families: &dyn Families) -> Result<Vec<Snapshot>, StoreError> {
+    fn read(&self, segment: &SegmentRef, span: &Span, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
         match &segment.location {
             SegmentLocation::Tail(path) => match tail::read(path, span, families) {
                 Err(error) if error.kind() == Some(ErrorKind::NotFound) => {
@@ -190,7 +181,7 @@ impl Recording {
         &self,
         tail: &SegmentRef,
         span: &Span,
-        families: &dyn Families,
+        families: &Families<'_>,
     ) -> Result<Vec<Snapshot>, StoreError> {
         let hour = Hour::of(*tail.span.start());
         let segments = segments(&self.folder, &hour, &self.damage)?;

@@ -16,7 +16,7 @@ impl Recording {
     pub fn each_sample(
         &self,
         span: &Span,
-        families: &dyn Families,
+        families: &Families<'_>,
         mut each: impl FnMut(Snapshot) -> bool,
     ) -> Result<(), StoreError> {
         for segment in &self.segments {

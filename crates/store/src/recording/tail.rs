@@ -11,7 +11,7 @@ use std::path::Path;
 use whyslow_model::catalogue::{EachFamily, Family};
 use whyslow_model::snapshot::Snapshot;
 
-pub(super) fn read(path: &Path, span: &Span, families: &dyn Families) -> Result<Vec<Snapshot>, StoreError> {
+pub(super) fn read(path: &Path, span: &Span, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
     let Some(reader) = TailReader::open(path)? else { return Ok(Vec::new()) };
     let tables = reader.header().tables.clone();
     let tail = TailByEntity::read(reader);
@@ -33,14 +33,14 @@ struct SnapshotFiller<'a> {
     tables: &'a [Table],
     /// For each sample of the tail its number among the snapshots.
     numbers: Vec<Option<usize>>,
-    families: &'a dyn Families,
+    families: &'a Families<'a>,
     snapshots: Vec<Snapshot>,
 }
 
 impl EachFamily for SnapshotFiller<'_> {
     fn family<F: Family>(&mut self, _: &mut Vec<F>) {
         let table = self.tables.iter().position(|table| F::INFO.is_named(&table.name));
-        let Some(table) = table.filter(|_| self.families.wants(F::INFO.name)) else { return };
+        let Some(table) = table.filter(|_| (self.families)(F::INFO.name)) else { return };
         let (history, table) = (&self.tail.tables[table], &self.tables[table]);
         let columns = column_map::<F>(table);
         let snapshots = &mut self.snapshots;

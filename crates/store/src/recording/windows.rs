@@ -21,7 +21,7 @@ impl Recording {
         &self,
         span: &Span,
         length: Duration,
-        families: &dyn Families,
+        families: &Families<'_>,
         each: impl FnMut(Window) -> bool,
     ) -> Result<(), StoreError> {
         let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
@@ -47,9 +47,9 @@ impl Recording {
 
     /// The rows that were still valid at a time, from earlier samples of the same boot. Tasks, most of a recording, are read in
     /// every sample.
-    fn carried_before(&self, segment: &SegmentRef, time: i64, families: &dyn Families) -> Result<Snapshot, StoreError> {
+    fn carried_before(&self, segment: &SegmentRef, time: i64, families: &Families<'_>) -> Result<Snapshot, StoreError> {
         let mut carried = Snapshot::default();
-        let families = &|name: &str| name != Process::INFO.name && name != Thread::INFO.name && families.wants(name);
+        let families = &|name: &str| name != Process::INFO.name && name != Thread::INFO.name && families(name);
         let before = time.saturating_sub(VALID_NS)..=time.saturating_sub(1);
         for older in self.segments.iter().filter(|s| s.boot == segment.boot && overlap(&s.span, &before)) {
             for mut sample in self.read(older, &before, families)? {

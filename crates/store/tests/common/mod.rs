@@ -11,7 +11,7 @@ use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{Key, KeyPart, KeyPartKind};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{State, Value};
-use whyslow_store::{Families, Recorder, Recording, Retention};
+use whyslow_store::{Recorder, Recording, Retention};
 
 pub const SECOND: u64 = 1_000_000_000;
 /// 2026-11-21 16:43:20 UTC.
@@ -143,7 +143,7 @@ fn wait_until_at_most(recorder: &Recorder, waiting: usize) {
 /// Every sample in a recording.
 pub fn all(dir: &Path) -> Vec<Snapshot> {
     let recording = Recording::open(dir).expect("a recording");
-    recording.snapshots(&recording.span(), &EVERY as &dyn Families).expect("readable")
+    recording.snapshots(&recording.span(), &EVERY).expect("readable")
 }
 
 pub const EVERY: fn(&str) -> bool = |_| true;

@@ -1,6 +1,6 @@
 //! What a thread waits for, by the kernel functions on its stack.
 
-use crate::kallsyms;
+use crate::kallsyms::KernelFunctions;
 use crate::root::Root;
 use crate::source_error::SourceError;
 
@@ -72,16 +72,14 @@ const PATTERNS: [(WaitReason, &[&str]); 8] = [
     ),
 ];
 
+/// The line of [`PATTERNS`] that each function of the kernel matches.
 #[derive(Debug)]
-pub(super) struct WaitFunctions {
-    /// By address, with the line of [`PATTERNS`] that the function matches.
-    functions: Vec<(u64, Option<usize>)>,
-}
+pub(super) struct WaitFunctions(KernelFunctions<Option<usize>>);
 
 impl WaitFunctions {
     pub(super) fn read(root: &Root) -> Result<Self, SourceError> {
         let functions = Self::parse(&root.text("proc/kallsyms")?);
-        if functions.functions.is_empty() {
+        if functions.0.is_empty() {
             return Err(SourceError::NotPermitted {
                 why: "/proc/kallsyms hides the addresses of kernel functions".into(),
                 remedy: "run as root, with kernel.kptr_restrict below 2".into(),
@@ -91,20 +89,12 @@ impl WaitFunctions {
     }
 
     fn parse(text: &str) -> Self {
-        let mut functions: Vec<_> =
-            kallsyms::functions(text).map(|(address, name, _)| (address, matching_pattern(name))).collect();
-        functions.sort_unstable();
-        Self { functions }
+        Self(KernelFunctions::parse(text, |name, _| matching_pattern(name)))
     }
 
     /// What a thread with this stack waits for.
     pub(super) fn reason(&self, stack: impl IntoIterator<Item = u64>) -> Option<WaitReason> {
-        stack.into_iter().filter_map(|address| self.pattern_at(address)).min().map(|line| PATTERNS[line].0)
-    }
-
-    fn pattern_at(&self, address: u64) -> Option<usize> {
-        let after = self.functions.partition_point(|(start, _)| *start <= address);
-        self.functions.get(after.checked_sub(1)?)?.1
+        stack.into_iter().filter_map(|address| *self.0.find(address)?).min().map(|line| PATTERNS[line].0)
     }
 }
 
@@ -115,7 +105,6 @@ fn matching_pattern(name: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::never_panics;
 
     const SYMBOLS: &str = "ffffffff81000010 T schedule\n\
         ffffffff81000000 T startup_64\n\
@@ -137,17 +126,5 @@ mod tests {
         assert_eq!(reason(&[0x20, 0x650]), None);
         assert_eq!(reason(&[]), None);
         assert_eq!(functions.reason([0x1000]), None);
-    }
-
-    #[test]
-    fn hidden_addresses_are_left_out() {
-        assert!(WaitFunctions::parse("0000000000000000 T schedule\n").functions.is_empty());
-    }
-
-    #[test]
-    fn no_text_makes_it_panic() {
-        never_panics(SYMBOLS, |text| {
-            let _ = WaitFunctions::parse(text).reason([1 << 40]);
-        });
     }
 }
