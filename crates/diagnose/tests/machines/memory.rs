@@ -1,27 +1,18 @@
 //! Memory that runs out, and memory that is held back.
 
-mod seconds;
-
-use seconds::{SECOND, no_pressure};
+use crate::{SECOND, found, key, pressure, two_cpus};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
-use whyslow_model::key::{MachineKey, TaskKey};
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 
 const MIB: f64 = 1_048_576.0;
 
 /// A machine of two CPUs, half busy, on which nobody waits; `fill` writes what else there is after so many seconds.
 fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
-    seconds::machine(|t, s| {
-        for cpu in 0..2 {
-            s.processor.cpu.push(Cpu {
-                user: (t * SECOND / 20).into(),
-                system: (t * SECOND * 45 / 100).into(),
-                idle: (t * SECOND / 2).into(),
-                ..Cpu::new(cpu)
-            });
-        }
-        no_pressure(s);
+    crate::machine(|t, s| {
+        two_cpus(t, s, 5, 45);
+        pressure(t, s, 0, 0, 0);
         s.memory.vmstat.push(Vmstat { pswpin: 0.into(), pswpout: 0.into(), ..Vmstat::new(MachineKey) });
         fill(t, s);
     })
@@ -52,7 +43,7 @@ fn eater(t: u64, s: &mut Snapshot, cgroup: &str, rss: f64) {
         nice: 0.0.into(),
         threads: 1.0.into(),
         kernel_thread: 0.0.into(),
-        ..ProcessRow::new(TaskKey { pid: 42, tid: 42, start: 1 })
+        ..ProcessRow::new(key(42))
     }));
 }
 
@@ -89,7 +80,7 @@ fn a_process_that_takes_memory_without_end_is_the_answer_before_the_kill() {
     assert!((seconds - 5000.0 / 300.0).abs() < 1e-6, "{seconds}");
     assert!(!memory_is_cleared(&d), "{:?}", d.ruled_out);
     // The page faults are kernel time.
-    let kernel = d.findings.iter().find(|f| f.id == "cpu.system_time").expect("it is busy in the kernel");
+    let kernel = found(&d, "cpu.system_time").expect("it is busy in the kernel");
     assert_eq!(kernel.explained_by, Some(first.key()));
 }
 
@@ -97,7 +88,7 @@ fn a_process_that_takes_memory_without_end_is_the_answer_before_the_kill() {
 fn the_time_left_tells_how_sure_it_is() {
     let confidence = |left: f64, swap: f64| {
         let d = growing(left * MIB, swap * MIB);
-        d.findings.iter().find(|f| f.id == "mem.leak").map(|f| f.confidence)
+        found(&d, "mem.leak").map(|f| f.confidence)
     };
     assert_eq!(confidence(23_000.0, 0.0), Some(Confidence::High), "a minute");
     assert_eq!(confidence(8000.0, 100_000.0), Some(Confidence::Medium), "swap is used up, too");
@@ -151,7 +142,7 @@ fn a_process_that_uses_up_the_limit_of_its_group() {
 
 /// A group of this version that thrashes within its limit, while something else waits for memory half of the time.
 fn thrashing_group(version: &str) -> f64 {
-    let d = seconds::machine(|t, s| {
+    let d = crate::machine(|t, s| {
         for cpu in 0..2 {
             s.processor.cpu.push(Cpu {
                 user: (t * SECOND / 20).into(),
@@ -160,12 +151,7 @@ fn thrashing_group(version: &str) -> f64 {
                 ..Cpu::new(cpu)
             });
         }
-        s.processor.pressure.push(Pressure {
-            cpu_some: 0.into(),
-            memory_some: (t * SECOND / 2).into(),
-            io_some: 0.into(),
-            ..Pressure::new(MachineKey)
-        });
+        pressure(t, s, 0, 50, 0);
         s.memory.vmstat.push(Vmstat {
             pswpin: (t * 1000).into(),
             pswpout: (t * 1000).into(),
@@ -183,7 +169,7 @@ fn thrashing_group(version: &str) -> f64 {
         });
         s.kernel.machine.push(MachineInfo { page_size: 4096.0.into(), ..MachineInfo::new(MachineKey) });
     });
-    d.findings.iter().find(|f| f.id == "mem.thrashing").expect("it thrashes").impact
+    found(&d, "mem.thrashing").expect("it thrashes").impact
 }
 
 #[test]
@@ -212,12 +198,12 @@ fn other_work_does_not_dilute_thrashing() {
                 user: 0.into(),
                 system: 0.into(),
                 run_delay: 0.into(),
-                ..ProcessRow::new(TaskKey { pid: 42, tid: 42, start: 1 })
+                ..ProcessRow::new(key(42))
             }
             .into(),
         );
     });
-    let first = d.findings.iter().find(|f| f.id == "mem.thrashing").expect("it thrashes");
+    let first = found(&d, "mem.thrashing").expect("it thrashes");
     assert!(first.impact > 0.95, "{}", first.impact);
 }
 
@@ -246,6 +232,6 @@ fn a_group_that_is_held_back_at_memory_high_is_the_cause_of_its_kernel_time() {
     assert!((first.impact - 0.43).abs() < 1e-9, "{}", first.impact);
     assert_eq!(first.culprits[0].pid, Some(42));
     assert!(first.actions[0].try_command.as_deref().unwrap().contains("cgroup.memory.high@/app=629145600"));
-    let kernel = d.findings.iter().find(|f| f.id == "cpu.system_time").expect("it reclaims in the kernel");
+    let kernel = found(&d, "cpu.system_time").expect("it reclaims in the kernel");
     assert_eq!(kernel.explained_by, Some(first.key()));
 }

@@ -1,8 +1,6 @@
 //! Processes that lose their time to switching, hopping or each other's locks, and those that only look so.
 
-mod seconds;
-
-use seconds::{SECOND, machine, no_pressure};
+use crate::{SECOND, cpu, first, found, machine, pressure};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, RuledOut, Verdict};
 use whyslow_model::key::TaskKey;
@@ -65,7 +63,7 @@ fn thread(t: u64, d: &Doing, n: u64) -> Thread {
     }
 }
 
-/// Ten seconds of a machine of two processors on which nothing else runs.
+/// Ten seconds of a machine of two CPUs on which nothing else runs.
 fn ten_seconds(d: Doing) -> Diagnosis {
     machine(|t, s| {
         for cpu in 0..2 {
@@ -77,7 +75,7 @@ fn ten_seconds(d: Doing) -> Diagnosis {
                 ..Cpu::new(cpu)
             });
         }
-        no_pressure(s);
+        pressure(t, s, 0, 0, 0);
         s.task.process.push(process(t, &d));
         if d.threads > 1 {
             s.task.thread.extend((0..d.threads).map(|n| thread(t, &d, n)));
@@ -94,12 +92,8 @@ fn ten_seconds(d: Doing) -> Diagnosis {
     })
 }
 
-fn first(d: &Diagnosis) -> (&str, &str) {
-    d.findings.first().map_or(("none", ""), |f| (f.id.as_str(), f.subject.name.as_str()))
-}
-
 fn has(d: &Diagnosis, id: &str) -> bool {
-    d.findings.iter().any(|f| f.id == id)
+    found(d, id).is_some()
 }
 
 #[test]
@@ -117,7 +111,7 @@ fn a_byte_that_is_handed_round() {
     assert_eq!(first(&d), ("cpu.context_switches", "app"));
     assert_eq!(d.findings[0].confidence, Confidence::High);
     assert!((d.findings[0].impact - 0.69).abs() < 1e-9);
-    let kernel_time = d.findings.iter().find(|f| f.id == "cpu.system_time").expect("it is kernel time, too");
+    let kernel_time = found(&d, "cpu.system_time").expect("it is kernel time, too");
     assert_eq!(kernel_time.explained_by, Some(d.findings[0].key()));
 }
 
@@ -139,7 +133,7 @@ fn a_thread_that_hops() {
     assert_eq!(first(&d), ("cpu.migrations", "app"));
     // 0.97 s in 4000 stays of 242 us: filling a cache may take 100 us of each.
     assert!((d.findings[0].impact - 0.4).abs() < 1e-9, "{}", d.findings[0].impact);
-    let single = d.findings.iter().find(|f| f.id == "cpu.single_thread").expect("it is one busy thread, too");
+    let single = found(&d, "cpu.single_thread").expect("it is one busy thread, too");
     assert!(single.explained_by.is_some());
     let even = Doing { migrations: 20, voluntary: 20, ..hop };
     assert!(!has(&ten_seconds(even), "cpu.migrations"));
@@ -172,12 +166,8 @@ fn parked_threads_are_no_contention() {
 /// A machine of two CPUs on which one thread of this name is on its CPU for so many hundredths of the time.
 fn one_thread(name: &str, busy: u64) -> Diagnosis {
     machine(|t, s| {
-        for cpu in 0..2 {
-            let user = if cpu == 0 { t * SECOND * busy / 100 } else { 0 };
-            let row = Cpu { user: user.into(), system: 0.into(), idle: (t * SECOND - user).into(), ..Cpu::new(cpu) };
-            s.processor.cpu.push(row);
-        }
-        no_pressure(s);
+        s.processor.cpu.extend([cpu(t, 0, busy, 0), cpu(t, 1, 0, 0)]);
+        pressure(t, s, 0, 0, 0);
         s.task.process.push(Process::from(ProcessRow {
             command: name.into(),
             state: "R".into(),
@@ -216,11 +206,8 @@ fn a_thread_that_fills_a_cpu_explains_its_full_accept_queue() {
     use whyslow_model::key::SocketKey;
     let with = |pid: u32| {
         machine(|t, s| {
-            for cpu in 0..2 {
-                let (user, idle) = if cpu == 0 { (t * SECOND, 0) } else { (0, t * SECOND) };
-                s.processor.cpu.push(Cpu { user: user.into(), system: 0.into(), idle: idle.into(), ..Cpu::new(cpu) });
-            }
-            no_pressure(s);
+            s.processor.cpu.extend([cpu(t, 0, 100, 0), cpu(t, 1, 0, 0)]);
+            pressure(t, s, 0, 0, 0);
             s.task.process.push(process(t, &Doing { user_ms: 1000, threads: 1, ..Doing::default() }));
             let socket = SocketKey {
                 ns: "".into(),
@@ -238,7 +225,7 @@ fn a_thread_that_fills_a_cpu_explains_its_full_accept_queue() {
         })
     };
     let cause_of = |d: &Diagnosis| {
-        let overflow = d.findings.iter().find(|f| f.id == "net.listen_overflow").expect("the queue is full");
+        let overflow = found(d, "net.listen_overflow").expect("the queue is full");
         overflow.explained_by.clone()
     };
     let d = with(PID);

@@ -1,22 +1,20 @@
 //! Networks of known physics: what is named first, and what is not named at all.
 
-mod seconds;
-
-use seconds::{SECOND, no_pressure};
+use crate::{SECOND, key, pressure};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis};
-use whyslow_model::key::{NetKey, SocketKey, TaskKey};
+use whyslow_model::key::{NetKey, SocketKey};
 use whyslow_model::snapshot::Snapshot;
 
 /// A machine on which nobody waits; `fill` writes what the machine's counters stand at after so many seconds.
 fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
-    seconds::machine(|t, s| {
-        no_pressure(s);
+    crate::machine(|t, s| {
+        pressure(t, s, 0, 0, 0);
         fill(t, s);
     })
 }
 
-/// A processor that is so many hundredths of the time in system calls and softirqs, and idles else.
+/// A CPU that is so many hundredths of the time in system calls and softirqs, and idles else.
 fn processor(t: u64, s: &mut Snapshot, cpu: u32, system: u64, softirq: u64) {
     let part = |percent: u64| t * SECOND * percent / 100;
     s.processor.cpu.push(Cpu {
@@ -41,7 +39,7 @@ fn sender(t: u64, s: &mut Snapshot, system: u64) {
         nice: 0.0.into(),
         threads: 1.0.into(),
         kernel_thread: 0.0.into(),
-        ..ProcessRow::new(TaskKey { pid: 7, tid: 7, start: 1 })
+        ..ProcessRow::new(key(7))
     }));
 }
 

@@ -1,12 +1,10 @@
 //! Disks under loads that look alike: saturated ones, and ones that could do more.
 
-mod seconds;
-
-use seconds::{SECOND, machine};
+use crate::{SECOND, disk, found, key, machine, pressure, two_cpus};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding};
 use whyslow_model::histogram::Histogram;
-use whyslow_model::key::{LinkKey, MachineKey, OperationKey, RequesterKey, TaskKey};
+use whyslow_model::key::{LinkKey, OperationKey, RequesterKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
@@ -53,29 +51,10 @@ impl Load {
 
     fn fill(self, t: u64, s: &mut Snapshot) {
         let waited: u64 = (t as f64 * SECOND as f64 * self.in_flight()) as u64;
-        for cpu in 0..2 {
-            let idle = (t * SECOND * 95 / 100).into();
-            s.processor.cpu.push(Cpu { user: (t * SECOND / 20).into(), system: 0.into(), idle, ..Cpu::new(cpu) });
-        }
-        s.processor.pressure.push(Pressure {
-            cpu_some: 0.into(),
-            memory_some: 0.into(),
-            io_some: (t * SECOND * self.pressure / 100).into(),
-            ..Pressure::new(MachineKey)
-        });
-        s.block.disk.push(Disk {
-            reads: (t * self.rate).into(),
-            read_bytes: (t * self.rate * self.size).into(),
-            read_time: waited.into(),
-            writes: 0.into(),
-            write_bytes: 0.into(),
-            write_time: 0.into(),
-            reads_merged: 0.into(),
-            writes_merged: 0.into(),
-            weighted_time: waited.into(),
-            busy_time: (t * SECOND).into(),
-            ..Disk::new("sda".into())
-        });
+        two_cpus(t, s, 5, 0);
+        pressure(t, s, 0, 0, self.pressure);
+        let disk = disk(t, "sda", self.rate, self.size, self.in_flight());
+        s.block.disk.push(Disk { reads_merged: 0.into(), writes_merged: 0.into(), ..disk });
         let queue = Queue { max_request: (1280u64 << 10).into(), rotational: 0.0.into(), ..Queue::new("sda".into()) };
         s.block.queue.push(queue);
         s.block.request.push(self.requests(t));
@@ -151,14 +130,6 @@ impl Load {
 
 fn on() -> OperationKey {
     OperationKey { device: "sda".into(), operation: "read".into() }
-}
-
-fn key(pid: u32) -> TaskKey {
-    TaskKey { pid, tid: pid, start: 1 }
-}
-
-fn found<'d>(d: &'d Diagnosis, id: &str) -> Option<&'d Finding> {
-    d.findings.iter().find(|f| f.id == id)
 }
 
 #[track_caller]
@@ -284,12 +255,7 @@ fn an_io_priority_is_advised_only_where_it_applies() {
 #[test]
 fn many_small_flushed_writes_are_no_stream_of_data() {
     let d = machine(|t, s| {
-        s.processor.pressure.push(Pressure {
-            cpu_some: 0.into(),
-            memory_some: 0.into(),
-            io_some: (t * SECOND * 40 / 100).into(),
-            ..Pressure::new(MachineKey)
-        });
+        pressure(t, s, 0, 0, 40);
         s.block.disk.push(Disk {
             reads: 0.into(),
             read_bytes: 0.into(),

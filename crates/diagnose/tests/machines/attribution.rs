@@ -1,46 +1,23 @@
 //! Who is to blame, as far as that can be seen.
 
-mod seconds;
-
-use seconds::{SECOND, machine, recorded};
+use crate::{RULES, SECOND, cpu, disk, found, key, machine, pressure, two_cpus, window};
+use whyslow_diagnose::diagnose;
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Action, ActionKind, Confidence, Diagnosis, Finding};
+use whyslow_model::diagnosis::{Action, ActionKind, Confidence, Diagnosis, Finding, Origin};
 use whyslow_model::key::{MachineKey, MountTask, TaskKey};
 use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 
 const ROOT: &str = "run as root (or with CAP_SYS_PTRACE)";
 
-fn key(pid: u32) -> TaskKey {
-    TaskKey { pid, tid: pid, start: 1 }
-}
-
 /// Two CPUs that are always in use, for which tasks wait.
 fn busy(t: u64, s: &mut Snapshot) {
-    for cpu in 0..2 {
-        let row = Cpu { user: (t * SECOND).into(), system: 0.into(), idle: 0.into(), ..Cpu::new(cpu) };
-        s.processor.cpu.push(row);
-    }
-    s.processor.pressure.push(Pressure {
-        cpu_some: (t * SECOND * 98 / 100).into(),
-        memory_some: 0.into(),
-        io_some: (t * SECOND * 9 / 10).into(),
-        ..Pressure::new(MachineKey)
-    });
+    two_cpus(t, s, 100, 0);
+    pressure(t, s, 98, 0, 90);
 }
 
 /// A disk with 16 small reads in flight all the time.
 fn full_disk(t: u64, s: &mut Snapshot) {
-    s.block.disk.push(Disk {
-        reads: (t * 1600).into(),
-        read_bytes: (t * 1600 * 4096).into(),
-        read_time: (t * 16 * SECOND).into(),
-        writes: 0.into(),
-        write_bytes: 0.into(),
-        write_time: 0.into(),
-        weighted_time: (t * 16 * SECOND).into(),
-        busy_time: (t * SECOND).into(),
-        ..Disk::new("sda".into())
-    });
+    s.block.disk.push(disk(t, "sda", 1600, 4096, 16.0));
     s.block.queue.push(Queue { max_request: (1280_u64 << 10).into(), ..Queue::new("sda".into()) });
 }
 
@@ -73,8 +50,8 @@ fn observer(s: &mut Snapshot, pid: u32) {
 }
 
 fn finding<'d>(d: &'d Diagnosis, id: &str) -> &'d Finding {
-    let found = d.findings.iter().find(|finding| finding.id == id);
-    found.unwrap_or_else(|| panic!("{id} is not among {:?}", d.findings.iter().map(Finding::key).collect::<Vec<_>>()))
+    found(d, id)
+        .unwrap_or_else(|| panic!("{id} is not among {:?}", d.findings.iter().map(Finding::key).collect::<Vec<_>>()))
 }
 
 fn shares(finding: &Finding) -> Vec<(&str, f64)> {
@@ -109,21 +86,8 @@ fn who_sees_only_own_io_blames_nobody_for_that_of_others() {
 fn a_busy_disk_is_found_though_nobody_is_seen_to_wait_for_it() {
     let with = |is_refused: bool| {
         machine(move |t, s| {
-            for cpu in 0..2 {
-                let row = Cpu {
-                    user: (t * SECOND / 10).into(),
-                    system: 0.into(),
-                    idle: (t * SECOND * 9 / 10).into(),
-                    ..Cpu::new(cpu)
-                };
-                s.processor.cpu.push(row);
-            }
-            s.processor.pressure.push(Pressure {
-                cpu_some: 0.into(),
-                memory_some: 0.into(),
-                io_some: 0.into(),
-                ..Pressure::new(MachineKey)
-            });
+            two_cpus(t, s, 10, 0);
+            pressure(t, s, 0, 0, 0);
             full_disk(t, s);
             process(t, s, 8, "database", 5, None);
             if is_refused {
@@ -380,7 +344,7 @@ fn a_lower_priority_is_advised_only_if_something_else_waits() {
 
 #[test]
 fn what_was_recorded_is_not_changed_by_the_numbers_that_processes_had() {
-    let d = recorded(filled_by_workers);
+    let d = diagnose(&window(filled_by_workers), Origin::Recording, &RULES);
     let action = &finding(&d, "cpu.saturated").actions[0];
     assert_eq!(action.try_command, None);
     let expected = "(this was in the past: check that worker in unit queue still runs)";
@@ -394,12 +358,8 @@ fn what_was_recorded_is_not_changed_by_the_numbers_that_processes_had() {
 fn a_thread_that_is_as_busy_as_ever_has_been_so_since_it_began() {
     let since = |began: u64| {
         let d = machine(|t, s| {
-            for cpu in 0..2 {
-                let (user, idle) = if cpu == 0 { (t * SECOND, 0) } else { (0, t * SECOND) };
-                let row = Cpu { user: user.into(), system: 0.into(), idle: idle.into(), ..Cpu::new(cpu) };
-                s.processor.cpu.push(row);
-            }
-            seconds::no_pressure(s);
+            s.processor.cpu.extend([cpu(t, 0, 100, 0), cpu(t, 1, 0, 0)]);
+            pressure(t, s, 0, 0, 0);
             let row = ProcessRow {
                 command: "server".into(),
                 state: "R".into(),

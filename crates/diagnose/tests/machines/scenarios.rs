@@ -1,49 +1,15 @@
 //! Machines of known physics: what is named first, and what is not named at all.
 
-mod seconds;
-
-use seconds::{SECOND, machine};
+use crate::{SECOND, disk, first, found, key, machine, pressure, two_cpus};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
 use whyslow_model::key::{LinkKey, MachineKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 
-/// Two processors of which each is `busy` (0..100) percent in user mode.
-fn processors(t: u64, s: &mut Snapshot, busy: u64) {
-    for cpu in 0..2 {
-        s.processor.cpu.push(Cpu {
-            user: (t * SECOND * busy / 100).into(),
-            system: 0.into(),
-            idle: (t * SECOND * (100 - busy) / 100).into(),
-            ..Cpu::new(cpu)
-        });
-    }
-}
-
-/// Pressure as a percentage of the time.
-fn pressure(t: u64, s: &mut Snapshot, cpu: u64, memory: u64, io: u64) {
-    s.processor.pressure.push(Pressure {
-        cpu_some: (t * SECOND * cpu / 100).into(),
-        memory_some: (t * SECOND * memory / 100).into(),
-        io_some: (t * SECOND * io / 100).into(),
-        ..Pressure::new(MachineKey)
-    });
-}
-
 /// A device that completes `rate` requests of `size` bytes a second with `queue` in flight all the time.
 fn device(t: u64, s: &mut Snapshot, name: &str, rate: u64, size: u64, queue: f64) {
-    let weighted = (t as f64 * 1e9 * queue) as u64;
-    s.block.disk.push(Disk {
-        reads: (t * rate).into(),
-        read_bytes: (t * rate * size).into(),
-        read_time: weighted.into(),
-        writes: 0.into(),
-        write_bytes: 0.into(),
-        write_time: 0.into(),
-        weighted_time: weighted.into(),
-        busy_time: ((t as f64 * 1e9 * queue.min(1.0)) as u64).into(),
-        ..Disk::new(name.into())
-    });
+    let busy_time = ((t as f64 * 1e9 * queue.min(1.0)) as u64).into();
+    s.block.disk.push(Disk { busy_time, ..disk(t, name, rate, size, queue) });
     s.block.queue.push(Queue { max_request: (1280u64 << 10).into(), ..Queue::new(name.into()) });
 }
 
@@ -52,7 +18,7 @@ fn layer(s: &mut Snapshot, upper: &str, lower: &str, kind: &str) {
     s.block.layer.push(Layer { kind: kind.into(), ..Layer::new(link) });
 }
 
-/// A process that uses `cpu` percent of a processor and reads `bytes` a second.
+/// A process that uses `cpu` percent of a CPU and reads `bytes` a second.
 fn process(t: u64, s: &mut Snapshot, pid: u32, name: &str, cpu: u64, bytes: u64) {
     s.task.process.push(Process::from(ProcessRow {
         command: name.into(),
@@ -65,12 +31,8 @@ fn process(t: u64, s: &mut Snapshot, pid: u32, name: &str, cpu: u64, bytes: u64)
         nice: 0.0.into(),
         threads: 1.0.into(),
         kernel_thread: 0.0.into(),
-        ..ProcessRow::new(TaskKey { pid, tid: pid, start: 1 })
+        ..ProcessRow::new(key(pid))
     }));
-}
-
-fn first(d: &Diagnosis) -> (&str, &str) {
-    d.findings.first().map_or(("none", ""), |f| (f.id.as_str(), f.subject.name.as_str()))
 }
 
 fn value(d: &Diagnosis, metric: &str) -> f64 {
@@ -84,7 +46,7 @@ fn value(d: &Diagnosis, metric: &str) -> f64 {
 #[test]
 fn an_idle_machine_is_healthy_and_says_why() {
     let d = machine(|t, s| {
-        processors(t, s, 2);
+        two_cpus(t, s, 2, 0);
         pressure(t, s, 0, 0, 0);
     });
     assert_eq!(d.verdict, Verdict::Healthy);
@@ -96,7 +58,7 @@ fn an_idle_machine_is_healthy_and_says_why() {
 fn too_little_seen_is_undetermined_not_healthy() {
     assert_eq!(machine(|_, _| ()).verdict, Verdict::Undetermined);
     let without_memory = machine(|t, s| {
-        processors(t, s, 2);
+        two_cpus(t, s, 2, 0);
         pressure(t, s, 0, 0, 0);
         s.processor.pressure.iter_mut().for_each(|p| p.memory_some = Default::default());
     });
@@ -106,7 +68,7 @@ fn too_little_seen_is_undetermined_not_healthy() {
 #[test]
 fn more_work_than_processors() {
     let d = machine(|t, s| {
-        processors(t, s, 100);
+        two_cpus(t, s, 100, 0);
         pressure(t, s, 98, 0, 0);
         for pid in 10..16 {
             process(t, s, pid, "spin", 33, 0);
@@ -121,7 +83,7 @@ fn more_work_than_processors() {
 #[test]
 fn a_little_work_in_short_processes_is_not_why_the_processors_are_full() {
     let d = machine(|t, s| {
-        processors(t, s, 100);
+        two_cpus(t, s, 100, 0);
         pressure(t, s, 92, 0, 0);
         s.processor.system.push(System { forks: (t * 50).into(), ..System::new(MachineKey) });
         for pid in 10..16 {
@@ -147,7 +109,7 @@ fn a_little_work_in_short_processes_is_not_why_the_processors_are_full() {
 #[test]
 fn all_processors_busy_and_nobody_waiting_is_healthy() {
     let d = machine(|t, s| {
-        processors(t, s, 100);
+        two_cpus(t, s, 100, 0);
         pressure(t, s, 3, 0, 0);
     });
     assert_eq!(d.verdict, Verdict::Healthy);
@@ -156,7 +118,7 @@ fn all_processors_busy_and_nobody_waiting_is_healthy() {
 #[test]
 fn a_queue_that_stands() {
     let d = machine(|t, s| {
-        processors(t, s, 5);
+        two_cpus(t, s, 5, 0);
         pressure(t, s, 0, 0, 99);
         device(t, s, "sda", 311, 512 << 10, 6.0);
         process(t, s, 20, "reader", 3, 311 * (512 << 10));
@@ -172,7 +134,7 @@ fn a_queue_that_stands() {
 #[test]
 fn a_caller_that_waits_for_each_request_is_not_saturation() {
     let d = machine(|t, s| {
-        processors(t, s, 5);
+        two_cpus(t, s, 5, 0);
         pressure(t, s, 0, 0, 95);
         device(t, s, "sda", 5300, 2048, 0.97);
         process(t, s, 20, "reader", 3, 5300 * 2048);
@@ -185,7 +147,7 @@ fn a_caller_that_waits_for_each_request_is_not_saturation() {
 #[test]
 fn a_busy_device_that_answers_at_once_is_healthy() {
     let d = machine(|t, s| {
-        processors(t, s, 30);
+        two_cpus(t, s, 30, 0);
         pressure(t, s, 0, 0, 4);
         device(t, s, "nvme0n1", 90_000, 16 << 10, 9.0);
     });
@@ -195,7 +157,7 @@ fn a_busy_device_that_answers_at_once_is_healthy() {
 #[test]
 fn users_of_one_device_are_effects_of_its_being_shared() {
     let d = machine(|t, s| {
-        processors(t, s, 5);
+        two_cpus(t, s, 5, 0);
         pressure(t, s, 0, 0, 99);
         device(t, s, "sda", 300, 64 << 10, 4.0);
         device(t, s, "loop0", 150, 64 << 10, 2.0);
@@ -246,7 +208,7 @@ fn threads_that_wait_for_a_busy_disk_but_get_on_are_not_blocked() {
 #[test]
 fn without_psi_waiting_is_inferred_from_the_run_queues() {
     let d = machine(|t, s| {
-        processors(t, s, 100);
+        two_cpus(t, s, 100, 0);
         for pid in 10..16 {
             process(t, s, pid, "spin", 33, 0);
         }
@@ -289,7 +251,7 @@ fn the_largest_process_leaks_only_where_nothing_tells_otherwise() {
 #[test]
 fn every_number_keeps_its_formula_and_every_summary_is_filled_in() {
     let d = machine(|t, s| {
-        processors(t, s, 100);
+        two_cpus(t, s, 100, 0);
         pressure(t, s, 98, 0, 99);
         device(t, s, "sda", 311, 512 << 10, 6.0);
         for pid in 10..16 {
@@ -309,7 +271,7 @@ fn every_number_keeps_its_formula_and_every_summary_is_filled_in() {
 fn the_limit_of_open_files_is_raised_and_the_hard_limit_never_lowered() {
     let set = |hard: f64| {
         let d = machine(|t, s| {
-            processors(t, s, 5);
+            two_cpus(t, s, 5, 0);
             s.task.process.push(Process::from(ProcessRow {
                 command: "server".into(),
                 state: "S".into(),
@@ -322,7 +284,7 @@ fn the_limit_of_open_files_is_raised_and_the_hard_limit_never_lowered() {
                 ..ProcessRow::new(TaskKey { pid: 20, tid: 20, start: 1 })
             }));
         });
-        let found = d.findings.iter().find(|f| f.id == "limit.open_files").expect("the limit is found");
+        let found = found(&d, "limit.open_files").expect("the limit is found");
         found.actions[0].set["process.nofile@20"].clone()
     };
     assert_eq!((set(1024.0), set(524_288.0)), ("4096 4096".into(), "4096 524288".into()));

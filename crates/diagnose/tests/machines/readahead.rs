@@ -1,13 +1,10 @@
 //! Read-ahead that does not suit what is read, and what only looks like it.
 
-use whyslow_diagnose::{RuleBook, diagnose};
+use crate::{SECOND, cpu, disk, found, key, machine, pressure};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Diagnosis, Origin};
-use whyslow_model::key::{MachineKey, TaskKey};
+use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::window::Window;
 
-const SECOND: u64 = 1_000_000_000;
 const KIB: u64 = 1024;
 
 /// A machine with one reader on one disk, both waiting all the time. Rates are per second.
@@ -48,31 +45,14 @@ const MAPPED: Reading = Reading {
 };
 
 fn diagnosis(r: Reading) -> Diagnosis {
-    let snapshots = (0..11).map(|t| snapshot(t, r)).collect();
-    diagnose(&Window::new(snapshots), Origin::Live, &RuleBook::built_in())
+    machine(|t, s| fill(t, s, r))
 }
 
-fn snapshot(t: u64, r: Reading) -> Snapshot {
-    let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
-    let waited = (t as f64 * 1e9 * r.in_flight) as u64;
-    s.processor.cpu.push(Cpu { user: 0.into(), system: 0.into(), idle: (t * SECOND).into(), ..Cpu::new(0) });
-    s.processor.pressure.push(Pressure {
-        cpu_some: 0.into(),
-        memory_some: 0.into(),
-        io_some: (t * SECOND * 95 / 100).into(),
-        ..Pressure::new(MachineKey)
-    });
-    s.block.disk.push(Disk {
-        reads: (t * r.requests).into(),
-        read_bytes: (t * r.requests * r.size).into(),
-        read_time: waited.into(),
-        writes: 0.into(),
-        write_bytes: 0.into(),
-        write_time: 0.into(),
-        weighted_time: waited.into(),
-        busy_time: (t * SECOND * 98 / 100).into(),
-        ..Disk::new("sda".into())
-    });
+fn fill(t: u64, s: &mut Snapshot, r: Reading) {
+    s.processor.cpu.push(cpu(t, 0, 0, 0));
+    pressure(t, s, 0, 0, 95);
+    let busy_time = (t * SECOND * 98 / 100).into();
+    s.block.disk.push(Disk { busy_time, ..disk(t, "sda", r.requests, r.size, r.in_flight) });
     s.block.queue.push(Queue {
         max_request: (1280 * KIB).into(),
         read_ahead: r.read_ahead.into(),
@@ -91,14 +71,12 @@ fn snapshot(t: u64, r: Reading) -> Snapshot {
         read_bytes: (t * r.requests * r.size).into(),
         write_bytes: 0.into(),
         kernel_thread: 0.0.into(),
-        ..ProcessRow::new(TaskKey { pid: 20, tid: 20, start: 1 })
+        ..ProcessRow::new(key(20))
     }));
-    s.sort();
-    s
 }
 
 fn finds(r: Reading) -> bool {
-    diagnosis(r).findings.iter().any(|f| f.id == "disk.readahead")
+    found(&diagnosis(r), "disk.readahead").is_some()
 }
 
 #[test]
