@@ -115,7 +115,7 @@ fn wrong_health(answer: &Diagnosis, trial: &Trial) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Basis, Culprit, Host, ObserverCost, Origin, RuledOut, SCHEMA, Subject, TimeSpan};
+    use whyslow_model::diagnosis::{Culprit, Host, ObserverCost, Origin, RuledOut, SCHEMA, Subject, TimeSpan};
 
     fn finding(id: &str, subject: Subject, culprit: u32) -> Finding {
         let (kind, name, of) = ("process".into(), "lab-x".into(), "it".into());
@@ -124,17 +124,8 @@ mod tests {
             subject,
             culprits: vec![Culprit { kind, name, pid: Some(culprit), share: 1.0, of, ..Culprit::default() }],
             impact: 0.5,
-            impact_is: Basis::Measured,
             confidence: Confidence::High,
-            summary: String::new(),
-            evidence: Vec::new(),
-            explains: Vec::new(),
-            explained_by: None,
-            unattributed: None,
-            more: 0,
-            how_bad: None,
-            since: None,
-            actions: Vec::new(),
+            ..Finding::default()
         }
     }
 

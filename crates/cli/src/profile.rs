@@ -213,7 +213,7 @@ fn draw(profile: &StackProfile, format: ProfileFormat, style: &TextStyle) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Origin, SCHEMA, Subject, TimeSpan, Verdict};
+    use whyslow_model::diagnosis::{Confidence, Culprit, Origin, SCHEMA, Subject, TimeSpan, Verdict};
 
     fn finding(id: &str, subject: Subject, culprits: &[Option<u32>]) -> Finding {
         let culprit = |pid: &Option<u32>| Culprit {
@@ -229,17 +229,8 @@ mod tests {
             subject,
             culprits: culprits.iter().map(culprit).collect(),
             impact: 0.5,
-            impact_is: Basis::Measured,
             confidence: Confidence::High,
-            summary: String::new(),
-            evidence: Vec::new(),
-            explains: Vec::new(),
-            explained_by: None,
-            unattributed: None,
-            more: 0,
-            how_bad: None,
-            since: None,
-            actions: Vec::new(),
+            ..Finding::default()
         }
     }
 

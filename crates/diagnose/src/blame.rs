@@ -1,10 +1,10 @@
-//! Who caused a finding: each culprit by its share of the total, as far as the total is known.
+//! The culprits of a finding, each with its share of the total, as far as the total is known.
 //!
 //! What cannot be attributed is not spread over those who can be seen: an unprivileged observer sees its own I/O and nobody
 //! else's, and would name itself for what root does.
 
 use crate::cgroup;
-use crate::expr::{Expr, Truth};
+use crate::expr::Expr;
 use crate::facts::Facts;
 use crate::rule::{CulpritSpec, Rule, find};
 use crate::rule_context::RuleContext;
@@ -13,7 +13,7 @@ use crate::sources::NotRead;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Culprit, Subject, Unattributed};
 
-/// How many culprits are named.
+/// The most culprits that are named.
 const MOST_CULPRITS: usize = 5;
 /// The smallest share that makes a culprit.
 const SMALLEST_SHARE: f64 = 0.03;
@@ -21,12 +21,12 @@ const SMALLEST_SHARE: f64 = 0.03;
 const ENOUGH: f64 = 0.5;
 /// The share that is not attributed from which a finding with culprits says so.
 const NOTABLE: f64 = 0.1;
-/// Who else there can be.
+/// Who else it can be.
 const UNSEEN: &str = "kernel threads, or processes that ended between two samples";
 /// What only root sees of other users' processes, in the sources of signals.
 const RESTRICTED: [&str; 5] = ["/proc/PID/io", "/proc/PID/fd", "wchan", "syscall", "BPF"];
 
-/// The culprits of a finding, largest first, and what could not be attributed to anybody.
+/// The culprits of a finding, largest first, and what could not be attributed.
 #[derive(Default)]
 pub(crate) struct Blame {
     pub(crate) culprits: Vec<Culprit>,
@@ -37,7 +37,7 @@ pub(crate) struct Blame {
     pub(crate) buffered: Option<f64>,
 }
 
-/// Who caused what a rule found, by its measures in turn.
+/// The culprits of a rule's finding, by its measures in turn.
 pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts) -> Blame {
     let mut all = Blame::default();
     for spec in &rule.culprits {
@@ -55,7 +55,7 @@ pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts
             (old, _) => old,
         };
         for culprit in culprits {
-            // Who is named by one measure is not named again by a lesser one.
+            // A culprit by one measure is not named again by a later one.
             let is_known = |c: &Culprit| {
                 let same_pid = c.pid == culprit.pid || c.pids.len() > 1 || culprit.pids.len() > 1;
                 (&c.kind, &c.name, &c.cgroup) == (&culprit.kind, &culprit.name, &culprit.cgroup) && same_pid
@@ -73,11 +73,11 @@ pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts
 struct Candidates<'a> {
     spec: &'a CulpritSpec,
     groups: BTreeMap<(&'a str, &'a str, Option<&'a str>), Group<'a>>,
-    /// What all of them did, those included that are not seen.
+    /// What all of them did, including those that are not seen.
     total: Option<f64>,
 }
 
-/// What one culprit is made of: the processes of one name in one control group, or one thing of another kind.
+/// One culprit: the processes with one name in one control group, or one thing of another kind.
 struct Group<'a> {
     /// By process, the part of each.
     parts: BTreeMap<Option<u32>, f64>,
@@ -92,7 +92,7 @@ impl<'a> Candidates<'a> {
         let mut candidates = Self { spec, groups: BTreeMap::new(), total };
         for candidate in facts.entities(spec.scope) {
             let candidate_context = context.weigh(candidate);
-            let is_among = spec.among.as_ref().is_none_or(|among| among.truth(&candidate_context) == Truth::True);
+            let is_among = spec.among.as_ref().is_none_or(|among| among.holds(&candidate_context));
             if let Some(part) = spec.by.number(&candidate_context).filter(|part| is_among && *part > 0.0) {
                 let number =
                     |expr: &Option<Expr>| expr.as_ref().and_then(|e| e.number(&candidate_context)).unwrap_or(0.0);
@@ -142,7 +142,7 @@ impl<'a> Candidates<'a> {
             return named;
         }
         let reason = why(spec, rule, context, facts, refused);
-        // Where the total is not known and nobody was refused, nothing is known to be missing.
+        // If the total is unknown and nothing was refused, nothing is known to be missing.
         let reason = reason.or_else(|| missing.map(|_| NotRead { why: UNSEEN.into(), remedy: String::new() }));
         let unattributed = |NotRead { why, remedy }| Unattributed { share: missing, of: spec.of.clone(), why, remedy };
         Blame { unattributed: reason.map(unattributed), ..named }
@@ -195,7 +195,7 @@ fn refused<'f>(spec: &CulpritSpec, facts: &'f Facts) -> Option<&'f NotRead> {
     facts.sources.processes_refused().filter(is_needed)
 }
 
-/// Why a part is nobody's: what was refused comes first, as it has a remedy.
+/// Why a share is unattributed. What was refused comes first, as it has a remedy.
 fn why(
     spec: &CulpritSpec,
     rule: &Rule,

@@ -1,4 +1,4 @@
-//! Control groups by their paths: who is in one, and the systemd unit or container it belongs to.
+//! Control groups by their paths: their members, and the systemd unit or container they belong to.
 
 /// Length of the short container id that people use.
 const SHORT_ID: usize = 12;

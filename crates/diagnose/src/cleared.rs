@@ -1,6 +1,6 @@
 //! What is said of a resource in which nothing was found: that it is not the cause, with the number that clears it.
 
-use crate::expr::{Expr, Truth};
+use crate::expr::Expr;
 use crate::rule::{RuleError, SourceText};
 use crate::rule_context::RuleContext;
 use crate::scope::Scope;
@@ -45,8 +45,8 @@ impl Cleared {
     /// are unknown forbids nothing.
     pub fn judge(&self, context: &RuleContext<'_>, findings: &[Finding]) -> Option<RuledOut> {
         let found = findings.iter().any(|f| self.ids.iter().any(|id| f.id.starts_with(id.as_str())));
-        let forbidden = self.unless.as_ref().is_some_and(|unless| unless.truth(context) == Truth::True);
-        if found || forbidden || self.when.truth(context) != Truth::True {
+        let forbidden = self.unless.as_ref().is_some_and(|unless| unless.holds(context));
+        if found || forbidden || !self.when.holds(context) {
             return None;
         }
         Some(RuledOut { id: self.resource.clone(), because: self.because.known(context)? })

@@ -16,9 +16,9 @@ use whyslow_model::diagnosis::{
 use whyslow_model::snapshot::{ReadOutcome, SourceReport};
 use whyslow_model::window::Window;
 
-/// Share of the processor time that has to be explained by processes before the gap is called a blind spot.
+/// Share of the CPU time that has to be explained by processes before the gap is called a blind spot.
 const EXPLAINED: f64 = 0.9;
-/// Idle time with requests outstanding from which storage is not cleared, though nothing else tells of it.
+/// I/O wait (a share of the CPU time) above which storage counts as observed, even if nothing else shows it.
 const IDLE_FOR_STORAGE: f64 = 0.2;
 /// Share of the time with requests in flight from which a device is at work.
 const AT_WORK: f64 = 0.1;
@@ -119,7 +119,7 @@ fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<Ru
     all
 }
 
-/// What the sources could not tell.
+/// What the sources could not show.
 fn blind_spots(window: &Window, facts: &Facts) -> Vec<BlindSpot> {
     let mut newest: BTreeMap<&str, &SourceReport> = BTreeMap::new();
     for report in window.snapshots().iter().flat_map(|s| &s.sources) {
@@ -141,7 +141,7 @@ fn blind_spots(window: &Window, facts: &Facts) -> Vec<BlindSpot> {
     spots
 }
 
-/// Processor time that nobody is charged with.
+/// CPU time that is not attributed to any process.
 fn unexplained(facts: &Facts) -> Option<BlindSpot> {
     let busy = facts.host_number("cpu.busy").unwrap_or(0.0);
     let explained = facts.host_number("cpu.attributed").filter(|share| *share < EXPLAINED && busy > 0.2)?;
@@ -158,7 +158,7 @@ fn unexplained(facts: &Facts) -> Option<BlindSpot> {
 const WORTH_HAVING: [(&str, &str); 2] =
     [("proc/pressure", "boot with psi=1"), ("bpf/", "a newer kernel, or one built with CONFIG_DEBUG_INFO_BTF")];
 
-/// Why a source did not tell what it could, and the remedy.
+/// Why a source did not show what it could, and the remedy.
 fn why_missed(report: &SourceReport) -> Option<(String, String)> {
     Some(match &report.outcome {
         ReadOutcome::Read => return None,

@@ -17,14 +17,11 @@ use std::sync::{Arc, LazyLock};
 use toml::Spanned;
 use whyslow_model::diagnosis::Reading;
 
-/// What a condition comes to.
+/// What a condition comes to; unknown if something it needs could not be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Truth {
-    /// It holds.
+enum Truth {
     True,
-    /// It does not.
     False,
-    /// Something it needs could not be seen.
     Unknown,
 }
 
@@ -87,8 +84,13 @@ impl Expr {
         (self.at, self.names())
     }
 
-    /// Whether it holds.
-    pub fn truth(&self, signals: &dyn SignalLookup) -> Truth {
+    /// Whether it certainly holds.
+    pub fn holds(&self, signals: &dyn SignalLookup) -> bool {
+        self.truth(signals) == Truth::True
+    }
+
+    /// What it comes to as a condition.
+    fn truth(&self, signals: &dyn SignalLookup) -> Truth {
         match self.evaluate(signals) {
             Some(Value::Bool(true)) => Truth::True,
             Some(Value::Bool(false)) => Truth::False,

@@ -1,4 +1,4 @@
-//! Everything there is to judge, computed once from a Window.
+//! Everything that rules judge, computed once from a Window.
 
 use crate::scope::{EntitySources, Scope};
 use crate::signal::{Entity, Signal};
@@ -17,7 +17,7 @@ use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, Window};
 
-/// How many places of one number are named.
+/// The most locations named for one number.
 const MOST_PLACES: usize = 3;
 
 /// The entities of a window, with their signals.
@@ -25,11 +25,11 @@ const MOST_PLACES: usize = 3;
 pub struct Facts {
     /// The machine.
     pub host: Entity,
-    /// What lies on what.
+    /// How devices are stacked.
     pub topology: Topology,
     /// What was read, and what was refused.
     pub(crate) sources: Sources,
-    /// The observer and its children: never to blame for others' load.
+    /// The observer and its descendants: never culprits of others' load.
     pub(crate) observers: BTreeSet<u32>,
     /// The processes that commands may name; `None` for captures, whose reader knows what became of them.
     pub(crate) running: Option<Running>,
@@ -37,7 +37,7 @@ pub struct Facts {
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) entities: BTreeMap<Scope, Vec<Entity>>,
     pub(crate) origins: Origins,
-    /// How long what is lost now has been lost.
+    /// How long the present losses have lasted.
     pub(crate) history: History,
 }
 
@@ -129,7 +129,7 @@ impl Facts {
     }
 }
 
-/// Which processes a command can still reach.
+/// The processes that a command can still name.
 #[derive(Debug)]
 pub(crate) struct Running {
     /// Those of the last sample.
@@ -140,7 +140,7 @@ pub(crate) struct Running {
     pub(crate) is_past: bool,
 }
 
-/// The part of the window for which a process has to have run to last.
+/// The share of the window that a process must have run to count as lasting.
 const LASTING: f64 = 0.5;
 
 impl Running {
@@ -193,7 +193,7 @@ fn settings(window: &Window) -> BTreeMap<String, String> {
     changes.iter().filter_map(read).collect()
 }
 
-/// The process that observed, and those it began.
+/// The observing process and its descendants.
 fn observers(window: &Window, changes: &[Change<'_, Process>]) -> BTreeSet<u32> {
     let Some(own) = window.the::<Observer>().and_then(|observer| observer.pid.get()) else { return BTreeSet::new() };
     let parents: BTreeMap<u32, u32> =

@@ -1,7 +1,7 @@
 //! Applies the rules: what holds becomes a finding, what only looks like it is ruled out.
 
 use crate::blame::{Blame, blame};
-use crate::expr::{Expr, Truth};
+use crate::expr::Expr;
 use crate::facts::Facts;
 use crate::rule::{ActionSpec, Rule, find};
 use crate::rule_context::RuleContext;
@@ -12,12 +12,12 @@ use whyslow_model::diagnosis::{
     Action, ActionKind, Basis, Confidence, Culprit, Evidence, Finding, RuledOut, Since, Subject, Unattributed,
 };
 
-/// Time lost from which a machine is not called healthy.
+/// Time lost from which a machine is not healthy.
 const FELT: f64 = 0.05;
-/// How many findings of one rule are worth a reader's time.
+/// The most findings of one rule that are reported.
 const MOST_OF_ONE_RULE: usize = 4;
-/// How grave a finding is taken to be if neither the time it cost nor its severity can be computed: grave enough to be
-/// reported, not enough to come before what was measured.
+/// The severity of a finding if neither the time it cost nor its severity can be computed: enough for it to be
+/// reported, not enough to precede what was measured.
 const UNKNOWN: f64 = 0.1;
 
 /// A finding with what is needed to relate it to others.
@@ -26,7 +26,7 @@ pub struct Judged {
     pub finding: Finding,
     /// The ids it explains.
     pub explains: Vec<String>,
-    /// Whether on whatever they were found.
+    /// Whether it explains them on any subject.
     pub explains_all: bool,
     /// Its share of what it explains, by id, where the rule computes one.
     pub shares: BTreeMap<String, f64>,
@@ -44,13 +44,11 @@ pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
         let mut of_rule: Vec<Judged> = Vec::new();
         for entity in facts.entities(rule.scope).iter().filter(|e| !e.idle) {
             let mut context = RuleContext::new(entity, &facts.host).with_running(facts.running.as_ref());
-            if rule.when.truth(&context) != Truth::True {
+            if !rule.when.holds(&context) {
                 continue;
             }
-            let alike = rule
-                .look_alikes
-                .iter()
-                .find(|l| l.unless.as_ref().is_some_and(|unless| unless.truth(&context) == Truth::True));
+            let alike =
+                rule.look_alikes.iter().find(|l| l.unless.as_ref().is_some_and(|unless| unless.holds(&context)));
             match alike {
                 Some(alike) => ruled_out.extend(
                     alike
@@ -86,13 +84,13 @@ fn add(found: &mut Vec<Judged>, of_rule: Vec<Judged>) {
     }
 }
 
-/// Whether somebody noticed. What is known at its least only can have cost any time: it is taken for felt.
+/// Whether it was noticeable. A finding with only a lower bound can have cost any time, and counts as noticeable.
 pub fn is_felt(finding: &Finding) -> bool {
     finding.confidence >= Confidence::Medium && (finding.impact >= FELT || finding.impact_is == Basis::AtLeast)
 }
 
-/// What a finding weighs against others: the time lost, the surer the heavier. Of what is only known at its least, the
-/// middle between that and all of the time.
+/// A finding's rank: the time lost, scaled by confidence. For a lower bound, the
+/// middle between it and all of the time.
 pub fn weight(finding: &Finding) -> f64 {
     let lost = if finding.impact_is == Basis::AtLeast { (finding.impact + 1.0) / 2.0 } else { finding.impact };
     lost * match finding.confidence {
@@ -103,8 +101,7 @@ pub fn weight(finding: &Finding) -> f64 {
 }
 
 fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &Facts) -> Judged {
-    let holds =
-        |expr: &Option<Expr>, context: &RuleContext<'_>| expr.as_ref().is_some_and(|e| e.truth(context) == Truth::True);
+    let holds = |expr: &Option<Expr>, context: &RuleContext<'_>| expr.as_ref().is_some_and(|expr| expr.holds(context));
     let confidence = if holds(&rule.high, context) {
         Confidence::High
     } else if holds(&rule.medium, context) {
@@ -155,7 +152,7 @@ fn impact(rule: &Rule, context: &RuleContext<'_>) -> (f64, Basis) {
     }
 }
 
-/// Since when it has lasted: by the pressure, or by what the rule computes.
+/// How long it has lasted: by pressure, or as the rule computes it.
 fn since(rule: &Rule, context: &RuleContext<'_>, facts: &Facts, impact: f64) -> Option<Since> {
     if let Some(resource) = rule.pressure {
         return facts.history.since(resource, impact);
@@ -183,7 +180,7 @@ fn evidence(rule: &Rule, entity: &Entity, context: &RuleContext<'_>, facts: &Fac
         .collect()
 }
 
-/// What to do. Where nobody is named, how to see who it is takes the place of what needs the name.
+/// What to do. Without a culprit, actions that name it are replaced by one that shows how to find it.
 fn actions(
     rule: &Rule,
     context: &RuleContext<'_>,
@@ -191,7 +188,7 @@ fn actions(
     culprits: &[Culprit],
     gap: Option<&Unattributed>,
 ) -> Vec<Action> {
-    let holds = |spec: &&ActionSpec| spec.when.as_ref().is_none_or(|when| when.truth(context) == Truth::True);
+    let holds = |spec: &&ActionSpec| spec.when.as_ref().is_none_or(|when| when.holds(context));
     let is_nameless = culprits.is_empty() && rule.names_culprit();
     let specs = rule.actions.iter().filter(|spec| !(culprits.is_empty() && spec.names_culprit()));
     let identify = is_nameless.then(|| identify(&rule.id, facts, gap));
@@ -238,7 +235,7 @@ fn identify(id: &str, facts: &Facts, gap: Option<&Unattributed>) -> Action {
     }
 }
 
-/// The action, if its text can be filled in. Nobody is asked to print a file of the kernel that was captured.
+/// The action, if its text can be filled in. A command that only prints a kernel file already captured is left out.
 fn action(spec: &ActionSpec, context: &RuleContext<'_>, facts: &Facts) -> Option<Action> {
     let is_wanted = |command: &String| !command.strip_prefix("cat ").is_some_and(|path| facts.is_captured(path));
     let set = spec.settings(context, facts);

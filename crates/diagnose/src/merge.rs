@@ -61,7 +61,7 @@ fn labelled(mut part: Diagnosis, capture: &str) -> Diagnosis {
     part
 }
 
-/// A bottleneck in one capture is one in all; where none has one, some were healthy.
+/// A bottleneck in one capture is one of the whole; without any, one healthy capture is enough.
 fn worse(a: Verdict, b: Verdict) -> Verdict {
     match (a, b) {
         (Verdict::Bottleneck, _) | (_, Verdict::Bottleneck) => Verdict::Bottleneck,

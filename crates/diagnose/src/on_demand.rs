@@ -1,6 +1,5 @@
 //! Sources that cost too much to be always on, enabled where a rule suspects something.
 
-use crate::expr::Truth;
 use crate::facts::Facts;
 use crate::rule::Rule;
 use crate::rule_context::RuleContext;
@@ -15,7 +14,7 @@ pub fn requested_sources(window: &Window, book: &RuleBook) -> BTreeSet<String> {
     let facts = Facts::of(window);
     let suspected = book.all().iter().filter(|rule| !rule.asks.is_empty()).filter(|rule| {
         let suspect = rule.suspect.as_ref().unwrap_or(&rule.when);
-        entities(rule, &facts).any(|context| suspect.truth(&context) == Truth::True)
+        entities(rule, &facts).any(|context| suspect.holds(&context))
     });
     suspected.flat_map(|rule| rule.asks.iter().cloned()).collect()
 }

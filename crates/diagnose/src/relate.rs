@@ -1,4 +1,4 @@
-//! Causes before effects.
+//! Links effects to their causes and orders findings.
 
 use crate::cgroup::in_group;
 use crate::judge::{Judged, is_felt, weight};
@@ -81,7 +81,7 @@ fn related(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
 /// The share of an effect from which a cause accounts for it: without the cause, most of the effect would be gone.
 const MOST: f64 = 0.5;
 
-/// Whether the cause is large enough, and sure enough, to be the reason for the effect.
+/// Whether the cause is large and certain enough to explain the effect.
 ///
 /// - A low-confidence cause explains only low-confidence effects: otherwise it would hide what is certain.
 /// - Where the rule says how to compute its share of the effect (`accounts_for`), that share decides.
@@ -108,7 +108,7 @@ fn on_one_another(a: &Subject, b: &Subject, topology: &Topology) -> bool {
         && (a.name == b.name || topology.rests_on(&a.name, &b.name) || topology.rests_on(&b.name, &a.name))
 }
 
-/// Whether `of` goes by the subject's name too.
+/// Whether the subject's name is an alias of `of`.
 fn known_as(of: &Judged, subject: &Subject) -> bool {
     of.aliases.contains(&subject.name)
 }
@@ -123,7 +123,7 @@ fn touches(a: &Finding, b: &Finding) -> bool {
     of(b).iter().any(|pid| pids.contains(pid)) || (b.subject.pid.is_none() && named.contains(&b.subject.name.as_str()))
 }
 
-/// Whether `member`, or who is to blame for it, is in the control group that `group` is about.
+/// Whether the subject of `member`, or one of its culprits, is in the control group that `group` is about.
 fn within(group: &Judged, member: &Judged) -> bool {
     let subject = &group.finding.subject;
     let inside = |cgroups: Option<&str>| in_group(cgroups, &subject.name);
@@ -136,23 +136,7 @@ mod tests {
     use super::*;
 
     fn judged(id: &str, impact: f64, confidence: Confidence, explains: &str) -> Judged {
-        let finding = Finding {
-            id: id.into(),
-            subject: Subject::host(),
-            culprits: vec![],
-            impact,
-            impact_is: Basis::Measured,
-            confidence,
-            summary: String::new(),
-            evidence: vec![],
-            explains: vec![],
-            explained_by: None,
-            unattributed: None,
-            more: 0,
-            how_bad: None,
-            since: None,
-            actions: vec![],
-        };
+        let finding = Finding { id: id.into(), subject: Subject::host(), impact, confidence, ..Finding::default() };
         Judged {
             finding,
             explains: vec![explains.into()],

@@ -246,7 +246,7 @@ impl ActionSpec {
         }
     }
 
-    /// Whether it needs to know who is to blame.
+    /// Whether it names the culprit.
     pub(crate) fn names_culprit(&self) -> bool {
         let texts = [Some(&self.text), self.command.as_ref(), self.expect.as_ref()];
         let texts = texts.into_iter().flatten().chain(self.set.iter().flat_map(|(name, value)| [name, value]));
@@ -388,7 +388,7 @@ impl Rule {
             look_alikes: self.look_alikes.iter().map(|l| l.text.described()).collect(),
             explains: self.explains.clone(),
             asks: self.asks.clone(),
-            signals: names.iter().filter_map(|n| find(n, &sight)).map(Signal::info).collect(),
+            signals: names.iter().filter_map(|n| find(n, &sight)).copied().collect(),
             sources: self.sources.clone(),
         }
     }

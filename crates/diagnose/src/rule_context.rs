@@ -33,7 +33,7 @@ pub const NAMES: [&str; 13] = [
     "culprit.pid",
     // Those of its processes that last long enough to be worth changing, separated by commas.
     "culprit.pids",
-    // 0 if its processes are too short-lived for that; otherwise 1, also if nobody is named.
+    // 0 if its processes are too short-lived for that; otherwise 1, also if no culprit is named.
     "culprit.lasts",
     // How many threads or requests of other programs wait for the same resource, mean; unknown where that is not seen.
     "culprit.others_wait",

@@ -32,7 +32,7 @@ impl RuleBook {
                 book.cleared = Cleared::parse_all(file, text).unwrap_or_else(|e| panic!("built-in {e}"));
             } else {
                 let rule = Rule::parse(file, text).unwrap_or_else(|e| panic!("built-in rule {e}"));
-                // A cause can be judged in several ways on one kind of thing: by what live counters tell, and by less.
+                // A cause can be judged in several ways on one kind of thing: by live counters, and by less.
                 let variant = file.strip_prefix(&rule.id).and_then(|rest| rest.strip_suffix(".toml"));
                 let variant = variant.unwrap_or_default().trim_start_matches('.').to_owned();
                 book.rules.push(Rule { file: "built in".into(), variant, ..rule });

@@ -8,7 +8,7 @@ use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{
     connection, core, disk, filesystem, group, host, interface, io, limit, log, part, peer, process, quota, reports,
-    socket, volume,
+    volume,
 };
 use whyslow_model::catalogue::{self, Process};
 use whyslow_model::topology::Topology;
@@ -95,18 +95,18 @@ scopes! { of;
     Io from IoUse<'_> => io::entities(of.uses);
     /// A process the kernel killed for memory.
     Kill from log::OomKill => log::kills(of.window);
-    /// What the kernel's log says again and again of one thing.
+    /// A message that the kernel logged about one thing, however often.
     Notice from log::Noticed<'_> => log::notices(of.window);
     /// A network interface.
     Interface (listed) from interface::InterfaceUse<'_> => interface::interfaces(of.window, of.threads);
     /// A TCP connection.
-    Connection from connection::ConnectionUse<'_> => connection::entities(of.window);
+    Connection from connection::ConnectionUse<'_> => connection::connections(of.window);
     /// The other end of TCP connections that have ended.
     Peer from Change<'_, catalogue::EndedConnections> => peer::entities(of.window);
     /// A listening socket.
-    Listener from Change<'_, catalogue::Listener> => socket::listeners(of.window);
+    Listener from Change<'_, catalogue::Listener> => connection::listeners(of.window);
     /// A UDP socket.
-    Datagram from Change<'_, catalogue::Datagram> => socket::datagram_sockets(of.window);
+    Datagram from Change<'_, catalogue::Datagram> => connection::datagram_sockets(of.window);
     /// A count with a kernel limit.
     Limit (listed) from limit::LimitUse => limit::entities(of.window);
     /// A part whose errors the kernel logged: a disk, by host:channel:target:lun if the log has that.
@@ -117,7 +117,7 @@ scopes! { of;
     Array (listed) from volume::ArrayUse<'_> => volume::arrays(of.window, of.topology);
     /// A transfer that a tool timed.
     Transfer (listed) from reports::Timed<'_> => reports::transfers(of.window);
-    /// A network card of which only counts since boot are known.
+    /// A network card with counts since boot only.
     Card (listed) from interface::SinceBoot<'_> => interface::cards(of.window);
     /// A partition whose start is known.
     Partition (listed) from catalogue::Partition => volume::partitions(of.window);

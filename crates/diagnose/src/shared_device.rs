@@ -1,7 +1,6 @@
 //! A device of one capture that carries several of another's: what a guest or client sees as devices of its own are volumes on
 //! one device of its host or server. Each capture alone shows a part; rule `disk.shared` is judged on both together.
 
-use crate::expr::Truth;
 use crate::facts::Facts;
 use crate::judge::judge;
 use crate::rule::Rule;
@@ -40,7 +39,7 @@ fn contended<'d>(part: &'d Diagnosis, rule: &Rule) -> Vec<&'d SubjectFigures> {
     let host = Entity::unknown(Subject::host());
     let holds = |figures: &&SubjectFigures| {
         let device = device(figures, &[("disk.sharers", Reading::Number(2.0))]);
-        rule.when.truth(&RuleContext::new(&device, &host)) == Truth::True && rate(figures) > Some(0.0)
+        rule.when.holds(&RuleContext::new(&device, &host)) && rate(figures) > Some(0.0)
     };
     part.figures.iter().filter(|figures| figures.subject.kind == "device").filter(holds).collect()
 }

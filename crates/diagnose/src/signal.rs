@@ -2,36 +2,8 @@
 
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::diagnosis::{Reading, Subject};
-use whyslow_model::listing::SignalInfo;
+pub use whyslow_model::listing::Signal;
 use whyslow_model::window::Window;
-
-/// A signal's description.
-#[derive(Clone, Copy, Debug)]
-pub struct Signal {
-    /// Its name, `disk.queue`.
-    pub name: &'static str,
-    /// Its unit, as in the diagnosis document.
-    pub unit: &'static str,
-    /// One sentence.
-    pub help: &'static str,
-    /// Its formula.
-    pub how: &'static str,
-    /// Where its counters come from.
-    pub source: &'static str,
-}
-
-impl Signal {
-    /// As people see it.
-    pub fn info(&self) -> SignalInfo {
-        SignalInfo {
-            name: self.name.into(),
-            unit: self.unit.into(),
-            help: self.help.into(),
-            how: self.how.into(),
-            source: self.source.into(),
-        }
-    }
-}
 
 /// What the signals of a scope are computed from.
 pub trait HasSignals {
@@ -67,7 +39,7 @@ impl Entity {
         Self { signals: S::SIGNALS, values: source.values(), ..Self::unknown(subject) }
     }
 
-    /// A thing of which no signal is known.
+    /// A thing without any known signal.
     pub fn unknown(subject: Subject) -> Self {
         let (signals, values, rows, aliases) = (&[][..], Vec::new(), Vec::new(), Vec::new());
         Self { subject, cgroup: None, idle: false, signals, values, rows, aliases }
@@ -177,7 +149,7 @@ pub(crate) fn over(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     }
 }
 
-/// The sum of those that are known; unknown where none is.
+/// The sum of the known ones; unknown if none is known.
 pub(crate) fn sum<const N: usize>(parts: [Option<f64>; N]) -> Option<f64> {
     parts.into_iter().flatten().reduce(|a, b| a + b)
 }

@@ -63,7 +63,7 @@ impl History {
         }
     }
 
-    /// What has lasted for so many seconds up to the end.
+    /// A time of this many seconds, up to the end of the window.
     pub(crate) fn lasted(&self, seconds: f64, source: &str) -> Since {
         let start = self.end_ns.map(|end| end - (seconds * 1e9) as i64);
         let start = start.and_then(|ns| Timestamp::from_nanosecond(ns.into()).ok()).map(|t| format!("{t:.3}"));

@@ -76,7 +76,7 @@ impl Sources {
         self.read.contains(source)
     }
 
-    /// Why what one of these sources tells was refused.
+    /// Why reading one of these sources was refused.
     pub(crate) fn refused(&self, sources: &[String]) -> Option<&NotRead> {
         sources.iter().find_map(|source| self.refused.get(source))
     }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(off.origin("BPF: block_rq_complete, or /proc/PID/io"), "/proc/PID/io");
         assert_eq!(off.origin("BPF sched_process_exit, /proc/PID/stat"), "/proc/PID/stat");
         assert_eq!(off.formula("a; without BPF b", LOCKS), "b");
-        // One that is asked for was not on where nobody asked.
+        // An on-demand source was not on unless it was requested.
         assert_eq!(sources(&["tasks", "bpf/block"], &[]).origin(LOCKS), "/proc/PID/task/TID/syscall");
     }
 

@@ -92,7 +92,7 @@ impl Template {
             .collect()
     }
 
-    /// The text for people who look the rule up: names and formulas in angle brackets, a noun in the plural.
+    /// The text as `whyslow rules` shows it: names and formulas in angle brackets, nouns in the plural.
     pub fn described(&self) -> String {
         let described = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
@@ -130,7 +130,7 @@ impl Template {
         self.fill(context, Style::Prose).collect()
     }
 
-    /// A command with everything filled in; `None` where something is not known: half a command is none.
+    /// A command with everything filled in; `None` if something is unknown.
     pub fn command(&self, context: &RuleContext<'_>) -> Option<String> {
         self.fill(context, Style::Command).collect()
     }

@@ -178,7 +178,7 @@ fn felt_causes(findings: &[Finding]) -> Vec<FeltCause> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Basis, Confidence};
+    use whyslow_model::diagnosis::Confidence;
 
     const S: i64 = 1_000_000_000;
 
@@ -186,19 +186,10 @@ mod tests {
         Finding {
             id: id.into(),
             subject: Subject::host(),
-            culprits: vec![],
             impact,
-            impact_is: Basis::Measured,
             confidence: Confidence::High,
-            summary: String::new(),
-            evidence: vec![],
-            explains: vec![],
             explained_by: explained_by.map(str::to_owned),
-            unattributed: None,
-            more: 0,
-            how_bad: None,
-            since: None,
-            actions: vec![],
+            ..Finding::default()
         }
     }
 

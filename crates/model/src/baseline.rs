@@ -91,7 +91,7 @@ impl Baseline {
         }
     }
 
-    /// An empty series of a metric and a subject.
+    /// The series of a metric and a subject.
     pub fn series(&self, metric: &str, subject: &Subject) -> Option<&BaselineSeries> {
         self.series.iter().find(|series| series.metric == metric && series.subject == *subject)
     }
@@ -120,7 +120,7 @@ impl From<Baseline> for Listed {
 }
 
 impl BaselineSeries {
-    /// Sets samples that were measured independently, such as repeats of a benchmark.
+    /// A series of samples that were measured independently, such as repeats of a benchmark.
     pub fn of_repeats(metric: &str, subject: Subject, unit: &str, better: Better, samples: Vec<f64>) -> Self {
         let distribution = Distribution::of(unit, samples.iter().copied());
         Self {
@@ -134,7 +134,7 @@ impl BaselineSeries {
         }
     }
 
-    /// Sets the rate of a load, from counts per interval of this length in seconds. The last interval may be shorter and is
+    /// A series of the rate of a load, from counts per interval of this length in seconds. The last interval may be shorter and is
     /// left out.
     pub fn of_counts(metric: &str, subject: Subject, unit: &str, counts: &[u64], length: f64) -> Self {
         let whole = counts.split_last().map_or(&[][..], |(_, whole)| whole);

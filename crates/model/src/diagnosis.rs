@@ -102,10 +102,11 @@ pub enum Verdict {
 }
 
 /// How sure a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// A suspicion, with its reason.
+    #[default]
     Low,
     /// Likely; a look-alike is not ruled out.
     Medium,
@@ -179,7 +180,7 @@ impl Subject {
 }
 
 /// A cause or an effect.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// From docs/findings.md.
     pub id: String,

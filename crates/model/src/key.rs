@@ -295,37 +295,9 @@ key_of_fields!(OperationKey { device, operation }: "device" Text, "operation" Te
 key_of_fields!(RequesterKey { on, task, cgroup }:
     "device" Text, "operation" Text, "pid" Number, "tid" Number, "start" Number, "cgroup" Text);
 
-/// The key of a row that has not been set.
-pub(crate) fn unset<K: Unset>() -> K {
-    K::unset()
-}
-
-/// A placeholder for a key that has not been set; for sockets, which have no `Default`, the unspecified address.
-pub(crate) trait Unset {
-    fn unset() -> Self;
-}
-
-macro_rules! unset_by_default {
-    ($($t:ty),*) => { $( impl Unset for $t { fn unset() -> Self { Self::default() } } )* };
-}
-
-unset_by_default!(
-    u32,
-    u64,
-    Name,
-    MachineKey,
-    MountTask,
-    PerCpu,
-    TaskKey,
-    Offspring,
-    NetKey,
-    LinkKey,
-    OperationKey,
-    RequesterKey
-);
-
-impl Unset for SocketKey {
-    fn unset() -> Self {
+/// Unset: the unspecified address, port 0.
+impl Default for SocketKey {
+    fn default() -> Self {
         let none = SocketAddr::from(([0, 0, 0, 0], 0));
         Self { ns: Name::default(), local: none, remote: none, inode: 0 }
     }

@@ -38,24 +38,24 @@ pub struct RuleInfo {
     /// The sources that look closer, turned on once it is suspected to hold.
     pub asks: Vec<String>,
     /// The signals it reads, with unit and formula.
-    pub signals: Vec<SignalInfo>,
+    pub signals: Vec<Signal>,
     /// Kernel files, man pages, documents it rests on.
     pub sources: Vec<String>,
 }
 
-/// A signal as it is described to people.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SignalInfo {
+/// A signal's description.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Signal {
     /// Its name, `disk.queue`.
-    pub name: String,
-    /// Its unit.
-    pub unit: String,
+    pub name: &'static str,
+    /// Its unit, as in the diagnosis document.
+    pub unit: &'static str,
     /// One sentence.
-    pub help: String,
+    pub help: &'static str,
     /// Its formula.
-    pub how: String,
+    pub how: &'static str,
     /// Where its counters come from.
-    pub source: String,
+    pub source: &'static str,
 }
 
 /// A format's description.

@@ -231,29 +231,17 @@ pub enum Value {
     Histogram(Histogram),
 }
 
-impl From<Counter> for Value {
-    fn from(v: Counter) -> Self {
-        Self::Counter(v)
-    }
+macro_rules! value_from {
+    ($($Kind:ident)*) => { $(
+        impl From<$Kind> for Value {
+            fn from(value: $Kind) -> Self {
+                Self::$Kind(value)
+            }
+        }
+    )* };
 }
 
-impl From<Gauge> for Value {
-    fn from(v: Gauge) -> Self {
-        Self::Gauge(v)
-    }
-}
-
-impl From<State> for Value {
-    fn from(v: State) -> Self {
-        Self::State(v)
-    }
-}
-
-impl From<Histogram> for Value {
-    fn from(v: Histogram) -> Self {
-        Self::Histogram(v)
-    }
-}
+value_from!(Counter Gauge State Histogram);
 
 #[cfg(test)]
 mod tests {

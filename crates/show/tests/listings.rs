@@ -1,7 +1,7 @@
 //! The catalogue and the rules as text.
 
 use whyslow_model::catalogue::families;
-use whyslow_model::listing::{RuleInfo, SignalInfo};
+use whyslow_model::listing::{RuleInfo, Signal};
 use whyslow_show::text::{self, TextStyle};
 
 const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false, utc: true };
@@ -19,12 +19,12 @@ fn depth_one() -> RuleInfo {
         look_alikes: vec!["disk.saturated: there the queue stands".into()],
         explains: vec!["task.blocked".into()],
         asks: Vec::new(),
-        signals: vec![SignalInfo {
-            name: "disk.queue".into(),
-            unit: "count".into(),
-            help: "requests outstanding, on average".into(),
-            how: "Δweighted_time / Δt".into(),
-            source: "/proc/diskstats".into(),
+        signals: vec![Signal {
+            name: "disk.queue",
+            unit: "count",
+            help: "requests outstanding, on average",
+            how: "Δweighted_time / Δt",
+            source: "/proc/diskstats",
         }],
         sources: vec!["Documentation/admin-guide/iostats.rst".into()],
     }

@@ -4,7 +4,7 @@ use super::LogMessage;
 use super::words::{after, is_number, number_after, says, until};
 use std::collections::BTreeMap;
 
-/// What the log tells of an array.
+/// What the log says about an array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArrayLog {
     /// Members that failed.

@@ -1,4 +1,4 @@
-//! No log makes the decoders panic, and none makes more of a log than is in it.
+//! No log makes the decoders panic or find more than is in it.
 
 use super::{LogMessage, array, notice, oom, storage};
 use proptest::prelude::*;
@@ -86,7 +86,7 @@ proptest! {
     fn no_log_makes_it_panic(lines in prop::collection::vec(line(), 0..24)) {
         let log = || lines.iter().zip(0..).map(|(text, sequence)| LogMessage { sequence, text, times: 1.0 });
         let errors = storage::parse(log());
-        // A line tells of an error at most, and of a link's besides.
+        // A line reports at most one error, and one of its link.
         prop_assert!(errors.events.len() <= 2 * lines.len());
         prop_assert!(errors.events.iter().all(|e| e.sequence < lines.len() as u64 && !e.target.contains('\n')));
         prop_assert!(notice::gather(log()).iter().all(|n| n.count.is_finite() && n.lines.0 <= n.lines.1));

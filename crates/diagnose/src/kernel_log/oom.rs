@@ -4,7 +4,7 @@ use super::words::{after, between, number_after, says, until};
 use super::{LogMessage, passes_prefilter};
 use whyslow_model::kernel_log::MEMORY_REPORT;
 
-/// Bytes of a page: the kernel lists processes in pages, and does not say of which size.
+/// Bytes of a page: the kernel lists processes in pages without their size.
 const PAGE: f64 = 4096.0;
 const KIB: f64 = 1024.0;
 
@@ -107,7 +107,7 @@ pub fn kills<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<OomKill> {
     found
 }
 
-/// Kills of the same program for the same limit are one, told of by the last whose group was logged.
+/// Merges kills of the same program for the same limit; the last one whose group was logged stands for all.
 pub fn together(kills: Vec<OomKill>) -> Vec<OomKill> {
     let mut all: Vec<OomKill> = Vec::new();
     for kill in kills {

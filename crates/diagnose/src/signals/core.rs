@@ -8,15 +8,15 @@ use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
 
-/// What a processor's signals are computed from.
+/// What a CPU's signals are computed from.
 pub struct CoreUse<'w> {
     cpu: Change<'w, Cpu>,
     softnet: Option<Change<'w, Softnet>>,
     /// Run-queue latencies, nanoseconds.
     latency: Option<Histogram>,
-    /// Packets all processors took.
+    /// Packets all CPUs took.
     packets_of_all: Option<f64>,
-    /// Mean of the other processors' idle share.
+    /// Mean of the other CPUs' idle share.
     others_idle: Option<f64>,
     /// Its busiest interrupt line, and interrupts a second.
     line: Option<(&'w str, f64)>,
@@ -24,7 +24,7 @@ pub struct CoreUse<'w> {
     line_devices: Option<&'w str>,
     /// Its most frequent softirq.
     vector: Option<(&'w str, f64)>,
-    /// Time in each softirq, as a share of the time, where that was asked for.
+    /// Time in each softirq, as a share of the time, if it was traced.
     vector_times: Vec<(&'w str, f64)>,
     /// Time in the handlers of each interrupt line.
     line_times: Vec<(&'w str, f64)>,
@@ -107,10 +107,10 @@ signals! { c: CoreUse<'_>;
     "core.vector_rate" "1/s" "runs of that softirq", "Δcount / Δt", "/proc/softirqs" => c.vector.map(|(_, rate)| rate);
 }
 
-/// What the clock and the scheduler cause on every busy processor.
+/// What the clock and the scheduler cause on every busy CPU.
 const CLOCKWORK: [&str; 8] = ["LOC", "RES", "TLB", "IWI", "TIMER", "HRTIMER", "SCHED", "RCU"];
 
-/// The most frequent of those rows that are of one processor.
+/// The most frequent of those rows that are of one CPU.
 fn most<'w>(rates: impl Iterator<Item = (&'w str, Option<f64>)>) -> Option<(&'w str, f64)> {
     let known = rates.filter_map(|(name, rate)| Some((name, rate.filter(|r| *r > 0.0)?)));
     known.filter(|(name, _)| !CLOCKWORK.contains(name)).max_by(|a, b| a.1.total_cmp(&b.1))
@@ -121,7 +121,7 @@ fn shares<'w>(rates: impl Iterator<Item = (&'w str, Option<f64>)>) -> Vec<(&'w s
     rates.filter_map(|(name, rate)| Some((name, ratio(rate)?))).collect()
 }
 
-/// Each processor's time in the kernel, interrupts included, as a share of the time.
+/// Each CPU's time in the kernel, interrupts included, as a share of the time.
 pub(super) fn kernel_shares(window: &Window) -> Vec<f64> {
     window.changes::<Cpu>().into_iter().filter_map(|cpu| CoreUse::alone(cpu).kernel()).collect()
 }
@@ -144,7 +144,7 @@ impl<'w> CoreUse<'w> {
     }
 }
 
-/// Every processor.
+/// Every CPU.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let cpus = window.changes::<Cpu>();
     let mut softnet = window.changes::<Softnet>();
@@ -186,7 +186,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
 pub struct BusiestLine {
     /// The line as /proc/interrupts names it.
     pub line: Name,
-    /// Interrupts a second, over all processors; `None` where the counts were read once, so that they are since boot.
+    /// Interrupts a second, over all CPUs; `None` where the counts were read once, so that they are since boot.
     pub rate: Option<f64>,
     /// The devices behind it.
     pub devices: Option<String>,
@@ -231,7 +231,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Two processors over ten seconds: the first idles 8 s; the second idles 1 s, is charged 4 s of softirqs and 1 s of
+    /// Two CPUs over ten seconds: the first idles 8 s; the second idles 1 s, is charged 4 s of softirqs and 1 s of
     /// kernel time, and 4 s nobody is charged with.
     fn window() -> Window {
         let at = |t: u64| {

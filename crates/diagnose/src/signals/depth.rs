@@ -5,7 +5,7 @@ use whyslow_model::catalogue::{Disk, Request};
 use whyslow_model::value::Counter;
 use whyslow_model::window::Change;
 
-/// Requests and steps of a window from which they tell anything.
+/// The least number of requests and of steps that is conclusive.
 const REQUESTS: f64 = 50.0;
 const STEPS: usize = 4;
 /// How far the depths must lie apart for that, as standard deviation over mean: a steady number of requests in flight says

@@ -1,4 +1,4 @@
-//! Whole block devices: what was asked, how long it took, how much stood in the queue.
+//! Whole block devices: their requests, how long these took, and how many were queued.
 
 use super::blocked::Blocked;
 use super::depth;

@@ -1,4 +1,4 @@
-//! Mounted file systems: their space, who fills it, and NFS mounts as the client counts their operations.
+//! Mounted file systems: their space, the processes that fill it, and NFS mounts as the client counts their operations.
 
 use super::process;
 use super::task::TaskUse;

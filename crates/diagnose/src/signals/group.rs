@@ -20,7 +20,7 @@ pub struct GroupUse<'w> {
     page_wait: Option<f64>,
     /// The machine's memory pressure.
     machine_stall: Option<f64>,
-    /// Times on run queues of its processes, nanoseconds; where somebody looked.
+    /// Times of its processes on run queues, nanoseconds, if they were traced.
     latency: Option<Histogram>,
 }
 
@@ -44,7 +44,7 @@ fn fill(g: &Change<'_, Group>, limit: impl Fn(&Group) -> Gauge) -> Option<f64> {
     mean(g.rows().filter_map(|r| over(r.memory.get(), limit(r).get())))
 }
 
-/// The control groups of each process whose waits for a processor were looked at, and how long they were.
+/// The control groups of each process whose waits for a CPU were looked at, and how long they were.
 fn latencies(window: &Window) -> Vec<(Option<&str>, Histogram)> {
     let waits = window.changes::<Sleep>();
     let processes = if waits.is_empty() { Default::default() } else { window.newest::<Process>() };
@@ -177,7 +177,7 @@ mod tests {
     use whyslow_model::key::TaskKey;
     use whyslow_model::snapshot::Snapshot;
 
-    /// Two processes in a group and one beside it, which wait for a processor as long as told, a hundred times each.
+    /// Two processes in a group and one outside, which wait for a CPU for these times, a hundred times each.
     fn window(waits: [u64; 3]) -> Window {
         let snapshot = |second: u64| {
             let mut s = Snapshot { boot_ns: second * 1_000_000_000, ..Snapshot::default() };

@@ -1,4 +1,4 @@
-//! The machine as a whole: processor time by mode, stalls, memory, network totals.
+//! The machine as a whole: CPU time by mode, stalls, memory, network totals.
 
 use super::blocked::Blocked;
 use super::core::{BusiestLine, busiest_line};
@@ -14,7 +14,7 @@ use whyslow_model::catalogue::{
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
 
-/// Processors' time by mode: the sum over the processors, or one processor's on average where only that was reported.
+/// CPUs' time by mode: the sum over the CPUs, or one CPU's on average where only that was reported.
 #[derive(Default)]
 struct Modes {
     user: Option<f64>,
@@ -45,7 +45,7 @@ impl Modes {
         mean
     }
 
-    /// vmstat counts niced work in user mode. Where another capture tells it apart, the modes add up to more than the whole.
+    /// vmstat counts niced work in user mode. If another capture counts it separately, the modes add up to more than 1.
     fn count_nice_once(&mut self) {
         let all = sum([self.user, self.nice, self.system, self.idle, self.iowait, self.irq, self.softirq, self.steal]);
         if let (Some(all), Some(user), Some(nice)) = (all, self.user, self.nice)
@@ -56,7 +56,7 @@ impl Modes {
     }
 }
 
-/// Idle time below which a sample's percentages, rounded to whole ones, say that there was none.
+/// Idle time below this is 0 % after the rounding that tools do.
 const NO_IDLE_TIME: f64 = 0.005;
 /// One in so many samples of the run queue may be lower than there are CPUs though hardly any idle time was counted.
 const UNLUCKY: usize = 10;
@@ -121,13 +121,13 @@ impl<'w> HostUse<'w> {
         [self.stalled(|p| p.memory_some), waited].into_iter().flatten().reduce(f64::max)
     }
 
-    /// Processors that report time; how many were online, where only their mean was reported.
+    /// CPUs that report time; how many were online, where only their mean was reported.
     fn count(&self) -> Option<f64> {
         let online = || self.window.the::<MachineInfo>().and_then(|m| m.processors.get());
         if self.cpus > 0 { Some(self.cpus as f64) } else { online() }
     }
 
-    /// Time by mode in processors; unknown where only the mean of an unknown number of them was reported.
+    /// Time by mode in CPUs; unknown where only the mean of an unknown number of them was reported.
     fn processors(&self, time: Option<f64>) -> Option<f64> {
         if self.cpus > 0 { time } else { time.zip(self.count()).map(|(mean, count)| mean * count) }
     }
@@ -136,19 +136,19 @@ impl<'w> HostUse<'w> {
         sum([self.modes.idle, self.modes.iowait])
     }
 
-    /// Processor time used; steal is not ours to use.
+    /// CPU time used; steal is not ours to use.
     fn used(&self) -> Option<f64> {
         let m = &self.modes;
         m.user?;
         sum([m.user, m.nice, m.system, m.irq, m.softirq])
     }
 
-    /// All processor time that was accounted for, steal and idling included: what a share is a share of.
+    /// All CPU time that was accounted for, steal and idling included: what a share is a share of.
     fn accounted(&self) -> Option<f64> {
         sum([self.used(), self.idle(), self.modes.steal])
     }
 
-    /// A quantile of the time from becoming runnable to running, over all processors, seconds.
+    /// A quantile of the time from becoming runnable to running, over all CPUs, seconds.
     fn run_queue_latency(&self, quantile: f64) -> Option<f64> {
         let latencies = self.window.changes::<RunQueue>();
         let all = latencies.iter().filter_map(|c| c.histogram(|r| &r.latency)).reduce(|a, b| a.merged(&b))?;
@@ -173,7 +173,7 @@ impl<'w> HostUse<'w> {
     }
 
     fn memory(&self, f: impl Fn(&Meminfo) -> Gauge + Copy) -> Option<f64> {
-        // The newest that tells it: captures of one machine tell different parts.
+        // The newest that has it: captures of one machine have different parts.
         self.meminfo.as_ref()?.readings(f).last()
     }
 
@@ -219,14 +219,14 @@ impl<'w> HostUse<'w> {
         share_of_true(ordinary).or_else(|| (niced < NICED).then_some(1.0 - niced))
     }
 
-    /// Runnable tasks beyond the processors there are, mean of the samples.
+    /// Runnable tasks beyond the CPUs there are, mean of the samples.
     fn queued(&self) -> Option<f64> {
         let processors = self.count()?;
         mean(self.system.as_ref()?.readings(|s| s.running).map(|running| (running - processors).max(0.0)))
     }
 
-    /// The samples in which the processors had no idle time at all, with the tasks that were runnable. Only of captures that
-    /// do not tell how many processors there are.
+    /// The samples in which the CPUs had no idle time at all, with the tasks that were runnable. Only of captures that
+    /// do not tell how many CPUs there are.
     fn full_samples(&self) -> Option<Vec<f64>> {
         let unknown = self.count().is_none();
         let mean = self.window.change::<CpuMean>().filter(|_| unknown)?;
@@ -248,7 +248,7 @@ impl<'w> HostUse<'w> {
         full.get(full.len() / UNLUCKY).map(|count| count.max(1.0))
     }
 
-    /// Tasks that waited for a processor at the least, mean of the samples, where nobody says how many processors there are.
+    /// Lower bound of the tasks that waited for a CPU, mean of the samples, if the number of CPUs is unknown.
     fn waiting_at_least(&self) -> Option<f64> {
         let processors = self.count_at_most()?;
         let waiting = self.full_samples()?.iter().map(|runnable| (runnable - processors).max(0.0)).sum();
@@ -267,7 +267,7 @@ impl<'w> HostUse<'w> {
         Some(self.system.as_ref()?.readings(|s| s.running).count() as f64)
     }
 
-    /// Processor time that is charged to somebody, in processors: to processes that were seen, and to the parents of those
+    /// CPU time that is charged to somebody, in CPUs: to processes that were seen, and to the parents of those
     /// that came and went between two samples.
     fn attributed(&self) -> Option<f64> {
         let seconds = self.window.seconds();
@@ -275,7 +275,7 @@ impl<'w> HostUse<'w> {
         self.tasks.iter().filter_map(one).reduce(|a, b| a + b)
     }
 
-    /// Processor time used by processes, in processors: interrupts serve whom they may.
+    /// CPU time used by processes, in CPUs, without interrupts, which belong to no process.
     fn used_by_processes(&self) -> Option<f64> {
         let m = &self.modes;
         m.user?;
@@ -316,7 +316,7 @@ impl<'w> HostUse<'w> {
         share_of_true(self.system.as_ref()?.readings(|s| s.running).map(|running| running > 0.0))
     }
 
-    /// Memory no account of which is given: a leak of the kernel's own, or a driver's.
+    /// Memory that /proc/meminfo does not account for: a leak of the kernel or of a driver.
     fn unaccounted(&self) -> Option<f64> {
         let lru = sum([self.memory(|m| m.active), self.memory(|m| m.inactive)])?;
         let slab = self.memory(|m| m.slab)?;
@@ -339,7 +339,7 @@ impl<'w> HostUse<'w> {
         disks.iter().filter_map(waited).reduce(f64::max)
     }
 
-    /// The most that a measured transfer asked for at a time.
+    /// The largest block of a measured transfer.
     fn largest_block(&self) -> Option<f64> {
         self.window.newest::<Transfer>().values().filter_map(|t| t.block.get()).reduce(f64::max)
     }

@@ -16,9 +16,9 @@ const FULL: f64 = 0.85;
 struct PacketWork {
     /// Packets through all interfaces.
     packets: Option<f64>,
-    /// Time in the kernel, in processors.
+    /// Time in the kernel, in CPUs.
     kernel: Option<f64>,
-    /// Time in the kernel of the processor or thread that has most of it.
+    /// Time in the kernel of the CPU or thread that has most of it.
     fullest: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ impl PacketWork {
     }
 }
 
-/// Share of the time in which a thread was in the kernel, or waited for a processor to go on there.
+/// Share of the time in which a thread was in the kernel, or waited for a CPU to go on there.
 fn kernel_need(thread: &TaskUse) -> Option<f64> {
     let system = thread.system?;
     let waited = thread.run_delay.unwrap_or(0.0) * over(thread.system, thread.cpu).unwrap_or(0.0);
@@ -48,7 +48,7 @@ pub struct InterfaceUse<'w> {
     change: &'w Change<'w, Interface>,
     link: Option<&'w Link>,
     qdiscs: Vec<&'w Change<'w, Qdisc>>,
-    /// Its packets by size, both ways, where that was asked for.
+    /// Its packets by size, both ways, if they were traced.
     sizes: Option<Histogram>,
 }
 
@@ -197,7 +197,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Ten seconds of 400,000 packets a second at `eth0` and 100,000 at `lo`, on two processors of which one spends all
+    /// Ten seconds of 400,000 packets a second at `eth0` and 100,000 at `lo`, on two CPUs of which one spends all
     /// of its time and the other half of it in the kernel.
     fn window() -> Window {
         let at = |t: u64| {

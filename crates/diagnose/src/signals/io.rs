@@ -1,4 +1,4 @@
-//! A process' use of a device: what it asked for, what was read for it, and how it waited.
+//! A process' use of a device: what it requested, what was read for it, and how it waited.
 //!
 //! BPF sees who makes each request of a request-based device. Where it does not look, and for devices that pass on what
 //! they are asked (dm, md), what is left are the bytes of each process, and the devices that delivered as many.
@@ -31,7 +31,7 @@ pub struct IoUse<'w> {
     main: bool,
 }
 
-/// What a process asked of the page cache, per second.
+/// What a process requested from the page cache, per second.
 #[derive(Clone, Copy, Debug)]
 struct CacheUse {
     /// Read calls that took pages from it, and page faults.
@@ -196,7 +196,7 @@ fn over_window(change: &Change<'_, Process>, of: fn(&Process) -> Counter) -> Opt
     over(change.grown(of), Some(change.window_seconds()))
 }
 
-/// Of each process' uses marks the largest, so that a rule about the process is asked once.
+/// Marks the largest use of each process, so that a rule about the process is judged once.
 fn mark_main(uses: &mut [IoUse<'_>]) {
     let weight = |u: &IoUse<'_>| u.made(RequesterUse::in_flight).unwrap_or(0.0);
     let mut largest: BTreeMap<u32, usize> = BTreeMap::new();

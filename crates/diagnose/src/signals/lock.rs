@@ -16,13 +16,13 @@ pub struct LockUse {
 
 impl LockUse {
     /// Waiting for locks, as a share of all the time in which its threads wanted to get on: that, running, waiting for a
-    /// processor, and waiting in the kernel.
+    /// CPU, and waiting in the kernel.
     pub fn share(&self, cpu: Option<f64>, run_delay: Option<f64>) -> Option<f64> {
         over(Some(self.waiters), sum([Some(self.waiters), Some(self.blocked), cpu, run_delay]))
     }
 }
 
-/// The processes whose threads could be asked, by number. A thread that never ran adds nothing: it is parked.
+/// By PID, for processes whose threads were sampled. A thread that never ran adds nothing: it is parked.
 pub fn by_process(window: &Window) -> BTreeMap<u32, LockUse> {
     let mut all: BTreeMap<u32, LockUse> = BTreeMap::new();
     for change in window.changes::<Thread>() {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn waiters_are_a_mean_over_samples_and_a_sum_over_threads() {
-        // Thread 7 waits in every second sample that could tell, thread 8 in all; 9 sleeps in the kernel in all four.
+        // Thread 7 waits in every second known sample, thread 8 in all; 9 sleeps in the kernel in all four.
         let samples = (0..4).map(|i| {
             let known = |wait: f64| (i > 0).then_some(wait);
             vec![thread(7, i, "S", known((i % 2) as f64)), thread(8, i, "S", known(1.0)), thread(9, i, "D", known(0.0))]
@@ -78,7 +78,7 @@ mod tests {
         let found = by_process(&window(samples.collect()))[&7];
         assert!((found.waiters - (2.0 / 3.0 + 1.0)).abs() < 1e-9, "{found:?}");
         assert_eq!(found.blocked, 1.0);
-        // 5/3 waiting beside 1 blocked, 0.2 running and 0.1 waiting for a processor.
+        // 5/3 waiting beside 1 blocked, 0.2 running and 0.1 waiting for a CPU.
         let share = found.share(Some(0.2), Some(0.1)).unwrap();
         assert!((share - (5.0 / 3.0) / (5.0 / 3.0 + 1.3)).abs() < 1e-9, "{share}");
     }

@@ -12,7 +12,7 @@ use whyslow_model::human;
 use whyslow_model::kernel_log::ALARMS;
 use whyslow_model::window::Window;
 
-/// What is counted over the whole log.
+/// Counts over the whole log.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Logged {
     /// Lines that were read; unknown while the log is followed live.
@@ -21,7 +21,7 @@ pub struct Logged {
     pub alarms: f64,
     /// Processes killed because the machine ran out of memory. Where a control group did, other processes had no part in it.
     pub kills: f64,
-    /// Memory ran out, and there was no process left to kill.
+    /// How often memory ran out without any process left to kill.
     pub no_victim: f64,
 }
 
@@ -45,7 +45,7 @@ impl Logged {
     }
 }
 
-/// A notice, and the log it stands in.
+/// A notice, and the log that contains it.
 pub struct Noticed<'a> {
     notice: &'a Notice,
     log: &'a BTreeMap<u64, &'a LogLine>,

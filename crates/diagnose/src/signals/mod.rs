@@ -24,6 +24,5 @@ mod served;
 mod short_lived;
 pub mod shortage;
 mod sleep;
-pub mod socket;
 pub mod task;
 pub mod volume;

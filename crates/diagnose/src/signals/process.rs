@@ -7,7 +7,7 @@ use whyslow_model::catalogue::Process;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Change;
 
-/// Seconds to fill a processor's own cache anew: about 1 MiB, at the 10 GB/s at which memory or a shared cache gives it.
+/// Seconds to fill a CPU's own cache anew: about 1 MiB, at the 10 GB/s at which memory or a shared cache gives it.
 const REFILL: f64 = 100e-6;
 
 /// What a process' signals are computed from.
@@ -41,17 +41,17 @@ impl ProcessUse<'_> {
         over(Some(moved), self.task.switches())
     }
 
-    /// Processors' worth of time that it used in user mode.
+    /// CPUs' worth of time that it used in user mode.
     fn user(&self) -> Option<f64> {
         Some(self.task.cpu? - self.task.system?)
     }
 
-    /// Processors' worth of kernel time over the whole window, however short a part of it the process lived.
+    /// CPUs' worth of kernel time over the whole window, however short a part of it the process lived.
     fn system_mean(&self) -> Option<f64> {
         ratio(over(self.change.grown(|p| p.system), Some(self.change.window_seconds())))
     }
 
-    /// Processor time from one move to another processor to the next.
+    /// CPU time from one move to another CPU to the next.
     fn run_per_migration(&self) -> Option<f64> {
         over(self.task.cpu, self.task.migrations)
     }
@@ -135,7 +135,7 @@ pub fn subject(task: &TaskUse) -> Subject {
     Subject { pid: Some(task.key.pid), ..Subject::new("process", task.command.clone()) }
 }
 
-/// Every process. Most sleep through the window and stand near no limit; of those no rule is asked anything.
+/// Every process. Most sleep through the window and are near no limit; no rule is judged on those.
 pub fn processes(tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Rooms) -> Vec<Entity> {
     let resident = Resident::of(changes);
     tasks
@@ -250,7 +250,7 @@ mod tests {
         near("proc.work_per_switch", 1e-6);
         near("proc.kernel_per_switch", 9e-6);
         near("proc.bytes_per_switch", 2.0);
-        // Three wait while half a processor is used: 3 / 3.5.
+        // Three wait while half a CPU is used: 3 / 3.5.
         near("proc.lock_share", 6.0 / 7.0);
         assert_eq!(of("proc.run_per_migration"), None, "it never moved");
     }

@@ -47,7 +47,7 @@ pub fn transfers(window: &Window) -> Vec<Entity> {
         .map(|transfer| {
             let others = all.values().filter(|other| same(transfer, other) && other.rate.get().is_some());
             let best = others.max_by(|a, b| a.rate.get().unwrap_or(0.0).total_cmp(&b.rate.get().unwrap_or(0.0)));
-            // One that has not run yet tells its buffer all the same.
+            // A transfer that has not run yet still shows its buffer.
             let best = best.unwrap_or(transfer);
             let kind = if transfer.tool.get().is_some_and(|tool| tool.starts_with("iperf")) {
                 "connection"

@@ -22,7 +22,7 @@ const DELIVERED: f64 = 0.8;
 /// The whole devices that did anything.
 pub(super) struct Devices {
     rates: BTreeMap<Name, ByteRates>,
-    /// Those of whose requests BPF saw none.
+    /// Those without any request that BPF saw.
     pub(super) unseen: BTreeSet<Name>,
 }
 

@@ -83,7 +83,7 @@ fn swap_free(window: &Window) -> f64 {
 
 fn of_machine(window: &Window) -> Option<Room> {
     let left = |m: &Meminfo| {
-        // Kernels before 3.14, and tools that read what those told.
+        // Kernels before 3.14, and tools that do not read MemAvailable.
         let cache = || Some(m.mem_free.get()? + m.buffers.get().unwrap_or(0.0) + m.cached.get()?);
         Some(m.mem_available.get().or_else(cache)? + m.swap_free.get().unwrap_or(0.0))
     };

@@ -1,4 +1,4 @@
-//! What the threads of a process waited for, as BPF saw it, and whom a thread kept waiting.
+//! What the threads of a process waited for, and how many a thread kept waiting, from BPF.
 
 use crate::signal::{over, ratio, sum};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use whyslow_model::key::TaskKey;
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
 
-/// Mean numbers of threads of a process that waited for something; absent where nobody looked.
+/// Mean numbers of threads of a process that waited for something; absent if not traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SleepUse {
     /// For locks in user space.
@@ -30,7 +30,7 @@ pub struct SleepUse {
     pub run_queue: Option<f64>,
     /// The same of the unluckiest hundredth.
     pub run_queue_p99: Option<f64>,
-    /// Moves to another processor a second of threads that ran.
+    /// Moves to another CPU a second of threads that ran.
     pub moved_running: Option<f64>,
     /// The same of threads that woke.
     pub moved_waking: Option<f64>,
@@ -38,7 +38,7 @@ pub struct SleepUse {
 
 impl SleepUse {
     /// Waiting for locks as a share of the time in which its threads wanted to get on: that, running, waiting for a
-    /// processor, for a disk and for memory.
+    /// CPU, for a disk and for memory.
     pub fn lock_share(&self, cpu: Option<f64>, run_delay: Option<f64>) -> Option<f64> {
         self.lock?;
         over(self.lock, sum([self.lock, self.block_io, self.memory, cpu, run_delay]))
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!((found.lock, found.lock_waits, found.kernel_lock), (Some(3.0), Some(200.0), Some(0.75)));
         assert!((found.run_queue.unwrap() - 4e-6).abs() < 1e-12, "{found:?}");
         assert_eq!(found.network, None, "not read is not zero");
-        // Three for locks beside 0.5 for a disk, 0.4 running and 0.1 waiting for a processor.
+        // Three for locks beside 0.5 for a disk, 0.4 running and 0.1 waiting for a CPU.
         assert_eq!(found.lock_share(Some(0.4), Some(0.1)), Some(0.75));
         assert_eq!(SleepUse::default().lock_share(Some(0.4), None), None);
     }

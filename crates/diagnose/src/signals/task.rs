@@ -13,7 +13,7 @@ use whyslow_model::window::{Change, Window};
 /// Niceness from which a task is taken for background work that means to yield.
 pub const BACKGROUND_NICE: f64 = 10.0;
 
-/// The clock tick in which the kernel tells when a task began (USER_HZ, 100 on every architecture of today).
+/// The clock tick in which the kernel reports when a task began (USER_HZ, 100 on all current architectures).
 const CLOCK_TICK_NS: u64 = 10_000_000;
 
 /// A process or thread over the window. Rates are per second of the time it was seen.
@@ -25,7 +25,7 @@ pub struct TaskUse {
     pub command: String,
     /// Its control group; for a thread, its process'.
     pub cgroup: Option<String>,
-    /// Processors' worth of time it used.
+    /// CPUs' worth of time it used.
     pub cpu: Option<f64>,
     /// Of that in kernel mode.
     pub system: Option<f64>,
@@ -35,11 +35,11 @@ pub struct TaskUse {
     pub system_for: Option<f64>,
     /// Run-queue waiting per second.
     pub run_delay: Option<f64>,
-    /// Times a second it gave the processor up to wait.
+    /// Times a second it gave the CPU up to wait.
     pub voluntary_switches: Option<f64>,
-    /// Times a second the processor was taken from it.
+    /// Times a second the CPU was taken from it.
     pub involuntary_switches: Option<f64>,
-    /// Times a second it moved to another processor.
+    /// Times a second it moved to another CPU.
     pub migrations: Option<f64>,
     /// For a process with several threads: what they lost to each other.
     pub lock: Option<LockUse>,
@@ -47,7 +47,7 @@ pub struct TaskUse {
     pub sleep: SleepUse,
     /// For a thread: mean number of others that waited for it to give a lock up.
     pub kept_waiting: Option<f64>,
-    /// Seconds of processor time it used within the window, those before its first sample included where it began in it.
+    /// Seconds of CPU time it used within the window, those before its first sample included where it began in it.
     pub cpu_seconds: Option<f64>,
     /// What its children used that no sample saw alive.
     pub short_lived: Option<ShortLivedChildren>,
@@ -86,7 +86,7 @@ impl TaskUse {
             .or_else(|| self.lock.and_then(|l| l.share(self.cpu, self.run_delay)))
     }
 
-    /// Times a second it gave the processor up or lost it.
+    /// Times a second it gave the CPU up or lost it.
     pub fn switches(&self) -> Option<f64> {
         sum([self.voluntary_switches, self.involuntary_switches])
     }
@@ -155,7 +155,7 @@ pub(super) fn since_start<F: Family<Key = TaskKey>>(
     AS_EVER.contains(&as_ever).then_some(age)
 }
 
-/// Seconds that a counter of processor time grew by within the window. Of a process that began in it, all of them.
+/// Seconds that a counter of CPU time grew by within the window. Of a process that began in it, all of them.
 fn used(window: &Window, change: &Change<'_, Process>, f: impl Fn(&Process) -> Counter + Copy) -> Option<f64> {
     let opened = window.snapshots().first()?.boot_ns;
     let was_born_in_it = change.key().start.saturating_mul(CLOCK_TICK_NS) > opened;
@@ -163,7 +163,7 @@ fn used(window: &Window, change: &Change<'_, Process>, f: impl Fn(&Process) -> C
     ratio(sum([before, change.grown(f)]))
 }
 
-/// Whether a process is at work whose I/O could not be read.
+/// Whether a process that is active has unreadable I/O.
 pub fn hides_io(tasks: &[TaskUse]) -> bool {
     let is_at_work = |task: &TaskUse| task.cpu.is_some_and(|cpu| cpu > 0.0 || task.blocked > 0.0);
     tasks.iter().any(|task| task.storage.is_none() && is_at_work(task))

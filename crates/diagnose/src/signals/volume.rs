@@ -40,7 +40,7 @@ impl MemberMeans {
 }
 
 impl ArrayUse<'_> {
-    /// Members missing; one at least where only the log tells that some are.
+    /// Missing members; at least one if only the log shows that some are missing.
     fn degraded(&self) -> Option<f64> {
         let logged = self.log.map(|l| match l.members {
             Some((work, all)) if l.degraded => f64::from(all.saturating_sub(work)).max(1.0),
@@ -76,7 +76,7 @@ signals! { a: ArrayUse<'_>;
     "array.member_wait" "s" "time its members take for a request, mean", "mean of Δtime / Δ(reads + writes)", "/proc/diskstats" => a.members.wait;
 }
 
-/// Every array md or the log tells of.
+/// Every array that md or the log knows.
 pub fn arrays(window: &Window, topology: &Topology) -> Vec<Entity> {
     let arrays = window.newest::<Array>();
     let logged = kernel_log::array::parse(kernel_log::lines(window).into_iter());

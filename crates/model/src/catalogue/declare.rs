@@ -156,7 +156,7 @@ macro_rules! row_type {
 
         impl Default for $Row {
             fn default() -> Self {
-                Self::new($crate::key::unset())
+                Self::new(<$Key>::default())
             }
         }
 

@@ -1,12 +1,14 @@
-//! A profile as folded stacks and as a flame graph.
+//! A profile as a flame graph, and as folded stacks: one line per stack, `process;caller;callee weight`, as flame graph
+//! tools read them.
 
-mod folded;
 mod svg;
 
-pub use folded::folded;
 pub use svg::svg;
 
+use crate::escape;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use whyslow_model::human;
 use whyslow_model::profile::{Frame, ProfileKind, Space, StackProfile};
 
@@ -56,4 +58,37 @@ pub(crate) fn title(profile: &StackProfile) -> String {
     let seconds = human::quantity((profile.seconds * 10.0).round() / 10.0, "s");
     let pace = profile.hz.map(|hz| format!(" at {hz} Hz")).unwrap_or_default();
     format!("{kind} profile of {whose}, {seconds}{pace}")
+}
+
+/// A line for each stack, by name; processes with the same name are merged. Kernel functions end in `_[k]`, inlined ones in
+/// `_[i]`, as in flamegraph.pl. The weight is samples or microseconds.
+pub fn folded(profile: &StackProfile) -> String {
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for stack in &profile.stacks {
+        let mut line = word(&stack.process.name);
+        for frame in profile.frames_of(stack) {
+            line.push(';');
+            line.push_str(&word(&name(frame)));
+            line.push_str(mark(frame));
+        }
+        let weight = lines.entry(line).or_default();
+        *weight = weight.saturating_add(stack.weight);
+    }
+    lines.into_iter().fold(String::new(), |mut text, (line, weight)| {
+        writeln!(text, "{line} {weight}").expect("a String takes all");
+        text
+    })
+}
+
+/// A name that cannot end a frame or a line. The format has no escapes: a semicolon becomes a colon.
+fn word(name: &str) -> String {
+    escape::terminal(name).replace(';', ":")
+}
+
+fn mark(frame: &Frame) -> &'static str {
+    match (frame.space, frame.inlined) {
+        (Space::Kernel, _) => "_[k]",
+        (Space::User, true) => "_[i]",
+        (Space::User, false) => "",
+    }
 }

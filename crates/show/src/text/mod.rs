@@ -2,14 +2,12 @@
 
 mod baseline;
 mod bench;
-mod catalogue;
 mod comparison;
 mod finding;
-mod formats;
+mod listing;
 mod network;
 mod profile;
 mod recording;
-mod rules;
 mod screen;
 mod study;
 mod table;
@@ -18,12 +16,10 @@ mod words;
 
 pub use baseline::{baseline, baselines, saved};
 pub use bench::bench;
-pub use catalogue::metrics;
 pub use comparison::comparison;
-pub use formats::formats;
+pub use listing::{formats, metrics, rule, rules};
 pub use profile::profile;
 pub use recording::{explanation, recorded};
-pub use rules::{rule, rules};
 
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;

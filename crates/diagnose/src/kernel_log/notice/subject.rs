@@ -65,7 +65,7 @@ fn task(text: &str) -> Option<MessageSubject> {
     Some(MessageSubject { aliases, ..MessageSubject::host().detail(format!("{name}[{pid}]")) })
 }
 
-/// `BUG: soft lockup - CPU#1 stuck for 22s! [kworker/1:2:1234]`: the machine, and which processor and task.
+/// `BUG: soft lockup - CPU#1 stuck for 22s! [kworker/1:2:1234]`: the machine, and which CPU and task.
 fn cpu(text: &str) -> MessageSubject {
     let cpu = after(text, "CPU#").map(|rest| until(rest, |c| !c.is_ascii_digit()));
     let task = text.rsplit_once('[').and_then(|(_, rest)| rest.strip_suffix(']'));

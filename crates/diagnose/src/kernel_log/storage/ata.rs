@@ -4,9 +4,9 @@ use super::{Kind, Parser};
 use crate::kernel_log::words::{after, between, number_after, says, until};
 use whyslow_model::kernel_log::{ATA_NO_ANSWER, ATA_OFFLINE, ATA_SLOWED, IDE_MEDIUM, IDE_TIMEOUTS};
 
-/// Bits of SError that tell of a link that garbles or loses what it carries.
+/// Bits of SError for a link that corrupts or loses data.
 const LINK_BITS: [&str; 7] = ["BadCRC", "10B8B", "Dispar", "Handshk", "LinkSeq", "PHYRdyChg", "RecovData"];
-/// Bits of the error register that tell of the medium.
+/// Bits of the error register for the medium.
 const MEDIUM_BITS: [&str; 3] = ["UNC", "IDNF", "AMNF"];
 /// Seconds after which the error handler gives up a command of its own, at the least.
 const SHORTEST: f64 = 5.0;

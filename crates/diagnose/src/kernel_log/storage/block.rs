@@ -1,16 +1,16 @@
-//! Failed requests as the block layer tells them (block/blk-core.c).
+//! Failed requests as the block layer reports them (block/blk-core.c).
 
 use super::target::numbered;
 use super::{Kind, Parser};
 use crate::kernel_log::disk_of;
 use crate::kernel_log::words::{around, number_after, says};
 
-/// Answers that are no fault: a command the device does not know, one that is tried again, a disk somebody reserved.
+/// Errors that are no fault: a command the device does not know, a retry, a disk reserved by another host.
 const NO_FAULT: [&str; 5] =
     ["not supported error", "reservation conflict", "nonblocking retry", "internal retry", "zone resource"];
-/// Devices that have no medium of their own to fail.
+/// Devices without a medium of their own.
 const NO_DISK: [&str; 5] = ["fd", "sr", "loop", "ram", "zram"];
-/// Who says how many messages of failed requests were held back.
+/// Functions that report how many messages about failed requests were suppressed.
 const HELD_BACK: [&str; 4] = ["blk_update_request: ", "print_req_error: ", "end_request: ", "buffer_io_error: "];
 
 impl Parser {
@@ -54,7 +54,7 @@ impl Parser {
         true
     }
 
-    /// The event just before that tells why this request failed, where there is one.
+    /// The preceding event, if it is the reason why this request failed.
     fn reason_of(&self, target: &str, kind: Kind) -> Option<usize> {
         let settled = |name: &str| self.errors.known.settled(name);
         let last = self.errors.events.last()?;
@@ -63,14 +63,14 @@ impl Parser {
         (open && settled(&last.target) == settled(target)).then(|| self.errors.events.len() - 1)
     }
 
-    /// A page of the cache could not be read or written: a consequence, told of where nothing else is.
+    /// A page of the cache could not be read or written: a consequence, reported only if nothing else is.
     fn buffer(&mut self, target: String, device: &str) {
         if !self.errors.events.iter().rev().take(RECENT).any(|e| e.target == target) {
             self.push(target, Kind::Request).device = Some(device.to_owned());
         }
     }
 
-    /// Learns the name of the target the lines speak of.
+    /// Learns the name of the current target.
     pub(super) fn name_context(&mut self, device: &str) {
         if let Some(context) = self.context.clone() {
             self.errors.known.name_it(&context, disk_of(device));
@@ -78,14 +78,14 @@ impl Parser {
     }
 }
 
-/// How far back a consequence has its cause.
+/// How many events back the cause of a consequence can be.
 const RECENT: usize = 1000;
 
 fn is_of(device: &str, family: &str) -> bool {
     device.strip_prefix(family).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// What the block layer calls the error.
+/// The block layer's name for the error.
 fn kind(before: &str) -> Kind {
     if before.contains("medium") {
         Kind::Medium

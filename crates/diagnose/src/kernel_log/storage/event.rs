@@ -1,4 +1,4 @@
-//! One error a line of the log tells of.
+//! An error in the log.
 
 /// What kind of error it is: what it says of where the fault lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,14 +90,14 @@ impl Kind {
     }
 }
 
-/// One error, or several alike of which the log keeps one line.
+/// One error, or several similar ones for which the log keeps one line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// The line it stands on.
+    /// The line number in the log.
     pub sequence: u64,
-    /// How often it was logged.
+    /// Number of occurrences.
     pub times: f64,
-    /// host:channel:target:lun, the port of an ATA device, or the device's name where only that is told.
+    /// host:channel:target:lun, the port of an ATA device, or the device's name if only that is logged.
     pub target: String,
     /// The disk or partition a failed request was for.
     pub device: Option<String>,

@@ -29,10 +29,10 @@ const SAME_FAILURE: u64 = 8;
 /// NVMe (nvme_io_timeout of drivers/nvme/host/core.c).
 const TIME_LIMIT: f64 = 30.0;
 
-/// How many lines later they may go.
+/// Disks are given up at most this many lines after their path was lost.
 const WITH_IT: u64 = 1000;
 
-/// Errors, and what the log tells of the devices.
+/// Errors, and what the log says about the devices.
 #[derive(Debug, Default)]
 pub struct Errors {
     /// In the order they were logged.

@@ -3,7 +3,7 @@
 use super::additional;
 use super::event::Kind;
 
-/// A device's own account of an error.
+/// A device's own description of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sense {
     /// The sense key.
@@ -64,7 +64,7 @@ impl Sense {
         KEYS.iter().position(named).and_then(|key| u8::try_from(key).ok())
     }
 
-    /// What kind of error it tells of; `None` where it tells of ordinary life.
+    /// The kind of error; `None` if it reports none.
     pub fn kind(self) -> Option<Kind> {
         match self.additional {
             _ if self.is_reset() => Some(Kind::Reset),

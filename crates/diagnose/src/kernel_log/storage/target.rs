@@ -12,7 +12,7 @@ pub fn target(text: &str) -> Option<String> {
         .or_else(|| port(text))
 }
 
-/// Whether a line speaks of a medium somebody puts in: what is wrong with it is no fault of a disk.
+/// Whether a line is about removable media, whose errors are no fault of a disk.
 pub fn is_removable(text: &str) -> bool {
     ["sr ", "sr0", "sr1", "fd0", "[st", "Medium not present", "MEDIUM NOT PRESENT"].iter().any(|w| has_word(text, w))
         || text.starts_with("st ")

@@ -1,4 +1,4 @@
-//! How long commands to a part were held up, as far as the log tells: so much at least.
+//! How long commands to a device were held up: a lower bound, from what the log shows.
 
 use crate::kernel_log::storage::Event;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ impl<'w> Clock<'w> {
         held_up
     }
 
-    /// The same as a share of the time the log covers, where that is longer: a piece cut out around an error tells none.
+    /// The same as a share of the time the log covers. `None` if that is no longer: the log was cut out around an error.
     pub fn share(&self, events: &[&Event]) -> Option<f64> {
         let (held_up, span) = self.held_up(events).zip(self.span)?;
         let live = self.begin.is_some();

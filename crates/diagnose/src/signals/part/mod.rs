@@ -1,4 +1,4 @@
-//! Parts whose errors the kernel logged, told apart from bystanders of a reset.
+//! Devices whose errors the kernel logged, as opposed to those that only saw a reset of their bus.
 
 mod lost;
 mod suspect;

@@ -1,4 +1,4 @@
-//! Where the kinds of errors, and who else has them, say that the fault lies.
+//! Locates a fault by the kinds of errors, and by which other devices have them.
 
 use crate::kernel_log::storage::{Errors, Event, Kind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Suspect {
     /// The disk: its medium or its electronics.
     Disk,
-    /// The disk, which is in order as far as it tells, and recovers what it reads.
+    /// The disk, which reports no failure but had to recover what it read.
     RecoveringDisk,
     /// The disk, which does not answer in time though the link to it is in order.
     SlowDisk,
@@ -20,7 +20,7 @@ pub enum Suspect {
     Adapter,
     /// The disk or its own way: the errors do not tell them apart.
     Target,
-    /// Nothing that was logged tells.
+    /// Nothing in the log shows it.
     Unknown,
 }
 
@@ -55,7 +55,7 @@ impl Suspect {
     }
 }
 
-/// What one target's events tell.
+/// The errors of one target.
 #[derive(Default)]
 struct TargetErrors<'e> {
     events: Vec<&'e Event>,
@@ -130,7 +130,7 @@ impl<'e> Suspects<'e> {
         self.targets.get(target).map_or(&[], |errors| &errors.events)
     }
 
-    /// Targets of the same host, so many at most, that reported a reset, and nothing else, after this one's first error.
+    /// Up to `most` targets of the same host that reported only a reset, after this one's first error.
     pub fn bystanders(&self, target: &str, most: usize) -> Vec<&'e str> {
         let first = self.events(target).first().map_or(0, |event| event.sequence);
         let host = self.hosts.get(self.host_of(target));

@@ -1,16 +1,16 @@
-//! Tunables, plans and changes.
+//! Tunables, plans, changes, experiments and profiles.
 
 mod change;
-mod profile;
 mod trial;
 mod tunable;
 
 pub use change::{checks, history, plan, undone};
-pub use profile::{notes, profiles, recommendations};
 pub use trial::{rehearsal, trial, trials, walk};
 pub use tunable::{tunable, tunables};
 
-use whyslow_model::tune::{Effect, Risk};
+use crate::canvas::{Ink, Piece, bold, dim, plain};
+use crate::text::{TextStyle, heading};
+use whyslow_model::tune::{Effect, ProfileInfo, ProfileNote, Recommendation, Risk};
 
 /// When a change takes effect, in words.
 fn effect(effect: Effect) -> &'static str {
@@ -35,4 +35,41 @@ fn risk(risk: Risk) -> &'static str {
 /// A value to draw: an empty one is made visible.
 fn value(value: &str) -> &str {
     if value.is_empty() { "(empty)" } else { value }
+}
+
+/// A list of profiles with their purpose.
+pub fn profiles(list: &[ProfileInfo], style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    let width = list.iter().map(|info| plain(&info.name).width()).max().unwrap_or(0);
+    for info in list {
+        let mut line = vec![Piece::cell(Ink::Bold, &info.name, width), plain("  "), plain(&info.summary)];
+        if style.all {
+            line.push(dim(format!(" ({})", info.place)));
+        }
+        canvas.paragraph(0, width + 2, &line);
+    }
+    canvas.finish()
+}
+
+/// Recommended profiles, best first.
+pub fn recommendations(list: &[Recommendation], style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    for fit in list {
+        canvas.paragraph(0, 2, &[bold(&fit.profile), plain(": "), plain(&fit.why)]);
+    }
+    canvas.finish()
+}
+
+/// The parts of a profile that are not applied.
+pub fn notes(notes: &[ProfileNote], style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    if notes.is_empty() {
+        return String::new();
+    }
+    heading(&mut canvas, "Requested but not done");
+    for note in notes {
+        let asked = format!("[{}] {}={}", note.unit, note.option, note.value);
+        canvas.paragraph(2, 4, &[plain(asked), dim(format!(": {}", note.why))]);
+    }
+    canvas.finish()
 }

@@ -1,8 +1,9 @@
-//! The rules: a list, and one explained.
+//! Lists of what the program knows: rules, metrics and readable formats.
 
 use super::{TextStyle, heading};
-use crate::canvas::{Canvas, Ink, Piece, dim, plain};
-use whyslow_model::listing::{RuleInfo, SignalInfo};
+use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
+use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, Unit};
+use whyslow_model::listing::{FormatInfo, RuleInfo, Signal};
 
 /// The file name that `diagnose` gives to built-in rules.
 const BUILT_IN: &str = "built in";
@@ -42,12 +43,12 @@ pub fn rule(variants: &[RuleInfo], style: &TextStyle) -> String {
             count => format!(" (variant {} of {count})", at + 1),
         };
         canvas.paragraph(0, 2, &[Piece::new(Ink::Bold, &rule.id), dim(which), plain(": "), plain(&rule.means)]);
-        draw(&mut canvas, rule);
+        draw_rule(&mut canvas, rule);
     }
     canvas.finish()
 }
 
-fn draw(canvas: &mut Canvas, rule: &RuleInfo) {
+fn draw_rule(canvas: &mut Canvas, rule: &RuleInfo) {
     canvas.paragraph(0, 2, &[dim(format!("checked for each {}, {}", rule.scope, rule.file))]);
     expression(canvas, "Holds when", &rule.when);
     expression(canvas, "Time lost", &rule.impact);
@@ -80,14 +81,84 @@ fn list(canvas: &mut Canvas, title: &str, entries: &[String]) {
     }
 }
 
-fn signals(canvas: &mut Canvas, signals: &[SignalInfo]) {
+fn signals(canvas: &mut Canvas, signals: &[Signal]) {
     if signals.is_empty() {
         return;
     }
     heading(canvas, "Reads");
     for signal in signals {
-        let name = Piece::new(Ink::Bold, &signal.name);
-        canvas.paragraph(2, 4, &[name, dim(format!(" ({})", signal.unit)), plain(": "), plain(&signal.help)]);
+        let name = Piece::new(Ink::Bold, signal.name);
+        canvas.paragraph(2, 4, &[name, dim(format!(" ({})", signal.unit)), plain(": "), plain(signal.help)]);
         canvas.paragraph(4, 6, &[dim(format!("{} ({})", signal.how, signal.source))]);
     }
+}
+
+/// Every family with its metrics: name, kind, unit, help, and the OpenTelemetry name with `all`.
+pub fn metrics(families: &[FamilyInfo], style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    for (i, family) in families.iter().enumerate() {
+        if i > 0 {
+            canvas.blank();
+        }
+        draw_family(&mut canvas, family, style.all);
+    }
+    canvas.finish()
+}
+
+fn draw_family(canvas: &mut Canvas, family: &FamilyInfo, all: bool) {
+    canvas.paragraph(0, 2, &[bold(family.name), plain(": "), plain(family.help)]);
+    canvas.paragraph(2, 4, &[dim(format!("by {}, from {}", family.key, family.source))]);
+    let width = family.metrics.iter().map(|m| m.name.len()).max().unwrap_or(0);
+    for metric in family.metrics {
+        let line = metric_line(metric, width, all);
+        canvas.paragraph(2, width + 20, &line);
+    }
+}
+
+fn metric_line(metric: &Metric, width: usize, all: bool) -> Vec<Piece> {
+    let mut line = vec![
+        Piece::cell(Ink::Plain, metric.name, width),
+        plain("  "),
+        Piece::cell(Ink::Dim, kind(metric.kind), 7),
+        plain("  "),
+        Piece::cell(Ink::Dim, unit(metric.unit), 5),
+        plain("  "),
+        plain(metric.help),
+    ];
+    if all {
+        line.extend([plain(" "), dim(metric.otel)]);
+    }
+    line
+}
+
+fn kind(kind: MetricKind) -> &'static str {
+    match kind {
+        MetricKind::Counter => "counter",
+        MetricKind::Gauge => "gauge",
+        MetricKind::State => "state",
+        MetricKind::Histogram => "histogram",
+    }
+}
+
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Nanoseconds => "ns",
+        Unit::Bytes => "bytes",
+        Unit::Count => "count",
+        Unit::Ratio => "ratio",
+        Unit::BitsPerSecond => "bit/s",
+        Unit::Hertz => "Hz",
+        Unit::Celsius => "°C",
+        Unit::Text => "text",
+    }
+}
+
+/// A list of formats: name, what it shows, versions.
+pub fn formats(formats: &[FormatInfo], style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    for format in formats {
+        canvas.paragraph(0, 2, &[bold(format.name), plain(": "), plain(format.shows)]);
+        canvas.paragraph(2, 2, &[dim(format.versions)]);
+    }
+    canvas.finish()
 }
