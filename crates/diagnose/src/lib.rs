@@ -26,6 +26,8 @@ mod signals;
 mod since;
 mod sources;
 mod template;
+#[cfg(test)]
+mod testing;
 mod timeline;
 
 pub use coverage::known_signals;

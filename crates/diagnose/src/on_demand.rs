@@ -44,14 +44,12 @@ pub(crate) fn closer_looks(window: &Window) -> Vec<CloserLook> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{SECOND, window};
     use whyslow_model::catalogue::Cpu;
-    use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
+    use whyslow_model::snapshot::{ReadOutcome, SourceReport};
 
-    const SECOND: u64 = 1_000_000_000;
-
-    fn window(busy_percent: u64) -> Window {
-        let sample = |t: u64| {
-            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
+    fn busy(busy_percent: u64) -> Window {
+        window(0..5, |t, s| {
             s.processor.cpu.push(Cpu {
                 user: (t * SECOND * busy_percent / 100).into(),
                 idle: (t * SECOND * (100 - busy_percent) / 100).into(),
@@ -60,9 +58,7 @@ mod tests {
             if t > 1 {
                 s.sources.push(SourceReport { source: "bpf/close".into(), asked: true, ..SourceReport::default() });
             }
-            s
-        };
-        Window::new((0..5).map(sample).collect())
+        })
     }
 
     const RULE: &str = r#"
@@ -81,8 +77,8 @@ mod tests {
     fn a_suspicion_enables_the_source() {
         let mut book = RuleBook::built_in();
         book.add("test.toml", RULE).unwrap();
-        assert!(requested_sources(&window(60), &book).contains("bpf/close"));
-        assert!(!requested_sources(&window(40), &book).contains("bpf/close"));
+        assert!(requested_sources(&busy(60), &book).contains("bpf/close"));
+        assert!(!requested_sources(&busy(40), &book).contains("bpf/close"));
     }
 
     #[test]
@@ -94,13 +90,13 @@ mod tests {
 
     #[test]
     fn a_closer_look_lasts_from_its_first_reading_to_its_last() {
-        let looks = closer_looks(&window(60));
+        let looks = closer_looks(&busy(60));
         assert_eq!(looks.iter().map(|l| (&*l.source, l.seconds)).collect::<Vec<_>>(), [("bpf/close", 2.0)]);
     }
 
     #[test]
     fn a_refused_source_is_no_closer_look() {
-        let snapshots = window(60).snapshots().to_vec();
+        let snapshots = busy(60).snapshots().to_vec();
         let refused = snapshots.into_iter().map(|mut s| {
             for report in &mut s.sources {
                 report.outcome = ReadOutcome::NotPermitted { why: "BPF is switched off".into(), remedy: String::new() };

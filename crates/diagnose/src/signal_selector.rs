@@ -130,8 +130,8 @@ fn unknown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::window;
     use whyslow_model::catalogue::Disk;
-    use whyslow_model::snapshot::Snapshot;
 
     fn read(text: &str) -> Result<String, String> {
         text.parse::<SignalSelector>().map(|selector| selector.to_string())
@@ -166,15 +166,12 @@ mod tests {
 
     #[test]
     fn a_selector_reads_the_signal_of_one_entity() {
-        let snapshot = |second: u64| {
-            let mut s = Snapshot { boot_ns: second * 1_000_000_000, ..Snapshot::default() };
+        let window = window([0, 2], |t, s| {
             for (name, rate) in [("a", 100), ("b", 7)] {
-                let bytes = (rate * second).into();
+                let bytes = (rate * t).into();
                 s.block.disk.push(Disk { read_bytes: bytes, ..Disk::new(name.into()) });
             }
-            s
-        };
-        let window = Window::new(vec![snapshot(0), snapshot(2)]);
+        });
         let selectors = ["disk.read_rate@b", "disk.write_rate@b", "disk.read_rate@c"].map(|text| text.parse().unwrap());
         assert_eq!(values(&window, &selectors), [Some(7.0), None, None]);
         assert_eq!(values(&Window::default(), &selectors), [None, None, None]);

@@ -45,6 +45,33 @@ pub enum KeyPart {
     Text(Name),
 }
 
+/// Declares a key: its fields, each with the names and kinds of its columns.
+macro_rules! key {
+    (
+        $(#[$meta:meta])*
+        $Key:ident { $( $(#[$field_meta:meta])* $field:ident: $Field:ty = $( $column:literal $kind:ident ),+; )* }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $Key {
+            $( $(#[$field_meta])* pub $field: $Field, )*
+        }
+
+        impl Key for $Key {
+            const COLUMNS: &'static [KeyColumn] =
+                &[ $( $( KeyColumn { name: Some($column), kind: KeyPartKind::$kind } ),+ ),* ];
+
+            fn take_apart(&self, parts: &mut Vec<KeyPart>) {
+                $( self.$field.take_apart(parts); )*
+            }
+
+            fn put_together(parts: &mut dyn Iterator<Item = KeyPart>) -> Option<Self> {
+                Some(Self { $( $field: Key::put_together(parts)? ),* })
+            }
+        }
+    };
+}
+
 /// The key of a family with one row: the machine itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MachineKey;
@@ -55,13 +82,15 @@ impl fmt::Display for MachineKey {
     }
 }
 
-/// Something counted per CPU: an interrupt line, a softirq vector.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PerCpu {
-    /// The line or vector, named as in /proc/interrupts or /proc/softirqs.
-    pub name: Name,
-    /// CPU number; [`PerCpu::ALL`] if only the sum over all CPUs is known.
-    pub cpu: u32,
+key! {
+    /// Something counted per CPU: an interrupt line, a softirq vector.
+    #[derive(Default)]
+    PerCpu {
+        /// The line or vector, named as in /proc/interrupts or /proc/softirqs.
+        name: Name = "name" Text;
+        /// CPU number; [`PerCpu::ALL`] if only the sum over all CPUs is known.
+        cpu: u32 = "cpu" Number;
+    }
 }
 
 impl PerCpu {
@@ -75,16 +104,18 @@ impl fmt::Display for PerCpu {
     }
 }
 
-/// A process or thread. The start time distinguishes tasks that reuse a number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TaskKey {
-    /// PID (thread group id).
-    pub pid: u32,
-    /// TID; equal to `pid` for a process as a whole; 0 for a thread whose number is unknown.
-    pub tid: u32,
-    /// Start time in clock ticks since boot (field 22 of /proc/PID/stat); for a thread without a number, whatever distinguishes
-    /// it from the others.
-    pub start: u64,
+key! {
+    /// A process or thread. The start time distinguishes tasks that reuse a number.
+    #[derive(Copy, Default)]
+    TaskKey {
+        /// PID (thread group id).
+        pid: u32 = "pid" Number;
+        /// TID; equal to `pid` for a process as a whole; 0 for a thread whose number is unknown.
+        tid: u32 = "tid" Number;
+        /// Start time in clock ticks since boot (field 22 of /proc/PID/stat); for a thread without a number, whatever distinguishes
+        /// it from the others.
+        start: u64 = "start" Number;
+    }
 }
 
 impl fmt::Display for TaskKey {
@@ -97,13 +128,15 @@ impl fmt::Display for TaskKey {
     }
 }
 
-/// A process and a mount that it uses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct MountTask {
-    /// The mount point.
-    pub mount: Name,
-    /// The process.
-    pub task: TaskKey,
+key! {
+    /// A process and a mount that it uses.
+    #[derive(Default)]
+    MountTask {
+        /// The mount point.
+        mount: Name = "mount" Text;
+        /// The process.
+        task: TaskKey = "pid" Number, "tid" Number, "start" Number;
+    }
 }
 
 impl fmt::Display for MountTask {
@@ -112,13 +145,15 @@ impl fmt::Display for MountTask {
     }
 }
 
-/// The children of a process with the same name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Offspring {
-    /// Their parent: the nearest ancestor that outlived them.
-    pub parent: TaskKey,
-    /// Their name.
-    pub name: Name,
+key! {
+    /// The children of a process with the same name.
+    #[derive(Default)]
+    Offspring {
+        /// Their parent: the nearest ancestor that outlived them.
+        parent: TaskKey = "parent_pid" Number, "parent_tid" Number, "parent_start" Number;
+        /// Their name.
+        name: Name = "name" Text;
+    }
 }
 
 impl fmt::Display for Offspring {
@@ -127,13 +162,15 @@ impl fmt::Display for Offspring {
     }
 }
 
-/// Something named within a network namespace: an interface, the counters of a protocol.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct NetKey {
-    /// The namespace: empty for the observer's own, otherwise its name under /run/netns, or `net:[inode]`.
-    pub ns: Name,
-    /// The name within it.
-    pub name: Name,
+key! {
+    /// Something named within a network namespace: an interface, the counters of a protocol.
+    #[derive(Default)]
+    NetKey {
+        /// The namespace: empty for the observer's own, otherwise its name under /run/netns, or `net:[inode]`.
+        ns: Name = "ns" Text;
+        /// The name within it.
+        name: Name = "name" Text;
+    }
 }
 
 impl fmt::Display for NetKey {
@@ -142,17 +179,18 @@ impl fmt::Display for NetKey {
     }
 }
 
-/// A connection or a listening socket.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct SocketKey {
-    /// The network namespace, as in [`NetKey`].
-    pub ns: Name,
-    /// The local address.
-    pub local: SocketAddr,
-    /// The remote address; the unspecified address and port 0 if the socket is not connected.
-    pub remote: SocketAddr,
-    /// The socket's inode, which distinguishes several sockets on one address (SO_REUSEPORT); 0 if unknown.
-    pub inode: u64,
+key! {
+    /// A connection or a listening socket.
+    SocketKey {
+        /// The network namespace, as in [`NetKey`].
+        ns: Name = "ns" Text;
+        /// The local address.
+        local: SocketAddr = "local" Text;
+        /// The remote address; the unspecified address and port 0 if the socket is not connected.
+        remote: SocketAddr = "remote" Text;
+        /// The socket's inode, which distinguishes several sockets on one address (SO_REUSEPORT); 0 if unknown.
+        inode: u64 = "inode" Number;
+    }
 }
 
 impl fmt::Display for SocketKey {
@@ -168,13 +206,15 @@ impl fmt::Display for SocketKey {
     }
 }
 
-/// A link between two named things: a block device and the one below it, a cgroup and a device it uses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct LinkKey {
-    /// The upper one, or the user.
-    pub upper: Name,
-    /// The lower one, or the one used.
-    pub lower: Name,
+key! {
+    /// A link between two named things: a block device and the one below it, a cgroup and a device it uses.
+    #[derive(Default)]
+    LinkKey {
+        /// The upper one, or the user.
+        upper: Name = "upper" Text;
+        /// The lower one, or the one used.
+        lower: Name = "lower" Text;
+    }
 }
 
 impl fmt::Display for LinkKey {
@@ -183,13 +223,15 @@ impl fmt::Display for LinkKey {
     }
 }
 
-/// An operation of a block device: `read`, `write`, `flush` or `discard`, as /proc/diskstats groups them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct OperationKey {
-    /// The whole device.
-    pub device: Name,
-    /// The operation.
-    pub operation: Name,
+key! {
+    /// An operation of a block device: `read`, `write`, `flush` or `discard`, as /proc/diskstats groups them.
+    #[derive(Default)]
+    OperationKey {
+        /// The whole device.
+        device: Name = "device" Text;
+        /// The operation.
+        operation: Name = "operation" Text;
+    }
 }
 
 impl fmt::Display for OperationKey {
@@ -198,15 +240,17 @@ impl fmt::Display for OperationKey {
     }
 }
 
-/// A process that issues an operation to a block device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct RequesterKey {
-    /// The device and operation.
-    pub on: OperationKey,
-    /// The process that issued the request: for write-back a kernel thread.
-    pub task: TaskKey,
-    /// The control group the request is charged to; empty if unknown.
-    pub cgroup: Name,
+key! {
+    /// A process that issues an operation to a block device.
+    #[derive(Default)]
+    RequesterKey {
+        /// The device and operation.
+        on: OperationKey = "device" Text, "operation" Text;
+        /// The process that issued the request: for write-back a kernel thread.
+        task: TaskKey = "pid" Number, "tid" Number, "start" Number;
+        /// The control group the request is charged to; empty if unknown.
+        cgroup: Name = "cgroup" Text;
+    }
 }
 
 impl fmt::Display for RequesterKey {
@@ -265,35 +309,15 @@ impl Key for SocketAddr {
     }
 }
 
-/// Declares a key with several values: its fields, and the names and kinds of their columns.
-macro_rules! key_of_fields {
-    ($Key:ident { $( $field:ident ),* }: $( $column:literal $kind:ident ),*) => {
-        impl Key for $Key {
-            const COLUMNS: &'static [KeyColumn] =
-                &[ $( KeyColumn { name: Some($column), kind: KeyPartKind::$kind } ),* ];
+impl Key for MachineKey {
+    const COLUMNS: &'static [KeyColumn] = &[];
 
-            fn take_apart(&self, _parts: &mut Vec<KeyPart>) {
-                $( self.$field.take_apart(_parts); )*
-            }
+    fn take_apart(&self, _: &mut Vec<KeyPart>) {}
 
-            fn put_together(_parts: &mut dyn Iterator<Item = KeyPart>) -> Option<Self> {
-                Some(Self { $( $field: Key::put_together(_parts)? ),* })
-            }
-        }
-    };
+    fn put_together(_: &mut dyn Iterator<Item = KeyPart>) -> Option<Self> {
+        Some(Self)
+    }
 }
-
-key_of_fields!(MachineKey {}:);
-key_of_fields!(PerCpu { name, cpu }: "name" Text, "cpu" Number);
-key_of_fields!(TaskKey { pid, tid, start }: "pid" Number, "tid" Number, "start" Number);
-key_of_fields!(MountTask { mount, task }: "mount" Text, "pid" Number, "tid" Number, "start" Number);
-key_of_fields!(Offspring { parent, name }: "parent_pid" Number, "parent_tid" Number, "parent_start" Number, "name" Text);
-key_of_fields!(NetKey { ns, name }: "ns" Text, "name" Text);
-key_of_fields!(SocketKey { ns, local, remote, inode }: "ns" Text, "local" Text, "remote" Text, "inode" Number);
-key_of_fields!(LinkKey { upper, lower }: "upper" Text, "lower" Text);
-key_of_fields!(OperationKey { device, operation }: "device" Text, "operation" Text);
-key_of_fields!(RequesterKey { on, task, cgroup }:
-    "device" Text, "operation" Text, "pid" Number, "tid" Number, "start" Number, "cgroup" Text);
 
 /// Unset: the unspecified address, port 0.
 impl Default for SocketKey {

@@ -263,15 +263,13 @@ impl Blocked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{SECOND, window};
     use whyslow_model::catalogue::ProcessRow;
-    use whyslow_model::snapshot::Snapshot;
-
-    const SECOND: u64 = 1_000_000_000;
 
     /// Processes from pid 1 on, found in these states second by second; each uses a tenth of a CPU.
     fn blocked(states: &[&str]) -> Blocked {
-        let sample = |second: usize| {
-            let mut s = Snapshot { boot_ns: (second as u64 + 1) * SECOND, ..Snapshot::default() };
+        let window = window(0..states[0].len() as u64, |t, s| {
+            let second = t as usize;
             for (pid, states) in (1..).zip(states) {
                 let key = TaskKey { pid, tid: pid, start: 1 };
                 // In capitals as the kernel has it; `a` is asleep for asynchronous I/O.
@@ -282,16 +280,15 @@ mod tests {
                 let row = ProcessRow {
                     state: state.into(),
                     wait_channel: place.into(),
-                    user: (second as u64 * SECOND / 10).into(),
+                    user: (t * SECOND / 10).into(),
                     system: 0.into(),
                     run_delay: 0.into(),
                     ..ProcessRow::new(key)
                 };
                 s.task.process.push(row.into());
             }
-            s
-        };
-        Blocked::of(&Window::new((0..states[0].len()).map(sample).collect()))
+        });
+        Blocked::of(&window)
     }
 
     fn share(states: &[&str]) -> f64 {
@@ -314,16 +311,15 @@ mod tests {
     #[test]
     fn a_process_is_blocked_while_any_of_its_threads_is() {
         let key = |tid| TaskKey { pid: 7, tid, start: 1 };
-        let snapshot = |second: u64, waits: &[u32]| {
-            let mut s = Snapshot { boot_ns: second * SECOND, ..Snapshot::default() };
+        let waits = [&[8][..], &[9], &[8, 9], &[]];
+        let window = window(0..4, |t, s| {
             s.task.process.push(ProcessRow { state: "S".into(), threads: 3.into(), ..ProcessRow::new(key(7)) }.into());
             for tid in [8, 9] {
-                let (state, place) = if waits.contains(&tid) { ("D", "jbd2_log_wait_commit") } else { ("S", "futex") };
+                let (state, place) =
+                    if waits[t as usize].contains(&tid) { ("D", "jbd2_log_wait_commit") } else { ("S", "futex") };
                 s.task.thread.push(Thread { state: state.into(), wait_channel: place.into(), ..Thread::new(key(tid)) });
             }
-            s
-        };
-        let window = Window::new(vec![snapshot(0, &[8]), snapshot(1, &[9]), snapshot(2, &[8, 9]), snapshot(3, &[])]);
+        });
         let blocked = Blocked::of(&window);
         assert_eq!(blocked.of_process(7), Some((0.75, Some("jbd2_log_wait_commit"))));
         assert_eq!([blocked.flush_waiters(7), blocked.flush_waiters(8)], [1.0, 0.0]);
@@ -336,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn who_paces_himself_is_told_from_who_asks_without_pause() {
+    fn pacing_oneself_differs_from_asking_without_pause() {
         let persistence = |states: &[&str]| blocked(states).persistence(&BTreeSet::from([1, 2]));
         assert_eq!(persistence(&["DDRDDD", "SSSSSS"]), Some(1.0), "who was never blocked does not count");
         assert_eq!(persistence(&["DSDSDS", "SDSDSD"]), Some(0.5));

@@ -225,17 +225,14 @@ pub fn busiest_line(window: &Window) -> Option<BusiestLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{SECOND, window};
     use whyslow_model::diagnosis::Reading;
     use whyslow_model::key::PerCpu;
-    use whyslow_model::snapshot::Snapshot;
-
-    const SECOND: u64 = 1_000_000_000;
 
     /// Two CPUs over ten seconds: the first idles 8 s; the second idles 1 s, is charged 4 s of softirqs and 1 s of
     /// kernel time, and 4 s nobody is charged with.
-    fn window() -> Window {
-        let at = |t: u64| {
-            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
+    fn ten_seconds() -> Window {
+        window([0, 10], |t, s| {
             let tenth = t * SECOND / 10;
             let cpu = |n, idle: u64, user: u64, system: u64, softirq: u64| Cpu {
                 user: (user * tenth).into(),
@@ -258,18 +255,15 @@ mod tests {
                 let key = PerCpu { name: name.into(), cpu: 1 };
                 s.processor.softirq_time.push(SoftirqTime { time: (tenth * share).into(), ..SoftirqTime::new(key) });
             }
-            s.sort();
-            s
-        };
-        Window::new(vec![at(0), at(10)])
+        })
     }
 
     fn reading(core: usize, name: &str) -> Option<Reading> {
-        entities(&window())[core].reading(name).cloned()
+        entities(&ten_seconds())[core].reading(name).cloned()
     }
 
     fn number(core: usize, name: &str) -> f64 {
-        (entities(&window())[core].number(name).unwrap() * 1e6).round() / 1e6
+        (entities(&ten_seconds())[core].number(name).unwrap() * 1e6).round() / 1e6
     }
 
     #[test]
@@ -278,7 +272,7 @@ mod tests {
         assert_eq!((number(1, "core.interrupt_most"), number(1, "core.kernel")), (0.8, 0.9));
         // Of the 6 s that are accounted for, 4 s.
         assert_eq!(number(1, "core.interrupt"), 0.666667);
-        let shares = kernel_shares(&window());
+        let shares = kernel_shares(&ten_seconds());
         assert!((shares[0], (shares[1] * 10.0).round()) == (0.0, 9.0), "{shares:?}");
     }
 

@@ -172,25 +172,22 @@ impl<'w> BlockedMembers<'w> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::window;
     use whyslow_model::catalogue::ProcessRow;
     use whyslow_model::diagnosis::Reading;
     use whyslow_model::key::TaskKey;
-    use whyslow_model::snapshot::Snapshot;
 
     /// Two processes in a group and one outside, which wait for a CPU for these times, a hundred times each.
-    fn window(waits: [u64; 3]) -> Window {
-        let snapshot = |second: u64| {
-            let mut s = Snapshot { boot_ns: second * 1_000_000_000, ..Snapshot::default() };
+    fn with_waits(waits: [u64; 3]) -> Window {
+        window([1, 2], |t, s| {
             s.cgroup.group.push(Group::new("/apps".into()));
             for (pid, (cgroup, wait)) in (1..).zip(["/apps/web", "/apps", "/other"].into_iter().zip(waits)) {
                 let key = TaskKey { pid, tid: pid, start: 1 };
                 s.task.process.push(ProcessRow { cgroup: cgroup.into(), ..ProcessRow::new(key) }.into());
-                let run_queue_latency = Histogram::from_values(vec![wait; 100 * second as usize]);
+                let run_queue_latency = Histogram::from_values(vec![wait; 100 * t as usize]);
                 s.task.sleep.push(Sleep { run_queue_latency, ..Sleep::new(key) });
             }
-            s
-        };
-        Window::new(vec![snapshot(1), snapshot(2)])
+        })
     }
 
     fn reading(window: &Window, name: &str) -> Option<Reading> {
@@ -199,16 +196,14 @@ mod tests {
 
     #[test]
     fn waits_for_a_processor_are_those_of_all_members_together() {
-        let window = window([10, 50, 1_000_000]);
+        let window = with_waits([10, 50, 1_000_000]);
         assert_eq!(reading(&window, "group.run_queue_median"), Some(Reading::Number(10e-9)));
         assert_eq!(reading(&window, "group.run_queue_p99"), Some(Reading::Number(50e-9)));
     }
 
     #[test]
-    fn where_nobody_looked_there_is_none() {
-        let mut s = Snapshot::default();
-        s.cgroup.group.push(Group::new("/apps".into()));
-        let later = Snapshot { boot_ns: 1_000_000_000, ..s.clone() };
-        assert_eq!(reading(&Window::new(vec![s, later]), "group.run_queue_p99"), None);
+    fn latency_that_was_not_traced_is_unknown() {
+        let window = window([0, 1], |_, s| s.cgroup.group.push(Group::new("/apps".into())));
+        assert_eq!(reading(&window, "group.run_queue_p99"), None);
     }
 }

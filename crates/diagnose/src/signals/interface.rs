@@ -191,17 +191,14 @@ pub fn cards(window: &Window) -> Vec<Entity> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{SECOND, window};
     use whyslow_model::catalogue::Cpu;
     use whyslow_model::key::NetKey;
-    use whyslow_model::snapshot::Snapshot;
-
-    const SECOND: u64 = 1_000_000_000;
 
     /// Ten seconds of 400,000 packets a second at `eth0` and 100,000 at `lo`, on two CPUs of which one spends all
     /// of its time and the other half of it in the kernel.
-    fn window() -> Window {
-        let at = |t: u64| {
-            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
+    fn ten_seconds() -> Window {
+        window([0, 10], |t, s| {
             for (name, packets) in [("eth0", 400_000), ("lo", 100_000)] {
                 s.net.interface.push(Interface {
                     rx_packets: (t * packets).into(),
@@ -223,16 +220,14 @@ mod tests {
                     ..Cpu::new(n)
                 });
             }
-            s
-        };
-        Window::new(vec![at(0), at(10)])
+        })
     }
 
     #[test]
     fn a_packet_costs_the_kernels_time_by_their_number() {
-        let work = PacketWork::of(&window(), &[]);
+        let work = PacketWork::of(&ten_seconds(), &[]);
         assert_eq!((work.packets, work.kernel, work.fullest), (Some(500_000.0), Some(1.5), Some(1.0)));
-        let interface = &interfaces(&window(), &[])[0];
+        let interface = &interfaces(&ten_seconds(), &[])[0];
         let number = |name: &str| interface.number(name).unwrap();
         // Of a hundred packets, sixty of 50 bytes.
         assert_eq!(number("iface.median_size"), 50.0);

@@ -46,8 +46,8 @@ fn blocked(change: &Change<'_, Thread>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::window;
     use whyslow_model::key::TaskKey;
-    use whyslow_model::snapshot::Snapshot;
 
     /// Thread `tid` of process 7, at one instant.
     fn thread(tid: u32, switches: u64, state: &str, lock_wait: Option<f64>) -> Thread {
@@ -58,24 +58,15 @@ mod tests {
         row
     }
 
-    fn window(samples: Vec<Vec<Thread>>) -> Window {
-        let snapshots = samples.into_iter().enumerate().map(|(i, threads)| {
-            let mut s = Snapshot { boot_ns: (i as u64 + 1) * 1_000_000_000, ..Snapshot::default() };
-            s.task.thread = threads;
-            s.sort();
-            s
-        });
-        Window::new(snapshots.collect())
-    }
-
     #[test]
     fn waiters_are_a_mean_over_samples_and_a_sum_over_threads() {
         // Thread 7 waits in every second known sample, thread 8 in all; 9 sleeps in the kernel in all four.
-        let samples = (0..4).map(|i| {
-            let known = |wait: f64| (i > 0).then_some(wait);
-            vec![thread(7, i, "S", known((i % 2) as f64)), thread(8, i, "S", known(1.0)), thread(9, i, "D", known(0.0))]
+        let samples = window(0..4, |t, s| {
+            let known = |wait: f64| (t > 0).then_some(wait);
+            let waits = [(7, "S", (t % 2) as f64), (8, "S", 1.0), (9, "D", 0.0)];
+            s.task.thread.extend(waits.map(|(tid, state, wait)| thread(tid, t, state, known(wait))));
         });
-        let found = by_process(&window(samples.collect()))[&7];
+        let found = by_process(&samples)[&7];
         assert!((found.waiters - (2.0 / 3.0 + 1.0)).abs() < 1e-9, "{found:?}");
         assert_eq!(found.blocked, 1.0);
         // 5/3 waiting beside 1 blocked, 0.2 running and 0.1 waiting for a CPU.
@@ -85,8 +76,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_never_ran_is_parked_whatever_it_seems_to_wait_for() {
-        let parked = |_| vec![thread(7, 5, "S", Some(1.0))];
-        assert!(by_process(&window((0..4).map(parked).collect())).is_empty());
+        let parked = window(0..4, |_, s| s.task.thread.push(thread(7, 5, "S", Some(1.0))));
+        assert!(by_process(&parked).is_empty());
     }
 
     #[test]

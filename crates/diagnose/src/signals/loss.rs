@@ -131,9 +131,7 @@ impl<'w> LocalDrops<'w> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::snapshot::Snapshot;
-
-    const SECOND: u64 = 1_000_000_000;
+    use crate::testing::{SECOND, window as samples};
 
     fn near(a: Option<f64>, b: f64) -> bool {
         a.is_some_and(|a| (a - b).abs() < 1e-9 * b.abs().max(1.0))
@@ -152,13 +150,10 @@ mod tests {
             bytes_acked: 0.into(),
             ..last.clone()
         };
-        let rows = [begin, last].map(|c| Connection { congestion_control: algorithm.into(), ..c });
-        let at = |t: u64, row: &Connection| {
-            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
-            s.net.connection.push(row.clone());
-            s
-        };
-        Window::new(vec![at(1, &rows[0]), at(11, &rows[1])])
+        samples([0, 10], |t, s| {
+            let row = if t == 0 { &begin } else { &last };
+            s.net.connection.push(Connection { congestion_control: algorithm.into(), ..row.clone() });
+        })
     }
 
     /// 10,000 segments of 1,000 bytes in 10 s, of which 150 were sent again, 50 of them needlessly; 20 ms round trip.
@@ -212,27 +207,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_tell_is_unknown() {
+    fn what_the_kernel_does_not_count_is_unknown() {
         let w = window_of("reno", Connection::default());
         assert_eq!(share(&w.change::<Connection>().unwrap()), None);
         let old = Connection { data_segments_out: Default::default(), timeouts: Default::default(), ..lossy() };
-        let w = Window::new(
-            [1, 11]
-                .map(|t| {
-                    let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
-                    s.net.connection.push(old.clone());
-                    s
-                })
-                .into(),
-        );
+        let w = samples([0, 10], |_, s| s.net.connection.push(old.clone()));
         let c = w.change::<Connection>().unwrap();
         assert_eq!((share(&c), timeout_stall(&c)), (None, None));
     }
 
     #[test]
     fn what_this_kernel_throws_away_explains_its_part_of_what_is_sent_again() {
-        let at = |t: u64| {
-            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+        let w = samples([1, 3], |t, s| {
             s.net.connection.push(Connection { bytes_retransmitted: (t * 1_000).into(), ..Connection::default() });
             for (reason, bytes) in [("netfilter_drop", 800), ("tcp_old_data", 5_000)] {
                 s.net.packet_drop.push(PacketDrop {
@@ -244,18 +230,16 @@ mod tests {
                     ..PacketDrop::new(whyslow_model::key::NetKey { ns: "shop".into(), name: reason.into() })
                 });
             }
-            s
-        };
-        let found = ThrownAway::of(&Window::new(vec![at(1), at(3)]));
+        });
+        let found = ThrownAway::of(&w);
         assert_eq!(found.place.as_deref(), Some("nft_do_chain (netfilter_drop) at eth0 in shop"));
         assert_eq!(found.share, Some(0.8));
         assert_eq!(ThrownAway::of(&Window::default()), ThrownAway::default());
     }
 
     #[test]
-    fn what_the_own_interface_drops_is_told_from_what_the_path_loses() {
-        let at = |t: u64| {
-            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+    fn what_the_own_interface_drops_differs_from_what_the_path_loses() {
+        let w = samples([1, 2], |t, s| {
             s.net.connection.push(Connection { interface: "eth0".into(), ..Connection::default() });
             s.net.interface.push(Interface {
                 tx_dropped: (t * 3).into(),
@@ -268,9 +252,7 @@ mod tests {
                     ..Qdisc::new(whyslow_model::key::NetKey { ns: "".into(), name: handle.into() })
                 });
             }
-            s
-        };
-        let w = Window::new(vec![at(1), at(2)]);
+        });
         assert_eq!(LocalDrops::of(&w).rate(&w.change::<Connection>().unwrap()), Some(23.0));
     }
 }

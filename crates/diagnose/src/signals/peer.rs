@@ -44,16 +44,14 @@ pub fn entities(window: &Window) -> Vec<Entity> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{SECOND, window};
     use whyslow_model::key::NetKey;
-    use whyslow_model::snapshot::Snapshot;
-
-    const SECOND: u64 = 1_000_000_000;
 
     /// Ten seconds of ten connections a second, half a second long each, of nine segments of data; two of a hundred
     /// segments are lost, and half of these cost a timer of a fifth of a second.
-    fn window() -> Window {
-        let at = |t: u64| {
-            let row = EndedConnections {
+    fn ten_seconds() -> Window {
+        window([0, 10], |t, s| {
+            s.net.ended_connections.push(EndedConnections {
                 connections: (t * 10).into(),
                 data_segments_out: (t * 90).into(),
                 retransmits: (t * 3).into(),
@@ -62,17 +60,13 @@ mod tests {
                 waited: (t * SECOND / 5).into(),
                 lived: (t * 5 * SECOND).into(),
                 ..EndedConnections::new(NetKey { ns: "shop".into(), name: "192.0.2.7".into() })
-            };
-            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
-            s.net.ended_connections.push(row);
-            s
-        };
-        Window::new(vec![at(0), at(10)])
+            });
+        })
     }
 
     #[test]
     fn what_connections_lost_and_waited_is_known_by_peer() {
-        let found = entities(&window());
+        let found = entities(&ten_seconds());
         assert_eq!((found.len(), found[0].subject.name.as_str()), (1, "*->192.0.2.7"));
         let number = |name: &str| (found[0].number(name).unwrap() * 1e6).round() / 1e6;
         assert_eq!((number("peer.connections"), number("peer.lifetime")), (10.0, 0.5));

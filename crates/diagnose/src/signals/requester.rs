@@ -152,10 +152,8 @@ fn members(owners: &BTreeMap<TaskKey, f64>, cgroup: &str, tasks: &[TaskUse]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{SECOND, window};
     use whyslow_model::key::{OperationKey, RequesterKey};
-    use whyslow_model::snapshot::Snapshot;
-
-    const SECOND: u64 = 1_000_000_000;
 
     fn key(pid: u32) -> TaskKey {
         TaskKey { pid, tid: pid, start: 1 }
@@ -172,16 +170,12 @@ mod tests {
     }
 
     fn in_flight(written_back: &[(u32, u64)]) -> [f64; 4] {
-        let snapshots = (1..3).map(|t| {
-            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+        let window = window(1..3, |t, s| {
             s.block.requester.extend([row(t, 20, "read", 25), row(t, 9, "write", 40)]);
             let closer =
                 |(pid, bytes): &(u32, u64)| PageCache { written_back: (t * bytes).into(), ..PageCache::new(key(*pid)) };
             s.block.page_cache.extend(written_back.iter().map(closer));
-            s.sort();
-            s
         });
-        let window = Window::new(snapshots.collect());
         let task = |pid, kernel, written| TaskUse { key: key(pid), kernel, written, ..TaskUse::default() };
         let tasks = [task(9, true, Some(5.0)), task(30, false, Some(300.0)), task(31, false, Some(100.0))];
         let made = made(&window, &Topology::default(), &tasks);
@@ -201,8 +195,7 @@ mod tests {
     /// What was made of a device that is flushed all the time, half by its journal's writes, with processes that were found blocked, and
     /// waiting for flushes, for these shares of the time. 30 writes to it, 31 reads, and 33 writes to another.
     fn committed<const N: usize>(waiting: [(u32, f64, f64); N]) -> BTreeMap<(TaskKey, Name), RequesterUse> {
-        let snapshots = (1..3).map(|t| {
-            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+        let window = window(1..3, |t, s| {
             let mut elsewhere = row(t, 33, "write", 5);
             elsewhere.user.on.device = "sdb".into();
             let journal = Requester { command: "jbd2/sda1-8".into(), ..row(t, 9, "write", 10) };
@@ -213,8 +206,6 @@ mod tests {
                 row(t, 30, "write", 5),
                 row(t, 31, "read", 5),
             ]);
-            s.sort();
-            s
         });
         let task = |pid, blocked, flush_waiters| TaskUse {
             key: key(pid),
@@ -224,7 +215,7 @@ mod tests {
             written: Some(1e6),
             ..TaskUse::default()
         };
-        made(&Window::new(snapshots.collect()), &Topology::default(), &waiting.map(|(pid, b, w)| task(pid, b, w)))
+        made(&window, &Topology::default(), &waiting.map(|(pid, b, w)| task(pid, b, w)))
     }
 
     #[test]
@@ -251,17 +242,14 @@ mod tests {
 
     #[test]
     fn write_back_to_several_devices_is_charged_to_those_that_use_each_themselves() {
-        let snapshots = (1..3).map(|t| {
-            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+        let window = window(1..3, |t, s| {
             let mut other = row(t, 9, "write", 40);
             other.user.on.device = "sdb".into();
             s.block.requester.extend([row(t, 9, "write", 40), other, row(t, 30, "read", 5)]);
-            s.sort();
-            s
         });
         let task = |pid, kernel| TaskUse { key: key(pid), kernel, written: Some(1e6), ..TaskUse::default() };
         let tasks = [task(9, true), task(30, false), task(31, false)];
-        let made = made(&Window::new(snapshots.collect()), &Topology::default(), &tasks);
+        let made = made(&window, &Topology::default(), &tasks);
         let in_flight =
             |pid, device: &str| made.get(&(key(pid), Name::from(device))).map(|m| (m.in_flight() * 100.0).round());
         assert_eq!(in_flight(30, "sda"), Some(90.0), "its own, and all that was written back");

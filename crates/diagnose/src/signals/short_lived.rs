@@ -114,10 +114,9 @@ fn children(p: &Process) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{SECOND, window};
     use whyslow_model::catalogue::{ExitedChildren, ProcessRow};
     use whyslow_model::key::{Offspring, TaskKey};
-
-    const SECOND: u64 = 1_000_000_000;
 
     fn process(pid: u32, parent: u64, own: u64, children: u64) -> Process {
         Process::from(ProcessRow {
@@ -130,14 +129,8 @@ mod tests {
         })
     }
 
-    fn window(samples: Vec<Vec<Process>>) -> Window {
-        let snapshots = samples.into_iter().enumerate().map(|(i, processes)| {
-            let mut s = Snapshot { boot_ns: (i as u64 + 1) * SECOND, ..Snapshot::default() };
-            s.task.process = processes;
-            s.sort();
-            s
-        });
-        Window::new(snapshots.collect())
+    fn samples(samples: Vec<Vec<Process>>) -> Window {
+        window(0..samples.len() as u64, |t, s| s.task.process.clone_from(&samples[t as usize]))
     }
 
     fn charged(window: &Window) -> Vec<(u32, f64)> {
@@ -145,20 +138,16 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_that_were_watched_are_told_not_inferred() {
+    fn the_ends_that_were_seen_are_counted_not_inferred() {
         let exited = |name: &str, ended: u64, ns: u64| ExitedChildren {
             ended: ended.into(),
             user: ns.into(),
             ..ExitedChildren::new(Offspring { parent: process(7, 1, 0, 0).task, name: name.into() })
         };
-        let mut w = vec![vec![process(7, 1, 0, 0)], vec![process(7, 1, 0, SECOND)], vec![process(7, 1, 0, 2 * SECOND)]];
-        let snapshots = w.drain(..).enumerate().map(|(i, processes)| {
-            let mut s = Snapshot { boot_ns: (i as u64 + 1) * SECOND, ..Snapshot::default() };
-            s.task.process = processes;
+        let unseen = by_parent(&window(0..3, |t, s| {
+            s.task.process.push(process(7, 1, 0, t * SECOND));
             s.task.exited_children = vec![exited("true", 100, SECOND / 4), exited("sed", 1, SECOND / 2)];
-            s
-        });
-        let unseen = by_parent(&Window::new(snapshots.collect()));
+        }));
         assert_eq!(
             unseen,
             BTreeMap::from([(7, ShortLivedChildren { cpu: 0.75, rate: Some(101.0), name: Some("sed".into()) })])
@@ -167,7 +156,7 @@ mod tests {
 
     #[test]
     fn children_no_sample_saw_are_charged_to_the_parent() {
-        let w = window(vec![vec![process(7, 1, 0, 0)], vec![process(7, 1, 0, SECOND / 2)]]);
+        let w = samples(vec![vec![process(7, 1, 0, 0)], vec![process(7, 1, 0, SECOND / 2)]]);
         assert_eq!(charged(&w), [(7, 0.5)]);
     }
 
@@ -175,14 +164,14 @@ mod tests {
     fn a_child_that_was_seen_for_an_hour_is_no_short_lived_one() {
         let hour = 3600 * SECOND;
         let w =
-            window(vec![vec![process(7, 1, 0, 0), process(8, 7, hour, 0)], vec![process(7, 1, 0, hour + SECOND / 4)]]);
+            samples(vec![vec![process(7, 1, 0, 0), process(8, 7, hour, 0)], vec![process(7, 1, 0, hour + SECOND / 4)]]);
         assert_eq!(charged(&w), [(7, 0.25)]);
     }
 
     #[test]
     fn what_was_seen_of_a_family_that_ends_together_is_no_short_lived_ones() {
         let hour = 3600 * SECOND;
-        let w = window(vec![
+        let w = samples(vec![
             vec![process(7, 1, 0, 0), process(8, 7, SECOND, 0), process(9, 8, hour, 0)],
             vec![process(7, 1, 0, hour + SECOND + SECOND / 4)],
         ]);

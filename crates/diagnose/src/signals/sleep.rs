@@ -92,27 +92,13 @@ pub fn kept_waiting(window: &Window) -> BTreeMap<TaskKey, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::snapshot::Snapshot;
+    use crate::testing::{SECOND, window};
 
-    const SECOND: u64 = 1_000_000_000;
     const KEY: TaskKey = TaskKey { pid: 7, tid: 7, start: 1 };
-
-    /// Two snapshots two seconds apart.
-    fn window(fill: impl Fn(u64, &mut Snapshot)) -> Window {
-        Window::new(
-            [0, 2]
-                .map(|t| {
-                    let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
-                    fill(t, &mut s);
-                    s
-                })
-                .into(),
-        )
-    }
 
     #[test]
     fn time_asleep_is_a_mean_number_of_threads() {
-        let found = by_process(&window(|t, s| {
+        let found = by_process(&window([0, 2], |t, s| {
             s.task.sleep.push(Sleep {
                 lock: (t * 3 * SECOND).into(),
                 lock_waits: (t * 200).into(),
@@ -138,7 +124,7 @@ mod tests {
 
     #[test]
     fn who_keeps_others_waiting() {
-        let found = kept_waiting(&window(|t, s| {
+        let found = kept_waiting(&window([0, 2], |t, s| {
             s.task.lock_holder.push(LockHolder { kept_waiting: (t * 5 * SECOND).into(), ..LockHolder::new(KEY) });
         }));
         assert_eq!(found, BTreeMap::from([(KEY, 5.0)]));
