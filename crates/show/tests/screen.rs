@@ -7,7 +7,7 @@ use kept_screen::{assert_kept, assert_screen};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use unicode_width::UnicodeWidthStr;
-use whyslow_model::diagnosis::{Diagnosis, Unattributed};
+use whyslow_model::diagnosis::{Diagnosis, Since, Unattributed};
 use whyslow_show::escape::is_deceptive;
 use whyslow_show::json;
 use whyslow_show::text::{self, TextStyle};
@@ -57,6 +57,20 @@ fn all_details_end_with_the_whole_answer_and_repeat_no_action() {
     assert!(answer.contains("Possibly: eth0 sends as fast") && answer.contains("sdb cannot keep up"), "{answer}");
     assert!(answer.contains("Recommended action: Lower the I/O priority of backup.sh"), "{answer}");
     assert!(!details.contains("Lower the I/O priority") && details.contains("or: Let the queue merge"), "{details}");
+}
+
+#[test]
+fn how_long_it_has_lasted_comes_with_where_that_is_from() {
+    let how_bad = |seconds: f64, source: &str| {
+        let mut d = fixture("saturated");
+        d.findings[0].since = Some(Since { start: None, seconds, source: source.into() });
+        let drawn = text::diagnosis(&d, &PLAIN);
+        drawn.lines().find(|line| line.contains("How bad:")).unwrap_or_default().to_owned()
+    };
+    assert!(how_bad(300.0, "/proc/pressure/io avg300").ends_with("of the time, also over 5 min (PSI avg300)"));
+    assert!(how_bad(900.0, "/proc/loadavg").ends_with("of the time, also over 15 min (load average)"));
+    // The steps may add up to a little more than the window.
+    assert!(how_bad(10.004, "/proc/pressure/io").ends_with("of the time, for at least the 10 s watched"));
 }
 
 /// A part without data is unknown: 'healthy' is said only of what was captured.

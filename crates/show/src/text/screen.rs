@@ -330,19 +330,11 @@ impl Answer<'_> {
             return String::new();
         };
         let seconds = human::seconds(since.seconds.round().max(1.0));
-        match &since.start {
-            Some(start) => format!(", since {}", ZonedClock::new(self.style.utc).time(start)),
-            None if since.seconds > window.seconds => format!(", also over {seconds}{}", self.shown_by(since)),
-            None => format!(", for at least the {seconds} watched"),
-        }
-    }
-
-    /// The average that shows how long it has lasted, if there is room.
-    fn shown_by(&self, since: &Since) -> String {
-        match since.source.rsplit_once(' ') {
-            _ if self.cut > 0 => String::new(),
-            Some((_, average)) => format!(" (PSI {average})"),
-            None => " (load average)".to_owned(),
+        match (&since.start, average(since)) {
+            (Some(start), _) => format!(", since {}", ZonedClock::new(self.style.utc).time(start)),
+            (None, Some(average)) if self.cut == 0 => format!(", also over {seconds} ({average})"),
+            (None, Some(_)) => format!(", also over {seconds}"),
+            (None, None) => format!(", for at least the {seconds} watched"),
         }
     }
 
@@ -388,6 +380,12 @@ impl Answer<'_> {
     fn to_find_out(&self, has_command: bool) -> &'static str {
         if self.is_captured() && has_command { "To find out more, on the captured host" } else { "To find out more" }
     }
+}
+
+/// The average of the kernel that shows how long it has lasted, if it is longer than what was watched.
+fn average(since: &Since) -> Option<String> {
+    let psi = since.source.rsplit_once(" avg").map(|(_, seconds)| format!("PSI avg{seconds}"));
+    psi.or_else(|| since.source.contains("loadavg").then(|| "load average".to_owned()))
 }
 
 /// The action that comes first in the answer.
