@@ -428,6 +428,17 @@ fn each_message_leads_to_its_finding() {
     }
 }
 
+/// The handlers stand in lines that matter nowhere else.
+#[test]
+fn a_disabled_interrupt_names_its_handlers() {
+    let log = "[  247.000000] irq 16: nobody cared (try booting with the \"irqpoll\" option)\n\
+               [  247.000001] handlers:\n\
+               [  247.000002] [<00000000fb4d4f4b>] usb_hcd_irq [usbcore]\n\
+               [  247.000003] Disabling IRQ #16\n";
+    let found = first(log, "cpu.interrupts@16");
+    assert!(found.summary.starts_with("The kernel disabled interrupt line 16 (usb_hcd_irq) because"), "{found:?}");
+}
+
 #[test]
 fn a_link_that_flaps_is_found_and_one_that_comes_up_is_not() {
     let flap = "[  247.000000] e1000e: eth0 NIC Link is Down\n[  250.000000] e1000e: eth0 NIC Link is Up 1000 Mbps Full Duplex\n";

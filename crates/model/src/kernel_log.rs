@@ -252,6 +252,10 @@ pub const MEMORY_REPORT: &[&str] = &[
     "mapped:",
 ];
 
+/// The line after which the kernel lists who is registered for an interrupt that it is about to disable, and how each of these
+/// lines begins (kernel/irq/spurious.c).
+pub const HANDLERS: [&str; 2] = ["handlers:", "[<"];
+
 /// Messages that identify a line as the kernel's even without time and host.
 pub const UNMISTAKABLE: &[&str] = &[
     "SCSI disk error",

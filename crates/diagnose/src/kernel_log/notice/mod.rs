@@ -9,7 +9,7 @@ use super::words::number_after;
 use std::collections::BTreeMap;
 use subject::{MessageSubject, subject_of};
 use whyslow_model::diagnosis::Subject;
-use whyslow_model::kernel_log::{LOG_PATTERNS, LogPhase};
+use whyslow_model::kernel_log::{HANDLERS, LOG_PATTERNS, LogPhase};
 
 /// How many different details of one notice are kept.
 const MOST_DETAILS: usize = 6;
@@ -39,13 +39,22 @@ pub fn gather<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<Notice> {
     let mut notices: BTreeMap<(&'static str, String), Notice> = BTreeMap::new();
     // The kernel's rate limit reports how many messages it suppressed before the next one of the kind.
     let mut held_back = 0.0;
+    let mut handlers: Vec<String> = Vec::new();
     for said in lines {
+        if said.text.starts_with(HANDLERS[0]) {
+            handlers.clear();
+        } else if let Some(handler) = handler(said.text) {
+            add_new(&mut handlers, Some(handler.to_owned()));
+        }
         if let Some(count) = suppressed(said.text) {
             held_back = count * said.times;
             continue;
         }
         let Some(pattern) = LOG_PATTERNS.iter().find(|p| p.matches(said.text)) else { continue };
-        let Some(about) = subject_of(pattern.subject, said.text) else { continue };
+        let Some(mut about) = subject_of(pattern.subject, said.text) else { continue };
+        if pattern.topic == "irq_disabled" && !handlers.is_empty() {
+            about.detail = Some(std::mem::take(&mut handlers).join(", "));
+        }
         let key = (pattern.topic, about.subject.name.clone());
         match pattern.phase {
             LogPhase::Begins => {
@@ -99,6 +108,14 @@ fn add_new(to: &mut Vec<String>, text: Option<String>) {
     {
         to.push(text);
     }
+}
+
+/// The function of `[<00000000fb4d4f4b>] usb_hcd_irq`, `[<f8a1a2b0>] (usb_hcd_irq+0x0/0x60 [usbcore])` or
+/// `[<...>] irq_default_primary_handler threaded [<...>] iwl_pcie_irq_handler`: of two, the one that does the work.
+fn handler(text: &str) -> Option<&str> {
+    let (_, function) = text.trim_start().strip_prefix(HANDLERS[1])?.rsplit_once(">] ")?;
+    let function = function.trim_start_matches('(').split(['+', ' ', ')']).next()?;
+    (!function.is_empty() && function != "?").then_some(function)
 }
 
 /// `printk: 4489 messages suppressed.`, `net_ratelimit: 20 callbacks suppressed`
@@ -231,6 +248,22 @@ mod tests {
         let notice = gather(log(&lines)).remove(0);
         assert_eq!((notice.count, notice.stands, notice.lines), (2.0, false, (0, 2)));
         assert!(gather(log(&lines[..1]))[0].stands);
+    }
+
+    #[test]
+    fn the_handlers_of_a_disabled_interrupt_are_details() {
+        let lines = [
+            "irq 16: nobody cared (try booting with the \"irqpoll\" option)",
+            " [<ffffffff810d5c3a>] __report_bad_irq+0x3a/0xd0",
+            "handlers:",
+            "[<00000000fb4d4f4b>] usb_hcd_irq [usbcore]",
+            "[<f8a1a2b0>] (ata_bmdma_interrupt+0x0/0x190)",
+            "[<1>] irq_default_primary_handler threaded [<2>] iwl_pcie_irq_handler",
+            "Disabling IRQ #16",
+            "Disabling IRQ #17",
+        ];
+        let details: Vec<Vec<String>> = gather(log(&lines)).into_iter().map(|notice| notice.details).collect();
+        assert_eq!(details, [vec!["usb_hcd_irq, ata_bmdma_interrupt, iwl_pcie_irq_handler".to_owned()], vec![]]);
     }
 
     #[test]

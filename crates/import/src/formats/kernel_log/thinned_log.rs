@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::LazyLock;
 use whyslow_model::catalogue::{LogLine, LogRead};
-use whyslow_model::kernel_log::{MEMORY_REPORT, UNMISTAKABLE, prefilter};
+use whyslow_model::kernel_log::{HANDLERS, MEMORY_REPORT, UNMISTAKABLE, prefilter};
 
 /// How many lines of a shape are kept one by one.
 const EACH: u32 = 20;
@@ -80,6 +80,7 @@ pub struct ThinnedLog<'r> {
     /// Lines of shapes above the limit.
     uncounted: u64,
     in_report: bool,
+    in_handlers: bool,
     report_lines: usize,
     /// Shape and sequence of the previous line, if it was kept.
     previous: Option<(u64, u64)>,
@@ -96,6 +97,7 @@ impl<'r> ThinnedLog<'r> {
             span: LogSpan::default(),
             uncounted: 0,
             in_report: false,
+            in_handlers: false,
             report_lines: 0,
             previous: None,
         }
@@ -112,7 +114,8 @@ impl<'r> ThinnedLog<'r> {
 
     /// Whether to look at a line.
     pub fn wants(&self, text: &str) -> bool {
-        may_matter(text) || (self.in_report && is_in_memory_report(text)) || is_repetition(text)
+        let continues = (self.in_report && is_in_memory_report(text)) || (self.in_handlers && is_handler(text));
+        may_matter(text) || continues || begins_handlers(text) || is_repetition(text)
     }
 
     /// Notes that a line was dropped.
@@ -126,9 +129,11 @@ impl<'r> ThinnedLog<'r> {
             return;
         }
         record.text = cut(record.text);
+        let is_about_handlers = begins_handlers(record.text) || (self.in_handlers && is_handler(record.text));
+        self.in_handlers = is_about_handlers || (self.in_handlers && !ends_handlers(record.text));
         if begins_memory_report(record.text) {
             self.in_report = true;
-        } else if self.in_report && is_in_memory_report(record.text) {
+        } else if is_about_handlers || (self.in_report && is_in_memory_report(record.text)) {
             if self.report_lines < MOST_REPORT_LINES {
                 self.report_lines += 1;
                 write(self.run, record, 0);
@@ -264,6 +269,21 @@ pub fn may_matter(text: &str) -> bool {
 /// Whether a line is the kernel's by its words alone.
 pub fn is_unmistakable(text: &str) -> bool {
     FROM_KERNEL.is_match(text)
+}
+
+/// Whether the handlers of an interrupt are listed from here on.
+fn begins_handlers(text: &str) -> bool {
+    text.starts_with(HANDLERS[0])
+}
+
+/// Whether the interrupt they are registered for is disabled.
+fn ends_handlers(text: &str) -> bool {
+    text.contains("Disabling IRQ #")
+}
+
+/// Whether a line names a handler.
+fn is_handler(text: &str) -> bool {
+    text.trim_start().starts_with(HANDLERS[1])
 }
 
 /// Whether a memory report with a list of processes begins.
