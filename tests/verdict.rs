@@ -135,6 +135,23 @@ fn vmstat_and_sar_reach_the_same_verdict_on_the_same_seconds() {
     }
 }
 
+/// One dd with O_DIRECT, a request at a time: a quarter of the CPU time is I/O wait. vmstat knows no devices, and says so.
+#[test]
+fn vmstat_and_sar_do_not_contradict_each_other_on_io_wait() {
+    let (vmstat, sar) = (captured("one-writer", "vmstat"), captured("one-writer", "sar"));
+    let told = |d: &Diagnosis| (d.verdict, first(d));
+    let writer = (Verdict::Bottleneck, "disk.depth_one@loop0".to_owned());
+    assert_eq!(told(&judged(std::slice::from_ref(&sar))), writer, "sar");
+    assert_eq!(told(&judged(&[vmstat.clone(), sar.clone()])), writer, "both");
+    let common = reports(&sar, &[CPUS, RUN_QUEUE, MEMORY, SWAPPING]);
+    for (tool, capture) in [("vmstat", vmstat), ("sar without devices", common)] {
+        let d = judged(&[capture]);
+        assert_eq!(told(&d), (Verdict::Undetermined, String::new()), "{tool}");
+        assert!(d.blind_spots.iter().any(|spot| spot.what == "the block devices"), "{tool}: {:?}", d.blind_spots);
+        assert!(d.ruled_out.iter().all(|entry| entry.id != "disk"), "{tool}: {:?}", d.ruled_out);
+    }
+}
+
 #[test]
 fn a_moment_with_fewer_runnable_tasks_than_cpus_does_not_lower_the_number_of_cpus() {
     let row = |runnable: u32| {
