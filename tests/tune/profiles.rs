@@ -193,6 +193,11 @@ fn a_hostile_profile_keeps_nobody_waiting_and_shows_no_file() {
         let huge = cage.path("huge");
         fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
         include("wsl-huge", huge.to_str().unwrap());
+        let many: Vec<String> = (0..70).map(|n| format!("wsl-part-{n}")).collect();
+        for name in &many {
+            profile(cage, name, "[main]\nsummary=x\n");
+        }
+        profile(cage, "wsl-many", &format!("[main]\nsummary=x\ninclude={}\n", many.join(",")));
         for n in 0..40 {
             profile(cage, &format!("wsl-{n}"), &format!("[main]\nsummary=x\ninclude=wsl-{}\n", n + 1));
         }
@@ -220,9 +225,12 @@ fn a_hostile_profile_keeps_nobody_waiting_and_shows_no_file() {
             assert!(out.contains(words) && !out.contains("hunter2"), "{name}: {out}");
             assert!(out.contains("5000"), "{name}: {out}");
         }
-        for (name, words) in
-            [("wsl-0", "more than 16 deep"), ("wsl-link", "line 1"), ("wsl-pipe", "not a regular file")]
-        {
+        for (name, words) in [
+            ("wsl-0", "more than 16 deep"),
+            ("wsl-many", "more than 64 profiles"),
+            ("wsl-link", "line 1"),
+            ("wsl-pipe", "not a regular file"),
+        ] {
             let out = joined(&cage.expect(2, &["diff", name]));
             assert!(out.contains(words) && !out.contains("hunter2"), "{name}: {out}");
         }
