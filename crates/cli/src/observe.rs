@@ -2,7 +2,7 @@
 
 use crate::baseline;
 use crate::interrupt::Interrupt;
-use crate::options::{Observe, OutputOptions};
+use crate::options::{Observe, OutputOptions, next_multiple};
 use crate::output::{self, Failure, ProgressLine, print};
 use crate::user_rules;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,13 +104,6 @@ impl Watch {
             }
         }
     }
-}
-
-/// The first multiple of `interval` after what has passed. It is computed from the start, so that delays do not add up;
-/// times that passed while a sample was taken are skipped, not caught up with.
-pub fn next_multiple(interval: Duration, passed: Duration) -> Duration {
-    let done = passed.as_nanos() / interval.as_nanos().max(1);
-    interval.saturating_mul(u32::try_from(done + 1).unwrap_or(u32::MAX))
 }
 
 /// When, after the start, the next sample is due: at every interval, and at the end.

@@ -1,8 +1,7 @@
 //! `whyslow record`: records samples until it is stopped.
 
 use crate::interrupt::Interrupt;
-use crate::observe::next_multiple;
-use crate::options::{OutputOptions, duration, size};
+use crate::options::{OutputOptions, duration, next_multiple, size};
 use crate::output::{Failure, ProgressLine, complain, tell};
 use crate::recordings;
 use crate::user_rules;
