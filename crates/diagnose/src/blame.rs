@@ -17,7 +17,7 @@ use whyslow_model::diagnosis::{Culprit, Subject, Unattributed};
 const MOST_CULPRITS: usize = 5;
 /// The smallest share that makes a culprit.
 const SMALLEST_SHARE: f64 = 0.03;
-/// The share of the total that has to be attributed before anybody is named: else who is not seen may have done more.
+/// Nobody is named unless this share of the total is attributed: a process that was not seen may have done more.
 const ENOUGH: f64 = 0.5;
 /// The share that is not attributed from which a finding with culprits says so.
 const NOTABLE: f64 = 0.1;

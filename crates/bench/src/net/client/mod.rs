@@ -104,7 +104,7 @@ pub fn stop_server(host: &str, token: &Token) -> Result<()> {
     ServerConnection::open(host, token)?.stop_server()
 }
 
-/// The other end.
+/// What answers at the other end.
 enum RemoteEnd {
     Whyslow(ServerConnection),
     /// TCP streams only.

@@ -95,7 +95,7 @@ impl Kind {
 pub struct Event {
     /// The line number in the log.
     pub sequence: u64,
-    /// Number of occurrences.
+    /// How often it happened: more than once where one line stands for several.
     pub times: f64,
     /// host:channel:target:lun, the port of an ATA device, or the device's name if only that is logged.
     pub target: String,

@@ -37,7 +37,7 @@ const WITH_IT: u64 = 1000;
 pub struct Errors {
     /// In the order they were logged.
     pub events: Vec<Event>,
-    /// Names and models.
+    /// The devices that the log introduces: their names and models.
     pub known: KnownDevices,
     /// Whether an ATA link was free of errors whenever its port failed (SErr 0x0), by target.
     pub clean_links: BTreeMap<String, bool>,
