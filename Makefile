@@ -20,7 +20,8 @@ run: build ## build, then say why this machine is slow
 	$(BIN)
 
 test: need-test ## every test; the lab's quick subset needs root
-	cargo test --workspace
+# Tests end programs by signals, which nohup and a shell's background jobs ignore.
+	env --default-signal=HUP,INT,QUIT cargo test --workspace
 	@if [ "$$(id -u)" = 0 ]; then \
 	  $(MAKE) --no-print-directory need-lab build build-lab && $(LAB) --quick --whyslow $(BIN); \
 	elif [ "$$CI" = true ]; then \
