@@ -16,6 +16,10 @@ use whyslow_model::window::{Change, Window};
 /// Mean requests in flight from which a device on top of another counts as one that uses it.
 const SHARER_QUEUE: f64 = 0.2;
 
+/// Share of a device's bytes from which those that came through the devices on top of it are what it does: below 1, as a layer
+/// may read and write more than it was asked for (parity, a journal).
+const CARRIED: f64 = 0.3;
+
 /// Bytes a second that any disk or card in order streams: a memory card of speed class 10.
 const SLOW_STREAM: f64 = 10e6;
 /// Requests a second from which a disk's wait is compared with others'.
@@ -44,7 +48,7 @@ impl DiskUse<'_> {
     }
 
     fn bytes(&self) -> Option<f64> {
-        sum([self.change.rate(|d| d.read_bytes), self.change.rate(|d| d.write_bytes)])
+        bytes(self.change)
     }
 
     /// Reads and writes, which is what carries `bytes`.
@@ -220,7 +224,7 @@ signals! { d: DiskUse<'_>;
     "disk.rate_spread" "ratio" "how far the samples' request rates are from their mean; near 0 at a ceiling", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|dt, n, _| n / dt);
     "disk.round_size" "flag" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => over(d.bytes(), d.transfers()).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
     "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2", "/sys/block, /proc/diskstats" => d.sharers as f64;
-    "disk.member" "flag" "1 where another device stands on this one", "partitions, loop, dm, md above", "/sys/block" => d.member;
+    "disk.member" "flag" "1 where what it does is done for devices on top of it; a loop device or volume without I/O does not count", "Δbytes of the loop, dm and md devices above / Δbytes > 0.3; 1 where their bytes are unknown", "/sys/block, /proc/diskstats" => d.member;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();
     "disk.call_size" "bytes" "mean size of the read calls of the process that read most from it", "Δrchar / Δsyscr", "/proc/PID/io" => d.reader.and_then(IoUse::call_size);
     "disk.cache_wait" "ratio" "share of the samples in which the process that read most from it waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => d.reader.and_then(IoUse::cache_wait);
@@ -245,6 +249,7 @@ pub fn entities(
     let requests = window.changes::<Request>();
     let in_flight: BTreeMap<&Name, f64> =
         changes.iter().filter_map(|c| Some((c.key(), ratio(c.rate(|d| d.weighted_time))?))).collect();
+    let moved: BTreeMap<&Name, f64> = changes.iter().filter_map(|c| Some((c.key(), bytes(c)?))).collect();
     let waits =
         Waits::of(changes.iter().filter(|c| !topology.is_partition(c.key()) && topology.under(c.key()).is_empty()));
     changes
@@ -266,7 +271,7 @@ pub fn entities(
                 requests: requests.iter().filter(|r| r.key().device == *name).collect(),
                 sharers,
                 below: below.concat(),
-                member: topology.above(name).next().is_some(),
+                member: is_member(name, topology, &moved),
                 peers_wait: waits.of_peers(name),
             };
             Entity::of(Subject::new("device", name.to_string()), &disk)
@@ -303,9 +308,31 @@ impl Users {
     }
 }
 
+/// Whether a device works for those on top of it. Each of its bytes counts on the lowest of them, so that a volume and a loop
+/// device on it do not count twice.
+fn is_member(device: &Name, topology: &Topology, moved: &BTreeMap<&Name, f64>) -> bool {
+    let carried = carried(topology, device);
+    let through: Option<f64> = carried.iter().filter_map(|upper| moved.get(upper)).copied().reduce(|a, b| a + b);
+    match (through, moved.get(device)) {
+        (Some(through), Some(own)) => through > CARRIED * own,
+        _ => !carried.is_empty(),
+    }
+}
+
+/// The lowest devices on top of one, apart from its partitions.
+fn carried(topology: &Topology, device: &str) -> BTreeSet<Name> {
+    let all: BTreeSet<Name> = topology.over(device).into_iter().filter(|upper| !topology.is_partition(upper)).collect();
+    all.iter().filter(|upper| topology.under(upper).is_disjoint(&all)).cloned().collect()
+}
+
 /// Mean time of a request, where there were enough.
 fn wait_of(change: &Change<'_, Disk>) -> Option<f64> {
     over(time(change), transfers(change).filter(|n| *n > PEER_REQUESTS))
+}
+
+/// Bytes read and written a second.
+fn bytes(change: &Change<'_, Disk>) -> Option<f64> {
+    sum([change.rate(|d| d.read_bytes), change.rate(|d| d.write_bytes)])
 }
 
 /// Reads and writes a second.

@@ -171,6 +171,30 @@ fn two_in_flight_is_few_and_not_a_full_queue() {
     assert_eq!(found.culprits[0].pid, Some(20));
 }
 
+/// A partition, and a loop device on it that does this part of the disk's I/O, in per cent.
+fn stacked(percent: u64) -> Diagnosis {
+    let load = Load { threads: 1, depth: 1, rate: 5000, serial: false, ..CLOSED };
+    machine(|t, s| {
+        load.fill(t, s);
+        for (upper, lower, kind) in [("sda1", "sda", "partition"), ("loop0", "sda1", "loop")] {
+            let link = LinkKey { upper: upper.into(), lower: lower.into() };
+            s.block.layer.push(Layer { kind: kind.into(), ..Layer::new(link) });
+        }
+        s.block.disk.push(disk(t, "sda1", load.rate, load.size, 1.0));
+        s.block.disk.push(disk(t, "loop0", load.rate * percent / 100, load.size, 0.01));
+    })
+}
+
+#[test]
+fn a_disk_with_partitions_and_idle_volumes_is_judged_by_what_it_does_itself() {
+    for idle in [0, 10] {
+        let d = stacked(idle);
+        assert!(d.findings.iter().any(|f| f.key() == "disk.depth_one@sda"), "{:?}", d.findings);
+    }
+    let d = stacked(100);
+    assert!(d.findings.iter().all(|f| f.key() != "disk.depth_one@sda"), "{:?}", d.findings);
+}
+
 #[test]
 fn larger_blocks_are_advised_only_where_requests_are_adjacent() {
     let advice = |sequential| {
