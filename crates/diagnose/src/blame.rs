@@ -33,6 +33,8 @@ pub(crate) struct Blame {
     pub(crate) unattributed: Option<Unattributed>,
     /// How many threads or requests of others than the first culprit wait, mean.
     pub(crate) others_wait: Option<f64>,
+    /// Share of the first culprit's part that has a low priority already.
+    pub(crate) low_priority: Option<f64>,
     /// Share of the first culprit's part that is buffered writes.
     pub(crate) buffered: Option<f64>,
 }
@@ -41,10 +43,10 @@ pub(crate) struct Blame {
 pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts) -> Blame {
     let mut all = Blame::default();
     for spec in &rule.culprits {
-        let Blame { culprits, unattributed, others_wait, buffered } =
+        let Blame { culprits, unattributed, others_wait, low_priority, buffered } =
             Candidates::of(spec, context, facts).blame(rule, context, facts);
         if all.culprits.is_empty() {
-            (all.others_wait, all.buffered) = (others_wait, buffered);
+            (all.others_wait, all.low_priority, all.buffered) = (others_wait, low_priority, buffered);
         }
         // The reason that goes with who is named; where nobody is, the first that can be remedied.
         let is_better = |old: &Unattributed, new: &Unattributed| old.remedy.is_empty() && !new.remedy.is_empty();
@@ -82,6 +84,8 @@ struct Group<'a> {
     /// By process, the part of each.
     parts: BTreeMap<Option<u32>, f64>,
     waits: f64,
+    /// The part of those with a low priority.
+    low_priority: f64,
     buffered: f64,
     entity: &'a Entity,
 }
@@ -96,20 +100,26 @@ impl<'a> Candidates<'a> {
             if let Some(part) = spec.by.number(&candidate_context).filter(|part| is_among && *part > 0.0) {
                 let number =
                     |expr: &Option<Expr>| expr.as_ref().and_then(|e| e.number(&candidate_context)).unwrap_or(0.0);
-                candidates.add(candidate, part, number(&spec.waits), number(&spec.buffered));
+                let group = candidates.group_of(candidate);
+                *group.parts.entry(candidate.subject.pid).or_insert(0.0) += part;
+                group.waits += number(&spec.waits);
+                group.low_priority += part * number(&spec.low_priority);
+                group.buffered += number(&spec.buffered);
             }
         }
         candidates
     }
 
-    fn add(&mut self, candidate: &'a Entity, part: f64, waits: f64, buffered: f64) {
-        let Subject { kind, name, pid, .. } = &candidate.subject;
+    fn group_of(&mut self, candidate: &'a Entity) -> &mut Group<'a> {
+        let Subject { kind, name, .. } = &candidate.subject;
         let group = self.groups.entry((kind, name, candidate.deepest_cgroup()));
-        let group =
-            group.or_insert_with(|| Group { parts: BTreeMap::new(), waits: 0.0, buffered: 0.0, entity: candidate });
-        *group.parts.entry(*pid).or_insert(0.0) += part;
-        group.waits += waits;
-        group.buffered += buffered;
+        group.or_insert_with(|| Group {
+            parts: BTreeMap::new(),
+            waits: 0.0,
+            low_priority: 0.0,
+            buffered: 0.0,
+            entity: candidate,
+        })
     }
 
     fn blame(self, rule: &Rule, context: &RuleContext<'_>, facts: &Facts) -> Blame {
@@ -129,12 +139,17 @@ impl<'a> Candidates<'a> {
             let mut groups: Vec<Group<'_>> =
                 self.groups.into_values().filter(|group| !own(group) || is_subject(group)).collect();
             groups.sort_by(|a, b| b.part().total_cmp(&a.part()));
-            // A part that is not attributed is taken for others'.
-            let not_seen = missing.filter(|missing| *missing >= NOTABLE).unwrap_or(0.0);
-            let others = || groups.iter().skip(1).map(|group| group.waits).sum::<f64>();
-            named.others_wait = spec.waits.as_ref().map(|_| others() + not_seen);
-            let first = groups.first().filter(|_| spec.buffered.is_some());
-            named.buffered = first.map(|first| first.buffered / first.part());
+            // A part that is not attributed is taken for others', who wait as much for their part as those that are seen.
+            let not_seen =
+                missing.filter(|missing| *missing >= NOTABLE).map_or(0.0, |missing| missing / (1.0 - missing));
+            let waits = |groups: &[Group<'_>]| groups.iter().map(|group| group.waits).sum::<f64>();
+            let others_wait = || waits(groups.get(1..).unwrap_or_default()) + waits(&groups) * not_seen;
+            named.others_wait = spec.waits.as_ref().map(|_| others_wait());
+            let share = |of: &Option<Expr>, part: fn(&Group<'_>) -> f64| {
+                groups.first().filter(|_| of.is_some()).map(|first| part(first) / first.part())
+            };
+            named.low_priority = share(&spec.low_priority, |first| first.low_priority);
+            named.buffered = share(&spec.buffered, |first| first.buffered);
             let culprits = groups.into_iter().map(|group| group.culprit(all, &spec.of));
             named.culprits = culprits.filter(|c| c.share >= SMALLEST_SHARE).collect();
         }

@@ -110,7 +110,7 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
         Confidence::Low
     };
     let blame = blame(rule, context, facts);
-    context.blame(&blame.culprits, blame.others_wait, blame.buffered);
+    context.blame(&blame);
     let Blame { culprits, unattributed, .. } = blame;
     let without_name = rule.summary_unattributed.as_ref().filter(|_| culprits.is_empty());
     let summary = without_name.unwrap_or(&rule.summary);
@@ -235,10 +235,15 @@ fn identify(id: &str, facts: &Facts, gap: Option<&Unattributed>) -> Action {
     }
 }
 
-/// The action, if its text can be filled in. A command that only prints a kernel file already captured is left out.
+/// The action, if its text can be filled in and it would change something. A command that only prints a kernel file already
+/// captured is left out.
 fn action(spec: &ActionSpec, context: &RuleContext<'_>, facts: &Facts) -> Option<Action> {
     let is_wanted = |command: &String| !command.strip_prefix("cat ").is_some_and(|path| facts.is_captured(path));
     let set = spec.settings(context, facts);
+    if spec.is_in_force(set.as_ref()) {
+        return None;
+    }
+    let set = set.unwrap_or_default();
     Some(Action {
         kind: spec.kind,
         text: spec.text.prose(context)?,

@@ -132,6 +132,9 @@ pub(crate) struct CulpritSpec {
     pub(crate) of: String,
     /// How many of its threads or requests wait; the sum over all but the first culprit is `culprit.others_wait`.
     pub(crate) waits: Option<Expr>,
+    /// 1 for a candidate whose priority is as low as an action would make it; the first culprit's share is
+    /// `culprit.low_priority`.
+    pub(crate) low_priority: Option<Expr>,
     /// The part of `by` that is buffered writes, which the kernel makes in its own name; the first culprit's share is
     /// `culprit.buffered`.
     pub(crate) buffered: Option<Expr>,
@@ -219,19 +222,25 @@ impl ActionSpec {
         own.chain(self.set.iter().flat_map(|(name, value)| [name, value])).chain(trial.flatten())
     }
 
-    /// The settings to change, with everything filled in; none where something is not known.
-    pub(crate) fn settings(&self, context: &RuleContext<'_>, facts: &Facts) -> BTreeMap<String, String> {
+    /// The settings to change, with everything filled in; those that have the value are left out. `None` where something is
+    /// not known.
+    pub(crate) fn settings(&self, context: &RuleContext<'_>, facts: &Facts) -> Option<BTreeMap<String, String>> {
         let set = self.set.iter().map(|(name, value)| Some((name.setting(context)?, value.setting(context)?)));
-        let set: BTreeMap<String, String> = set.collect::<Option<_>>().unwrap_or_default();
-        let change = |(name, value): (String, String)| match split_set_value(&value) {
-            (least, true) => {
-                let now = facts.setting(&name).unwrap_or_default();
-                let value = raised(now, least);
-                (value != now).then_some((name, value))
-            }
-            (_, false) => Some((name, value)),
+        let set: BTreeMap<String, String> = set.collect::<Option<_>>()?;
+        let change = |(name, value): (String, String)| {
+            let now = facts.setting(&name).unwrap_or_default();
+            let value = match split_set_value(&value) {
+                (least, true) => raised(now, least),
+                (value, false) => value.to_owned(),
+            };
+            (value != now).then_some((name, value))
         };
-        set.into_iter().filter_map(change).collect()
+        Some(set.into_iter().filter_map(change).collect())
+    }
+
+    /// Whether it changes settings, all of which have the value already.
+    pub(crate) fn is_in_force(&self, set: Option<&BTreeMap<String, String>>) -> bool {
+        !self.set.is_empty() && set.is_some_and(BTreeMap::is_empty)
     }
 
     /// The command that proves, makes or prepares it: what the settings imply, else the one the rule gives.
@@ -331,7 +340,8 @@ impl Rule {
             source.check((signal.span().start, BTreeSet::from([signal.get_ref().clone()])), &scopes)?;
         }
         for culprit in &rule.culprits {
-            for expr in [&culprit.among, &culprit.waits, &culprit.buffered].into_iter().flatten().chain([&culprit.by]) {
+            let optional = [&culprit.among, &culprit.waits, &culprit.low_priority, &culprit.buffered];
+            for expr in optional.into_iter().flatten().chain([&culprit.by]) {
                 source.check(expr.spanned_names(), &[culprit.scope, Scope::Host])?;
             }
         }

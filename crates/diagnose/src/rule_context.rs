@@ -1,6 +1,7 @@
 //! The variables of a rule's expressions and texts: signals of one entity and the host, and the names of subject and
 //! culprit.
 
+use crate::blame::Blame;
 use crate::cgroup::{in_group, unit};
 use crate::expr::SignalLookup;
 use crate::facts::Running;
@@ -20,7 +21,7 @@ pub struct RuleContext<'a> {
 const MOST_PIDS: usize = 8;
 
 /// The variables every rule may use besides signals.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "subject",
     "subject.pid",
     "subject.cgroup",
@@ -37,6 +38,8 @@ pub const NAMES: [&str; 13] = [
     "culprit.lasts",
     // How many threads or requests of other programs wait for the same resource, mean; unknown where that is not seen.
     "culprit.others_wait",
+    // Share of its part whose priority is low already; 0 where that is not seen.
+    "culprit.low_priority",
     // Share of its part that is buffered writes; 0 where that is not seen.
     "culprit.buffered",
 ];
@@ -68,12 +71,13 @@ impl<'a> RuleContext<'a> {
         self.entity.subject.pid
     }
 
-    /// Sets the variables of the first culprit: `others_wait` is how many threads or requests of others wait, and `buffered` the
-    /// share of its part that is buffered writes.
-    pub fn blame(&mut self, culprits: &[Culprit], others_wait: Option<f64>, buffered: Option<f64>) {
+    /// Sets the variables of the first culprit.
+    pub(crate) fn blame(&mut self, blame: &Blame) {
+        let Blame { culprits, others_wait, low_priority, buffered, .. } = blame;
         if let Some(others_wait) = others_wait {
-            self.names.insert("culprit.others_wait", Reading::Number(others_wait));
+            self.names.insert("culprit.others_wait", Reading::Number(*others_wait));
         }
+        self.names.insert("culprit.low_priority", Reading::Number(low_priority.unwrap_or(0.0)));
         self.names.insert("culprit.buffered", Reading::Number(buffered.unwrap_or(0.0)));
         let lasting = |first: &Culprit| match self.running {
             Some(running) => running.lasting(first.processes()),

@@ -61,6 +61,8 @@ pub struct TaskUse {
     pub stuck: bool,
     /// True for niced, batch and idle-class tasks.
     pub background: bool,
+    /// Scheduled only when nothing else is (SCHED_IDLE); its I/O has the idle class, unless set otherwise.
+    pub idle_class: bool,
     /// True for threads of the kernel itself.
     pub kernel: bool,
     /// Seconds over which it was seen.
@@ -127,7 +129,8 @@ impl TaskUse {
         let last = change.last();
         let policy = last.policy.get().unwrap_or_default().to_ascii_uppercase();
         let mut task = Self::of(change);
-        task.background |= policy.contains("BATCH") || policy.contains("IDLE");
+        task.idle_class = policy.contains("IDLE");
+        task.background |= task.idle_class || policy.contains("BATCH");
         task.cgroup = last.cgroup.get().map(str::to_owned);
         task.kernel = last.kernel_thread.get() == Some(1.0);
         task.cpu_seconds = sum([used(window, change, |p| p.user), used(window, change, |p| p.system)])

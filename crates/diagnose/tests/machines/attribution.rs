@@ -1,7 +1,7 @@
 //! Who is to blame, as far as that can be seen.
 
-use crate::{RULES, SECOND, cpu, disk, found, key, machine, pressure, two_cpus, window};
-use whyslow_diagnose::diagnose;
+use crate::{RULES, SECOND, cpu, disk, found, judged, key, machine, pressure, two_cpus, window};
+use whyslow_diagnose::{RuleBook, diagnose};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Action, ActionKind, Confidence, Diagnosis, Finding, Origin};
 use whyslow_model::key::{MachineKey, MountTask, TaskKey};
@@ -340,6 +340,90 @@ fn a_lower_priority_is_advised_only_if_something_else_waits() {
     assert!(alone[0].text.starts_with("Run fewer of worker (×2) at once"), "{alone:?}");
     assert!(alone.iter().all(|action| !action.text.contains("Lower the CPU priority")), "{alone:?}");
     assert_eq!(alone[0].try_command.as_deref(), Some("whyslow profile --pid 8"));
+}
+
+#[test]
+fn a_lower_priority_is_not_advised_where_it_is_low_already() {
+    let actions = |nice: f64, policy: &'static str| {
+        let d = machine(move |t, s| {
+            filled_by_workers(t, s);
+            for row in s.task.process.iter_mut().filter(|row| row.command.get() == Some("worker")) {
+                (row.nice, row.policy) = (nice.into(), policy.into());
+            }
+            // Others wait, too: not only niced work does.
+            for pid in 20..24 {
+                process(t, s, pid, "web", 1, Some(0));
+            }
+        });
+        let found = finding(&d, "cpu.saturated");
+        assert_eq!(found.culprits[0].name, "worker");
+        found.actions.clone()
+    };
+    assert!(actions(0.0, "NORMAL")[0].text.starts_with("Lower the CPU priority of worker (×2)"));
+    for (nice, policy) in [(10.0, "NORMAL"), (0.0, "IDLE")] {
+        let all = actions(nice, policy);
+        assert!(all.iter().all(|action| !action.text.contains("Lower the CPU priority")), "{all:?}");
+        assert!(all[0].text.ends_with("its CPU priority is low already"), "{all:?}");
+        assert!(all.iter().all(|action| action.try_command.iter().all(|c| !c.contains("process.nice"))), "{all:?}");
+    }
+}
+
+#[test]
+fn a_lower_io_priority_is_not_advised_where_it_is_the_lowest() {
+    let actions = |policy: &'static str| {
+        let d = machine(move |t, s| {
+            full_disk(t, s);
+            s.block.disk.last_mut().expect("the disk").read_bytes = (t * 1600 * 65536).into();
+            two_cpus(t, s, 5, 0);
+            pressure(t, s, 0, 0, 95);
+            for (pid, name, rate, policy) in [(8, "backup", 1500, policy), (9, "database", 100, "NORMAL")] {
+                process(t, s, pid, name, 1, Some(rate * 65536));
+                let row = s.task.process.last_mut().expect("the process");
+                (row.policy, row.state) = (policy.into(), "D".into());
+            }
+        });
+        finding(&d, "disk.saturated").actions.clone()
+    };
+    assert!(actions("NORMAL")[0].text.starts_with("Lower the I/O priority of backup"), "{:?}", actions("NORMAL"));
+    let idle = actions("IDLE");
+    assert!(idle.iter().all(|action| !action.text.contains("Lower the I/O priority")), "{idle:?}");
+    assert!(idle[0].text.ends_with("its I/O priority is the lowest already"), "{idle:?}");
+}
+
+/// What nobody is seen to do is taken for others', who wait as much as those that are seen: hardly, if those hardly do.
+#[test]
+fn what_is_not_attributed_waits_as_much_as_what_is() {
+    let advice = |waits: u64| {
+        let d = machine(move |t, s| {
+            two_cpus(t, s, 100, 0);
+            pressure(t, s, 60, 0, 0);
+            process(t, s, 8, "worker", 170, Some(0));
+            s.task.process[0].run_delay = (t * SECOND * waits / 100).into();
+        });
+        let found = finding(&d, "cpu.saturated");
+        assert_eq!(shares(found), [("worker", 0.85)]);
+        found.actions[0].text.clone()
+    };
+    assert!(advice(30).starts_with("Run fewer of worker"), "{}", advice(30));
+    assert!(advice(100).starts_with("Lower the CPU priority of worker"), "{}", advice(100));
+}
+
+#[test]
+fn a_setting_that_has_the_value_is_not_advised() {
+    let rule = "id = 'test.setting'\nscope = 'host'\nmeans = 'A test.'\nwhen = 'cpu.busy > 0.1'\nimpact = '0.5'\n\
+                high = 'cpu.busy > 0.1'\nsummary = 'A test.'\nsources = ['x']\n\
+                [[evidence]]\nsignal = 'cpu.busy'\nexpected = 'low'\n[[look_alikes]]\ntext = 'none'\n\
+                [[actions]]\nkind = 'tunable'\ntext = 'Prefer caches'\nset = { 'vm.swappiness' = '10' }\n";
+    let mut book = RuleBook::built_in();
+    book.add("test.toml", rule).expect("a rule");
+    let advised = |now: &'static str| {
+        let d = judged(&book, |t, s| {
+            two_cpus(t, s, 50, 0);
+            s.kernel.setting.push(Setting { value: now.into(), ..Setting::new("vm.swappiness".into()) });
+        });
+        finding(&d, "test.setting").actions.len()
+    };
+    assert_eq!([advised("60"), advised("10")], [1, 0]);
 }
 
 #[test]
