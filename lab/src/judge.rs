@@ -137,6 +137,7 @@ mod tests {
             verdict,
             findings,
             ruled_out: Vec::new(),
+            not_cleared: Vec::new(),
             blind_spots: Vec::new(),
             closer_looks: Vec::new(),
             cpu_explained: None,

@@ -49,7 +49,7 @@ whyslow compare default 03:00..04:00
      recording does not cover that time; 'tune' left a setting unchanged, or
      'tune verify' found one that differs; 'try' found nothing to try
 2    wrong usage, or input that cannot be read
-3    with --check: undetermined, too little was visible
+3    with --check: undetermined: too little was visible, or no cause is known
 129  ended by SIGHUP, after cleaning up and printing what was measured
 130  ended by Ctrl-C before there was a result; 'try' has rolled back
 143  ended by SIGTERM, after cleaning up and printing what was measured",

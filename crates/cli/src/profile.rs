@@ -243,6 +243,7 @@ mod tests {
             verdict: Verdict::Bottleneck,
             findings,
             ruled_out: Vec::new(),
+            not_cleared: Vec::new(),
             blind_spots: Vec::new(),
             closer_looks: Vec::new(),
             cpu_explained: None,

@@ -1,17 +1,28 @@
-//! What is said of a resource in which nothing was found: that it is not the cause, with the number that clears it.
+//! What is said of a resource in which nothing was found: that it is not the cause, with the number that clears it; or, if
+//! none does, what stands out.
 
 use crate::expr::Expr;
+use crate::judge::is_felt;
 use crate::rule::{RuleError, SourceText};
 use crate::rule_context::RuleContext;
 use crate::scope::Scope;
 use crate::template::Template;
 use serde::Deserialize;
-use whyslow_model::diagnosis::{Finding, RuledOut};
+use whyslow_model::diagnosis::{Finding, NotCleared, RuledOut};
 
-/// One such sentence.
+/// The sentences about all resources.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resources {
+    cleared: Vec<Sentence>,
+    #[serde(default)]
+    not_cleared: Vec<Sentence>,
+}
+
+/// One sentence about a resource.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cleared {
+struct Sentence {
     resource: String,
     /// How the ids of findings begin that say otherwise.
     ids: Vec<String>,
@@ -20,37 +31,61 @@ pub struct Cleared {
     because: Template,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClearedFile {
-    cleared: Vec<Cleared>,
-}
-
-impl Cleared {
+impl Resources {
     /// Reads the file of them.
     ///
     /// # Errors
     /// The text is not TOML, an expression does not compile, or a signal does not exist.
-    pub fn parse_all(file: &str, text: &str) -> Result<Vec<Self>, RuleError> {
+    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
         let source = SourceText { file, text };
-        let ClearedFile { cleared } = source.parse()?;
-        for Self { when, unless, because, .. } in &cleared {
+        let resources: Self = source.parse()?;
+        for Sentence { when, unless, because, .. } in resources.cleared.iter().chain(&resources.not_cleared) {
             let names = [when].into_iter().chain(unless).map(Expr::spanned_names).chain([because.spanned_names()]);
             names.into_iter().try_for_each(|names| source.check(names, &[Scope::Host]))?;
         }
-        Ok(cleared)
+        Ok(resources)
     }
 
-    /// The sentence, if it holds, all its numbers are known, and nothing was found in the resource. An `unless` whose numbers
-    /// are unknown forbids nothing.
-    pub fn judge(&self, context: &RuleContext<'_>, findings: &[Finding]) -> Option<RuledOut> {
-        let found = findings.iter().any(|f| self.ids.iter().any(|id| f.id.starts_with(id.as_str())));
-        let forbidden = self.unless.as_ref().is_some_and(|unless| unless.holds(context));
-        if found || forbidden || !self.when.holds(context) {
-            return None;
-        }
-        Some(RuledOut { id: self.resource.clone(), because: self.because.known(context)? })
+    /// The resources in which nothing was found and that a number clears: of each the first sentence that holds.
+    pub(crate) fn ruled_out(&self, context: &RuleContext<'_>, findings: &[Finding]) -> Vec<RuledOut> {
+        let sentences = self.cleared.iter().filter(|s| !s.is_found(findings) && s.holds(context));
+        let all = sentences.filter_map(|s| Some((s.resource.clone(), s.because.known(context)?)));
+        first_of_each(all).into_iter().map(|(id, because)| RuledOut { id, because }).collect()
     }
+
+    /// The resources that no number clears, with the number that stands out.
+    ///
+    /// Something was found in a resource if its time was felt: a suspicion explains nothing.
+    pub(crate) fn not_cleared(&self, context: &RuleContext<'_>, findings: &[Finding]) -> Vec<NotCleared> {
+        let is_cleared = |resource: &str| self.cleared.iter().any(|s| s.resource == resource && s.holds(context));
+        let felt = || findings.iter().filter(|finding| is_felt(finding));
+        let sentences = self.not_cleared.iter().filter(|s| !is_cleared(&s.resource));
+        let sentences = sentences.filter(|s| !s.is_found(felt()) && s.holds(context));
+        let all = sentences.filter_map(|s| Some((s.resource.clone(), s.because.known(context)?)));
+        first_of_each(all).into_iter().map(|(id, because)| NotCleared { id, because }).collect()
+    }
+}
+
+impl Sentence {
+    /// An `unless` whose numbers are unknown forbids nothing.
+    fn holds(&self, context: &RuleContext<'_>) -> bool {
+        self.when.holds(context) && !self.unless.as_ref().is_some_and(|unless| unless.holds(context))
+    }
+
+    fn is_found<'f>(&self, findings: impl IntoIterator<Item = &'f Finding>) -> bool {
+        findings.into_iter().any(|f| self.ids.iter().any(|id| f.id.starts_with(id.as_str())))
+    }
+}
+
+/// The first sentence about each resource, in their order.
+fn first_of_each(sentences: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (resource, because) in sentences {
+        if all.iter().all(|(known, _)| *known != resource) {
+            all.push((resource, because));
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -74,9 +109,8 @@ because = "{mem.available} available"
 
     #[test]
     fn what_is_wrong_is_reported_with_its_line() {
-        let error =
-            |from: &str, to: &str| Cleared::parse_all("c.toml", &TWO.replace(from, to)).unwrap_err().to_string();
-        assert_eq!(Cleared::parse_all("c.toml", TWO).unwrap().len(), 2);
+        let error = |from: &str, to: &str| Resources::parse("c.toml", &TWO.replace(from, to)).unwrap_err().to_string();
+        assert_eq!(Resources::parse("c.toml", TWO).unwrap().cleared.len(), 2);
         assert_eq!(
             error("stall.memory", "stall.memroy"),
             "c.toml:11: there is no signal \"stall.memroy\" in scope host"

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
 use whyslow_model::diagnosis::{
-    BlindSpot, Diagnosis, Finding, Host, ObserverCost, Origin, RuledOut, SCHEMA, TimeSpan, Verdict,
+    BlindSpot, Diagnosis, Finding, Host, NotCleared, ObserverCost, Origin, RuledOut, SCHEMA, TimeSpan, Verdict,
 };
 use whyslow_model::snapshot::{ReadOutcome, SourceReport};
 use whyslow_model::window::Window;
@@ -34,6 +34,13 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     let (judged, alike) = judge(book.all(), &facts);
     let findings = relate(judged, &facts.topology);
     let ruled_out = ruled_out(book, &facts, &findings, alike);
+    let not_cleared = match source {
+        // What a capture does not clear is often only not in it.
+        Origin::Import => Vec::new(),
+        Origin::Live | Origin::Recording => {
+            book.resources.not_cleared(&RuleContext::new(&facts.host, &facts.host), &findings)
+        }
+    };
     let mut blind_spots = blind_spots(window, &facts);
     if source == Origin::Import {
         blind_spots.extend(coverage::not_captured(&facts));
@@ -42,9 +49,10 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         schema: SCHEMA.to_owned(),
         host: host(window),
         window: span(window, source),
-        verdict: verdict(window, source, &facts, &findings, &ruled_out),
+        verdict: verdict(window, source, &facts, &findings, &ruled_out, &not_cleared),
         findings,
         ruled_out,
+        not_cleared,
         blind_spots,
         figures: if source == Origin::Import { coverage::of_facts(&facts) } else { Vec::new() },
         closer_looks: on_demand::closer_looks(window),
@@ -61,8 +69,16 @@ pub fn findings(window: &Window, book: &RuleBook) -> Vec<Finding> {
     relate(judged, &facts.topology)
 }
 
-/// Captures rarely cover every resource: what they cover is judged, and the rest is a blind spot.
-fn verdict(window: &Window, source: Origin, facts: &Facts, findings: &[Finding], ruled_out: &[RuledOut]) -> Verdict {
+/// Captures rarely cover every resource: what they cover is judged, and the rest is a blind spot. A machine is not healthy while
+/// a resource is above what would clear it, though no more than a suspicion was found.
+fn verdict(
+    window: &Window,
+    source: Origin,
+    facts: &Facts,
+    findings: &[Finding],
+    ruled_out: &[RuledOut],
+    not_cleared: &[NotCleared],
+) -> Verdict {
     if findings.iter().any(is_felt) {
         return Verdict::Bottleneck;
     }
@@ -71,7 +87,8 @@ fn verdict(window: &Window, source: Origin, facts: &Facts, findings: &[Finding],
     }
     let known = |name: &str| facts.host_number(name).is_some();
     let seen = known("cpu.busy") && known("stall.io") && (known("stall.memory") || known("mem.available"));
-    if window.snapshots().len() < 2 || !seen { Verdict::Undetermined } else { Verdict::Healthy }
+    let is_healthy = window.snapshots().len() >= 2 && seen && not_cleared.is_empty();
+    if is_healthy { Verdict::Healthy } else { Verdict::Undetermined }
 }
 
 /// Healthy where all that was seen is cleared, and enough was seen: ruling out one resource does not make a machine healthy.
@@ -99,12 +116,7 @@ fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
 
 fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<RuledOut>) -> Vec<RuledOut> {
     let context = RuleContext::new(&facts.host, &facts.host);
-    let mut all: Vec<RuledOut> = Vec::new();
-    for cleared in book.cleared.iter().filter_map(|c| c.judge(&context, findings)) {
-        if all.iter().all(|a| a.id != cleared.id) {
-            all.push(cleared);
-        }
-    }
+    let mut all = book.resources.ruled_out(&context, findings);
     // What is found on one thing is not ruled out by another that only looks like it.
     let is_found = |entry: &RuledOut| {
         let id = entry.id.split('@').next().unwrap_or_default();

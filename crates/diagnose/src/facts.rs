@@ -17,6 +17,8 @@ use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, Window};
 
+/// How much of their sleep the users of a disk are blocked from which they do not pause between requests.
+const WITHOUT_PAUSE: f64 = 0.8;
 /// The most locations named for one number.
 const MOST_PLACES: usize = 3;
 
@@ -51,7 +53,7 @@ impl Facts {
         let rooms = Rooms::of(window);
         let read = Sources::of(window);
         let host = HostUse::new(window, &read, &processes, rooms.of_the_machine(), blocked.over_time());
-        let host = Entity::of(Subject::host(), &host);
+        let mut host = Entity::of(Subject::host(), &host);
         let topology = Topology::of(window);
         let members = BlockedMembers::new(&processes, blocked.over_time());
         let uses = io::uses(window, &topology, &processes, &changes);
@@ -69,7 +71,13 @@ impl Facts {
             io_stall: host.number("stall.io"),
             memory_stall: host.number("stall.memory"),
         };
-        let entities = Scope::ALL.iter().map(|scope| (*scope, scope.entities(&sources))).collect();
+        let entities: BTreeMap<Scope, Vec<Entity>> =
+            Scope::ALL.iter().map(|scope| (*scope, scope.entities(&sources))).collect();
+        let disks = entities.get(&Scope::Disk).map_or(&[][..], Vec::as_slice);
+        let longest = longest_stall(disks.iter());
+        let steady = longest_stall(disks.iter().filter(|disk| !is_paced(disk)));
+        host.set("disk.longest_stall", longest);
+        host.set("disk.steady_stall", steady.or(longest.map(|_| 0.0)));
         let observers = observers(window, &changes);
         let is_captured = !window.origins().is_empty();
         let running = (!is_captured).then(|| Running::of(window, &processes, &observers));
@@ -127,6 +135,16 @@ impl Facts {
     pub fn host_number(&self, name: &str) -> Option<f64> {
         self.host.number(name)
     }
+}
+
+/// The most that a task waited for one of these disks, as a share of the time.
+fn longest_stall<'e>(disks: impl Iterator<Item = &'e Entity>) -> Option<f64> {
+    disks.filter_map(|disk| disk.number("disk.stall")).reduce(f64::max)
+}
+
+/// Whether the users of a disk pause between requests: then they get what they ask for.
+fn is_paced(disk: &Entity) -> bool {
+    disk.number("disk.users_blocked").is_some_and(|blocked| blocked < WITHOUT_PAUSE)
 }
 
 /// The processes that a command can still name.

@@ -22,6 +22,7 @@ pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Opti
         merged.window.samples += part.window.samples;
         merged.findings.extend(part.findings);
         merged.ruled_out.extend(part.ruled_out);
+        merged.not_cleared.extend(part.not_cleared);
         merged.figures.extend(part.figures);
         merged.blind_spots.retain(|spot| part.blind_spots.contains(spot) || spot.what.contains(": "));
         merged.blind_spots.extend(part.blind_spots.into_iter().filter(|spot| spot.what.contains(": ")));
@@ -55,8 +56,9 @@ fn labelled(mut part: Diagnosis, capture: &str) -> Diagnosis {
     for figures in &mut part.figures {
         figures.subject.capture = Some(capture.to_owned());
     }
-    for cleared in &mut part.ruled_out {
-        cleared.because = format!("{} ({capture})", cleared.because);
+    let because = part.ruled_out.iter_mut().map(|entry| &mut entry.because);
+    for because in because.chain(part.not_cleared.iter_mut().map(|entry| &mut entry.because)) {
+        because.push_str(&format!(" ({capture})"));
     }
     part
 }

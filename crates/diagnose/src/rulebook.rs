@@ -1,6 +1,6 @@
 //! The built-in rules and a user's own beside them.
 
-use crate::cleared::Cleared;
+use crate::cleared::Resources;
 use crate::rule::{Rule, RuleError};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::listing::RuleInfo;
@@ -14,7 +14,7 @@ const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/rules.rs")
 #[derive(Debug)]
 pub struct RuleBook {
     rules: Vec<Rule>,
-    pub(crate) cleared: Vec<Cleared>,
+    pub(crate) resources: Resources,
     /// Of the text of all rules.
     hasher: DefaultHasher,
 }
@@ -25,11 +25,11 @@ impl RuleBook {
     /// # Panics
     /// Never in a build that passed its tests, which read every one of them.
     pub fn built_in() -> Self {
-        let mut book = Self { rules: Vec::new(), cleared: Vec::new(), hasher: DefaultHasher::new() };
+        let mut book = Self { rules: Vec::new(), resources: Resources::default(), hasher: DefaultHasher::new() };
         for (file, text) in BUILT_IN {
             text.hash(&mut book.hasher);
             if *file == CLEARED {
-                book.cleared = Cleared::parse_all(file, text).unwrap_or_else(|e| panic!("built-in {e}"));
+                book.resources = Resources::parse(file, text).unwrap_or_else(|e| panic!("built-in {e}"));
             } else {
                 let rule = Rule::parse(file, text).unwrap_or_else(|e| panic!("built-in rule {e}"));
                 // A cause can be judged in several ways on one kind of thing: by live counters, and by less.
@@ -150,7 +150,7 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
     }
 
     fn empty() -> RuleBook {
-        RuleBook { rules: Vec::new(), cleared: Vec::new(), hasher: DefaultHasher::new() }
+        RuleBook { rules: Vec::new(), resources: Resources::default(), hasher: DefaultHasher::new() }
     }
 
     proptest! {

@@ -59,6 +59,14 @@ impl Entity {
         }
     }
 
+    /// Sets a number that is known only after the other signals.
+    pub(crate) fn set(&mut self, signal: &str, number: Option<f64>) {
+        let at = self.signals.iter().position(|s| s.name == signal);
+        if let Some(value) = at.and_then(|at| self.values.get_mut(at)) {
+            *value = number.into_reading();
+        }
+    }
+
     /// The same as a member of control groups.
     pub fn within(self, cgroup: Option<String>) -> Self {
         Self { cgroup, ..self }

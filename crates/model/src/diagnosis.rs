@@ -22,6 +22,9 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
     /// What was ruled out, each with the number that clears it.
     pub ruled_out: Vec<RuledOut>,
+    /// Resources that are not ruled out, though no cause was found in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_cleared: Vec<NotCleared>,
     /// What could not be observed.
     pub blind_spots: Vec<BlindSpot>,
     /// What was traced on demand because of a suspicion.
@@ -381,6 +384,15 @@ pub struct BlindSpot {
     /// The remedy: what would make it visible.
     pub remedy: String,
 }
+/// A resource in which no cause was found, or only a suspicion, though a measure of it is above the threshold that would clear it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NotCleared {
+    /// The resource: cpu, memory, disk, network.
+    pub id: String,
+    /// What stands out, with its number.
+    pub because: String,
+}
+
 
 /// A source too expensive to be always on, which was on for part of the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

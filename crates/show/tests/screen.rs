@@ -7,7 +7,7 @@ use kept_screen::{assert_kept, assert_screen};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use unicode_width::UnicodeWidthStr;
-use whyslow_model::diagnosis::{Diagnosis, Since, Unattributed};
+use whyslow_model::diagnosis::{Diagnosis, NotCleared, Since, Unattributed, Verdict};
 use whyslow_show::escape::is_deceptive;
 use whyslow_show::json;
 use whyslow_show::text::{self, TextStyle};
@@ -162,6 +162,25 @@ fn an_undetermined_verdict_shows_the_best_suspicion() {
 #[test]
 fn an_impact_that_is_no_waiting_is_said_in_the_words_of_its_rule() {
     let mut d = fixture("saturated");
+#[test]
+fn what_stands_out_without_a_cause_is_the_answer() {
+    let entry = |id: &str, because: &str| NotCleared { id: id.into(), because: because.into() };
+    let not_cleared = vec![
+        entry("disk", "tasks waited for I/O 46 % of the time; no device was found saturated or slow"),
+        entry("network", "3 % of segments were retransmitted"),
+    ];
+    let d = Diagnosis { verdict: Verdict::Undetermined, blind_spots: Vec::new(), not_cleared, ..fixture("healthy") };
+    let drawn = text::diagnosis(&d, &PLAIN);
+    assert!(
+        drawn.contains("\nUndetermined: no cause was found, but tasks waited for I/O 46 % of the time;"),
+        "{drawn}"
+    );
+    assert!(drawn.contains("\n  Network: 3 % of segments"), "{drawn}");
+    assert!(!drawn.contains("Healthy") && drawn.lines().count() <= 10, "{drawn}");
+    let all = text::diagnosis(&d, &TextStyle { all: true, ..PLAIN });
+    assert!(all.contains("Stands out, without a known cause\n  Disk: tasks waited"), "{all}");
+}
+
     d.findings[0].how_bad = Some("uses 64 % of one CPU".into());
     for all in [false, true] {
         let drawn = text::diagnosis(&d, &TextStyle { all, ..PLAIN });

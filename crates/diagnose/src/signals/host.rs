@@ -415,6 +415,9 @@ signals! { h: HostUse<'_>;
     "log.kills" "count" "processes killed because the machine ran out of memory", "'Out of memory: Killed process'", "/dev/kmsg" => h.log.map(|l| l.kills);
     "log.no_victim" "count" "times memory ran out and no process was left to kill", "'no killable processes'", "/dev/kmsg" => h.log.map(|l| l.no_victim);
     "disk.most_waited" "ratio" "share of the time in which requests were in flight, of the device with most", "max of min(Δ(requests x time), Δbusy time) / Δt", "/proc/diskstats" => h.most_waited();
+    // Known once the devices are: see `Facts`.
+    "disk.longest_stall" "ratio" "share of the time in which a task waited for a device, of the device with most", "max of disk.stall", "/proc/PID/stat, /proc/pressure/io, /proc/diskstats" => None::<f64>;
+    "disk.steady_stall" "ratio" "the same of the devices whose users do not pause between requests, or of whom that is unknown", "max of disk.stall where not disk.users_blocked < 0.8", "/proc/PID/stat, /proc/pressure/io, /proc/diskstats" => None::<f64>;
     "irq.busiest" "text" "the interrupt line with most interrupts, timers left out", "max Δcount, or max count since boot if read once", "/proc/interrupts" => h.busiest.as_ref().map(|b| &*b.line);
     "irq.busiest_rate" "1/s" "its interrupts", "Δcount / Δt, all CPUs", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.rate);
     "irq.busiest_devices" "text" "the devices behind it", "as the kernel gives them", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.devices.as_deref());

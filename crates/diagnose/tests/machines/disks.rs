@@ -2,7 +2,7 @@
 
 use crate::{SECOND, disk, found, key, machine, pressure, two_cpus};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Verdict};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{LinkKey, OperationKey, RequesterKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
@@ -169,6 +169,52 @@ fn two_in_flight_is_few_and_not_a_full_queue() {
     assert!(found(&d, "disk.saturated").is_none(), "{:?}", d.findings);
     let found = accused(&d, "disk.depth_one");
     assert_eq!(found.culprits[0].pid, Some(20));
+}
+
+/// Random reads of 4 KiB on a fast device, which is not saturated by four readers: each waits for its own request.
+#[test]
+fn a_few_synchronous_readers_of_a_fast_disk_are_what_limits_it() {
+    let load = Load { threads: 4, depth: 5, rate: 30_000, serial: false, pressure: 46, ..CLOSED };
+    let d = load.diagnosis();
+    let found = accused(&d, "disk.depth_one");
+    assert_eq!((found.confidence, found.culprits[0].pid), (Confidence::Medium, Some(20)));
+    assert!(
+        found.summary.starts_with("sda has only 3 requests in flight at a time: reader (20) waits 100 µs for each"),
+        "{}",
+        found.summary
+    );
+    assert_eq!(d.verdict, Verdict::Bottleneck);
+    // One that serves them one after the other could not do more with more of them.
+    let d = Load { serial: true, ..load }.diagnosis();
+    assert!(crate::found(&d, "disk.depth_one").is_none(), "{:?}", d.findings);
+}
+
+/// A queue too deep for a few synchronous readers, on a device that is not saturated by it: nothing is found.
+#[test]
+fn a_disk_that_was_waited_for_is_not_healthy_though_nothing_was_found() {
+    let load = Load { threads: 20, depth: 31, rate: 100_000, serial: false, pressure: 46, size: 64 << 10, ..CLOSED };
+    let d = load.diagnosis();
+    assert!(d.findings.is_empty(), "{:?}", d.findings);
+    assert_eq!(d.verdict, Verdict::Undetermined);
+    let open: Vec<_> = d.not_cleared.iter().map(|entry| (&*entry.id, &*entry.because)).collect();
+    assert_eq!(open, [("disk", "tasks waited for I/O 46 % of the time; no device was found saturated or slow")]);
+    // Its users get all that they ask for where they pause between requests.
+    let d = Load { paced: true, ..load }.diagnosis();
+    assert_eq!((d.verdict, d.not_cleared.len()), (Verdict::Healthy, 0), "{:?}", d.not_cleared);
+    assert!(d.ruled_out.iter().any(|entry| entry.id == "disk"), "{:?}", d.ruled_out);
+}
+
+/// The waiting of a network or FUSE file system is no device's.
+#[test]
+fn waiting_for_io_that_no_device_shows_is_not_healthy() {
+    let d = machine(|t, s| {
+        two_cpus(t, s, 5, 0);
+        pressure(t, s, 0, 0, 90);
+        s.block.disk.push(Disk { busy_time: (t * SECOND / 100).into(), ..disk(t, "sda", 10, 4096, 0.01) });
+    });
+    assert_eq!(d.verdict, Verdict::Undetermined);
+    assert!(d.not_cleared.iter().any(|entry| entry.because.contains("network or FUSE")), "{:?}", d.not_cleared);
+    assert!(d.ruled_out.iter().all(|entry| entry.id != "disk"), "{:?}", d.ruled_out);
 }
 
 /// A partition, and a loop device on it that does this part of the disk's I/O, in per cent.

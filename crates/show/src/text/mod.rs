@@ -24,7 +24,7 @@ pub use recording::{explanation, recorded};
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
 use finding::Findings;
-use whyslow_model::diagnosis::{Action, BlindSpot, Diagnosis, Origin, RuledOut};
+use whyslow_model::diagnosis::{Action, BlindSpot, Diagnosis, NotCleared, Origin, RuledOut};
 
 /// How text is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,7 @@ fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     screen::header(canvas, &diagnosis.host, &diagnosis.window, style);
     Findings::of(diagnosis).draw(canvas);
     ruled_out(canvas, &diagnosis.ruled_out);
+    not_cleared(canvas, &diagnosis.not_cleared);
     blind_spots(canvas, &diagnosis.blind_spots);
     finding::figures(canvas, &diagnosis.figures);
     // Reading captures has no overhead on the machine.
@@ -79,6 +80,16 @@ fn ruled_out(canvas: &mut Canvas, entries: &[RuledOut]) {
     // A whole resource says more than a single cause.
     let (resources, causes): (Vec<&RuledOut>, Vec<_>) = entries.iter().partition(|r| !r.id.contains('.'));
     for entry in resources.into_iter().chain(causes) {
+        canvas.paragraph(2, 4, &[plain(words::id(&entry.id)), plain(": "), plain(&entry.because)]);
+    }
+}
+
+fn not_cleared(canvas: &mut Canvas, entries: &[NotCleared]) {
+    if entries.is_empty() {
+        return;
+    }
+    heading(canvas, "Stands out, without a known cause");
+    for entry in entries {
         canvas.paragraph(2, 4, &[plain(words::id(&entry.id)), plain(": "), plain(&entry.because)]);
     }
 }

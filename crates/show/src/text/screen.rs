@@ -104,10 +104,11 @@ fn has_ruled_out_only(d: &Diagnosis) -> bool {
 }
 
 fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
-    let text = if has_ruled_out_only(d) {
-        format!(": no known problem in {}.{}", covered(d), not_captured(d))
-    } else {
-        ": too little was visible to say what is slow.".to_owned()
+    let text = match d.not_cleared.first() {
+        _ if has_ruled_out_only(d) => format!(": no known problem in {}.{}", covered(d), not_captured(d)),
+        Some(entry) if d.findings.is_empty() => format!(": no cause was found, but {}.", entry.because),
+        Some(entry) => format!(": no cause is certain, but {}.", entry.because),
+        None => ": too little was visible to say what is slow.".to_owned(),
     };
     canvas.at_most(2, 0, 2, &[Piece::new(Ink::Yellow, "Undetermined"), plain(text)]);
     if let Some(finding) = d.findings.first() {
@@ -501,6 +502,10 @@ fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
     resources(canvas, d, &mut room);
     canvas.blank();
     is_undetermined(canvas, d);
+    // The answer names the first.
+    for entry in d.not_cleared.iter().skip(1).take(room) {
+        canvas.at_most(1, 2, 4, &[bold(words::id(&entry.id)), plain(format!(": {}", entry.because))]);
+    }
 }
 
 fn width(pieces: &[Piece]) -> usize {
