@@ -137,3 +137,16 @@ impl Scope {
         format!("{self:?}").to_lowercase()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_1_or_0_is_a_flag() {
+        let is_flag = |help: &str| ["1 where", "1 if", "1 for"].iter().any(|words| help.starts_with(words));
+        let signals = Scope::ALL.iter().flat_map(|scope| scope.signals());
+        let wrong: Vec<&str> = signals.filter(|s| is_flag(s.help) && s.unit != "flag").map(|s| s.name).collect();
+        assert_eq!(wrong, [""; 0]);
+    }
+}

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 use whyslow_model::catalogue::{Pressure, System};
-use whyslow_model::diagnosis::Since;
+use whyslow_model::diagnosis::{KernelAverage, Since};
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
 
@@ -67,7 +67,7 @@ impl History {
     pub(crate) fn lasted(&self, seconds: f64, source: &str) -> Since {
         let start = self.end_ns.map(|end| end - (seconds * 1e9) as i64);
         let start = start.and_then(|ns| Timestamp::from_nanosecond(ns.into()).ok()).map(|t| format!("{t:.3}"));
-        Since { start, seconds, source: source.to_owned() }
+        Since { start, seconds, source: source.to_owned(), average: None }
     }
 
     /// Since when a cause that costs `impact` of the time has lasted; `None` where the pressure does not show it.
@@ -79,13 +79,15 @@ impl History {
         if let Some(quiet) = course.quiet_at_first(level) {
             return Some(self.lasted(seconds - quiet, &source("")));
         }
-        let (seconds, source) = match course.before(level) {
-            Some(300) if resource == Resource::Cpu && self.loaded => (900.0, "/proc/loadavg".to_owned()),
-            Some(300) => (300.0, source(" avg300")),
-            Some(60) => (60.0, source(" avg60")),
-            _ => (seconds, source("")),
+        let (seconds, source, average) = match course.before(level) {
+            Some(300) if resource == Resource::Cpu && self.loaded => {
+                (900.0, "/proc/loadavg".to_owned(), Some(KernelAverage::Load))
+            }
+            Some(300) => (300.0, source(" avg300"), Some(KernelAverage::Pressure)),
+            Some(60) => (60.0, source(" avg60"), Some(KernelAverage::Pressure)),
+            _ => (seconds, source(""), None),
         };
-        Some(Since { start: None, seconds, source })
+        Some(Since { start: None, seconds, source, average })
     }
 }
 
@@ -191,6 +193,8 @@ mod tests {
     fn the_kernels_averages_say_that_it_has_lasted_longer() {
         assert_eq!(since(&[0.8; 10], 0.7, 0.2), Some((None, 60.0)));
         assert_eq!(since(&[0.8; 10], 0.78, 0.6), Some((None, 300.0)));
+        let average = |avg60, avg300| history(&[0.8; 10], avg60, avg300).since(Resource::Io, 0.5)?.average;
+        assert_eq!([average(0.7, 0.2), average(0.13, 0.03)], [Some(KernelAverage::Pressure), None]);
     }
 
     #[test]

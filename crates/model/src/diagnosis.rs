@@ -258,6 +258,19 @@ pub struct Since {
     pub seconds: f64,
     /// What shows it.
     pub source: String,
+    /// The kernel average that shows that it has lasted for longer than the window, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average: Option<KernelAverage>,
+}
+
+/// An average that the kernel keeps over a fixed time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KernelAverage {
+    /// Of pressure stall information, over 60 or 300 seconds.
+    Pressure,
+    /// The load averages.
+    Load,
 }
 
 /// Which process consumes a resource.
@@ -371,6 +384,15 @@ pub struct RuledOut {
     pub because: String,
 }
 
+/// A resource in which no cause was found, or only a suspicion, though a measure of it is above the threshold that would clear it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NotCleared {
+    /// The resource: cpu, memory, disk, network.
+    pub id: String,
+    /// What stands out, with its number.
+    pub because: String,
+}
+
 /// Why a resource is a blind spot of captures.
 pub const NOT_CAPTURED: &str = "not covered by any capture";
 
@@ -384,15 +406,6 @@ pub struct BlindSpot {
     /// The remedy: what would make it visible.
     pub remedy: String,
 }
-/// A resource in which no cause was found, or only a suspicion, though a measure of it is above the threshold that would clear it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NotCleared {
-    /// The resource: cpu, memory, disk, network.
-    pub id: String,
-    /// What stands out, with its number.
-    pub because: String,
-}
-
 
 /// A source too expensive to be always on, which was on for part of the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

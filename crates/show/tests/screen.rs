@@ -7,7 +7,7 @@ use kept_screen::{assert_kept, assert_screen};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use unicode_width::UnicodeWidthStr;
-use whyslow_model::diagnosis::{Diagnosis, NotCleared, Since, Unattributed, Verdict};
+use whyslow_model::diagnosis::{Diagnosis, KernelAverage, NotCleared, Since, Unattributed, Verdict};
 use whyslow_show::escape::is_deceptive;
 use whyslow_show::json;
 use whyslow_show::text::{self, TextStyle};
@@ -61,16 +61,19 @@ fn all_details_end_with_the_whole_answer_and_repeat_no_action() {
 
 #[test]
 fn how_long_it_has_lasted_comes_with_where_that_is_from() {
-    let how_bad = |seconds: f64, source: &str| {
+    // Whatever the source is called.
+    let how_bad = |seconds: f64, average: Option<KernelAverage>| {
         let mut d = fixture("saturated");
-        d.findings[0].since = Some(Since { start: None, seconds, source: source.into() });
+        d.findings[0].since = Some(Since { start: None, seconds, source: "/proc/pressure".into(), average });
         let drawn = text::diagnosis(&d, &PLAIN);
         drawn.lines().find(|line| line.contains("How bad:")).unwrap_or_default().to_owned()
     };
-    assert!(how_bad(300.0, "/proc/pressure/io avg300").ends_with("of the time, also over 5 min (PSI avg300)"));
-    assert!(how_bad(900.0, "/proc/loadavg").ends_with("of the time, also over 15 min (load average)"));
+    let pressure = how_bad(300.0, Some(KernelAverage::Pressure));
+    assert!(pressure.ends_with("of the time, also over 5 min (PSI avg300)"), "{pressure}");
+    let load = how_bad(900.0, Some(KernelAverage::Load));
+    assert!(load.ends_with("of the time, also over 15 min (load average)"), "{load}");
     // The steps may add up to a little more than the window.
-    assert!(how_bad(10.004, "/proc/pressure/io").ends_with("of the time, for at least the 10 s watched"));
+    assert!(how_bad(10.004, None).ends_with("of the time, for at least the 10 s watched"));
 }
 
 /// A part without data is unknown: 'healthy' is said only of what was captured.
@@ -160,9 +163,6 @@ fn an_undetermined_verdict_shows_the_best_suspicion() {
 }
 
 #[test]
-fn an_impact_that_is_no_waiting_is_said_in_the_words_of_its_rule() {
-    let mut d = fixture("saturated");
-#[test]
 fn what_stands_out_without_a_cause_is_the_answer() {
     let entry = |id: &str, because: &str| NotCleared { id: id.into(), because: because.into() };
     let not_cleared = vec![
@@ -181,6 +181,9 @@ fn what_stands_out_without_a_cause_is_the_answer() {
     assert!(all.contains("Stands out, without a known cause\n  Disk: tasks waited"), "{all}");
 }
 
+#[test]
+fn an_impact_that_is_no_waiting_is_said_in_the_words_of_its_rule() {
+    let mut d = fixture("saturated");
     d.findings[0].how_bad = Some("uses 64 % of one CPU".into());
     for all in [false, true] {
         let drawn = text::diagnosis(&d, &TextStyle { all, ..PLAIN });
@@ -285,8 +288,18 @@ fn with_every_string(d: &Diagnosis, hostile: &str) -> Diagnosis {
         }
     }
     /// Words of the schema, which are not chosen by others.
-    const WORDS: [&str; 9] =
-        ["live", "bottleneck", "measured", "high", "medium", "low", "tunable", "advice", "whyslow.diagnosis/1"];
+    const WORDS: [&str; 10] = [
+        "live",
+        "bottleneck",
+        "measured",
+        "high",
+        "medium",
+        "low",
+        "tunable",
+        "advice",
+        "pressure",
+        "whyslow.diagnosis/1",
+    ];
     let mut value = serde_json::to_value(d).expect("a diagnosis is JSON");
     replace(&mut value, hostile);
     serde_json::from_value(value).expect("only strings were replaced")

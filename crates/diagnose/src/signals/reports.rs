@@ -78,7 +78,7 @@ pub fn databases(window: &Window) -> Vec<Entity> {
 }
 
 signals! { d: Drive;
-    "drive.failing" "count" "1 where the drive assesses itself as failing", "SMART health, NVMe critical warning", "smartctl, nvme smart-log" => d.failing.get();
+    "drive.failing" "flag" "1 where the drive assesses itself as failing", "SMART health, NVMe critical warning", "smartctl, nvme smart-log" => d.failing.get();
     "drive.unreadable" "count" "sectors it could not read and has not replaced", "pending or uncorrectable sectors", "smartctl" => d.unreadable.get();
     "drive.reallocated" "count" "sectors it has replaced by spare ones", "reallocated sectors, grown defects", "smartctl" => d.reallocated.get();
     "drive.media_errors" "count" "requests whose data it could not read or write, over its lifetime", "reported uncorrectable, media errors", "smartctl, nvme smart-log" => d.media_errors.get();

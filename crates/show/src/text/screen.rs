@@ -6,8 +6,8 @@ use crate::clock::ZonedClock;
 use crate::human;
 use std::collections::BTreeSet;
 use whyslow_model::diagnosis::{
-    Action, ActionKind, Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, NOT_CAPTURED, Origin, Since, TimeSpan,
-    Verdict,
+    Action, ActionKind, Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, KernelAverage, NOT_CAPTURED, Origin,
+    Since, TimeSpan, Verdict,
 };
 
 /// Lines of the first screen.
@@ -385,8 +385,10 @@ impl Answer<'_> {
 
 /// The average of the kernel that shows how long it has lasted, if it is longer than what was watched.
 fn average(since: &Since) -> Option<String> {
-    let psi = since.source.rsplit_once(" avg").map(|(_, seconds)| format!("PSI avg{seconds}"));
-    psi.or_else(|| since.source.contains("loadavg").then(|| "load average".to_owned()))
+    Some(match since.average? {
+        KernelAverage::Pressure => format!("PSI avg{:.0}", since.seconds),
+        KernelAverage::Load => "load average".to_owned(),
+    })
 }
 
 /// The action that comes first in the answer.
@@ -500,12 +502,12 @@ fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
         room -= 1;
     }
     resources(canvas, d, &mut room);
-    canvas.blank();
-    is_undetermined(canvas, d);
     // The answer names the first.
     for entry in d.not_cleared.iter().skip(1).take(room) {
         canvas.at_most(1, 2, 4, &[bold(words::id(&entry.id)), plain(format!(": {}", entry.because))]);
     }
+    canvas.blank();
+    is_undetermined(canvas, d);
 }
 
 fn width(pieces: &[Piece]) -> usize {

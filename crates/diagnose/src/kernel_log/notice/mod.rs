@@ -151,6 +151,16 @@ mod tests {
     }
 
     #[test]
+    fn a_lockup_names_the_cpu_and_the_task() {
+        let lines = [
+            "watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [kworker/1:2:1234]",
+            "watchdog: BUG: soft lockup - CPU#2 stuck for 23s!",
+        ];
+        let all = gather(log(&lines));
+        assert_eq!(all[0].details, ["CPU 1 in kworker/1:2:1234", "CPU 2"]);
+    }
+
+    #[test]
     fn every_topic_has_its_subject() {
         for (line, topic, name) in [
             ("INFO: task jbd2/sda1-8:812 blocked for more than 120 seconds.", "hung_task", "host"),

@@ -70,8 +70,8 @@ fn cpu(text: &str) -> MessageSubject {
     let cpu = after(text, "CPU#").map(|rest| until(rest, |c| !c.is_ascii_digit()));
     let task = text.rsplit_once('[').and_then(|(_, rest)| rest.strip_suffix(']'));
     let detail = match (cpu, task) {
-        (Some(cpu), Some(task)) => format!("processor {cpu} in {task}"),
-        (Some(cpu), None) => format!("processor {cpu}"),
+        (Some(cpu), Some(task)) => format!("CPU {cpu} in {task}"),
+        (Some(cpu), None) => format!("CPU {cpu}"),
         _ => until(after(text, "INFO: ").unwrap_or(text), |c| c == '{').trim().to_owned(),
     };
     MessageSubject::host().detail(detail)
