@@ -5,9 +5,13 @@ mod skip;
 
 use signals::wait_until_caught;
 use skip::is_root;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use whyslow_model::diagnosis::{Diagnosis, SCHEMA, Verdict};
 
@@ -242,6 +246,89 @@ fn every_command_has_help_by_the_word_too() {
         assert!(text(&out.stdout).contains(expected), "{args:?}: {}", text(&out.stdout));
     }
     assert!(text(&run(&["help", "tune", "sett"]).stderr).contains("'sett'"));
+}
+
+/// This command and all below it, as their help lists them.
+fn commands(of: &[String]) -> Vec<Vec<String>> {
+    let help: Vec<&str> = of.iter().map(String::as_str).chain(["--help"]).collect();
+    let help = text(&run(&help).stdout).to_owned();
+    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = list.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+    let below = names.flat_map(|name| commands(&[of, &[name.to_owned()]].concat()));
+    std::iter::once(of.to_vec()).chain(below).collect()
+}
+
+#[test]
+fn every_command_that_writes_a_file_refuses_an_unknown_extension() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.pdf").display().to_string();
+    let mut writing = Vec::new();
+    for command in commands(&[]) {
+        let help: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = run(&help).stdout;
+        if !text(&help).contains("-o, --output") {
+            continue;
+        }
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        // What a command needs besides; one that is not known here fails below.
+        let needs: &[&str] = if command == ["export"] { &["cpu"] } else { &[] };
+        let out = run(&[&command, needs, &["-o", &file]].concat());
+        let complaint = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{command:?}: {complaint}");
+        assert!(complaint.contains("x.pdf: unknown file extension; known are ."), "{command:?}: {complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{command:?}: {complaint}");
+        assert!(!Path::new(&file).exists(), "{command:?}");
+        writing.push(command.join(" "));
+    }
+    assert_eq!(writing, ["profile", "export"]);
+}
+
+/// Where BPF is switched off, no number comes from it.
+#[test]
+fn without_bpf_no_number_is_said_to_be_from_it() {
+    if !is_root() {
+        return;
+    }
+    let mut file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    file.write_all(&vec![7; 16 << 20]).unwrap();
+    file.sync_all().unwrap();
+    let is_over = AtomicBool::new(false);
+    let (json, all) = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2).map(|_| scope.spawn(|| read_uncached(&file, &is_over))).collect();
+        let args = ["--no-bpf", "--for", "2s", "--interval", "200ms"];
+        let outputs = (run(&[&args[..], &["--json"]].concat()), run(&[&args[..], &["-v"]].concat()));
+        is_over.store(true, Ordering::Relaxed);
+        assert!(readers.into_iter().all(|reader| reader.join().unwrap() > 0), "nothing was read");
+        outputs
+    });
+    let d: Diagnosis = serde_json::from_slice(&json.stdout).expect("a diagnosis document");
+    let evidence: Vec<_> = d.findings.iter().flat_map(|finding| &finding.evidence).collect();
+    assert!(!evidence.is_empty(), "a load that is found: {:?}", d.ruled_out);
+    for shown in evidence {
+        assert!(!shown.source.is_empty(), "{shown:?}");
+        assert!(!shown.source.contains("BPF") && !shown.how.contains("BPF"), "{shown:?}");
+        assert!(shown.source.contains('/') || shown.source.contains('('), "a file or a call: {shown:?}");
+    }
+    assert!(d.closer_looks.iter().all(|look| !look.source.starts_with("bpf/")), "{:?}", d.closer_looks);
+    // The one place where BPF is mentioned says that it is off.
+    let all = text(&all.stdout);
+    let others = all.replace("BPF is switched off (--no-bpf)", "");
+    assert!(others.len() < all.len() && !others.contains("BPF") && !all.contains("Traced"), "{all}");
+}
+
+/// Reads at random, dropping the page cache each time, until it is over; returns how often.
+fn read_uncached(file: &File, is_over: &AtomicBool) -> u64 {
+    let mut block = vec![0; 4096];
+    let mut reads = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let at = (reads * 7919) % 4096 * 4096;
+        // SAFETY: the descriptor is open; the advice changes nothing but the page cache.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        file.read_exact_at(&mut block, at).unwrap();
+        reads += 1;
+    }
+    reads
 }
 
 /// A typing error or a missing file yields one line that names what is wrong, without error numbers.
