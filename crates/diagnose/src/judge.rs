@@ -146,7 +146,7 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
 fn impact(rule: &Rule, context: &RuleContext<'_>) -> (f64, Basis) {
     let number = |expr: &Option<Expr>| expr.as_ref().and_then(|e| e.number(context)).map(|n| n.clamp(0.0, 1.0));
     match number(&rule.impact) {
-        Some(lost) if rule.at_least => (lost, Basis::AtLeast),
+        Some(lost) if rule.is_at_least(context) => (lost, Basis::AtLeast),
         Some(lost) => (lost, Basis::Measured),
         None => (number(&rule.severity).unwrap_or(UNKNOWN), Basis::NotMeasured),
     }

@@ -58,6 +58,8 @@ pub struct Rule {
     /// Whether that is the least that was lost.
     #[serde(default)]
     pub(crate) at_least: bool,
+    /// When it is the least, if not always.
+    pub(crate) at_least_when: Option<Expr>,
     /// What the impact is, where that is not the share of the time in which a task waited.
     pub(crate) how_bad: Option<Template>,
     /// How grave it is where no time was measured, 0..1.
@@ -318,6 +320,11 @@ pub(crate) fn find(name: &str, scopes: &[Scope]) -> Option<&'static Signal> {
 }
 
 impl Rule {
+    /// Whether its impact is the least that was lost.
+    pub(crate) fn is_at_least(&self, context: &RuleContext<'_>) -> bool {
+        self.at_least || self.at_least_when.as_ref().is_some_and(|when| when.holds(context))
+    }
+
     /// Whether its summary or an action needs a name.
     pub(crate) fn names_culprit(&self) -> bool {
         self.summary.names().contains("culprit") || self.actions.iter().any(ActionSpec::names_culprit)
@@ -361,7 +368,8 @@ impl Rule {
 
     /// Its expressions over the subject.
     fn expressions(&self) -> impl Iterator<Item = &Expr> {
-        let own = [&self.impact, &self.severity, &self.lasted, &self.high, &self.medium, &self.suspect];
+        let own =
+            [&self.impact, &self.at_least_when, &self.severity, &self.lasted, &self.high, &self.medium, &self.suspect];
         let totals = self.culprits.iter().map(|culprit| &culprit.total);
         let exceptions = self.look_alikes.iter().map(|alike| &alike.unless);
         let conditions = self.actions.iter().map(|action| &action.when);

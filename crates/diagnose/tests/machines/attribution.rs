@@ -3,7 +3,7 @@
 use crate::{RULES, SECOND, cpu, disk, found, judged, key, machine, pressure, two_cpus, window};
 use whyslow_diagnose::{RuleBook, diagnose};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Action, ActionKind, Confidence, Diagnosis, Finding, Origin};
+use whyslow_model::diagnosis::{Action, ActionKind, Basis, Confidence, Diagnosis, Finding, Origin};
 use whyslow_model::key::{MachineKey, MountTask, TaskKey};
 use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 
@@ -102,6 +102,26 @@ fn a_busy_disk_is_found_though_nobody_is_seen_to_wait_for_it() {
     assert!(found.unattributed.as_ref().is_some_and(|gap| gap.remedy == ROOT), "{found:?}");
     assert!(d.ruled_out.iter().all(|entry| entry.id != "disk"), "{:?}", d.ruled_out);
     assert!(with(false).findings.iter().all(|finding| finding.id != "disk.bound"));
+}
+
+/// The pressure that is seen is then the least: whoever waits for asynchronous I/O is no part of it.
+#[test]
+fn where_waiting_is_not_seen_the_pressure_is_a_lower_bound() {
+    let lost = |is_refused: bool| {
+        let d = machine(move |t, s| {
+            two_cpus(t, s, 10, 0);
+            pressure(t, s, 0, 0, 25);
+            s.block.disk.push(disk(t, "sda", 5500, 262_144, 127.0));
+            process(t, s, 8, "database", 5, None);
+            if is_refused {
+                refused(s, "tasks", "I/O of 1 process of other users");
+            }
+        });
+        let found = finding(&d, "disk.saturated");
+        (found.impact, found.impact_is)
+    };
+    assert_eq!(lost(true), (0.25, Basis::AtLeast));
+    assert_eq!(lost(false), (0.25, Basis::Measured));
 }
 
 #[test]
