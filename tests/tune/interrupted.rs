@@ -111,3 +111,34 @@ fn whatever_ends_it_puts_it_back() {
         }
     });
 }
+
+/// Gone, or a zombie.
+fn has_ended(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
+}
+
+#[test]
+fn the_measured_command_ends_with_the_program_with_all_it_started() {
+    in_cage(|cage| {
+        let before = values();
+        let (draft, begun) = (cage.path("draft"), cage.path("begun"));
+        // In a run with the change, a child in the background and one in the foreground.
+        let script = format!(
+            "[ $(cat /proc/sys/net/core/somaxconn) = 8192 ] || exit 0; sleep 600 & sh -c \"echo $$ $! \\$\\$ > {}; mv {0} {}; sleep 600\"; true",
+            draft.display(),
+            begun.display()
+        );
+        for signal in [libc::SIGKILL, libc::SIGTERM] {
+            fs::remove_file(&begun).ok();
+            let how = ["net.core.somaxconn=8192", "--settle", "0", "--noise-pairs", "0", "--", "sh", "-c", &script];
+            let child = started(&mut whyslow(cage, &how));
+            soon("it never ran with the change", || begun.exists());
+            let pids = fs::read_to_string(&begun).unwrap();
+            let pids: Vec<&str> = pids.split_whitespace().collect();
+            assert_eq!(pids.iter().filter(|pid| !has_ended(pid)).count(), 3, "{signal}: {pids:?}");
+            signalled(child, signal);
+            soon("the command and its children end", || pids.iter().all(|pid| has_ended(pid)));
+            soon("the change is rolled back", || values() == before);
+        }
+    });
+}

@@ -2,7 +2,6 @@
 
 use super::run::MetricValues;
 use crate::Error;
-use nix::sys::prctl;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::io::{self, Read};
@@ -100,7 +99,35 @@ pub(super) fn wait(time: Duration, stop: &AtomicBool, mut tick: impl FnMut()) ->
 /// A command that runs, in a process group of its own: Ctrl-C ends us first, and what the command has started ends with it.
 struct RunningCommand {
     child: Child,
+    group: GroupWatcher,
     start: Instant,
+}
+
+/// The leader of a process group: a process that kills the group when this program dies, however it dies. A signal at the death of
+/// the parent (`PR_SET_PDEATHSIG`) would reach the command, but nothing that the command has started.
+struct GroupWatcher(Child);
+
+impl GroupWatcher {
+    fn start() -> io::Result<Self> {
+        let mut command = Command::new("sh");
+        // The end of its input is the end of this program, the only one that has the pipe open.
+        command.args(["-c", "trap '' HUP INT TERM; read line; kill -KILL 0"]);
+        command.process_group(0).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().map(Self)
+    }
+
+    fn group(&self) -> Pid {
+        Pid::from_raw(self.0.id().cast_signed())
+    }
+}
+
+impl Drop for GroupWatcher {
+    /// Ends the watcher alone.
+    fn drop(&mut self) {
+        // Both fail only if the watcher has been reaped already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// How a command ended, when, and the last number it wrote.
@@ -110,21 +137,17 @@ impl RunningCommand {
     fn start(words: &[String], read: bool) -> Result<Self, Error> {
         let mut command = Command::new(&words[0]);
         let out = if read { Stdio::piped() } else { Stdio::null() };
-        command.args(&words[1..]).process_group(0).stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
-        // SAFETY: prctl(2) may be called between fork and exec.
-        unsafe {
-            // The kernel ends the command if this program is killed.
-            command.pre_exec(|| Ok(prctl::set_pdeathsig(Signal::SIGKILL)?));
-        }
+        let group = GroupWatcher::start().map_err(|e| Error::Usage(format!("sh: {e}")))?;
+        command.args(&words[1..]).process_group(group.group().as_raw());
+        command.stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
         let start = Instant::now();
         let child = command.spawn().map_err(|e| Error::Usage(format!("{}: {e}", words[0])))?;
-        Ok(Self { child, start })
+        Ok(Self { child, group, start })
     }
 
     /// Waits for it in a thread, so that the time is taken at once and an interrupt is seen.
     fn finish(self, words: &[String], meter: &mut dyn Meter, stop: &AtomicBool) -> Result<LoadResult, Error> {
-        let Self { mut child, start } = self;
-        let group = child.id();
+        let Self { mut child, group, start } = self;
         let (send, receive) = mpsc::channel();
         std::thread::spawn(move || {
             let number = child.stdout.take().and_then(last_number);
@@ -135,7 +158,7 @@ impl RunningCommand {
             match receive.recv_timeout(LOOK) {
                 Ok(ended) => break ended,
                 Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
-                    end(group, &receive);
+                    end(group.group(), &receive);
                     return Err(Error::Interrupted);
                 }
                 Err(RecvTimeoutError::Timeout) => meter.tick(),
@@ -156,11 +179,10 @@ impl RunningCommand {
 }
 
 /// Ends a command and all it started: it is asked to, and where it does not, made to. What has left the group is not waited for.
-fn end(group: u32, ended: &Receiver<Ended>) {
-    let Ok(group) = libc::pid_t::try_from(group) else { return };
+fn end(group: Pid, ended: &Receiver<Ended>) {
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        // The group is our child's; the kernel refuses one that has no process.
-        let _ = killpg(Pid::from_raw(group), signal);
+        // The watcher has not been reaped, so the group is ours.
+        let _ = killpg(group, signal);
         if ended.recv_timeout(GRACE).is_ok() {
             return;
         }
