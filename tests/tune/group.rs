@@ -1,6 +1,6 @@
 //! Control groups to set limits on.
 
-use crate::cage::{Cage, tool};
+use crate::cage::{Cage, soon, tool};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +15,15 @@ pub struct Group {
     folder: PathBuf,
 }
 
+/// Whether a hierarchy of version 1 has this controller (/proc/cgroups; the number of version 2 is 0).
+fn is_in_version_1(controller: &str) -> bool {
+    let is_it = |line: &str| {
+        let mut fields = line.split_whitespace();
+        fields.next() == Some(controller) && fields.next().is_some_and(|hierarchy| hierarchy != "0")
+    };
+    fs::read_to_string("/proc/cgroups").is_ok_and(|text| text.lines().any(is_it))
+}
+
 impl Group {
     /// One of a controller; `None` where the kernel has no version 1 of it, or another version holds it.
     pub fn new(cage: &Cage, controller: &str) -> Option<Self> {
@@ -24,12 +33,19 @@ impl Group {
         }
         let tree = Path::new(TREES).join(controller);
         fs::create_dir_all(&tree).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "cgroup", "-o", controller, "wsl-tune-tree"])
-            .arg(&tree)
-            .output()
-            .unwrap();
-        if !mounted.status.success() {
+        // A second mount of it at this place would be refused.
+        let is_mounted = || {
+            if tree.join("cgroup.procs").exists() {
+                return true;
+            }
+            let mut mount = Command::new("mount");
+            mount.args(["-t", "cgroup", "-o", controller, "wsl-tune-tree"]).arg(&tree);
+            mount.output().unwrap().status.success()
+        };
+        if is_in_version_1(controller) {
+            // The kernel refuses for a moment while another mount of the hierarchy goes with its namespace.
+            soon(&format!("the hierarchy of {controller} is mounted"), is_mounted);
+        } else if !is_mounted() {
             crate::skip::skip(&format!("no cgroup controller {controller} of version 1"));
             return None;
         }
