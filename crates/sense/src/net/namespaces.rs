@@ -10,7 +10,7 @@ use crate::os::is_root;
 use crate::source::{Source, SourceInfo};
 use crate::source_error::SourceError;
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -225,24 +225,48 @@ fn visit_by_thread(
 fn scan(processes: &ProcessNamespaces) -> NamespaceScan {
     let (namespaces, unknown) = discover(processes, Path::new("/proc"), Path::new("/run/netns"));
     let beyond = namespaces.len().saturating_sub(LIMIT);
-    let tried = namespaces.len() - beyond;
     let home = File::open("/proc/self/ns/net").ok();
-    let (mut open, mut returned) = (HashSet::new(), false);
-    // A visit that reads nothing; it returns no error.
-    let _ = visit_by_thread(&namespaces[..tried], |namespace| {
-        open.insert(namespace.inode);
-        returned = home.as_ref().is_some_and(|home| enter(home).is_ok());
-        Ok(())
-    });
+    let tried = &namespaces[..namespaces.len() - beyond];
+    let visit_each = || tried.iter().map(|namespace| try_to_enter(namespace, home.as_ref())).collect::<Vec<_>>();
+    // In a thread of its own: it may not be able to return.
+    let entries = thread::scope(|scope| scope.spawn(visit_each).join()).unwrap_or_else(|panic| resume_unwind(panic));
+    let is_open = |entry: &Entry| matches!(entry, Entry::Open { .. });
     // Root is refused only by processes with capabilities it lacks itself, such as the init of a sandbox.
     let unknown = if is_root() { 0 } else { unknown };
-    let others: Arc<[NetNamespace]> = namespaces.into_iter().take(tried).filter(|n| open.contains(&n.inode)).collect();
+    let others: Arc<[NetNamespace]> = tried
+        .iter()
+        .zip(&entries)
+        .filter(|(_, entry)| is_open(entry))
+        .map(|(namespace, _)| namespace.clone())
+        .collect();
+    let has_returned = entries.iter().rfind(|entry| is_open(entry)) == Some(&Entry::Open { returned: true });
     NamespaceScan {
-        refused: tried - others.len(),
         others,
+        refused: entries.iter().filter(|entry| **entry == Entry::Refused).count(),
         unknown,
         beyond,
-        home: home.filter(|_| returned).map(Arc::new),
+        home: home.filter(|_| has_returned).map(Arc::new),
+    }
+}
+
+/// What came of an attempt to enter a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// Entered; whether the thread could return home.
+    Open {
+        returned: bool,
+    },
+    Refused,
+    /// It went between being found and being entered.
+    Gone,
+}
+
+/// Enters a namespace and returns home, if that is possible.
+fn try_to_enter(namespace: &NetNamespace, home: Option<&File>) -> Entry {
+    match namespace.open().and_then(|file| enter(&file)) {
+        Ok(()) => Entry::Open { returned: home.is_some_and(|home| enter(home).is_ok()) },
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Entry::Refused,
+        Err(_) => Entry::Gone,
     }
 }
 
@@ -329,6 +353,20 @@ mod tests {
         let (found, unknown) = discover(&processes, tree.path(), &tree.path().join("no such directory"));
         assert_eq!(found.iter().map(|n| n.name.to_string()).collect::<Vec<_>>(), ["net:[7]"]);
         assert_eq!(unknown, 0);
+    }
+
+    #[test]
+    fn a_namespace_that_goes_while_it_is_looked_for_was_not_refused() {
+        // Larger than any PID.
+        let tree = CapturedTree::of(&[]);
+        tree.link("4194999/ns/net", "net:[7]");
+        let mut processes = ProcessNamespaces::default();
+        processes.refresh(tree.path(), None);
+        let (found, _) = discover(&processes, Path::new("/proc"), &tree.path().join("no such directory"));
+        assert_eq!(found.iter().map(|n| n.inode).collect::<Vec<_>>(), [7]);
+        assert_eq!(try_to_enter(&found[0], None), Entry::Gone);
+        let found = scan(&processes);
+        assert_eq!((found.refused, found.others.iter().any(|n| n.inode == 7)), (0, false));
     }
 
     #[test]
