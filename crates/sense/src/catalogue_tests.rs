@@ -1,7 +1,9 @@
 //! Every metric has a reader: each is read from a captured machine that has one of everything, from this machine under load, or from
 //! structures as the kernel could fill them. And no content of a file makes any source panic.
 
-use crate::testing::{CapturedTree, Damage, LoopDevice, NetnsPair, any_damage, has_bpf, run, within};
+use crate::testing::{
+    CapturedTree, Damage, LoopDevice, NetnsPair, any_damage, has_bpf, own_tid, run, wait_until_state, within,
+};
 use crate::{Root, Sampler, task, tcp_info};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -12,8 +14,8 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
 use whyslow_model::catalogue::{EachFamily, Family, families};
 use whyslow_model::snapshot::{ReadOutcome, Snapshot};
 use whyslow_model::value::Value;
@@ -211,8 +213,13 @@ fn wait_for_one_lock() {
     let lock = Mutex::new(());
     thread::scope(|scope| {
         let held = lock.lock().unwrap();
-        scope.spawn(|| drop(lock.lock()));
-        thread::sleep(Duration::from_millis(20));
+        let (say, said) = channel();
+        let lock = &lock;
+        scope.spawn(move || {
+            say.send(own_tid()).unwrap();
+            drop(lock.lock());
+        });
+        wait_until_state(&format!("/proc/self/task/{}", said.recv().unwrap()), 'S');
         drop(held);
     });
 }

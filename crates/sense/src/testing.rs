@@ -213,6 +213,12 @@ impl Drop for Reaped {
     }
 }
 
+/// The ID of the calling thread.
+pub(crate) fn own_tid() -> u32 {
+    // SAFETY: gettid(2) takes nothing and always succeeds.
+    unsafe { libc::gettid() }.cast_unsigned()
+}
+
 /// Waits until the stat file in this directory of a process or thread shows this state.
 pub(crate) fn wait_until_state(directory: &str, state: char) {
     wait_until(&format!("{directory} is in state {state}"), || {

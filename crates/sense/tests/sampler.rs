@@ -38,8 +38,9 @@ fn hanging(name: &'static str) -> (Box<dyn Source>, Sender<()>) {
     (source, release)
 }
 
+/// A sampler that a busy machine does not have give up on a source.
 fn sampler(sources: Vec<Box<dyn Source>>) -> Sampler {
-    Sampler::with_sources(Root::captured("/nonexistent"), sources).patience(Duration::from_millis(100))
+    Sampler::with_sources(Root::captured("/nonexistent"), sources).patience(Duration::from_secs(60))
 }
 
 fn report<'s>(snapshot: &'s Snapshot, name: &str) -> &'s SourceReport {
@@ -67,9 +68,7 @@ fn a_failing_source_keeps_its_rows_and_the_others_are_read() {
 
 #[test]
 fn a_panicking_source_has_failed_and_is_read_again() {
-    // Printing a panic with its stack can take a while.
-    let sources = vec![source("panics", || panic!("at {}", "sea")), source("reads", || Ok(()))];
-    let mut sampler = sampler(sources).patience(Duration::from_secs(60));
+    let mut sampler = sampler(vec![source("panics", || panic!("at {}", "sea")), source("reads", || Ok(()))]);
     for _ in 0..2 {
         let snapshot = sampler.sample();
         assert_eq!(report(&snapshot, "panics").outcome, ReadOutcome::Failed("panicked: at sea".into()));
@@ -81,7 +80,8 @@ fn a_panicking_source_has_failed_and_is_read_again() {
 fn a_hanging_source_is_left_behind_and_read_again_once_it_returns() {
     let (first, release_first) = hanging("first");
     let (second, release_second) = hanging("second");
-    let mut sampler = sampler(vec![first, source("between", || Ok(())), second, source("last", || Ok(()))]);
+    let sources = vec![first, source("between", || Ok(())), second, source("last", || Ok(()))];
+    let mut sampler = sampler(sources).patience(Duration::from_millis(500));
 
     let snapshot = sampler.sample();
     assert!(matches!(report(&snapshot, "first").outcome, ReadOutcome::Hung(_)));
@@ -90,12 +90,11 @@ fn a_hanging_source_is_left_behind_and_read_again_once_it_returns() {
     assert_eq!(report(&snapshot, "last").outcome, ReadOutcome::Read);
     assert_eq!(snapshot.sources.len(), 4);
 
-    // They are not waited for again.
-    let started = Instant::now();
+    // They are not waited for again, or this would not end.
+    let mut sampler = sampler.patience(Duration::from_secs(86_400));
     let snapshot = sampler.sample();
-    assert!(started.elapsed() < Duration::from_millis(100));
     assert!(matches!(report(&snapshot, "first").outcome, ReadOutcome::Hung(_)));
-    assert!(report(&snapshot, "first").wall_ns >= 100_000_000);
+    assert!(report(&snapshot, "first").wall_ns >= 500_000_000);
     assert_eq!(report(&snapshot, "last").outcome, ReadOutcome::Read);
 
     // Releases the reading in which it hung, and the next ones.
@@ -169,8 +168,7 @@ fn each_source_reports_its_own_time() {
             while own_time() < Duration::from_millis(300) {}
             Ok(())
         }),
-    ])
-    .patience(Duration::from_secs(30));
+    ]);
     let snapshot = sampler.sample();
     let (sleeps, works) = (report(&snapshot, "sleeps"), report(&snapshot, "works"));
     assert!(sleeps.wall_ns >= 30_000_000 && works.wall_ns >= 30_000_000);

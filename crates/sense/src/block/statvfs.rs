@@ -114,9 +114,13 @@ mod tests {
         let hangs = HANGS.lock().unwrap();
         let mut calls = StatvfsCalls::default();
         assert_eq!(calls.with_timeout("/dead", late), None);
-        let start = Instant::now();
-        assert_eq!(calls.with_timeout("/dead", late), None);
-        assert!(start.elapsed() < TIMEOUT);
+        // A wait is never shorter than the timeout; a return at once can be late on a busy machine, but not each time.
+        let returns_at_once = |_| {
+            let start = Instant::now();
+            assert_eq!(calls.with_timeout("/dead", late), None);
+            start.elapsed() < TIMEOUT
+        };
+        assert!((0..100).any(returns_at_once));
         drop(hangs);
         assert_eq!(wait_for("it answers", || calls.with_timeout("/dead", late)), SOME);
     }

@@ -63,7 +63,7 @@ fn hexadecimal(word: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::wait_until_state;
+    use crate::testing::{own_tid, wait_until_state};
 
     fn futex(operation: &str, expected: &str) -> Option<SleepReason> {
         let call = libc::SYS_futex;
@@ -87,8 +87,7 @@ mod tests {
     fn asleep_in(wait: impl FnOnce() + Send + 'static) -> Option<SleepReason> {
         let (say, heard) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            // SAFETY: gettid(2) takes nothing and always succeeds.
-            say.send(unsafe { libc::gettid() }).unwrap();
+            say.send(own_tid()).unwrap();
             wait();
         });
         let directory = format!("/proc/self/task/{}", heard.recv().unwrap());

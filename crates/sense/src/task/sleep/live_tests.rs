@@ -2,8 +2,9 @@
 
 use super::{INFO, SleepTracer};
 use crate::source::{Source, loaded};
-use crate::testing::{attached, no_crowd, read, skip};
+use crate::testing::{attached, no_crowd, own_tid, read, skip, wait_until_state};
 use std::io::{Read, Write};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Counter;
 
 const WAIT: Duration = Duration::from_millis(200);
-/// Less, as a new thread may start late on a busy machine.
+/// Less, as a thread that is about to wait may be preempted on a busy machine.
 const MIN_WAITED: Duration = Duration::from_millis(100);
 
 fn mine(out: &Snapshot) -> Option<&Sleep> {
@@ -38,10 +39,7 @@ fn each_wait_is_counted_by_its_reason() {
         |row| row.pipe,
         || {
             let (mut from, mut to) = std::io::pipe().unwrap();
-            let reader = spawn(move || from.read(&mut [0]).unwrap());
-            sleep(WAIT);
-            to.write_all(b"x").unwrap();
-            reader.join().unwrap();
+            waits(move || from.read_exact(&mut [0]).unwrap(), || to.write_all(b"x").unwrap());
         },
     );
     assert!(pipe >= MIN_WAITED, "{pipe:?}");
@@ -50,10 +48,7 @@ fn each_wait_is_counted_by_its_reason() {
         |row| row.network,
         || {
             let (mut from, mut to) = std::os::unix::net::UnixStream::pair().unwrap();
-            let reader = spawn(move || from.read(&mut [0]).unwrap());
-            sleep(WAIT);
-            to.write_all(b"x").unwrap();
-            reader.join().unwrap();
+            waits(move || from.read_exact(&mut [0]).unwrap(), || to.write_all(b"x").unwrap());
         },
     );
     assert!(network >= MIN_WAITED, "{network:?}");
@@ -61,22 +56,31 @@ fn each_wait_is_counted_by_its_reason() {
         &mut *source,
         |row| row.futex,
         || {
-            let (work, queue) = std::sync::mpsc::channel();
-            let worker = spawn(move || queue.recv().unwrap());
-            sleep(WAIT);
-            work.send(()).unwrap();
-            worker.join().unwrap();
+            let (work, queue) = channel();
+            waits(move || queue.recv().unwrap(), || work.send(()).unwrap());
         },
     );
     assert!(futex >= MIN_WAITED, "{futex:?}");
+}
+
+/// Has a new thread wait for [`WAIT`], until it is released.
+fn waits(wait: impl FnOnce() + Send + 'static, release: impl FnOnce()) {
+    let (say, said) = channel();
+    let waiter = spawn(move || {
+        say.send(own_tid()).unwrap();
+        wait();
+    });
+    wait_until_state(&format!("/proc/self/task/{}", said.recv().unwrap()), 'S');
+    sleep(WAIT);
+    release();
+    waiter.join().unwrap();
 }
 
 #[test]
 fn the_holder_of_a_lock_is_the_thread_that_wakes_the_waiter() {
     let _uncrowded = no_crowd();
     let Some(mut source) = attached(loaded(INFO, SleepTracer::load, SleepTracer::read)) else { return };
-    // SAFETY: gettid(2) takes nothing and always succeeds.
-    let me = unsafe { libc::gettid() } as u32;
+    let me = own_tid();
     let kept = |out: &Snapshot| {
         let mine = |row: &&LockHolder| row.task.tid == me;
         out.task.lock_holder.iter().find(mine).and_then(|row| row.kept_waiting.get()).unwrap_or(0)
@@ -88,10 +92,7 @@ fn the_holder_of_a_lock_is_the_thread_that_wakes_the_waiter() {
         || {
             let held = lock.lock().unwrap();
             let theirs = lock.clone();
-            let waiter = spawn(move || drop(theirs.lock()));
-            sleep(WAIT);
-            drop(held);
-            waiter.join().unwrap();
+            waits(move || drop(theirs.lock()), || drop(held));
         },
     );
     let out = read(&mut *source);
