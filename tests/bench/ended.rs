@@ -25,6 +25,28 @@ fn start(mut command: Command) -> Child {
     command.arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
+/// Where the machine has the memory controller: in version 1, or in version 2, where groups below the root have it.
+fn memory_hierarchy() -> Option<&'static Path> {
+    let (v1, v2) = (Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup"));
+    let controllers = fs::read_to_string(v2.join("cgroup.subtree_control")).unwrap_or_default();
+    let in_v2 = controllers.split_whitespace().any(|name| name == "memory").then_some(v2);
+    v1.join("memory.limit_in_bytes").exists().then_some(v1).or(in_v2)
+}
+
+/// A benchmark whose page cache is limited, once it is in its cgroup, and the cgroup; skips without the memory controller.
+fn in_cgroup(folder: &str) -> Option<(Child, PathBuf)> {
+    let Some(hierarchy) = memory_hierarchy() else {
+        skip("no memory controller under /sys/fs/cgroup");
+        return None;
+    };
+    let child = start(bench(&[folder, "--size", "8M", "--cache", "64M", "--for", "30s"]));
+    let group = hierarchy.join(format!("whyslow-bench-{}", child.id()));
+    until("the benchmark in its group", || {
+        fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|pids| !pids.is_empty())
+    });
+    Some((child, group))
+}
+
 /// The PIDs of its child processes.
 fn children(child: &Child) -> Vec<String> {
     let threads = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
@@ -42,10 +64,8 @@ fn ctrl_c_reports_what_was_measured_and_leaves_nothing() {
     let Some(fixture) = Fixture::new() else { return };
     let name = fixture.folder.path().to_string_lossy().into_owned();
     let child = long(&["disk", &name, "--size", "8M", "--for", "30s"]);
-    let asked = Instant::now();
     signal(&child, libc::SIGINT);
     let out = child.wait_with_output().unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(25), "it ran to its end");
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     let report: BenchReport = serde_json::from_slice(&out.stdout).expect("a report");
     assert!(report.interrupted);
@@ -57,17 +77,11 @@ fn ctrl_c_reports_what_was_measured_and_leaves_nothing() {
 fn a_killed_run_leaves_at_most_a_cgroup_which_the_next_removes() {
     let Some(fixture) = Fixture::new() else { return };
     let name = fixture.folder.path().to_string_lossy().into_owned();
-    let mut child = start(bench(&[&name, "--size", "8M", "--cache", "64M", "--for", "30s"]));
-    let group = PathBuf::from(format!("/sys/fs/cgroup/memory/whyslow-bench-{}", child.id()));
-    let has_groups = Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists();
-    until("the benchmark in its group", || {
-        !has_groups || fs::read_to_string(group.join("tasks")).is_ok_and(|t| !t.is_empty())
-    });
+    let Some((mut child, group)) = in_cgroup(&name) else { return };
     signal(&child, libc::SIGKILL);
     child.wait().unwrap();
     assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
-    // The next run removes the cgroup.
-    assert_eq!(group.exists(), has_groups);
+    assert!(group.exists());
     fs::write(fixture.path("data"), vec![0x5a; MIB as usize]).unwrap();
     report(&[&fixture.path("data").to_string_lossy(), "--cache", "64M"]);
     assert!(!group.exists(), "{group:?}");
@@ -195,12 +209,7 @@ fn sigterm_and_sighup_clean_up_and_set_the_exit_status() {
         assert!(report.interrupted);
         assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
     }
-    if !Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists() {
-        return skip("no memory controller of version 1");
-    }
-    let child = start(bench(&[&name, "--size", "8M", "--cache", "64M", "--for", "30s"]));
-    let group = PathBuf::from(format!("/sys/fs/cgroup/memory/whyslow-bench-{}", child.id()));
-    until("the benchmark in its group", || fs::read_to_string(group.join("tasks")).is_ok_and(|t| !t.is_empty()));
+    let Some((child, group)) = in_cgroup(&name) else { return };
     signal(&child, libc::SIGTERM);
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(143), "{}", String::from_utf8_lossy(&out.stderr));

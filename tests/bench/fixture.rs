@@ -180,7 +180,19 @@ pub(crate) fn ends_with_test(command: &mut Command) -> &mut Command {
 pub(crate) fn whyslow(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     ends_with_test(command.arg("bench").args(args).stdin(Stdio::null()));
+    heeds_hangup(&mut command);
     command
+}
+
+/// Has SIGHUP end a program even if the tests were started by nohup(1), whose ignored SIGHUP is inherited.
+fn heeds_hangup(command: &mut Command) {
+    // SAFETY: signal(2) is async-signal-safe, and the default action needs no handler.
+    unsafe {
+        command.pre_exec(|| match libc::signal(libc::SIGHUP, libc::SIG_DFL) {
+            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
 }
 
 pub(crate) fn bench(args: &[&str]) -> Command {

@@ -112,13 +112,14 @@ fn enter(cgroup: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skip::skip;
     use std::io::Write;
 
     #[test]
     fn a_dropped_file_is_no_longer_cached() {
         let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
         file.write_all(&vec![7; 1 << 20]).unwrap();
-        let Some(before) = cached(&file) else { return };
+        let Some(before) = cached(&file) else { return skip("this kernel has no cachestat(2)") };
         assert_eq!(before, 1 << 20);
         drop_cached(&file).unwrap();
         assert_eq!(cached(&file), Some(0));
