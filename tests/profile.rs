@@ -91,6 +91,13 @@ fn profile(args: &[&str]) -> StackProfile {
     serde_json::from_slice(&out.stdout).expect("a profile document")
 }
 
+/// The same for longer and longer, until there are so many samples: on a busy machine a program runs for a part of the time only.
+fn profile_of(samples: u64, args: &[&str]) -> StackProfile {
+    let times = ["2s", "4s", "8s", "16s", "32s"];
+    let mut profiles = times.iter().map(|time| profile(&[&["--for", time], args].concat()));
+    profiles.find(|p| p.weight() >= samples).expect("so many samples in 32 s")
+}
+
 /// The functions of a stack, the outermost first; those without a name as `?`.
 fn functions<'a>(profile: &'a StackProfile, stack: &'a Stack) -> Vec<&'a str> {
     profile.frames_of(stack).map(|frame| frame.function.as_deref().unwrap_or("?")).collect()
@@ -141,7 +148,8 @@ fn weights_are_as_the_work_is() {
     let Some(bench) = Bench::new() else { return };
     let toy = bench.build("wsl-prof-split", &[]);
     let toy = Running::start(Command::new(toy).arg("split"));
-    let p = profile(&["--for", "3s", "--hz", "499", "--pid", &toy.pid()]);
+    // 0.07 is five standard deviations of a share of so many samples.
+    let p = profile_of(950, &["--hz", "499", "--pid", &toy.pid()]);
     let (light, heavy) = (share(&p, &["split", "light"]), share(&p, &["split", "heavy"]));
     assert!((light - 0.25).abs() < 0.07 && (heavy - 0.75).abs() < 0.07, "{light} {heavy} of {} samples", p.weight());
 }
