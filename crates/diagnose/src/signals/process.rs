@@ -166,6 +166,7 @@ signals! { t: TaskUse;
     "thread.wait_channel" "text" "where in the kernel it slept", "wchan", "/proc/PID/task/TID/wchan" => t.wait_channel.as_deref();
     "thread.storage_rate" "bytes/s" "bytes its process moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => t.storage;
     "thread.kept_waiting" "count" "mean number of others that waited for it to give a lock up", "Δtime they slept until it woke them / Δt", "BPF: sched_waking" => t.kept_waiting;
+    "thread.idle_class" "flag" "1 where its requests have the lowest I/O priority, by its scheduling class", "SCHED_IDLE (block/ioprio.c: task_nice_ioclass)", "/proc/PID/stat" => t.idle_class;
     "thread.background" "flag" "1 for niced, batch and idle-class threads", "nice >= 10 or SCHED_BATCH or SCHED_IDLE", "/proc/PID/task/TID/stat" => t.background;
     "thread.kernel" "flag" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => t.kernel;
     "thread.seconds" "s" "time it was seen", "last sample - first sample", "/proc/PID/task" => t.seconds;

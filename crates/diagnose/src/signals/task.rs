@@ -208,6 +208,7 @@ pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
                 task.kernel = process.kernel;
                 task.storage = process.storage;
                 task.background |= process.background;
+                task.idle_class |= process.idle_class;
             }
             task
         })

@@ -199,6 +199,32 @@ fn threads_that_never_wake_are_blocked_and_told_apart() {
     assert_eq!(culprits, [(Some(7), 1.0)], "threads of one process are one culprit");
 }
 
+/// mq-deadline lets a request of the idle class wait for up to ten seconds while others keep coming.
+#[test]
+fn a_thread_with_idle_io_priority_waits_while_others_keep_a_disk_busy() {
+    let blocked = |policy: &'static str, queue: f64| {
+        let d = machine(move |t, s| {
+            two_cpus(t, s, 5, 0);
+            pressure(t, s, 0, 0, 25);
+            device(t, s, "sda", 5500, 262_144, queue);
+            s.task.process.push(Process::from(ProcessRow {
+                command: "cc1".into(),
+                state: "D".into(),
+                policy: policy.into(),
+                user: 0.into(),
+                system: 0.into(),
+                voluntary_switches: 3.into(),
+                involuntary_switches: 0.into(),
+                threads: 1.0.into(),
+                kernel_thread: 0.0.into(),
+                ..ProcessRow::new(key(30))
+            }));
+        });
+        found(&d, "task.blocked").is_some()
+    };
+    assert_eq!([blocked("NORMAL", 64.0), blocked("IDLE", 64.0), blocked("IDLE", 0.1)], [true, false, true]);
+}
+
 #[test]
 fn threads_that_wait_for_a_busy_disk_but_get_on_are_not_blocked() {
     let d = machine(|t, s| sleepers(s, t * 40));
