@@ -20,7 +20,7 @@ fn judged(files: &[&str]) -> Result<Diagnosis, Refusal> {
         let file = File::open(Path::new(FIXTURES).join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
         Input { name: (*name).to_owned(), reader: Box::new(BufReader::new(file)) }
     };
-    let captures = whyslow_import::read(files.iter().map(input).collect(), false)?;
+    let captures = whyslow_import::read(files.iter().map(input).collect(), true)?;
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
     Ok(merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis"))
 }

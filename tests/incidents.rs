@@ -30,7 +30,7 @@ fn judged(captures: &[(String, String)]) -> Diagnosis {
         name: name.clone(),
         reader: Box::new(std::io::Cursor::new(text.clone().into_bytes())),
     };
-    let captures = whyslow_import::read(captures.iter().map(input).collect(), false).unwrap_or_else(|e| panic!("{e}"));
+    let captures = whyslow_import::read(captures.iter().map(input).collect(), true).unwrap_or_else(|e| panic!("{e}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
     merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis")
 }

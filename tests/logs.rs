@@ -10,7 +10,7 @@ thread_local! {
 
 fn diagnosis(log: &str) -> Diagnosis {
     let input = Input { name: "log".into(), reader: Box::new(log.as_bytes()) };
-    let captures = read(vec![input], false).unwrap_or_else(|e| panic!("{e}"));
+    let captures = read(vec![input], true).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(captures.len(), 1);
     BOOK.with(|book| diagnose(&captures[0].window, Origin::Import, book))
 }

@@ -391,7 +391,7 @@ fn a_slip_of_the_finger_is_met_with_a_suggestion() {
     for (args, meant) in [
         (&["bnech"][..], "bench"),
         (&["raed"], "read"),
-        (&["read", "--partail"], "--partial"),
+        (&["read", "--stirct"], "--strict"),
         (&["rules", "disk.satured"], "disk.saturated"),
         (&["metrics", "diks"], "disk"),
         (&["formats", "iosatt"], "iostat"),

@@ -323,7 +323,7 @@ fn columns_that_ran_together_are_refused_with_the_line() {
         "rhel-perf-stat-4k-collapsed.txt",
         "rhel-sar-n-dev-collapsed.txt",
     ] {
-        for more in [&[][..], &["--partial"]] {
+        for more in [&[][..], &["--strict"]] {
             let out = read(&[&[file], more].concat());
             let complaint = text(&out.stderr);
             assert_eq!(out.status.code(), Some(2), "{file}");
@@ -340,13 +340,14 @@ fn what_is_not_certain_is_refused_or_left_out_and_said() {
     let good = std::fs::read_to_string(PathBuf::from(FIXTURES).join("x232-vmstat-2.txt")).unwrap();
     std::fs::write(&file, good.replace("0 2 0 9272 47224", "0 2 0 9272")).unwrap();
     let file = file.to_str().unwrap();
-    let out = read(&[file]);
+    let out = read(&["--strict", file]);
     assert_eq!(out.status.code(), Some(2));
     assert!(text(&out.stderr).contains("vmstat.txt:13: expected 16 columns"), "{}", text(&out.stderr));
-    let out = read(&["--partial", "--json", file]);
-    assert_eq!(out.status.code(), Some(0));
-    let d: Diagnosis = serde_json::from_slice(&out.stdout).unwrap();
-    assert!(d.blind_spots.iter().any(|b| b.what.contains("line 13")), "{:?}", d.blind_spots);
+    for old in [&[][..], &["--partial"]] {
+        let d = diagnosis(&[old, &[file]].concat());
+        assert_eq!(first(&d), "disk.bound@host");
+        assert!(d.blind_spots.iter().any(|b| b.what.contains("line 13")), "{:?}", d.blind_spots);
+    }
 }
 
 #[test]
@@ -425,7 +426,7 @@ fn what_is_not_recognised_is_refused_and_never_quoted() {
     let (folder, files) = no_captures();
     for (name, _) in files {
         let path = folder.path().join(name).display().to_string();
-        for arguments in [&[path.as_str()][..], &["--partial", &path], &["--json", "--partial", &path]] {
+        for arguments in [&[path.as_str()][..], &["--strict", &path], &["--json", &path]] {
             let out = read(arguments);
             let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), text(&out.stderr));
             assert_eq!(out.status.code(), Some(2), "{name}: {said}");

@@ -17,7 +17,7 @@ fn judged(captures: &[String]) -> Diagnosis {
         name: format!("capture-{at}.txt"),
         reader: Box::new(std::io::Cursor::new(text.clone().into_bytes())),
     };
-    let captures = whyslow_import::read(captures.iter().enumerate().map(input).collect(), false);
+    let captures = whyslow_import::read(captures.iter().enumerate().map(input).collect(), true);
     let captures = captures.unwrap_or_else(|refusal| panic!("{refusal}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
     merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis")

@@ -37,9 +37,12 @@ pub struct ReadArgs {
     /// Files, folders or archives (tar, gzip, xz), all of one incident; - or none reads standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Skip what cannot be read with certainty, with a warning, instead of refusing the input
-    #[arg(long)]
-    pub partial: bool,
+    /// Refuse input if anything in it cannot be read with certainty, instead of leaving that out
+    #[arg(long, conflicts_with = "_partial")]
+    pub strict: bool,
+    /// The default by now; accepted for old scripts
+    #[arg(long = "partial", hide = true)]
+    _partial: bool,
     /// Exit with status 1 if there is a bottleneck, 3 if too little was visible to tell
     #[arg(long)]
     pub check: bool,
@@ -48,7 +51,7 @@ pub struct ReadArgs {
 /// Reads the files, folders and archives, or standard input, as one incident and diagnoses it.
 ///
 /// # Errors
-/// A file that cannot be read, or a place in one whose meaning is not certain.
+/// If nothing is recognized, or a file cannot be opened; with `--strict`, a place whose meaning is not certain.
 pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
     let gathered = watched(|watch| gather(asked, watch))?;
@@ -113,7 +116,7 @@ fn say_how_far(watch: &ReadMonitor, ends: &Receiver<()>) {
 
 fn gather(asked: &ReadArgs, watch: &Arc<ReadMonitor>) -> Result<IncidentContents, Failure> {
     let refused = |e: whyslow_import::Refusal| Failure::usage(e.to_string());
-    let mut incident = Incident::new(asked.partial, Arc::clone(watch));
+    let mut incident = Incident::new(asked.strict, Arc::clone(watch));
     if asked.files.is_empty() {
         incident.add("standard input", standard_input(watch)?).map_err(refused)?;
     }

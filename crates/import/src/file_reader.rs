@@ -6,6 +6,7 @@ use crate::context::{Banner, CaptureContext};
 use crate::format::Format;
 use crate::formats::{FORMATS, command_in_file_name, command_of, is_fully_read, kernel_log};
 use crate::lines::Lines;
+use crate::margin::Margin;
 use crate::merge::MACHINE;
 use crate::refusal::Refusal;
 use crate::table::{is_remark, is_table_row};
@@ -16,7 +17,7 @@ use whyslow_model::value::Name;
 /// Expected where no format recognizes a line.
 const KNOWN_OUTPUT: &str = "output of a tool that 'whyslow formats' lists";
 /// What was found instead, without quoting it.
-const UNKNOWN_ROW: &str = "a row of numbers under no known header; --partial leaves it out";
+const UNKNOWN_ROW: &str = "a row of numbers under no known header";
 const UNKNOWN_TEXT: &str = "text in no known format";
 /// The start of a script, which only mentions what tools print.
 const SCRIPT: &str = "#!";
@@ -38,19 +39,19 @@ pub struct Input<'r> {
 /// Reads a file into `captures`, and returns the first place that was skipped.
 ///
 /// # Errors
-/// The first place whose meaning is not certain; with `partial`, none.
-pub(crate) fn read_file(input: Input<'_>, partial: bool, captures: &mut Captures) -> Result<Option<Refusal>, Refusal> {
-    let lines = Lines::new(input.name, input.reader).at(captures.next_file()).partly(partial);
+/// The first place whose meaning is not certain, if `strict`.
+pub(crate) fn read_file(input: Input<'_>, strict: bool, captures: &mut Captures) -> Result<Option<Refusal>, Refusal> {
+    let lines = Lines::new(input.name, input.reader).at(captures.next_file()).strictly(strict);
     let file = lines.file().clone();
     let reader =
-        FileReader { lines, file, partial, captures, any: false, console: false, skipped: 0, first_skipped: None };
+        FileReader { lines, file, strict, captures, any: false, console: false, skipped: 0, first_skipped: None };
     reader.read()
 }
 
 struct FileReader<'r, 'a> {
     lines: Lines<'r>,
     file: Name,
-    partial: bool,
+    strict: bool,
     captures: &'a mut Captures,
     /// Whether anything was read, or noted as skipped.
     any: bool,
@@ -97,7 +98,7 @@ impl FileReader<'_, '_> {
         if text.len() > LONGEST_LINE && !text.starts_with(['{', '[']) {
             self.skip_unrecognized(UNKNOWN_TEXT);
         } else if text.trim().is_empty() {
-        } else if let Some(command) = command_of(text) {
+        } else if let Some(command) = command_of(text.trim_start()) {
             context.command = Some(command);
             context.banner = None;
         } else if let Some(banner) = Banner::read(text) {
@@ -109,8 +110,10 @@ impl FileReader<'_, '_> {
             self.any = true;
             self.captures.add(run, &self.file, line)?;
             context.banner = Some(banner);
-        } else if let Some(format) = FORMATS.iter().find(|f| (f.starts)(&mut self.lines)) {
-            return self.output(format, context);
+        } else if let Some(format) = self.format(text) {
+            let read = self.output(format, context);
+            self.lines.set_margin(Margin::None);
+            return read;
         } else if let Some(at) = clock::date_line(text) {
             context.at = at;
         } else if is_remark(text) || is_of_unknown_program(context) || self.console {
@@ -124,9 +127,38 @@ impl FileReader<'_, '_> {
         Ok(())
     }
 
+    /// The format whose output starts at the next line, possibly behind a margin, which is then set.
+    fn format(&mut self, text: &str) -> Option<&'static Format> {
+        let starting = |lines: &mut Lines<'_>| FORMATS.iter().find(|f| (f.starts)(lines));
+        let found = starting(&mut self.lines);
+        if found.is_some() {
+            // A header may be recognized behind an indentation that would shift the rows below it.
+            let indentation = self.lines.common_indentation();
+            self.lines.set_margin(Margin::Indent(indentation));
+            if starting(&mut self.lines).map(|f| f.name) != found.map(|f| f.name) {
+                self.lines.set_margin(Margin::None);
+            }
+        }
+        // A log that is no kernel's may hold the output of other tools.
+        let is_other_log =
+            || found.is_some_and(|f| f.name == kernel_log::FORMAT.name) && !kernel_log::is_from_kernel(text);
+        if found.is_some() && !is_other_log() {
+            return found;
+        }
+        for margin in Margin::candidates(text) {
+            self.lines.set_margin(margin);
+            if let Some(format) = starting(&mut self.lines).filter(|f| f.name != kernel_log::FORMAT.name) {
+                return Some(format);
+            }
+        }
+        self.lines.set_margin(Margin::None);
+        found
+    }
+
     fn output(&mut self, format: &Format, context: &mut CaptureContext) -> Result<(), Refusal> {
         let before = self.lines.number();
         let mut run = ToolRun::new(format.name, &self.file);
+        run.line = before;
         run.start = context.at;
         run.host = context.host.clone();
         if !format.streamed {
@@ -154,9 +186,9 @@ impl FileReader<'_, '_> {
         result.or_else(|refusal| self.skip(refusal))
     }
 
-    /// Skips a place with `--partial`; otherwise it ends the reading.
+    /// Skips a place; if strict, it ends the reading.
     fn skip(&mut self, refusal: Refusal) -> Result<(), Refusal> {
-        if !self.partial {
+        if self.strict {
             return Err(refusal);
         }
         self.report_skipped(refusal);

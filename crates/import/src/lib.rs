@@ -2,7 +2,7 @@
 //!
 //! A capture is text that someone pasted: prompts, several commands, wrapped lines, remarks. [`file_reader`] finds where
 //! each command's output starts, its [`Format`] reads it into a [`ToolRun`](tool_run::ToolRun), and [`merge`] puts the runs
-//! together. Anything uncertain is refused with file and line; a wrong number is never produced.
+//! together. Anything uncertain is left out and noted with file and line; a wrong number is never produced.
 
 mod captures;
 mod clock;
@@ -14,6 +14,8 @@ mod formats;
 mod incident;
 mod json;
 mod lines;
+mod margin;
+mod markup;
 mod merge;
 mod number;
 mod prelude;
@@ -35,16 +37,16 @@ pub use refusal::Refusal;
 use captures::Captures;
 use file_reader::read_file;
 
-/// Reads the files of one incident. With `partial`, anything uncertain is skipped and noted in the Windows' source reports,
-/// instead of refused.
+/// Reads the files of one incident. Anything uncertain is skipped and noted in the Windows' source reports, or, if `strict`,
+/// refused.
 ///
 /// # Errors
-/// The first place whose meaning is uncertain, or at which a file could not be read; with `partial`, only if nothing was
-/// recognized at all.
-pub fn read(inputs: Vec<Input<'_>>, partial: bool) -> Result<Vec<Capture>, Refusal> {
+/// If nothing was recognized at all; if `strict`, the first place whose meaning is uncertain, or at which a file could not be
+/// read.
+pub fn read(inputs: Vec<Input<'_>>, strict: bool) -> Result<Vec<Capture>, Refusal> {
     let mut captures = Captures::default();
     for input in inputs {
-        read_file(input, partial, &mut captures)?;
+        read_file(input, strict, &mut captures)?;
     }
     captures.finish()
 }

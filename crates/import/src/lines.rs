@@ -1,6 +1,8 @@
-//! A file line by line, with a few lines of lookahead, so that a log of any size is read as a stream. Mail quotes, bold
-//! marks, carriage returns and byte order marks are removed here, for all formats.
+//! A file line by line, with a few lines of lookahead, so that a log of any size is read as a stream. What surrounds the
+//! output is removed here, for all formats: markup, the margin before each line, blank lines between all lines.
 
+use crate::margin::{Margin, indentation};
+use crate::markup::clean;
 use crate::refusal::Refusal;
 use std::collections::VecDeque;
 use std::io::{BufRead, Read};
@@ -30,14 +32,20 @@ pub struct Lines<'r> {
     /// The file's position among the files of an incident.
     index: u32,
     reader: Box<dyn BufRead + 'r>,
-    ahead: VecDeque<String>,
+    ahead: VecDeque<TextLine>,
+    /// The number of the last line that was read.
+    read: u32,
+    /// What precedes each line of the output that is being read.
+    margin: Margin,
+    /// Whether a blank line was inserted after every line.
+    double_spaced: bool,
     /// The bytes of the current line, and buffers of earlier ones: a log of a gigabyte has ten million lines.
     bytes: Vec<u8>,
     spare: Vec<String>,
     taken: u32,
     line_end: Option<u8>,
     failure: Option<std::io::Error>,
-    partial: bool,
+    strict: bool,
     skipped: Vec<Refusal>,
     binary: bool,
     /// The line after which the text ends for the format that is reading.
@@ -52,21 +60,24 @@ impl<'r> Lines<'r> {
             index: 0,
             reader: Box::new(reader),
             ahead: VecDeque::new(),
+            read: 0,
+            margin: Margin::None,
+            double_spaced: false,
             bytes: Vec::new(),
             spare: Vec::new(),
             taken: 0,
             line_end: None,
             failure: None,
-            partial: false,
+            strict: false,
             skipped: Vec::new(),
             binary: false,
             until: u32::MAX,
         }
     }
 
-    /// With `partial`, single rows may be skipped.
-    pub fn partly(self, partial: bool) -> Self {
-        Self { partial, ..self }
+    /// If `strict`, no row may be skipped.
+    pub fn strictly(self, strict: bool) -> Self {
+        Self { strict, ..self }
     }
 
     /// Sets the file's position among the files of an incident.
@@ -74,13 +85,13 @@ impl<'r> Lines<'r> {
         Self { index, ..self }
     }
 
-    /// Passes a result on; with `partial`, remembers the refusal and returns `None`.
+    /// Passes a result on; unless strict, remembers the refusal and returns `None`.
     ///
     /// # Errors
-    /// The refusal, without `partial`.
+    /// The refusal, if strict.
     pub fn keep<T>(&mut self, read: Result<T, Refusal>) -> Result<Option<T>, Refusal> {
         match read {
-            Err(refusal) if self.partial => {
+            Err(refusal) if !self.strict => {
                 if self.skipped.len() < MOST_SKIPPED {
                     self.skipped.push(refusal);
                 }
@@ -106,7 +117,12 @@ impl<'r> Lines<'r> {
 
     /// The number of the next line.
     pub fn number(&self) -> u32 {
-        self.taken + 1
+        self.ahead.front().map_or(self.taken + 1, |line| line.number)
+    }
+
+    /// What precedes each line from here on is no part of the output.
+    pub fn set_margin(&mut self, margin: Margin) {
+        self.margin = margin;
     }
 
     /// The line `after` lines behind the next one; 0 is the next one itself.
@@ -115,10 +131,23 @@ impl<'r> Lines<'r> {
             return None;
         }
         while self.ahead.len() <= after {
-            let line = self.read_line()?;
+            let line = self.read_spaced_line()?;
             self.ahead.push_back(line);
         }
-        self.ahead.get(after).map(String::as_str)
+        let line = self.ahead.get(after).filter(|line| line.number <= self.until)?;
+        Some(&line.text[self.margin.length(&line.text)..])
+    }
+
+    /// The white space before each of the next lines, up to a blank one.
+    pub fn common_indentation(&mut self) -> usize {
+        /// How many lines to look at.
+        const MOST: usize = 6;
+        let mut least = usize::MAX;
+        for at in 0..MOST {
+            let Some(text) = self.peek(at).filter(|text| !text.trim().is_empty()) else { break };
+            least = least.min(indentation(text));
+        }
+        if least == usize::MAX { 0 } else { least }
     }
 
     /// Whether the next line fulfils a condition.
@@ -152,8 +181,10 @@ impl<'r> Lines<'r> {
 
     pub fn take(&mut self) -> Option<TextLine> {
         self.peek(0)?;
-        self.taken = self.taken.saturating_add(1);
-        Some(TextLine { number: self.taken, text: self.ahead.pop_front()? })
+        let mut line = self.ahead.pop_front()?;
+        line.text.drain(..self.margin.length(&line.text));
+        self.taken = line.number;
+        Some(line)
     }
 
     /// Takes the next line if it fulfils a condition.
@@ -211,17 +242,42 @@ impl<'r> Lines<'r> {
         })
     }
 
-    fn read_line(&mut self) -> Option<String> {
+    /// Reads the next line, without the blank ones that some mail programs and forums insert after every line.
+    fn read_spaced_line(&mut self) -> Option<TextLine> {
+        let line = self.read_line()?;
+        let is_inserted = line.number > 1 && line.text.is_empty() && (self.double_spaced || self.alternates());
+        self.double_spaced = is_inserted;
+        if !is_inserted {
+            return Some(line);
+        }
+        self.reuse(line);
+        self.read_line()
+    }
+
+    /// Whether every other line from here on is blank, as far as the buffer shows.
+    fn alternates(&mut self) -> bool {
+        /// How many pairs of a line and an inserted one begin such a text, unless it ends before.
+        const PAIRS: usize = 3;
+        let end = self.line_end();
+        let buffer = self.reader.fill_buf().unwrap_or_default();
+        let mut are_blank =
+            buffer.split_inclusive(|b| *b == end).map(|line| line.iter().all(|b| b" \t\r\n>".contains(b)));
+        let mut pairs = (0..PAIRS).map_while(|_| Some((are_blank.next()?, are_blank.next()?))).peekable();
+        pairs.peek() == Some(&(false, true)) && pairs.all(|(_, is_inserted_blank)| is_inserted_blank)
+    }
+
+    fn read_line(&mut self) -> Option<TextLine> {
         self.bytes.clear();
         let end = self.line_end();
         match self.reader.by_ref().take(LONGEST).read_until(end, &mut self.bytes) {
             Ok(0) => None,
             Ok(_) => {
-                let mut line = self.spare.pop().unwrap_or_default();
-                line.clear();
+                let mut text = self.spare.pop().unwrap_or_default();
+                text.clear();
                 self.binary |= self.bytes.contains(&0);
-                clean(&self.bytes, &mut line);
-                Some(line)
+                clean(&self.bytes, &mut text);
+                self.read = self.read.saturating_add(1);
+                Some(TextLine { number: self.read, text })
             }
             Err(e) => {
                 self.failure = Some(e);
@@ -229,23 +285,6 @@ impl<'r> Lines<'r> {
             }
         }
     }
-}
-
-/// Removes the line end, a byte order mark, text that a terminal overwrote, mail quotes, and the asterisks with which
-/// forums mark bold text.
-fn clean(bytes: &[u8], into: &mut String) {
-    let text = String::from_utf8_lossy(bytes);
-    let line = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
-    let line = line.rsplit('\r').next().unwrap_or(line);
-    unquoted(line).split("**").for_each(|piece| into.push_str(piece));
-}
-
-/// `> > text`
-fn unquoted(mut line: &str) -> &str {
-    while let Some(rest) = line.strip_prefix('>') {
-        line = rest.strip_prefix(' ').unwrap_or(rest);
-    }
-    line
 }
 
 #[cfg(test)]
@@ -273,6 +312,15 @@ mod tests {
         assert_eq!(all(b"one\rtwo\r"), ["one", "two"]);
         assert_eq!(all(b"10 %\r20 %\rdone\r\nnext\n"), ["done", "next"]);
         assert_eq!(all(b"> > one\n>two\n> \n"), ["one", "two", ""]);
+    }
+
+    #[test]
+    fn blank_lines_between_all_lines_are_left_out_and_counted() {
+        let mut lines = Lines::new("x", &b"a\n\nb\n\nc\n\nd\n\ne\nf\n\ng\n"[..]);
+        let all: Vec<_> = std::iter::from_fn(|| lines.take()).map(|line| (line.number, line.text)).collect();
+        let of = |number: u32, text: &str| (number, text.to_owned());
+        assert_eq!(all[..4], [of(1, "a"), of(3, "b"), of(5, "c"), of(7, "d")]);
+        assert_eq!(all[4..], [of(9, "e"), of(10, "f"), of(11, ""), of(12, "g")]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ const MOST_KINDS: usize = 10_000;
 
 /// A Window over files that belong together.
 pub struct Capture {
-    /// The files it was read from.
+    /// The files it was read from, with the line if there are several captures in one.
     pub files: Vec<String>,
     /// The machine they are of, if they say so.
     pub host: Option<String>,
@@ -121,11 +121,27 @@ impl RunGroups {
 
     /// Merges each group. `rank` orders the tools: of two with the same counter, the lower one's is used.
     pub fn captures(self, rank: fn(&str) -> usize) -> Vec<Capture> {
-        self.all.into_iter().map(|group| capture(group, rank)).collect()
+        let lines: Vec<u32> = self.all.iter().map(RunGroup::first_line).collect();
+        let mut captures: Vec<Capture> = self.all.into_iter().map(|group| capture(group, rank)).collect();
+        let mut of_file: HashMap<Vec<String>, usize> = HashMap::new();
+        captures.iter().for_each(|c| *of_file.entry(c.files.clone()).or_default() += 1);
+        for (capture, line) in captures.iter_mut().zip(lines) {
+            if of_file[&capture.files] > 1
+                && let [file] = &mut capture.files[..]
+            {
+                *file = format!("{file}:{line}");
+            }
+        }
+        captures
     }
 }
 
 impl RunGroup {
+    /// The line on which its first run with figures begins.
+    fn first_line(&self) -> u32 {
+        self.runs.iter().map(|run| run.line).filter(|line| *line > 0).min().unwrap_or(1)
+    }
+
     fn of(&self, tool: &str) -> impl Iterator<Item = &ToolRun> {
         self.of_tool.get(tool).into_iter().flatten().map(|at| &self.runs[*at])
     }

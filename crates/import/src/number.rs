@@ -7,15 +7,35 @@ pub const GIB: f64 = MIB * KIB;
 pub const SECTOR: f64 = 512.0;
 pub const NS_PER_MS: f64 = 1e6;
 
-/// A number without sign: `12`, `0.42`, or `0,42` as many locales print it. Rejects `nan` and exponents.
+/// A number without sign: `12`, `0.42`, `0,42` as many locales print it, or with thousands separators: `1,234,567.8`,
+/// `1.234.567`, `1.234,5`. Rejects `nan`, exponents, and `1,234`, which is one thing here and another there.
 pub fn number(text: &str) -> Option<f64> {
-    let plain = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
-    let marks = text.bytes().filter(|b| matches!(b, b'.' | b',')).count();
-    if marks > 1 || text.is_empty() || !text.chars().all(plain) {
+    let is_mark = |b: &u8| matches!(b, b'.' | b',');
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit() || is_mark(&b)) {
         return None;
     }
-    let parsed = if text.contains(',') { text.replace(',', ".").parse() } else { text.parse() };
+    let mut marks = text.bytes().enumerate().filter(|(_, b)| is_mark(b));
+    let parsed = match (marks.next(), marks.next()) {
+        (None, _) | (Some((_, b'.')), None) => text.parse(),
+        (Some((at, _)), None) if text.len() - at == 4 && (1..=3).contains(&at) && !text.starts_with('0') => {
+            return None;
+        }
+        (Some(_), None) => text.replace(',', ".").parse(),
+        (Some(_), Some(_)) => grouped(text)?.parse(),
+    };
     parsed.ok().filter(|n: &f64| n.is_finite())
+}
+
+/// A number with several separators as a plain one, if every group but the first has three digits.
+fn grouped(text: &str) -> Option<String> {
+    let thousands = text.chars().find(|c| !c.is_ascii_digit())?;
+    let decimal = if thousands == ',' { '.' } else { ',' };
+    let (whole, fraction) = text.split_once(decimal).unwrap_or((text, ""));
+    let mut groups = whole.split(thousands);
+    let first = groups.next().is_some_and(|group| (1..=3).contains(&group.len()) && !group.starts_with('0'));
+    let is_grouped = first && groups.all(|group| group.len() == 3) && fraction.bytes().all(|b| b.is_ascii_digit());
+    let fraction = if fraction.is_empty() { "0" } else { fraction };
+    is_grouped.then(|| format!("{}.{fraction}", whole.replace(thousands, "")))
 }
 
 /// A number followed by a prefix of its unit: `1.5G` is 1.5 × step³. Without a prefix it is multiplied by `plain`.
@@ -49,7 +69,15 @@ mod tests {
         assert_eq!(number("0.42"), Some(0.42));
         assert_eq!(number("23189,50"), Some(23189.5));
         assert_eq!(number(".97"), Some(0.97));
-        for wrong in ["", ".", "-1", "1e9", "nan", "inf", "0.00.2", "1,000.5", "5m", "٣"] {
+        assert_eq!(number("0,123"), Some(0.123));
+        for (text, value) in
+            [("1,000.5", 1000.5), ("1.234.567", 1_234_567.0), ("1,234,567", 1_234_567.0), ("1.234,5", 1234.5)]
+        {
+            assert_eq!(number(text), Some(value), "{text}");
+        }
+        for wrong in
+            ["", ".", "-1", "1e9", "nan", "inf", "0.00.2", "1,234", "1,23,456", "10.0.0.1", "1.000.00", "5m", "٣"]
+        {
             assert_eq!(number(wrong), None, "{wrong}");
         }
     }

@@ -223,6 +223,13 @@ pub fn is_remark(text: &str) -> bool {
     (digits == 0 && letters == 0) || (separate && (short || sentence()))
 }
 
+/// Whether a line ends a sentence, as people introduce what they did next. A page's footer does not.
+pub fn is_sentence(text: &str) -> bool {
+    const LEAST_WORDS: usize = 3;
+    let words = text.split_whitespace().filter(|word| word.chars().any(char::is_alphabetic)).count();
+    words >= LEAST_WORDS && text.trim_end().ends_with(['.', ':', '?', '!']) && is_remark(text)
+}
+
 /// Whether a line consists of at least `least` column names, all from `vocabulary`.
 pub fn is_header(line: &str, vocabulary: &[&str], least: usize) -> bool {
     line.split_whitespace().all(|word| vocabulary.contains(&word)) && line.split_whitespace().count() >= least

@@ -6,7 +6,7 @@ use whyslow_model::window::Window;
 
 /// Reads a text as the file `x`.
 pub fn read_text(text: &str) -> Result<Vec<Capture>, Refusal> {
-    read(vec![Input { name: "x".into(), reader: Box::new(text.as_bytes()) }], false)
+    read(vec![Input { name: "x".into(), reader: Box::new(text.as_bytes()) }], true)
 }
 
 /// The one Window of a text.

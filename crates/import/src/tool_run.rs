@@ -38,6 +38,8 @@ pub type EntityKey = (&'static str, String);
 pub struct ToolRun {
     pub tool: &'static str,
     pub file: Name,
+    /// The line it begins on; 0 if that is of no interest.
+    pub line: u32,
     /// The machine it is of, if it says so.
     pub host: Option<Name>,
     pub start: PrintedTime,

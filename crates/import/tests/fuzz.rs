@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use std::path::Path;
 use whyslow_import::{Input, read};
 
-fn reads(bytes: &[u8], partial: bool) {
+fn reads(bytes: &[u8], strict: bool) {
     let input = Input { name: "x".into(), reader: Box::new(bytes) };
-    match read(vec![input], partial) {
+    match read(vec![input], strict) {
         Ok(captures) => assert!(captures.iter().all(|c| c.window.seconds().is_finite())),
         Err(refusal) => assert!(refusal.line as usize <= bytes.iter().filter(|b| b"\n\r".contains(b)).count() + 2),
     }
@@ -88,23 +88,23 @@ proptest! {
     ))]
 
     #[test]
-    fn damaged_captures_do_not_panic(text in damaged(), partial: bool) {
-        reads(text.as_bytes(), partial);
+    fn damaged_captures_do_not_panic(text in damaged(), strict: bool) {
+        reads(text.as_bytes(), strict);
     }
 
     #[test]
-    fn damaged_captures_again_and_again(text in damaged(), count in 2..40_usize, partial: bool) {
-        reads((text + "\n").repeat(count).as_bytes(), partial);
+    fn damaged_captures_again_and_again(text in damaged(), count in 2..40_usize, strict: bool) {
+        reads((text + "\n").repeat(count).as_bytes(), strict);
     }
 
     #[test]
-    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), partial: bool) {
-        reads(&bytes, partial);
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), strict: bool) {
+        reads(&bytes, strict);
     }
 
     #[test]
-    fn arbitrary_lines_do_not_panic(text in "([a-zA-Z%/:()\\[\\]=_.-]{1,9}( |\n)|[0-9.,]{1,6} ){0,60}", partial: bool) {
-        reads(text.as_bytes(), partial);
+    fn arbitrary_lines_do_not_panic(text in "([a-zA-Z%/:()\\[\\]=_.-]{1,9}( |\n)|[0-9.,]{1,6} ){0,60}", strict: bool) {
+        reads(text.as_bytes(), strict);
     }
 }
 
@@ -164,8 +164,8 @@ fn archived(text: &[u8]) -> Vec<u8> {
     tar.unwrap().stdout
 }
 
-fn gathers(bytes: &[u8], partial: bool) {
-    let mut incident = whyslow_import::Incident::new(partial, std::sync::Arc::default());
+fn gathers(bytes: &[u8], strict: bool) {
+    let mut incident = whyslow_import::Incident::new(strict, std::sync::Arc::default());
     if incident.add("x", bytes).is_ok() {
         let _ = incident.done();
     }

@@ -212,7 +212,7 @@ mod tests {
             [("web-free-m.txt", Some(991.0 * MIB)), ("free_-g", Some(991.0 * GIB)), ("freeman.txt", None)]
         {
             let input = crate::Input { name: name.into(), reader: Box::new(text.as_bytes()) };
-            let captures = crate::read(vec![input], false).unwrap();
+            let captures = crate::read(vec![input], true).unwrap();
             assert_eq!(captures[0].window.the::<Meminfo>().and_then(|m| m.mem_total.get()), want, "{name}");
         }
         for (command, want) in [("free", 991.0 * KIB), ("free -hm", 991.0 * MIB), ("free --giga", 991.0 * 1e9)] {

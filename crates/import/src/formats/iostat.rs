@@ -5,7 +5,7 @@ use super::sysstat::{ALL_CPUS, DISK, check_shares, record_disk};
 use crate::number::ran_together;
 use crate::prelude::*;
 use crate::report_intervals::ReportIntervals;
-use crate::table::{TableHeader, is_header, is_remark, take_header, take_header_of, take_row};
+use crate::table::{TableHeader, is_header, is_remark, is_sentence, take_header, take_header_of, take_row};
 use std::collections::{BTreeSet, HashMap};
 
 pub const FORMAT: Format = Format {
@@ -128,6 +128,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         } else if reader.is_row(&text) {
             reader.row(lines)?;
         } else if is_remark(&text)
+            && !is_sentence(&text)
             && lines.peek_past_blanks(1).is_some_and(|(_, next)| is_own_header(next) || reader.is_row(next))
         {
             lines.skip(1);

@@ -14,6 +14,8 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
+/// The most lines above the table: the program's version, its authors, the command line and the settings.
+const MOST_ABOVE: usize = 60;
 /// The kinds of work in the order of the columns, after the sizes of file and record.
 const KINDS: [&str; 13] = [
     "write",
@@ -41,23 +43,25 @@ fn is_header(line: &str) -> bool {
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut has_unit = false;
-    // Everything above the table is indented.
-    while let Some(line) =
-        lines.take_past_blanks_if(|text| is_header(text) || (text.starts_with([' ', '\t']) && !is_command(text)))
-    {
-        if is_header(&line.text) && !has_unit {
-            let expected = "the line 'Output is in kBytes/sec' before it: the table could be in another unit";
-            return Err(lines.refuse_at(&line, expected));
-        } else if is_header(&line.text) {
-            return table(lines, run, &ends(&line.text));
+    for at in 0..MOST_ABOVE {
+        let Some(text) = lines.peek(at).filter(|text| !is_command(text)) else { break };
+        if is_header(text) {
+            let headings = ends(text);
+            lines.skip(at);
+            if !has_unit {
+                let expected = "the line 'Output is in kBytes/sec' before it: the table could be in another unit";
+                return Err(lines.refuse(expected));
+            }
+            lines.skip(1);
+            return table(lines, run, &headings);
         }
-        has_unit |= line.text.trim().to_ascii_lowercase().starts_with("output is in kbytes/sec");
+        has_unit |= text.trim().to_ascii_lowercase().starts_with("output is in kbytes/sec");
     }
     Ok(())
 }
 
 fn table(lines: &mut Lines<'_>, run: &mut ToolRun, headings: &[usize]) -> ReadResult {
-    while let Some(line) = lines.take_if(|text| text.starts_with([' ', '\t']) && !text.trim().is_empty()) {
+    while let Some(line) = lines.take_if(|text| text.split_whitespace().next().is_some_and(|w| number(w).is_some())) {
         let Some(values) = values(&line.text, headings) else {
             return Err(lines.refuse_at(&line, "file and record size, and rates that end below their headings"));
         };

@@ -59,7 +59,9 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
 fn table(lines: &mut Lines<'_>) -> Result<Vec<(u32, String, u64)>, Refusal> {
     let mut counters = Vec::new();
     while let Some(line) = lines.take_if(|text| {
-        text.trim_start().starts_with(|c: char| c.is_ascii_uppercase()) && text.split_whitespace().count() <= 3
+        let mut words = text.split_whitespace();
+        words.next().is_some_and(|name| name.starts_with(|c: char| c.is_ascii_uppercase()))
+            && words.next().is_some_and(|count| count.starts_with(|c: char| c.is_ascii_digit()))
     }) {
         let fields: Vec<&str> = line.text.split_whitespace().collect();
         let count = match fields[..] {

@@ -40,7 +40,7 @@ pub struct Incident {
     captures: Captures,
     staging: StagingArea,
     monitor: Arc<ReadMonitor>,
-    partial: bool,
+    strict: bool,
     skipped: Vec<Refusal>,
 }
 
@@ -55,9 +55,9 @@ pub struct IncidentContents {
 }
 
 impl Incident {
-    /// Without input yet. With `partial`, uncertain input is skipped; in folders and archives it always is.
-    pub fn new(partial: bool, monitor: Arc<ReadMonitor>) -> Self {
-        Self { captures: Captures::default(), staging: StagingArea::default(), monitor, partial, skipped: Vec::new() }
+    /// Without input yet. Uncertain input is skipped; if `strict`, only in folders and archives.
+    pub fn new(strict: bool, monitor: Arc<ReadMonitor>) -> Self {
+        Self { captures: Captures::default(), staging: StagingArea::default(), monitor, strict, skipped: Vec::new() }
     }
 
     /// Adds a file: a capture, compressed or not, or an archive of many.
@@ -72,7 +72,7 @@ impl Incident {
             self.archive(name, reader)
         } else {
             let input = Input { name: name.to_owned(), reader: Box::new(reader) };
-            self.skipped.extend(read_file(input, self.partial, &mut self.captures)?);
+            self.skipped.extend(read_file(input, self.strict, &mut self.captures)?);
             Ok(())
         }
     }
@@ -118,7 +118,7 @@ impl Incident {
         };
         self.monitor.stopped().map_err(|e| unreadable(name, &e))?;
         if let Some(e) = ends {
-            if monitor::is_over_limit(&e) && !self.partial {
+            if monitor::is_over_limit(&e) && self.strict {
                 return Err(unreadable(name, &e));
             }
             self.captures.note(
@@ -145,7 +145,7 @@ impl Incident {
     fn captured(&mut self, name: String, reader: impl Read) -> Result<(), Refusal> {
         let reader = match archive::opened(reader, &self.monitor) {
             Ok(reader) => reader,
-            Err(e) if monitor::is_over_limit(&e) && !self.partial => return Err(unreadable(&name, &e)),
+            Err(e) if monitor::is_over_limit(&e) && self.strict => return Err(unreadable(&name, &e)),
             Err(_) => {
                 let why = "it cannot be unpacked".into();
                 self.captures.note(&Name::from(name.as_str()), "the file", why, "unpack it by hand");
@@ -153,10 +153,10 @@ impl Incident {
             }
         };
         self.monitor.stopped().map_err(|e| unreadable(&name, &e))?;
-        read_file(Input { name: name.clone(), reader: Box::new(reader) }, true, &mut self.captures)?;
+        read_file(Input { name: name.clone(), reader: Box::new(reader) }, false, &mut self.captures)?;
         // A limit reached in this file ends the others, too.
         let within = self.monitor.stopped().and_then(|()| self.monitor.unpack(0));
-        within.or_else(|e| if self.partial { Ok(()) } else { Err(unreadable(&name, &e)) })
+        within.or_else(|e| if self.strict { Err(unreadable(&name, &e)) } else { Ok(()) })
     }
 
     /// Merges everything.

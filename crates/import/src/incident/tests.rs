@@ -33,7 +33,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn gathered(bytes: &[u8]) -> Result<IncidentContents, Refusal> {
-    let mut incident = Incident::new(false, Arc::default());
+    let mut incident = Incident::new(true, Arc::default());
     incident.add("x.tar", bytes)?;
     incident.done()
 }
@@ -142,7 +142,7 @@ fn a_folder_is_read_like_an_archive_and_links_are_not_followed() {
     put("etc/shadow", b"secret");
     std::os::unix::fs::symlink("/proc/kmsg", folder.path().join("dmesg")).unwrap();
     std::os::unix::fs::symlink(folder.path(), folder.path().join("circle")).unwrap();
-    let mut incident = Incident::new(false, Arc::default());
+    let mut incident = Incident::new(true, Arc::default());
     incident.add_folder(folder.path()).unwrap();
     let all = incident.done().unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(files(&all), [format!("{}/var/log/messages", folder.path().display())]);
@@ -152,7 +152,7 @@ fn a_folder_is_read_like_an_archive_and_links_are_not_followed() {
 fn reading_ends_when_it_is_to_stop() {
     let monitor = Arc::new(ReadMonitor::default());
     monitor.stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    let refusal = Incident::new(false, monitor).add("x", LOG).unwrap_err();
+    let refusal = Incident::new(true, monitor).add("x", LOG).unwrap_err();
     assert!(refusal.found.contains("interrupted"));
 }
 
@@ -162,7 +162,7 @@ fn little(unpacked: u64, members: u64) -> Arc<ReadMonitor> {
 
 /// Reads some bytes as `x`, within limits; what it says where that fails.
 fn fails(bytes: &[u8], monitor: &Arc<ReadMonitor>) -> String {
-    let mut incident = Incident::new(false, Arc::clone(monitor));
+    let mut incident = Incident::new(true, Arc::clone(monitor));
     let read = incident.add("x", bytes).and_then(|()| incident.done().map(|_| ()));
     read.err().map(|refusal| refusal.to_string()).unwrap_or_default()
 }
@@ -188,7 +188,7 @@ fn more_files_than_are_looked_at_are_an_error() {
     assert!(said.contains("more than 10 files"), "{said}");
     let folder = tempfile::tempdir().unwrap();
     (0..20).for_each(|n| std::fs::write(folder.path().join(n.to_string()), b"").unwrap());
-    let refusal = Incident::new(false, little(1 << 20, 10)).add_folder(folder.path()).unwrap_err();
+    let refusal = Incident::new(true, little(1 << 20, 10)).add_folder(folder.path()).unwrap_err();
     assert!(refusal.to_string().contains("more than 10 files"), "{refusal}");
 }
 

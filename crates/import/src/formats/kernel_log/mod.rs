@@ -61,6 +61,12 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
+/// Whether the kernel or a daemon that reports its events logged a line, as far as its prefix shows.
+pub(crate) fn is_from_kernel(line: &str) -> bool {
+    LogPrefix::of(line)
+        .is_none_or(|p| p.kernel || is_relevant_sender(Some(daemon(line.get(..p.length).unwrap_or_default()))))
+}
+
 /// Whether messages of this sender are used; `None` is the kernel.
 fn is_relevant_sender(daemon: Option<&str>) -> bool {
     daemon.is_none_or(|name| DAEMONS.contains(&name))

@@ -1,0 +1,182 @@
+//! What mail, forums, terminals and web pages add to a line of output. It is removed here, for all formats.
+
+use std::borrow::Cow;
+
+/// Elements of web pages around preformatted text.
+const ELEMENTS: [&str; 9] = ["pre", "code", "tt", "p", "br", "br/", "br /", "blockquote", "div"];
+const ENTITIES: [(&str, &str); 6] =
+    [("&gt;", ">"), ("&lt;", "<"), ("&nbsp;", " "), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+/// A space that web pages and mail programs put in place of an ordinary one.
+const NO_BREAK: char = '\u{a0}';
+const ESCAPE: char = '\u{1b}';
+const BELL: char = '\u{7}';
+/// Marks a block of code.
+const FENCES: [&str; 2] = ["```", "~~~"];
+/// The longest word after a fence: `console`.
+const LONGEST_LANGUAGE: usize = 12;
+
+/// Removes white space at the end, a byte order mark, text that a terminal overwrote, escape sequences, elements and
+/// entities of web pages, mail quotes, the asterisks with which forums mark bold text, code fences, and the frames of tables
+/// and boxes.
+pub fn clean(bytes: &[u8], into: &mut String) {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
+    let line = line.rsplit('\r').next().unwrap_or(line);
+    let line = without_escapes(line);
+    let line = without_elements(&line);
+    let line = unquoted(&line);
+    if is_fence(line) || is_frame(line) {
+        return;
+    }
+    let line = if line.contains(NO_BREAK) { Cow::from(line.replace(NO_BREAK, " ")) } else { line.into() };
+    if let Some(cells) = cells(&line) {
+        into.push_str(&cells);
+    } else {
+        line.split("**").for_each(|piece| into.push_str(piece));
+    }
+    into.truncate(into.trim_end().len());
+}
+
+/// Removes escape sequences (ECMA-48): `ESC [ … letter`, `ESC ] … BEL`, `ESC ( B`.
+fn without_escapes(line: &str) -> Cow<'_, str> {
+    if !line.contains(ESCAPE) {
+        return line.into();
+    }
+    let mut text = String::with_capacity(line.len());
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        if c != ESCAPE {
+            text.push(c);
+            continue;
+        }
+        let _ = match chars.next() {
+            Some('[') => chars.find(|c| ('@'..='~').contains(c)),
+            Some(']') => chars.find(|c| *c == BELL),
+            Some('(' | ')') => chars.next(),
+            other => other,
+        };
+    }
+    text.into()
+}
+
+fn without_elements(line: &str) -> Cow<'_, str> {
+    let mut text = Cow::from(line);
+    if line.split('<').skip(1).any(|tag| tag.starts_with(|c: char| c == '/' || c.is_ascii_alphabetic())) {
+        let mut kept = String::with_capacity(line.len());
+        let mut rest = line;
+        while let Some((before, after)) = rest.split_once('<') {
+            kept.push_str(before);
+            rest = match after.split_once('>').filter(|(tag, _)| is_element(tag)) {
+                Some((_, after)) => after,
+                None => {
+                    kept.push('<');
+                    after
+                }
+            };
+        }
+        kept.push_str(rest);
+        text = kept.into();
+    }
+    if text.contains('&') && text.contains(';') {
+        for (entity, character) in ENTITIES {
+            text = text.replace(entity, character).into();
+        }
+    }
+    text
+}
+
+/// `pre`, `/pre`, `pre class="x"`
+fn is_element(tag: &str) -> bool {
+    let tag = tag.strip_prefix('/').unwrap_or(tag);
+    let name = tag.split(" class=").next().unwrap_or(tag);
+    ELEMENTS.iter().any(|element| element.eq_ignore_ascii_case(name))
+}
+
+/// `> > text`, or after spaces, ` > text`.
+fn unquoted(mut line: &str) -> &str {
+    const MOST_SPACES: usize = 2;
+    let spaces = line.len() - line.trim_start_matches(' ').len();
+    if spaces <= MOST_SPACES && line[spaces..].starts_with("> ") {
+        line = &line[spaces..];
+    }
+    while let Some(rest) = line.strip_prefix('>') {
+        line = rest.strip_prefix(' ').unwrap_or(rest);
+    }
+    line
+}
+
+/// "```console"
+fn is_fence(line: &str) -> bool {
+    let language = FENCES.iter().find_map(|fence| line.trim().strip_prefix(fence));
+    language.is_some_and(|name| name.len() <= LONGEST_LANGUAGE && name.bytes().all(|b| b.is_ascii_alphabetic()))
+}
+
+fn is_box_drawing(c: char) -> bool {
+    ('\u{2500}'..='\u{257f}').contains(&c)
+}
+
+/// A line that only draws: `┌────┐`, `+-----+----+`.
+fn is_frame(line: &str) -> bool {
+    let drawn = line.trim();
+    let ruled = || drawn.len() > 2 && drawn.starts_with('+') && drawn.ends_with('+');
+    (drawn.starts_with(is_box_drawing) && drawn.chars().all(|c| is_box_drawing(c) || c == ' '))
+        || (ruled() && drawn.chars().all(|c| "+-=".contains(c)))
+}
+
+/// The cells of a row between vertical lines: `│ a │ b │`, `| a | b |`. A tree, as lsblk draws it, has no line on the right.
+fn cells(line: &str) -> Option<String> {
+    let row = line.trim();
+    let edge = row.chars().next().filter(|c| "|│┃║".contains(*c))?;
+    let inside = row.strip_prefix(edge)?.strip_suffix(edge).filter(|inside| !inside.is_empty())?;
+    let inside = inside.strip_prefix(' ').unwrap_or(inside);
+    Some(inside.chars().map(|c| if c == edge || is_box_drawing(c) { ' ' } else { c }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cleaned(line: &str) -> String {
+        let mut text = String::new();
+        clean(line.as_bytes(), &mut text);
+        text
+    }
+
+    #[test]
+    fn markup_of_mail_terminals_and_web_pages_is_removed() {
+        for (line, text) in [
+            ("> > sda 1\r\n", "sda 1"),
+            (" > sda 1", "sda 1"),
+            ("10 %\r20 %\rdone\r\n", "done"),
+            ("\u{1b}[1;31msda\u{1b}[0m 1\u{1b}(B", "sda 1"),
+            ("\u{1b}]0;title\u{7}$ vmstat", "$ vmstat"),
+            ("<pre class=\"x\">sda 1</pre>", "sda 1"),
+            ("&gt; a &lt;-- b &amp; c", "a <-- b & c"),
+            ("**sda** 1", "sda 1"),
+            ("sda \u{a0} 1", "sda   1"),
+            ("```console", ""),
+            ("┌────┬───┐", ""),
+            ("│ sda │ 1 │", "sda   1  "),
+            ("| sda | 1 |", "sda   1  "),
+            ("+-----+---+", ""),
+        ] {
+            assert_eq!(cleaned(line).trim_end(), text.trim_end(), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn output_that_looks_like_markup_is_kept() {
+        for line in [
+            "├─sda1",
+            "│ └─sda2",
+            "<4>[    5.712574] x",
+            "<6>Jun  1 x",
+            "|--50%--foo",
+            "a<b>c",
+            "    > x",
+            "+ vmstat 1",
+        ] {
+            assert_eq!(cleaned(line), line);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Captures as they are pasted: quoted, indented, in web pages and logs, between sentences, several in one text. Each must be
+//! judged as the clean file is.
+
+mod captured;
+
+use captured::FIXTURES;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::LazyLock;
+use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
+use whyslow_import::{Capture, Input};
+use whyslow_model::diagnosis::{Diagnosis, Origin, Reading};
+
+static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
+
+fn judged(texts: &[(&str, &str)]) -> Result<Diagnosis, String> {
+    let input = |(name, text): &(&str, &str)| Input {
+        name: (*name).to_owned(),
+        reader: Box::new(std::io::Cursor::new(text.as_bytes().to_vec())),
+    };
+    let captures = whyslow_import::read(texts.iter().map(input).collect(), false).map_err(|e| e.to_string())?;
+    let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
+    merge_diagnoses(captures.iter().map(of).collect(), &RULES).ok_or_else(|| "nothing".into())
+}
+
+/// A subject's name without the line that it was found on, which moves with the text around it.
+fn unplaced(name: &str) -> String {
+    let (before, line) = name.rsplit_once(", line ").unwrap_or((name, ""));
+    if line.bytes().all(|b| b.is_ascii_digit()) { before.to_owned() } else { name.to_owned() }
+}
+
+/// What a diagnosis says, without the names of captures: findings with their confidence, and every figure.
+fn said(texts: &[(&str, &str)]) -> Result<BTreeSet<String>, String> {
+    let d = judged(texts)?;
+    let findings = d.findings.iter().map(|f| {
+        let subject =
+            whyslow_model::diagnosis::Subject { capture: None, name: unplaced(&f.subject.name), ..f.subject.clone() };
+        format!("{} {:?}", subject.key_of(&f.id), f.confidence)
+    });
+    let figures = d.figures.iter().flat_map(|f| {
+        f.values.iter().map(|value| match &value.value {
+            Reading::Number(n) => format!("{} {} {n:.6e}", unplaced(&f.subject.name), value.metric),
+            Reading::Text(text) => format!("{} {} {text}", unplaced(&f.subject.name), value.metric),
+        })
+    });
+    Ok(findings.chain(figures).collect())
+}
+
+fn text_of(name: &str) -> String {
+    std::fs::read_to_string(Path::new(FIXTURES).join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// The names of all captures that can be read as they are.
+fn names() -> Vec<String> {
+    let all = std::fs::read_dir(FIXTURES).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = all.filter(|name| name.ends_with(".txt") && !name.contains("collapsed")).collect();
+    names.sort();
+    names
+}
+
+fn each_line(text: &str, change: impl Fn(&str) -> String) -> String {
+    text.lines().map(|line| change(line) + "\n").collect()
+}
+
+type Change = (&'static str, fn(&str) -> String);
+
+/// How text is changed on its way into a mail or a forum.
+const CHANGES: &[Change] = &[
+    ("quoted", |t| each_line(t, |l| format!("> {l}"))),
+    ("quoted twice", |t| each_line(t, |l| format!(">> {l}"))),
+    ("indented", |t| each_line(t, |l| format!("    {l}"))),
+    ("tabbed", |t| each_line(t, |l| format!("\t{l}"))),
+    ("carriage returns", |t| each_line(t, |l| format!("{l}\r"))),
+    ("coloured", |t| each_line(t, |l| format!("\u{1b}[0;32m{l}\u{1b}[0m\u{1b}[K"))),
+    ("fenced", |t| format!("It is slow:\n\n```console\n{t}```\n\nWhat can I do?\n")),
+    ("web page", |t| {
+        let text = t.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        format!("<p>It is slow, see:</p>\n<pre><code>{text}</code></pre>\n<p>Thanks</p>\n")
+    }),
+    ("no-break spaces", |t| t.replace("  ", " \u{a0}")),
+    ("trailing spaces", |t| each_line(t, |l| format!("{l:<100}"))),
+    ("framed", |t| each_line(t, |l| format!("│ {l:<100} │"))),
+    ("double-spaced", |t| t.replace('\n', "\n\n")),
+    ("between sentences", |t| {
+        format!(
+            "Hi all,\n\nour server has been slow since Monday, and I have no idea why. Here is what I found:\n\n{t}\n\
+                 Does anybody see what is wrong? I tried 2 other disks, too.\n\nKind regards\n-- \nJo\n"
+        )
+    }),
+];
+
+/// Captures that a change alters themselves.
+fn is_excepted(name: &str, change: &str) -> bool {
+    match change {
+        // JSON strings and logs keep their own markup.
+        "framed" | "double-spaced" | "no-break spaces" => name.contains("json"),
+        _ => false,
+    }
+}
+
+#[test]
+fn markup_changes_nothing() {
+    let mut wrong = Vec::new();
+    for name in names() {
+        let clean = text_of(&name);
+        let expected = said(&[(&name, &clean)]).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for (change, apply) in CHANGES {
+            if is_excepted(&name, change) {
+                continue;
+            }
+            match said(&[(&name, &apply(&clean))]) {
+                Ok(found) if found == expected => {}
+                Ok(found) => {
+                    let lost: Vec<_> = expected.difference(&found).take(3).collect();
+                    let new: Vec<_> = found.difference(&expected).take(3).collect();
+                    wrong.push(format!("{name} {change}: lost {lost:?}, new {new:?}"));
+                }
+                Err(refusal) => wrong.push(format!("{name} {change}: {refusal}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Captures that were published together.
+const GROUPS: &[&[&str]] = &[
+    &["san-sar-d-1024k.txt", "san-dd-1024k.txt"],
+    &["san-iostat-x-2k-1reader.txt", "san-iostat-x-2k-6readers.txt", "san-iostat-x-2k-6readers-striped.txt"],
+    &["san-iostat-x-512k-6readers-single.txt", "san-iostat-x-512k-6readers-striped.txt"],
+    &["san-iostat-x-multipath-rr-on.txt", "san-iostat-x-multipath-rr-off.txt"],
+    &["san-mkfs-xfs-extlog.txt", "san-iostat-x-xfs-bigwrite-extlog.txt"],
+    &["cpu-top-threads-hidden.txt", "cpu-ps-elfm.txt"],
+    &["x232-vmstat-2.txt", "x232-iostat-x-sdb1.txt"],
+    &["irq-vmstat-2.txt", "irq-mpstat-2.txt", "irq-sar-I-xall.txt", "irq-proc-interrupts.txt", "irq-ethtool-c.txt"],
+    &["net-iperf-before-client.txt", "net-iperf-before-server.txt"],
+    &["scsi-messages-2.txt", "scsi-proc-scsi.txt"],
+    &["power5-iperf-before.txt", "power5-vmstat-1.txt"],
+];
+
+#[test]
+fn a_page_with_several_captures_is_judged_as_the_files_are() {
+    let mut wrong = Vec::new();
+    for group in GROUPS {
+        let texts: Vec<(&str, String)> = group.iter().map(|name| (*name, text_of(name))).collect();
+        let files: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let expected = said(&files).unwrap_or_else(|e| panic!("{group:?}: {e}"));
+        let page: String = texts.iter().fold("Hello,\n\nwe see this on our server:\n\n".into(), |page, (_, text)| {
+            page + &each_line(text, |line| format!("> {line}")) + "\nAnd then we looked at this, which may help:\n\n"
+        });
+        match said(&[("page.txt", &page)]) {
+            Ok(found) if found == expected => {}
+            Ok(found) => {
+                let lost: Vec<_> = expected.difference(&found).take(4).collect();
+                let new: Vec<_> = found.difference(&expected).take(4).collect();
+                wrong.push(format!("{group:?}: lost {lost:?}, new {new:?}"));
+            }
+            Err(refusal) => wrong.push(format!("{group:?}: {refusal}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
