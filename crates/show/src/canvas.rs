@@ -86,6 +86,11 @@ impl Canvas {
         self.width
     }
 
+    /// An empty canvas like this one, to see how many lines something takes.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.width, self.colour)
+    }
+
     pub(crate) fn finish(self) -> String {
         self.out
     }
@@ -153,10 +158,6 @@ impl Canvas {
 
     pub(crate) fn lines(&self) -> usize {
         self.out.lines().count()
-    }
-
-    pub(crate) fn colour(&self) -> bool {
-        self.colour
     }
 
     /// Appends what was drawn on another canvas.

@@ -54,7 +54,7 @@ fn live_diagnoses_with_all_evidence() {
 fn all_details_end_with_the_whole_answer_and_repeat_no_action() {
     let drawn = text::diagnosis(&fixture("saturated"), &TextStyle { all: true, ..PLAIN });
     let (details, answer) = drawn.split_once("Overhead: ").expect("the details end with the overhead");
-    assert!(answer.contains("Possibly: eth0 sends as fast") && answer.contains("sdb cannot keep up"), "{answer}");
+    assert!(answer.contains("Less certain: eth0 sends as fast") && answer.contains("sdb cannot keep up"), "{answer}");
     assert!(answer.contains("Recommended action: Lower the I/O priority of backup.sh"), "{answer}");
     assert!(!details.contains("Lower the I/O priority") && details.contains("or: Let the queue merge"), "{details}");
 }
@@ -182,6 +182,17 @@ fn what_stands_out_without_a_cause_is_the_answer() {
 }
 
 #[test]
+fn a_suspicion_about_several_threads_of_a_program_counts_them() {
+    let mut suspicion = fixture("saturated").findings[2].clone();
+    suspicion.explained_by = None;
+    let mut other = suspicion.clone();
+    other.subject.tid = Some(4731);
+    let d = Diagnosis { findings: vec![suspicion, other], ..fixture("undetermined") };
+    let drawn = text::diagnosis(&d, &PLAIN);
+    assert!(drawn.contains("waiting for sdb (and 1 more like\n  it; whyslow -v)"), "{drawn}");
+}
+
+#[test]
 fn an_impact_that_is_no_waiting_is_said_in_the_words_of_its_rule() {
     let mut d = fixture("saturated");
     d.findings[0].how_bad = Some("uses 64 % of one CPU".into());
@@ -209,7 +220,95 @@ fn another_cause_is_cut_at_the_end_of_a_clause_and_certain_ones_come_first() {
     let first = drawn.lines().nth(1).expect("a second line");
     assert!(first.starts_with("Also: There is more work than 2 CPUs can do"), "{drawn}");
     assert!(!first.contains('…') && !first.contains("one program"), "{drawn}");
-    assert!(drawn.contains("Possibly: eth0") || first.ends_with(" and 1 more (whyslow -v)"), "{drawn}");
+    assert!(drawn.ends_with("\nLess certain: eth0 loses packets.\n"), "{drawn}");
+    assert!(drawn.lines().count() <= 10, "{drawn}");
+}
+
+/// What is read first is the answer or a likely cause.
+#[test]
+fn a_suspicion_is_below_the_answer_and_hedged_in_the_details() {
+    let d = fixture("saturated");
+    let drawn = text::diagnosis(&d, &PLAIN);
+    assert!(drawn.lines().nth(2).is_some_and(|line| line.starts_with("sdb cannot keep up")), "{drawn}");
+    assert!(drawn.ends_with("\nLess certain: eth0 sends as fast as its shaper lets it.\n"), "{drawn}");
+    let all = text::diagnosis(&d, &TextStyle { all: true, ..PLAIN });
+    assert!(all.contains("\nNetwork link possibly saturated (interface eth0"), "{all}");
+    assert!(all.contains("at least one task waited for the network less than 1 % of the time"), "{all}");
+    let title = |id: &str| {
+        let mut d = d.clone();
+        d.findings[1].id = id.into();
+        let all = text::diagnosis(&d, &TextStyle { all: true, ..PLAIN });
+        all.lines().find(|line| line.contains("(interface eth0")).unwrap_or_default().to_owned()
+    };
+    assert!(title("net.loss").starts_with("Possible network loss ("));
+    assert!(title("disk.flush_bound").starts_with("Disk possibly flush bound ("));
+}
+
+#[test]
+fn how_bad_it_is_is_left_out_if_the_headline_says_it() {
+    use whyslow_model::diagnosis::Confidence;
+    let mut d = fixture("saturated");
+    d.findings.truncate(1);
+    let first = &mut d.findings[0];
+    (first.since, first.confidence) = (None, Confidence::Medium);
+    first.summary = "Connection requests are dropped (98.9/s), at 390 Mbit/s.".into();
+    first.how_bad = Some("connections dropped: 98.9/s".into());
+    let drawn = text::diagnosis(&d, &PLAIN);
+    assert!(!drawn.contains("How bad:"), "{drawn}");
+    assert!(drawn.contains("390 Mbit/s. (confidence medium)\n"), "{drawn}");
+    d.findings[0].how_bad = Some("connections dropped: 99 of 100".into());
+    let drawn = text::diagnosis(&d, &PLAIN);
+    assert!(drawn.contains("How bad:  connections dropped: 99 of 100; confidence medium"), "{drawn}");
+}
+
+#[test]
+fn an_improvement_is_only_expected_where_the_rule_states_one() {
+    let mut d = fixture("saturated");
+    d.findings[0].actions[0].expect = None;
+    assert!(!text::diagnosis(&d, &PLAIN).contains("Expected:"));
+}
+
+/// Who pastes the command knows how long it lasts.
+#[test]
+fn an_advice_that_whyslow_carries_out_says_how_long_it_lasts() {
+    let advice = |text: &str, command: &str| {
+        let mut d = fixture("saturated");
+        let action = &mut d.findings[0].actions[0];
+        (action.text, action.try_command) = (text.into(), Some(command.into()));
+        let drawn = text::diagnosis(&d, &PLAIN).replace("\n  ", " ");
+        drawn.lines().find_map(|line| line.strip_prefix("Recommended action: ")).unwrap_or_default().to_owned()
+    };
+    let lower = advice("Lower it; then more", "whyslow tune set process.nice@8,9=10 process.nice@7=10");
+    assert!(lower.starts_with("Lower it (until the process ends; undo: whyslow tune undo); then more"), "{lower}");
+    let raise = advice("Raise it", "whyslow tune set fs.file-max=10");
+    assert!(raise.starts_with("Raise it (until reboot; undo: whyslow tune undo)"), "{raise}");
+    let trial = advice("Raise it: it is low", "whyslow try vm.x=1 --metric cpu.busy");
+    assert!(trial.starts_with("Raise it (a trial: rolled back unless you add --keep): it is low"), "{trial}");
+    assert_eq!(advice("Look", "ss -ltnp"), "Look");
+}
+
+/// A reason is worth more than a path.
+#[test]
+fn what_was_not_seen_has_its_whole_reason() {
+    use whyslow_model::diagnosis::{BlindSpot, NOT_CAPTURED, Origin};
+    let spot = |what: &str, why: &str| BlindSpot { what: what.into(), why: why.into(), remedy: String::new() };
+    let drawn = |spots: Vec<BlindSpot>| {
+        let mut d = fixture("undetermined");
+        (d.window.source, d.blind_spots) = (Origin::Import, spots);
+        text::diagnosis(&d, &PLAIN)
+    };
+    let merged = drawn(["the CPUs", "memory", "the network"].map(|what| spot(what, NOT_CAPTURED)).into());
+    assert!(merged.contains("\n  Not seen: the CPUs, memory, the network: not covered by any capture\n"), "{merged}");
+    let why = "the only report is an average over an unknown time, or since boot if it is the tool's first";
+    let long = "x".repeat(70);
+    let files =
+        ["a/b/iostat.txt", &format!("a/b/{long}.txt")].map(|file| spot(&format!("{file}: rates over a time"), why));
+    let of_files = drawn(files.into()).replace("\n    ", " ");
+    assert!(of_files.contains("  Not seen: rates over a time (iostat.txt,…): the only"), "{of_files}");
+    assert!(of_files.contains(&format!(": {why}\n")) && !of_files.contains("a/b"), "{of_files}");
+    let many: Vec<BlindSpot> = (0..9).map(|i| spot(&format!("part {i}"), &format!("reason {i}"))).collect();
+    let counted = drawn(many);
+    assert!(counted.contains("more, add -v)") && counted.lines().count() <= 10, "{counted}");
 }
 
 #[test]

@@ -89,10 +89,13 @@ fn timeline(canvas: &mut Canvas, episodes: &[Episode], clock: &ZonedClock) {
     shown.sort_by(|&a, &b| by_cost(&episodes[a], &episodes[b]));
     shown.truncate(LINES);
     shown.sort_unstable();
-    for episode in shown.iter().map(|&at| &episodes[at]) {
-        let Some(finding) = finding(episode) else { continue };
-        let when = format!("{}  {:>6}  ", clock.time(&episode.start), duration(episode));
-        canvas.at_most(1, 0, 2, &[dim(when), plain(screen::first_sentence(&finding.summary))]);
+    let shown: Vec<(&Episode, &Finding)> =
+        shown.into_iter().filter_map(|at| Some((&episodes[at], finding(&episodes[at])?))).collect();
+    let widest = shown.iter().map(|(episode, _)| duration(episode).chars().count()).max().unwrap_or(0);
+    for (episode, finding) in shown {
+        let when = dim(format!("{}  {:>widest$}  ", clock.time(&episode.start), duration(episode)));
+        let columns = canvas.width() - when.width();
+        canvas.at_most(1, 0, 2, &[when, plain(screen::clause(screen::first_sentence(&finding.summary), columns))]);
     }
     if episodes.len() > LINES {
         canvas.paragraph(0, 2, &[dim(format!("and {} more (add -v)", episodes.len() - LINES))]);

@@ -14,6 +14,14 @@ use whyslow_model::diagnosis::{
 const LINES: usize = 10;
 /// The highest level of shortening an answer.
 const SHORTEST: usize = 3;
+/// The labels of another cause: a likely one, and a suspicion.
+const ALSO: &str = "Also: ";
+const WEAK: &str = "Less certain: ";
+/// Lines for what was not seen and why, and the columns in them for the label and the names.
+const REASON_LINES: usize = 2;
+const LABEL_AND_NAMES: usize = 30;
+/// Names are not cut to less than this, and 4 more.
+const SHORTEST_NAME: usize = 8;
 /// How the remedy begins if privilege is what is missing, and the command that it stands for.
 const AS_ROOT: &str = "run as root";
 const RUN_AS_ROOT: &str = "sudo whyslow";
@@ -34,12 +42,13 @@ pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
 pub(super) fn answer(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     match (d.verdict, d.findings.first()) {
         (Verdict::Bottleneck, Some(first)) => {
-            let others = others(d);
-            also(canvas, &others, others.len() + 1, d.window.source);
-            if !others.is_empty() {
+            let (certain, weak) = others(d);
+            also(canvas, ALSO, &certain, certain.len(), d.window.source);
+            if !certain.is_empty() {
                 canvas.blank();
             }
             Answer { diagnosis: d, style, cut: 0 }.draw(canvas, first);
+            also(canvas, WEAK, &weak, weak.len(), d.window.source);
         }
         (Verdict::Bottleneck, None) => {}
         (Verdict::Healthy, _) => is_healthy(canvas, d),
@@ -112,7 +121,11 @@ fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
     };
     canvas.at_most(2, 0, 2, &[Piece::new(Ink::Yellow, "Undetermined"), plain(text)]);
     if let Some(finding) = d.findings.first() {
-        item(canvas, "Possibly: ", &sentence(finding), &format!(" ({})", hint(d.window.source)));
+        let more = match alike(d, finding) {
+            0 | 1 => format!(" ({})", hint(d.window.source)),
+            count => format!(" (and {} more like it; {})", count - 1, hint(d.window.source)),
+        };
+        canvas.at_most(2, 0, 2, &[dim("Possibly: "), plain(sentence(finding).trim_end_matches('.')), dim(more)]);
     }
     if let Some(spot) = d.blind_spots.iter().find(|spot| !spot.remedy.is_empty()) {
         let remedy = if spot.remedy.starts_with(AS_ROOT) { RUN_AS_ROOT } else { &*spot.remedy };
@@ -161,28 +174,37 @@ fn watched(window: &TimeSpan, clock: &ZonedClock) -> String {
     }
 }
 
+/// The answer is between the other causes that are likely, above, and a line about suspicions, below: what is read first is never
+/// a suspicion.
 fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize) {
     let Some(first) = d.findings.first() else { return };
-    let others = others(d);
+    let (certain, weak) = others(d);
     let answer = |cut: usize| {
-        let mut part = Canvas::new(canvas.width(), canvas.colour());
+        let mut part = canvas.another();
         Answer { diagnosis: d, style, cut }.draw(&mut part, first);
         part
     };
     // The answer is shortened so that other findings are at least counted.
-    let wanted = usize::from(!others.is_empty());
+    let wanted = usize::from(!certain.is_empty()) + usize::from(!weak.is_empty());
     let part =
         (0..=SHORTEST).map(answer).find(|part| part.lines() + wanted <= room).unwrap_or_else(|| answer(SHORTEST));
-    also(canvas, &others, room.saturating_sub(part.lines()).max(wanted), d.window.source);
-    if room.saturating_sub(part.lines() + others.len().min(room)) > 0 {
+    let room = room.saturating_sub(part.lines() + usize::from(!weak.is_empty()));
+    // The blank line before the answer is worth more than a third cause.
+    let shown = if certain.len() < room { certain.len() } else { room.clamp(1, 2) };
+    also(canvas, ALSO, &certain, shown, d.window.source);
+    if room > certain.len().min(shown) {
         canvas.blank();
     }
     canvas.append(part);
+    also(canvas, WEAK, &weak, 1, d.window.source);
 }
 
-/// The causes except the first: the first of each kind, with the number of that kind.
-fn others(d: &Diagnosis) -> Vec<(&Finding, usize)> {
-    let mut others: Vec<(&Finding, usize)> = Vec::new();
+/// Another cause, and the number of its kind.
+type Other<'d> = (&'d Finding, usize);
+
+/// The causes except the first, one of each kind: the likely ones, and the suspicions.
+fn others(d: &Diagnosis) -> (Vec<Other<'_>>, Vec<Other<'_>>) {
+    let mut others: Vec<Other<'_>> = Vec::new();
     let first = d.findings.first();
     let causes = d.findings.iter().skip(1).filter(|finding| finding.explained_by.is_none());
     for finding in causes.filter(|finding| !first.is_some_and(|first| is_same_of_program(first, finding))) {
@@ -194,8 +216,7 @@ fn others(d: &Diagnosis) -> Vec<(&Finding, usize)> {
     for (other, count) in &mut others {
         *count += d.findings.iter().filter(|finding| finding.id == other.id).map(|finding| finding.more).sum::<usize>();
     }
-    others.sort_by_key(|(other, _)| other.confidence == Confidence::Low);
-    others
+    others.into_iter().partition(|(other, _)| other.confidence != Confidence::Low)
 }
 
 /// Whether both are the same cause in tasks of one program.
@@ -206,33 +227,35 @@ fn is_same_of_program(first: &Finding, other: &Finding) -> bool {
             == (&other.id, &other.subject.kind, &other.subject.name)
 }
 
+/// How many tasks of the program have the same cause.
+fn alike(d: &Diagnosis, finding: &Finding) -> usize {
+    d.findings.iter().filter(|other| is_same_of_program(finding, other)).count()
+}
+
 fn more_like_it(count: usize) -> String {
     if count > 1 { format!(" (and {} more like it)", count - 1) } else { String::new() }
 }
 
 /// Whether all numbers of `how_bad` stand in the headline as well.
 fn is_said_in_headline(finding: &Finding) -> bool {
-    let headline = first_sentence(&finding.summary);
-    let mut numbers = finding
-        .how_bad
-        .iter()
-        .flat_map(|text| text.split_whitespace())
-        .filter(|word| word.starts_with(char::is_numeric));
-    finding.how_bad.is_some()
-        && numbers.all(|number| headline.split_whitespace().any(|word| word.trim_matches(',') == number))
+    let said: Vec<&str> = numbers(first_sentence(&finding.summary)).collect();
+    finding.how_bad.as_ref().is_some_and(|text| numbers(text).all(|number| said.contains(&number)))
 }
 
-/// The other causes, one line each; those that do not fit are counted.
-fn also(canvas: &mut Canvas, others: &[(&Finding, usize)], room: usize, source: Origin) {
-    // The blank line before the answer is worth more than a third cause.
-    let shown = if others.len() < room { others.len() } else { others.len().min(room.min(2)) };
-    let left = others.len() - shown;
+/// The numbers in a text, each up to the next space, without punctuation.
+fn numbers(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split_whitespace().map(|word| word.trim_matches(|c: char| "()[],;:.".contains(c)));
+    words.filter(|word| word.starts_with(char::is_numeric))
+}
+
+/// Other causes, one line each; those that are not shown are counted.
+fn also(canvas: &mut Canvas, label: &str, others: &[Other<'_>], shown: usize, source: Origin) {
+    let left = others.len().saturating_sub(shown);
     for (i, (other, count)) in others.iter().take(shown).enumerate() {
         let mut more = more_like_it(*count);
         if left > 0 && i + 1 == shown {
             more.push_str(&format!(" and {left} more ({})", hint(source)));
         }
-        let label = if other.confidence == Confidence::Low { "Possibly: " } else { "Also: " };
         item(canvas, label, first_sentence(&other.summary), &more);
     }
 }
@@ -251,7 +274,7 @@ fn item(canvas: &mut Canvas, label: &str, sentence: &str, more: &str) {
 const SHORTEST_CLAUSE: usize = 3;
 
 /// The sentence if it fits; otherwise its longest prefix that ends with a clause and fits, if there is one.
-fn clause(sentence: &str, columns: usize) -> &str {
+pub(super) fn clause(sentence: &str, columns: usize) -> &str {
     if plain(sentence).width() <= columns {
         return sentence;
     }
@@ -265,7 +288,7 @@ fn clause(sentence: &str, columns: usize) -> &str {
 
 /// Where to read the rest.
 pub(super) fn hint(source: Origin) -> &'static str {
-    if source == Origin::Live { "whyslow -v" } else { "add -v" }
+    if source == Origin::Live { "whyslow\u{a0}-v" } else { "add\u{a0}-v" }
 }
 
 /// What is wrong, who causes it, how bad it is, what to do.
@@ -279,11 +302,16 @@ pub(super) struct Answer<'d> {
 impl Answer<'_> {
     pub(super) fn draw(&self, canvas: &mut Canvas, finding: &Finding) {
         let ink = if finding.confidence == Confidence::Low { Ink::Bold } else { Ink::Red };
-        let alike = self.diagnosis.findings.iter().filter(|other| is_same_of_program(finding, other)).count();
-        let sentence = Piece::new(ink, sentence(finding));
-        canvas.at_most(if self.cut == 0 { 3 } else { 2 }, 0, 2, &[sentence, dim(more_like_it(alike))]);
+        let how_bad = self.how_bad(finding);
+        let mut headline = vec![Piece::new(ink, sentence(finding)), dim(more_like_it(alike(self.diagnosis, finding)))];
+        if how_bad.is_none() && finding.confidence != Confidence::High {
+            headline.push(dim(format!(" (confidence {})", words::confidence(finding.confidence))));
+        }
+        canvas.at_most(if self.cut == 0 { 3 } else { 2 }, 0, 2, &headline);
         self.who(canvas, finding);
-        self.how_bad(canvas, finding);
+        if let Some(text) = how_bad {
+            canvas.at_most(if self.cut == 0 { 2 } else { 1 }, 2, 12, &[dim("How bad:  "), plain(text)]);
+        }
         self.what_to_do(canvas, finding);
     }
 
@@ -309,19 +337,19 @@ impl Answer<'_> {
         canvas.at_most(1, 2, 12, &[dim("Who:      "), plain(text)]);
     }
 
-    fn how_bad(&self, canvas: &mut Canvas, finding: &Finding) {
+    /// The time lost, since when, and how sure that is; `None` if it would only repeat the headline.
+    fn how_bad(&self, finding: &Finding) -> Option<String> {
         let since = self.since(finding);
+        // The time lost by a problem in a log is unknown.
+        let says_nothing = finding.impact_is == Basis::NotMeasured || is_said_in_headline(finding);
+        if says_nothing && since.is_empty() {
+            return None;
+        }
         let sure = match finding.confidence {
             Confidence::High => String::new(),
             other => format!("; confidence {}", words::confidence(other)),
         };
-        // The time lost by a problem in a log is unknown, and some headlines say how bad it is: the line would say nothing.
-        let says_nothing = finding.impact_is == Basis::NotMeasured || is_said_in_headline(finding);
-        if says_nothing && since.is_empty() && sure.is_empty() {
-            return;
-        }
-        let text = format!("{}{since}{sure}", words::time_lost(finding));
-        canvas.at_most(if self.cut == 0 { 2 } else { 1 }, 2, 12, &[dim("How bad:  "), plain(text)]);
+        Some(format!("{}{since}{sure}", words::time_lost(finding)))
     }
 
     /// How long it has lasted, if it still does.
@@ -344,22 +372,29 @@ impl Answer<'_> {
         let remedy = remedy(finding);
         let diagnostic = finding.actions.iter().find(|action| action.kind == ActionKind::Diagnostic);
         if let Some(action) = remedy {
-            canvas.at_most(text_lines, 0, 2, &[bold("Recommended action: "), plain(&action.text)]);
+            let duration = action.try_command.as_deref().and_then(duration);
+            // Of a capture it is beside the command, which has a label.
+            let text = with_duration(&action.text, duration.filter(|_| !self.is_captured()));
+            canvas.at_most(text_lines, 0, 2, &[bold("Recommended action: "), plain(text)]);
             if action.try_command.as_deref().is_some_and(is_diagnostic) {
                 canvas.paragraph(0, 2, &[bold(self.to_find_out(true)), bold(":")]);
             } else if self.is_captured() && action.try_command.is_some() {
-                canvas.paragraph(0, 2, &[bold("On the captured host:")]);
+                let duration = duration.map_or_else(String::new, |duration| format!(" ({duration})"));
+                canvas.paragraph(0, 2, &[bold("On the captured host"), plain(duration), bold(":")]);
             }
             commands(canvas, action);
             if self.cut < SHORTEST {
-                expected(canvas, action, finding);
+                expected(canvas, action);
             }
         }
         let has_command = remedy.is_some_and(|action| action.try_command.is_some());
         if let Some(action) = diagnostic.filter(|_| !has_command) {
             let label = self.to_find_out(action.try_command.is_some());
-            // Beside a remedy, the command has to speak for itself if its purpose does not fit on the line.
-            let fits = label.len() + 2 + plain(&action.text).width() <= canvas.width();
+            // Beside a remedy, the command has to speak for itself if there is no room for its purpose.
+            let lines = if self.cut == 0 { 2 } else { 1 };
+            let mut purpose = canvas.another();
+            purpose.paragraph(0, 2, &[bold(label), plain(": "), plain(&action.text)]);
+            let fits = purpose.lines() <= lines;
             let text = if remedy.is_some() && !fits { "" } else { &action.text };
             canvas.at_most(
                 text_lines,
@@ -401,14 +436,32 @@ pub(super) fn recommended(finding: &Finding) -> Option<&Action> {
     remedy(finding).or_else(|| finding.actions.first())
 }
 
-/// The expected improvement: as stated by the rule, otherwise the time lost as an upper bound.
-fn expected(canvas: &mut Canvas, action: &Action, finding: &Finding) {
-    let text = match (&action.expect, finding.impact_is) {
-        (Some(text), _) => text.clone(),
-        (None, Basis::Measured) if finding.how_bad.is_none() => "at best, the stalls end".to_owned(),
-        (None, _) => return,
-    };
-    canvas.at_most(1, 2, 12, &[dim("Expected: "), plain(text)]);
+/// What to do; where a command of whyslow does it, with how long that lasts, behind the first clause.
+fn with_duration(text: &str, duration: Option<&str>) -> String {
+    let Some(duration) = duration else { return text.to_owned() };
+    let end = ["; ", ": ", ". "].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+    format!("{} ({duration}){}", &text[..end], &text[end..])
+}
+
+/// How long the change of a command of whyslow lasts, and how it is undone.
+fn duration(command: &str) -> Option<&'static str> {
+    if command.starts_with("whyslow try ") {
+        return Some("a trial: rolled back unless you add --keep");
+    }
+    let settings = command.strip_prefix("whyslow tune set ")?;
+    let is_of_process = settings.split_whitespace().all(|setting| setting.starts_with("process."));
+    Some(if is_of_process {
+        "until the process ends; undo: whyslow tune undo"
+    } else {
+        "until reboot; undo: whyslow tune undo"
+    })
+}
+
+/// The expected improvement, if the rule states one: that the time lost ends goes without saying.
+fn expected(canvas: &mut Canvas, action: &Action) {
+    if let Some(text) = &action.expect {
+        canvas.at_most(2, 2, 12, &[dim("Expected: "), plain(text)]);
+    }
 }
 
 pub(super) fn commands(canvas: &mut Canvas, action: &Action) {
@@ -453,17 +506,21 @@ pub(super) fn first_sentence(text: &str) -> &str {
 }
 
 fn healthy(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
+    let mut verdict = canvas.another();
+    is_healthy(&mut verdict, d);
     // The verdict, and blank lines around the resources.
-    let mut room = room - 3;
+    let mut room = room - 2 - verdict.lines();
     canvas.blank();
     resources(canvas, d, &mut room);
     for finding in d.findings.iter().filter(|f| f.explained_by.is_none()).take(room.min(2)) {
         canvas.at_most(1, 2, 4, &[dim("Minor: "), plain(first_sentence(&finding.summary))]);
         room -= 1;
     }
-    not_seen(canvas, d, &mut room);
+    // Of captures the verdict names what they do not cover.
+    let others = d.blind_spots.iter().filter(|spot| spot.why != NOT_CAPTURED);
+    not_seen(canvas, others, d.window.source, &mut room);
     canvas.blank();
-    is_healthy(canvas, d);
+    canvas.append(verdict);
 }
 
 /// Each resource with the number that clears it.
@@ -474,40 +531,148 @@ fn resources(canvas: &mut Canvas, d: &Diagnosis, room: &mut usize) {
     for entry in resources.into_iter().take(*room) {
         let before = canvas.lines();
         let name = Piece::cell(Ink::Plain, words::id(&entry.id), widest);
-        canvas.at_most(lines, 2, widest + 4, &[name, plain("  "), plain(&entry.because)]);
+        canvas.at_most(lines, 2, widest + 4, &[name, plain("  "), plain(without_folders(&entry.because))]);
         *room -= canvas.lines() - before;
     }
 }
 
-fn not_seen(canvas: &mut Canvas, d: &Diagnosis, room: &mut usize) {
-    if d.blind_spots.is_empty() || *room == 0 {
+/// The text without the folders of the capture that it ends with in parentheses.
+fn without_folders(text: &str) -> String {
+    match text.strip_suffix(')').and_then(|text| text.rsplit_once(" (")) {
+        Some((text, file)) if file.contains('/') && !file.contains(' ') => {
+            format!("{text} ({})", file.rsplit('/').next().unwrap_or_default())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// What was not seen for one reason.
+struct NotSeen<'d> {
+    what: Vec<&'d str>,
+    /// The files of captures that it concerns.
+    files: Vec<&'d str>,
+    why: &'d str,
+}
+
+impl<'d> NotSeen<'d> {
+    /// All of it, one entry for each reason; what each file of a capture lacks is one entry too.
+    fn of(spots: impl Iterator<Item = &'d BlindSpot>) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for spot in spots {
+            let (file, what) = file_and_part(&spot.what);
+            let same = |seen: &&mut Self| seen.why == spot.why && (file.is_none() == seen.files.is_empty());
+            match all.iter_mut().find(same) {
+                Some(seen) => {
+                    seen.files.extend(file);
+                    if !seen.what.contains(&what) {
+                        seen.what.push(what);
+                    }
+                }
+                None => all.push(Self { what: vec![what], files: file.into_iter().collect(), why: &spot.why }),
+            }
+        }
+        all
+    }
+
+    /// Draws it in at most [`REASON_LINES`] lines. What does not fit is cut from the names: without the reason it says nothing.
+    fn draw(&self, canvas: &mut Canvas, more: &str) {
+        let what = self.what.join(", ");
+        let files = self.files.join(", ");
+        let why = clause(self.why, REASON_LINES * (canvas.width() - 4) - LABEL_AND_NAMES);
+        let whole = if files.is_empty() { plain(&what) } else { plain(&files) };
+        let mut columns = whole.width();
+        loop {
+            let names = canvas.cut(1, columns, std::slice::from_ref(&whole));
+            let mut line = vec![dim("Not seen: ")];
+            if files.is_empty() {
+                line.extend(names);
+            } else {
+                line.extend([plain(&what), plain(" (")]);
+                line.extend(names);
+                line.push(plain(")"));
+            }
+            line.extend([plain(": "), plain(why), dim(more)]);
+            let mut part = canvas.another();
+            part.paragraph(2, 4, &line);
+            if part.lines() <= REASON_LINES {
+                return canvas.append(part);
+            }
+            if columns < SHORTEST_NAME {
+                return canvas.at_most(REASON_LINES, 2, 4, &line);
+            }
+            columns -= 4;
+        }
+    }
+}
+
+/// The name of the file that a blind spot of a capture is about, without its folders, and the part that is missing.
+fn file_and_part(what: &str) -> (Option<&str>, &str) {
+    match what.split_once(": ") {
+        Some((file, part)) if !file.contains(' ') => (file.rsplit('/').next(), part),
+        _ => (None, what),
+    }
+}
+
+/// What was not seen, with the reasons, as far as there is room; the rest is counted.
+fn not_seen<'d>(canvas: &mut Canvas, spots: impl Iterator<Item = &'d BlindSpot>, source: Origin, room: &mut usize) {
+    let all = NotSeen::of(spots);
+    if all.is_empty() || *room == 0 {
         return;
     }
-    *room -= 1;
-    let what: Vec<&str> = d.blind_spots.iter().map(|spot| &*spot.what).collect();
-    let more = [dim(format!(" ({})", hint(d.window.source)))];
-    let text = [dim("Not seen: "), plain(what.join("; "))];
-    let mut line = canvas.cut(1, canvas.width() - 2 - width(&more), &text);
-    line.extend(more);
-    canvas.paragraph(2, 4, &line);
+    let drawn = |seen: &NotSeen<'_>, more: &str| {
+        let mut part = canvas.another();
+        seen.draw(&mut part, more);
+        part
+    };
+    let lines = |parts: &[Canvas]| parts.iter().map(Canvas::lines).sum::<usize>();
+    let mut parts: Vec<Canvas> = Vec::new();
+    for seen in &all {
+        let part = drawn(seen, "");
+        if lines(&parts) + part.lines() > *room {
+            break;
+        }
+        parts.push(part);
+    }
+    // Without room for a reason, what was not seen is named, and the reason is a detail.
+    if parts.is_empty() {
+        let what: Vec<&str> = all.iter().flat_map(|seen| seen.what.iter().copied()).collect();
+        let mut part = canvas.another();
+        let more = dim(format!(" ({})", hint(source)));
+        let mut line = part.cut(1, part.width() - 2 - more.width(), &[dim("Not seen: "), plain(what.join("; "))]);
+        line.push(more);
+        part.paragraph(2, 4, &line);
+        *room -= 1;
+        return canvas.append(part);
+    }
+    // The last one that is shown counts the others.
+    let left = all.len() - parts.len();
+    if let Some(last) = parts.pop_if(|_| left > 0) {
+        let counting = drawn(&all[parts.len()], &format!(" (and {left} more, {})", hint(source)));
+        let fits = lines(&parts) + counting.lines() <= *room;
+        parts.push(if fits { counting } else { last });
+    }
+    for part in parts {
+        *room -= part.lines();
+        canvas.append(part);
+    }
 }
 
 fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
-    let remedy = d.blind_spots.iter().any(|spot| !spot.remedy.is_empty());
-    let mut room =
-        room - 3 - usize::from(remedy) - usize::from(!d.findings.is_empty()) - usize::from(has_ruled_out_only(d));
+    let mut verdict = canvas.another();
+    is_undetermined(&mut verdict, d);
+    let mut room = room - 2 - verdict.lines();
     canvas.blank();
-    for spot in d.blind_spots.iter().take(room) {
-        canvas.at_most(1, 2, 4, &[dim("Not seen: "), plain(&spot.what), plain(": "), plain(&spot.why)]);
-        room -= 1;
-    }
+    // What the verdict names as not captured is not repeated.
+    let (absent, other): (Vec<_>, Vec<_>) = d.blind_spots.iter().partition(|spot| spot.why == NOT_CAPTURED);
+    let absent = absent.into_iter().filter(|_| !has_ruled_out_only(d));
+    not_seen(canvas, absent.chain(other), d.window.source, &mut room);
     resources(canvas, d, &mut room);
     // The answer names the first.
     for entry in d.not_cleared.iter().skip(1).take(room) {
         canvas.at_most(1, 2, 4, &[bold(words::id(&entry.id)), plain(format!(": {}", entry.because))]);
     }
     canvas.blank();
-    is_undetermined(canvas, d);
+    canvas.append(verdict);
 }
 
 fn width(pieces: &[Piece]) -> usize {

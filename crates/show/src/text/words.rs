@@ -4,12 +4,29 @@ use crate::canvas::NO_BREAK;
 use crate::human;
 use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Finding, Subject, Unattributed};
 
-/// A finding's headline: the id and the subject.
+/// A finding's headline: the id, hedged if the finding is a suspicion, and the subject.
 pub(super) fn headline(finding: &Finding) -> String {
+    let cause = if finding.confidence == Confidence::Low { suspected(&finding.id) } else { id(&finding.id) };
     if finding.subject.kind == "host" {
-        return id(&finding.id);
+        return cause;
     }
-    format!("{} ({})", id(&finding.id), subject(&finding.subject))
+    format!("{cause} ({})", subject(&finding.subject))
+}
+
+/// Last words of ids that state what something is.
+const STATES: [&str; 9] =
+    ["saturated", "throttled", "blocked", "full", "slow", "misaligned", "degraded", "limited", "failing"];
+
+/// An id that is only suspected: `net.link_saturated` is 'Network link possibly saturated', `net.loss` is 'Possible network loss'.
+fn suspected(name: &str) -> String {
+    let mut words: Vec<String> = name.split(['.', '_']).map(word).collect();
+    match words.last() {
+        // 'Disk possibly flush bound': what binds it belongs to the word.
+        Some(last) if last == "bound" => words.insert(1, "possibly".into()),
+        Some(last) if STATES.contains(&&**last) => words.insert(words.len() - 1, "possibly".into()),
+        _ => words.insert(0, "possible".into()),
+    }
+    capital(&words.join(" "))
 }
 
 /// The time lost by a finding, as far as it is known.
@@ -20,7 +37,11 @@ pub(super) fn time_lost(finding: &Finding) -> String {
     if let Some(text) = &finding.how_bad {
         return text.clone();
     }
-    let share = if finding.impact >= 0.995 { "all".to_owned() } else { human::share(finding.impact) };
+    let share = match finding.impact {
+        all if all >= 0.995 => "all".to_owned(),
+        little if little < 0.01 && finding.impact_is == Basis::Measured => "less than 1 %".to_owned(),
+        share => human::share(share),
+    };
     match finding.impact_is {
         Basis::AtLeast if share != "all" => format!("{} at least {share} of the time", waited(finding)),
         _ => format!("{} {share} of the time", waited(finding)),
