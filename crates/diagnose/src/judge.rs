@@ -198,9 +198,8 @@ fn actions(
         let Some(mut action) = action(spec, context, facts) else { continue };
         // PIDs of a recording may have been reused since: a command could change the wrong process.
         if is_past && spec.names_process() {
-            action
-                .text
-                .push_str(&format!(" (this was in the past: check that {} still runs)", context.whereabouts(culprits)));
+            let process = context.whereabouts(culprits);
+            action.text = format!("Check that {process} still runs, as this was in the past. {}", action.text);
         }
         actions.push(action);
     }
