@@ -1,6 +1,7 @@
 //! Sentences and commands with numbers filled in.
 //!
-//! `{disk.queue}` is a signal, made human; `{subject}` and `{culprit}` are names; `{= limit.max * 1.5}` is a formula,
+//! `{disk.queue}` is a signal, made human; `{disk.queue|request|requests}` agrees with its number, and of a rate it is '203
+//! requests/s'; `{subject}` and `{culprit}` are names; `{= limit.max * 1.5}` is a formula,
 //! written as a whole number, for settings. What stands in brackets is left out if something in it is unknown: `killed[ by
 //! {kill.invoked_by}]`.
 
@@ -167,7 +168,11 @@ impl Piece {
             Self::Formula(formula) => formula.number(context).map(|n| format!("{:.0}", n.round())),
             Self::Count { name, one, many } => read(name).map(|reading| {
                 let noun = if *reading == Reading::Number(1.0) { one } else { many };
-                format!("{} {noun}", write(reading, context.unit(name), style))
+                let number = write(reading, context.unit(name), style);
+                match number.strip_suffix("/s") {
+                    Some(number) => format!("{number} {noun}/s"),
+                    None => format!("{number} {noun}"),
+                }
             }),
             Self::Name(name) => read(name).map(|reading| write(reading, context.unit(name), style)),
             Self::Optional(template) => {
@@ -315,6 +320,17 @@ mod tests {
         };
         assert_eq!(with(1.0), "1 CPU is busy.");
         assert_eq!(with(2.0), "2 CPUs are busy.");
+    }
+
+    #[test]
+    fn a_rate_has_its_noun_before_the_time() {
+        let host = Entity::unknown(Subject::host());
+        let signals = Scope::Disk.signals();
+        let values = signals.iter().map(|s| (s.name == "disk.requests").then_some(Reading::Number(5443.0))).collect();
+        let entity = Entity { signals, values, ..host.clone() };
+        let template = Template::parse("up to twice the {disk.requests|request|requests}").unwrap();
+        let drawn = template.prose(&RuleContext::new(&entity, &host));
+        assert_eq!(drawn.as_deref(), Some("up to twice the 5443 requests/s"));
     }
 
     #[test]
