@@ -159,8 +159,7 @@ fn unexplained(facts: &Facts) -> Option<BlindSpot> {
     let explained = facts.host_number("cpu.attributed").filter(|share| *share < EXPLAINED && busy > 0.2)?;
     Some(BlindSpot {
         what: format!("which process used {:.0} % of the CPU time", (1.0 - explained) * 100.0),
-        why: "it is not attributed to any process: interrupts, or processes that started and ended between samples"
-            .into(),
+        why: "not attributed to any process: interrupts, or processes that started and ended between samples".into(),
         remedy: "a shorter --interval".into(),
     })
 }

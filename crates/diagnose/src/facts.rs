@@ -11,7 +11,7 @@ use crate::signals::{io, task};
 use crate::since::History;
 use crate::sources::{Sources, is_bpf};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{self, FamilyInfo, Observer, Process, Setting};
+use whyslow_model::catalogue::{self, FamilyInfo, Link, Observer, Process, Setting};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::topology::Topology;
@@ -208,7 +208,13 @@ fn settings(window: &Window) -> BTreeMap<String, String> {
         let value = c.last().value.get()?;
         Some((c.key().to_string(), value.split_whitespace().collect::<Vec<_>>().join(" ")))
     };
-    changes.iter().filter_map(read).collect()
+    // Captures show it as a property of the card.
+    let coalescing = window.newest::<Link>();
+    let coalescing = coalescing.iter().filter(|(key, _)| key.ns.is_empty());
+    let coalescing = coalescing.filter_map(|(key, link)| {
+        Some((format!("nic.coalesce.rx_usecs@{}", key.name), format!("{:.0}", link.coalesce_rx.get()? / 1e3)))
+    });
+    coalescing.chain(changes.iter().filter_map(read)).collect()
 }
 
 /// The observing process and its descendants.

@@ -56,8 +56,8 @@ impl<R> ReportIntervals<R> {
     pub fn only(self, context: &CaptureContext, run: &mut ToolRun) -> Option<(R, ReportInterval)> {
         let first = self.first.filter(|_| self.reports == 1)?;
         run.note(
-            "the only report",
-            "an average over an unknown time; if it is the tool's first report, since boot",
+            "rates over a known time",
+            "the only report is an average over an unknown time, or since boot if it is the tool's first",
             "capture several: give an interval and a count",
         );
         Some((first, ReportInterval { from: 0.0, to: context.interval().unwrap_or(ASSUMED) }))

@@ -2,7 +2,7 @@
 
 use crate::signal::{Entity, mean, over, ratio, signals, sum};
 use std::collections::BTreeMap;
-use whyslow_model::catalogue::{Cpu, Irq, IrqTime, RunQueue, Softirq, SoftirqTime, Softnet};
+use whyslow_model::catalogue::{Cpu, Interface, Irq, IrqTime, Link, RunQueue, Softirq, SoftirqTime, Softnet};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Name};
@@ -22,6 +22,7 @@ pub struct CoreUse<'w> {
     line: Option<(&'w str, f64)>,
     /// The devices behind that line.
     line_devices: Option<&'w str>,
+    line_interface: Option<&'w str>,
     /// Its most frequent softirq.
     vector: Option<(&'w str, f64)>,
     /// Time in each softirq, as a share of the time, if it was traced.
@@ -102,6 +103,7 @@ signals! { c: CoreUse<'_>;
     "core.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histogram", "BPF: sched_waking, sched_switch" => c.latency(0.99);
     "core.line" "text" "its busiest interrupt line, timers apart", "max Δcount", "/proc/interrupts" => c.line.map(|(name, _)| name);
     "core.line_devices" "text" "the devices behind that line", "as the kernel gives them", "/proc/interrupts" => c.line_devices;
+    "core.line_interface" "text" "the network interface among them", "by its name", "/proc/interrupts" => c.line_interface;
     "core.line_rate" "1/s" "interrupts of that line", "Δcount / Δt", "/proc/interrupts" => c.line.map(|(_, rate)| rate);
     "core.vector" "text" "its most frequent softirq, timers apart", "max Δcount", "/proc/softirqs" => c.vector.map(|(name, _)| name);
     "core.vector_rate" "1/s" "runs of that softirq", "Δcount / Δt", "/proc/softirqs" => c.vector.map(|(_, rate)| rate);
@@ -137,6 +139,7 @@ impl<'w> CoreUse<'w> {
             others_idle: None,
             line: None,
             line_devices: None,
+            line_interface: None,
             vector: None,
             vector_times: vec![],
             line_times: vec![],
@@ -164,13 +167,15 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         let of_line = |l: &&Change<'_, IrqTime>| l.key().cpu == number;
         let softnet_at = softnet.iter().position(|s| *s.key() == number);
         let latency = latencies.iter().find(|l| *l.key() == number);
+        let line_devices = line.and_then(|(name, _)| devices_of(name));
         let core = CoreUse {
             latency: latency.and_then(|l| l.histogram(|l| &l.latency)),
             softnet: softnet_at.map(|i| softnet.swap_remove(i)),
             packets_of_all,
             others_idle: mean(others),
             line,
-            line_devices: line.and_then(|(name, _)| devices_of(name)),
+            line_devices,
+            line_interface: line_devices.and_then(|devices| interface_among(window, devices)),
             vector: most(own_vectors.map(|v| (&*v.key().name, v.rate(|v| v.count)))),
             vector_times: shares(vector_times.iter().filter(of_vector).map(|v| (&*v.key().name, v.rate(|v| v.time)))),
             line_times: shares(line_times.iter().filter(of_line).map(|l| (&*l.key().name, l.rate(|l| l.time)))),
@@ -222,12 +227,70 @@ pub fn busiest_line(window: &Window) -> Option<BusiestLine> {
     Some(BusiestLine { line, rate, devices })
 }
 
+/// The network interface among the devices behind an interrupt line. The kernel gives an interface's handlers its name, with a
+/// queue behind it: `eth2`, `ens3-TxRx-0`.
+pub fn interface_among<'d>(window: &Window, devices: &'d str) -> Option<&'d str> {
+    let interfaces = window.newest::<Interface>();
+    let links = window.newest::<Link>();
+    let is_known =
+        |name: &str| interfaces.keys().chain(links.keys()).any(|key| key.ns.is_empty() && &*key.name == name);
+    let names = devices.split([',', ' ']).filter(|name| !name.is_empty());
+    let names = names.flat_map(|name| [Some(name), name.split_once('-').map(|(name, _)| name)]).flatten();
+    // A capture may show interrupts without interfaces.
+    names.into_iter().find(|name| is_known(name) || is_named_by_convention(name))
+}
+
+/// Whether the kernel or udev (systemd.net-naming-scheme(7)) names network cards so: `eth0`, `em1`, `ib0`, `p3p1`, `ens3`,
+/// `enp0s25f1`, `wlan0`.
+fn is_named_by_convention(name: &str) -> bool {
+    let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
+    let numbered = |prefix: &str| name.strip_prefix(prefix).is_some_and(is_number);
+    let by_place = |prefix: &str| {
+        let rest = name.strip_prefix(prefix);
+        rest.is_some_and(|rest| {
+            rest.starts_with(|c: char| c.is_ascii_digit()) && rest.bytes().all(|b| b.is_ascii_alphanumeric())
+        })
+    };
+    ["eth", "em", "ib", "wlan"].into_iter().any(numbered)
+        || ["eno", "ens", "enp", "enP", "wlp", "ibp"].into_iter().any(by_place)
+        || name.strip_prefix("enx").is_some_and(|mac| mac.len() == 12 && mac.bytes().all(|b| b.is_ascii_hexdigit()))
+        || name
+            .strip_prefix('p')
+            .and_then(|rest| rest.split_once('p'))
+            .is_some_and(|(a, b)| is_number(a) && is_number(b))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{SECOND, window};
     use whyslow_model::diagnosis::Reading;
-    use whyslow_model::key::PerCpu;
+    use whyslow_model::key::{NetKey, PerCpu};
+
+    #[test]
+    fn an_interface_is_found_among_the_devices_behind_a_line() {
+        let empty = window([0, 1], |_, _| {});
+        let among = |devices| interface_among(&empty, devices);
+        assert_eq!(among("acpi, eth2"), Some("eth2"));
+        assert_eq!(among("ens3-TxRx-0"), Some("ens3"));
+        assert_eq!(among("p3p1"), Some("p3p1"));
+        assert_eq!(among("ata_piix, ensoniq, ehci_hcd:usb1, ethernet"), None);
+        let known = window([0, 1], |_, s| s.net.link.push(Link::new(NetKey { ns: "".into(), name: "lan".into() })));
+        assert_eq!(interface_among(&known, "i8042 lan-rx-0"), Some("lan"));
+    }
+
+    /// A card that waits long enough already keeps its setting: a value that only raises needs the present one.
+    #[test]
+    fn the_coalescing_of_a_card_is_a_setting_that_is_known() {
+        let card = |usecs: f64| {
+            let window = window([0, 1], |_, s| {
+                let key = NetKey { ns: "".into(), name: "lan".into() };
+                s.net.link.push(Link { coalesce_rx: (usecs * 1e3).into(), ..Link::new(key) });
+            });
+            crate::facts::Facts::of(&window).setting("nic.coalesce.rx_usecs@lan").map(str::to_owned)
+        };
+        assert_eq!(card(200.0).as_deref(), Some("200"));
+    }
 
     /// Two CPUs over ten seconds: the first idles 8 s; the second idles 1 s, is charged 4 s of softirqs and 1 s of
     /// kernel time, and 4 s nobody is charged with.

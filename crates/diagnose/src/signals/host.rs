@@ -1,15 +1,16 @@
 //! The machine as a whole: CPU time by mode, stalls, memory, network totals.
 
 use super::blocked::Blocked;
-use super::core::{BusiestLine, busiest_line};
+use super::core::{BusiestLine, busiest_line, interface_among};
 use super::log::Logged;
 use super::shortage::Room;
 use super::task::{self, BACKGROUND_NICE, TaskUse};
 use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::{
     Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Process, Protocol, RunQueue,
-    System, Transfer, Vmstat,
+    System, Thread, Transfer, Vmstat,
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
@@ -271,7 +272,18 @@ impl<'w> HostUse<'w> {
     /// that came and went between two samples.
     fn attributed(&self) -> Option<f64> {
         let seconds = self.window.seconds();
-        let one = |t: &TaskUse| sum([t.cpu_seconds.map(|s| s / seconds), t.short_lived.as_ref().map(|u| u.cpu)]);
+        // A tool may list a process without the time of its threads, and the threads as well.
+        let mut of_threads: BTreeMap<u32, f64> = BTreeMap::new();
+        for thread in self.window.changes::<Thread>() {
+            if let Some(cpu) = ratio(thread.rate(|t| t.cpu_time)) {
+                *of_threads.entry(thread.key().pid).or_default() += cpu;
+            }
+        }
+        let one = |t: &TaskUse| {
+            let listed = of_threads.get(&t.key.pid).copied();
+            let own = [t.cpu_seconds.map(|s| s / seconds), listed].into_iter().flatten().reduce(f64::max);
+            sum([own, t.short_lived.as_ref().map(|u| u.cpu)])
+        };
         self.tasks.iter().filter_map(one).reduce(|a, b| a + b)
     }
 
@@ -421,6 +433,7 @@ signals! { h: HostUse<'_>;
     "irq.busiest" "text" "the interrupt line with most interrupts, timers left out", "max Δcount, or max count since boot if read once", "/proc/interrupts" => h.busiest.as_ref().map(|b| &*b.line);
     "irq.busiest_rate" "1/s" "its interrupts", "Δcount / Δt, all CPUs", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.rate);
     "irq.busiest_devices" "text" "the devices behind it", "as the kernel gives them", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.devices.as_deref());
+    "irq.busiest_interface" "text" "the network interface among them", "by its name", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| interface_among(h.window, b.devices.as_deref()?));
     "net.coalesce_rx" "s" "delay before a receive interrupt, of the card with the shortest", "rx-usecs", "ethtool" => ratio(h.coalesce());
     "asked.largest_block" "bytes" "the most that a measured transfer asked for at a time", "bs=", "output of dd, iperf" => h.largest_block();
     "disk.devices" "count" "block devices whose requests were seen", "rows", "/proc/diskstats" => h.window.newest::<Disk>().len() as f64;

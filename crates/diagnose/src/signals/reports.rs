@@ -26,6 +26,7 @@ impl Timed<'_> {
 
 signals! { t: Timed<'_>;
     "timed.tool" "text" "what measured it", "the command", "output of dd, iperf" => t.transfer.tool.get();
+    "timed.peer" "text" "the file or the other end", "as printed", "output of dd, iperf" => t.transfer.what.get();
     "timed.rate" "bytes/s" "bytes a second", "bytes / time", "output of dd, iperf" => t.transfer.rate.get();
     "timed.bits" "bit/s" "the same in bits", "bytes x 8 / time", "output of dd, iperf" => t.transfer.rate.get().map(|r| r * 8.0);
     "timed.bytes" "bytes" "bytes moved", "as printed", "output of dd, iperf" => t.transfer.bytes.get();

@@ -22,11 +22,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let Some(columns) = lines.peek(0).and_then(TaskColumns::of) else { return Ok(()) };
     lines.skip(1);
     read_tasks(lines, run, LIFETIME, &columns)?;
-    run.note(
-        "CPU use by process",
-        "an average over each process's lifetime, not the current use",
-        "add the output of: top -b -n 2",
-    );
+    run.note("current CPU use", "ps shows an average over each process's lifetime", "add the output of: top -b -n 2");
     Ok(())
 }
 

@@ -8,9 +8,9 @@ use whyslow_model::catalogue::{Cpu, CpuMean, Meminfo, System};
 
 pub const FORMAT: Format = Format {
     name: "top",
-    versions: "procps 2 to 4 in any language, one screen or several, with or without a line per CPU; CPU lines cut out of screens",
+    versions: "procps 2 to 4 in any language, one snapshot or several, with or without a line per CPU; CPU lines cut out of snapshots",
     shows: "CPU time by mode, steal, and the processes that use most",
-    lacks: "storage; one screen is an average over top's delay",
+    lacks: "storage; a single snapshot is an average over top's delay",
     programs: &[program("top")],
     files: &["top"],
     columns: &[&MEMORY, &SWAP],
@@ -103,8 +103,8 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         screens += 1;
     }
     if screens == 1 {
-        let why = "an average over top's delay, or since boot if it is the first";
-        run.note("the only screen", why, "capture several: top -b -d 2 -n 5");
+        let why = "top's only snapshot is an average over its delay, or since boot if it is the first";
+        run.note("current CPU use", why, "capture several: top -b -d 2 -n 5");
     }
     Ok(())
 }
