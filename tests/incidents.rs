@@ -157,7 +157,7 @@ fn a_groups_limit_is_not_the_machines() {
     {
         assert_eq!(keys(&d), [format!("mem.oom_kill@{process}")], "one limit, reached twice");
         let summary = &d.findings[0].summary;
-        assert!(summary.contains(group) && summary.contains("not the machine"), "{summary}");
+        assert!(summary.contains(group) && summary.contains("reached its own memory limit of 32 MiB"), "{summary}");
         assert!(d.findings[0].actions[0].text.contains("this is not a leak"), "{:?}", d.findings[0].actions);
     }
 }

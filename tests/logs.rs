@@ -331,12 +331,12 @@ fn the_headline_of_an_oom_kill() {
                  Memory cgroup stats for /docker/{id}: cache:0KB rss:4096KB shmem:0KB dirty:0KB writeback:0KB\n\
                  Memory cgroup out of memory: Kill process 900 (sshd) score 998 or sacrifice child\n{killed}"
             ),
-            "The OOM killer killed sshd (pid 900) because container 0123456789ab reached its memory limit of 512 MiB, \
-             not the machine.",
+            "The OOM killer killed sshd (pid 900) because container 0123456789ab reached its own memory limit of \
+             512 MiB.",
         ),
         (
             format!("Memory cgroup out of memory: {killed}"),
-            "The OOM killer killed sshd (pid 900) because its cgroup reached its memory limit, not the machine.",
+            "The OOM killer killed sshd (pid 900) because its cgroup reached its own memory limit.",
         ),
         (
             format!(
@@ -346,7 +346,7 @@ fn the_headline_of_an_oom_kill() {
                  Memory cgroup out of memory: {killed}"
             )
             .replace("1310720", "  13107"),
-            "The OOM killer killed sshd (pid 900) because unit web reached its memory limit of 512 MiB, not the machine; \
+            "The OOM killer killed sshd (pid 900) because unit web reached its own memory limit of 512 MiB; \
              tmpfs and shared memory held the most, 450 MiB.",
         ),
         (

@@ -132,6 +132,45 @@ fn rules_are_in_plain_english() {
     assert_plain_files(files("rules", "toml"));
 }
 
+/// A remedy in a diagnostic is not seen: it is shown as something to find out.
+#[test]
+fn a_diagnostic_contains_no_remedy() {
+    const REMEDIES: [&str; 20] = [
+        "add ",
+        "clear ",
+        "close ",
+        "copy ",
+        "enlarge",
+        "give ",
+        "hold it",
+        "limit it",
+        "make ",
+        "move ",
+        "pin it",
+        "raise",
+        "reboot",
+        "remove",
+        "repair",
+        "replace",
+        "restart",
+        "stop ",
+        "try another",
+        "update ",
+    ];
+    let mut seen = 0;
+    for path in files("rules", "toml").into_iter().filter(|path| !path.ends_with("cleared.toml")) {
+        let rule: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
+        let actions = rule.get("actions").and_then(toml::Value::as_array).cloned().unwrap_or_default();
+        let text = |action: &toml::Value| action["text"].as_str().unwrap_or_default().to_lowercase();
+        for text in actions.iter().filter(|action| action["kind"].as_str() == Some("diagnostic")).map(text) {
+            seen += 1;
+            let remedy = REMEDIES.iter().find(|remedy| format!(" {text}").contains(&format!(" {remedy}")));
+            assert_eq!(remedy, None, "{}: {text}", path.display());
+        }
+    }
+    assert!(seen > 30, "only {seen} diagnostics");
+}
+
 #[test]
 fn every_finding_is_documented() {
     let text = fs::read_to_string(root().join("docs/findings.md")).unwrap();
@@ -252,7 +291,11 @@ fn subcommands(help: &str) -> Vec<String> {
 
 /// The answer of a first screen: from the last blank line, or from the line after the header, on.
 fn answer(screen: &str) -> Vec<&str> {
-    let lines: Vec<&str> = screen.lines().skip(2).filter(|line| !line.starts_with("Also: ")).collect();
+    let lines: Vec<&str> = screen
+        .lines()
+        .skip(2)
+        .filter(|line| !["Also: ", "Less certain: "].iter().any(|label| line.starts_with(label)))
+        .collect();
     let start = lines.iter().rposition(|line| line.is_empty()).map_or(0, |blank| blank + 1);
     lines[start..].to_vec()
 }
