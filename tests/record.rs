@@ -69,8 +69,12 @@ fn what_is_recorded_is_there_in_full() {
     let samples = read(dir.path());
     assert!(samples.len() >= 2);
     assert_eq!((told["samples"].as_u64(), told["folder"].as_str()), (Some(samples.len() as u64), Some(path)));
-    for sample in &samples {
-        assert!(!Cpu::rows(sample).is_empty() && !Process::rows(sample).is_empty() && !sample.sources.is_empty());
+    // On a busy machine a reading can be held up until the recorder goes on without it, which the sample says.
+    let has_hung = |sample: &&Snapshot| sample.sources.iter().any(|s| matches!(s.outcome, ReadOutcome::Hung(_)));
+    for sample in samples.iter().filter(|sample| !has_hung(sample)) {
+        let sources: Vec<_> = sample.sources.iter().map(|s| (&s.source, &s.outcome)).collect();
+        let rows = (Cpu::rows(sample).len(), Process::rows(sample).len());
+        assert!(rows.0 > 0 && rows.1 > 0 && !sources.is_empty(), "{rows:?} {sources:?}");
     }
     assert_eq!(samples[0].the::<Sample>().unwrap().event.get(), Some("recording began"));
 }
@@ -94,7 +98,8 @@ fn kill_recorders(dir: &Path, count: u32) {
     let mut recorded = 0;
     let samples = || moments(&read_times(dir));
     for n in 0..count {
-        let mut child = begin(path);
+        // Without BPF, which takes most of the time of a start.
+        let mut child = whyslow(&["record", "--dir", path, "--interval", "100ms", "--no-bpf"]).spawn().unwrap();
         if n % 2 == 1 {
             wait_for(dir, known.len() + 1);
         }
@@ -114,7 +119,7 @@ fn kill_recorders(dir: &Path, count: u32) {
         known = after;
     }
     assert!(recorded >= count / 2, "{recorded} of {count} recorded something");
-    let out = run(&["record", "--dir", path, "--interval", "100ms", "--for", "3s"]);
+    let out = run(&["record", "--dir", path, "--interval", "100ms", "--for", "1s", "--no-bpf"]);
     assert_eq!(out.status.code(), Some(0));
     let closed = read(dir);
     assert!(closed.len() > known.len() && moments(&closed).starts_with(&known));
@@ -127,14 +132,18 @@ fn kill_recorders(dir: &Path, count: u32) {
 
 #[test]
 fn recorders_killed_at_200_moments_lose_nothing_and_the_next_goes_on() {
-    const FOLDERS: u32 = 4;
-    std::thread::scope(|scope| {
+    const KILLS: u32 = 200;
+    const AT_ONCE: u32 = 4;
+    // A recording is read again after each kill: many short ones take less time than a few long ones.
+    const FOLDERS: u32 = 5;
+    let kill_in_each = || {
         for _ in 0..FOLDERS {
             // In memory, where a flush does not wait for what other programs write to the disk.
             let dir = tempfile::Builder::new().prefix("wsl-killed-").tempdir_in("/dev/shm").unwrap();
-            scope.spawn(move || kill_recorders(dir.path(), 200 / FOLDERS));
+            kill_recorders(dir.path(), KILLS / AT_ONCE / FOLDERS);
         }
-    });
+    };
+    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(kill_in_each))));
 }
 
 #[test]
