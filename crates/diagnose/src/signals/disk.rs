@@ -15,6 +15,8 @@ use whyslow_model::window::{Change, Window};
 
 /// Mean requests in flight from which a device on top of another counts as one that uses it.
 const SHARER_QUEUE: f64 = 0.2;
+/// A device with less than this share of the requests of the largest one does not contend with it.
+const LEAST_SHARE: f64 = 0.1;
 
 /// Share of a device's bytes from which those that came through the devices on top of it are what it does: below 1, as a layer
 /// may read and write more than it was asked for (parity, a journal).
@@ -223,7 +225,7 @@ signals! { d: DiskUse<'_>;
     "disk.size_spread" "ratio" "how far the samples' mean request sizes are from their mean; near 0 where a limit cuts them", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|_, n, b| b / n);
     "disk.rate_spread" "ratio" "how far the samples' request rates are from their mean; near 0 at a ceiling", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|dt, n, _| n / dt);
     "disk.round_size" "flag" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => over(d.bytes(), d.transfers()).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
-    "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2", "/sys/block, /proc/diskstats" => d.sharers as f64;
+    "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2 and > 10 % of the largest", "/sys/block, /proc/diskstats" => d.sharers as f64;
     "disk.member" "flag" "1 where what it does is done for devices on top of it; a loop device or volume without I/O does not count", "Δbytes of the loop, dm and md devices above / Δbytes > 0.3; 1 where their bytes are unknown", "/sys/block, /proc/diskstats" => d.member;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();
     "disk.call_size" "bytes" "mean size of the read calls of the process that read most from it", "Δrchar / Δsyscr", "/proc/PID/io" => d.reader.and_then(IoUse::call_size);
@@ -257,10 +259,10 @@ pub fn entities(
         .filter(|c| !topology.is_partition(c.key()))
         .map(|change| {
             let name = change.key();
-            let sharers = topology
-                .leaves_over(name)
-                .filter(|leaf| in_flight.get(leaf).is_some_and(|q| *q > SHARER_QUEUE))
-                .count();
+            let queues_above: Vec<f64> =
+                topology.leaves_over(name).filter_map(|leaf| in_flight.get(&leaf).copied()).collect();
+            let longest = queues_above.iter().copied().fold(0.0, f64::max);
+            let sharers = queues_above.iter().filter(|q| **q > SHARER_QUEUE.max(LEAST_SHARE * longest)).count();
             let below: Vec<String> = topology.under(name).iter().map(|n| format!(" {n} ")).collect();
             let disk = DiskUse {
                 change,

@@ -209,6 +209,14 @@ fn a_disk_that_was_waited_for_is_not_healthy_though_nothing_was_found() {
     assert_eq!(cleared, Some(expected));
 }
 
+/// A program that copies reads, computes and writes in turns.
+#[test]
+fn a_fifth_of_the_time_waited_for_a_disk_is_healthy() {
+    let load = Load { threads: 20, depth: 31, rate: 100_000, serial: false, pressure: 18, size: 64 << 10, ..CLOSED };
+    let d = load.diagnosis();
+    assert_eq!((d.verdict, d.not_cleared.len()), (Verdict::Healthy, 0), "{:?} {:?}", d.findings, d.not_cleared);
+}
+
 /// The waiting of a network or FUSE file system is no device's.
 #[test]
 fn waiting_for_io_that_no_device_shows_is_not_healthy() {

@@ -169,6 +169,21 @@ fn users_of_one_device_are_effects_of_its_being_shared() {
     assert!(d.findings.len() > 2 && d.findings[1..].iter().all(|f| f.explained_by.is_some()), "{:?}", d.findings);
 }
 
+#[test]
+fn a_device_with_hardly_any_requests_does_not_contend() {
+    let d = machine(|t, s| {
+        two_cpus(t, s, 5, 0);
+        pressure(t, s, 0, 0, 99);
+        device(t, s, "sda", 300, 64 << 10, 32.5);
+        device(t, s, "loop0", 290, 64 << 10, 32.0);
+        device(t, s, "loop1", 10, 64 << 10, 0.5);
+        layer(s, "loop0", "sda", "loop");
+        layer(s, "loop1", "sda", "loop");
+    });
+    assert!(d.findings.iter().all(|f| f.id != "disk.shared"), "{:?}", d.findings);
+    assert_eq!(first(&d).0, "disk.saturated");
+}
+
 /// A process of two threads, each found in uninterruptible sleep at every sample, that switched so often up to now.
 fn sleepers(s: &mut Snapshot, switches: u64) {
     let key = |tid| TaskKey { pid: 7, tid, start: 5 };
