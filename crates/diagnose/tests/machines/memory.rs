@@ -96,6 +96,18 @@ fn the_time_left_tells_how_sure_it_is() {
 }
 
 #[test]
+fn a_compiler_that_has_just_started_is_no_leak() {
+    // 22 GiB left at 27 MiB/s would last a quarter of an hour; it has grown for ten seconds.
+    let d = machine(|t, s| {
+        let taken = 27.0 * MIB * t as f64;
+        available(s, 22_000.0 * MIB - taken, 0.0);
+        eater(t, s, "/", taken + MIB);
+    });
+    assert!(found(&d, "mem.leak").is_none(), "{:?}", d.findings);
+    assert!(memory_is_cleared(&d), "{:?}", d.not_cleared);
+}
+
+#[test]
 fn growth_that_is_no_shortage() {
     let started = machine(|t, s| {
         let taken = 300.0 * MIB * t.min(5) as f64;

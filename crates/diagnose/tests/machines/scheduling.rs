@@ -116,6 +116,13 @@ fn a_byte_that_is_handed_round() {
 }
 
 #[test]
+fn half_a_cpu_of_kernel_time_limits_nothing() {
+    let server = Doing { user_ms: 90, system_ms: 490, voluntary: 200, threads: 1, ..Doing::default() };
+    let d = ten_seconds(server);
+    assert!(found(&d, "cpu.system_time").is_none(), "{:?}", d.findings);
+}
+
+#[test]
 fn a_server_that_works_between_its_switches() {
     // As many switches, 20 us of its own work each; a copier with as many, 64 KiB each.
     let server =
