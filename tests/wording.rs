@@ -289,11 +289,12 @@ fn subcommands(help: &str) -> Vec<String> {
     named.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).filter(|name| name != "help").collect()
 }
 
-/// The answer of a first screen: from the last blank line, or from the line after the header, on.
+/// The answer of a first screen: from the last blank line, or from the line after the header, on. What to capture is commands.
 fn answer(screen: &str) -> Vec<&str> {
     let lines: Vec<&str> = screen
         .lines()
         .skip(2)
+        .take_while(|line| !line.starts_with("To find out more: add the output of: "))
         .filter(|line| !["Also: ", "Less certain: "].iter().any(|label| line.starts_with(label)))
         .collect();
     let start = lines.iter().rposition(|line| line.is_empty()).map_or(0, |blank| blank + 1);

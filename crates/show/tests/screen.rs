@@ -81,7 +81,7 @@ fn how_long_it_has_lasted_comes_with_where_that_is_from() {
 fn a_verdict_on_captures_says_how_far_it_goes() {
     use whyslow_model::diagnosis::{BlindSpot, NOT_CAPTURED, Origin, RuledOut, Verdict};
     let ruled_out = |id: &str| RuledOut { id: id.into(), because: "it is idle".into() };
-    let missing = |what: &str| BlindSpot { what: what.into(), why: NOT_CAPTURED.into(), remedy: format!("add {what}") };
+    let missing = |what: &str| BlindSpot { what: what.into(), why: NOT_CAPTURED.into(), remedy: String::new() };
     let mut d = fixture("healthy");
     (d.window.source, d.verdict) = (Origin::Import, Verdict::Healthy);
     d.ruled_out = vec![ruled_out("disk")];
@@ -91,6 +91,10 @@ fn a_verdict_on_captures_says_how_far_it_goes() {
         drawn.lines().last().unwrap_or_default().to_owned()
     };
     assert_eq!(answer(&d), "No problem in the disks. Unknown, because not captured: the CPUs, memory.");
+    for (spot, command) in d.blind_spots.iter_mut().zip(["mpstat 1 10", "free -m"]) {
+        spot.remedy = format!("add the output of: {command}");
+    }
+    assert_eq!(answer(&d), "To find out more: add the output of: mpstat 1 10; free -m");
     d.ruled_out = vec![ruled_out("disk"), ruled_out("cpu"), ruled_out("memory")];
     d.blind_spots.clear();
     assert_eq!(answer(&d), "Healthy: no problem in memory, the CPUs and the disks.");

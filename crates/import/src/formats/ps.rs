@@ -22,7 +22,11 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let Some(columns) = lines.peek(0).and_then(TaskColumns::of) else { return Ok(()) };
     lines.skip(1);
     read_tasks(lines, run, LIFETIME, &columns)?;
-    run.note("current CPU use", "ps shows an average over each process's lifetime", "add the output of: top -b -n 2");
+    run.note(
+        "current CPU use",
+        "ps shows an average over each process's lifetime",
+        "add the output of: top -H -b -n 2",
+    );
     Ok(())
 }
 

@@ -22,6 +22,17 @@ const REASON_LINES: usize = 2;
 const LABEL_AND_NAMES: usize = 30;
 /// Names are not cut to less than this, and 4 more.
 const SHORTEST_NAME: usize = 8;
+const FIND_OUT: &str = "To find out more: ";
+/// How the remedy begins if a capture is missing.
+const CAPTURE: &str = "add the output of: ";
+/// The first words of ids, and what is not seen if a capture of that resource is missing.
+const MISSING: [(&str, &str); 5] = [
+    ("cpu", "the CPUs"),
+    ("mem", "memory"),
+    ("net", "the network"),
+    ("disk", "the block devices"),
+    ("fs", "the block devices"),
+];
 /// How the remedy begins if privilege is what is missing, and the command that it stands for.
 const AS_ROOT: &str = "run as root";
 const RUN_AS_ROOT: &str = "sudo whyslow";
@@ -69,6 +80,9 @@ fn is_healthy(canvas: &mut Canvas, d: &Diagnosis) {
         Origin::Import => [Piece::new(Ink::Green, "Healthy"), plain(format!(": no problem in {}.", covered(d)))],
     };
     canvas.at_most(2, 0, 2, &pieces);
+    if !not_captured.is_empty() {
+        what_to_capture(canvas, d, 1);
+    }
 }
 
 /// The resources in which nothing was found, as a list.
@@ -127,9 +141,33 @@ fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
         };
         canvas.at_most(2, 0, 2, &[dim("Possibly: "), plain(sentence(finding).trim_end_matches('.')), dim(more)]);
     }
-    if let Some(spot) = d.blind_spots.iter().find(|spot| !spot.remedy.is_empty()) {
-        let remedy = if spot.remedy.starts_with(AS_ROOT) { RUN_AS_ROOT } else { &*spot.remedy };
-        canvas.at_most(1, 0, 2, &[bold("To find out more: "), plain(remedy)]);
+    let privilege = d.blind_spots.iter().any(|spot| spot.remedy.starts_with(AS_ROOT));
+    if privilege {
+        canvas.at_most(1, 0, 2, &[bold(FIND_OUT), plain(RUN_AS_ROOT)]);
+    } else {
+        what_to_capture(canvas, d, REASON_LINES);
+    }
+}
+
+/// The captures that would show what is missing, those of the suspected resource first, as many as fit.
+fn what_to_capture(canvas: &mut Canvas, d: &Diagnosis, lines: usize) {
+    let suspected = d.findings.first().and_then(|finding| finding.id.split('.').next()).unwrap_or_default();
+    let missing = MISSING.iter().find(|(resource, _)| *resource == suspected).map(|(_, missing)| *missing);
+    let mut spots: Vec<&BlindSpot> = d.blind_spots.iter().filter(|spot| !spot.remedy.is_empty()).collect();
+    spots.sort_by_key(|spot| missing != Some(&*spot.what));
+    let line = |commands: &[&str]| [bold(FIND_OUT), plain(format!("{CAPTURE}{}", commands.join("; ")))];
+    let mut shown: Vec<&str> = Vec::new();
+    for command in spots.iter().filter_map(|spot| spot.remedy.strip_prefix(CAPTURE)) {
+        let mut part = canvas.another();
+        part.paragraph(0, 2, &line(&[&shown[..], &[command]].concat()));
+        if part.lines() <= lines && !shown.contains(&command) {
+            shown.push(command);
+        }
+    }
+    match spots.first() {
+        _ if !shown.is_empty() => canvas.paragraph(0, 2, &line(&shown)),
+        Some(spot) => canvas.at_most(1, 0, 2, &[bold(FIND_OUT), plain(&spot.remedy)]),
+        None => {}
     }
 }
 
