@@ -448,6 +448,24 @@ fn a_link_that_flaps_is_found_and_one_that_comes_up_is_not() {
 }
 
 #[test]
+fn an_ejected_medium_is_no_error_and_one_that_fails_later_is() {
+    let read = |key: &str, sense: &str| {
+        format!(
+            "[  100.000000] sd 6:0:0:0: [sdc] tag#0 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=0s\n\
+             [  100.000001] sd 6:0:0:0: [sdc] tag#0 Sense Key : {key} [current]\n\
+             [  100.000002] sd 6:0:0:0: [sdc] tag#0 Add. Sense: {sense}\n\
+             [  100.000003] sd 6:0:0:0: [sdc] tag#0 CDB: Read(10) 28 00 00 00 08 00 00 00 08 00\n\
+             [  100.000004] I/O error, dev sdc, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0\n\
+             [  100.000005] Buffer I/O error on dev sdc1, logical block 0, async page read\n"
+        )
+    };
+    let ejected = read("Not Ready", "Medium not present").repeat(5);
+    assert_eq!(keys(&diagnosis(&ejected)), Vec::<String>::new());
+    let failing = ejected + &read("Medium Error", "Unrecovered read error");
+    first(&failing, "disk.errors@6:0:0:0");
+}
+
+#[test]
 fn a_boot_without_errors_is_cleared_and_does_not_make_the_machine_healthy() {
     let mut log = String::from(
         "[    0.000000] Linux version 6.1.0\n[    1.000000] ata1: SATA link down (SStatus 0 SControl 300)

@@ -39,6 +39,9 @@ impl Parser {
             self.name_context(device);
         }
         let target = self.errors.known.target_of(device);
+        if self.empty.contains(&target) {
+            return true;
+        }
         if before.contains("Buffer") {
             self.buffer(target, device);
             return true;

@@ -19,7 +19,7 @@ use self::sense::Sense;
 use self::target::{is_removable, target};
 use crate::kernel_log::words::{number_after, says};
 use crate::kernel_log::{LogMessage, passes_prefilter};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::kernel_log::PATH_LOST;
 
 /// An ATA port's exception and the SCSI layer's report of the same failure are at most this many lines apart.
@@ -70,6 +70,8 @@ struct Parser {
     age: Option<(String, f64)>,
     /// The line on which the path to network storage was given up.
     path_lost: Option<u64>,
+    /// Targets that last said that no medium is in them: an ejected stick, the slot of a card reader. Requests to them fail.
+    empty: BTreeSet<String>,
     /// The port that failed last, and the line.
     port: Option<(String, u64)>,
     sequence: u64,
@@ -83,6 +85,7 @@ impl Parser {
         let text = said.text;
         self.errors.known.learn(text);
         if is_removable(text) {
+            self.has_no_medium(text);
             self.context = None;
             return false;
         }
@@ -139,6 +142,16 @@ impl Parser {
             held,
         });
         self.errors.events.last_mut().expect("an event was just added")
+    }
+
+    /// `Add. Sense: Medium not present` takes back the error that the sense key on the line before seemed to be.
+    fn has_no_medium(&mut self, text: &str) {
+        let Some(target) = target(text).filter(|_| says(text, &["edium not present"])) else { return };
+        if let Some(at) = self.described.take().filter(|at| *at + 1 == self.errors.events.len()) {
+            self.errors.events.remove(at);
+        }
+        self.sense = None;
+        self.empty.insert(target);
     }
 
     /// Adds an error of the current target, if it is known.

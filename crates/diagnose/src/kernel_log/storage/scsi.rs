@@ -11,6 +11,9 @@ impl Parser {
     fn report(&mut self, sense: Sense) {
         self.sense = Some(sense);
         self.described = None;
+        if let Some(target) = &self.context {
+            self.empty.remove(target);
+        }
         if let Some(kind) = sense.kind()
             && let Some(event) = self.here(kind)
         {
