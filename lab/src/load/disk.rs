@@ -25,7 +25,7 @@ const FOREVER: Duration = Duration::from_secs(3600);
 
 /// Serves a simulated disk
 #[derive(Args)]
-pub struct Serve {
+pub struct DiskServer {
     /// Mount point
     #[arg(long)]
     mount: PathBuf,
@@ -46,7 +46,7 @@ pub struct Serve {
     flush_us: u64,
 }
 
-impl Serve {
+impl DiskServer {
     /// Ready when mounted; without delays until a line arrives on standard input.
     pub fn run(self) -> Endless {
         // A real disk does not wait for a CPU: the delays must stay the same on a busy machine.
@@ -83,11 +83,11 @@ struct Delays {
 }
 
 impl Delays {
-    fn new(serve: &Serve, enabled: Arc<AtomicBool>) -> Self {
+    fn new(server: &DiskServer, enabled: Arc<AtomicBool>) -> Self {
         Self {
-            latency: Duration::from_micros(serve.latency_us),
-            flush: Duration::from_micros(serve.flush_us),
-            seconds_per_byte: if serve.bandwidth == 0 { 0.0 } else { 1.0 / serve.bandwidth as f64 },
+            latency: Duration::from_micros(server.latency_us),
+            flush: Duration::from_micros(server.flush_us),
+            seconds_per_byte: if server.bandwidth == 0 { 0.0 } else { 1.0 / server.bandwidth as f64 },
             bus_free: Mutex::new(Instant::now()),
             enabled,
         }

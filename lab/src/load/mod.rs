@@ -51,7 +51,7 @@ loads! {
     Bursts(cpu::Bursts),
     PipeRing(switch::PipeRing),
     Migrate(switch::Migrate),
-    Serve(switch::Serve),
+    Serve(switch::RequestServer),
     Mutex(lock::Contend),
     Pool(lock::Pool),
     Frames(lock::Frames),
@@ -78,7 +78,7 @@ loads! {
     Files(limits::Files),
     Shm(limits::Shm),
     Relay(relay::Relay),
-    Disk(disk::Serve),
+    Disk(disk::DiskServer),
 }
 
 impl Load {

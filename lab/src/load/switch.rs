@@ -83,7 +83,7 @@ fn walk(memory: &mut [u8], time: Duration) {
 
 /// A server and its clients: each request is a little work and a few context switches
 #[derive(Args)]
-pub struct Serve {
+pub struct RequestServer {
     /// Number of clients, each served by its own thread
     #[arg(long)]
     clients: u64,
@@ -95,7 +95,7 @@ pub struct Serve {
     work_us: u64,
 }
 
-impl Serve {
+impl RequestServer {
     pub fn run(self) -> Endless {
         for _ in 0..self.clients {
             let (client, server) = UnixStream::pair()?;

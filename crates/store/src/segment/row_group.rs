@@ -38,11 +38,11 @@ const ZSTD_LEVEL: i32 = 3;
 pub(super) struct RowGroupBuffer {
     at: Vec<i64>,
     /// All columns but `at`.
-    columns: Vec<Vec<EqualRows>>,
+    columns: Vec<Vec<ValueRun>>,
 }
 
-/// Consecutive rows with the same value.
-struct EqualRows {
+/// A run of consecutive rows with the same value (run-length encoding).
+struct ValueRun {
     value: Cell,
     rows: usize,
 }
@@ -60,7 +60,7 @@ impl RowGroupBuffer {
         for (column, value) in self.columns.iter_mut().zip(cells) {
             match column.last_mut() {
                 Some(last) if last.value.is_same(&value) => last.rows += at.len(),
-                _ => column.push(EqualRows { value, rows: at.len() }),
+                _ => column.push(ValueRun { value, rows: at.len() }),
             }
         }
         at.len()
@@ -102,7 +102,7 @@ fn write_times(writer: ColumnWriter, at: &[i64]) -> Result<ColumnCloseResult> {
     writer.close()
 }
 
-fn write_column(writer: ColumnWriter, runs: &[EqualRows]) -> Result<ColumnCloseResult> {
+fn write_column(writer: ColumnWriter, runs: &[ValueRun]) -> Result<ColumnCloseResult> {
     match writer {
         ColumnWriter::Int64ColumnWriter(writer) => write_runs(writer, runs, |cell| match cell {
             Cell::Number(number) => Some(*number),
@@ -126,7 +126,7 @@ fn unexpected(column: &str) -> ParquetError {
 
 fn write_runs<T: DataType>(
     mut writer: ColumnWriterImpl<T>,
-    runs: &[EqualRows],
+    runs: &[ValueRun],
     value: impl Fn(&Cell) -> Option<T::T>,
 ) -> Result<ColumnCloseResult> {
     // For each row whether it has a value: Parquet's definition levels.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use whyslow_model::key::KeyPart;
 use whyslow_model::value::{Counter, State, Value};
 
-/// Equal consecutive rows: how many, and their key, number and text.
-type EqualRows = (usize, u64, Option<u64>, Option<u8>);
+/// A run of equal rows: how many, and their key, number and text.
+type RowRun = (usize, u64, Option<u64>, Option<u8>);
 
 fn layout() -> TableLayout {
     let column = |name: &str, holds, required| LayoutColumn { name: name.into(), holds, required };
@@ -26,7 +26,7 @@ fn layout() -> TableLayout {
     TableLayout { name: "made".into(), columns: columns.into() }
 }
 
-fn write(rows: &[EqualRows]) -> Bytes {
+fn write(rows: &[RowRun]) -> Bytes {
     let properties = Arc::new(properties(&layout()).unwrap());
     let mut file = SerializedFileWriter::new(Vec::new(), layout().schema().unwrap(), properties).unwrap();
     let mut buffer = RowGroupBuffer::new(&layout());
@@ -54,10 +54,10 @@ fn read<D: DataType>(file: &Bytes, column: usize, rows: usize) -> Vec<Option<D::
     levels.into_iter().map(|level| if level > 0 { values.next() } else { None }).collect()
 }
 
-fn assert_reads_back(equal: &[EqualRows]) {
-    let file = write(equal);
-    let rows: Vec<&EqualRows> = equal.iter().flat_map(|equal| std::iter::repeat_n(equal, equal.0)).collect();
-    let times = equal.iter().flat_map(|equal| 0..equal.0 as i64).map(Some).collect::<Vec<_>>();
+fn assert_reads_back(runs: &[RowRun]) {
+    let file = write(runs);
+    let rows: Vec<&RowRun> = runs.iter().flat_map(|run| std::iter::repeat_n(run, run.0)).collect();
+    let times = runs.iter().flat_map(|run| 0..run.0 as i64).map(Some).collect::<Vec<_>>();
     assert_eq!(read::<Int64Type>(&file, 0, rows.len()), times);
     let keys = rows.iter().map(|row| Some(row.1 as i64)).collect::<Vec<_>>();
     assert_eq!(read::<Int64Type>(&file, 1, rows.len()), keys);
@@ -86,7 +86,7 @@ fn constant_and_absent_columns_read_back() {
     assert_reads_back(&[(60_000, 7, Some(1), None)]);
     assert_reads_back(&[(1, 7, None, Some(1))]);
     assert_reads_back(&[(500, 1, None, None), (500, 2, Some(u64::MAX - 1), None)]);
-    let all_different: Vec<EqualRows> = (0..2000).map(|n| (1, 1, Some(n * n), Some(n as u8))).collect();
+    let all_different: Vec<RowRun> = (0..2000).map(|n| (1, 1, Some(n * n), Some(n as u8))).collect();
     assert_reads_back(&all_different);
 }
 
