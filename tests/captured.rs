@@ -11,7 +11,7 @@ pub const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests
 
 /// The program in the folder of the captures, with no configuration.
 pub fn read(args: &[&str]) -> Output {
-    let config = tempfile::tempdir().unwrap();
+    let config = whyslow_testing::folder();
     Command::new(env!("CARGO_BIN_EXE_whyslow"))
         .arg("read")
         .args(args)

@@ -51,7 +51,7 @@ fn sample(t: u64) -> Snapshot {
 }
 
 fn run(dir: &Path, args: &[&str]) -> Output {
-    let config = tempfile::tempdir().unwrap();
+    let config = whyslow_testing::folder();
     let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     whyslow.args(args).arg("--dir").arg(dir).env("XDG_CONFIG_HOME", config.path()).env("TZ", "UTC");
     whyslow.stdin(Stdio::null()).output().unwrap()

@@ -93,7 +93,7 @@ fn whyslow(dir: &Path, command: &str, args: &[&str]) -> Command {
 }
 
 fn run(dir: &Path, command: &str, args: &[&str]) -> Output {
-    let config = tempfile::tempdir().unwrap();
+    let config = whyslow_testing::folder();
     whyslow(dir, command, args).env("XDG_CONFIG_HOME", config.path()).output().unwrap()
 }
 

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 use whyslow_model::profile::{Frame, ProfileKind, SCHEMA, Space, Stack, StackProfile};
+use whyslow_testing::ends_with_test;
 
 /// Where the C program is built and its copies stand.
 struct Bench {
@@ -18,7 +19,7 @@ struct Bench {
 impl Bench {
     /// `None` without root, which profiling needs.
     fn new() -> Option<Self> {
-        skip::is_root().then(|| Self { folder: tempfile::tempdir().unwrap() })
+        skip::is_root().then(|| Self { folder: whyslow_testing::folder() })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -41,7 +42,7 @@ struct Running(Child);
 
 impl Running {
     fn start(command: &mut Command) -> Self {
-        Self(command.stdin(Stdio::null()).spawn().unwrap())
+        Self(ends_with_test(command.stdin(Stdio::null())).spawn().unwrap())
     }
 
     /// Starts a program and waits until its process has this name (of 15 characters), which a shell takes on with exec.
@@ -274,7 +275,7 @@ fn ctrl_c_gives_what_there_is() {
     let toy = Running::start(&mut Command::new(toy));
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     let args = ["profile", "--for", "60s", "--json", "--pid", &toy.pid()];
-    let child = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
+    let child = ends_with_test(command.args(args).stdout(Stdio::piped())).spawn().unwrap();
     let records = || {
         let files = fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().flatten();
         let mut links = files.filter_map(|file| fs::read_link(file.path()).ok());

@@ -25,7 +25,7 @@ fn whyslow(config: &Path, args: &[&str]) -> Command {
 }
 
 fn run(args: &[&str]) -> Output {
-    let config = tempfile::tempdir().unwrap();
+    let config = whyslow_testing::folder();
     whyslow(config.path(), args).output().unwrap()
 }
 
@@ -93,7 +93,7 @@ fn colour_is_asked_for_or_left_out() {
         (&["--color", "never"], None, false),
         (&[], None, false),
     ] {
-        let config = tempfile::tempdir().unwrap();
+        let config = whyslow_testing::folder();
         let mut command = whyslow(config.path(), &[&["metrics"][..], args].concat());
         if let Some(value) = no_color {
             command.env("NO_COLOR", value);
@@ -121,7 +121,7 @@ fn no_color_holds_on_a_terminal() {
 
 #[test]
 fn ctrl_c_diagnoses_what_there_is() {
-    let config = tempfile::tempdir().unwrap();
+    let config = whyslow_testing::folder();
     let args = ["--for", "60s", "--interval", "100ms", "--json"];
     let interrupted_after = |time| {
         let child = whyslow(config.path(), &args).stdout(Stdio::piped()).spawn().unwrap();
@@ -140,7 +140,7 @@ fn ctrl_c_diagnoses_what_there_is() {
 
 #[test]
 fn ctrl_c_before_the_second_sample_is_status_130() {
-    let config = tempfile::tempdir().unwrap();
+    let config = whyslow_testing::folder();
     let mut command = whyslow(config.path(), &["--for", "60s", "--interval", "60s"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until_caught(child.id(), libc::SIGINT);
@@ -159,7 +159,7 @@ fn interrupt(pid: u32) {
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let config = tempfile::tempdir().unwrap();
+    let config = whyslow_testing::folder();
     let mut child =
         whyslow(config.path(), &["metrics", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -173,7 +173,7 @@ fn a_reader_that_goes_away_is_no_error() {
 
 #[test]
 fn a_full_disk_is_an_error() {
-    let config = tempfile::tempdir().unwrap();
+    let config = whyslow_testing::folder();
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let out = whyslow(config.path(), &["metrics"]).stdout(full).output().unwrap();
     assert_eq!(out.status.code(), Some(2));
@@ -261,7 +261,7 @@ fn commands(of: &[String]) -> Vec<Vec<String>> {
 
 #[test]
 fn every_command_that_writes_a_file_refuses_an_unknown_extension() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let file = folder.path().join("x.pdf").display().to_string();
     let mut writing = Vec::new();
     for command in commands(&[]) {
@@ -340,7 +340,7 @@ fn read_uncached(file: &File, is_over: &AtomicBool) -> u64 {
 /// A typing error or a missing file yields one line that names what is wrong, without error numbers.
 #[test]
 fn an_error_says_what_failed_in_one_line_without_an_error_number() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let file = folder.path().join("file").display().to_string();
     std::fs::write(&file, "hello\n").unwrap();
     let missing = folder.path().join("missing").display().to_string();
@@ -420,10 +420,10 @@ fn the_home_of_another_user_is_one_warning() {
     if !is_root() {
         return;
     }
-    let home = tempfile::tempdir().unwrap();
+    let home = whyslow_testing::folder();
     std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     // The program itself may lie where only root may look.
-    let bin = tempfile::tempdir().unwrap();
+    let bin = whyslow_testing::folder();
     std::fs::set_permissions(bin.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = bin.path().join("whyslow");
     std::fs::copy(env!("CARGO_BIN_EXE_whyslow"), &program).unwrap();
@@ -447,7 +447,7 @@ fn completed(config: &Path, words: &[&str]) -> String {
 
 #[test]
 fn baselines_are_completed_from_the_folder_given_on_the_line() {
-    let home = tempfile::tempdir().unwrap();
+    let home = whyslow_testing::folder();
     std::fs::create_dir_all(home.path().join("state/baselines")).unwrap();
     std::fs::write(home.path().join("state/baselines/monday.json"), "{}").unwrap();
     let dir = home.path().join("state").display().to_string();
@@ -474,7 +474,7 @@ fn the_shell_is_given_the_names_there_are() {
         (&["export", "dis"], "disk"),
         (&["formats", "io"], "iostat"),
     ] {
-        let config = tempfile::tempdir().unwrap();
+        let config = whyslow_testing::folder();
         let candidates = completed(config.path(), words);
         assert!(candidates.lines().any(|line| line == expected), "{words:?}: {candidates}");
         let unique: std::collections::BTreeSet<&str> = candidates.lines().collect();
@@ -494,7 +494,7 @@ fn a_command_shows_only_its_own_options() {
 
 #[test]
 fn a_broken_rule_is_named_and_hides_no_other() {
-    let config = tempfile::tempdir().unwrap();
+    let config = whyslow_testing::folder();
     let folder = config.path().join("whyslow/rules.d");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("broken.toml"), "this is not a rule\n").unwrap();

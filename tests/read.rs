@@ -70,7 +70,7 @@ fn captures_side_by_side_say_which_they_are() {
 /// What a change is meant to raise it never lowers: of settings that the captures show, only the smaller ones are proposed.
 #[test]
 fn a_setting_is_only_raised() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let sysctl = folder.path().join("sysctl.txt");
     let settings = |files: &[&str]| {
         let d = diagnosis(files);
@@ -95,7 +95,7 @@ fn a_setting_is_only_raised() {
 /// iostat, mpstat and a log, each of which says which machine it is of.
 #[test]
 fn captures_of_several_hosts_are_not_mixed_and_a_warning_names_them() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     let banner = |host: &str| format!("Linux 6.1.0-18-amd64 ({host}) \t06/01/24 \t_x86_64_\t(4 CPU)\n\n");
     let device = "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await \
@@ -188,7 +188,7 @@ fn free_alone_clears_memory_and_nothing_else() {
 /// Captures as people paste them, each with what a colleague would say of it.
 #[test]
 fn one_capture_is_enough_where_it_shows_the_cause() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let paging = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----
  r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st
  2  7 1980420 102300   1204  80412  210  320   910   420  900 1800  6  4 70 20  0
@@ -235,7 +235,7 @@ LISTEN   0        128              0.0.0.0:22             0.0.0.0:*
 /// A process that uses several CPUs is not one thread.
 #[test]
 fn a_process_on_eight_cpus_is_no_single_thread() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let file = folder.path().join("top.txt");
     let top = "top - 09:41:07 up 112 days, 22:40,  3 users,  load average: 9.20, 8.71, 8.02
 Tasks: 822 total,   3 running, 789 sleeping,   0 stopped,   0 zombie
@@ -270,7 +270,7 @@ fn evidence_names_captures_and_only_them() {
 
 #[test]
 fn a_binary_file_beside_good_ones_is_named_and_skipped() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let binary = folder.path().join("core");
     std::fs::write(&binary, b"\x7fELF\x02\x01\x01\0\0\0\n\xff\xfe\0\0".repeat(100)).unwrap();
     let out = read(&["--json", binary.to_str().unwrap(), "x232-vmstat-2.txt"]);
@@ -284,7 +284,7 @@ fn a_binary_file_beside_good_ones_is_named_and_skipped() {
 
 #[test]
 fn a_folder_or_archive_is_read_like_its_files() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     assert_eq!(first(&diagnosis(&["cases/008-smr-ata-write-timeouts"])), "disk.errors@ata2.00");
     for (name, flags) in [("a.tar", "-cf"), ("a.tgz", "-czf"), ("a.tar.xz", "-cJf")] {
         let archive = folder.path().join(name);
@@ -300,7 +300,7 @@ fn a_folder_or_archive_is_read_like_its_files() {
 
 #[test]
 fn copies_of_proc_are_read_as_the_live_one_is() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     for (at, name) in ["1", "2"].iter().enumerate() {
         let copy = folder.path().join(name);
         std::fs::create_dir(&copy).unwrap();
@@ -335,7 +335,7 @@ fn columns_that_ran_together_are_refused_with_the_line() {
 
 #[test]
 fn what_is_not_certain_is_refused_or_left_out_and_said() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let file = folder.path().join("vmstat.txt");
     let good = std::fs::read_to_string(PathBuf::from(FIXTURES).join("x232-vmstat-2.txt")).unwrap();
     std::fs::write(&file, good.replace("0 2 0 9272 47224", "0 2 0 9272")).unwrap();
@@ -352,7 +352,7 @@ fn what_is_not_certain_is_refused_or_left_out_and_said() {
 
 #[test]
 fn a_full_file_system_in_a_list_among_text_nobody_knows() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let file = folder.path().join("df.txt");
     let text = "Hello, our server is slow, and writes fail:
 $ some-tool --of-our-own
@@ -375,7 +375,7 @@ fn binary_files_of_sar_through_this_machines_sadf() {
     let d = diagnosis(&["binary/sa21"]);
     assert_eq!((d.window.seconds, d.host.name.as_deref()), (6.0, Some("vm")));
     figures(&d, "host", &[("cpu.switches", (28_901.5 + 27_520.5 + 28_049.0) / 3.0)]);
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let cut = folder.path().join("sa22");
     let whole = std::fs::read(PathBuf::from(FIXTURES).join("binary/sa21")).unwrap();
     std::fs::write(&cut, &whole[..100]).unwrap();
@@ -386,7 +386,7 @@ fn binary_files_of_sar_through_this_machines_sadf() {
 
 #[test]
 fn files_that_are_none_and_the_list_of_formats() {
-    let empty = tempfile::tempdir().unwrap();
+    let empty = whyslow_testing::folder();
     for args in [&["no-such-file"][..], &[empty.path().to_str().unwrap()], &["/dev/null"]] {
         let out = read(args);
         assert_eq!((out.status.code(), text(&out.stderr).lines().count()), (Some(2), 1), "{args:?}");
@@ -398,7 +398,7 @@ fn files_that_are_none_and_the_list_of_formats() {
 
 /// Files that are no captures, in a folder.
 fn no_captures() -> (tempfile::TempDir, Vec<(&'static str, Vec<u8>)>) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let shadow = "root:$6$SECRET0/abc$def:19000:0:99999:7:::\n".repeat(9);
     let key = format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{}", "SECRETb64AAAAB3NzaC1yc2EAAAADAQABAAAB\n".repeat(9));
     let random: Vec<u8> = (0..5000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
@@ -440,7 +440,7 @@ fn what_is_not_recognised_is_refused_and_never_quoted() {
 
 #[test]
 fn what_cannot_be_opened_is_an_error_with_its_name() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
     for name in ["missing", "missing/too"] {
         let out = read(&[&path(name)]);
@@ -469,7 +469,7 @@ fn most_memory(file: &Path) -> u64 {
 
 #[test]
 fn memory_does_not_grow_with_the_file() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let path = |name: &str| folder.path().join(name);
     let head = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----
  r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st
@@ -520,12 +520,12 @@ fn signalled(child: &mut Child, signal: i32) {
 
 #[test]
 fn what_was_unpacked_is_removed_whatever_ends_the_reading() {
-    let sources = tempfile::tempdir().unwrap();
+    let sources = whyslow_testing::folder();
     std::fs::create_dir_all(sources.path().join("sos/proc")).unwrap();
     std::fs::write(sources.path().join("sos/proc/stat"), "cpu 1 2 3 4\n").unwrap();
     let tar = Command::new("tar").args(["-cf", "-", "sos"]).current_dir(&sources).output().unwrap().stdout;
     for signal in [libc::SIGINT, libc::SIGTERM] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let left = || std::fs::read_dir(folder.path()).unwrap().count();
         let mut child = reading(folder.path(), &["-"]);
         // Headers of two folders, and header and contents of the file; the archive goes on, so that it is still being read.
@@ -538,7 +538,7 @@ fn what_was_unpacked_is_removed_whatever_ends_the_reading() {
 
 #[test]
 fn ctrl_c_ends_the_waiting_for_a_pipe() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let fifo = folder.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     for arguments in [&[fifo.to_str().unwrap()][..], &["-"], &[]] {
@@ -577,7 +577,7 @@ fn a_binary_file_of_sar_that_only_root_may_read_is_read() {
     if !skip::has_program("sadf") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let path = folder.path().join("sa21");
     std::fs::copy(PathBuf::from(FIXTURES).join("binary/sa21"), &path).unwrap();
     std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
@@ -588,7 +588,7 @@ fn a_binary_file_of_sar_that_only_root_may_read_is_read() {
 fn sadf_runs_with_limits_and_without_privileges() {
     // SAFETY: the call takes nothing and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let document = std::fs::read_to_string(PathBuf::from(FIXTURES).join("sadf-j.json.txt")).unwrap();
     std::fs::write(folder.path().join("document"), document).unwrap();

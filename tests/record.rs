@@ -13,10 +13,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use whyslow_model::catalogue::{Cpu, Family, Process, Sample, Vmstat};
 use whyslow_model::snapshot::{ReadOutcome, Snapshot};
 use whyslow_store::Recording;
+use whyslow_testing::ends_with_test;
 
 fn whyslow(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    ends_with_test(&mut command);
     command
 }
 
@@ -61,7 +63,7 @@ fn wait_for(dir: &Path, samples: usize) {
 
 #[test]
 fn what_is_recorded_is_there_in_full() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = whyslow_testing::folder();
     let path = dir.path().to_str().unwrap();
     let out = run(&["record", "--dir", path, "--interval", "200ms", "--for", "4s", "--json"]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
@@ -139,7 +141,7 @@ fn recorders_killed_at_200_moments_lose_nothing_and_the_next_goes_on() {
     let kill_in_each = || {
         for _ in 0..FOLDERS {
             // In memory, where a flush does not wait for what other programs write to the disk.
-            let dir = tempfile::Builder::new().prefix("wsl-killed-").tempdir_in("/dev/shm").unwrap();
+            let dir = whyslow_testing::memory_folder();
             kill_recorders(dir.path(), KILLS / AT_ONCE / FOLDERS);
         }
     };
@@ -149,7 +151,7 @@ fn recorders_killed_at_200_moments_lose_nothing_and_the_next_goes_on() {
 #[test]
 fn sigterm_ends_it_as_ctrl_c_does() {
     for end in [libc::SIGTERM, libc::SIGINT] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = whyslow_testing::folder();
         let child = begin(dir.path().to_str().unwrap());
         wait_for(dir.path(), 2);
         signal(&child, end);
@@ -161,7 +163,7 @@ fn sigterm_ends_it_as_ctrl_c_does() {
 
 #[test]
 fn a_folder_of_other_peoples_files_is_refused_and_left_alone() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = whyslow_testing::folder();
     let theirs = dir.path().join("events/day=2020-01-01/05.parquet");
     std::fs::create_dir_all(theirs.parent().unwrap()).unwrap();
     std::fs::write(&theirs, "theirs").unwrap();
@@ -172,7 +174,7 @@ fn a_folder_of_other_peoples_files_is_refused_and_left_alone() {
     assert!(theirs.exists() && !dir.path().join("lock").exists());
 
     // A state folder that was not recorded into yet, and a file system just made.
-    let dir = tempfile::tempdir().unwrap();
+    let dir = whyslow_testing::folder();
     ["baselines", "tune", "lost+found"].iter().for_each(|name| std::fs::create_dir(dir.path().join(name)).unwrap());
     let record = ["record", "--dir", dir.path().to_str().unwrap(), "--interval", "200ms", "--for", "400ms"];
     assert_eq!(run(&record).status.code(), Some(0));
@@ -184,7 +186,7 @@ fn a_folder_of_other_peoples_files_is_refused_and_left_alone() {
 #[test]
 fn a_recording_whose_folder_is_removed_ends_with_an_error() {
     for (remove, words) in [("rm -r \"$1\"", "removed"), ("mv \"$1\" \"$1.moved\"", "removed")] {
-        let parent = tempfile::tempdir().unwrap();
+        let parent = whyslow_testing::folder();
         let dir = parent.path().join("recording");
         let child = begin(dir.to_str().unwrap());
         wait_for(&dir, 2);
@@ -201,7 +203,7 @@ fn a_recording_whose_folder_is_removed_ends_with_an_error() {
 #[test]
 fn a_baseline_that_is_interrupted_is_not_saved() {
     for end in [libc::SIGINT, libc::SIGTERM] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = whyslow_testing::folder();
         let save = ["baseline", "--dir", dir.path().to_str().unwrap(), "save", "--for", "1m", "--interval", "200ms"];
         let child = whyslow(&save).spawn().unwrap();
         wait_until_caught(child.id(), end);
@@ -216,7 +218,7 @@ fn a_baseline_that_is_interrupted_is_not_saved() {
 
 #[test]
 fn a_flipped_bit_in_what_a_killed_recorder_left_costs_no_sample() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = whyslow_testing::folder();
     let path = dir.path().to_str().unwrap();
     let mut child = begin(path);
     wait_for(dir.path(), 40);
@@ -236,7 +238,7 @@ fn a_flipped_bit_in_what_a_killed_recorder_left_costs_no_sample() {
 
 #[test]
 fn one_folder_has_one_recorder() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = whyslow_testing::folder();
     let mut first = begin(dir.path().to_str().unwrap());
     wait_for(dir.path(), 1);
     let second = run(&["record", "--dir", dir.path().to_str().unwrap(), "--for", "1s"]);
@@ -253,7 +255,7 @@ struct Renamed(Child);
 impl Renamed {
     fn start() -> Self {
         let rename = "n=0; while :; do n=$((n + 1)); printf wsl-name-$n > /proc/$$/comm; sleep 0.2; done";
-        Self(Command::new("sh").args(["-c", rename]).stdin(Stdio::null()).spawn().unwrap())
+        Self(ends_with_test(Command::new("sh").args(["-c", rename]).stdin(Stdio::null())).spawn().unwrap())
     }
 }
 
@@ -266,7 +268,7 @@ impl Drop for Renamed {
 
 #[test]
 fn a_process_that_changes_its_name_stays_one_process() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = whyslow_testing::folder();
     let renamed = Renamed::start();
     let out = run(&["record", "--dir", dir.path().to_str().unwrap(), "--interval", "200ms", "--for", "4s"]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
@@ -295,11 +297,11 @@ fn a_file_of_proc_that_hangs_does_not_stop_the_recording() {
     if !is_root() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = whyslow_testing::folder();
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", HANG, "sh", env!("CARGO_BIN_EXE_whyslow"), "record", "--no-bpf"]);
     command.args(["--dir", dir.path().to_str().unwrap(), "--interval", "200ms"]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = ends_with_test(command.stdin(Stdio::null()).stdout(Stdio::null())).spawn().unwrap();
     wait_for(dir.path(), 3);
     signal(&child, libc::SIGTERM);
     assert_eq!(child.wait().unwrap().code(), Some(0));

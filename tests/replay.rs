@@ -131,9 +131,9 @@ fn second(time: &str) -> f64 {
 
 #[test]
 fn each_fault_is_found_with_its_times_and_nothing_else() {
-    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let dir = whyslow_testing::memory_folder();
     play(dir.path());
-    let config = tempfile::tempdir().unwrap();
+    let config = whyslow_testing::folder();
     let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     whyslow.args(["explain", "--json", "--dir"]).arg(dir.path()).env("XDG_CONFIG_HOME", config.path());
     let out = whyslow.env("TZ", "UTC").stdin(Stdio::null()).output().unwrap();

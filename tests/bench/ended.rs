@@ -105,7 +105,7 @@ fn small_files_of_one_that_was_killed_are_removed_by_the_next() {
 fn contend_and_jobs_leave_no_files_when_killed() {
     let Some(fixture) = Fixture::new() else { return };
     let name = fixture.folder.path().to_string_lossy().into_owned();
-    let job = tempfile::NamedTempFile::new().unwrap();
+    let job = whyslow_testing::file_in(std::env::temp_dir());
     fs::write(job.path(), format!("[a]\ndirectory={name}\nsize=4m\nrw=randrw\nruntime=30\ntime_based\n")).unwrap();
     let job = job.path().to_string_lossy();
     for args in [&["contend", &name, &name, "--size", "4M", "--for", "30s"][..], &["disk", "--job", &job]] {

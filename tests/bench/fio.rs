@@ -39,7 +39,7 @@ fn whyslow(job: &str, more: &[&str]) -> (i32, Vec<u8>, String) {
 
 fn fio(job: &str) -> Value {
     // With verify, fio leaves a state file in the current directory.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let out = Command::new("fio").args([job, "--output-format=json"]).current_dir(&folder).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     // fio writes notes before the JSON.

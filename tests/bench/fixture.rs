@@ -1,62 +1,16 @@
 //! Loop devices and folders to measure, and running the program on them.
 
-use crate::skip;
+use crate::skip::is_root;
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use whyslow_model::bench::{BenchReport, Round, SCHEMA};
+use whyslow_testing::{ends_with_test, heeds_hangup};
 
 pub(crate) const MIB: u64 = 1 << 20;
-
-/// Cleans up after this process when its standard input closes, however the process ends: what the tests made has its PID in
-/// its name.
-const REAPER: &str = r#"
-cat >/dev/null
-prefix=/var/tmp/wsl-bench-$1-
-ip netns list 2>/dev/null | grep -o "^wsl-net-$1-[^ ]*" | while read -r name; do
-  ip netns pids "$name" | xargs -r kill -9
-  ip netns del "$name"
-done
-dmsetup remove --retry "wsl-bench-$1" 2>/dev/null
-for pass in 1 2 3; do
-  grep -o " $prefix[^ ]*" /proc/self/mounts | tac | xargs -r -n 1 umount
-  losetup --noheadings --output NAME,BACK-FILE | while read -r device file rest; do
-    case $file in
-      $prefix*) echo "$device" ;;
-      /dev/loop*) losetup --noheadings --output BACK-FILE "$file" | grep -q "^$prefix" && echo "$device" ;;
-    esac
-  done | while read -r device; do
-    swapoff "$device" 2>/dev/null
-    delpart "$device" 1 2>/dev/null; delpart "$device" 2 2>/dev/null
-    losetup --detach "$device"
-  done
-done
-rm -rf --one-file-system "$prefix"*
-"#;
-
-fn start_reaper() {
-    static REAPER_INPUT: OnceLock<ChildStdin> = OnceLock::new();
-    REAPER_INPUT.get_or_init(|| {
-        let mut command = Command::new("sh");
-        let pid = std::process::id().to_string();
-        command.args(["-c", REAPER, "reaper", &pid]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A group of its own, which Ctrl-C does not reach.
-        command.process_group(0).spawn().unwrap().stdin.take().unwrap()
-    });
-}
-
-/// Whether the tests run as root; skips if not.
-pub(crate) fn is_root() -> bool {
-    let root = skip::is_root();
-    if root {
-        start_reaper();
-    }
-    root
-}
 
 /// A folder on a disk, with the devices and mounts made in it; all removed when dropped.
 pub(crate) struct Fixture {
@@ -67,9 +21,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// `None` without root.
     pub(crate) fn new() -> Option<Self> {
-        let prefix = format!("wsl-bench-{}-", std::process::id());
-        let folder = || tempfile::Builder::new().prefix(&prefix).tempdir_in("/var/tmp").unwrap();
-        is_root().then(|| Self { folder: folder(), undo: Vec::new() })
+        is_root().then(|| Self { folder: whyslow_testing::folder_in("/var/tmp"), undo: Vec::new() })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -165,34 +117,12 @@ pub(crate) fn signal(child: &Child, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
 }
 
-/// Has a program end with the thread that starts it.
-pub(crate) fn ends_with_test(command: &mut Command) -> &mut Command {
-    // SAFETY: prctl is async-signal-safe.
-    unsafe {
-        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        })
-    }
-}
-
 /// `whyslow bench` with these arguments.
 pub(crate) fn whyslow(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     ends_with_test(command.arg("bench").args(args).stdin(Stdio::null()));
     heeds_hangup(&mut command);
     command
-}
-
-/// Has SIGHUP end a program even if the tests were started by nohup(1), whose ignored SIGHUP is inherited.
-fn heeds_hangup(command: &mut Command) {
-    // SAFETY: signal(2) is async-signal-safe, and the default action needs no handler.
-    unsafe {
-        command.pre_exec(|| match libc::signal(libc::SIGHUP, libc::SIG_DFL) {
-            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
-            _ => Ok(()),
-        });
-    }
 }
 
 pub(crate) fn bench(args: &[&str]) -> Command {

@@ -198,7 +198,7 @@ fn a_volume_on_a_second_loop_device_of_a_mounted_file_is_not_destroyed() {
     let mounted = fixture.device("a.img", 16 * MIB);
     let serial = fixture.name("a.img");
     let second = fixture.attach(&[&serial]);
-    let name = format!("wsl-bench-{}", std::process::id());
+    let name = whyslow_testing::name("volume");
     must(Command::new("dmsetup").args([
         "create",
         &name,

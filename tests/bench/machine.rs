@@ -83,7 +83,7 @@ fn what_cannot_be_asked_for_is_refused() {
 
 #[test]
 fn what_was_found_is_kept_under_its_name() {
-    let state = tempfile::tempdir().unwrap();
+    let state = whyslow_testing::folder();
     let dir = state.path().to_string_lossy();
     let save = |name: &str, more: &[&str]| {
         let args = ["memory", "--size", "64K", "--for", "10ms", "--json", "--save", name, "--dir", &dir];

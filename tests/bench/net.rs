@@ -1,13 +1,13 @@
 //! `bench net` between two network namespaces: what it finds on known paths, and what a server does with hostile clients.
 
-use crate::fixture::{ends_with_test, is_root, must, signal, until};
-use crate::skip::has_program;
+use crate::fixture::{must, signal, until};
+use crate::skip::{has_program, is_root};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use whyslow_model::bench::{BenchKind, BenchReport, NetRun, Network, Transport, Work};
+use whyslow_testing::ends_with_test;
 
 const TOKEN: &str = "a token of the tests, nothing else";
 const FAR: &str = "10.219.7.2";
@@ -18,16 +18,13 @@ struct NetnsPair {
     far: String,
 }
 
-static NUMBER: AtomicU32 = AtomicU32::new(0);
-
 impl NetnsPair {
     /// `None` without root.
     fn new() -> Option<Self> {
         if !is_root() {
             return None;
         }
-        let name = format!("wsl-net-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let pair = Self { near: format!("{name}-near"), far: format!("{name}-far") };
+        let pair = Self { near: whyslow_testing::name("near"), far: whyslow_testing::name("far") };
         ip(&["netns", "add", &pair.near]);
         ip(&["netns", "add", &pair.far]);
         ip(&["-n", &pair.near, "link", "add", "wire0", "type", "veth", "peer", "name", "wire0", "netns", &pair.far]);

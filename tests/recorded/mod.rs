@@ -8,7 +8,7 @@ use whyslow_store::{Judge, Recorder, Retention, SampleCounts};
 
 /// A folder for a recording, in memory if possible.
 pub fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+    whyslow_testing::memory_folder()
 }
 
 /// Records so many samples, one for each second.

@@ -23,7 +23,7 @@ pub fn in_cage(test: impl FnOnce(&Cage) + Send + 'static) {
         return;
     }
     // Removed when the namespace is gone: what is mounted on cannot be.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let cage = Cage { folder: folder.path().to_owned() };
     let thread = std::thread::spawn(move || {
         // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
@@ -68,6 +68,7 @@ impl Cage {
     pub fn whyslow(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
         command.arg("tune").args(args).env("WHYSLOW_STATE", &self.folder).stdin(Stdio::null());
+        whyslow_testing::ends_with_test(&mut command);
         command
     }
 

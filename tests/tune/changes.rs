@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use whyslow_testing::ends_with_test;
 
 /// Makes [`CHANGES`], which are of the network: for good, so that no guard stays.
 fn set(cage: &Cage, more: &[&str]) -> String {
@@ -172,7 +173,7 @@ fn a_setting_of_the_network_waits_to_be_confirmed() {
         }
         assert_eq!((values(), sysctl("net.ipv4.tcp_reordering")), before);
         // What is of no network stands at once.
-        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        let mut other = ends_with_test(Command::new("sleep").arg("60")).spawn().unwrap();
         let out = cage.expect(0, &["set", &format!("process.nice@{}=11", other.id())]);
         assert!(!out.contains("confirm") && last(cage)["status"] == "applied", "{out}");
         other.kill().unwrap();
@@ -199,7 +200,7 @@ fn what_belongs_to_another_namespace_is_not_forgotten() {
     in_cage(|cage| {
         set(cage, &[]);
         // Somebody stays in the namespace that is left.
-        let mut inhabitant = Command::new("sleep").arg("60").spawn().unwrap();
+        let mut inhabitant = ends_with_test(Command::new("sleep").arg("60")).spawn().unwrap();
         // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
         let out = cage.expect(1, &["undo"]);

@@ -2,13 +2,14 @@
 
 use crate::cage::{Cage, tool};
 use std::fs;
+use std::path::Path;
+use whyslow_testing::LoopDevice;
 
 /// A loop device with a file system; both go with it.
 pub struct Loop {
     pub device: String,
     mounted: Option<String>,
-    /// Settings that outlive the device's file, and what they were.
-    before: Vec<(String, String)>,
+    _device: LoopDevice,
 }
 
 impl Loop {
@@ -16,20 +17,17 @@ impl Loop {
     pub fn new(cage: &Cage) -> Self {
         let image = cage.path("image");
         fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
-        Self::on(image.to_str().unwrap(), "off")
+        Self::on(&image, false)
     }
 
     /// One that passes each request on to another, past the page cache.
     pub fn over(other: &Self) -> Self {
-        Self::on(&other.device, "on")
+        Self::on(Path::new(&other.device), true)
     }
 
-    fn on(file: &str, direct: &str) -> Self {
-        let device = tool("losetup", &["--find", "--show", &format!("--direct-io={direct}"), file]);
-        let name = device.trim_start_matches("/dev/");
-        let files = ["read_ahead_kb", "nr_requests"].map(|file| format!("/sys/block/{name}/queue/{file}"));
-        let before = files.map(|file| (file.clone(), fs::read_to_string(file).unwrap())).to_vec();
-        Self { device, mounted: None, before }
+    fn on(file: &Path, direct: bool) -> Self {
+        let device = LoopDevice::on(file, direct).unwrap();
+        Self { device: device.node(), mounted: None, _device: device }
     }
 
     /// The kernel's name.
@@ -53,12 +51,5 @@ impl Drop for Loop {
         if let Some(point) = &self.mounted {
             tool("umount", &[point]);
         }
-        for (file, value) in &self.before {
-            // A cage whose sysfs is gone has nothing to restore with; the test has failed by then. A change of the scheduler has
-            // nr_requests told anew, but not the queue made so long (block/elevator.c): the number told would be no change.
-            let _ = fs::write(file, "64");
-            let _ = fs::write(file, value);
-        }
-        tool("losetup", &["--detach", &self.device]);
     }
 }

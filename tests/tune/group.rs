@@ -4,7 +4,6 @@ use crate::cage::{Cage, soon, tool};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Where the kernel expects the hierarchies; the cage's own /sys has nothing there.
@@ -27,7 +26,8 @@ fn is_in_version_1(controller: &str) -> bool {
 impl Group {
     /// One of a controller; `None` where the kernel has no version 1 of it, or another version holds it.
     pub fn new(cage: &Cage, controller: &str) -> Option<Self> {
-        if !cage.path("trees").exists() {
+        let is_first = !cage.path("trees").exists();
+        if is_first {
             fs::create_dir(cage.path("trees")).unwrap();
             tool("mount", &["-t", "tmpfs", "wsl-tune-trees", TREES]);
         }
@@ -49,9 +49,11 @@ impl Group {
             crate::skip::skip(&format!("no cgroup controller {controller} of version 1"));
             return None;
         }
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = tree.join(format!("wsl-tune-{}-{number}", std::process::id()));
+        if is_first {
+            // The hierarchy may be mounted nowhere but in cages, where alone a killed test's groups are seen.
+            whyslow_testing::sweep();
+        }
+        let folder = tree.join(whyslow_testing::name("tune"));
         fs::create_dir(&folder).unwrap();
         Some(Self { folder })
     }

@@ -2,7 +2,7 @@
 
 use crate::cage::tool;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 /// A load that goes on until this is dropped.
 pub struct Load(Child);
@@ -10,7 +10,7 @@ pub struct Load(Child);
 impl Load {
     /// What a shell runs.
     pub fn shell(script: &str) -> Self {
-        let mut shell = Command::new("sh");
+        let mut shell = whyslow_testing::tree("sh");
         shell.args(["-c", script]).process_group(0).stdin(Stdio::null()).stderr(Stdio::null());
         Self(shell.spawn().unwrap())
     }

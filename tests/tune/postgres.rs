@@ -8,6 +8,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use whyslow_testing::ends_with_test;
 
 /// Debian's folder of PostgreSQL's versions.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -43,10 +44,8 @@ impl Server {
         let made = run("initdb", &["--no-sync", "--auth=trust", "--username=test", "-D", data]).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let socket = folder.to_str().unwrap().to_owned();
-        let process = run("postgres", &["-D", data, "-k", &socket, "-p", PORT, "-c", "listen_addresses=", "-F"])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut server = run("postgres", &["-D", data, "-k", &socket, "-p", PORT, "-c", "listen_addresses=", "-F"]);
+        let process = ends_with_test(server.stderr(Stdio::null())).spawn().unwrap();
         group.write("cgroup.procs", &process.id().to_string());
         let server = Self { programs, folder, process };
         soon("the server comes up", || server.client("pg_isready", &[]).status().unwrap().success());

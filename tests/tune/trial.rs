@@ -5,6 +5,7 @@ use crate::disk::Loop;
 use crate::group::Group;
 use std::fs;
 use std::process::{Command, Output, Stdio};
+use whyslow_testing::{ends_with_test, heeds_hangup};
 
 const NAME: &str = "net.core.somaxconn";
 /// Writes the setting itself: an effect that is as large as the change.
@@ -14,6 +15,7 @@ const SHOW: [&str; 3] = ["--", "cat", "/proc/sys/net/core/somaxconn"];
 pub fn whyslow(cage: &Cage, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     command.arg("try").args(args).env("WHYSLOW_STATE", cage.path("")).stdin(Stdio::null());
+    heeds_hangup(ends_with_test(&mut command));
     command
 }
 

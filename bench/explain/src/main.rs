@@ -73,7 +73,9 @@ fn measure(args: &Args) -> Result<Report> {
     stop::catch()?;
     let whyslow = beside(args.whyslow.as_ref(), "whyslow")?;
     let lab = beside(args.lab.as_ref(), "whyslow-lab")?;
-    let own = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
+    let mut own = tempfile::Builder::new();
+    own.prefix("wsl-bench-");
+    let own = own.tempdir_in("/dev/shm").or_else(|_| own.tempdir())?;
     let captures = args.captures.clone().unwrap_or_else(|| own.path().join("captures"));
     let into = args.into.clone().unwrap_or_else(|| own.path().join("recording"));
     let capturer = Capturer { whyslow: whyslow.clone(), lab, into: captures };

@@ -56,7 +56,7 @@ fn played(into: &Path, times: usize) -> Vec<Snapshot> {
 
 #[test]
 fn counters_go_on_from_clip_to_clip() {
-    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let dir = whyslow_testing::memory_folder();
     let samples = played(dir.path(), 3);
     let times: Vec<(i64, u64)> = samples.iter().map(|s| (s.wall_ns, s.boot_ns)).collect();
     let expected: Vec<(i64, u64)> = (0..12).map(|t| (START + (t * SECOND) as i64, (UP + t) * SECOND)).collect();
@@ -73,7 +73,7 @@ fn counters_go_on_from_clip_to_clip() {
 
 #[test]
 fn what_begins_within_a_clip_begins_anew() {
-    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let dir = whyslow_testing::memory_folder();
     let window = Window::new(played(dir.path(), 2));
     let used = |pid: u32| -> Vec<(u64, u64)> {
         let rows = window.newest::<Process>();

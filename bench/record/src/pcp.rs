@@ -35,7 +35,7 @@ impl Pcp {
         let unpacked = std::env::current_exe()?.ancestors().nth(2).map(|target| target.join("pcp"));
         let found = [Some(PathBuf::from("/")), unpacked].into_iter().flatten().find(|root| pmcd(root).exists());
         let root = found.ok_or_else(|| Failure::new("pmlogger is missing: scripts/install-missing.sh bench"))?;
-        Ok(Self { root, own: tempfile::tempdir()? })
+        Ok(Self { root, own: tempfile::Builder::new().prefix("wsl-bench-").tempdir()? })
     }
 
     /// Starts pmcd and then pmlogger, which writes into a folder once a second.

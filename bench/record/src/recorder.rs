@@ -44,12 +44,12 @@ impl Recorder {
     }
 
     fn start_pcp(pcp: &Pcp) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
+        let folder = tempfile::Builder::new().prefix("wsl-bench-").tempdir()?;
         Ok(Self { name: "pmlogger", running: pcp.start(&folder.path().display().to_string())?, folder })
     }
 
     fn start(name: &'static str, program: &str, args: impl Fn(String) -> Vec<String>) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
+        let folder = tempfile::Builder::new().prefix("wsl-bench-").tempdir()?;
         let args = args(folder.path().display().to_string());
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         Ok(Self { name, running: vec![Running::start(program, &args)?], folder })

@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_read_only_file_system_is_not_reported_as_full() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let run = |program: &str, args: &[&str]| {
             let done = std::process::Command::new(program).args(args).arg(folder.path()).status();
             done.is_ok_and(|status| status.success())

@@ -105,7 +105,7 @@ pub(crate) mod tests {
 
     /// A root with these files.
     pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         for (path, text) in files {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

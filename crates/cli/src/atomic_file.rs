@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn what_is_not_finished_leaves_what_was_there() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let path = folder.path().join("disk.csv");
         let names = || fs::read_dir(folder.path()).unwrap().count();
         drop(AtomicFile::begin(&path).unwrap());
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_a_killed_run_left_goes_with_the_next() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let path = folder.path().join("disk.csv");
         let own = format!(".other.csv.new-{}", u32::MAX);
         // No process has these numbers, but the first.
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_link_stays_and_a_device_is_written_to() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();

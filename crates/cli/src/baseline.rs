@@ -130,7 +130,8 @@ impl SaveArgs {
             let span = part.span(&recording)?;
             return of_recording(&recording, &span);
         }
-        let folder = tempfile::tempdir().map_err(|e| Failure::usage(format!("no folder to record into: {e}")))?;
+        let folder = tempfile::Builder::new().prefix("whyslow-baseline-").tempdir();
+        let folder = folder.map_err(|e| Failure::usage(format!("no folder to record into: {e}")))?;
         let args = RecordArgs::for_a_while(self.time, self.interval, self.no_bpf);
         let (_, mut interrupt) = record(&args, folder.path())?;
         // A part of what was asked for is not what this machine is like.

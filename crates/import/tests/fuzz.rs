@@ -158,7 +158,7 @@ fn packed(program: &str, text: &[u8]) -> Vec<u8> {
 
 /// An archive of one file, as tar(1) writes it.
 fn archived(text: &[u8]) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     std::fs::write(folder.path().join("messages"), text).unwrap();
     let tar = std::process::Command::new("tar").args(["-cf", "-", "messages"]).current_dir(&folder).output();
     tar.unwrap().stdout

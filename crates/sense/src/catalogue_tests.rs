@@ -232,7 +232,7 @@ struct FullTmpfs {
 
 impl FullTmpfs {
     fn new() -> Self {
-        let folder = tempfile::Builder::new().prefix("wsl-full-").tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let mount = ["-n", "-t", "tmpfs", "-o", "size=64k", "wsl-full"];
         assert!(Command::new("mount").args(mount).arg(folder.path()).status().unwrap().success());
         let mut file = File::create(folder.path().join("file")).unwrap();

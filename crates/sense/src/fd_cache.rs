@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn an_open_file_returns_its_current_content() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let path = folder.path().join("level");
         let cache = FdCache::default();
         // Longer than the buffer, by much and by little, and shorter again.

@@ -15,7 +15,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -123,7 +122,7 @@ pub(crate) struct CapturedTree(TempDir);
 impl CapturedTree {
     /// A tree of these files: path relative to the root, and content.
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let tree = Self(tempfile::tempdir().unwrap());
+        let tree = Self(whyslow_testing::folder());
         for (path, text) in files {
             tree.write(path, text);
         }
@@ -187,8 +186,12 @@ impl CapturedTree {
 pub(crate) struct Reaped(pub(crate) Child);
 
 impl Reaped {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        Self(whyslow_testing::ends_with_test(command).spawn().unwrap())
+    }
+
     pub(crate) fn shell(script: &str) -> Self {
-        Self(Command::new("sh").args(["-c", script]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        Self::spawn(Command::new("sh").args(["-c", script]).stdout(Stdio::null()).stderr(Stdio::null()))
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -227,9 +230,10 @@ pub(crate) fn wait_until_state(directory: &str, state: char) {
     });
 }
 
-/// A loop device on a file in `directory`, detached when dropped.
+/// A loop device on a file in `directory`, removed when dropped.
 pub(crate) struct LoopDevice {
     pub(crate) node: String,
+    _device: whyslow_testing::LoopDevice,
     _file: NamedTempFile,
 }
 
@@ -239,14 +243,15 @@ impl LoopDevice {
         if !is_root() {
             return None;
         }
-        let file = NamedTempFile::with_prefix_in("wsl-block-", directory).unwrap();
+        let file = whyslow_testing::file_in(directory);
         file.as_file().set_len(size).unwrap();
-        let out = Command::new("losetup").args(["--find", "--show"]).arg(file.path()).output().expect("losetup runs");
-        if !out.status.success() {
-            skip(&format!("losetup: {}", String::from_utf8_lossy(&out.stderr).trim()));
-            return None;
+        match whyslow_testing::LoopDevice::on(file.path(), false) {
+            Ok(device) => Some(Self { node: device.node(), _device: device, _file: file }),
+            Err(error) => {
+                skip(&format!("no loop device: {error}"));
+                None
+            }
         }
-        Some(Self { node: String::from_utf8(out.stdout).unwrap().trim().to_owned(), _file: file })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -257,12 +262,6 @@ impl LoopDevice {
     pub(crate) fn open_direct(&self) -> File {
         use std::os::unix::fs::OpenOptionsExt;
         fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(&self.node).unwrap()
-    }
-}
-
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["--detach", &self.node]).status();
     }
 }
 
@@ -284,9 +283,7 @@ impl NetnsPair {
         if !is_root() {
             return None;
         }
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let id = format!("wsl-net-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let pair = Self { a: format!("{id}-a"), b: format!("{id}-b") };
+        let pair = Self { a: whyslow_testing::name("net-a"), b: whyslow_testing::name("net-b") };
         let (a, b) = (&pair.a, &pair.b);
         for command in [
             format!("ip netns add {a}"),

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_saved_baseline_exists_until_it_is_deleted() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = whyslow_testing::folder();
         let baselines = Baselines::of(dir.path());
         assert_eq!((baselines.names().unwrap(), baselines.load("may").unwrap()), (vec![], None));
         let may = made("may", vec![100.0, 101.5]);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_name_cannot_be_a_path() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = whyslow_testing::folder();
         let baselines = Baselines::of(&dir.path().join("state"));
         for name in ["", ".", "..", "../may", "a/b", "a b", "ä", "\u{1b}[2J", &"x".repeat(65)] {
             assert!(baselines.save(&made(name, vec![]), true).is_err(), "{name:?}");
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_a_baseline_is_refused_with_its_name() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = whyslow_testing::folder();
         let baselines = Baselines::of(dir.path());
         let path = baselines.save(&made("one", vec![1.0]), false).unwrap();
         let good = fs::read_to_string(&path).unwrap();

@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_folder_takes_one_recorder() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = whyslow_testing::folder();
         let folder = Folder::create(dir.path()).unwrap();
         let held = folder.lock().unwrap();
         assert!(folder.lock().unwrap_err().to_string().ends_with("another whyslow records here already"));

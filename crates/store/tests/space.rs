@@ -8,13 +8,14 @@ mod skip;
 use common::{all, folder, made, plain};
 use skip::is_root;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_store::Recorder;
+use whyslow_testing::gets_at_end_of_test;
 
 /// A mounted file system, unmounted when dropped.
 struct Mounted<'a>(&'a Path);
@@ -126,24 +127,30 @@ fn ext4(image: &Path) {
 /// Administrators' programs are not on every PATH.
 const PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
 
-/// A file system on which all writes wait, until this is dropped (fsfreeze(8)).
-struct Frozen<'a>(&'a Path);
+/// A file system on which all writes wait (fsfreeze(8)), until this is dropped or the test is killed: a shell then lets them go on.
+/// The test itself could not end before, since it waits for its own writes.
+struct Frozen(Child);
 
-impl<'a> Frozen<'a> {
-    fn new(at: &'a Path) -> Self {
-        assert!(Self::run("--freeze", at), "fsfreeze of util-linux");
-        Self(at)
-    }
-
-    fn run(what: &str, at: &Path) -> bool {
-        let status = Command::new("fsfreeze").arg(what).arg(at).env("PATH", PATH).status();
-        status.is_ok_and(|status| status.success())
+impl Frozen {
+    fn new(at: &Path) -> Self {
+        const FREEZE: &str = "trap 'fsfreeze --unfreeze \"$1\"; exit' TERM; fsfreeze --freeze \"$1\" || exit; echo frozen; \
+                              while :; do sleep 0.1; done";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", FREEZE, "sh"]).arg(at).env("PATH", PATH).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut shell = gets_at_end_of_test(&mut shell, libc::SIGTERM).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "frozen\n", "fsfreeze of util-linux");
+        Self(shell)
     }
 }
 
-impl Drop for Frozen<'_> {
+impl Drop for Frozen {
     fn drop(&mut self) {
-        assert!(Self::run("--unfreeze", self.0) || std::thread::panicking());
+        // SAFETY: kill(2) has no preconditions; the shell has not been waited for, so the PID is its own.
+        unsafe { libc::kill(self.0.id().cast_signed(), libc::SIGTERM) };
+        let thawed = self.0.wait();
+        assert!(thawed.is_ok_and(|status| status.success()) || std::thread::panicking());
     }
 }
 

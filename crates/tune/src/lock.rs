@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_second_run_is_told_who_holds_it() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let first = Lock::take(folder.path(), &who("whyslow tune set x=1"), Some(Duration::ZERO)).unwrap();
         let error = Lock::take(folder.path(), &who("second"), Some(Duration::ZERO)).unwrap_err().to_string();
         assert!(error.contains("'whyslow tune set x=1' (process 7, user ann) since "), "{error}");

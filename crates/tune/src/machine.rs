@@ -158,7 +158,7 @@ pub(crate) mod tests {
 
     /// A captured tree with these files.
     pub(crate) fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         files.iter().for_each(|(path, text)| write(&folder, path, text));
         let machine = Machine::at(Root::captured(folder.path()));
         (folder, machine)

@@ -87,7 +87,7 @@ fn a_stop_event_consumed_between_completions_still_ends_the_wait() {
 
 #[test]
 fn a_failed_request_is_reported_by_its_completion() {
-    let path = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+    let path = whyslow_testing::file_in("/var/tmp");
     std::fs::write(path.path(), [1; 8192]).unwrap();
     let read_only = Arc::new(File::open(path.path()).unwrap());
     let stop_event = StopEvent::new().unwrap();
@@ -133,7 +133,7 @@ fn waiting_ends_at_the_deadline_and_at_the_stop_event() {
 #[test]
 fn a_polled_ring_completes_requests_and_stops() {
     use std::os::unix::fs::OpenOptionsExt;
-    let path = tempfile::Builder::new().tempfile_in("/var/tmp").unwrap().into_temp_path();
+    let path = whyslow_testing::file_in("/var/tmp").into_temp_path();
     std::fs::write(&path, vec![7; 4 * BLOCK as usize]).unwrap();
     let flags = libc::O_DIRECT;
     let file = File::options().read(true).write(true).custom_flags(flags).open(&path).unwrap();

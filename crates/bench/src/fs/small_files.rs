@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn every_step_runs_and_neither_this_run_nor_a_killed_one_leaves_files() {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let folder = whyslow_testing::folder_in("/var/tmp");
         // Larger than any PID.
         let left = folder.path().join(format!("{PREFIX}4294967295"));
         fs::create_dir(&left).unwrap();

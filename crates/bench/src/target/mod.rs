@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_file_is_made_without_a_name() {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let folder = whyslow_testing::folder_in("/var/tmp");
         for make in [unnamed, unlinked] {
             let mut file = make(folder.path(), false).unwrap();
             file.write_all(b"x").unwrap();
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn an_existing_file_is_not_overwritten() {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let folder = whyslow_testing::folder_in("/var/tmp");
         let path = folder.path().join(format!(".whyslow-bench-{}", std::process::id()));
         fs::write(&path, "precious").unwrap();
         assert_eq!(unlinked(folder.path(), false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);

@@ -132,7 +132,7 @@ fn a_compressed_log_is_no_archive() {
 
 #[test]
 fn a_folder_is_read_like_an_archive_and_links_are_not_followed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let put = |path: &str, bytes: &[u8]| {
         let path: PathBuf = folder.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -186,7 +186,7 @@ fn more_files_than_are_looked_at_are_an_error() {
     let files: Vec<ArchiveMember<'_>> = files.iter().map(|(name, text)| (name.as_str(), b'0', *text)).collect();
     let said = fails(&tar_of(&files), &little(1 << 20, 10));
     assert!(said.contains("more than 10 files"), "{said}");
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     (0..20).for_each(|n| std::fs::write(folder.path().join(n.to_string()), b"").unwrap());
     let refusal = Incident::new(true, little(1 << 20, 10)).add_folder(folder.path()).unwrap_err();
     assert!(refusal.to_string().contains("more than 10 files"), "{refusal}");

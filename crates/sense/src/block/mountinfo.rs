@@ -166,7 +166,7 @@ mod tests {
         if !is_root() {
             return;
         }
-        let point = tempfile::Builder::new().prefix("wsl-bench-").tempdir().unwrap();
+        let point = whyslow_testing::folder();
         let run = |command: &str, arguments: &[&str]| {
             Command::new(command).arg("-n").args(arguments).arg(point.path()).status().unwrap().success()
         };

@@ -84,7 +84,7 @@ mod live_tests {
     fn the_first_read_misses_and_the_second_hits() {
         let Some(mut source) = attached(loaded(INFO, load, super::read)) else { return };
         // On a disk: tmpfs has no read-ahead.
-        let mut file = tempfile::NamedTempFile::with_prefix_in("wsl-block-", env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut file = whyslow_testing::file_in("/var/tmp");
         file.write_all(&vec![1; PAGES * PAGE]).unwrap();
         file.as_file().sync_all().unwrap();
         // SAFETY: advice on an open file; no memory of ours is touched.
@@ -100,7 +100,7 @@ mod live_tests {
     #[test]
     fn writeback_is_attributed_to_the_process_that_wrote() {
         let Some(mut source) = attached(loaded(INFO, load, super::read)) else { return };
-        let file = tempfile::NamedTempFile::with_prefix_in("wsl-block-", env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = whyslow_testing::file_in("/var/tmp");
         let output = format!("of={}", file.path().display());
         let pid = dd(&mut *source, &["if=/dev/zero", &output, "bs=64k", "count=32", "conv=notrunc"]).task.pid;
         // SAFETY: the descriptor is open; no memory of ours is touched.

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_captured_tree_is_absent_and_no_bpf_not_permitted() {
-        let tree = tempfile::tempdir().unwrap();
+        let tree = whyslow_testing::folder();
         let captured = Root::captured(tree.path());
         assert!(matches!(check(&captured), Err(SourceError::Absent(_))), "a captured tree has no kernel");
         let off = Root::live().without_bpf();

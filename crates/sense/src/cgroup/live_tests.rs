@@ -49,7 +49,7 @@ impl Drop for TestGroup {
 }
 
 fn name(suffix: &str) -> String {
-    format!("wsl-block-{suffix}-{}", std::process::id())
+    whyslow_testing::name(suffix)
 }
 
 fn row(snapshot: &Snapshot, name: &str) -> Option<Group> {
@@ -94,7 +94,7 @@ fn a_group_that_writes_has_a_row_for_the_device_with_its_limit() {
     if fs::write(made.directory.join("blkio.throttle.write_bps_device"), limit).is_err() {
         return skip("/var/tmp is on no block device that can be throttled");
     }
-    let file = tempfile::Builder::new().prefix("wsl-block-").tempfile_in("/var/tmp").unwrap();
+    let file = whyslow_testing::file_in("/var/tmp");
     made.run(&format!("exec dd if=/dev/zero of={} bs=64k count=16 oflag=direct", file.path().display()));
     let row = wait_for("the group has written", || {
         let s = read(&mut Cgroups::default());
@@ -107,17 +107,18 @@ fn a_group_that_writes_has_a_row_for_the_device_with_its_limit() {
 
 #[test]
 fn groups_that_come_and_go_between_samples_are_noticed() {
-    let name = |n: u32| name(&format!("come-{n}"));
-    let Some(first) = TestGroup::new("pids", &name(1)) else { return };
+    let names = [1, 2, 3].map(|n| name(&format!("come-{n}")));
+    let name = |n: usize| &names[n - 1];
+    let Some(first) = TestGroup::new("pids", name(1)) else { return };
     let mut source = Cgroups::default();
     let mut paths = || read(&mut source).cgroup.group.iter().map(|g| g.path.to_string()).collect::<Vec<_>>();
     let path = |n| format!("/{}", name(n));
     assert!(paths().contains(&path(1)));
-    let second = TestGroup::new("pids", &name(2)).unwrap();
+    let second = TestGroup::new("pids", name(2)).unwrap();
     assert!(paths().contains(&path(2)), "the kernel's count has grown");
     // As one goes and another comes, the count stays the same.
     drop(first);
-    let _third = TestGroup::new("pids", &name(3)).unwrap();
+    let _third = TestGroup::new("pids", name(3)).unwrap();
     let seen = paths();
     assert!(!seen.contains(&path(1)) && seen.contains(&path(2)));
     assert!(paths().contains(&path(3)));

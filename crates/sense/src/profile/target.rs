@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_process_exists_until_it_has_been_waited_for() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = whyslow_testing::ends_with_test(Command::new("sleep").arg("60")).spawn().unwrap();
         let target = Target::find(child.id(), &Root::live()).unwrap();
         assert!(target.exists());
         child.kill().unwrap();

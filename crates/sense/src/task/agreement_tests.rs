@@ -20,7 +20,7 @@ const NOT_COMPARED: [&str; 3] = ["swap_delay", "reclaim_delay", "lock_wait"];
 /// Starts a script, waits until it prints `ready`, and stops it, so that its values do not change between two readings.
 fn stopped(script: &str) -> Reaped {
     let mut command = Command::new("sh");
-    let mut child = Reaped(command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap());
+    let mut child = Reaped::spawn(command.args(["-c", script]).stdout(Stdio::piped()));
     child.0.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
     child.signal(libc::SIGSTOP);
     child.wait_for_state('T');
@@ -177,7 +177,7 @@ fn all_threads_are_read_even_if_a_walk_has_no_room_for_them() {
                   threading.Event().wait()";
     let mut command = Command::new("python3");
     command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = Reaped(command.spawn().unwrap());
+    let mut child = Reaped::spawn(&mut command);
     let still = stopped("echo ready; exec sleep 60");
     let mut read = || {
         let mut s = Snapshot::default();

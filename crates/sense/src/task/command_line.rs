@@ -35,7 +35,7 @@ mod tests {
         "7 (db) S 1 7 7 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 4711 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 17 1 0 0 0 0 0\n";
 
     fn tree() -> tempfile::TempDir {
-        let tree = tempfile::tempdir().unwrap();
+        let tree = whyslow_testing::folder();
         fs::create_dir_all(tree.path().join("proc/7")).unwrap();
         fs::write(tree.path().join("proc/7/stat"), STAT).unwrap();
         fs::write(tree.path().join("proc/7/cmdline"), "db\0--password=hunter2\0--port\x005432\0").unwrap();

@@ -32,7 +32,7 @@ fn processes_that_no_sample_saw_are_counted_by_their_surviving_ancestor() {
     let mut iterator = TaskIterator::load(&Root::live()).unwrap();
     assert_eq!(read(&mut iterator).task.exited_children.len(), 0, "nothing is recorded before the first sample");
     // A name of its own: other tests have children too.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let program = folder.path().join("wsl-exited");
     std::os::unix::fs::symlink("/bin/true", &program).unwrap();
     let script = format!("i=0; while [ $i -lt 40 ]; do {}; i=$((i+1)); done", program.display());
@@ -91,7 +91,7 @@ fn freeing_memory_is_counted_for_the_process_that_ended() {
     let script = "import sys; print(sys.executable)";
     let python = Command::new("python3").args(["-c", script]).output().unwrap();
     // A name of its own: other tests have children too.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = whyslow_testing::folder();
     let program = folder.path().join("wsl-memory");
     std::os::unix::fs::symlink(String::from_utf8(python.stdout).unwrap().trim(), &program).unwrap();
     let all = used_by(Command::new(&program).args(["-c", "x = bytearray(300 << 20)"]).spawn().unwrap());

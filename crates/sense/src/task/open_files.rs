@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn own_files_are_found_on_their_file_system_and_no_other() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let open = |name: &str, bytes: usize| {
             let mut file = File::create(folder.path().join(name)).unwrap();
             file.write_all(&vec![1; bytes]).unwrap();

@@ -114,7 +114,7 @@ mod tests {
 
     /// A folder with an hour of 100 bytes for each of these, in two tables.
     fn folder(hours: std::ops::Range<i64>) -> (tempfile::TempDir, Folder) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = whyslow_testing::folder();
         let folder = Folder::create(dir.path()).unwrap();
         for hour in hours {
             let at = Hour::of(hour * HOUR);
@@ -179,7 +179,7 @@ mod tests {
         // A dataset that is laid out as a recording is, in a folder and behind a link.
         let theirs = dir.path().join("events/day=1969-01-01");
         fs::create_dir_all(&theirs).unwrap();
-        let elsewhere = tempfile::tempdir().unwrap();
+        let elsewhere = whyslow_testing::folder();
         let linked = elsewhere.path().join("day=1970-01-01");
         fs::create_dir(&linked).unwrap();
         let files = [

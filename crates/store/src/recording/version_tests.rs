@@ -62,7 +62,7 @@ fn assert_known_fields(dir: &Path) {
 
 #[test]
 fn known_fields_of_an_unknown_version_are_read_from_tail_and_segment() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = whyslow_testing::folder();
     tail_of_another_version(&dir.path().join("1795279400000000000.tail"));
     assert_known_fields(dir.path());
     let recorder =

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_anywhere_loses_nothing() {
-        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let dir = whyslow_testing::memory_folder();
         let (path, whole) = written(dir.path());
         for bit in (MAGIC.len() * 8..whole.len() * 8).step_by(61) {
             let mut damaged = whole.clone();
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_lost_sector_is_restored_if_its_parity_is_intact() {
-        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let dir = whyslow_testing::memory_folder();
         let (path, whole) = written(dir.path());
         let blocks: Vec<_> =
             (0..whole.len()).filter_map(|at| Some(parity::ParityBlock::at(&whole, at)?.range)).collect();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_truncated_tail_has_all_complete_frames() {
-        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let dir = whyslow_testing::memory_folder();
         let path = dir.path().join("1.tail");
         let mut writer = TailWriter::create(&path, &header()).unwrap();
         let mut ends = Vec::new();

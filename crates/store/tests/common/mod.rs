@@ -89,7 +89,7 @@ fn value(kind: MetricKind, turn: u64, now: u64) -> Value {
 
 /// A folder for a test, in memory if possible: tests wait for every sample.
 pub fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
+    whyslow_testing::memory_folder()
 }
 
 /// The tails in a folder.

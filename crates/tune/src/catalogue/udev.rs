@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_device_is_known_by_what_stays() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let at = folder.path();
         let pci = "pci0000:00/0000:00";
         device(at, "sys/block", "sda", &format!("{pci}:1f.2/ata1/block/sda"), &[("dev", "8:0\n")]);

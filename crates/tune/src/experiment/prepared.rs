@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_first_half_waits_for_the_second() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let store = Store::at(folder.path());
         assert_eq!(Prepared::waiting(&store).unwrap(), None);
         prepared().keep(&store).unwrap();

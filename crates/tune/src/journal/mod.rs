@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let journal = Journal::in_folder(folder.path());
         assert_eq!(journal.read().unwrap(), Ledger::default());
         journal.append(&begin(1), Sync::Now).unwrap();
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_torn_line_says_nothing_and_is_written_over() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let journal = Journal::in_folder(folder.path());
         journal.append(&begin(1), Sync::Now).unwrap();
         let whole = fs::read(&journal.path).unwrap();
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn whole_lines_that_cannot_be_read_are_kept_and_named() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let journal = Journal::in_folder(folder.path());
         journal.append(&begin(1), Sync::Now).unwrap();
         let first = fs::read(&journal.path).unwrap();

@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_line_comes_and_goes_and_others_stay() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let (a, b) = (line(folder.path(), "a"), line(folder.path(), "b"));
         assert_eq!(a.read().unwrap(), "");
         a.write("1").unwrap();
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn words_of_a_value_stand_in_lines_of_their_own() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let file = folder.path().join("x.conf");
         let quota = BootLine::new(file.clone(), "CPUQuota=".into(), String::new(), "[Service]\n".into())
             .with_more(&["CPUQuotaPeriodSec=".to_owned()]);
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_somebody_else_wrote_stays() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = whyslow_testing::folder();
         let a = line(folder.path(), "a");
         fs::create_dir_all(a.file.parent().unwrap()).unwrap();
         fs::write(&a.file, "c = 5\n# a = 9").unwrap();

@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_process_of_our_own_is_set_and_set_back() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = whyslow_testing::ends_with_test(Command::new("sleep").arg("60")).spawn().unwrap();
         let outcome = std::panic::catch_unwind(|| {
             for (name, value) in
                 [("nice", "7"), ("cpus", "0"), ("ionice", "idle"), ("ionice", "best-effort 5"), ("nofile", "64 128")]

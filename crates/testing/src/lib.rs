@@ -1,0 +1,133 @@
+//! What tests make on this machine is gone when their process is, however it ends.
+//!
+//! Where the kernel offers it, a thing's lifetime is that of the process: a loop device clears itself when it is closed
+//! ([`LoopDevice`]), and a child is killed with the thread that started it ([`ends_with_test`], [`tree`]). Mounts and network
+//! namespaces that need no name belong in namespaces that a thread of the test has to itself (unshare(2)).
+//!
+//! What has a name (folders, files, named network namespaces, cgroups) and what is found by one (mounts below such a folder, loop
+//! devices over such a file) gets it from [`name`]: `wsl-PID-START-…`, with the PID of the test's process and the time it began.
+//! `sweep.sh` removes everything whose process has ended. It runs when a process first asks for a name, and once more when that process
+//! ends: a shell waits for that.
+
+mod loop_device;
+mod setting;
+
+pub use loop_device::LoopDevice;
+pub use setting::RestoredSetting;
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tempfile::{NamedTempFile, TempDir};
+
+const SWEEP: &str = include_str!("sweep.sh");
+
+/// A name for something on this machine, which no other thing has, ending in `what`. The first call must not be from a thread that
+/// has left the machine's namespaces.
+pub fn name(what: &str) -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    format!("{}{}-{what}", prefix(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// What all names of this process begin with.
+pub fn prefix() -> &'static str {
+    static PREFIX: OnceLock<String> = OnceLock::new();
+    // With the only open end of its standard input.
+    static REAPER: OnceLock<Child> = OnceLock::new();
+    let prefix = PREFIX.get_or_init(|| format!("wsl-{}-{}-", std::process::id(), start_time()));
+    REAPER.get_or_init(|| {
+        sweep();
+        let mut reaper = shell(&[prefix]);
+        // A group of its own, which Ctrl-C does not reach.
+        reaper.process_group(0).stdin(Stdio::piped()).spawn().expect("sh(1)")
+    });
+    prefix
+}
+
+/// Removes what tests left behind whose process was killed.
+pub fn sweep() {
+    shell(&[]).stdin(Stdio::null()).status().expect("sh(1)");
+    loop_device::remove_unused();
+}
+
+fn shell(args: &[&str]) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", SWEEP, "sweep"]).args(args).current_dir("/").stdout(Stdio::null()).stderr(Stdio::null());
+    shell
+}
+
+/// When this process began, in clock ticks since boot (proc_pid_stat(5)).
+fn start_time() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc/self/stat");
+    let field = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(19));
+    field.and_then(|field| field.parse().ok()).expect("a start time")
+}
+
+/// A temporary folder.
+pub fn folder() -> TempDir {
+    folder_in(std::env::temp_dir())
+}
+
+/// A temporary folder in memory, where a flush does not wait for a disk; on disk if that is not possible.
+pub fn memory_folder() -> TempDir {
+    tempfile::Builder::new().prefix(prefix()).tempdir_in("/dev/shm").unwrap_or_else(|_| folder())
+}
+
+/// A temporary folder in another; `sweep.sh` knows /tmp, /var/tmp and /dev/shm.
+pub fn folder_in(parent: impl AsRef<Path>) -> TempDir {
+    tempfile::Builder::new().prefix(prefix()).tempdir_in(parent).expect("a temporary folder")
+}
+
+/// A temporary file in a folder.
+pub fn file_in(parent: impl AsRef<Path>) -> NamedTempFile {
+    tempfile::Builder::new().prefix(prefix()).tempfile_in(parent).expect("a temporary file")
+}
+
+/// Has a child killed when the thread ends that starts it. What the child starts is killed by the sweep, unless it has no part of its
+/// environment.
+pub fn ends_with_test(command: &mut Command) -> &mut Command {
+    gets_at_end_of_test(command, libc::SIGKILL)
+}
+
+/// Has a child get this signal when the thread ends that starts it.
+pub fn gets_at_end_of_test(command: &mut Command, signal: i32) -> &mut Command {
+    // SAFETY: prctl(2) is async-signal-safe.
+    unsafe {
+        command.env("WHYSLOW_TEST", prefix()).pre_exec(move || match libc::prctl(libc::PR_SET_PDEATHSIG, signal) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        })
+    }
+}
+
+/// Has SIGHUP end a child even if the tests were started by nohup(1), whose ignored SIGHUP is inherited.
+pub fn heeds_hangup(command: &mut Command) -> &mut Command {
+    starts_with(command, libc::SIGHUP, libc::SIG_DFL)
+}
+
+/// Has a child start as nohup(1) has it: SIGHUP is ignored.
+pub fn ignores_hangup(command: &mut Command) -> &mut Command {
+    starts_with(command, libc::SIGHUP, libc::SIG_IGN)
+}
+
+fn starts_with(command: &mut Command, signal: i32, disposition: libc::sighandler_t) -> &mut Command {
+    // SAFETY: signal(2) is async-signal-safe, and neither disposition needs a handler.
+    unsafe {
+        command.pre_exec(move || match libc::signal(signal, disposition) {
+            libc::SIG_ERR => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        })
+    }
+}
+
+/// A program, as the first process of a PID namespace: what it starts, and what that starts, ends with it and with the test. Needs
+/// root.
+pub fn tree(program: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child", program]);
+    ends_with_test(&mut command);
+    command
+}
