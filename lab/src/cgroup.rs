@@ -1,7 +1,7 @@
 //! Control groups, each controller in whichever hierarchy the machine has it: version 2, or one of version 1.
 
 use crate::error::{Context, Error, Result};
-use crate::testbed::{PREFIX, Testbed, entries};
+use crate::testbed::{PREFIX, Testbed, WORK, entries};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -187,6 +187,9 @@ fn hierarchies() -> Vec<Hierarchy> {
     mounts.lines().filter_map(Hierarchy::parse).collect()
 }
 
+/// What the name of a file in the trial's directory begins with that says which controller the trial has enabled, and where.
+const ENABLED: &str = "enabled-controller-";
+
 /// Enables a controller for the children of the version 2 root until the end of the trial, if it is not enabled already.
 fn enable(bed: &mut Testbed, root: &Path, controller: &str) -> Result<()> {
     let has =
@@ -196,6 +199,7 @@ fn enable(bed: &mut Testbed, root: &Path, controller: &str) -> Result<()> {
     }
     let file = root.join("cgroup.subtree_control");
     if !has("cgroup.subtree_control")? {
+        write(&bed.path(&format!("{ENABLED}{controller}")), file.display())?;
         write(&file, format!("+{controller}"))?;
         let disable = format!("-{controller}");
         bed.defer(move || drop(fs::write(file, disable)));
@@ -203,11 +207,25 @@ fn enable(bed: &mut Testbed, root: &Path, controller: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes the groups that an earlier run left behind.
+/// Removes the groups that an earlier run left behind, and disables the controllers that it enabled.
 pub fn remove_leftovers() {
     for hierarchy in hierarchies() {
         for name in entries(&hierarchy.root) {
             remove(&hierarchy.root.join(name));
+        }
+    }
+    disable_left_enabled(Path::new(WORK));
+}
+
+/// Disables the controllers that trials have enabled whose directories are left in this one.
+fn disable_left_enabled(work: &Path) {
+    let in_directory = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+    for record in in_directory(work.to_owned()).flat_map(|trial| in_directory(trial.path())) {
+        let name = record.file_name();
+        let controller = name.to_str().and_then(|name| name.strip_prefix(ENABLED));
+        if let (Some(controller), Ok(file)) = (controller, fs::read_to_string(record.path())) {
+            // The kernel refuses if somebody else's groups have it enabled for theirs.
+            drop(fs::write(file, format!("-{controller}")));
         }
     }
 }
@@ -226,6 +244,27 @@ fn remove(dir: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_controller_that_a_killed_lab_enabled_is_disabled() {
+        let (root, work) = (whyslow_testing::folder(), whyslow_testing::folder());
+        let control = root.path().join("cgroup.subtree_control");
+        fs::write(root.path().join("cgroup.controllers"), "cpu io memory\n").unwrap();
+        let written = || fs::read_to_string(&control).unwrap();
+        let trial = work.path().join("trial");
+        fs::create_dir(&trial).unwrap();
+        for is_enabled in [false, true] {
+            fs::write(&control, if is_enabled { "memory" } else { "" }).unwrap();
+            let mut bed = Testbed::at(trial.clone(), "trial", 0);
+            enable(&mut bed, root.path(), "memory").unwrap();
+            // Killed: nothing is torn down.
+            std::mem::forget(bed);
+            assert_eq!(written(), if is_enabled { "memory" } else { "+memory" });
+            disable_left_enabled(work.path());
+            assert_eq!(written(), if is_enabled { "memory" } else { "-memory" });
+            fs::read_dir(&trial).unwrap().flatten().for_each(|record| fs::remove_file(record.path()).unwrap());
+        }
+    }
 
     #[test]
     fn each_controller_is_found_in_its_hierarchy() {

@@ -47,7 +47,7 @@ impl Testbed {
         Ok(bed)
     }
 
-    fn at(dir: PathBuf, name: &str, seed: u64) -> Self {
+    pub(crate) fn at(dir: PathBuf, name: &str, seed: u64) -> Self {
         let mut hasher = DefaultHasher::new();
         (seed, name).hash(&mut hasher);
         let rng = SmallRng::seed_from_u64(hasher.finish());

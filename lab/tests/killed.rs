@@ -41,12 +41,20 @@ fn entries(dir: &str) -> Vec<String> {
     entries.filter(|path| path.contains("/wslab-")).collect()
 }
 
+/// The controllers that are enabled for the groups below the root of version 2.
+fn enabled_controllers() -> Vec<String> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let roots = fields.filter(|fields| fields[2] == "cgroup2").map(|fields| fields[1].to_owned());
+    roots.map(|root| fs::read_to_string(Path::new(&root).join("cgroup.subtree_control")).unwrap()).collect()
+}
+
 #[test]
 fn what_a_killed_lab_leaves_is_removed_by_the_next_one() {
     if !skip::is_root() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = whyslow_testing::folder();
     let (whyslow, started) = (dir.path().join("whyslow"), dir.path().join("started"));
     let write_script = |script: String| {
         fs::write(&whyslow, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -57,6 +65,7 @@ fn what_a_killed_lab_leaves_is_removed_by_the_next_one() {
         command.args(["--only", trial, "--whyslow"]).arg(&whyslow).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
+    let controllers = enabled_controllers();
     for trial in ["mem.thrashing", "disk.shared", "task.blocked", "net.loss"] {
         write_script(format!("touch {}; exec sleep 600", started.display()));
         let mut killed = lab(trial).spawn().unwrap();
@@ -78,6 +87,7 @@ fn what_a_killed_lab_leaves_is_removed_by_the_next_one() {
         let next = lab("limit.open_files").output().unwrap();
         assert_eq!(next.status.code(), Some(1), "{}", String::from_utf8_lossy(&next.stderr));
         assert_eq!(traces(), [""; 0], "{trial}");
+        assert_eq!(enabled_controllers(), controllers, "{trial}");
         assert!(!Path::new(WORK).exists() || fs::read_dir(WORK).unwrap().next().is_none());
     }
 }
