@@ -6,6 +6,7 @@ use crate::known::count_to;
 use crate::trial::{verdict, whyslow};
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
+use whyslow_testing::ignores_hangup;
 
 /// The exit status after Ctrl-C, as a shell has it.
 const INTERRUPTED: Option<i32> = Some(130);
@@ -20,9 +21,13 @@ fn interrupted(child: Child) -> Output {
 }
 
 fn signalled(child: Child, signal: libc::c_int) -> Output {
-    // SAFETY: kill has no preconditions; the child is ours and not yet waited for.
-    unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+    send(&child, signal);
     child.wait_with_output().unwrap()
+}
+
+fn send(child: &Child, signal: libc::c_int) {
+    // SAFETY: kill has no preconditions; the child is ours and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
 }
 
 #[test]
@@ -109,6 +114,27 @@ fn whatever_ends_it_puts_it_back() {
                 assert!(cage.expect(0, &["recover"]).contains("nothing to undo"));
             }
         }
+    });
+}
+
+#[test]
+fn under_nohup_a_hangup_does_not_end_a_trial() {
+    in_cage(|cage| {
+        let (runs, go_on) = (cage.path("runs"), cage.path("go-on"));
+        let script = format!(
+            "echo >> {0}; [ $(wc -l < {0}) -lt 4 ] || while [ ! -e {1} ]; do sleep 0.05; done; cat /proc/sys/net/core/somaxconn",
+            runs.display(),
+            go_on.display()
+        );
+        let how = ["--json", "--metric", "+number", "--settle", "0", "--noise-pairs", "0", "--pairs", "6"];
+        let args = [&["net.core.somaxconn=8192"][..], &how, &["--", "sh", "-c", &script]].concat();
+        let child = started(ignores_hangup(&mut whyslow(cage, &args)));
+        soon("it never ran", || fs::read(&runs).is_ok_and(|lines| lines.len() == 4));
+        send(&child, libc::SIGHUP);
+        fs::write(&go_on, "").unwrap();
+        let out = child.wait_with_output().unwrap();
+        let trial = verdict(&out);
+        assert_eq!((out.status.code(), &trial["verdict"]), (Some(0), &"helped".into()), "{trial}");
     });
 }
 

@@ -21,6 +21,11 @@ pub fn exit_status() -> Option<u8> {
     u8::try_from(signal).ok().filter(|&signal| signal > 0).map(|signal| signal.saturating_add(128))
 }
 
+/// The signals that end a program: SIGINT, SIGTERM, and SIGHUP unless this one was started with it ignored (nohup(1)).
+pub fn ending_signals() -> impl Iterator<Item = i32> {
+    [SIGINT, SIGTERM].into_iter().chain((!is_ignored(SIGHUP)).then_some(SIGHUP))
+}
+
 /// Whether this program was started with a signal ignored (proc(5), SigIgn).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -47,10 +52,9 @@ impl AsFd for Interrupt {
 }
 
 impl Interrupt {
-    /// Starts to listen for what ends a program: SIGINT, SIGTERM, and SIGHUP unless it is ignored (nohup(1)).
+    /// Starts to listen for what ends a program.
     pub fn listen() -> Result<Self, Failure> {
-        let mut signals = vec![SIGINT, SIGTERM];
-        signals.extend((!is_ignored(SIGHUP)).then_some(SIGHUP));
+        let signals: Vec<i32> = ending_signals().collect();
         for &signal in &signals[1..] {
             signal_hook::flag::register_usize(signal, Arc::clone(&ENDED_BY), signal.unsigned_abs() as usize)
                 .map_err(cannot_listen)?;

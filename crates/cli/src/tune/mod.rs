@@ -8,11 +8,11 @@ mod trial;
 pub use args::TuneArgs;
 pub use trial::{TryArgs, run as try_out};
 
+use crate::interrupt::ending_signals;
 use crate::options::OutputOptions;
 use crate::output::{self, Failure, complain, print};
 use args::{How, TuneCommand};
 use serde::Serialize;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -296,7 +296,7 @@ fn failure(error: Error) -> Failure {
 /// Raised by the signals that end a program, so that what was changed is rolled back first.
 fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in ending_signals() {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|e| Failure::usage(format!("cannot listen for signals: {e}")))?;
     }
