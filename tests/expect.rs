@@ -56,6 +56,21 @@ fn every_capture_is_read_alone_or_refused_as_collapsed() {
 }
 
 #[test]
+fn a_profile_names_the_lock_and_the_function() {
+    for file in ["perf-report-children.txt", "layouts/perf-report-screen.txt"] {
+        let d = diagnosis(&[file]);
+        figures(&d, "queue-worker", &[("profile.spinning_share", 0.1754), ("profile.kernel_share", 0.9798)]);
+        let lock = finding(&d, "lock.contention@queue-worker");
+        assert!(lock.summary.contains("taken in futex_wake"), "{}", lock.summary);
+        finding(&d, "cpu.system_time@queue-worker");
+        assert_eq!(d.verdict, Verdict::Bottleneck);
+    }
+    let d = diagnosis(&["perf-report-no-children.txt"]);
+    assert_eq!(first(&d), "mem.reclaim@report-scan");
+    assert!(d.findings[0].summary.contains("its control group, which is at its memory limit"), "{:?}", d.findings[0]);
+}
+
+#[test]
 fn a_block_size_alone_costs_fourteen_times() {
     device("san-sar-d-1024k.txt", "sdj", &[("disk.request_size", 1024.0 * SECTOR)]);
     device("san-iostat-1024k.txt", "sdj", &[("disk.request_size", 513.0 * 1024.0), ("disk.usual_rate", 150.0 * MIB)]);

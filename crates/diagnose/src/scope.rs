@@ -125,6 +125,8 @@ scopes! { of;
     Multipath (listed) from volume::Paths<'_> => volume::multipath_devices(of.window);
     /// An NFS mount.
     Nfs (listed) from filesystem::NfsUse<'_> => filesystem::nfs_mounts(of.window);
+    /// A program in a profile of CPU time.
+    Profile (listed) from catalogue::Profile => reports::profiles(of.window);
     /// A database instance that reported on itself.
     Database (listed) from catalogue::Database => reports::databases(of.window);
     /// A process with files of a full file system open.

@@ -4,7 +4,7 @@ use crate::captures::Captures;
 use crate::clock;
 use crate::context::{Banner, CaptureContext};
 use crate::format::Format;
-use crate::formats::{FORMATS, command_in_file_name, command_of, is_fully_read, kernel_log};
+use crate::formats::{FORMATS, begins_with_comment, command_in_file_name, command_of, is_fully_read, kernel_log};
 use crate::lines::Lines;
 use crate::margin::Margin;
 use crate::merge::MACHINE;
@@ -98,7 +98,7 @@ impl FileReader<'_, '_> {
         if text.len() > LONGEST_LINE && !text.starts_with(['{', '[']) {
             self.skip_unrecognized(UNKNOWN_TEXT);
         } else if text.trim().is_empty() {
-        } else if let Some(command) = command_of(text.trim_start()) {
+        } else if let Some(command) = command_of(text.trim_start()).filter(|_| !begins_with_comment(&mut self.lines)) {
             context.command = Some(command);
             context.banner = None;
         } else if let Some(banner) = Banner::read(text) {

@@ -23,7 +23,7 @@ use whyslow_model::value::Value;
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 15] = [
+const CAPTURES_ONLY: [&str; 16] = [
     "cpu_mean",
     "database",
     "disk.service_time",
@@ -37,6 +37,7 @@ const CAPTURES_ONLY: [&str; 15] = [
     "log_read",
     "path",
     "process.cpu_time",
+    "profile",
     "thread.cpu_time",
     "transfer",
 ];

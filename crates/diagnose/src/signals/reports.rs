@@ -1,7 +1,7 @@
 //! What programs and drives report about themselves: transfers that a tool timed, databases, SMART health.
 
 use crate::signal::{Entity, over, ratio, signals};
-use whyslow_model::catalogue::{Database, Drive, Transfer};
+use whyslow_model::catalogue::{Database, Drive, Profile, Transfer};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
@@ -110,9 +110,41 @@ pub fn drives(window: &Window) -> Vec<Entity> {
     drives.into_values().map(|d| Entity::of(Subject::new("device", d.device.to_string()), d)).collect()
 }
 
+signals! { p: Profile;
+    "profile.share" "ratio" "samples of the program, out of all", "the sum of its rows", "perf report, perf top" => p.share.get();
+    "profile.kernel_share" "ratio" "part of its CPU time in the kernel, at least", "samples in the kernel / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.kernel.get());
+    "profile.spinning_share" "ratio" "part of its CPU time in which it spun for a lock of the kernel, at least", "samples in functions that spin / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.spinning.get());
+    "profile.spinning_in" "text" "the function that takes the lock that it spins for most", "call graph", "perf report" => p.spinning_in.get();
+    "profile.reclaim_share" "ratio" "part of its CPU time in which it reclaimed memory, at least", "samples below functions that reclaim / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.reclaim.get());
+    "profile.reclaim_for" "text" "whose memory was short", "call graph", "perf report" => p.reclaim_for.get();
+    "profile.compaction_share" "ratio" "part of its CPU time in which it compacted memory, at least", "samples below functions that compact / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.compaction.get());
+    "profile.slow_clock_share" "ratio" "part of its CPU time in which it read a slow clock source, at least", "samples in read_hpet, acpi_pm_read / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.slow_clock.get());
+    "profile.function" "text" "the kernel function with the most samples of its own", "max of its rows", "perf report, perf top" => p.function.get();
+    "profile.function_share" "ratio" "part of its CPU time in that function, at least", "its samples / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.function_share.get());
+}
+
+/// The part of a program's CPU time. Samples that the list does not show may be its own, too.
+fn of_own_time(p: &Profile, samples: Option<f64>) -> Option<f64> {
+    over(samples, Some((p.share.get()? + p.unlisted.get()?).min(1.0)))
+}
+
+/// Every program in a profile.
+pub fn profiles(window: &Window) -> Vec<Entity> {
+    let programs = window.newest::<Profile>();
+    programs.into_values().map(|p| Entity::of(Subject::new("process", p.program.to_string()), p)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn samples_that_a_list_does_not_show_may_be_the_program_s_own() {
+        let mut program = Profile { share: 0.3.into(), unlisted: 0.3.into(), ..Profile::default() };
+        assert_eq!(of_own_time(&program, Some(0.15)), Some(0.25));
+        program.unlisted = 0.0.into();
+        assert_eq!((of_own_time(&program, Some(0.15)), of_own_time(&program, None)), (Some(0.5), None));
+    }
 
     #[test]
     fn a_drive_says_what_is_wrong_with_it() {

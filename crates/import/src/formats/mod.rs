@@ -32,6 +32,7 @@ mod numactl;
 mod numastat;
 mod nvme;
 mod parted;
+mod perf_report;
 mod perf_stat;
 mod pidstat;
 mod proc_counters;
@@ -106,6 +107,7 @@ pub const FORMATS: &[Format] = &[
     bonnie::FORMAT,
     iozone::FORMAT,
     perf_stat::FORMAT,
+    perf_report::FORMAT,
     df::FORMAT,
     smartctl::FORMAT,
     nvme::FORMAT,
@@ -159,6 +161,11 @@ pub(crate) fn is_command(text: &str) -> bool {
 /// The command line in the name of a sosreport's file.
 pub(crate) fn command_in_file_name(file: &str) -> Option<CommandLine> {
     CommandLine::in_file_name(file, is_bare_command)
+}
+
+/// Whether the next line begins an output with a comment, which looks like a command at root's prompt.
+pub(crate) fn begins_with_comment(lines: &mut Lines<'_>) -> bool {
+    lines.next_is(|text| text.trim_start().starts_with('#')) && FORMATS.iter().any(|f| (f.starts)(lines))
 }
 
 /// Whether the next line begins something other than the output of `own`: a prompt, or another tool's output.

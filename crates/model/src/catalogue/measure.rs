@@ -19,6 +19,21 @@ family_group! {
         segment: gauge bytes "whyslow.transfer.segment" "largest TCP segment";
     }
 
+    /// A program in a profile of CPU time: shares of all samples.
+    profile: Profile by program: Name, from "perf report, perf top" {
+        share: gauge ratio "whyslow.profile.share" "samples of the program";
+        unlisted: gauge ratio "whyslow.profile.unlisted" "samples that the list does not show, of any program";
+        kernel: gauge ratio "whyslow.profile.kernel" "samples of the program in the kernel";
+        spinning: gauge ratio "whyslow.profile.spinning" "samples in which it spun for a lock of the kernel";
+        spinning_in: state text "whyslow.profile.spinning_in" "the function that takes the lock that it spun for most";
+        reclaim: gauge ratio "whyslow.profile.reclaim" "samples in which it reclaimed memory";
+        reclaim_for: state text "whyslow.profile.reclaim_for" "whose memory was short: its control group's, or the machine's";
+        compaction: gauge ratio "whyslow.profile.compaction" "samples in which it compacted memory";
+        slow_clock: gauge ratio "whyslow.profile.slow_clock" "samples in which it read a slow clock source";
+        function: state text "whyslow.profile.function" "the kernel function with the most samples of its own";
+        function_share: gauge ratio "whyslow.profile.function_share" "samples in that function";
+    }
+
     /// A report of a database instance (Oracle Statspack or AWR).
     database: Database by instance: Name, from "statspack report" {
         buffer_hit: gauge ratio "db.buffer_cache.hit_ratio" "reads served from the buffer cache";

@@ -1,0 +1,310 @@
+//! perf-report(1) and perf-top(1) as text: which functions of which programs CPU time was sampled in.
+
+mod call_graph;
+mod shares;
+
+use crate::prelude::*;
+use call_graph::ChainLine;
+use shares::ProgramShares;
+use whyslow_model::catalogue::Profile;
+
+pub const FORMAT: Format = Format {
+    name: "perf report",
+    versions: "perf 3 to 6, text: --stdio, the screen or its dump, with or without call graphs, children, headers; perf top",
+    shows: "where CPU time goes: the kernel's share of each program, locks it spins for and the function that takes them, reclaim and compaction of memory",
+    lacks: "how much CPU time that is; events other than CPU time; a list that is cut gives lower bounds",
+    programs: &[word("perf")],
+    files: &["perf_report", "perf-report", "perf_top", "perf-top", "perf.hist"],
+    starts: |lines| {
+        lines.next_is(|line| {
+            event(line).is_some()
+                || uncommented(line).starts_with(NO_HEADER)
+                || TableColumns::of(line).is_some()
+                || SampleRow::without_header(line).is_some()
+        })
+    },
+    read,
+    ..Format::NEW
+};
+
+/// The comment that perf report begins with.
+const NO_HEADER: &str = "To display the perf.data header info";
+/// All programs together, where the profile does not tell them apart.
+const ALL_PROGRAMS: &str = "all programs";
+/// A profile has fewer rows.
+const MOST_ROWS: usize = 50_000;
+
+/// A line without the sign that perf puts before headers.
+fn uncommented(line: &str) -> &str {
+    line.trim_start().trim_start_matches('#').trim_start()
+}
+
+/// The columns of a table: one or two percentages, numbers, then words.
+#[derive(Clone, Debug, PartialEq)]
+struct TableColumns {
+    children: bool,
+    /// How many numbers follow the first percentage, or the second where there are children.
+    numbers: usize,
+    command: bool,
+    object: bool,
+    symbol: bool,
+}
+
+impl TableColumns {
+    /// Those of a table without a header, which has everything.
+    const UNKNOWN: Self = Self { children: false, numbers: 0, command: true, object: true, symbol: true };
+
+    /// `Overhead  Command  Shared Object  Symbol`, `Children  Self  Samples  Pid:Command  Symbol`.
+    fn of(line: &str) -> Option<Self> {
+        let text = uncommented(line);
+        let (children, rest) = if let Some(rest) = text.strip_prefix("Children") {
+            (true, rest.trim_start().strip_prefix("Self")?)
+        } else {
+            (false, text.strip_prefix("Overhead")?)
+        };
+        let mut columns = Self { children, numbers: 0, command: false, object: false, symbol: false };
+        let mut rest = rest.trim_start();
+        while let Some(at) = ["Samples", "Period", "sys", "usr"].iter().find(|name| rest.starts_with(**name)) {
+            columns.numbers += 1;
+            rest = rest[at.len()..].trim_start();
+        }
+        let mut take = |names: &[&str]| {
+            let after = names.iter().find_map(|name| rest.strip_prefix(name));
+            rest = after.map_or(rest, str::trim_start);
+            after.is_some()
+        };
+        columns.command = take(&["Pid:Command", "Command"]);
+        columns.object = take(&["Shared Object", "Shared O"]);
+        columns.symbol = take(&["Symbol"]);
+        // Columns in another order, or others, are not read; a header that was cut off at the symbol is.
+        let ends = rest.is_empty() || (columns.symbol && rest.starts_with("IPC"));
+        (ends && (columns.command || columns.object || columns.symbol)).then_some(columns)
+    }
+}
+
+/// Samples in one function of one program, in shares of all samples.
+#[derive(Clone, Debug, PartialEq)]
+struct SampleRow {
+    line: u32,
+    /// In functions that it called, too.
+    with_children: Option<f64>,
+    own: f64,
+    command: Option<String>,
+    symbol: Option<String>,
+    kernel: bool,
+    chain: Vec<ChainLine>,
+}
+
+impl SampleRow {
+    /// `+   97.98%     0.01%  fio      fio     [.] fio_libaio_commit`; `None` for a line of another kind.
+    fn of(line: &str, columns: &TableColumns) -> Option<Self> {
+        let text = line.trim_start();
+        let text = text.strip_prefix(['+', '-']).unwrap_or(text).trim_start();
+        let (first, mut rest) = percent(text)?;
+        let mut second = None;
+        if columns.children {
+            let (own, after) = percent(rest.trim_start())?;
+            (second, rest) = (Some(own), after);
+        }
+        for _ in 0..columns.numbers {
+            let (number, after) = rest.trim_start().split_once(' ')?;
+            number.bytes().all(|b| b.is_ascii_digit() || b == b'%' || b == b'.').then_some(())?;
+            rest = after;
+        }
+        let (words, symbol, in_kernel) = match marked(rest) {
+            Some((before, mark, symbol)) => (before, Some(symbol), mark == 'k'),
+            None if columns.symbol => return None,
+            None => (rest, None, false),
+        };
+        let (command, object) = program_and_object(words, columns);
+        let kernel = if symbol.is_some() { in_kernel } else { object.is_some_and(is_kernel_object) };
+        let own = second.unwrap_or(first);
+        let with_children = second.map(|_| first);
+        let fits = own <= first + 0.005 && first <= 1.000_5;
+        let command = command.map(name_of_program);
+        fits.then(|| Self {
+            line: 0,
+            with_children,
+            own,
+            command,
+            symbol: symbol.map(str::to_owned),
+            kernel,
+            chain: Vec::new(),
+        })
+    }
+
+    /// A row of a table whose header was cut off: `12.34%  fio  [kernel.kallsyms]  [k] futex_wake`. Children show by a second
+    /// percentage, programs by a word before the object.
+    fn without_header(line: &str) -> Option<(Self, TableColumns)> {
+        let text = line.trim_start();
+        let (_, rest) = percent(text.strip_prefix(['+', '-']).unwrap_or(text).trim_start())?;
+        let children = percent(rest.trim_start());
+        let words = marked(children.map_or(rest, |(_, rest)| rest))?.0;
+        let command = words.split_whitespace().count() > 1;
+        let columns = TableColumns { children: children.is_some(), command, ..TableColumns::UNKNOWN };
+        Some((Self::of(line, &columns)?, columns))
+    }
+}
+
+/// The share and the rest of `12.34%  fio`.
+fn percent(text: &str) -> Option<(f64, &str)> {
+    let (number_text, rest) = text.split_once('%')?;
+    let plain = (1..=7).contains(&number_text.len()) && number_text.contains('.');
+    let value = number(number_text).filter(|_| plain)?;
+    rest.starts_with(' ').then_some((value / 100.0, rest))
+}
+
+/// What precedes the mark of a symbol, the mark, and the symbol: `fio  [kernel.kallsyms]  [k] futex_wake`.
+fn marked(text: &str) -> Option<(&str, char, &str)> {
+    let (at, mark) =
+        ['k', '.', 'g', 'u', 'H'].iter().filter_map(|mark| Some((text.find(&format!("[{mark}] "))?, *mark))).min()?;
+    let symbol = text[at + 4..].trim();
+    let symbol = if mark == 'k' { symbol.split_whitespace().next().unwrap_or_default() } else { symbol };
+    (!symbol.is_empty()).then_some((text[..at].trim(), mark, symbol))
+}
+
+/// The program and the object. The former's name may contain a space: two separate columns, unless a page collapsed them.
+fn program_and_object<'t>(words: &'t str, columns: &TableColumns) -> (Option<&'t str>, Option<&'t str>) {
+    let words = words.trim();
+    let (command, object) = match (columns.command, columns.object) {
+        (true, true) => words.split_once("  ").or_else(|| words.rsplit_once(' ')).unwrap_or(("", words)),
+        (true, false) => (words, ""),
+        (false, _) => ("", words),
+    };
+    let known = |name: &'t str| Some(name.trim()).filter(|name| !name.is_empty());
+    (known(command), known(object))
+}
+
+/// The kernel and its modules; not what programs map without a file.
+fn is_kernel_object(object: &str) -> bool {
+    const OF_PROGRAMS: [&str; 7] = ["[vdso", "[vsyscall", "[unknown", "[heap", "[stack", "[JIT", "[anon"];
+    object.starts_with('[') && !OF_PROGRAMS.iter().any(|begin| object.starts_with(begin))
+}
+
+/// The name without a process id before it, and without the number of a kernel thread behind it: kernel workers are one.
+fn name_of_program(text: &str) -> String {
+    let name = match text.split_once(':') {
+        Some((pid, name)) if pid.trim().bytes().all(|b| b.is_ascii_digit()) => name.trim(),
+        _ => text,
+    };
+    match name.split_once('/') {
+        Some((thread, number)) if number.starts_with(|c: char| c.is_ascii_digit() || c == 'u') => thread.to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+/// Whether an event measures CPU time in both modes: `cycles`, `cpu-clock:ppp`, `cpu_core/cycles/P`.
+fn is_cpu_time(event: &str) -> bool {
+    let (name, modifiers) = event.rsplit_once([':', '/']).unwrap_or((event, ""));
+    let is_clock = ["cycles", "cpu-clock", "task-clock"].iter().any(|clock| name.contains(clock));
+    is_clock && !name.contains("stall") && modifiers.contains('u') == modifiers.contains('k')
+}
+
+/// The event in `Samples: 39K of event 'cpu-clock:ppp'`, `PerfTop: 7861 irqs/sec ... [4000Hz cpu-clock:ppp], (all, 2 CPUs)`.
+fn event(line: &str) -> Option<&str> {
+    let text = uncommented(line);
+    if let Some(top) = text.strip_prefix("PerfTop:") {
+        let settings = top.split_once('[')?.1.split_once(']')?.0;
+        return Some(settings.rsplit(' ').next().unwrap_or(settings));
+    }
+    let (_, name) = text.strip_prefix("Samples:")?.split_once(" of event")?;
+    let quoted = name.trim_start_matches('s').trim_start().strip_prefix('\'')?;
+    Some(quoted.split(['\'', ',']).next().unwrap_or(quoted))
+}
+
+/// Whether a line is one of perf's comments, rulers and remarks. A prompt of root begins with the same sign as a comment.
+fn is_comment(line: &str) -> bool {
+    let text = line.trim();
+    if let Some(comment) = text.strip_prefix('#') {
+        let word = comment.trim_start().split(' ').next().unwrap_or_default();
+        let is_command = comment.starts_with(' ')
+            && word.starts_with(|c: char| c.is_ascii_lowercase() || "./".contains(c))
+            && word.contains(|c: char| c.is_ascii_alphanumeric())
+            && !comment.contains(':');
+        return !is_command;
+    }
+    text.len() > 3 && text.bytes().all(|b| b == b'-')
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let mut columns: Option<TableColumns> = None;
+    let mut rows: Vec<SampleRow> = Vec::new();
+    let mut is_time = true;
+    let mut event_read = false;
+    while let Some(text) = lines.peek(0).map(str::to_owned) {
+        let number = lines.number();
+        if let Some(name) = event(&text) {
+            // A second screen of perf top, or the next event.
+            if event_read && !rows.is_empty() {
+                break;
+            }
+            event_read = true;
+            is_time = is_cpu_time(name);
+            if !is_time {
+                let why = format!("samples of {name} do not show where CPU time goes");
+                run.note("perf report", why, "record CPU time: perf record -a -g sleep 10");
+            }
+        } else if let Some(header) = TableColumns::of(&text) {
+            columns = Some(header);
+        } else if text.trim().is_empty() || is_comment(&text) {
+        } else if let Some(row) = row(&text, &mut columns) {
+            if rows.len() < MOST_ROWS {
+                rows.push(SampleRow { line: number, ..row });
+            }
+        } else if let Some((chain, row)) = ChainLine::of(&text).zip(rows.last_mut()) {
+            row.chain.push(chain);
+        } else {
+            break;
+        }
+        lines.skip(1);
+    }
+    if is_time && !rows.is_empty() {
+        record(&rows, run);
+    }
+    Ok(())
+}
+
+/// The row that a line is, by the header's columns or, where there is none, by its own.
+fn row(text: &str, columns: &mut Option<TableColumns>) -> Option<SampleRow> {
+    match columns {
+        Some(columns) => SampleRow::of(text, columns),
+        None => {
+            let (row, own) = SampleRow::without_header(text)?;
+            *columns = Some(own);
+            Some(row)
+        }
+    }
+}
+
+fn record(rows: &[SampleRow], run: &mut ToolRun) {
+    let listed: f64 = rows.iter().map(|row| row.own).sum();
+    if listed > 1.01 {
+        let why = "the shares of its rows add up to more than 100 %: its columns are not known";
+        run.note("perf report", why, "include the header of its table");
+        return;
+    }
+    for program in ProgramShares::of(rows) {
+        let name = program.name.unwrap_or(ALL_PROGRAMS);
+        let row = run.row::<Profile>(0.0, program.line, name.into());
+        row.share = program.share.into();
+        row.unlisted = (1.0 - listed).max(0.0).into();
+        row.kernel = program.kernel.into();
+        row.spinning = program.spinning.into();
+        row.reclaim = program.reclaim.into();
+        row.compaction = program.compaction.into();
+        row.slow_clock = program.slow_clock.into();
+        row.function_share = program.function.as_ref().map(|(_, share)| *share).into();
+        for (state, text) in [
+            (&mut row.spinning_in, program.spinning_in.as_deref()),
+            (&mut row.reclaim_for, program.reclaim_for),
+            (&mut row.function, program.function.as_ref().map(|(name, _)| name.as_str())),
+        ] {
+            if let Some(text) = text {
+                *state = text.into();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

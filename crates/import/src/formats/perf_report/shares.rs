@@ -1,0 +1,210 @@
+//! What the samples of a program were taken in: the kernel, spinning for its locks, reclaim, compaction.
+
+use super::SampleRow;
+use super::call_graph::{CallGraph, is_relative};
+use std::collections::BTreeMap;
+
+/// Functions that spin for a lock: kernel/locking. Unlocking is not waiting: in guests interrupts that were off show there.
+fn is_spin(symbol: &str) -> bool {
+    const SPINS: [&str; 10] = [
+        "osq_lock",
+        "mutex_spin_on_owner",
+        "mutex_optimistic_spin",
+        "rwsem_spin_on_owner",
+        "rwsem_optimistic_spin",
+        "queued_read_lock_slowpath",
+        "queued_write_lock_slowpath",
+        "do_raw_spin_lock",
+        "_spin_lock",
+        "_spin_lock_irqsave",
+    ];
+    let name = function(symbol);
+    SPINS.contains(&name)
+        || name.ends_with("queued_spin_lock_slowpath")
+        || name.ends_with("ticket_spin_lock")
+        || ["_raw_spin_lock", "__raw_spin_lock", "_raw_read_lock", "_raw_write_lock"]
+            .iter()
+            .any(|b| name.starts_with(b))
+}
+
+/// Reclaim of memory: mm/vmscan.c.
+fn is_reclaim(symbol: &str) -> bool {
+    const ROOTS: [&str; 8] = [
+        "try_to_free_pages",
+        "do_try_to_free_pages",
+        "try_to_free_mem_cgroup_pages",
+        "__alloc_pages_direct_reclaim",
+        "balance_pgdat",
+        "kswapd",
+        "do_shrink_slab",
+        "evict_folios",
+    ];
+    const SHRINKERS: [&str; 9] =
+        ["node", "zone", "zones", "lruvec", "inactive_list", "active_list", "page_list", "folio_list", "slab"];
+    let name = function(symbol);
+    ROOTS.contains(&name) || name.strip_prefix("shrink_").is_some_and(|what| SHRINKERS.contains(&what))
+}
+
+/// Reclaim because a control group is at its limit.
+fn is_group_reclaim(symbol: &str) -> bool {
+    ["try_to_free_mem_cgroup_pages", "mem_cgroup_reclaim", "reclaim_high"].contains(&function(symbol))
+}
+
+/// Reclaim because the machine's memory is short.
+fn is_machine_reclaim(symbol: &str) -> bool {
+    ["try_to_free_pages", "__alloc_pages_direct_reclaim", "balance_pgdat"].contains(&function(symbol))
+}
+
+/// Compaction of memory: mm/compaction.c.
+fn is_compaction(symbol: &str) -> bool {
+    const FUNCTIONS: [&str; 8] = [
+        "compact_zone",
+        "compact_zone_order",
+        "compact_node",
+        "try_to_compact_pages",
+        "__alloc_pages_direct_compact",
+        "isolate_migratepages_block",
+        "isolate_freepages_block",
+        "kcompactd",
+    ];
+    FUNCTIONS.contains(&function(symbol))
+}
+
+/// Clock sources whose every reading takes about a microsecond.
+fn is_slow_clock(symbol: &str) -> bool {
+    ["read_hpet", "acpi_pm_read", "acpi_pm_read_slow", "acpi_pm_read_verified"].contains(&function(symbol))
+}
+
+/// The function's name without what a compiler added: `shrink_lruvec.isra.0`, `xas_load+0x12`.
+fn function(symbol: &str) -> &str {
+    symbol.split(['.', '+', ' ']).next().unwrap_or(symbol)
+}
+
+/// Samples of one program, in shares of all samples.
+pub struct ProgramShares<'r> {
+    /// `None` for all programs together.
+    pub name: Option<&'r str>,
+    pub line: u32,
+    pub share: f64,
+    pub kernel: Option<f64>,
+    pub spinning: Option<f64>,
+    pub spinning_in: Option<String>,
+    pub reclaim: Option<f64>,
+    pub reclaim_for: Option<&'static str>,
+    pub compaction: Option<f64>,
+    pub slow_clock: Option<f64>,
+    /// The kernel function with the most samples of its own.
+    pub function: Option<(String, f64)>,
+}
+
+/// The idle task: time in it is nobody's.
+const IDLE_TASK: &str = "swapper";
+
+/// Functions of the idle task, where programs are not told apart: kernel/sched/idle.c, drivers/idle.
+fn is_idle(symbol: &str) -> bool {
+    const FUNCTIONS: [&str; 14] = [
+        "do_idle",
+        "cpu_idle_loop",
+        "call_cpuidle",
+        "cpuidle_idle_call",
+        "cpuidle_enter",
+        "cpuidle_enter_state",
+        "cpu_startup_entry",
+        "start_secondary",
+        "secondary_startup_64",
+        "secondary_startup_64_no_verify",
+        "common_startup_64",
+        "rest_init",
+        "start_kernel",
+        "acpi_processor_ffh_cstate_enter",
+    ];
+    let name = function(symbol);
+    FUNCTIONS.contains(&name)
+        || name.ends_with("safe_halt")
+        || ["intel_idle", "acpi_idle", "poll_idle", "default_idle", "mwait_idle", "arch_cpu_idle", "haltpoll_idle"]
+            .iter()
+            .any(|begin| name.trim_start_matches('_').starts_with(begin))
+}
+
+impl<'r> ProgramShares<'r> {
+    /// Every program of a profile; all together where it does not tell them apart.
+    pub fn of(rows: &'r [SampleRow]) -> Vec<Self> {
+        let relative = is_relative(rows);
+        let mut programs: BTreeMap<Option<&str>, Vec<&SampleRow>> = BTreeMap::new();
+        for row in rows {
+            programs.entry(row.command.as_deref()).or_default().push(row);
+        }
+        programs.remove(&Some(IDLE_TASK));
+        if let Some(rows) = programs.get_mut(&None) {
+            rows.retain(|row| !row.symbol.as_deref().is_some_and(is_idle));
+        }
+        programs.retain(|_, rows| !rows.is_empty());
+        programs.into_iter().map(|(name, rows)| Self::of_program(name, &rows, relative)).collect()
+    }
+
+    fn of_program(name: Option<&'r str>, rows: &[&SampleRow], relative: bool) -> Self {
+        let graphs: Vec<CallGraph<'_>> = rows.iter().map(|row| CallGraph::of(row, relative)).collect();
+        let has_symbols = rows.iter().any(|row| row.symbol.is_some());
+        let has_objects = has_symbols || rows.iter().any(|row| row.kernel);
+        let own = |is_counted: &dyn Fn(&SampleRow) -> bool| -> f64 {
+            rows.iter().filter(|row| is_counted(row)).map(|row| row.own).sum()
+        };
+        // A function's children contain all that it called, whether listed or not.
+        let whole = |is_counted: &dyn Fn(&SampleRow) -> bool| -> f64 {
+            let children = rows.iter().filter(|row| is_counted(row)).filter_map(|row| row.with_children);
+            children.fold(own(is_counted), f64::max)
+        };
+        let below = |is_wanted: &dyn Fn(&str) -> bool| -> f64 {
+            let is_row = |row: &SampleRow| row.kernel && row.symbol.as_deref().is_some_and(is_wanted);
+            let listed = whole(&is_row);
+            let in_graphs = rows
+                .iter()
+                .zip(&graphs)
+                .filter(|(row, _)| !is_row(row))
+                .map(|(row, graph)| graph.share_of(is_wanted).min(row.with_children.unwrap_or(row.own)));
+            match rows.iter().any(|row| row.with_children.is_some()) {
+                true => in_graphs.fold(listed, f64::max),
+                false => listed + in_graphs.sum::<f64>(),
+            }
+        };
+        // The sum of nothing is -0.0.
+        let known = |share: f64| has_symbols.then_some(share + 0.0);
+        let reclaim = below(&is_reclaim);
+        let (group, machine) = (below(&is_group_reclaim), below(&is_machine_reclaim));
+        Self {
+            name,
+            line: rows.first().map_or(0, |row| row.line),
+            share: whole(&|_| true),
+            kernel: has_objects.then(|| whole(&|row| row.kernel)),
+            spinning: known(own(&|row| row.kernel && row.symbol.as_deref().is_some_and(is_spin))),
+            spinning_in: lock_taker(&graphs),
+            reclaim: known(reclaim),
+            reclaim_for: match (group > 0.5 * reclaim, machine > 0.5 * reclaim) {
+                _ if reclaim == 0.0 => None,
+                (true, _) => Some("its control group, which is at its memory limit"),
+                (_, true) => Some("the whole machine"),
+                _ => None,
+            },
+            compaction: known(below(&is_compaction)),
+            slow_clock: known(own(&|row| row.symbol.as_deref().is_some_and(is_slow_clock))),
+            function: hottest(rows),
+        }
+    }
+}
+
+/// The function that takes the lock that is spun for most.
+fn lock_taker(graphs: &[CallGraph<'_>]) -> Option<String> {
+    let mut best: Option<(&str, f64)> = None;
+    for (caller, share) in graphs.iter().flat_map(|graph| graph.callers_of(is_spin)) {
+        if best.is_none_or(|(_, most)| share > most) {
+            best = Some((caller, share));
+        }
+    }
+    best.map(|(caller, _)| caller.to_owned())
+}
+
+fn hottest(rows: &[&SampleRow]) -> Option<(String, f64)> {
+    let in_kernel = rows.iter().filter(|row| row.kernel && row.own > 0.0);
+    let most = in_kernel.max_by(|a, b| a.own.total_cmp(&b.own))?;
+    Some((most.symbol.clone()?, most.own))
+}
