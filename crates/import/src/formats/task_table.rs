@@ -1,15 +1,32 @@
 //! Tables of processes and threads, as top(1) and ps(1) print them.
 
 use crate::prelude::*;
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Process, Thread};
-use whyslow_model::value::State;
+use whyslow_model::value::{Gauge, State};
 
 pub struct TaskColumns {
     names: Vec<String>,
+    /// The position of the command.
+    command: usize,
 }
 
-/// Names of the last column, which contains spaces.
+/// What a table lists that does not say which it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TaskKind {
+    Processes,
+    /// Threads, whose process is not shown: top -H.
+    Threads,
+}
+
+/// Names of the command's column, which contains spaces.
 const COMMANDS: [&str; 3] = ["COMMAND", "CMD", "Command"];
+/// Columns of which a table has one, besides process and command.
+const KNOWN: [&str; 6] = ["%CPU", "C", "TIME", "STAT", "S", "WCHAN"];
+/// A table has fewer rows; those of threads are held until it ends.
+const MOST_ROWS: usize = 50_000;
+/// Names of the column with the thread's number.
+const THREADS: [&str; 3] = ["LWP", "TID", "SPID"];
 
 impl TaskColumns {
     pub fn of(line: &str) -> Option<Self> {
@@ -17,8 +34,55 @@ impl TaskColumns {
         let has = |name: &str| names.iter().any(|n| n == name);
         // In another language top's own columns are known by their places.
         let is_top = names.len() == 12 && names[0] == "PID" && names[8] == "%CPU";
-        let command = is_top || names.last().is_some_and(|last| COMMANDS.contains(&last.as_str()));
-        (has("PID") && command && (has("%CPU") || has("C") || has("TIME"))).then_some(Self { names })
+        let command = match names.iter().position(|name| COMMANDS.contains(&name.as_str())) {
+            Some(command) => command,
+            None if is_top => names.len() - 1,
+            None => return None,
+        };
+        let is_table = has("PID") && KNOWN.iter().any(|name| has(name));
+        is_table.then_some(Self { names, command })
+    }
+
+    /// The thread's number, if each row is a thread and says so.
+    fn tid(&self, fields: &[String]) -> Option<u32> {
+        self.field(fields, &THREADS)?.parse().ok()
+    }
+
+    /// Joins the words of a date, and of a command that is not the last column.
+    fn joined(&self, mut fields: Vec<String>) -> Vec<String> {
+        const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+        const WORDS: usize = 5;
+        // `Wed Nov 25 14:42:22 2026`, of ps -o lstart. Behind the command, its place is known from the end.
+        if let Some(at) = self.names.iter().position(|name| name == "STARTED") {
+            let behind = self.names.len() - 1 - at;
+            let start = if at < self.command { Some(at) } else { fields.len().checked_sub(behind + WORDS) };
+            if let Some(at) = start.filter(|at| fields.get(*at).is_some_and(|day| DAYS.contains(&day.as_str())))
+                && fields.len() >= at + WORDS
+            {
+                let date: Vec<String> = fields.splice(at..at + WORDS, [String::new()]).collect();
+                fields[at] = date.join(" ");
+            }
+        }
+        let surplus = fields.len().saturating_sub(self.names.len());
+        if surplus > 0 && self.command + 1 < self.names.len() {
+            let words = fields.splice(self.command..=self.command + surplus, [String::new()]).collect::<Vec<_>>();
+            fields[self.command] = words.join(" ");
+        }
+        fields
+    }
+
+    /// The program's name as the kernel keeps it, without the tree that ps draws and the brackets of a name without arguments.
+    fn command(&self, fields: &[String]) -> String {
+        let Some(own) = fields.get(self.command) else { return String::new() };
+        let is_last = self.command + 1 == self.names.len();
+        let mut words = fields[self.command..].iter().map(String::as_str);
+        let name = match is_last {
+            true => words.find(|word| !["\\_", "|", "`-"].contains(word)).unwrap_or_default(),
+            false => own.as_str(),
+        };
+        let name = name.strip_prefix('[').map_or(name, |inner| inner.trim_end_matches(']'));
+        let is_path = name.starts_with(['/', '.']);
+        name.rsplit('/').next().filter(|n| is_path && !n.is_empty()).unwrap_or(name).to_owned()
     }
 
     /// The field in the first of these columns that the table has.
@@ -29,6 +93,14 @@ impl TaskColumns {
 
     fn pid(&self, fields: &[String]) -> Option<u32> {
         self.field(fields, &["PID"])?.parse().ok()
+    }
+
+    /// Whether its name stands in brackets, for want of arguments, and its parent is kthreadd.
+    fn is_child_of_kthreadd(&self, pid: u32, fields: &[String]) -> bool {
+        const KTHREADD: u32 = 2;
+        let parent = self.field(fields, &["PPID"]).and_then(|parent| parent.parse().ok());
+        let in_brackets = fields.get(self.command).is_some_and(|name| name.starts_with('['));
+        in_brackets && (pid == KTHREADD || parent == Some(KTHREADD))
     }
 
     fn is_task(&self, fields: &[String]) -> bool {
@@ -45,9 +117,27 @@ pub fn read_tasks(
     run: &mut ToolRun,
     interval: ReportInterval,
     columns: &TaskColumns,
+    kind: TaskKind,
+) -> ReadResult {
+    let mut listed = ListedThreads::new();
+    let result = read_rows(lines, run, interval, columns, kind, &mut listed);
+    for (group, threads) in listed {
+        record_group(run, interval, columns, &group, threads);
+    }
+    result
+}
+
+fn read_rows(
+    lines: &mut Lines<'_>,
+    run: &mut ToolRun,
+    interval: ReportInterval,
+    columns: &TaskColumns,
+    kind: TaskKind,
+    listed: &mut ListedThreads,
 ) -> ReadResult {
     let mut process: Option<(u32, String)> = None;
     let mut started = false;
+    let mut rows = 0;
     while let Some(text) = lines.peek(0).map(str::to_owned) {
         // ps -m prints a blank line after the header; top ends its table with one.
         if text.trim().is_empty() {
@@ -58,18 +148,117 @@ pub fn read_tasks(
             continue;
         }
         let Some(fields) = row(lines, columns, &text)? else { break };
-        let line = lines.number();
-        if let Some(pid) = columns.pid(&fields) {
-            let command = command(&fields[columns.names.len() - 1]);
-            record_process(run, interval, line, pid, &command, columns, &fields);
-            process = Some((pid, command));
+        let task = ListedTask::of(lines.number(), columns, fields);
+        rows += 1;
+        if rows > MOST_ROWS {
+            lines.skip(1);
+            continue;
+        }
+        if let (Some(pid), Some(_)) = (task.pid, task.tid) {
+            listed.entry(ThreadGroup::Process(pid)).or_default().push(task);
+        } else if let Some(pid) = task.pid {
+            // Threads of the kernel have no memory and are no group.
+            if kind == TaskKind::Threads && columns.field(&task.fields, &["VIRT"]) != Some("0") {
+                let memory =
+                    ["USER", "VIRT", "RES", "SHR"].map(|name| columns.field(&task.fields, &[name]).map(str::to_owned));
+                let task = ListedTask { tid: Some(pid), ..task };
+                listed.entry(ThreadGroup::SameMemory(memory)).or_default().push(task);
+            } else {
+                record_process(run, interval, columns, pid, &task);
+                process = Some((pid, task.command));
+            }
         } else if let Some((pid, command)) = &process {
-            record_thread(run, interval, line, *pid, command, columns, &fields);
+            // The thread's number is not printed: its line identifies it.
+            let key = TaskKey { pid: *pid, tid: 0, start: u64::from(task.line) };
+            run.row::<Process>(interval.to, 0, self::process(*pid)).threads = 2.0.into();
+            record_thread(run, interval, columns, key, &ListedTask { command: command.clone(), ..task });
         }
         started = true;
         lines.skip(1);
     }
     Ok(())
+}
+
+/// Threads that belong together.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum ThreadGroup {
+    Process(u32),
+    /// User and sizes: top -H does not show the process.
+    SameMemory([Option<String>; 4]),
+}
+
+type ListedThreads = BTreeMap<ThreadGroup, Vec<ListedTask>>;
+
+/// A row.
+struct ListedTask {
+    line: u32,
+    pid: Option<u32>,
+    tid: Option<u32>,
+    command: String,
+    /// The share of one CPU.
+    cpu: Option<f64>,
+    fields: Vec<String>,
+}
+
+impl ListedTask {
+    fn of(line: u32, columns: &TaskColumns, fields: Vec<String>) -> Self {
+        Self {
+            line,
+            pid: columns.pid(&fields),
+            tid: columns.tid(&fields),
+            command: columns.command(&fields),
+            cpu: columns.field(&fields, &["%CPU", "C"]).and_then(number).map(|percent| percent / 100.0),
+            fields,
+        }
+    }
+}
+
+/// procps 4.0 prints for the first thread what all threads used: a first thread that used as much as all others may be that.
+fn is_first_ambiguous(first: u32, threads: &[ListedTask]) -> bool {
+    /// Shares are rounded, and the files of threads are read one after another.
+    const NEARLY: f64 = 0.9;
+    let others: f64 = threads.iter().filter(|t| t.tid != Some(first)).filter_map(|t| t.cpu).sum();
+    let own = threads.iter().find(|t| t.tid == Some(first)).and_then(|t| t.cpu);
+    others > 0.0 && own.is_some_and(|own| own >= NEARLY * others)
+}
+
+fn record_group(
+    run: &mut ToolRun,
+    interval: ReportInterval,
+    columns: &TaskColumns,
+    group: &ThreadGroup,
+    mut threads: Vec<ListedTask>,
+) {
+    let first = match group {
+        ThreadGroup::Process(pid) => *pid,
+        ThreadGroup::SameMemory(_) => threads.iter().filter_map(|t| t.tid).min().unwrap_or_default(),
+    };
+    let is_ambiguous = is_first_ambiguous(first, &threads);
+    if is_ambiguous && let Some(row) = threads.iter_mut().find(|t| t.tid == Some(first)) {
+        row.cpu = None;
+    }
+    for task in &threads {
+        let tid = task.tid.unwrap_or_default();
+        if let ThreadGroup::Process(pid) = group {
+            record_thread(run, interval, columns, TaskKey { pid: *pid, tid, start: 0 }, task);
+        } else {
+            // It stands for a process with one thread. The memory in its row is that of its whole process.
+            let row = record_process(run, interval, columns, tid, task);
+            row.threads = 1.0.into();
+            (row.rss, row.virtual_size) = (Gauge::default(), Gauge::default());
+        }
+    }
+    let own = threads.iter().find(|t| t.tid == Some(first)).or(threads.first());
+    let (ThreadGroup::Process(pid), Some(own)) = (group, own) else { return };
+    let listed = threads.len() as f64;
+    let count = columns.field(&own.fields, &["NLWP", "THCNT"]).and_then(number);
+    // A process whose threads are not all listed used more than their sum.
+    let is_whole = count == Some(listed) && !is_ambiguous;
+    let cpu = threads.iter().map(|t| t.cpu).sum::<Option<f64>>().filter(|_| is_whole);
+    let of_process =
+        ListedTask { cpu, line: own.line, command: own.command.clone(), fields: own.fields.clone(), ..*own };
+    let row = record_process(run, interval, columns, *pid, &of_process);
+    row.threads = count.unwrap_or(listed).max(listed).into();
 }
 
 fn continues_after_blank(lines: &mut Lines<'_>, columns: &TaskColumns) -> bool {
@@ -80,7 +269,7 @@ fn continues_after_blank(lines: &mut Lines<'_>, columns: &TaskColumns) -> bool {
 
 /// The fields of a row, with a command that was wrapped to the next line; `None` at the end of the table.
 fn row(lines: &mut Lines<'_>, columns: &TaskColumns, text: &str) -> Result<Option<Vec<String>>, Refusal> {
-    let mut fields = crate::table::words(text);
+    let mut fields = columns.joined(crate::table::words(text));
     if !columns.is_task(&fields) {
         return Ok(None);
     }
@@ -94,58 +283,52 @@ fn row(lines: &mut Lines<'_>, columns: &TaskColumns, text: &str) -> Result<Optio
     if fields.len() < want {
         return Err(lines.refuse(format!("{want} columns as in the header ({})", columns.names.join(" "))));
     }
+    if columns.field(&fields, &THREADS).is_some_and(|tid| tid != "-" && tid.parse::<u32>().is_err()) {
+        return Err(lines.refuse("the number of a thread"));
+    }
     Ok(Some(fields))
 }
 
-/// A program's name without directory, as the kernel keeps it.
-fn command(path: &str) -> String {
-    path.rsplit('/').next().filter(|n| !n.is_empty()).unwrap_or(path).to_owned()
-}
-
-/// The share of one CPU.
-fn cpu_time(columns: &TaskColumns, fields: &[String]) -> (&'static str, Option<f64>) {
-    ("cpu_time", columns.field(fields, &["%CPU", "C"]).and_then(number).map(|percent| percent / 100.0 * SECOND))
-}
-
-fn record_process(
-    run: &mut ToolRun,
+fn record_process<'r>(
+    run: &'r mut ToolRun,
     interval: ReportInterval,
-    line: u32,
-    pid: u32,
-    name: &str,
     columns: &TaskColumns,
-    fields: &[String],
-) {
-    let row = run.grow::<Process>(interval, line, process(pid), &[cpu_time(columns, fields)]);
-    row.command = name.into();
+    pid: u32,
+    task: &ListedTask,
+) -> &'r mut Process {
+    let ListedTask { line, command, cpu, fields, .. } = task;
+    let cpu_time = ("cpu_time", cpu.map(|share| share * SECOND));
+    let row = run.grow::<Process>(interval, *line, process(pid), &[cpu_time]);
+    row.command = command.as_str().into();
     row.state = state(columns, fields);
     row.rss = columns.field(fields, &["RES", "RSS"]).and_then(|size| scaled(size, KIB, KIB)).into();
     row.virtual_size = columns.field(fields, &["VIRT", "VSZ"]).and_then(|size| scaled(size, KIB, KIB)).into();
     row.nice = columns.field(fields, &["NI"]).and_then(signed).into();
     row.parent = columns.field(fields, &["PPID"]).and_then(number).into();
-    if let Some(channel) = columns.field(fields, &["WCHAN"]).filter(|w| *w != "-") {
+    if let Some(channel) = wait_channel(columns, fields) {
         row.wait_channel = channel.into();
     }
-    // Kernel threads have no memory of their own.
-    row.kernel_thread = row.virtual_size.get().map(|v| f64::from(u8::from(v == 0.0))).into();
+    // Kernel threads have no memory of their own, and no arguments.
+    let no_memory = row.virtual_size.get().map(|size| size == 0.0);
+    let is_kernel_thread = no_memory.or_else(|| columns.is_child_of_kthreadd(pid, fields).then_some(true));
+    row.kernel_thread = is_kernel_thread.map(|is_one| f64::from(u8::from(is_one))).into();
+    row
 }
 
-/// The thread's number is not printed: its line identifies it.
-fn record_thread(
-    run: &mut ToolRun,
-    interval: ReportInterval,
-    line: u32,
-    pid: u32,
-    name: &str,
-    columns: &TaskColumns,
-    fields: &[String],
-) {
-    run.row::<Process>(interval.to, 0, process(pid)).threads = 2.0.into();
-    let task = TaskKey { pid, tid: 0, start: u64::from(line) };
-    let row = run.grow::<Thread>(interval, line, task, &[cpu_time(columns, fields)]);
-    row.command = name.into();
+fn record_thread(run: &mut ToolRun, interval: ReportInterval, columns: &TaskColumns, key: TaskKey, task: &ListedTask) {
+    let ListedTask { line, command, cpu, fields, .. } = task;
+    let row = run.grow::<Thread>(interval, *line, key, &[("cpu_time", cpu.map(|share| share * SECOND))]);
+    row.command = command.as_str().into();
     row.state = state(columns, fields);
     row.nice = columns.field(fields, &["NI"]).and_then(signed).into();
+    row.processor = columns.field(fields, &["PSR", "P"]).and_then(number).into();
+    if let Some(channel) = wait_channel(columns, fields) {
+        row.wait_channel = channel.into();
+    }
+}
+
+fn wait_channel<'f>(columns: &TaskColumns, fields: &'f [String]) -> Option<&'f str> {
+    columns.field(fields, &["WCHAN"]).filter(|channel| !["-", "0"].contains(channel))
 }
 
 /// The first letter: `Ss+` is sleeping.

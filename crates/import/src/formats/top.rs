@@ -1,6 +1,6 @@
 //! top(1), batch mode or pasted: screens, with a line per CPU if that was requested.
 
-use super::task_table::{TaskColumns, read_tasks};
+use super::task_table::{TaskColumns, TaskKind, read_tasks};
 use crate::clock::{ElapsedTime, timed_fields};
 use crate::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use whyslow_model::catalogue::{Cpu, CpuMean, Meminfo, System};
 
 pub const FORMAT: Format = Format {
     name: "top",
-    versions: "procps 2 to 4 in any language, one snapshot or several, with or without a line per CPU; CPU lines cut out of snapshots",
+    versions: "procps 2 to 4 in any language, one snapshot or several, with or without a line per CPU, threads by -H; CPU lines cut out of snapshots",
     shows: "CPU time by mode, steal, and the processes that use most",
     lacks: "storage; a single snapshot is an average over top's delay",
     programs: &[program("top")],
@@ -121,6 +121,7 @@ pub fn record_load(system: &mut System, loads: &str) -> usize {
 
 fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) -> ReadResult {
     let mut seen_memory = false;
+    let mut kind = TaskKind::Processes;
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.trim_start().to_owned();
         lines.skip(blanks);
@@ -130,12 +131,16 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
             continue;
         } else if let Some(running) = running(&text) {
             run.row::<System>(interval.to, line, MachineKey).running = running.into();
+            // With -H; in other languages threads pass for processes, as they do for top.
+            if text.starts_with("Threads:") {
+                kind = TaskKind::Threads;
+            }
         } else if let Some(row) = memory(line, &text, seen_memory) {
             run.counts(interval.to, MachineKey, &row, if seen_memory { &SWAP } else { &MEMORY });
             seen_memory = true;
         } else if let Some(columns) = TaskColumns::of(&text) {
             lines.skip(1);
-            return read_tasks(lines, run, interval, &columns);
+            return read_tasks(lines, run, interval, &columns, kind);
         } else {
             break;
         }
@@ -330,5 +335,31 @@ Tasks:   1 total,   1 running,   0 sleeping,   0 stopped,   0 zombie
     fn shares_that_are_not_the_whole_are_refused() {
         let text = fixture("cpu-top-threads-hidden.txt").replace("99.1% id", "9.1% id");
         assert!(refusal_of(&text).expected.contains("add up"));
+    }
+
+    /// procps 4.0 shows the whole process for its first thread.
+    #[test]
+    fn a_first_thread_that_may_be_the_whole_process_is_left_out() {
+        let window = window_of(&fixture("layouts/top-H.txt"));
+        let tasks = window.changes::<Process>();
+        let busy: Vec<Option<f64>> = tasks.iter().map(|t| t.rate(|t| t.cpu_time).map(|ns| ns / 1e9)).collect();
+        assert_eq!(busy, [None, Some(0.999), Some(0.0)]);
+    }
+
+    #[test]
+    fn threads_have_no_memory_of_their_own() {
+        let text = "top - 14:42:28 up 15:53,  0 user,  load average: 2.19, 4.91, 7.81
+Threads: 141 total,   3 running, 137 sleeping,   0 stopped,   1 zombie
+%Cpu(s): 50.0 us,  0.0 sy,  0.0 ni, 50.0 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st
+
+  PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND
+   59 root      20   0   46408  14924   6372 R  99.9   0.1   0:00.57 vsock-con+
+   60 root      20   0   46408  14924   6372 S   0.0   0.1   0:00.90 spawner
+";
+        let window = window_of(text);
+        let tasks = window.newest::<Process>();
+        assert!(tasks.values().all(|t| t.rss.get().is_none() && t.threads.get() == Some(1.0)));
+        let tasks = window_of(&text.replace("Threads:", "Tasks:  "));
+        assert!(tasks.newest::<Process>().values().all(|t| t.rss.get() == Some(14924.0 * KIB)));
     }
 }
