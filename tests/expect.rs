@@ -56,6 +56,13 @@ fn every_capture_is_read_alone_or_refused_as_collapsed() {
 }
 
 #[test]
+fn a_link_is_degraded_only_if_its_port_supports_more() {
+    let d = diagnosis(&["layouts/lspci-vv.txt"]);
+    assert_eq!(keys(&d), ["pcie.link_degraded@02:00.0"]);
+    assert!(d.findings[0].summary.contains("runs at 8 GT/s x2"), "{}", d.findings[0].summary);
+}
+
+#[test]
 fn a_profile_names_the_lock_and_the_function() {
     for file in ["perf-report-children.txt", "layouts/perf-report-screen.txt"] {
         let d = diagnosis(&[file]);

@@ -23,7 +23,7 @@ use whyslow_model::value::Value;
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 16] = [
+const CAPTURES_ONLY: [&str; 17] = [
     "cpu_mean",
     "database",
     "disk.service_time",
@@ -36,6 +36,7 @@ const CAPTURES_ONLY: [&str; 16] = [
     "log.repeated",
     "log_read",
     "path",
+    "pcie_link",
     "process.cpu_time",
     "profile",
     "thread.cpu_time",

@@ -15,6 +15,7 @@ mod lock;
 pub mod log;
 mod loss;
 pub mod part;
+pub mod pcie;
 pub mod peer;
 pub mod process;
 pub mod quota;

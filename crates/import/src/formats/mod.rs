@@ -18,6 +18,7 @@ mod iperf;
 mod iperf3;
 pub(crate) mod kernel_log;
 mod lsblk;
+mod lspci;
 mod mdadm;
 mod mdstat;
 mod meminfo;
@@ -112,6 +113,7 @@ pub const FORMATS: &[Format] = &[
     smartctl::FORMAT,
     nvme::FORMAT,
     lsblk::FORMAT,
+    lspci::FORMAT,
     mount::FORMAT,
     fdisk::FORMAT,
     parted::FORMAT,

@@ -24,6 +24,17 @@ family_group! {
         clock_sources: state text "system.clocksource.available" "clock sources there are";
     }
 
+    /// PCIe links: their state, and what their devices and the ports above them support.
+    pcie_link: PcieLink by device: Name, from "lspci -vv" {
+        what: state text "hw.pcie.device" "class, vendor and model of the device";
+        speed: gauge count "hw.pcie.speed" "transfers per second and lane";
+        max_speed: gauge count "hw.pcie.max_speed" "transfers per second and lane that the device supports";
+        port_speed: gauge count "hw.pcie.port_speed" "transfers per second and lane that the port above it supports";
+        width: gauge count "hw.pcie.width" "lanes in use";
+        max_width: gauge count "hw.pcie.max_width" "lanes that the device has";
+        port_width: gauge count "hw.pcie.port_width" "lanes that the port above it has";
+    }
+
     /// Counts against the kernel's limits.
     limits: Limits by host: MachineKey, from "/proc/sys/fs, /proc/sys/kernel" {
         files: gauge count "system.limit.files" "open files on the whole machine";
