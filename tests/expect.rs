@@ -56,6 +56,15 @@ fn every_capture_is_read_alone_or_refused_as_collapsed() {
 }
 
 #[test]
+fn busy_cpus_below_their_base_frequency() {
+    let d = diagnosis(&["layouts/turbostat.txt"]);
+    assert_eq!(first(&d), "cpu.frequency@host");
+    assert!(d.findings[0].summary.contains("held down to 1.20 GHz, 46.3 %"), "{}", d.findings[0].summary);
+    let d = diagnosis(&["layouts/cpupower-frequency-info.txt"]);
+    assert!(finding(&d, "cpu.frequency@host").summary.contains("1.20 GHz"), "{:?}", keys(&d));
+}
+
+#[test]
 fn a_link_is_degraded_only_if_its_port_supports_more() {
     let d = diagnosis(&["layouts/lspci-vv.txt"]);
     assert_eq!(keys(&d), ["pcie.link_degraded@02:00.0"]);

@@ -30,6 +30,7 @@ pub fn quantity(number: f64, unit: &str) -> String {
         "bytes" => scaled(number, BINARY, "B"),
         "bytes/s" => scaled(number, BINARY, "B/s"),
         "bit/s" => scaled(number, DECIMAL, "bit/s"),
+        "Hz" => scaled(number, DECIMAL, "Hz"),
         "ratio" => percent(number),
         // Of millions nobody counts the digits.
         "1/s" if number.abs() >= 1e6 => scaled(number, DECIMAL, "/s"),
@@ -135,6 +136,7 @@ mod tests {
         assert_eq!(drawn(943e6, "bit/s"), "943 Mbit/s");
         assert_eq!(drawn(1e9, "bit/s"), "1 Gbit/s");
         assert_eq!(drawn(56_000.0, "bit/s"), "56 kbit/s");
+        assert_eq!(drawn(1.2e9, "Hz"), "1.20 GHz");
     }
 
     #[test]

@@ -23,13 +23,16 @@ use whyslow_model::value::Value;
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 17] = [
+const CAPTURES_ONLY: [&str; 20] = [
     "cpu_mean",
     "database",
     "disk.service_time",
     "disk.transfer_time",
     "disk.transfers",
     "drive",
+    "frequency.base",
+    "frequency.busy",
+    "frequency.busy_share",
     "link.offloads",
     "log.clock",
     "log.printed",

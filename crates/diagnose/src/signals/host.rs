@@ -2,6 +2,7 @@
 
 use super::blocked::Blocked;
 use super::core::{BusiestLine, busiest_line, interface_among};
+use super::frequency::{self, Clock};
 use super::log::Logged;
 use super::shortage::Room;
 use super::task::{self, BACKGROUND_NICE, TaskUse};
@@ -84,6 +85,7 @@ pub struct HostUse<'w> {
     /// Share of the time in which a process waited for pages to be read.
     page_wait: Option<f64>,
     busiest: Option<BusiestLine>,
+    clock: Option<Clock>,
 }
 
 impl<'w> HostUse<'w> {
@@ -109,6 +111,7 @@ impl<'w> HostUse<'w> {
             hides_processes: sources.hides_processes(),
             hides_io: sources.processes_refused().is_some() && task::hides_io(tasks),
             busiest: busiest_line(window),
+            clock: Clock::of(window),
             log: Logged::of(window),
             room,
             page_wait: blocked.map(Blocked::page_wait_share),
@@ -394,6 +397,13 @@ signals! { h: HostUse<'_>;
     "cpu.attributed" "ratio" "share of the CPU time used, but for interrupts, that is charged to processes", "(ΣΔcpu of processes + Σcpu of those that ended unseen) / Δ(user + nice + system)", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.used_by_processes());
     "cpu.run_queue_median" "s" "time from becoming runnable to running, as the median of all CPUs", "50th percentile of the histograms together", "BPF: sched_waking, sched_switch" => h.run_queue_latency(0.5);
     "cpu.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch" => h.run_queue_latency(0.99);
+    "cpu.clock" "Hz" "frequency of the CPUs while they are busy", "Σ(busy share x Bzy_MHz) / Σbusy share", "turbostat" => h.clock.as_ref().and_then(Clock::hertz);
+    "cpu.clock_share" "ratio" "the same against their base frequency", "Σ(busy share x Bzy_MHz) / Σ(busy share x TSC_MHz)", "turbostat" => h.clock.as_ref().and_then(Clock::of_base);
+    "cpu.clock_busy" "ratio" "how busy these CPUs are", "mean of Busy%", "turbostat" => h.clock.as_ref().map(Clock::busy);
+    "cpu.temperature" "count" "the hottest sensor, in degrees Celsius", "max of the thermal zones", "/sys/class/thermal, turbostat" => frequency::hottest(h.window);
+    "cpu.policy_limit" "Hz" "the highest frequency that the policy allows, of the CPU that it limits most", "scaling_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::policy(h.window).map(|(limit, _)| limit);
+    "cpu.hardware_limit" "Hz" "the highest frequency that this CPU has", "cpuinfo_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::policy(h.window).map(|(_, most)| most);
+    "cpu.policy_share" "ratio" "the former against the latter", "scaling_max_freq / cpuinfo_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::policy(h.window).map(|(limit, most)| limit / most);
     "stall.cpu" "ratio" "share of time in which a task waited for a CPU", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waits(true).map(|w| w.min(1.0)));
     "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
     "stall.io_hidden" "flag" "1 where the I/O of other users' processes cannot be read: whether they wait for asynchronous I/O, which is no part of the pressure, is then unknown", "a process at work whose I/O was refused", "/proc/PID/io, /proc/PID/task/TID/syscall" => h.hides_io;

@@ -6,6 +6,7 @@ pub mod core;
 mod depth;
 pub mod disk;
 pub mod filesystem;
+mod frequency;
 pub mod group;
 pub mod host;
 pub mod interface;

@@ -1,6 +1,7 @@
 //! The formats, one file each. A format is declared in its own file, and listed here.
 
 mod bonnie;
+mod cpupower;
 mod dd;
 mod df;
 mod ethtool;
@@ -18,6 +19,7 @@ mod iperf;
 mod iperf3;
 pub(crate) mod kernel_log;
 mod lsblk;
+mod lscpu;
 mod lspci;
 mod mdadm;
 mod mdstat;
@@ -53,6 +55,7 @@ mod sysstat_json;
 mod task_table;
 mod tc;
 mod top;
+mod turbostat;
 mod ulimit;
 mod uptime;
 mod vmstat;
@@ -101,6 +104,9 @@ pub const FORMATS: &[Format] = &[
     top::FORMAT,
     ps::FORMAT,
     uptime::FORMAT,
+    turbostat::FORMAT,
+    cpupower::FORMAT,
+    lscpu::FORMAT,
     dd::FORMAT,
     iperf::FORMAT,
     iperf3::FORMAT,

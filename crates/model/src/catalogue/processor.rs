@@ -106,6 +106,9 @@ family_group! {
         limit: gauge hz "system.cpu.frequency.limit" "highest frequency the governor's policy allows";
         hardware_max: gauge hz "system.cpu.frequency.max" "highest frequency the hardware has";
         governor: state text "system.cpu.governor" "the frequency governor";
+        busy: gauge hz "system.cpu.frequency.busy" "mean frequency while it was not idle";
+        base: gauge hz "system.cpu.frequency.base" "base frequency: that of the time stamp counter";
+        busy_share: gauge ratio "system.cpu.frequency.busy_share" "share of the time in which it was not idle";
         core_throttles: counter count "system.cpu.throttles.core" "times the core was throttled for heat";
         package_throttles: counter count "system.cpu.throttles.package" "times the package was throttled for heat";
     }

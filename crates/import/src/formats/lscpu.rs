@@ -1,0 +1,78 @@
+//! lscpu(1): how many CPUs are online, their model, and the hypervisor.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::MachineInfo;
+
+pub const FORMAT: Format = Format {
+    name: "lscpu",
+    versions: "util-linux 2.14 to 2.40, in English",
+    shows: "how many CPUs there are, which vmstat and top do not show; nothing by itself",
+    lacks: "what the CPUs do; the frequency it prints is that of one moment, and low at rest",
+    programs: &[program("lscpu")],
+    files: &["lscpu"],
+    starts: |lines| lines.next_is(|line| line.starts_with("Architecture:")),
+    read,
+    ..Format::NEW
+};
+
+/// A line has a name, a colon and a value; those below the vulnerabilities have long ones.
+fn entry(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once(':')?;
+    let is_name = name.len() < 50 && !name.trim().is_empty() && value.starts_with([' ', '\t']);
+    is_name.then(|| (name.trim(), value.trim()))
+}
+
+/// How many CPUs a list has: `0-3,8`.
+fn listed(list: &str) -> Option<f64> {
+    let count = |part: &str| match part.split_once('-') {
+        Some((first, last)) => {
+            let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
+            Some(f64::from(last.checked_sub(first)?) + 1.0)
+        }
+        None => part.parse::<u32>().ok().map(|_| 1.0),
+    };
+    list.split(',').map(|part| count(part.trim())).sum()
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let begin = lines.number();
+    let (mut cpus, mut online, mut model, mut hypervisor) = (None, None, None, None);
+    while lines.number() == begin || !another_output_starts(lines, FORMAT.name) {
+        let is_first = lines.number() == begin;
+        let Some((name, value)) = lines.peek(0).and_then(entry) else { break };
+        match name {
+            "CPU(s)" => cpus = number(value),
+            "On-line CPU(s) list" => online = listed(value),
+            "Model name" if model.is_none() => model = Some(value.to_owned()),
+            "Hypervisor vendor" => hypervisor = Some(value.to_owned()),
+            // A second machine.
+            "Architecture" if !is_first => break,
+            _ => {}
+        }
+        lines.skip(1);
+    }
+    let row = run.row::<MachineInfo>(0.0, begin, MachineKey);
+    row.processors = online.or(cpus).into();
+    for (state, text) in [(&mut row.processor, model), (&mut row.virtualization, hypervisor)] {
+        if let Some(text) = text {
+            *state = text.as_str().into();
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, row_of};
+
+    #[test]
+    fn how_many_cpus_are_online() {
+        let machine = row_of::<MachineInfo>(&fixture("layouts/lscpu.txt"));
+        assert_eq!((machine.processors.get(), machine.processor.get()), (Some(2.0), Some("AMD EPYC")));
+        assert_eq!(machine.virtualization.get(), Some("KVM"));
+        let old = "Architecture:          x86_64\nCPU(s):                8\nOn-line CPU(s) list:   0-3,6\n";
+        assert_eq!(row_of::<MachineInfo>(old).processors.get(), Some(5.0));
+        assert_eq!((listed("3-0"), listed("x"), listed("0")), (None, None, Some(1.0)));
+    }
+}
