@@ -56,6 +56,16 @@ fn every_capture_is_read_alone_or_refused_as_collapsed() {
 }
 
 #[test]
+fn the_largest_object_cache_is_named() {
+    for (file, bytes) in [("layouts/slabtop-o.txt", 58_880.0), ("layouts/proc-slabinfo.txt", 58_880.0)] {
+        let d = diagnosis(&[file]);
+        // Caches of files are reclaimed when memory is needed.
+        figures(&d, "host", &[("mem.largest_cache_bytes", bytes * 1024.0)]);
+        assert_eq!(keys(&d), [""; 0]);
+    }
+}
+
+#[test]
 fn busy_cpus_below_their_base_frequency() {
     let d = diagnosis(&["layouts/turbostat.txt"]);
     assert_eq!(first(&d), "cpu.frequency@host");

@@ -5,6 +5,7 @@ use super::core::{BusiestLine, busiest_line, interface_among};
 use super::frequency::{self, Clock};
 use super::log::Logged;
 use super::shortage::Room;
+use super::slab;
 use super::task::{self, BACKGROUND_NICE, TaskUse};
 use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
@@ -346,6 +347,10 @@ impl<'w> HostUse<'w> {
         Some((self.memory(|m| m.mem_total)? - self.memory(|m| m.mem_free)? - held).max(0.0))
     }
 
+    fn fixed_slab(&self) -> Option<f64> {
+        self.memory(|m| m.s_unreclaim).or_else(|| slab::largest_fixed(self.window).map(|(_, bytes)| bytes))
+    }
+
     /// Of the device that was waited for most, the share of the time in which requests were in flight.
     fn most_waited(&self) -> Option<f64> {
         let disks = self.window.changes::<Disk>();
@@ -426,6 +431,10 @@ signals! { h: HostUse<'_>;
     "mem.dirty_fill" "ratio" "dirty pages against the level at which writers are held back", "mean(nr_dirty + nr_writeback) / nr_dirty_threshold", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| over(sum([v.mean(|v| v.nr_dirty), v.mean(|v| v.nr_writeback)]), v.last().nr_dirty_threshold.get()));
     "mem.unaccounted" "bytes" "memory that neither processes, page cache nor a known part of the kernel holds", "MemTotal - MemFree - Active - Inactive - Slab - PageTables - KernelStack - Percpu - Hugetlb - VmallocUsed", "/proc/meminfo" => h.unaccounted();
     "mem.unaccounted_share" "ratio" "the same as a share of memory", "unaccounted / MemTotal", "/proc/meminfo" => over(h.unaccounted(), h.memory(|m| m.mem_total));
+    "mem.fixed_slab" "bytes" "objects of the kernel that cannot be reclaimed", "SUnreclaim; without it the largest cache that is no cache of files", "/proc/meminfo, /proc/slabinfo" => h.fixed_slab();
+    "mem.fixed_slab_share" "ratio" "the same as a share of memory", "SUnreclaim / MemTotal", "/proc/meminfo, /proc/slabinfo" => over(h.fixed_slab(), h.memory(|m| m.mem_total));
+    "mem.largest_cache" "text" "the largest object cache that cannot be reclaimed", "max of slabs x size of a slab", "/proc/slabinfo, slabtop" => slab::largest_fixed(h.window).map(|(name, _)| name);
+    "mem.largest_cache_bytes" "bytes" "memory that it holds", "slabs x size of a slab", "/proc/slabinfo, slabtop" => slab::largest_fixed(h.window).map(|(_, bytes)| bytes);
     "mem.room" "bytes" "memory and swap still available", "MemAvailable + SwapFree; MemFree + Buffers + Cached for the former if it is not reported", "/proc/meminfo" => h.room.map(|r| r.left);
     "mem.shrink_rate" "bytes/s" "how fast that decreases; 0 unless it keeps decreasing", "-Δ(MemAvailable + SwapFree) / Δt over the latter half of the window", "/proc/meminfo" => h.room.and_then(|r| r.shrinks);
     "mem.exhausted_in" "s" "time until none is left at this rate", "room / rate at which it shrinks", "/proc/meminfo" => h.room.and_then(Room::exhausted_in);

@@ -25,6 +25,7 @@ mod requester;
 mod served;
 mod short_lived;
 pub mod shortage;
+mod slab;
 mod sleep;
 pub mod task;
 pub mod volume;

@@ -247,3 +247,23 @@ fn a_group_that_is_held_back_at_memory_high_is_the_cause_of_its_kernel_time() {
     let kernel = found(&d, "cpu.system_time").expect("it reclaims in the kernel");
     assert_eq!(kernel.explained_by, Some(first.key()));
 }
+
+/// A machine of which the kernel's own objects take this much; so much is available.
+fn with_slab(fixed: f64, left: f64) -> Diagnosis {
+    machine(|_, s| {
+        available(s, left * MIB, 0.0);
+        s.memory.meminfo[0].s_unreclaim = (fixed * MIB).into();
+        let slab = |name: &str, size: f64| Slab { bytes: (size * MIB).into(), ..Slab::new(name.into()) };
+        s.memory.slab = vec![slab("dentry", 9000.0), slab("kmalloc-64", fixed * 0.9)];
+    })
+}
+
+#[test]
+fn objects_of_the_kernel_that_fill_memory_are_named() {
+    let d = with_slab(12_000.0, 2_000.0);
+    let finding = found(&d, "mem.slab_growth").unwrap();
+    assert_eq!(finding.confidence, Confidence::High);
+    assert!(finding.summary.contains("kmalloc-64"), "{}", finding.summary);
+    assert!(found(&with_slab(12_000.0, 9_000.0), "mem.slab_growth").is_none(), "enough is left");
+    assert!(found(&with_slab(1_000.0, 2_000.0), "mem.slab_growth").is_none(), "the kernel holds little");
+}

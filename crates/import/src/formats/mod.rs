@@ -44,6 +44,7 @@ mod ps;
 mod sadf;
 mod sar;
 mod sar_reports;
+mod slab;
 mod smartctl;
 mod spmgr;
 mod ss;
@@ -83,6 +84,8 @@ pub const FORMATS: &[Format] = &[
     kernel_log::FORMAT,
     meminfo::FORMAT,
     free::FORMAT,
+    slab::SLABTOP,
+    slab::SLABINFO,
     vmstat_s::FORMAT,
     mdstat::FORMAT,
     mdadm::FORMAT,

@@ -1,0 +1,47 @@
+//! Object caches of the kernel (mm/slab_common.c).
+
+use whyslow_model::catalogue::Slab;
+use whyslow_model::window::Window;
+
+/// The cache that holds most memory among those that are not reclaimed when memory is needed.
+pub fn largest_fixed(window: &Window) -> Option<(&str, f64)> {
+    let caches = window.newest::<Slab>().into_values();
+    let fixed =
+        caches.filter(|slab| !is_reclaimable(&slab.cache)).filter_map(|slab| Some((&*slab.cache, slab.bytes.get()?)));
+    fixed.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Caches of files, directories and pages (SLAB_RECLAIM_ACCOUNT).
+fn is_reclaimable(name: &str) -> bool {
+    const NAMES: [&str; 8] = [
+        "dentry",
+        "dentry_cache",
+        "buffer_head",
+        "radix_tree_node",
+        "xarray_node",
+        "ext4_extent_status",
+        "extent_status",
+        "btrfs_extent_buffer",
+    ];
+    NAMES.contains(&name)
+        || ["_inode_cache", "_inode", "inode_cache"].iter().any(|end| name.ends_with(end))
+        || name.starts_with("kmalloc-rcl")
+        || name.starts_with("xfs_i")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::catalogue::Family;
+    use whyslow_model::snapshot::Snapshot;
+
+    #[test]
+    fn caches_of_files_are_not_counted() {
+        let slab = |name: &str, bytes: f64| Slab { bytes: bytes.into(), ..Slab::keyed(name.into()) };
+        let mut snapshot = Snapshot { boot_ns: 1, ..Snapshot::default() };
+        snapshot.memory.slab =
+            vec![slab("dentry", 9e9), slab("ext4_inode_cache", 8e9), slab("kmalloc-64", 7e9), slab("skbuff_head", 1e9)];
+        let window = Window::new(vec![snapshot]);
+        assert_eq!(largest_fixed(&window), Some(("kmalloc-64", 7e9)));
+    }
+}
