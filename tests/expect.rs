@@ -423,3 +423,11 @@ fn an_entitlement_below_demand_is_suspected() {
     assert!(number(&steal.evidence, "cpu.idle_spread").is_some_and(|spread| spread < 0.25), "{:?}", steal.evidence);
     assert!((bits(&diagnosis(&["power5-iperf-after.txt"])) / 1.05e9 - 1.0).abs() < 0.02);
 }
+
+#[test]
+fn fsync_is_what_a_measured_transfer_waits_for() {
+    let d = diagnosis(&["fio-fsync-status.txt"]);
+    let finding = d.findings.iter().find(|f| f.id == "disk.flush_bound").expect("a finding");
+    assert!(finding.subject.name.starts_with("small: write"), "{:?}", finding.subject);
+    assert!((number(&finding.evidence, "timed.sync_share").unwrap() - 0.97).abs() < 0.01, "{:?}", finding.evidence);
+}

@@ -37,6 +37,9 @@ signals! { t: Timed<'_>;
     "timed.delay" "s" "the round trip at which this buffer allows just this rate", "buffer / rate", "output of dd, iperf" => over(t.transfer.window.get(), t.transfer.rate.get());
     "timed.best_rate" "bytes/s" "the fastest transfer of the same kind", "max(bytes / time)", "output of dd, iperf" => t.best.rate.get();
     "timed.best_block" "bytes" "bytes that one asked for at a time", "bs=", "output of dd, iperf" => t.best.block.get();
+    "timed.syncs" "count" "calls of fsync or fdatasync", "as printed", "output of fio" => t.transfer.syncs.get();
+    "timed.sync_wait" "s" "mean time of such a call", "as printed", "output of fio" => ratio(t.transfer.sync_wait.get());
+    "timed.sync_share" "ratio" "share of its time spent in such calls", "calls x mean time / time", "output of fio" => t.transfer.sync_share.get();
     "timed.lost" "ratio" "share of its time that the fastest one's rate would have saved", "1 - rate / fastest rate", "output of dd, iperf" => t.lost();
 }
 

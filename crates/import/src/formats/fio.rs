@@ -1,5 +1,7 @@
-//! fio as JSON: what each job transferred in each direction, and the disks' statistics meanwhile.
+//! fio: what each job transferred in each direction, and the disks' statistics meanwhile. As JSON here, as text in
+//! `fio_text`.
 
+use super::fio_text;
 use crate::json::{self, NonNegative};
 use crate::prelude::*;
 use serde::Deserialize;
@@ -8,15 +10,21 @@ use whyslow_model::catalogue::{Disk, Transfer};
 
 pub const FORMAT: Format = Format {
     name: "fio",
-    versions: "fio 2.2 to 3, --output-format=json",
-    shows: "the rate of each job; requests, queue and utilization of the disks below; of two jobs with different block sizes, what small blocks cost",
+    versions: "fio 2 to 3, as text, whole or cut down to lines of results, and with --output-format=json",
+    shows: "the rate of each job; what fsync costs it; requests, queue and utilization of the disks below; of two jobs with different block sizes, what small blocks cost",
     lacks: "who else used the disk",
     programs: &[word("fio")],
     columns: &[&DISK],
-    starts: |lines| json::begins(lines, "fioversion"),
-    read,
+    starts: |lines| json::begins(lines, JSON_KEY) || fio_text::begins(lines),
+    read: |lines, context, run| match json::begins(lines, JSON_KEY) {
+        true => read_json(lines, run),
+        false => fio_text::read(lines, context, run),
+    },
     ..Format::NEW
 };
+
+/// The first key of the JSON document.
+const JSON_KEY: &str = "fioversion";
 
 /// What a disk counted while the jobs ran, in the fields of `disk_util`.
 const DISK: MetricColumns<Disk> = columns![
@@ -38,10 +46,26 @@ struct FioDocument {
 #[derive(Deserialize)]
 struct FioJob {
     jobname: String,
+    #[serde(default)]
+    groupid: u32,
     #[serde(default, rename = "job options")]
     options: BTreeMap<String, String>,
     read: FioDirection,
     write: FioDirection,
+    /// Since fio 3.7.
+    sync: Option<FioSync>,
+}
+
+/// Calls of fsync, fdatasync and sync_file_range.
+#[derive(Deserialize)]
+struct FioSync {
+    total_ios: NonNegative,
+    lat_ns: FioLatency,
+}
+
+#[derive(Deserialize)]
+struct FioLatency {
+    mean: NonNegative,
 }
 
 #[derive(Deserialize)]
@@ -66,7 +90,59 @@ struct FioDisk {
     counts: BTreeMap<String, serde_json::Value>,
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+/// What a job transferred in one direction.
+#[derive(Default)]
+pub struct JobTransfer {
+    pub job: String,
+    pub direction: &'static str,
+    /// Transfers of the same kind are compared with each other.
+    pub kind: String,
+    pub line: u32,
+    pub bytes: Option<f64>,
+    pub seconds: Option<f64>,
+    /// In bytes per second.
+    pub rate: f64,
+    pub block: Option<f64>,
+    /// How often its writes were made durable, and the mean time of one such call in nanoseconds.
+    pub syncs: Option<(f64, f64)>,
+    /// Over how many processes it is summed.
+    pub processes: f64,
+}
+
+impl JobTransfer {
+    /// Work of one kind on one file is compared, whatever its block size.
+    pub fn kind_of(work: &str, file: &str, direction: &str) -> String {
+        format!("{work} of {file}, {direction}")
+    }
+
+    pub fn record(self, run: &mut ToolRun) {
+        let name = format!("{}: {}, line {}", self.job, self.direction, self.line);
+        let row = run.row::<Transfer>(0.0, self.line, name.into());
+        row.tool = "fio".into();
+        row.what = self.kind.into();
+        row.bytes = self.bytes.into();
+        row.time = self.seconds.map(|seconds| seconds * SECOND).into();
+        row.rate = self.rate.into();
+        row.block = self.block.into();
+        if let Some((count, mean)) = self.syncs.filter(|(count, _)| *count > 0.0) {
+            row.syncs = count.into();
+            row.sync_wait = mean.into();
+            let of_one = count * mean / SECOND / self.processes.max(1.0);
+            row.sync_share = self.seconds.map(|seconds| (of_one / seconds).min(1.0)).into();
+        }
+    }
+}
+
+/// Notes that the disks' counts are of an unknown time: groups of jobs run one after another, or at once.
+pub fn note_several_groups(run: &mut ToolRun) {
+    run.note(
+        "the disks' statistics",
+        "they cover several groups of jobs, and the time of all together is not printed",
+        "run each group by itself",
+    );
+}
+
+fn read_json(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
     let document: FioDocument = json::take(lines, "the document that fio --output-format=json prints")?;
     let directions = document.jobs.iter().flat_map(|job| [&job.read, &job.write]);
@@ -74,41 +150,70 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     for job in &document.jobs {
         let option = |name: &str| job.options.get(name).or(document.options.get(name)).map(String::as_str);
         let file = option("filename").or(option("directory")).unwrap_or(&job.jobname);
-        // Work of one kind on one file is compared, whatever its block size.
-        let kind = option("rw").or(option("readwrite")).unwrap_or("read");
+        let work = option("rw").or(option("readwrite")).unwrap_or("read");
+        let summed = option("group_reporting").and(option("numjobs")).and_then(number);
         for (direction, done) in [("read", &job.read), ("write", &job.write)] {
             let seconds = done.seconds();
             if seconds <= 0.0 || done.total_ios.0 <= 0.0 {
                 continue;
             }
-            let name = format!("{}: {direction}, line {line}", job.jobname);
-            let row = run.row::<Transfer>(0.0, line, name.into());
-            row.tool = "fio".into();
-            row.what = format!("{kind} of {file}, {direction}").into();
-            row.bytes = done.io_bytes.0.into();
-            row.time = (seconds * SECOND).into();
-            row.rate = (done.io_bytes.0 / seconds).into();
-            row.block = (done.io_bytes.0 / done.total_ios.0).into();
+            let syncs = job.sync.as_ref().filter(|_| direction == "write");
+            JobTransfer {
+                job: job.jobname.clone(),
+                direction,
+                kind: JobTransfer::kind_of(work, file, direction),
+                line,
+                bytes: Some(done.io_bytes.0),
+                seconds: Some(seconds),
+                rate: done.io_bytes.0 / seconds,
+                block: Some(done.io_bytes.0 / done.total_ios.0),
+                syncs: syncs.map(|sync| (sync.total_ios.0, sync.lat_ns.mean.0)),
+                processes: summed.unwrap_or(1.0),
+            }
+            .record(run);
         }
     }
+    if document.jobs.iter().any(|job| job.groupid != document.jobs[0].groupid) {
+        if !document.disk_util.is_empty() {
+            note_several_groups(run);
+        }
+        return Ok(());
+    }
     for disk in document.disk_util.iter().filter(|_| longest > 0.0) {
-        record_disk(lines, run, line, disk, longest)?;
+        let counts = disk.counts.iter().filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
+        if let Some((name, value)) = counts.clone().find(|(name, value)| DISK.has(name) && *value < 0.0) {
+            let expected = format!("{name} not below zero, as {value} is");
+            return Err(Refusal::new(lines.file(), line, expected, &value.to_string()));
+        }
+        record_disk(run, line, &disk.name, counts.collect(), disk.util.0 / 100.0, longest);
     }
     Ok(())
 }
 
-fn record_disk(lines: &Lines<'_>, run: &mut ToolRun, line: u32, disk: &FioDisk, seconds: f64) -> ReadResult {
-    let counts = disk.counts.iter().filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
-    if let Some((name, value)) = counts.clone().find(|(name, value)| DISK.has(name) && *value < 0.0) {
-        let expected = format!("{name} not below zero, as {value} is");
-        return Err(Refusal::new(lines.file(), line, expected, &value.to_string()));
+/// Records what a disk counted in the fields of [`DISK`], and the share of the time in which it was busy.
+pub fn record_disk(
+    run: &mut ToolRun,
+    line: u32,
+    name: &str,
+    mut counts: BTreeMap<String, f64>,
+    busy: f64,
+    seconds: f64,
+) {
+    let sum = |counts: &BTreeMap<String, f64>, of: &[&str]| of.iter().filter_map(|name| counts.get(*name)).sum::<f64>();
+    let ticks = sum(&counts, &["read_ticks", "write_ticks"]);
+    // Some drivers, among them md before kernel 5.10, count requests but not their time.
+    let timed = ticks > 0.0 || busy > 0.0 || sum(&counts, &["read_ios", "write_ios"]) == 0.0;
+    if !timed {
+        counts.retain(|name, _| !["read_ticks", "write_ticks", "in_queue"].contains(&name.as_str()));
+    } else if ticks > 0.0 && counts.get("in_queue") == Some(&0.0) {
+        // Kernel 5.0 to 5.9 left the total at 0. It is the sum of the time of all requests.
+        counts.insert("in_queue".into(), ticks);
     }
-    let row = TableRow::of(line, &disk.name, counts.map(|(name, count)| (name, count / seconds)));
+    let row = TableRow::of(line, name, counts.into_iter().map(|(name, count)| (name, count / seconds)));
     let interval = ReportInterval { from: 0.0, to: seconds };
-    let busy = [("busy_time", Some(disk.util.0 / 100.0 * SECOND))];
-    run.grow::<Disk>(interval, line, disk.name.as_str().into(), &busy);
-    run.rates(interval, disk.name.as_str().into(), &row, &DISK);
-    Ok(())
+    let busy = [("busy_time", Some(busy * SECOND).filter(|_| timed))];
+    run.grow::<Disk>(interval, line, name.into(), &busy);
+    run.rates(interval, name.into(), &row, &DISK);
 }
 
 #[cfg(test)]

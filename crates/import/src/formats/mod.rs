@@ -7,6 +7,7 @@ mod df;
 mod ethtool;
 mod fdisk;
 mod fio;
+mod fio_text;
 mod free;
 mod ifconfig;
 mod interrupts;

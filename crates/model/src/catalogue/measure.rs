@@ -8,7 +8,7 @@ family_group! {
     measure: MeasureTables
 
     /// A timed transfer: a copy by dd, a stream of iperf.
-    transfer: Transfer by transfer: Name, from "output of dd, iperf" {
+    transfer: Transfer by transfer: Name, from "output of dd, fio, iperf" {
         tool: state text "whyslow.transfer.tool" "what measured it";
         what: state text "whyslow.transfer.what" "the file or the other end";
         bytes: gauge bytes "whyslow.transfer.bytes" "bytes moved";
@@ -17,6 +17,9 @@ family_group! {
         block: gauge bytes "whyslow.transfer.block" "bytes asked for at a time";
         window: gauge bytes "whyslow.transfer.window" "socket buffer, the smaller one if both ends' are known";
         segment: gauge bytes "whyslow.transfer.segment" "largest TCP segment";
+        syncs: gauge count "whyslow.transfer.syncs" "calls that made its writes durable: fsync, fdatasync";
+        sync_wait: gauge ns "whyslow.transfer.sync_wait" "mean time of such a call";
+        sync_share: gauge ratio "whyslow.transfer.sync_share" "share of its time spent in such calls";
     }
 
     /// A program in a profile of CPU time: shares of all samples.
