@@ -431,3 +431,9 @@ fn fsync_is_what_a_measured_transfer_waits_for() {
     assert!(finding.subject.name.starts_with("small: write"), "{:?}", finding.subject);
     assert!((number(&finding.evidence, "timed.sync_share").unwrap() - 0.97).abs() < 0.01, "{:?}", finding.evidence);
 }
+
+#[test]
+fn a_limit_holds_the_throughput_at_a_round_figure() {
+    let d = diagnosis(&["iostat-h-limited.txt"]);
+    assert_eq!(first(&d), "disk.throttled@loop0", "{:?}", keys(&d));
+}

@@ -18,15 +18,32 @@ pub struct ReportIntervals<R> {
     first: Option<R>,
     reports: usize,
     timed: bool,
+    /// Whether the report since boot was omitted, so that the first one covers an interval too.
+    omits_first: bool,
+    /// How long before the first printed time the run began.
+    before: f64,
 }
 
 impl<R> Default for ReportIntervals<R> {
     fn default() -> Self {
-        Self { clock: ElapsedTime::default(), end: None, first: None, reports: 0, timed: false }
+        Self {
+            clock: ElapsedTime::default(),
+            end: None,
+            first: None,
+            reports: 0,
+            timed: false,
+            omits_first: false,
+            before: 0.0,
+        }
     }
 }
 
 impl<R> ReportIntervals<R> {
+    /// Intervals for a tool that was told to omit the report since boot.
+    pub fn without_first() -> Self {
+        Self { omits_first: true, ..Self::default() }
+    }
+
     /// The report and its interval; `None` for the first report, and for two reports of the same second.
     pub fn next(
         &mut self,
@@ -40,12 +57,21 @@ impl<R> ReportIntervals<R> {
         let Some(from) = self.end else {
             run.start = when.unwrap_or_default();
             self.timed = time.is_some();
-            self.end = Some(time.map_or(0.0, |time| self.clock.read(time)));
+            let at = time.map_or(0.0, |time| self.clock.read(time));
+            if self.omits_first
+                && let Some(interval) = context.interval()
+            {
+                run.start.time = time.map(|time| (time - interval).max(0.0));
+                self.before = interval;
+                self.end = Some(at + interval);
+                return Some((report, ReportInterval { from: at, to: at + interval }));
+            }
+            self.end = Some(at);
             self.first = Some(report);
             return None;
         };
         let to = match time.filter(|_| self.timed) {
-            Some(time) => self.clock.read(time),
+            Some(time) => self.clock.read(time) + self.before,
             None => from + context.interval().unwrap_or_else(|| assumed(run)),
         };
         self.end = Some(to);

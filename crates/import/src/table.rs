@@ -3,7 +3,7 @@
 
 use crate::clock::date;
 use crate::lines::Lines;
-use crate::number::{number, ran_together};
+use crate::number::{KIB, MIB, number, ran_together, scaled};
 use crate::refusal::Refusal;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -255,12 +255,47 @@ pub fn take_header_of(lines: &mut Lines<'_>, is_column: impl Fn(&str) -> bool) -
     TableHeader::new(names, line)
 }
 
+/// A number in a column: `83.5%` in one of shares, and with a unit, as `--human` prints it, in one of bytes.
+pub fn cell(column: &str, field: &str) -> Option<f64> {
+    let is_share = column.starts_with('%');
+    number(field).or_else(|| if is_share { number(field.strip_suffix('%')?) } else { with_unit(column, field) })
+}
+
+/// `448.1M` in the unit of its column: 448.1 in `MB_read/s`, 458854.4 in `kB_read/s`.
+fn with_unit(column: &str, field: &str) -> Option<f64> {
+    let unit = if column.contains("MB") {
+        MIB
+    } else if column.contains("kB") || column.starts_with("kb") || column.ends_with("areq-sz") {
+        KIB
+    } else {
+        return None;
+    };
+    let bytes = match field.strip_suffix('B') {
+        Some(bytes) => number(bytes),
+        None => scaled(field, KIB, 1.0),
+    };
+    bytes.map(|bytes| bytes / unit)
+}
+
 /// Takes the row that comes next: `labels` text fields, then a number for each column, from this line and, if it was
 /// wrapped, the following ones. Drops a remark after the last column.
 ///
 /// # Errors
 /// If the number of fields does not match the header, or a field is not a number.
 pub fn take_row(lines: &mut Lines<'_>, header: &Rc<[String]>, labels: usize) -> Result<TableRow, Refusal> {
+    take_row_of(lines, header, labels, false)
+}
+
+/// The same for a row whose only label may stand behind its numbers.
+///
+/// # Errors
+/// As for [`take_row`].
+pub fn take_row_of(
+    lines: &mut Lines<'_>,
+    header: &Rc<[String]>,
+    labels: usize,
+    label_last: bool,
+) -> Result<TableRow, Refusal> {
     let Some(line) = lines.take() else { return Err(lines.refuse("a row of a table")) };
     if let Some(field) = line.text.split_whitespace().find(|f| ran_together(f)) {
         return Err(lines.refuse_at(&line, format!("separate columns: they ran together at {field:?}")));
@@ -268,7 +303,7 @@ pub fn take_row(lines: &mut Lines<'_>, header: &Rc<[String]>, labels: usize) -> 
     let want = labels + header.len();
     let mut fields = words(&line.text);
     while fields.len() < want {
-        let rest = lines.peek_past_blanks(0).filter(|(_, rest)| continues(rest, want - fields.len()));
+        let rest = lines.peek_past_blanks(0).filter(|(_, rest)| continues(rest, want - fields.len(), label_last));
         let Some((blanks, rest)) = rest.map(|(blanks, rest)| (blanks, words(rest))) else { break };
         fields.extend(rest);
         lines.skip(blanks + 1);
@@ -279,7 +314,10 @@ pub fn take_row(lines: &mut Lines<'_>, header: &Rc<[String]>, labels: usize) -> 
         let expected = format!("{want} columns as in the header ({})", header.join(" "));
         return Err(lines.refuse_at(&line, expected));
     }
-    match fields[labels..].iter().map(|field| number(field)).collect() {
+    if label_last {
+        fields.rotate_right(1);
+    }
+    match header.iter().zip(&fields[labels..]).map(|(column, field)| cell(column, field)).collect() {
         Some(numbers) => {
             fields.truncate(labels);
             let line = line.number;
@@ -290,9 +328,15 @@ pub fn take_row(lines: &mut Lines<'_>, header: &Rc<[String]>, labels: usize) -> 
 }
 
 /// Whether a line is the wrapped rest of a row that lacks `missing` fields.
-fn continues(line: &str, missing: usize) -> bool {
-    let count = line.split_whitespace().count();
-    (1..=missing).contains(&count) && line.split_whitespace().all(|field| number(field).is_some())
+fn continues(line: &str, missing: usize, label_last: bool) -> bool {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let numbers = fields.len() - usize::from(label_last && fields.len() == missing);
+    (1..=missing).contains(&fields.len()) && fields[..numbers].iter().all(|field| is_cell(field))
+}
+
+/// Whether a field may be a number, with a unit or without.
+pub fn is_cell(field: &str) -> bool {
+    number(field.trim_end_matches(['%', 'B', 'k', 'M', 'G', 'T', 'P'])).is_some()
 }
 
 /// The fields of a line.
@@ -327,6 +371,33 @@ mod tests {
             assert_eq!(refusal.line, 1);
             assert_eq!(refusal.found, text.lines().next().unwrap());
         }
+    }
+
+    #[test]
+    fn numbers_with_units_are_in_the_unit_of_their_column() {
+        for (column, field, value) in [
+            ("kB_read/s", "1.5M", 1536.0),
+            ("rkB/s", "0.0k", 0.0),
+            ("MB_wrtn/s", "512.0k", 0.5),
+            ("rareq-sz", "4.0k", 4.0),
+            ("kbmemfree", "1.0G", 1_048_576.0),
+            ("kB_read/s", "512.0B", 0.5),
+            ("%util", "27.0%", 27.0),
+        ] {
+            assert_eq!(cell(column, field), Some(value), "{column} {field}");
+        }
+        for (column, field) in [("tps", "1.5M"), ("r_await", "1%"), ("Blk_read/s", "1.0k"), ("kB_read/s", "1.0x")] {
+            assert_eq!(cell(column, field), None, "{column} {field}");
+        }
+    }
+
+    #[test]
+    fn a_label_may_stand_behind_the_numbers_of_a_wrapped_row() {
+        let mut lines = Lines::new("x", &b"1.00 2.5M\n0.0k sda\n4 5 6 sdb\n"[..]);
+        let columns: Rc<[String]> = words("tps kB_read/s kB_wrtn/s").into();
+        let row = take_row_of(&mut lines, &columns, 1, true).unwrap();
+        assert_eq!((row.label(), row.get("kB_read/s"), row.get("kB_wrtn/s")), ("sda", Some(2560.0), Some(0.0)));
+        assert_eq!(take_row_of(&mut lines, &columns, 1, true).unwrap().label(), "sdb");
     }
 
     #[test]

@@ -27,6 +27,10 @@ const SLOW_STREAM: f64 = 10e6;
 /// Requests a second from which a disk's wait is compared with others'.
 const PEER_REQUESTS: f64 = 0.1;
 
+/// The figures that people set limits to, times a power of ten, and how far a rate may be from one.
+const ROUND_LIMITS: [f64; 3] = [1.0, 2.0, 5.0];
+const ROUND_WITHIN: f64 = 0.02;
+
 /// The share of what a device did that makes the most of it.
 const MOST: f64 = 0.5;
 
@@ -174,6 +178,20 @@ impl DiskUse<'_> {
         over(total(of), total(|r| r.requests)).map(|share| share.min(1.0))
     }
 
+    /// Whether its bytes a second are a figure that people set a limit to: 10, 20 or 50 MB or MiB, and their tenfold.
+    fn is_round_rate(&self) -> Option<bool> {
+        let rate = self.bytes().filter(|rate| *rate > 0.0)?;
+        let is_round = |unit: f64| {
+            let count = rate / unit;
+            let power = 10_f64.powf(count.log10().round());
+            ROUND_LIMITS
+                .iter()
+                .flat_map(|limit| [limit * power, limit * power / 10.0])
+                .any(|limit| (count / limit - 1.0).abs() < ROUND_WITHIN)
+        };
+        Some([1e6, 1_048_576.0].into_iter().any(is_round))
+    }
+
     fn peak_write_rate(&self) -> Option<f64> {
         self.change.steps(|d| d.write_bytes).filter_map(|(dt, b)| Some(b? / dt)).reduce(f64::max)
     }
@@ -224,6 +242,8 @@ signals! { d: DiskUse<'_>;
     "disk.idle_steps" "ratio" "share of the samples in which it was busy less than a tenth of the time", "steps with Δbusy < Δt / 10", "/proc/diskstats" => d.idle_steps();
     "disk.size_spread" "ratio" "how far the samples' mean request sizes are from their mean; near 0 where a limit cuts them", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|_, n, b| b / n);
     "disk.rate_spread" "ratio" "how far the samples' request rates are from their mean; near 0 at a ceiling", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|dt, n, _| n / dt);
+    "disk.bytes_spread" "ratio" "how far the samples' bytes a second are from their mean; near 0 at a limit", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|dt, _, b| b / dt);
+    "disk.round_rate" "flag" "1 where the bytes a second are 1, 2 or 5 times a power of ten of MB or MiB, within 2 %: a limit that someone set, or chance", "|rate / limit - 1| < 0.02", "/proc/diskstats" => d.is_round_rate();
     "disk.round_size" "flag" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => over(d.bytes(), d.transfers()).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
     "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2 and > 10 % of the largest", "/sys/block, /proc/diskstats" => d.sharers as f64;
     "disk.member" "flag" "1 where what it does is done for devices on top of it; a loop device or volume without I/O does not count", "Δbytes of the loop, dm and md devices above / Δbytes > 0.3; 1 where their bytes are unknown", "/sys/block, /proc/diskstats" => d.member;

@@ -5,12 +5,14 @@ use super::sysstat::{ALL_CPUS, DISK, check_shares, record_disk};
 use crate::number::ran_together;
 use crate::prelude::*;
 use crate::report_intervals::ReportIntervals;
-use crate::table::{TableHeader, is_header, is_remark, is_sentence, take_header, take_header_of, take_row};
+use crate::table::{
+    TableHeader, is_cell, is_header, is_remark, is_sentence, take_header, take_header_of, take_row, take_row_of, words,
+};
 use std::collections::{BTreeSet, HashMap};
 
 pub const FORMAT: Format = Format {
     name: "iostat",
-    versions: "sysstat 4 to 12; basic, -x, -k, -m, -t, -c, -d, -y, -z; old and new columns; two-part tables; rows of -x without header if their numbers agree in one layout only",
+    versions: "sysstat 4 to 12; basic, -x, -k, -m, -t, -c, -d, -y, -z, -s, -h, --human, --pretty; old and new columns; two-part tables; rows of -x without header if their numbers agree in one layout only",
     shows: "requests, sizes, queue, wait and utilization of each device; without PSI, requests in flight stand for waiting",
     lacks: "which process; who waits",
     programs: &[program("iostat")],
@@ -24,7 +26,8 @@ pub const FORMAT: Format = Format {
 /// The columns of device tables that become no metric of their own.
 const OTHER_COLUMNS: &str = "Device: Device tps Blk_dscd/s Blk_read Blk_wrtn Blk_dscd Blk_w+d kB_dscd/s kB_read kB_wrtn kB_dscd \
     kB_w+d MB_dscd/s MB_read MB_wrtn MB_dscd MB_w+d %rrqm %wrqm %drqm avgrq-sz areq-sz rareq-sz wareq-sz \
-    dareq-sz await r_await w_await d_await f_await";
+    dareq-sz await r_await w_await d_await f_await Blk_w+d/s kB_w+d/s MB_w+d/s sec/s kB/s MB/s rqm/s";
+const LEAST_COLUMNS: usize = 3;
 const CPU_COLUMNS: &[&str] = &["avg-cpu:", "%user", "%nice", "%sys", "%system", "%iowait", "%steal", "%idle"];
 
 fn is_device_column(name: &str) -> bool {
@@ -67,13 +70,32 @@ impl IostatReport {
     }
 }
 
-/// How many fields of time, as added by a filter such as ts(1), precede a device table's header; `None` for other lines.
-fn device_header(line: &str) -> Option<usize> {
+/// The header of a device table.
+#[derive(Clone, Copy, Default)]
+struct DeviceHeader {
+    /// How many fields of time, as added by a filter such as ts(1), precede it.
+    stamped: usize,
+    /// Whether the device is the last column, as with -h and --pretty.
+    device_last: bool,
+}
+
+/// The header of a device table on a line; its last words may stand on the next one.
+fn device_header(line: &str, next: Option<&str>) -> Option<DeviceHeader> {
+    let is_device = |name: &&str| ["Device:", "Device"].contains(name);
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let stamp = clock::time_of_day(&fields).map_or(0, |(_, taken)| taken);
-    let names = fields.get(stamp..)?;
-    let known = matches!(names.first(), Some(&("Device:" | "Device"))) && names.iter().all(|n| is_device_column(n));
-    (known && names.len() >= 3).then_some(stamp)
+    let stamped = clock::time_of_day(&fields).map_or(0, |(_, taken)| taken);
+    let names = fields.get(stamped..)?;
+    if names.len() < LEAST_COLUMNS || !names.iter().all(|name| is_device_column(name)) {
+        return None;
+    }
+    if is_device(names.first()?) {
+        return Some(DeviceHeader { stamped, device_last: false });
+    }
+    let wrapped = || words(next.unwrap_or_default());
+    let ends_with_device = is_device(names.last()?)
+        || wrapped().iter().all(|name| is_device_column(name))
+            && wrapped().last().is_some_and(|w| is_device(&w.as_str()));
+    (stamped == 0 && ends_with_device).then_some(DeviceHeader { stamped, device_last: true })
 }
 
 fn is_cpu_header(line: &str) -> bool {
@@ -90,26 +112,37 @@ fn time_line(line: &str) -> Option<PrintedTime> {
     (fields.len() == taken).then_some(PrintedTime { date, time: Some(time) })
 }
 
-fn is_own_header(line: &str) -> bool {
-    is_cpu_header(line) || device_header(line).is_some()
+/// The header of a device table on the line `at` lines behind the next one.
+fn device_header_at(lines: &mut Lines<'_>, at: usize) -> Option<DeviceHeader> {
+    // Checked first, since it is asked of every line.
+    let line = lines.peek(at).filter(|line| line.contains("Device") || line.contains("/s "))?.to_owned();
+    device_header(&line, lines.peek(at + 1))
+}
+
+fn is_own_header(lines: &mut Lines<'_>, at: usize) -> bool {
+    lines.peek(at).is_some_and(is_cpu_header) || device_header_at(lines, at).is_some()
 }
 
 fn starts(lines: &mut Lines<'_>) -> bool {
     if lines.next_is(|first| time_line(first).is_some()) {
-        return lines.peek_past_blanks(1).is_some_and(|(_, line)| is_own_header(line));
+        let next = lines.peek_past_blanks(1).map(|(at, _)| at);
+        return next.is_some_and(|at| is_own_header(lines, at));
     }
-    lines.next_is(is_own_header) || iostat_headerless::columns(lines).is_some()
+    is_own_header(lines, 0) || iostat_headerless::columns(lines).is_some()
 }
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let header = iostat_headerless::columns(lines).map(|names| TableHeader::new(names, lines.number()));
     let mut reader = ReportReader {
-        intervals: ReportIntervals::default(),
+        intervals: match context.command_of("iostat").is_some_and(|command| command.has('y')) {
+            true => ReportIntervals::without_first(),
+            false => ReportIntervals::default(),
+        },
         context,
         run,
         open: IostatReport::default(),
         header,
-        stamped: 0,
+        layout: DeviceHeader::default(),
         date: context.day().date,
     };
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
@@ -121,16 +154,13 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             lines.skip(1);
         } else if is_cpu_header(&text) {
             reader.cpus(lines)?;
-        } else if let Some(stamped) = device_header(&text) {
-            reader.header(lines, stamped);
+        } else if let Some(layout) = device_header_at(lines, 0) {
+            reader.header(lines, layout);
         } else if another_output_starts(lines, FORMAT.name) {
             break;
-        } else if reader.is_row(&text) {
+        } else if reader.is_row_at(lines, 0) {
             reader.row(lines)?;
-        } else if is_remark(&text)
-            && !is_sentence(&text)
-            && lines.peek_past_blanks(1).is_some_and(|(_, next)| is_own_header(next) || reader.is_row(next))
-        {
+        } else if is_remark(&text) && !is_sentence(&text) && reader.goes_on(lines) {
             lines.skip(1);
         } else {
             break;
@@ -155,8 +185,7 @@ struct ReportReader<'a> {
     run: &'a mut ToolRun,
     open: IostatReport,
     header: Option<TableHeader>,
-    /// How many fields of time precede each row.
-    stamped: usize,
+    layout: DeviceHeader,
     date: Option<jiff::civil::Date>,
 }
 
@@ -189,44 +218,67 @@ impl ReportReader<'_> {
     }
 
     /// A header with columns that the report already has begins the next one; with others it is its second part.
-    fn header(&mut self, lines: &mut Lines<'_>, stamped: usize) {
+    fn header(&mut self, lines: &mut Lines<'_>, layout: DeviceHeader) {
         let line = lines.number();
-        let header = if stamped == 0 {
+        let header = if layout.stamped == 0 {
             take_header_of(lines, is_device_column)
         } else {
             let text = lines.take().map(|l| l.text).unwrap_or_default();
-            TableHeader::new(text.split_whitespace().skip(stamped), line)
+            TableHeader::new(text.split_whitespace().skip(layout.stamped), line)
         };
-        let names = header.names[1..].into();
+        let columns = header.names.len() - 1;
+        let names = if layout.device_last { header.names[..columns].into() } else { header.names[1..].into() };
         let header = TableHeader { names, line };
         if header.names.iter().any(|name| self.open.columns.contains(name)) {
             self.next_report();
         }
-        self.stamped = stamped;
+        self.layout = layout;
         self.header = Some(header);
     }
 
-    /// A device's name, then enough numbers not to be something else.
+    /// Whether its output goes on after the next line.
+    fn goes_on(&self, lines: &mut Lines<'_>) -> bool {
+        let Some(at) = lines.peek_past_blanks(1).map(|(at, _)| at) else { return false };
+        is_own_header(lines, at) || self.is_row_at(lines, at)
+    }
+
+    /// Whether a row begins on the line `at` lines behind the next one. With -h, sysstat 9 to 11 print all names on lines
+    /// of their own.
+    fn is_row_at(&self, lines: &mut Lines<'_>, at: usize) -> bool {
+        let Some(header) = &self.header else { return false };
+        let is_alone = |text: &str| text.split_whitespace().count() == 1 + self.layout.stamped;
+        let is_rest =
+            |text: &str| text.split_whitespace().count() == header.names.len() && text.split_whitespace().all(is_cell);
+        lines.peek(at).is_some_and(|text| self.is_row(text))
+            || lines.peek(at).is_some_and(is_alone) && lines.peek(at + 1).is_some_and(is_rest)
+    }
+
+    /// A device's name, and enough numbers not to be something else.
     fn is_row(&self, text: &str) -> bool {
         let Some(header) = &self.header else { return false };
-        let fields: Vec<&str> = text.split_whitespace().skip(self.stamped).collect();
-        let name =
-            fields.first().is_some_and(|f| f.starts_with(|c: char| c.is_alphabetic() || c == '/') && !f.ends_with(':'));
-        let numbers = fields.iter().skip(1).filter(|f| number(f).is_some()).count();
+        let fields: Vec<&str> = text.split_whitespace().skip(self.layout.stamped).collect();
+        let is_name = |f: &&str| f.starts_with(|c: char| c.is_alphabetic() || c == '/') && !f.ends_with(':');
+        let numbers = fields.iter().filter(|f| is_cell(f)).count();
+        let enough = numbers * 3 >= header.names.len();
+        if self.layout.device_last {
+            let all = numbers == header.names.len() && fields.get(numbers).is_some_and(is_name);
+            let wrapped = numbers == fields.len() && fields.len() <= header.names.len();
+            return enough && (all || wrapped);
+        }
         let wrapped = fields.len() == 1 && text.contains(['/', '-']);
-        name && (numbers * 3 >= header.names.len() || wrapped || fields.iter().any(|f| ran_together(f)))
+        fields.first().is_some_and(is_name) && (enough || wrapped || fields.iter().any(|f| ran_together(f)))
     }
 
     fn row(&mut self, lines: &mut Lines<'_>) -> ReadResult {
         let names = self.header.as_ref().map(|h| h.names.clone()).unwrap_or_default();
-        let row = take_row(lines, &names, self.stamped + 1);
+        let row = take_row_of(lines, &names, self.layout.stamped + 1, self.layout.device_last);
         let Some(row) = lines.keep(row)? else { return Ok(()) };
         let seen = self.open.positions.get(row.label()).and_then(|at| self.open.devices.get(*at));
         // Without headers between them, a device that comes again marks the next report.
         if seen.is_some_and(|first| first.has_any(&names)) {
             self.next_report();
         }
-        if self.stamped > 0 {
+        if self.layout.stamped > 0 {
             let fields: Vec<&str> = row.labels.iter().map(String::as_str).collect();
             if let Some((time, _)) = clock::time_of_day(&fields) {
                 self.at(PrintedTime { date: None, time: Some(time) });
@@ -237,5 +289,86 @@ impl ReportReader<'_> {
         }
         self.open.add(row);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+    use whyslow_model::catalogue::{CpuMean, Disk};
+
+    fn rates(file: &str, device: &str) -> Vec<Option<f64>> {
+        let window = window_of(&fixture(file));
+        let changes = window.changes::<Disk>();
+        let change = changes.iter().find(|change| **change.key() == *device).unwrap();
+        let of: [fn(&Disk) -> whyslow_model::value::Counter; 6] =
+            [|d| d.reads, |d| d.read_bytes, |d| d.writes, |d| d.write_bytes, |d| d.flushes, |d| d.busy_time];
+        of.into_iter().map(|metric| change.rate(metric)).collect()
+    }
+
+    fn are_close(found: &[Option<f64>], expected: &[f64]) {
+        let close = |(found, want): (&Option<f64>, &f64)| found.is_some_and(|n| (n - want).abs() <= 0.01 * want);
+        assert!(found.len() == expected.len() && found.iter().zip(expected).all(close), "{found:?} {expected:?}");
+    }
+
+    #[test]
+    fn units_and_the_device_in_the_last_column() {
+        let both = [300.0, 1.2 * MIB, (1050.0 + 1258.0) / 2.0, (2.6 + 2.8) / 2.0 * MIB, (696.0 + 893.5) / 2.0];
+        let found = rates("iostat-h-x.txt", "loop0");
+        are_close(&found[..5], &both);
+        are_close(&found[5..], &[(0.636 + 0.5) / 2.0 * SECOND]);
+        let window = window_of(&fixture("iostat-h-x.txt"));
+        assert!((window.changes::<CpuMean>()[0].rate(|c| c.user).unwrap() / SECOND - 0.715).abs() < 0.001);
+        let found = rates("iostat-h.txt", "vda");
+        are_close(&[found[1], found[3]], &[(5.7 + 30.1) / 2.0 * MIB, (31.6 + 15.9) / 2.0 * MIB]);
+    }
+
+    #[test]
+    fn units_and_the_device_in_the_first_column() {
+        let found = rates("layouts/iostat-human.txt", "vda");
+        assert!(found[1].is_some_and(|bytes| bytes > 0.0) && found[3].is_some(), "{found:?}");
+    }
+
+    #[test]
+    fn headers_and_rows_that_a_mail_program_wrapped() {
+        let clean = fixture("iostat-h.txt");
+        let wrap = |line: &str| match line.rsplit_once(' ').filter(|_| line.len() > 80) {
+            Some((first, last)) => format!("{first}\n{last}\n"),
+            None => format!("{line}\n"),
+        };
+        let wrapped: String = clean.lines().map(wrap).collect();
+        assert_ne!(clean, wrapped);
+        let of =
+            |text: &str| window_of(text).changes::<Disk>().iter().map(|c| c.rate(|d| d.read_bytes)).collect::<Vec<_>>();
+        assert_eq!(of(&clean), of(&wrapped));
+    }
+
+    #[test]
+    fn names_on_lines_of_their_own() {
+        let text = "Device:            tps    kB_read/s    kB_wrtn/s    kB_read    kB_wrtn\nsda\n                 \
+            10.00       100.00         8.00       1000        80\nsdb\n                 20.00       200.00         \
+            8.00       2000        80\n";
+        let rates: Vec<_> = window_of(text).changes::<Disk>().iter().map(|c| c.rate(|d| d.transfers)).collect();
+        assert_eq!(rates, [Some(10.0), Some(20.0)]);
+    }
+
+    #[test]
+    fn the_short_layout_has_no_sum_of_reads_and_writes() {
+        let window = window_of(&fixture("layouts/iostat-x-s.txt"));
+        let changes = window.changes::<Disk>();
+        let change = changes.iter().find(|change| **change.key() == *"loop0").unwrap();
+        are_close(&[change.rate(|d| d.transfers), change.rate(|d| d.busy_time)], &[1739.0, 0.596 * SECOND]);
+        assert_eq!(change.rate(|d| d.write_bytes), None);
+    }
+
+    #[test]
+    fn the_first_report_is_an_interval_with_y() {
+        let text = |option: &str| {
+            let report = |reads: u32| format!("\nDevice r/s w/s rkB/s wkB/s\nsda {reads}.00 0.00 40.00 0.00\n");
+            format!("$ iostat -x{option} 2 2\n{}{}", report(100), report(50))
+        };
+        let reads = |text: &str| window_of(text).changes::<Disk>()[0].grown(|d| d.reads);
+        assert_eq!((reads(&text("")), reads(&text("y"))), (Some(100.0), Some(300.0)));
     }
 }
