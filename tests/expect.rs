@@ -437,3 +437,11 @@ fn a_limit_holds_the_throughput_at_a_round_figure() {
     let d = diagnosis(&["iostat-h-limited.txt"]);
     assert_eq!(first(&d), "disk.throttled@loop0", "{:?}", keys(&d));
 }
+
+#[test]
+fn traced_requests_show_that_they_were_split() {
+    let d = diagnosis(&["layouts/blkparse-split.txt"]);
+    let split = finding(&d, "disk.request_split@loop0");
+    let share = number(&split.evidence, "disk.split_share");
+    assert!(share.is_some_and(|share| (share - 15.0 / 16.0).abs() < 0.02), "{share:?}");
+}

@@ -21,6 +21,7 @@ mod number;
 mod prelude;
 mod refusal;
 mod report_intervals;
+mod request_trace;
 mod series;
 mod table;
 #[cfg(test)]

@@ -162,7 +162,7 @@ impl DiskUse<'_> {
 
     /// How a time or size of its reads and writes was spread, as BPF saw it.
     fn spread(&self, of: impl Fn(&Request) -> &Histogram) -> Option<Histogram> {
-        let transfers = self.requests.iter().filter(|r| matches!(&*r.key().operation, "read" | "write"));
+        let transfers = self.requests.iter().filter(|r| matches!(&*r.key().operation, "read" | "write" | "transfer"));
         transfers.filter_map(|r| r.histogram(&of)).reduce(|a, b| a.merged(&b))
     }
 
@@ -190,6 +190,13 @@ impl DiskUse<'_> {
                 .any(|limit| (count / limit - 1.0).abs() < ROUND_WITHIN)
         };
         Some([1e6, 1_048_576.0].into_iter().any(is_round))
+    }
+
+    /// Mean size of the discards that were traced.
+    fn discard_size(&self) -> Option<f64> {
+        let traced = || self.requests.iter().filter(|r| &*r.key().operation == "discard");
+        let total = |of: fn(&Request) -> Counter| traced().filter_map(|r| r.rate(of)).reduce(|a, b| a + b);
+        over(total(|r| r.bytes), total(|r| r.requests))
     }
 
     fn peak_write_rate(&self) -> Option<f64> {
@@ -225,6 +232,8 @@ signals! { d: DiskUse<'_>;
     "disk.forced_share" "ratio" "share of the writes that must reach the medium, not only the device's cache", "ΔREQ_FUA / Δwrites", "BPF: block_rq_issue" => d.share(&["write"], |r| r.forced);
     "disk.access" "text" "how its requests lie: adjacent where most begin where another ended, else random; unknown where nobody looked", "Δsequential / Δrequests > 0.5", "BPF: block_rq_issue" => d.access();
     "disk.split_share" "ratio" "share of its reads and writes that were cut off a larger one", "Δsplits / Δ(reads + writes)", "BPF: block_split, block_rq_complete" => d.share(&["read", "write"], |r| r.splits);
+    "disk.discard_split_share" "ratio" "share of its discards that were cut off a larger one", "Δsplits / Δdiscards", "BPF: block_split, block_rq_complete; blkparse" => d.share(&["discard"], |r| r.splits);
+    "disk.discard_size" "bytes" "mean size of a discard at the device", "Δbytes / Δdiscards", "BPF: block_rq_complete; blkparse" => d.discard_size();
     "disk.wait_scaling" "ratio" "how the time of a request grows with those in flight: 0 where the device serves them in parallel, 1 where each waits for all before it; absent where their number hardly varies", "(Δtime / time) / (Δdepth / depth) of the line through all requests", "BPF: block_rq_issue, block_rq_complete" => depth::scaling(&d.requests);
     "disk.wait_scaling_sampled" "ratio" "the same of the samples' means: near 0 it is as good, but near 1 it can also be a device whose latency varies under a steady load", "(Δtime / time) / (Δqueue / queue) of the line through all samples", "/proc/diskstats" => depth::scaling_by_steps(d.change);
     "disk.users_blocked" "ratio" "how much of their sleep the threads that wait for it are blocked: 1 where they ask for the next thing as soon as they got the last, less where they pace themselves", "samples blocked (state D, or in io_getevents or io_uring_enter) / samples asleep, of the threads of its users that were found blocked", "/proc/PID/task/TID/stat, syscall" => d.seen_users().and_then(|u| u.persistence);

@@ -1,6 +1,10 @@
 //! The formats, one file each. A format is declared in its own file, and listed here.
 
+mod biolatency;
+mod biosnoop;
+mod blkparse;
 mod bonnie;
+mod btt;
 mod cpupower;
 mod dd;
 mod df;
@@ -93,6 +97,10 @@ pub const FORMATS: &[Format] = &[
     proc_scsi::FORMAT,
     proc_counters::DISKSTATS,
     vmstat_d::FORMAT,
+    blkparse::FORMAT,
+    btt::FORMAT,
+    biosnoop::FORMAT,
+    biolatency::FORMAT,
     interrupts::INTERRUPTS,
     interrupts::SOFTIRQS,
     proc_counters::SOFTNET,

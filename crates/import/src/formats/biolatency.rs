@@ -1,0 +1,130 @@
+//! biolatency of bcc, libbpf-tools and bpftrace: how long requests to block devices took, as a histogram (print_log2_hist).
+
+use crate::prelude::*;
+use whyslow_model::catalogue::{Disk, Request};
+use whyslow_model::histogram::{Histogram, bucket_of};
+use whyslow_model::key::OperationKey;
+use whyslow_model::value::Name;
+
+pub const FORMAT: Format = Format {
+    name: "biolatency",
+    versions: "bcc, libbpf-tools: -D, or one device with -d; -m, -Q, -T",
+    shows: "how the time of a device's requests is spread",
+    lacks: "rates, sizes, processes; times more exact than within a factor of two; without -D the device",
+    programs: &[program("biolatency"), program("biolatency-bpfcc"), program("biolatency.py")],
+    starts: |lines| lines.next_is(|line| disk(line).is_some() || unit(line).is_some()),
+    read,
+    ..Format::NEW
+};
+
+/// The device in `disk = vda`, `disk = 'sda'` or `disk = b'sda'`.
+fn disk(line: &str) -> Option<&str> {
+    let name = line.trim().strip_prefix("disk = ")?.trim();
+    let name = name.strip_prefix('b').filter(|rest| rest.starts_with(['\'', '"'])).unwrap_or(name);
+    let name = name.trim_matches(['\'', '"']);
+    (!name.is_empty() && !name.contains(' ')).then_some(name)
+}
+
+/// The unit in nanoseconds, in `     usecs               : count    distribution`.
+fn unit(line: &str) -> Option<f64> {
+    let mut words = line.split_whitespace();
+    let unit = match words.next()? {
+        "nsecs" => 1.0,
+        "usecs" => 1e3,
+        "msecs" => NS_PER_MS,
+        _ => return None,
+    };
+    words.eq([":", "count", "distribution"]).then_some(unit)
+}
+
+/// A bucket's limits and its count: `        16 -> 31         : 2868     |****    |`.
+fn bucket(line: &str) -> Option<(f64, f64, u64)> {
+    let (range, rest) = line.split_once(':')?;
+    let (from, to) = range.split_once("->")?;
+    let count = rest.split(['|', ' ']).find(|field| !field.is_empty())?.parse().ok()?;
+    Some((number(from.trim())?, number(to.trim())?, count))
+}
+
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let one = context.command_of("biolatency").or(context.command_of("biolatency-bpfcc")).and_then(|command| {
+        let mut arguments = command.arguments().skip_while(|argument| *argument != "-d" && *argument != "--disk");
+        arguments.nth(1).map(str::to_owned)
+    });
+    let queued = context.command.as_ref().is_some_and(|command| command.has('Q'));
+    let line = lines.number();
+    let mut device: Option<Name> = one.as_deref().map(Into::into);
+    // Several reports of one device are added up.
+    let mut counts: Vec<(Name, Vec<(u32, u64)>)> = Vec::new();
+    let mut open = None;
+    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
+        if let Some(name) = disk(text) {
+            device = Some(name.into());
+        } else if let Some(unit) = unit(text) {
+            open = Some(unit);
+        } else if let Some(((from, to, count), unit)) = bucket(text).zip(open) {
+            if let Some(device) = &device {
+                let value = ((from + to + 1.0) / 2.0 * unit) as u64;
+                let own = match counts.iter().position(|(name, _)| name == device) {
+                    Some(at) => at,
+                    None => {
+                        counts.push((device.clone(), Vec::new()));
+                        counts.len() - 1
+                    }
+                };
+                counts[own].1.push((bucket_of(value), count));
+            }
+        } else if clock::time_of_day(&[text.trim()]).is_none() {
+            break;
+        }
+        lines.skip(blanks + 1);
+    }
+    if counts.is_empty() {
+        run.note("the histogram of request times", "the device is not printed", "run biolatency with -D");
+    }
+    for (name, buckets) in counts {
+        // Which of them read and which wrote is unknown, as is their rate.
+        let key = || OperationKey { device: name.clone(), operation: "transfer".into() };
+        let total = buckets.iter().map(|(_, count)| *count).fold(0, u64::saturating_add);
+        let row = |requests: u64, times: Histogram| {
+            let mut row = Request { requests: requests.into(), ..Request::new(key()) };
+            // With -Q the time in the queue is included.
+            if !queued {
+                row.device_time = times;
+            }
+            row
+        };
+        let seconds = context.interval().unwrap_or(1.0);
+        for at in [0.0, seconds] {
+            run.row::<Disk>(at, line, name.clone());
+        }
+        run.put(0.0, line, row(0, Histogram::from_values([])));
+        run.put(seconds, line, row(total, Histogram::from_counts(buckets)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn the_spread_of_each_device() {
+        let window = window_of(&fixture("layouts/biolatency-D.txt"));
+        let rows = window.newest::<Request>();
+        let row = |name: &str| rows.values().find(|row| *row.operation.device == *name).unwrap();
+        assert_eq!(row("loop0").requests.get(), Some(4205));
+        // Half of 4205 are below 128 µs.
+        let median = row("loop0").device_time.quantile(0.5).unwrap();
+        assert!((64e3..128e3).contains(&median), "{median}");
+        let most = row("vda").device_time.quantile(1.0).unwrap();
+        assert!((65.536e6..131.072e6).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn a_histogram_of_no_known_device_is_noted() {
+        let text = fixture("layouts/biolatency-D.txt").replace("disk = ", "disk: ");
+        let captures = crate::testing::read_text(&text);
+        assert!(captures.is_ok_and(|captures| captures.iter().all(|c| c.window.newest::<Request>().is_empty())));
+    }
+}
