@@ -17,6 +17,7 @@ mod ifconfig;
 mod interrupts;
 mod iostat;
 mod iostat_headerless;
+mod iotop;
 mod iozone;
 mod ip;
 mod ipcs;
@@ -85,6 +86,7 @@ pub const FORMATS: &[Format] = &[
     sysstat_json::FORMAT,
     pidstat::FORMAT,
     iostat::FORMAT,
+    iotop::FORMAT,
     vmstat::FORMAT,
     kernel_log::FORMAT,
     meminfo::FORMAT,

@@ -1,0 +1,158 @@
+//! iotop(8) -b: which process or thread reads and writes, and how long it waits for it.
+
+use crate::prelude::*;
+use crate::report_intervals::ReportIntervals;
+use whyslow_model::catalogue::Process;
+
+pub const FORMAT: Format = Format {
+    name: "iotop",
+    versions: "iotop 0.4 to 0.6 and iotop-c, -b; with -P, -o, -k, -t",
+    shows: "which process or thread uses storage, and the share of time it waits for it, if the kernel accounts for delays",
+    lacks: "which device",
+    programs: &[program("iotop"), program("iotop-py"), program("iotop-c")],
+    files: &["iotop"],
+    streamed: true,
+    starts,
+    read,
+    ..Format::NEW
+};
+
+/// The words of a header, as far as all versions agree.
+const HEADER: [&str; 7] = ["PRIO", "USER", "DISK", "READ", "DISK", "WRITE", "SWAPIN"];
+/// The unit that stands for a value the kernel does not account for.
+const UNAVAILABLE: &str = "?unavailable?";
+
+/// `Total DISK READ:         0.00 B/s | Total DISK WRITE:       484.81 K/s`, after a time with -t.
+fn is_total(line: &str) -> bool {
+    let line = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ':' || c == ' ');
+    ["Total DISK READ", "Actual DISK READ", "Current DISK READ"].iter().any(|start| line.starts_with(start))
+}
+
+/// `  TID  PRIO  USER     DISK READ  DISK WRITE  SWAPIN      IO    COMMAND`; iotop-c prints `IO>`.
+fn is_header(line: &str) -> bool {
+    let mut words = line.split_whitespace().skip_while(|word| *word == "TIME");
+    words.next().is_some_and(|first| ["TID", "PID"].contains(&first))
+        && HEADER.iter().all(|name| words.next() == Some(*name))
+}
+
+fn starts(lines: &mut Lines<'_>) -> bool {
+    lines.next_is(is_header) || (lines.next_is(is_total) && (1..=3).any(|at| lines.peek(at).is_some_and(is_header)))
+}
+
+#[derive(Default)]
+struct IotopReport {
+    has_header: bool,
+    /// The time with which -t begins each line.
+    time: Option<f64>,
+    rows: Vec<IotopRow>,
+}
+
+struct IotopRow {
+    line: u32,
+    pid: u32,
+    read: f64,
+    write: f64,
+    /// Share of the time it waited for storage.
+    waited: Option<f64>,
+    command: String,
+}
+
+/// ` 3528 be/4 root        0.00 B/s  484.81 K/s  0.00 % 12.50 % mysqld --daemonize`
+fn row(line: u32, text: &str) -> Option<IotopRow> {
+    let mut words = text.split_whitespace().peekable();
+    let _time = words.next_if(|word| clock::time_of_day(&[*word]).is_some());
+    let pid = words.next()?.parse().ok()?;
+    words.next().filter(|priority| ["be/", "rt/", "idle", "?", "none"].iter().any(|class| priority.contains(class)))?;
+    let _user = words.next()?;
+    let mut rate = || bytes(words.next()?, words.next()?);
+    let (read, write) = (rate()?, rate()?);
+    let mut share = || match words.next()? {
+        UNAVAILABLE => None,
+        percent => number(percent).filter(|_| words.next() == Some("%")).map(|percent| percent / 100.0),
+    };
+    let swapped = share();
+    // Where delays are not accounted for, one word stands for both shares.
+    let waited = swapped.and_then(|_| share());
+    let command = words.collect::<Vec<_>>().join(" ");
+    Some(IotopRow { line, pid, read, write, waited, command })
+}
+
+/// `484.81 K/s`, in units of 1024.
+fn bytes(value: &str, unit: &str) -> Option<f64> {
+    scaled(&format!("{value}{}", unit.strip_suffix("/s")?.trim_end_matches('B')), KIB, 1.0)
+}
+
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let mut intervals = ReportIntervals::default();
+    let mut open: Option<IotopReport> = None;
+    let mut close = |report: Option<IotopReport>, run: &mut ToolRun| {
+        let Some(report) = report else { return };
+        let at = report.time.map(|time| PrintedTime { date: None, time: Some(time) });
+        if let Some((rows, interval)) = intervals.next(report.rows, at, context, run) {
+            record(run, interval, rows);
+        }
+    };
+    let is_own = |text: &str| is_total(text) || is_header(text) || row(0, text).is_some();
+    while let Some(line) = lines.take_past_blanks_if(is_own) {
+        // A report begins with its totals, or where those were cut off, with its header.
+        let is_sum = line.text.contains("Total DISK READ");
+        let header = is_header(&line.text);
+        if is_sum || (header && open.as_ref().is_none_or(|report| report.has_header)) {
+            close(open.take(), run);
+        }
+        let report = open.get_or_insert_default();
+        report.has_header |= header;
+        if let Some((time, _)) = clock::time_of_day(&line.text.split_whitespace().collect::<Vec<_>>()) {
+            report.time = Some(time);
+        }
+        report.rows.extend(row(line.number, &line.text));
+        lines.reuse(line);
+    }
+    close(open, run);
+    if let Some((rows, interval)) = intervals.only(context, run) {
+        record(run, interval, rows);
+    }
+    Ok(())
+}
+
+fn record(run: &mut ToolRun, interval: ReportInterval, rows: Vec<IotopRow>) {
+    for row in rows {
+        let waited = row.waited.map(|share| share * SECOND);
+        let rates = [("read_bytes", Some(row.read)), ("write_bytes", Some(row.write)), ("block_delay", waited)];
+        let command = row.command.trim_start_matches('[').split([' ', ']']).next().unwrap_or_default();
+        let command = command.rsplit_once('/').filter(|_| command.starts_with('/')).map_or(command, |(_, name)| name);
+        run.grow::<Process>(interval, row.line, process(row.pid), &rates).command = command.into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn each_process_with_units() {
+        let window = window_of(&fixture("layouts/iotop-b-o-P.txt"));
+        let changes = window.changes::<Process>();
+        let fio = changes.iter().filter(|c| c.last().command.get() == Some("fio"));
+        let written: Vec<f64> = fio.filter_map(|c| c.rate(|p| p.write_bytes)).filter(|rate| *rate > 0.0).collect();
+        assert!(!written.is_empty(), "{written:?}");
+    }
+
+    #[test]
+    fn shares_of_waiting_and_the_first_report_which_has_no_interval() {
+        let report = |read: &str, share: &str| {
+            format!(
+                "Total DISK READ :      15.70 K/s | Total DISK WRITE :     484.81 K/s\n\
+                 Actual DISK READ:      15.70 K/s | Actual DISK WRITE:     484.81 K/s\n  \
+                 TID  PRIO  USER     DISK READ  DISK WRITE  SWAPIN     IO>    COMMAND\n \
+                 1234 be/4 mysql      {read} M/s  484.81 K/s  0.00 % {share} % /usr/sbin/mysqld --daemonize\n"
+            )
+        };
+        let window = window_of(&(report("9.00", "1.00") + &report("1.50", "99.99")));
+        let change = &window.changes::<Process>()[0];
+        assert_eq!(change.last().command.get(), Some("mysqld"));
+        assert_eq!(change.rate(|p| p.read_bytes), Some(1.5 * MIB));
+        assert!((change.rate(|p| p.block_delay).unwrap() / SECOND - 0.9999).abs() < 1e-6);
+    }
+}
