@@ -131,9 +131,9 @@ impl FileReader<'_, '_> {
     fn format(&mut self, text: &str) -> Option<&'static Format> {
         let starting = |lines: &mut Lines<'_>| FORMATS.iter().find(|f| (f.starts)(lines));
         let found = starting(&mut self.lines);
-        if found.is_some() {
+        let indentation = if found.is_some() { self.lines.common_indentation() } else { 0 };
+        if indentation > 0 {
             // A header may be recognized behind an indentation that would shift the rows below it.
-            let indentation = self.lines.common_indentation();
             self.lines.set_margin(Margin::Indent(indentation));
             if starting(&mut self.lines).map(|f| f.name) != found.map(|f| f.name) {
                 self.lines.set_margin(Margin::None);

@@ -142,12 +142,8 @@ impl<'r> Lines<'r> {
     pub fn common_indentation(&mut self) -> usize {
         /// How many lines to look at.
         const MOST: usize = 6;
-        let mut least = usize::MAX;
-        for at in 0..MOST {
-            let Some(text) = self.peek(at).filter(|text| !text.trim().is_empty()) else { break };
-            least = least.min(indentation(text));
-        }
-        if least == usize::MAX { 0 } else { least }
+        let filled = (0..MOST).map_while(|at| self.peek(at).filter(|text| !text.trim().is_empty()).map(indentation));
+        filled.min().unwrap_or(0)
     }
 
     /// Whether the next line fulfils a condition.
