@@ -154,32 +154,30 @@ fn a_busy_device_that_answers_at_once_is_healthy() {
     assert_eq!(d.verdict, Verdict::Healthy, "{:?}", d.findings);
 }
 
-#[test]
-fn users_of_one_device_are_effects_of_its_being_shared() {
-    let d = machine(|t, s| {
+/// Two loop devices on a disk, each as (requests per second, requests in flight): what they do together is the disk's.
+fn two_on_one(loops: [(u64, f64); 2]) -> Diagnosis {
+    let [first, second] = loops;
+    machine(|t, s| {
         two_cpus(t, s, 5, 0);
         pressure(t, s, 0, 0, 99);
-        device(t, s, "sda", 300, 64 << 10, 4.0);
-        device(t, s, "loop0", 150, 64 << 10, 2.0);
-        device(t, s, "loop1", 150, 64 << 10, 2.0);
+        device(t, s, "sda", first.0 + second.0, 64 << 10, first.1 + second.1);
+        device(t, s, "loop0", first.0, 64 << 10, first.1);
+        device(t, s, "loop1", second.0, 64 << 10, second.1);
         layer(s, "loop0", "sda", "loop");
         layer(s, "loop1", "sda", "loop");
-    });
+    })
+}
+
+#[test]
+fn users_of_one_device_are_effects_of_its_being_shared() {
+    let d = two_on_one([(150, 2.0), (150, 2.0)]);
     assert_eq!(first(&d), ("disk.shared", "sda"));
     assert!(d.findings.len() > 2 && d.findings[1..].iter().all(|f| f.explained_by.is_some()), "{:?}", d.findings);
 }
 
 #[test]
 fn a_device_with_hardly_any_requests_does_not_contend() {
-    let d = machine(|t, s| {
-        two_cpus(t, s, 5, 0);
-        pressure(t, s, 0, 0, 99);
-        device(t, s, "sda", 300, 64 << 10, 32.5);
-        device(t, s, "loop0", 290, 64 << 10, 32.0);
-        device(t, s, "loop1", 10, 64 << 10, 0.5);
-        layer(s, "loop0", "sda", "loop");
-        layer(s, "loop1", "sda", "loop");
-    });
+    let d = two_on_one([(290, 32.0), (10, 0.5)]);
     assert!(d.findings.iter().all(|f| f.id != "disk.shared"), "{:?}", d.findings);
     assert_eq!(first(&d).0, "disk.saturated");
 }
