@@ -224,8 +224,8 @@ impl ActionSpec {
         own.chain(self.set.iter().flat_map(|(name, value)| [name, value])).chain(trial.flatten())
     }
 
-    /// The settings to change, with everything filled in; those that have the value are left out. `None` where something is
-    /// not known.
+    /// The settings to change and their new values, without those that have the value already. `None` if a name or value is
+    /// unknown.
     pub(crate) fn settings(&self, context: &RuleContext<'_>, facts: &Facts) -> Option<BTreeMap<String, String>> {
         let set = self.set.iter().map(|(name, value)| Some((name.setting(context)?, value.setting(context)?)));
         let set: BTreeMap<String, String> = set.collect::<Option<_>>()?;
@@ -240,7 +240,7 @@ impl ActionSpec {
         Some(set.into_iter().filter_map(change).collect())
     }
 
-    /// Whether it changes settings, all of which have the value already.
+    /// Whether all settings that it would change have the value already.
     pub(crate) fn is_in_force(&self, set: Option<&BTreeMap<String, String>>) -> bool {
         !self.set.is_empty() && set.is_some_and(BTreeMap::is_empty)
     }

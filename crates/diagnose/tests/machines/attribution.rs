@@ -104,7 +104,7 @@ fn a_busy_disk_is_found_though_nobody_is_seen_to_wait_for_it() {
     assert!(with(false).findings.iter().all(|finding| finding.id != "disk.bound"));
 }
 
-/// The pressure that is seen is then the least: whoever waits for asynchronous I/O is no part of it.
+/// Waiting for asynchronous I/O is no part of the pressure.
 #[test]
 fn where_waiting_is_not_seen_the_pressure_is_a_lower_bound() {
     let lost = |is_refused: bool| {

@@ -1,4 +1,4 @@
-//! Machines that are made up second by second: what is found on them, and what is not.
+//! Diagnoses of made-up machines, described second by second.
 
 mod attribution;
 mod disks;

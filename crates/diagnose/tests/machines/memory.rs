@@ -248,7 +248,7 @@ fn a_group_that_is_held_back_at_memory_high_is_the_cause_of_its_kernel_time() {
     assert_eq!(kernel.explained_by, Some(first.key()));
 }
 
-/// A machine of which the kernel's own objects take this much; so much is available.
+/// A machine with `fixed` MiB in slabs that cannot be reclaimed, and `left` MiB available.
 fn with_slab(fixed: f64, left: f64) -> Diagnosis {
     machine(|_, s| {
         available(s, left * MIB, 0.0);

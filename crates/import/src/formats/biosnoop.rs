@@ -16,8 +16,8 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `TIME(s)     COMM           PID     DISK      T SECTOR     BYTES   QUE(ms) LAT(ms)`: whether the time in the queue is
-/// a column.
+/// `TIME(s)     COMM           PID     DISK      T SECTOR     BYTES   QUE(ms) LAT(ms)`: whether it has a
+/// column for the time in the queue.
 fn header(line: &str) -> Option<bool> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {

@@ -88,11 +88,11 @@ struct OpenRequest {
     issued: Option<f64>,
     bytes: u64,
     by: Option<(u32, String)>,
-    /// Whether it is a piece of a larger one, of which more pieces follow.
+    /// Whether it was split off a larger request.
     split: bool,
 }
 
-/// Pieces of discards that were passed on to a device, of which nothing else may be known.
+/// Pieces of discards that were remapped to a device, which may be all that the trace shows of it.
 #[derive(Default)]
 struct Remapped {
     line: u32,

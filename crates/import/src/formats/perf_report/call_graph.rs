@@ -15,7 +15,7 @@ pub struct ChainLine {
 }
 
 impl ChainLine {
-    /// `None` for a line that is none; one that only draws has no symbol.
+    /// Reads a line of a call graph; one that only draws has no symbol.
     pub fn of(line: &str) -> Option<Self> {
         let text = line.trim_end();
         let drawn = text.len() - text.trim_start_matches([' ', '\t', '|']).len();

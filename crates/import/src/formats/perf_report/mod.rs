@@ -1,4 +1,4 @@
-//! perf-report(1) and perf-top(1) as text: which functions of which programs CPU time was sampled in.
+//! perf-report(1) and perf-top(1) as text: the share of CPU time of each program and function.
 
 mod call_graph;
 mod shares;
