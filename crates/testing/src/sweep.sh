@@ -1,6 +1,6 @@
 # Removes what tests left behind whose process was killed: whatever has wsl-PID-START- in its name, or as WHYSLOW_TEST in its
-# environment, where PID has ended, or began at another time than START (field 22 of /proc/PID/stat). With an argument, a name of the process that runs it, it first waits
-# for the end of that process, which closes its standard input.
+# environment, where PID has ended, or began at another time than START (field 22 of /proc/PID/stat). With an argument, a name of
+# the process that runs it, it first waits for the end of that process, which closes its standard input.
 
 PATH=$PATH:/usr/sbin:/sbin
 

@@ -1,6 +1,7 @@
 //! biolatency of bcc, libbpf-tools and bpftrace: how long requests to block devices took, as a histogram (print_log2_hist).
 
 use crate::prelude::*;
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Disk, Request};
 use whyslow_model::histogram::{Histogram, bucket_of};
 use whyslow_model::key::OperationKey;
@@ -54,7 +55,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let line = lines.number();
     let mut device: Option<Name> = one.as_deref().map(Into::into);
     // Several reports of one device are added up.
-    let mut counts: Vec<(Name, Vec<(u32, u64)>)> = Vec::new();
+    let mut counts: BTreeMap<Name, Vec<(u32, u64)>> = BTreeMap::new();
     let mut open = None;
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         if let Some(name) = disk(text) {
@@ -64,14 +65,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         } else if let Some(((from, to, count), unit)) = bucket(text).zip(open) {
             if let Some(device) = &device {
                 let value = ((from + to + 1.0) / 2.0 * unit) as u64;
-                let own = match counts.iter().position(|(name, _)| name == device) {
-                    Some(at) => at,
-                    None => {
-                        counts.push((device.clone(), Vec::new()));
-                        counts.len() - 1
-                    }
-                };
-                counts[own].1.push((bucket_of(value), count));
+                counts.entry(device.clone()).or_default().push((bucket_of(value), count));
             }
         } else if clock::time_of_day(&[text.trim()]).is_none() {
             break;
