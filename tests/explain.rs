@@ -15,6 +15,7 @@ use whyslow_model::explanation::{Episode, Explanation};
 use whyslow_model::key::{MachineKey, Offspring, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
+use whyslow_show::text::{self, TextStyle};
 use whyslow_store::Judge;
 
 const SECOND: u64 = 1_000_000_000;
@@ -144,8 +145,11 @@ fn causes_are_found_with_their_times_and_what_came_before() {
     assert!(short.contains("16:45:2") && short.contains("16:49:3"), "both episodes, in the clock's time: {short}");
     assert!(short.contains("Recommended action") && short.contains("batch"), "the worst is explained: {short}");
     assert!(short.lines().count() <= 14, "{short}");
-    let folder = dir.path().display().to_string();
-    kept_screen::assert_screen("explain", "whyslow explain", &short.replace(&folder, "/var/lib/whyslow"));
+    let plain = TextStyle { width: 80, colour: false, all: false, utc: true };
+    assert_eq!(short, text::explanation(&all, &plain));
+    // Lines break where the folder's name ends, which has another length in every run.
+    let usual = Explanation { recording: "/var/lib/whyslow".to_owned(), ..all };
+    kept_screen::assert_screen("explain", "whyslow explain", &text::explanation(&usual, &plain));
     assert!(drawn(&["-v"]).contains("vm.swappiness"));
     assert!(drawn(&["--to", "2026-11-21 16:45"]).contains("Healthy"));
 }
