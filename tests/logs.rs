@@ -1,5 +1,8 @@
 //! Kernel logs of every kind of fault: what is found first, what it explains, and what must not be said.
 
+mod captured;
+
+use captured::{WIDTHS, wrapped};
 use whyslow_diagnose::{RuleBook, diagnose};
 use whyslow_import::{Input, read};
 use whyslow_model::diagnosis::{Basis, Diagnosis, Finding, Origin, Reading, Verdict};
@@ -8,7 +11,27 @@ thread_local! {
     static BOOK: RuleBook = RuleBook::built_in();
 }
 
+/// The diagnosis of a log, which must be the same if a mail program wrapped it.
 fn diagnosis(log: &str) -> Diagnosis {
+    let clean = diagnosis_of(log);
+    for width in WIDTHS {
+        let mail = wrapped(log, width);
+        let found = diagnosis_of(&mail);
+        assert_eq!(figures(&found), figures(&clean), "wrapped at {width}:\n{mail}");
+    }
+    clean
+}
+
+/// The findings, with all their numbers.
+fn figures(d: &Diagnosis) -> Vec<String> {
+    let of = |f: &Finding| {
+        let numbers = f.evidence.iter().map(|e| format!("{} {:?}", e.metric, e.value));
+        std::iter::once(format!("{} {:?} {}", f.key(), f.confidence, f.summary)).chain(numbers).collect::<Vec<_>>()
+    };
+    d.findings.iter().flat_map(of).collect()
+}
+
+fn diagnosis_of(log: &str) -> Diagnosis {
     let input = Input { name: "log".into(), reader: Box::new(log.as_bytes()) };
     let captures = read(vec![input], true).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(captures.len(), 1);

@@ -3,7 +3,7 @@
 
 mod captured;
 
-use captured::FIXTURES;
+use captured::{FIXTURES, WIDTHS, wrapped};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -116,6 +116,59 @@ fn markup_changes_nothing() {
                     wrong.push(format!("{name} {change}: lost {lost:?}, new {new:?}"));
                 }
                 Err(refusal) => wrong.push(format!("{name} {change}: {refusal}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// A line of this log without times holds two messages.
+const TWO_IN_ONE_LINE: &str = "scsi-messages-3-medium-error.txt";
+
+/// The kernel logs.
+fn kernel_logs() -> Vec<String> {
+    let cases = std::fs::read_dir(Path::new(FIXTURES).join("cases")).unwrap();
+    let of_cases = cases.flat_map(|case| std::fs::read_dir(case.unwrap().path()).unwrap());
+    let in_cases = of_cases.map(|file| {
+        let path = file.unwrap().path();
+        path.strip_prefix(FIXTURES).unwrap().to_str().unwrap().to_owned()
+    });
+    let is_log = |name: &String| {
+        let text = text_of(name);
+        let input = Input { name: name.clone(), reader: Box::new(std::io::Cursor::new(text.into_bytes())) };
+        whyslow_import::read(vec![input], false).is_ok_and(|captures| {
+            captures.iter().any(|c| !c.window.newest::<whyslow_model::catalogue::LogLine>().is_empty())
+        })
+    };
+    names()
+        .into_iter()
+        .chain(in_cases.filter(|name| name.ends_with(".txt")))
+        .filter(|name| name != TWO_IN_ONE_LINE && is_log(name))
+        .collect()
+}
+
+#[test]
+fn a_kernel_log_that_a_mail_program_wrapped_is_judged_as_it_was_printed() {
+    let logs = kernel_logs();
+    assert!(logs.len() >= 10, "{logs:?}");
+    let mut wrong = Vec::new();
+    for name in logs {
+        let clean = text_of(&name);
+        let expected = said(&[(&name, &clean)]).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for width in WIDTHS {
+            let mail = wrapped(&clean, width);
+            let quoted = each_line(&mail, |line| format!("> {line}"));
+            let half_quoted = wrapped(&each_line(&clean, |line| format!("> {line}")), width);
+            for (way, text) in [("wrapped", mail), ("quoted", quoted), ("wrapped after quoting", half_quoted)] {
+                match said(&[(&name, &text)]) {
+                    Ok(found) if found == expected => {}
+                    Ok(found) => {
+                        let lost: Vec<_> = expected.difference(&found).take(3).collect();
+                        let new: Vec<_> = found.difference(&expected).take(3).collect();
+                        wrong.push(format!("{name} {way} at {width}: lost {lost:?}, new {new:?}"));
+                    }
+                    Err(refusal) => wrong.push(format!("{name} {way} at {width}: {refusal}")),
+                }
             }
         }
     }

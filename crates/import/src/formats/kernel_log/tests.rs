@@ -43,6 +43,58 @@ fn a_wrapped_line_is_put_together() {
     assert!(holds("pid 43891493, scsi0, channel 0, id 1, lun 0"), "{texts:?}");
 }
 
+/// As a mail program wraps a text: at the last space before this many columns.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut out = String::new();
+    for mut line in text.lines() {
+        while let Some((end, at_end)) = line.char_indices().nth(width) {
+            let space = if at_end == ' ' { Some(end) } else { line[..end].rfind(' ') };
+            let fits = space.filter(|at| !line[..*at].trim().is_empty());
+            let Some(at) = fits.or_else(|| line[end..].find(' ').map(|at| end + at)) else { break };
+            out += line[..at].trim_end();
+            out.push('\n');
+            line = line[at..].trim_start();
+        }
+        out += line;
+        out.push('\n');
+    }
+    out
+}
+
+/// Time and text of each line kept, without the number of spaces between words.
+fn words_kept(text: &str) -> Vec<(Option<String>, Option<u64>, String)> {
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    rows(text).into_iter().map(|(printed, boot, text, _)| (printed, boot, words(text))).collect()
+}
+
+#[test]
+fn a_log_that_a_mail_program_wrapped_has_the_same_messages() {
+    let mut wrong = Vec::new();
+    for name in [
+        "vm-a2_scsi.txt",
+        "vm-b_md.txt",
+        "vm-a_scsi.txt",
+        "scsi-messages-1.txt",
+        "scsi-messages-2.txt",
+        "cases/010-old-raid1-medium-error/dmesg.txt",
+        "cases/016-nfsd-kernel-memory-leak-oom/dmesg.txt",
+        "cases/030-conntrack-table-full-haproxy/kern.log.txt",
+    ] {
+        let clean = fixture(name);
+        let kept = words_kept(&clean);
+        for width in [66, 72, 76, 78, 80] {
+            let mail = words_kept(&wrapped(&clean, width));
+            for at in 0..kept.len().max(mail.len()) {
+                if kept.get(at) != mail.get(at) {
+                    wrong.push(format!("{name} at {width}: {:?} became {:?}", kept.get(at), mail.get(at)));
+                    break;
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn json_of_every_tool_is_read() {
     let dmesg = r#"{

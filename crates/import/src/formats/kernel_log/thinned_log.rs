@@ -271,6 +271,19 @@ pub fn is_unmistakable(text: &str) -> bool {
     FROM_KERNEL.is_match(text)
 }
 
+/// Whether words of a message begin in one text and end in the next one.
+pub fn spans(text: &str, next: &str) -> bool {
+    let longest = RELEVANT.max_pattern_len().max(FROM_KERNEL.max_pattern_len());
+    let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(longest))..];
+    let joint = format!("{tail} {}", &next[..next.floor_char_boundary(longest)]);
+    if !may_matter(&joint) && !is_unmistakable(&joint) {
+        return false;
+    }
+    let is_across = |start: usize, end: usize| start < tail.len() && end > tail.len() + 1;
+    let mut found = RELEVANT.find_overlapping_iter(&joint).chain(FROM_KERNEL.find_overlapping_iter(&joint));
+    found.any(|words| is_across(words.start(), words.end()))
+}
+
 /// Whether the handlers of an interrupt are listed from here on.
 fn begins_handlers(text: &str) -> bool {
     text.starts_with(HANDLERS[0])

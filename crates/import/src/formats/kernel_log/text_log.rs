@@ -1,0 +1,208 @@
+//! A log as text: finds each message, and joins those that a mail program broke into several lines.
+
+use super::log_time::LogTime;
+use super::prefix::LogPrefix;
+use super::thinned_log::{LogRecord, ThinnedLog, is_repetition, is_unmistakable, may_matter, shape};
+use super::wrap::{Wrap, columns, completes};
+use super::{FORMAT, daemon, is_relevant_sender};
+use crate::formats::another_output_starts;
+use crate::lines::{Lines, TextLine};
+use std::collections::HashSet;
+use whyslow_model::value::Name;
+
+/// A message is not continued beyond this length: the kernel prints no longer one (PRINTKRB_RECORD_MAX).
+const LONGEST: usize = 1024;
+/// The same where nothing shows that the line was broken, except that its rest does not look like a message.
+const LONGEST_UNPROVEN: usize = 160;
+/// How many shapes of lines are remembered.
+const MOST_SHAPES: usize = 50_000;
+
+/// Reads a log. Its last line stays open for the lines that continue it.
+pub struct TextLog<'k, 'r> {
+    log: &'k mut ThinnedLog<'r>,
+    /// The machine that the first line which says so is of.
+    host: Option<Name>,
+    open: Option<OpenLine>,
+    /// Whether lines begin with a time or a sender.
+    prefixed: bool,
+    wrap: Wrap,
+    /// Shapes of lines that begin no other output: asking every format about each line of a long log is expensive.
+    own_shapes: HashSet<u64>,
+}
+
+/// A message whose end is not known yet.
+struct OpenLine {
+    line: TextLine,
+    /// The length of what precedes the message.
+    prefix: usize,
+    sequence: u64,
+    /// Whether its sender's messages are used.
+    relevant: bool,
+    /// The columns of the last line that belongs to it; no limit allows so many if a blank line follows.
+    columns: usize,
+}
+
+impl OpenLine {
+    fn message(&self) -> &str {
+        self.line.text.get(self.prefix..).unwrap_or_default().trim()
+    }
+}
+
+impl<'k, 'r> TextLog<'k, 'r> {
+    /// A log that begins at the next line.
+    pub fn new(log: &'k mut ThinnedLog<'r>, lines: &mut Lines<'_>) -> Self {
+        Self { log, host: None, open: None, prefixed: false, wrap: Wrap::of(lines), own_shapes: HashSet::new() }
+    }
+
+    /// Reads all lines, and returns the machine that logged them.
+    pub fn read(mut self, lines: &mut Lines<'_>) -> Option<Name> {
+        loop {
+            let number = lines.number();
+            let Some(text) = lines.peek(0) else { break };
+            if let Some(prefix) = LogPrefix::of(text) {
+                self.prefixed = true;
+                self.wrap.add(text);
+                if prefix.kernel {
+                    self.log.count(number, prefix.when());
+                }
+                let (length, kernel) = (prefix.length, prefix.kernel);
+                if self.host.is_none() {
+                    self.host = prefix.host.map(Name::from);
+                }
+                self.line(lines, length, kernel);
+            } else if text.trim().is_empty() {
+                if let Some(open) = &mut self.open {
+                    open.columns = usize::MAX;
+                }
+                lines.skip(1);
+            } else if self.continues(lines) {
+                self.append(lines);
+            } else if let Some((prefix, joined)) = self.prefix_alone(lines) {
+                self.log.count(number, LogPrefix::of(&joined).unwrap_or_default().when());
+                self.line(lines, prefix, true);
+            } else if self.is_message(lines) {
+                self.log.count(number, LogTime::default());
+                self.line(lines, 0, true);
+            } else if self.another_output_starts(lines) {
+                break;
+            } else {
+                // The rest of a wrapped line, or console output between the kernel's messages.
+                self.rest(lines);
+            }
+        }
+        self.close(lines);
+        self.host
+    }
+
+    fn another_output_starts(&mut self, lines: &mut Lines<'_>) -> bool {
+        let shape = shape(lines.peek(0).unwrap_or_default());
+        if self.own_shapes.contains(&shape) {
+            return false;
+        }
+        let starts = another_output_starts(lines, FORMAT.name);
+        if !starts && self.own_shapes.len() < MOST_SHAPES {
+            self.own_shapes.insert(shape);
+        }
+        starts
+    }
+
+    /// Whether the next line, which has no prefix, is certain to belong to the open message.
+    fn continues(&mut self, lines: &mut Lines<'_>) -> bool {
+        let (Some(open), Some(text)) = (&self.open, lines.peek(0)) else { return false };
+        if is_second_line(open.message(), text) {
+            return true;
+        }
+        if !self.wrap.breaks(open.columns, text) {
+            return false;
+        }
+        if open.prefix > 0 { !self.another_output_starts(lines) } else { completes(open.message(), text) }
+    }
+
+    /// The length of the next line and what follows it, if it is all that precedes a message whose first word did not fit.
+    fn prefix_alone(&self, lines: &mut Lines<'_>) -> Option<(usize, String)> {
+        let columns = columns(lines.peek(0)?);
+        let next = lines.peek(1).filter(|next| self.prefixed && self.wrap.breaks(columns, next))?.to_owned();
+        let text = lines.peek(0)?;
+        let joined = format!("{text} {next}");
+        let is_kernel = LogPrefix::of(&joined).is_some_and(|p| p.kernel && p.length >= text.len());
+        (is_kernel && LogPrefix::of(&next).is_none()).then_some((text.len(), joined))
+    }
+
+    /// Whether the next line, which has no prefix, begins a message.
+    fn is_message(&self, lines: &mut Lines<'_>) -> bool {
+        let Some(text) = lines.peek(0) else { return false };
+        if self.prefixed || is_unmistakable(text) || may_matter(text) {
+            return is_unmistakable(text) || !self.prefixed;
+        }
+        let columns = columns(text);
+        if !self.wrap.may_break(columns) || !lines.peek(1).is_some_and(|next| self.wrap.breaks(columns, next)) {
+            return false;
+        }
+        let text = lines.peek(0).unwrap_or_default().to_owned();
+        lines.peek(1).is_some_and(|next| completes(&text, next))
+    }
+
+    /// Takes a line whose first `prefix` bytes are its prefix.
+    fn line(&mut self, lines: &mut Lines<'_>, prefix: usize, kernel: bool) {
+        self.close(lines);
+        let sequence = lines.sequence();
+        let Some(line) = lines.take() else { return };
+        let message = line.text.get(prefix..).unwrap_or_default().trim_start();
+        let sender = || daemon(&line.text[..prefix.min(line.text.len())]);
+        let relevant = kernel || is_repetition(message) || is_relevant_sender(Some(sender()));
+        let columns = columns(&line.text);
+        self.open = Some(OpenLine { line, prefix, sequence, relevant, columns });
+    }
+
+    /// Adds the next line to the open message, if it may be its rest.
+    fn rest(&mut self, lines: &mut Lines<'_>) {
+        let is_open = self.open.as_ref().is_some_and(|open| {
+            let message = open.message();
+            open.relevant
+                && open.line.text.len() <= LONGEST_UNPROVEN
+                && (self.log.wants(message) || may_be_wrapped(message))
+        });
+        if is_open {
+            self.append(lines);
+        } else {
+            self.close(lines);
+            lines.skip(1);
+        }
+    }
+
+    /// Adds the next line to the open message.
+    fn append(&mut self, lines: &mut Lines<'_>) {
+        if let (Some(open), Some(text)) = (&mut self.open, lines.peek(0)) {
+            open.columns = columns(text);
+            self.wrap.add(text);
+            if open.line.text.len() <= LONGEST {
+                open.line.text.push(' ');
+                open.line.text.push_str(text.trim());
+            }
+        }
+        lines.skip(1);
+    }
+
+    /// Passes the open message on.
+    fn close(&mut self, lines: &mut Lines<'_>) {
+        let Some(open) = self.open.take() else { return };
+        if open.relevant && self.log.wants(open.message()) {
+            let when = LogPrefix::of(&open.line.text).unwrap_or_default().when();
+            let (number, sequence) = (open.line.number, open.sequence);
+            self.log.take(LogRecord { number, sequence, text: open.message(), when });
+        } else {
+            self.log.drop_line();
+        }
+        lines.reuse(open.line);
+    }
+}
+
+/// Whether a line is the second one of libata's message about a command (ata_eh_link_report in drivers/ata/libata-eh.c).
+fn is_second_line(message: &str, next: &str) -> bool {
+    next.trim_start().starts_with("res ") && message.contains(": cmd ")
+}
+
+/// Whether the error itself may have been wrapped to the next line.
+fn may_be_wrapped(message: &str) -> bool {
+    message.starts_with("scsi") || message.contains(": cmd ")
+}
