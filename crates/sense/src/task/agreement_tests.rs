@@ -53,12 +53,18 @@ fn walking(span: Option<u32>) -> TaskIterator {
 }
 
 /// Both readings, one right after the other.
-fn both(mut iterator: TaskIterator) -> (Snapshot, Snapshot) {
-    let (mut iterated, mut read) = (Snapshot::default(), Snapshot::default());
-    iterator.read(&Root::live(), &mut iterated).unwrap();
+fn both(iterator: &mut TaskIterator) -> (Snapshot, Snapshot) {
+    let iterated = iterated(iterator);
+    let mut read = Snapshot::default();
     // Some processes may not be read.
     let _ = ProcReader::default().read(&Root::live(), &mut read);
     (iterated, read)
+}
+
+fn iterated(iterator: &mut TaskIterator) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    iterator.read(&Root::live(), &mut snapshot).unwrap();
+    snapshot
 }
 
 fn differences<F: Family<Key = TaskKey>>(a: &F, b: &F) -> Vec<String> {
@@ -95,8 +101,8 @@ fn a_stopped_process_reads_the_same_both_ways() {
     let _uncrowded = no_crowd();
     let busy = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; read line < /etc/passwd; echo ready; exec sleep 60";
     let still = stopped(busy);
-    for iterator in readers() {
-        let (iterated, read) = both(iterator);
+    for mut iterator in readers() {
+        let (iterated, read) = both(&mut iterator);
         let of = |s: &Snapshot| s.task.process.iter().find(|p| p.task.pid == still.pid()).cloned().unwrap();
         let (a, b) = (of(&iterated), of(&read));
         assert_eq!(a.task, b.task);
@@ -115,27 +121,26 @@ fn every_process_and_thread_is_found_both_ways() {
         return;
     }
     let _uncrowded = no_crowd();
-    readers().into_iter().for_each(all_are_found);
-}
-
-fn all_are_found(iterator: TaskIterator) {
-    let (iterated, read) = both(iterator);
-    let (a, b) = (rows(&iterated.task.process), rows(&read.task.process));
-    let common = a.keys().filter(|key| b.contains_key(key)).count();
-    // Processes come and go between the readings.
-    assert!(common + 20 >= a.len() && common + 20 >= b.len(), "{} and {}, {common} of them common", a.len(), b.len());
-    // Counters change meanwhile; these properties do not.
-    let fixed = |p: &Process| {
-        let names = (p.cgroup.get().map(str::to_owned), p.policy.get().map(str::to_owned));
-        let limits = (p.open_files_limit, p.open_files_hard_limit, p.processes_limit);
-        (names, p.parent, p.nice, p.user_id, p.kernel_thread, limits)
-    };
-    let odd: Vec<_> =
-        a.iter().filter(|(key, row)| b.get(key).is_some_and(|other| fixed(row) != fixed(other))).collect();
-    assert!(odd.len() <= 2, "{odd:#?}");
-    let (a, b) = (rows::<Thread>(&iterated.task.thread), rows::<Thread>(&read.task.thread));
-    let common = a.keys().filter(|key| b.contains_key(key)).count();
-    assert!(common > 0 && common + 20 >= a.len(), "{} and {}, {common} of them common", a.len(), b.len());
+    for mut iterator in readers() {
+        let (before, read) = both(&mut iterator);
+        let after = iterated(&mut iterator);
+        // Counters change meanwhile; these properties rarely do.
+        let fixed = |p: &Process| {
+            let names = (p.cgroup.get().map(str::to_owned), p.policy.get().map(str::to_owned));
+            let limits = (p.open_files_limit, p.open_files_hard_limit, p.processes_limit);
+            (names, p.parent, p.nice, p.user_id, p.kernel_thread, limits)
+        };
+        let [before, read, after] = [&before, &read, &after].map(|s| (rows(&s.task.process), rows(&s.task.thread)));
+        // What begins, ends or becomes another program between the readings differs.
+        let lasting = before.0.iter().filter(|(key, row)| after.0.get(key).is_some_and(|p| fixed(p) == fixed(row)));
+        let lasting: Vec<_> = lasting.collect();
+        assert!(!lasting.is_empty());
+        let odd = lasting.iter().find(|(key, row)| read.0.get(key).is_none_or(|p| fixed(p) != fixed(row)));
+        assert_eq!(odd, None, "in the files: {:#?}", odd.and_then(|(key, _)| read.0.get(key)));
+        let is_missing = |key: &&TaskKey| after.1.contains_key(key) && !read.1.contains_key(key);
+        assert!(before.1.keys().any(|key| after.1.contains_key(key)));
+        assert_eq!(before.1.keys().find(is_missing), None);
+    }
 }
 
 #[test]
@@ -153,7 +158,7 @@ fn a_parked_thread_reads_the_same_both_ways() {
         stat.is_some_and(|stat| stat.contains(") S "))
     });
     let of = |s: &Snapshot| s.task.thread.iter().find(|t| t.command.get() == Some("wsl-parked")).cloned().unwrap();
-    let found = readers().map(both).map(|(iterated, read)| (of(&iterated), of(&read)));
+    let found = readers().map(|mut iterator| both(&mut iterator)).map(|(iterated, read)| (of(&iterated), of(&read)));
     drop(send);
     let _ = parked.join();
     for (a, b) in found {
