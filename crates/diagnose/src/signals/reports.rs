@@ -29,6 +29,8 @@ signals! { t: Timed<'_>;
     "timed.peer" "text" "the file or the other end", "as printed", "output of dd, iperf" => t.transfer.what.get();
     "timed.rate" "bytes/s" "bytes a second", "bytes / time", "output of dd, iperf" => t.transfer.rate.get();
     "timed.bits" "bit/s" "the same in bits", "bytes x 8 / time", "output of dd, iperf" => t.transfer.rate.get().map(|r| r * 8.0);
+    "timed.operations" "1/s" "operations a second", "as printed", "output of fio, bonnie++" => t.transfer.operations.get();
+    "timed.cpu_share" "ratio" "CPU time it took, as a share of one CPU; near 1 it says nothing about the disk", "%CP", "output of bonnie++" => t.transfer.cpu_share.get();
     "timed.bytes" "bytes" "bytes moved", "as printed", "output of dd, iperf" => t.transfer.bytes.get();
     "timed.seconds" "s" "how long it took", "as printed", "output of dd, iperf" => t.seconds();
     "timed.block" "bytes" "bytes asked for at a time", "bs=", "output of dd, iperf" => t.transfer.block.get();

@@ -19,8 +19,6 @@ const STREAMS: [&str; 6] =
     ["write by character", "write by block", "rewrite", "read by character", "read by block", "seek"];
 const FILES: [&str; 6] =
     ["create in order", "read in order", "delete in order", "create at random", "read at random", "delete at random"];
-/// From this share of a CPU on, the CPU is the limit.
-const CPU_BOUND: f64 = 95.0;
 
 fn is_title(line: &str) -> bool {
     line.starts_with("Version") && line.contains("Sequential Output")
@@ -84,12 +82,13 @@ fn csv(line: &str) -> Option<(Vec<&str>, Vec<&str>)> {
 /// second, since 1.9 with their unit; seeks and files in operations.
 fn record(lines: &mut Lines<'_>, run: &mut ToolRun, kinds: &[&str; 6], fields: &[&str]) -> ReadResult {
     let (of, values) = fields.split_first().unwrap_or((&"", &[]));
+    let is_stream = |kind: &str| kinds == &STREAMS && kind != "seek";
     let rate = |kind: &str, field: &str| {
-        let unit = if kinds == &STREAMS && kind != "seek" { KIB } else { 1.0 };
+        let unit = if is_stream(kind) { KIB } else { 1.0 };
         // `+++++`: finished too fast to be timed. The CSV line leaves out what was not run.
         if is_blank(field) { Some(None) } else { scaled(field, KIB, unit).map(Some) }
     };
-    let share = |field: &str| if is_blank(field) { Some(0.0) } else { number(field) };
+    let share = |field: &str| if is_blank(field) { Some(None) } else { number(field).map(|share| Some(share / 100.0)) };
     let pairs = kinds.iter().zip(values.chunks(2));
     let rates: Option<Vec<_>> =
         pairs.map(|(kind, pair)| Some((*kind, rate(kind, pair[0])?, share(pair.get(1)?)?))).collect();
@@ -100,8 +99,9 @@ fn record(lines: &mut Lines<'_>, run: &mut ToolRun, kinds: &[&str; 6], fields: &
         let Some(rate) = rate else { continue };
         let row = run.row::<Transfer>(0.0, lines.number(), format!("{of}: {kind}").into());
         row.tool = "bonnie++".into();
-        row.what = if share >= CPU_BOUND { format!("{kind}, bound by the processor").into() } else { kind.into() };
-        row.rate = rate.into();
+        row.what = kind.into();
+        *if is_stream(kind) { &mut row.rate } else { &mut row.operations } = rate.into();
+        row.cpu_share = share.into();
     }
     Ok(())
 }
@@ -119,7 +119,10 @@ mod tests {
         let window = window_of(text);
         let rows = window.newest::<Transfer>();
         let row = rows.values().find(|t| t.transfer.ends_with(kind)).unwrap_or_else(|| panic!("{kind}"));
-        row.rate.get().unwrap()
+        // Bytes of a stream, operations of everything else.
+        let rates = [row.rate.get(), row.operations.get()];
+        assert_eq!(rates.iter().flatten().count(), 1, "{kind}: {rates:?}");
+        rates.into_iter().flatten().next().unwrap()
     }
 
     #[test]

@@ -102,6 +102,8 @@ pub struct JobTransfer {
     pub seconds: Option<f64>,
     /// In bytes per second.
     pub rate: f64,
+    /// Requests per second.
+    pub operations: Option<f64>,
     pub block: Option<f64>,
     /// How often its writes were made durable, and the mean time of one such call in nanoseconds.
     pub syncs: Option<(f64, f64)>,
@@ -123,6 +125,7 @@ impl JobTransfer {
         row.bytes = self.bytes.into();
         row.time = self.seconds.map(|seconds| seconds * SECOND).into();
         row.rate = self.rate.into();
+        row.operations = self.operations.into();
         row.block = self.block.into();
         if let Some((count, mean)) = self.syncs.filter(|(count, _)| *count > 0.0) {
             row.syncs = count.into();
@@ -166,6 +169,7 @@ fn read_json(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
                 bytes: Some(done.io_bytes.0),
                 seconds: Some(seconds),
                 rate: done.io_bytes.0 / seconds,
+                operations: Some(done.total_ios.0 / seconds),
                 block: Some(done.io_bytes.0 / done.total_ios.0),
                 syncs: syncs.map(|sync| (sync.total_ios.0, sync.lat_ns.mean.0)),
                 processes: summed.unwrap_or(1.0),

@@ -311,6 +311,7 @@ impl FioReport {
                 bytes: result.bytes,
                 seconds: result.seconds,
                 rate: result.rate,
+                operations: result.per_second,
                 block: setup.and_then(|setup| setup.blocks[at]).or_else(|| block(result, job.issued.get(at).copied())),
                 syncs,
                 processes: job.processes,

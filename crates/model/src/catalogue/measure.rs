@@ -14,6 +14,8 @@ family_group! {
         bytes: gauge bytes "whyslow.transfer.bytes" "bytes moved";
         time: gauge ns "whyslow.transfer.time" "how long it took";
         rate: gauge bytes "whyslow.transfer.rate" "bytes a second, as measured";
+        operations: gauge count "whyslow.transfer.operations" "operations a second, as measured";
+        cpu_share: gauge ratio "whyslow.transfer.cpu_share" "CPU time it took, as a share of one CPU";
         block: gauge bytes "whyslow.transfer.block" "bytes asked for at a time";
         window: gauge bytes "whyslow.transfer.window" "socket buffer, the smaller one if both ends' are known";
         segment: gauge bytes "whyslow.transfer.segment" "largest TCP segment";
