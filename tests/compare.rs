@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Inventory};
 use whyslow_model::catalogue::{Disk, MachineInfo, Setting};
 use whyslow_model::comparison::Comparison;
-use whyslow_model::diagnosis::Subject;
+use whyslow_model::diagnosis::{Diagnosis, Subject};
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 
@@ -147,4 +147,92 @@ fn benchmarks_are_compared_by_their_files() {
     fs::write(dir.path().join("other.json"), "{}").unwrap();
     let other = dir.path().join("other.json").display().to_string();
     assert_eq!(run(dir.path(), &["compare", &old, &other]).status.code(), Some(2));
+}
+
+/// The path of a fixture.
+fn capture(name: &str) -> String {
+    format!("{}/../import/tests/fixtures/{name}.txt", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// What `whyslow read` concludes from captures.
+fn read(names: &[&str]) -> Diagnosis {
+    let files: Vec<String> = names.iter().map(|name| capture(name)).collect();
+    let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    let out = whyslow.args(["read", "--json"]).args(files).stdin(Stdio::null()).output().unwrap();
+    serde_json::from_slice(&out.stdout).expect("a diagnosis")
+}
+
+/// The only conclusion from two captures, which `whyslow compare` draws, too.
+fn concluded(a: &str, b: &str) -> String {
+    let d = read(&[a, b]);
+    let [comparison] = &d.comparisons[..] else { panic!("{:?}", d.comparisons) };
+    assert!(comparison.a.ends_with(&format!("{a}.txt")) && comparison.b.ends_with(&format!("{b}.txt")));
+    let [conclusion] = &comparison.conclusions[..] else { panic!("{comparison:?}") };
+    assert_eq!(compared(folder().path(), &capture(a), &capture(b)).conclusions, comparison.conclusions);
+    conclusion.clone()
+}
+
+#[test]
+fn spreading_a_load_over_disks_only_moves_the_wait() {
+    let single = "san-iostat-x-512k-6readers-single";
+    let both = concluded(single, "san-iostat-x-512k-6readers-striped");
+    let expected = "Spread over 2 disks (sdi, sdj) instead of 1 (sdj), the load moves no more (154 MiB/s and 155 MiB/s); each \
+                    request still takes 19.4 ms: the wait was moved, not shortened.";
+    assert_eq!(both, expected);
+    assert!(
+        concluded("san-iostat-x-512k-6readers-striped", single).starts_with("Spread over 2 disks (sdi, sdj) instead")
+    );
+    let small = concluded("san-iostat-x-2k-6readers", "san-iostat-x-2k-6readers-striped");
+    assert!(small.contains("moves no more") && small.contains("1.28 ms instead of 975 µs"), "{small}");
+}
+
+#[test]
+fn more_requests_in_flight_only_wait_longer() {
+    let readers = concluded("san-iostat-x-2k-1reader", "san-iostat-x-2k-6readers");
+    assert!(readers.contains("5.0 requests in flight instead of 1.0: more in flight move no more"), "{readers}");
+    let sizes = concluded("san-iostat-x-4096k", "san-iostat-x-1024k");
+    assert!(sizes.contains("fewer in flight move as much; each request takes 4.94 ms instead of 14.7 ms"), "{sizes}");
+    let paths = concluded("san-iostat-x-multipath-rr-off", "san-iostat-x-multipath-rr-on");
+    assert!(paths.contains("(+5.76 %)"), "{paths}");
+}
+
+#[test]
+fn disks_that_share_something_are_slower_together() {
+    for (alone, disk) in [("power5-iostat-x-seqread", "sdb"), ("power5-iostat-x-randread", "sdc")] {
+        let together = concluded(alone, "power5-iostat-x-concurrent");
+        assert!(together.starts_with(&format!("{disk} moves ")), "{together}");
+        assert!(together.ends_with(" alone: they share what limits them."), "{together}");
+    }
+    // The client's disks and the server's one are the same load, no experiment.
+    let layers = read(&["power5-iostat-x-concurrent", "power5-iostat-x-server"]);
+    assert_eq!((layers.findings[0].id.as_str(), layers.comparisons), ("disk.shared", vec![]));
+}
+
+#[test]
+fn what_tools_measured_is_compared_unless_a_cpu_was_the_limit() {
+    let xfs = concluded("san-bonnie-ext3", "san-bonnie-xfs");
+    for part in ["delete in order 4572/s → 9705/s (+112 %)", "create in order 721/s → 1151/s (+59.6 %)", "(+11.4 %)"]
+    {
+        assert!(xfs.contains(part), "{part}: {xfs}");
+    }
+    let (_, by_cpu) = xfs.split_once("limited by a CPU, so not by the disk: ").expect("some were");
+    assert!(by_cpu.contains("read by character") && by_cpu.contains("write by character"), "{xfs}");
+    let log = concluded("san-bonnie-xfs", "san-bonnie-xfs-extlog");
+    assert!(log.starts_with("bonnie++: No measurement differs"), "{log}");
+    let three = read(&["san-bonnie-ext3", "san-bonnie-xfs", "san-bonnie-xfs-extlog"]);
+    assert_eq!(three.comparisons.len(), 2, "each with the next one");
+    let iperf = concluded("net-iperf-before-client", "net-iperf-after-client");
+    assert_eq!(iperf, "iperf: 172.16.1.12 390 Mbit/s → 955 Mbit/s (+145 %).");
+}
+
+#[test]
+fn one_side_is_one_capture() {
+    let dir = folder();
+    let single = fs::read_to_string(capture("san-iostat-x-512k-6readers-single")).unwrap();
+    let twice = dir.path().join("twice.txt");
+    fs::write(&twice, format!("# iostat -x 1\n{single}\nThen striped:\n# iostat -x 1\n{single}")).unwrap();
+    let out = run(dir.path(), &["compare", twice.to_str().unwrap(), &capture("san-iostat-x-1024k")]);
+    let complaint = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(complaint.contains("contains 2 captures of the same things"), "{complaint}");
 }

@@ -2,6 +2,7 @@
 
 use crate::baseline::{named, of_files, of_recording};
 use crate::complete;
+use crate::experiments;
 use crate::options::OutputOptions;
 use crate::output::{Failure, tell};
 use crate::recordings::{self, RecordingPeriod};
@@ -21,7 +22,7 @@ const PERCENT: std::ops::RangeInclusive<f64> = 0.1..=1000.0;
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     /// A baseline's name; FROM..TO of the recording, such as 03:00..04:00; a recording's folder, DIR or DIR@FROM..TO; or a
-    /// file: a baseline, or the output of `whyslow bench --json`
+    /// file: a baseline, the output of `whyslow bench --json`, or the output of other tools (`whyslow formats`)
     #[arg(add = ArgValueCandidates::new(complete::baselines))]
     a: String,
     /// What to compare with it, specified the same way
@@ -48,20 +49,22 @@ pub fn run(args: &CompareArgs, look: &OutputOptions) -> Result<ExitCode, Failure
 
 /// What a side is: by what it looks like, then by what is there.
 fn side(text: &str, folder: &Path) -> Result<Baseline, Failure> {
-    if let Some((from, to)) = text.rsplit_once("..") {
+    let path = Path::new(text);
+    // `../old.json` is no time.
+    if let Some((from, to)) = text.rsplit_once("..").filter(|_| !path.exists()) {
         let (dir, from) = from.rsplit_once('@').map_or((folder, from), |(dir, from)| (Path::new(dir), from));
         let when = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         return recorded(RecordingPeriod { dir: Some(dir.to_owned()), since: None, from: when(from), to: when(to) });
     }
     let baselines = Baselines::of(folder);
-    let path = Path::new(text);
     match path.metadata() {
         _ if baselines.names().is_ok_and(|names| names.iter().any(|name| name == text)) => named(&baselines, text),
         Ok(there) if there.is_dir() => {
             recorded(RecordingPeriod { dir: Some(path.to_owned()), since: None, from: None, to: None })
         }
         Ok(_) if is_bench(path) => of_files(&[path.to_owned()]),
-        Ok(_) => read_baseline(path).map_err(|error| Failure::usage(error.to_string())),
+        Ok(_) if schema(path).is_some() => read_baseline(path).map_err(|error| Failure::usage(error.to_string())),
+        Ok(_) => experiments::of_file(path),
         Err(_) if text.contains('/') => Err(Failure::usage(format!("{text}: there is no such file or folder"))),
         Err(_) => named(&baselines, text),
     }
@@ -69,12 +72,17 @@ fn side(text: &str, folder: &Path) -> Result<Baseline, Failure> {
 
 /// Whether a file says of itself that it is what a benchmark printed.
 fn is_bench(path: &Path) -> bool {
+    schema(path).as_deref() == Some(whyslow_model::bench::SCHEMA)
+}
+
+/// What our own documents say that they are.
+fn schema(path: &Path) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Document {
         schema: String,
     }
-    let document = std::fs::read(path).ok().and_then(|json| serde_json::from_slice::<Document>(&json).ok());
-    document.is_some_and(|document| document.schema == whyslow_model::bench::SCHEMA)
+    let json = std::fs::read(path).ok()?;
+    serde_json::from_slice::<Document>(&json).ok().map(|document| document.schema)
 }
 
 fn recorded(part: RecordingPeriod) -> Result<Baseline, Failure> {

@@ -7,6 +7,7 @@ mod bench;
 mod commands;
 mod compare;
 mod complete;
+mod experiments;
 mod explain;
 mod export;
 mod interrupt;

@@ -2,6 +2,7 @@
 
 use crate::options::{Colour, OutputOptions};
 use serde::Serialize;
+use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,6 +23,12 @@ pub const INTERRUPTED: u8 = 130;
 pub struct Failure {
     what: String,
     status: u8,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
 }
 
 impl Failure {

@@ -246,6 +246,7 @@ mod tests {
             not_cleared: Vec::new(),
             blind_spots: Vec::new(),
             closer_looks: Vec::new(),
+            comparisons: Vec::new(),
             cpu_explained: None,
             cost: Default::default(),
             figures: Vec::new(),

@@ -1,5 +1,6 @@
 //! `whyslow read`: diagnoses the output of other tools.
 
+use crate::experiments;
 use crate::observe::print_diagnosis;
 use crate::options::OutputOptions;
 use crate::output::{Failure, ProgressLine, complain};
@@ -48,18 +49,20 @@ pub struct ReadArgs {
     pub check: bool,
 }
 
+impl ReadArgs {
+    /// One file.
+    pub fn of_file(path: &Path) -> Self {
+        Self { files: vec![path.to_owned()], strict: false, _partial: false, check: false }
+    }
+}
+
 /// Reads the files, folders and archives, or standard input, as one incident and diagnoses it.
 ///
 /// # Errors
 /// If nothing is recognized, or a file cannot be opened; with `--strict`, a place whose meaning is not certain.
 pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
-    let gathered = watched(|watch| gather(asked, watch))?;
-    for refusal in &gathered.skipped {
-        complain(&format!("skipped {}: {}", refusal.file, refusal.reason()));
-    }
-    let copies = gathered.trees.iter().map(copy).collect();
-    let captures = join(gathered.captures, copies);
+    let captures = captures(asked)?;
     let several = captures.iter().any(|a| captures.iter().any(|b| a.is_of_another_host(b)));
     if several {
         let hosts: BTreeSet<&str> = captures.iter().filter_map(|c| c.host.as_deref()).collect();
@@ -72,8 +75,19 @@ pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     };
     let of = |c: &Capture| (label(c), diagnose(&c.window, Origin::Import, &rules.book));
     let diagnosis = merge_diagnoses(captures.iter().map(of).collect(), &rules.book);
-    let diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(&asked.files)))?;
+    let mut diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(&asked.files)))?;
+    diagnosis.comparisons = experiments::comparisons(&captures, &diagnosis);
     print_diagnosis(&diagnosis, look, asked.check)
+}
+
+/// What the files contain.
+pub fn captures(asked: &ReadArgs) -> Result<Vec<Capture>, Failure> {
+    let gathered = watched(|watch| gather(asked, watch))?;
+    for refusal in &gathered.skipped {
+        complain(&format!("skipped {}: {}", refusal.file, refusal.reason()));
+    }
+    let copies = gathered.trees.iter().map(copy).collect();
+    Ok(join(gathered.captures, copies))
 }
 
 fn nothing_in(files: &[PathBuf]) -> String {

@@ -1,5 +1,6 @@
 //! Two summaries, series by series.
 
+use crate::conclusion::conclusions;
 use crate::stats::pieces::{FEWEST, pieces, repeats};
 use crate::stats::{Estimate, holm, median, ranks};
 use std::collections::BTreeSet;
@@ -34,6 +35,7 @@ pub fn compare(a: &Baseline, b: &Baseline, least: f64) -> Comparison {
         differences,
         compared: pairs.len(),
         undecided: rest.into_iter().filter(|d| d.shift.abs() > d.least).collect(),
+        conclusions: conclusions(a, b),
         caveats: caveats(a, b, &pairs),
     }
 }
@@ -160,6 +162,8 @@ fn caveats(a: &Baseline, b: &Baseline, pairs: &[(&BaselineSeries, &BaselineSerie
     } else if a.kind == BaselineKind::Period && b.kind == BaselineKind::Period {
         caveats
             .push("workload not controlled; interpret with caution: more work looks like a faster machine".to_owned());
+    } else if a.kind == BaselineKind::Captures && b.kind == BaselineKind::Captures {
+        caveats.push("each side was captured once: how much it varies from time to time is unknown".to_owned());
     } else if pairs.iter().any(|(a, b)| a.interval.is_some() || b.interval.is_some()) {
         let what = "the benchmark ran only once: how much it varies from run to run is unknown";
         caveats.push(what.to_owned());

@@ -76,6 +76,11 @@ const KEPT: [(&str, Option<Better>); 61] = {
     ]
 };
 
+/// Whether this signal is kept.
+pub(crate) fn is_kept(metric: &str) -> bool {
+    KEPT.iter().any(|(kept, _)| *kept == metric)
+}
+
 /// A period that is being summed up. Memory does not grow with its length.
 #[derive(Debug, Default)]
 pub struct Summary {

@@ -25,6 +25,9 @@ pub fn findings(parts: &[Diagnosis], book: &RuleBook) -> Vec<Finding> {
     for (below, devices) in contended.iter().enumerate() {
         let [carrier] = devices[..] else { continue };
         for (above, volumes) in contended.iter().enumerate().filter(|(above, v)| *above != below && v.len() >= 2) {
+            if can_be_of_one_machine(&parts[below], carrier, volumes) {
+                continue;
+            }
             let sum: f64 = volumes.iter().filter_map(|volume| rate(volume)).sum();
             if rate(carrier).is_some_and(|rate| (sum / rate - 1.0).abs() <= SLACK) {
                 found.extend(finding(rule, carrier, volumes, [&parts[above], &parts[below]]));
@@ -32,6 +35,18 @@ pub fn findings(parts: &[Diagnosis], book: &RuleBook) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// Whether the device and the volumes can be of the same machine at different times: single and striped, for example. What moves
+/// the same bytes on one disk as on two has the same sums. A listing of all devices would show the volumes, too; one that is
+/// restricted to the device that is used says nothing of others.
+fn can_be_of_one_machine(below: &Diagnosis, carrier: &SubjectFigures, volumes: &[&SubjectFigures]) -> bool {
+    let devices = || below.figures.iter().filter(|figures| figures.subject.kind == "device");
+    let listed = |name: &str| devices().any(|figures| figures.subject.name == name);
+    let is_known = |volume: &&SubjectFigures| listed(&volume.subject.name);
+    let restricted = devices().count() == 1;
+    volumes.iter().any(|volume| volume.subject.name == carrier.subject.name)
+        && (restricted || volumes.iter().all(is_known))
 }
 
 /// The devices of a capture on which the rule would hold if others shared them.

@@ -38,6 +38,8 @@ pub enum BaselineKind {
     Period,
     /// A benchmark, whose load is known.
     Bench,
+    /// The output of other tools.
+    Captures,
 }
 
 /// Hardware, firmware, kernel, settings and mounts: name (`kernel`, `disk vda: scheduler`) and value, as the system spells

@@ -26,6 +26,9 @@ pub struct Comparison {
     /// Differences large enough to matter, but measured too briefly or too variable to distinguish from noise; the largest
     /// effect first.
     pub undecided: Vec<Difference>,
+    /// What an experiment shows, in sentences; only of captures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conclusions: Vec<String>,
     /// Caveats.
     pub caveats: Vec<String>,
 }

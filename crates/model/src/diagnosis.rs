@@ -36,9 +36,23 @@ pub struct Diagnosis {
     pub cpu_explained: Option<f64>,
     /// The cost of observing.
     pub cost: ObserverCost,
+    /// Captures of the same things, the second with something changed, and what differs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<CaptureComparison>,
     /// The figures in captures, by subject; the findings are judged from the same numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<SubjectFigures>,
+}
+
+/// Two captures of the same things: an experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureComparison {
+    /// The first capture, by its files.
+    pub a: String,
+    /// The second capture.
+    pub b: String,
+    /// What differs, in sentences.
+    pub conclusions: Vec<String>,
 }
 
 /// What is known about one subject.

@@ -100,6 +100,28 @@ fn a_verdict_on_captures_says_how_far_it_goes() {
     assert_eq!(answer(&d), "Healthy: no problem in memory, the CPUs and the disks.");
 }
 
+/// An experiment's conclusion comes first, whatever the verdict, and the screen stays short.
+#[test]
+fn a_comparison_of_captures_has_room() {
+    use whyslow_model::diagnosis::{CaptureComparison, Origin};
+    let conclusion = "Spread over 2 disks instead of 1, the load moves no more. ".repeat(8);
+    let one = CaptureComparison { a: "single.txt".into(), b: "striped.txt".into(), conclusions: vec![conclusion] };
+    for name in ["saturated", "healthy", "undetermined"] {
+        for count in [1, 3] {
+            let mut d = fixture(name);
+            (d.window.source, d.comparisons) = (Origin::Import, vec![one.clone(); count]);
+            let drawn = text::diagnosis(&d, &PLAIN);
+            assert!(drawn.lines().count() <= 10, "{drawn}");
+            let first = drawn.lines().nth(1).unwrap();
+            assert_eq!(first.starts_with("Compared: Spread over 2"), count == 1, "{drawn}");
+            assert_eq!(first.starts_with("Compared: single.txt → striped.txt: "), count == 3, "{drawn}");
+        }
+    }
+    let d = Diagnosis { comparisons: vec![one; 3], ..fixture("healthy") };
+    let all = text::diagnosis(&d, &TextStyle { all: true, ..PLAIN });
+    assert_eq!(all.matches("single.txt → striped.txt").count(), 3, "{all}");
+}
+
 /// What needs privilege is offered as the command to paste.
 #[test]
 fn a_lack_of_privilege_has_a_command() {

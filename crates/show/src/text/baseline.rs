@@ -79,6 +79,7 @@ fn over(kind: BaselineKind, seconds: f64) -> String {
     match kind {
         BaselineKind::Period => format!("over {}", human::seconds(seconds.round())),
         BaselineKind::Bench => format!("of benchmarks over {}", human::seconds(seconds.round())),
+        BaselineKind::Captures => "of the output of other tools".to_owned(),
     }
 }
 

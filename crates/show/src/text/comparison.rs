@@ -17,6 +17,9 @@ pub fn comparison(comparison: &Comparison, style: &TextStyle) -> String {
         draw_side(&mut canvas, letter, side);
     }
     canvas.blank();
+    for conclusion in &comparison.conclusions {
+        canvas.paragraph(0, 2, &[bold(conclusion)]);
+    }
     verdict(&mut canvas, comparison);
     inventory(&mut canvas, &comparison.inventory, style.all);
     differences(&mut canvas, "Differs", &comparison.differences.iter().collect::<Vec<_>>(), style.all);
@@ -203,6 +206,7 @@ mod tests {
             differences: Vec::new(),
             compared: 30,
             undecided,
+            conclusions: Vec::new(),
             caveats: Vec::new(),
         };
         comparison(&compared, &TextStyle { width: 120, colour: false, all, utc: true })

@@ -24,7 +24,7 @@ pub use recording::{explanation, recorded};
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
 use finding::Findings;
-use whyslow_model::diagnosis::{Action, BlindSpot, Diagnosis, NotCleared, Origin, RuledOut};
+use whyslow_model::diagnosis::{Action, BlindSpot, CaptureComparison, Diagnosis, NotCleared, Origin, RuledOut};
 
 /// How text is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,7 @@ fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     ruled_out(canvas, &diagnosis.ruled_out);
     not_cleared(canvas, &diagnosis.not_cleared);
     blind_spots(canvas, &diagnosis.blind_spots);
+    comparisons(canvas, &diagnosis.comparisons);
     finding::figures(canvas, &diagnosis.figures);
     // Reading captures has no overhead on the machine.
     if diagnosis.window.source != Origin::Import {
@@ -70,6 +71,16 @@ fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     }
     canvas.blank();
     screen::answer(canvas, diagnosis, style);
+}
+
+fn comparisons(canvas: &mut Canvas, all: &[CaptureComparison]) {
+    if all.is_empty() {
+        return;
+    }
+    heading(canvas, "Compared");
+    for CaptureComparison { a, b, conclusions } in all {
+        canvas.paragraph(2, 4, &[dim(format!("{a} → {b}: ")), plain(conclusions.join(" "))]);
+    }
 }
 
 fn ruled_out(canvas: &mut Canvas, entries: &[RuledOut]) {

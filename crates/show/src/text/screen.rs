@@ -6,12 +6,14 @@ use crate::clock::ZonedClock;
 use crate::human;
 use std::collections::BTreeSet;
 use whyslow_model::diagnosis::{
-    Action, ActionKind, Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, KernelAverage, NOT_CAPTURED, Origin,
-    Since, TimeSpan, Verdict,
+    Action, ActionKind, Basis, BlindSpot, CaptureComparison, Confidence, Diagnosis, Finding, Host, KernelAverage,
+    NOT_CAPTURED, Origin, Since, TimeSpan, Verdict,
 };
 
 /// Lines of the first screen.
 const LINES: usize = 10;
+/// The most lines of a comparison of captures.
+const COMPARISON_LINES: usize = 3;
 /// The highest level of shortening an answer.
 const SHORTEST: usize = 3;
 /// The labels of another cause: a likely one, and a suspicion.
@@ -41,12 +43,27 @@ const MOST_NAMED: usize = 3;
 
 pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     header(canvas, &d.host, &d.window, style);
-    let room = LINES - 1;
+    let before = canvas.lines();
+    // The answer to a bottleneck has a command as well.
+    let lines = if d.verdict == Verdict::Bottleneck { COMPARISON_LINES - 1 } else { COMPARISON_LINES };
+    comparisons(canvas, &d.comparisons, d.window.source, lines);
+    let room = LINES - 1 - (canvas.lines() - before);
     match d.verdict {
         Verdict::Bottleneck => bottleneck(canvas, d, style, room),
         Verdict::Healthy => healthy(canvas, d, room),
         Verdict::Undetermined => undetermined(canvas, d, room),
     }
+}
+
+/// What the first experiment shows, and how many others there are.
+fn comparisons(canvas: &mut Canvas, all: &[CaptureComparison], source: Origin, lines: usize) {
+    let Some(first) = all.first() else { return };
+    let more = match all.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more; {})", hint(source)),
+    };
+    let names = if all.len() > 1 { format!("{} → {}: ", first.a, first.b) } else { String::new() };
+    canvas.at_most(lines, 0, 2, &[bold("Compared: "), dim(names), plain(first.conclusions.join(" ")), dim(more)]);
 }
 
 /// The answer alone, below the details.
@@ -547,7 +564,7 @@ fn healthy(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
     let mut verdict = canvas.another();
     is_healthy(&mut verdict, d);
     // The verdict, and blank lines around the resources.
-    let mut room = room - 2 - verdict.lines();
+    let mut room = room.saturating_sub(2 + verdict.lines());
     canvas.blank();
     resources(canvas, d, &mut room);
     for finding in d.findings.iter().filter(|f| f.explained_by.is_none()).take(room.min(2)) {
@@ -698,7 +715,7 @@ fn not_seen<'d>(canvas: &mut Canvas, spots: impl Iterator<Item = &'d BlindSpot>,
 fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
     let mut verdict = canvas.another();
     is_undetermined(&mut verdict, d);
-    let mut room = room - 2 - verdict.lines();
+    let mut room = room.saturating_sub(2 + verdict.lines());
     canvas.blank();
     // What the verdict names as not captured is not repeated.
     let (absent, other): (Vec<_>, Vec<_>) = d.blind_spots.iter().partition(|spot| spot.why == NOT_CAPTURED);

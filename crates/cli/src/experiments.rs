@@ -1,0 +1,66 @@
+//! Captures of the same things as experiments: what was changed between them, and what the result was.
+
+use crate::output::Failure;
+use crate::read::{ReadArgs, captures};
+use std::path::Path;
+use whyslow_compare::{conclusions, of_capture};
+use whyslow_diagnose::known_signals;
+use whyslow_import::Capture;
+use whyslow_model::baseline::Baseline;
+use whyslow_model::diagnosis::{CaptureComparison, Diagnosis, Finding};
+use whyslow_model::window::Window;
+
+/// The most pairs that are compared: of more than these nobody reads all.
+const MOST_PAIRS: usize = 20;
+/// The most intervals of one capture that are told apart; of a longer one, as many in a row become one.
+const MOST_INTERVALS: usize = 128;
+
+/// Compares each capture with the next one of the same things, unless they are of two hosts, or one is what the other sees of it.
+pub fn comparisons(captures: &[Capture], diagnosis: &Diagnosis) -> Vec<CaptureComparison> {
+    let pairs = captures.windows(2).filter(|pair| !pair[0].is_of_another_host(&pair[1]));
+    let compared = pairs.take(MOST_PAIRS).filter_map(|pair| {
+        let [a, b] = [&pair[0], &pair[1]].map(Capture::label);
+        let are_layers = diagnosis.findings.iter().any(|finding| is_across(finding, &a, &b));
+        let conclusions = conclusions(&summed_up(&pair[0]), &summed_up(&pair[1]));
+        (!conclusions.is_empty() && !are_layers).then_some(CaptureComparison { a, b, conclusions })
+    });
+    compared.collect()
+}
+
+/// Whether a finding explains what one capture shows by what the other does.
+fn is_across(finding: &Finding, a: &str, b: &str) -> bool {
+    let capture = finding.subject.capture.as_deref();
+    let other = if capture == Some(a) { b } else { a };
+    [a, b].iter().any(|one| capture == Some(one))
+        && finding.explains.iter().any(|key| key.ends_with(&format!(" in {other}")))
+}
+
+/// The summary of a capture's intervals.
+fn summed_up(capture: &Capture) -> Baseline {
+    let snapshots = capture.window.snapshots();
+    let length = snapshots.len().div_ceil(MOST_INTERVALS).max(1);
+    let bounds = (0..snapshots.len()).step_by(length).collect::<Vec<_>>();
+    let intervals = bounds.windows(2).map(|ends| {
+        let window = Window::new(snapshots[ends[0]..=ends[1]].to_vec());
+        (window.seconds(), known_signals(&window))
+    });
+    of_capture(&intervals.collect::<Vec<_>>(), &known_signals(&capture.window))
+}
+
+/// A file of captures as one side of a comparison.
+///
+/// # Errors
+/// If nothing in it can be read, or it contains several captures of the same things.
+pub fn of_file(path: &Path) -> Result<Baseline, Failure> {
+    let captures = captures(&ReadArgs::of_file(path))
+        .map_err(|failure| Failure::usage(format!("{failure} (it is not a baseline or a benchmark either)")))?;
+    match &captures[..] {
+        [capture] => Ok(summed_up(capture)),
+        [] => Err(Failure::usage(format!("{}: nothing in it can be compared", path.display()))),
+        several => Err(Failure::usage(format!(
+            "{}: contains {} captures of the same things, and a side of a comparison is one; 'whyslow read' compares them with each other",
+            path.display(),
+            several.len()
+        ))),
+    }
+}

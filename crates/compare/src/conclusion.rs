@@ -1,0 +1,325 @@
+//! What an experiment shows, in sentences: a load measured twice, with something changed in between.
+
+use crate::captures::BY_CPU;
+use crate::stats::median;
+use crate::summary::is_kept;
+use std::cmp::Ordering;
+use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries};
+use whyslow_model::human::{percent, quantity};
+
+/// How much what was measured only once may differ by itself, as a share of it.
+const ONCE: f64 = 0.1;
+/// The same of what was measured several times, however steady it was.
+const STEADY: f64 = 0.02;
+/// A disk with less than this share of the bytes of the busiest one is left out.
+const BESIDE: f64 = 0.02;
+/// A disk that is busy for less than this share of the time has nothing to do.
+const IDLE: f64 = 0.05;
+/// Sizes and numbers of requests that differ by this factor are others.
+const OTHER: f64 = 1.3;
+/// The most measurements or disks in a sentence.
+const MOST_NAMED: usize = 6;
+
+/// The conclusions from two captures; none if they have nothing in common.
+pub fn conclusions(a: &Baseline, b: &Baseline) -> Vec<String> {
+    if a.kind != BaselineKind::Captures || b.kind != BaselineKind::Captures {
+        return Vec::new();
+    }
+    let disks = Load::of(a).zip(Load::of(b)).map(|(a, b)| disks(&a, &b));
+    measurements(a, b).into_iter().chain(disks).collect()
+}
+
+/// The middle one of the samples in which there was any, and how far they are from it, as a share of it.
+#[derive(Clone, Copy)]
+struct Usual {
+    value: f64,
+    noise: f64,
+}
+
+impl Usual {
+    fn of(series: &BaselineSeries) -> Option<Self> {
+        let mut samples: Vec<f64> = series.samples.iter().copied().filter(|sample| *sample > 0.0).collect();
+        samples.sort_by(f64::total_cmp);
+        let (least, most) = (*samples.first()?, *samples.last()?);
+        let value = median(&samples);
+        let noise = if samples.len() == 1 { ONCE } else { ((most - least) / 2.0 / value).max(STEADY) };
+        Some(Self { value, noise })
+    }
+
+    /// How many times as much the other is; `None` if it is the same within what both vary by.
+    fn times(self, other: Self) -> Option<f64> {
+        let ratio = other.value / self.value;
+        ((ratio - 1.0).abs() > self.noise.max(other.noise)).then_some(ratio)
+    }
+}
+
+/// `+11 %`, `-93 %`, `5.3 times`
+fn change(ratio: f64) -> String {
+    match ratio {
+        3.0.. => format!("{ratio:.1} times"),
+        1.0.. => format!("+{}", percent(ratio - 1.0)),
+        _ => format!("-{}", percent(1.0 - ratio)),
+    }
+}
+
+/// What tools measured themselves: which of it differs.
+fn measurements(a: &Baseline, b: &Baseline) -> Option<String> {
+    let [of_a, of_b] = [a, b].map(|side| side.series.iter().filter(|one| !is_kept(&one.metric)).collect::<Vec<_>>());
+    let (mut differ, mut alike, mut by_cpu) = (Vec::new(), Vec::new(), Vec::new());
+    for one in &of_a {
+        let name = one.metric.trim_end_matches(BY_CPU);
+        let counterpart = of_b.iter().find(|other| other.metric.trim_end_matches(BY_CPU) == name);
+        // Of a single one on each side the file or block size may be what was changed.
+        let only = (of_a.len() == 1 && of_b.len() == 1 && one.unit == of_b[0].unit).then(|| &of_b[0]);
+        let Some(other) = counterpart.or(only) else { continue };
+        let (Some(before), Some(after)) = (Usual::of(one), Usual::of(other)) else { continue };
+        match before.times(after) {
+            _ if [one, other].iter().any(|side| side.metric.ends_with(BY_CPU)) => by_cpu.push(name),
+            Some(ratio) => differ.push((name, &one.unit, before, after, ratio)),
+            None => alike.push(name),
+        }
+    }
+    // The tool is said once.
+    let tool = of_a.first().and_then(|one| one.metric.split_once(": ")).map_or("", |(tool, _)| tool);
+    let is_of_tool = |one: &&&BaselineSeries| one.metric.split_once(": ").is_some_and(|(of, _)| of == tool);
+    let tool = if of_a.iter().filter(is_of_tool).count() == of_a.len() { format!("{tool}: ") } else { String::new() };
+    let short = |name: &str| name.strip_prefix(&tool).unwrap_or(name).to_owned();
+    let size = |ratio: f64| ratio.ln().abs();
+    differ.sort_by(|(.., one), (.., other)| size(*other).total_cmp(&size(*one)));
+    let shown = differ.iter().take(MOST_NAMED).map(|(name, unit, before, after, ratio)| {
+        let [before, after] = [before, after].map(|side| quantity(side.value, unit));
+        format!("{} {before} → {after} ({})", short(name), change(*ratio))
+    });
+    let mut parts: Vec<String> = match differ.len() {
+        0 if alike.is_empty() && by_cpu.is_empty() => return None,
+        0 => vec!["No measurement differs".to_owned()],
+        _ => vec![shown.collect::<Vec<_>>().join(", ")],
+    };
+    parts.extend(differ.len().checked_sub(MOST_NAMED).filter(|more| *more > 0).map(|more| format!("and {more} more")));
+    if !alike.is_empty() && !differ.is_empty() {
+        parts.push(format!("about the same: {}", alike.iter().map(|name| short(name)).collect::<Vec<_>>().join(", ")));
+    }
+    if !by_cpu.is_empty() {
+        let names: Vec<String> = by_cpu.iter().map(|name| short(name)).collect();
+        parts.push(format!("limited by a CPU, so not by the disk: {}", names.join(", ")));
+    }
+    Some(format!("{tool}{}.", parts.join("; ")))
+}
+
+/// What the disks of a capture do.
+struct Load<'b> {
+    disks: Vec<DiskLoad<'b>>,
+}
+
+struct DiskLoad<'b> {
+    name: &'b str,
+    /// Per second.
+    bytes: Usual,
+    requests: f64,
+    /// Of a request, in seconds.
+    wait: Option<f64>,
+    /// Requests in flight.
+    queue: Option<f64>,
+}
+
+impl<'b> Load<'b> {
+    /// `None` if no disk has anything to do.
+    fn of(side: &'b Baseline) -> Option<Self> {
+        let devices = side.series.iter().filter(|series| series.subject.kind == "device");
+        let mut names: Vec<&str> = devices.map(|series| series.subject.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut disks: Vec<DiskLoad<'_>> =
+            names.iter().filter(|name| !is_part(name, &names)).filter_map(|name| DiskLoad::of(side, name)).collect();
+        let most = disks.iter().map(|disk| disk.bytes.value).fold(0.0, f64::max);
+        disks.retain(|disk| disk.bytes.value >= BESIDE * most);
+        (!disks.is_empty()).then_some(Self { disks })
+    }
+
+    fn bytes(&self) -> Usual {
+        let value = self.disks.iter().map(|disk| disk.bytes.value).sum();
+        Usual { value, noise: self.disks.iter().map(|disk| disk.bytes.noise).fold(0.0, f64::max) }
+    }
+
+    fn requests(&self) -> f64 {
+        self.disks.iter().map(|disk| disk.requests).sum()
+    }
+
+    fn request_size(&self) -> f64 {
+        self.bytes().value / self.requests()
+    }
+
+    fn queue(&self) -> Option<f64> {
+        self.disks.iter().map(|disk| disk.queue).sum()
+    }
+
+    /// The mean over all requests.
+    fn wait(&self) -> Option<f64> {
+        let total: Option<f64> = self.disks.iter().map(|disk| Some(disk.wait? * disk.requests)).sum();
+        total.map(|total| total / self.requests())
+    }
+
+    fn rate(&self) -> String {
+        quantity(self.bytes().value, "bytes/s")
+    }
+
+    fn names(&self) -> String {
+        names(self.disks.iter().map(|disk| disk.name))
+    }
+
+    fn disk(&self, name: &str) -> Option<&DiskLoad<'b>> {
+        self.disks.iter().find(|disk| disk.name == name)
+    }
+}
+
+impl<'b> DiskLoad<'b> {
+    fn of(side: &'b Baseline, name: &'b str) -> Option<Self> {
+        let of_disk = |metric: &str| {
+            let mut all = side.series.iter().filter(|s| s.subject.kind == "device" && s.subject.name == name);
+            all.find(|series| series.metric == metric).and_then(Usual::of)
+        };
+        let value = |metric: &str| of_disk(metric).map(|usual| usual.value);
+        let rates = [of_disk("disk.read_rate"), of_disk("disk.write_rate")];
+        let larger = rates.into_iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value))?;
+        if value("disk.busy").is_some_and(|busy| busy < IDLE) {
+            return None;
+        }
+        let bytes = Usual { value: rates.into_iter().flatten().map(|rate| rate.value).sum(), ..larger };
+        let requests = [value("disk.reads"), value("disk.writes")].into_iter().flatten().sum();
+        Some(Self { name, bytes, requests, wait: value("disk.wait"), queue: value("disk.queue") })
+    }
+}
+
+/// Whether a device is a part of another one of these, or built on top of them, so that its bytes are counted already.
+fn is_part(name: &str, all: &[&str]) -> bool {
+    let is_volume = |name: &str| name.starts_with("dm-") || name.starts_with("md");
+    let is_partition_of = |disk: &&str| {
+        let number = name.strip_prefix(*disk).map(|rest| rest.strip_prefix('p').unwrap_or(rest));
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    (is_volume(name) && !all.iter().all(|other| is_volume(other))) || all.iter().any(is_partition_of)
+}
+
+fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = names.collect();
+    match names.len().checked_sub(MOST_NAMED) {
+        Some(more @ 1..) => format!("{} and {more} more", names[..MOST_NAMED].join(", ")),
+        _ => names.join(", "),
+    }
+}
+
+/// What was changed in the load of the disks, and what the result was.
+fn disks(a: &Load<'_>, b: &Load<'_>) -> String {
+    let times = a.bytes().times(b.bytes());
+    match a.disks.len().cmp(&b.disks.len()) {
+        Ordering::Less => few_and_many(a, b, times),
+        Ordering::Greater => few_and_many(b, a, times.map(|times| 1.0 / times)),
+        Ordering::Equal => as_many(a, b, times),
+    }
+}
+
+/// Loads on as many disks.
+fn as_many(a: &Load<'_>, b: &Load<'_>, times: Option<f64>) -> String {
+    let (names, rate) = (b.names(), b.rate());
+    let (changed, waits) = (changed(a, b, times), Waits::of(a, b));
+    let within = b.bytes().value / a.bytes().value - 1.0;
+    let moves = match times {
+        Some(ratio) => format!("{names}: {} → {rate} ({})", a.rate(), change(ratio)),
+        None if changed.is_empty() && waits.as_ref().is_none_or(Waits::are_same) => {
+            return format!("{names}: no difference beyond what varies by itself ({rate}, {:+.1} %).", within * 100.0);
+        }
+        None => format!("{names}: the same {rate} within what varies by itself ({:+.1} %)", within * 100.0),
+    };
+    format!("{moves}{changed}{}.", said(waits.as_ref()))
+}
+
+/// How the requests were changed, and whether that moves more.
+fn changed(a: &Load<'_>, b: &Load<'_>, times: Option<f64>) -> String {
+    let (before, after) = (a.request_size(), b.request_size());
+    if !is_near(before, after) {
+        let [before, after] = [before, after].map(|size| quantity(size, "bytes"));
+        return format!(" with requests of {after} instead of {before}");
+    }
+    let Some((before, after)) = a.queue().zip(b.queue()).filter(|(a, b)| !is_near(*a, *b)) else {
+        return String::new();
+    };
+    let gain = match times {
+        None if after < before => ": fewer in flight move as much",
+        Some(ratio) if ratio > 1.0 => "",
+        _ if after > before => ": more in flight move no more",
+        _ => "",
+    };
+    format!(" with {after:.1} requests in flight instead of {before:.1}{gain}")
+}
+
+/// How long a request takes, in seconds.
+struct Waits {
+    before: f64,
+    after: f64,
+}
+
+impl Waits {
+    fn of(a: &Load<'_>, b: &Load<'_>) -> Option<Self> {
+        Some(Self { before: a.wait()?, after: b.wait()? })
+    }
+
+    fn are_same(&self) -> bool {
+        (self.after / self.before - 1.0).abs() <= ONCE
+    }
+}
+
+fn said(waits: Option<&Waits>) -> String {
+    let Some(waits) = waits else { return String::new() };
+    let [before, after] = [waits.before, waits.after].map(|wait| quantity(wait, "s"));
+    if waits.are_same() {
+        format!("; each request still takes {after}")
+    } else {
+        format!("; each request takes {after} instead of {before}")
+    }
+}
+
+/// A load on few disks, and one on more.
+fn few_and_many(few: &Load<'_>, many: &Load<'_>, times: Option<f64>) -> String {
+    let size = few.request_size();
+    let is_same_load = many.disks.iter().all(|disk| is_near(disk.bytes.value / disk.requests, size));
+    let slower = if is_same_load && times.is_none_or(|times| times > 1.0) { None } else { slower_together(few, many) };
+    slower.unwrap_or_else(|| spread(few, many, times))
+}
+
+fn is_near(a: f64, b: f64) -> bool {
+    (b / a).max(a / b) <= OTHER
+}
+
+/// The same load on few disks and on many.
+fn spread(few: &Load<'_>, many: &Load<'_>, times: Option<f64>) -> String {
+    let of_few = format!("{} ({})", few.disks.len(), few.names());
+    let of_many = format!("{} disks ({})", many.disks.len(), many.names());
+    let waits = Waits::of(few, many);
+    let still = waits.as_ref().is_some_and(Waits::are_same);
+    let waits = said(waits.as_ref());
+    match times {
+        None => format!(
+            "Spread over {of_many} instead of {of_few}, the load moves no more ({} and {}){waits}: {}.",
+            many.rate(),
+            few.rate(),
+            if still { "the wait was moved, not shortened" } else { "more disks gain nothing" }
+        ),
+        Some(ratio) => format!(
+            "Spread over {of_many} instead of {of_few}, the load moves {} instead of {} ({}){waits}.",
+            many.rate(),
+            few.rate(),
+            change(ratio)
+        ),
+    }
+}
+
+/// A disk that does less while others have something to do, too.
+fn slower_together(few: &Load<'_>, many: &Load<'_>) -> Option<String> {
+    let (alone, together) = few.disks.iter().find_map(|alone| {
+        let together = many.disk(alone.name)?;
+        alone.bytes.times(together.bytes).filter(|times| *times < 1.0).map(|_| (alone, together))
+    })?;
+    let others = names(many.disks.iter().map(|disk| disk.name).filter(|name| *name != alone.name));
+    let [before, after] = [alone, together].map(|disk| quantity(disk.bytes.value, "bytes/s"));
+    Some(format!("{} moves {after} beside {others}, and {before} alone: they share what limits them.", alone.name))
+}
