@@ -446,3 +446,69 @@ fn traced_requests_show_that_they_were_split() {
     let share = number(&split.evidence, "disk.split_share");
     assert!(share.is_some_and(|share| (share - 15.0 / 16.0).abs() < 0.02), "{share:?}");
 }
+
+#[test]
+fn redis_at_its_memory_limit_evicts_and_refuses_clients() {
+    let d = diagnosis(&["redis-info-evictions.txt"]);
+    assert_eq!(first(&d), "db.memory_limit@Redis:7001");
+    figures(&d, "Redis:7001", &[("db.memory_fill", 0.974), ("db.evicted_rate", 463.4), ("db.fork_time", 0.001_261)]);
+    assert!(finding(&d, "limit.connections@Redis:7001").summary.contains("refused 24 connections"), "{:?}", keys(&d));
+    assert_eq!(keys(&diagnosis(&["redis-info.txt"])), [""; 0]);
+}
+
+#[test]
+fn redis_that_is_swapped_out_or_cannot_sync_is_named() {
+    let text = std::fs::read_to_string(Path::new(FIXTURES).join("redis-info.txt")).unwrap();
+    let with = |changes: &[(&str, &str)]| {
+        let changed = text.lines().map(|line| {
+            let change = changes.iter().find(|(name, _)| line.split_once(':').is_some_and(|(field, _)| field == *name));
+            change.map_or(line.to_owned(), |(name, value)| format!("{name}:{value}")) + "\n"
+        });
+        let text: String = changed.collect();
+        let input = Input { name: "x".into(), reader: Box::new(std::io::Cursor::new(text.into_bytes())) };
+        let captures = whyslow_import::read(vec![input], true).unwrap();
+        keys(&diagnose(&captures[0].window, Origin::Import, &RULES))
+    };
+    let swapped = with(&[("used_memory", "8589934592"), ("used_memory_rss", "4294967296")]);
+    assert_eq!(swapped, ["mem.thrashing@Redis:7002"]);
+    assert_eq!(with(&[("latest_fork_usec", "1400000")]), ["db.fork@Redis:7002"]);
+    // An append-only file is reported only if there is one.
+    assert_eq!(with(&[("aof_last_write_status", "ok\naof_delayed_fsync:120")]), ["db.log_sync@Redis:7002"]);
+    assert_eq!(
+        with(&[("used_memory", "8589934592"), ("maxmemory", "8589934592")]).first().unwrap(),
+        "db.memory_limit@Redis:7002"
+    );
+}
+
+#[test]
+fn row_locks_of_innodb_are_waited_for() {
+    let d = diagnosis(&["innodb-status-locks.txt"]);
+    assert_eq!(first(&d), "db.lock_waits@InnoDB");
+    figures(
+        &d,
+        "InnoDB",
+        &[("db.lock_waiters", 5.0), ("db.sessions", 7.0), ("db.lock_longest", 25.03), ("db.buffer_hit", 0.892)],
+    );
+    finding(&d, "db.buffer_cache@InnoDB");
+    assert_eq!(keys(&diagnosis(&["innodb-status-idle.txt"])), [""; 0]);
+}
+
+#[test]
+fn an_idle_transaction_explains_who_waits_for_its_locks() {
+    for file in ["psql-activity.txt", "psql-activity-x.txt", "psql-activity-age.txt"] {
+        let d = diagnosis(&[file]);
+        assert_eq!(keys(&d), ["db.old_transaction@PostgreSQL", "db.lock_waits@PostgreSQL"], "{file}");
+        assert_eq!(d.findings[0].explains, ["db.lock_waits@PostgreSQL"]);
+        assert_eq!(d.verdict, Verdict::Bottleneck);
+    }
+}
+
+#[test]
+fn counts_of_postgresql_name_forced_checkpoints_and_temporary_files() {
+    let d = diagnosis(&["psql-bgwriter.txt"]);
+    assert_eq!(keys(&d), ["db.checkpoint@PostgreSQL"]);
+    assert_eq!(keys(&diagnosis(&["psql-bgwriter-idle.txt"])), [""; 0]);
+    let d = diagnosis(&["psql-database.txt"]);
+    assert_eq!(keys(&d), ["db.temp_files@app"]);
+    figures(&d, "app", &[("db.buffer_hit", 0.962), ("db.read_share", 0.0232)]);
+}

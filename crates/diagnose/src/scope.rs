@@ -86,7 +86,7 @@ scopes! { of;
     /// A mounted file system.
     Mount from Change<'_, catalogue::Mount> => filesystem::mounts(of.window);
     /// A control group.
-    Group from group::GroupUse<'_> => group::entities(of.window, of.rooms, of.members, of.memory_stall);
+    Group (listed) from group::GroupUse<'_> => group::entities(of.window, of.rooms, of.members, of.memory_stall);
     /// A process.
     Process from process::ProcessUse<'_> => process::processes(of.processes, of.changes, of.rooms);
     /// A thread; a process with one thread is one.
@@ -131,6 +131,12 @@ scopes! { of;
     Profile (listed) from catalogue::Profile => reports::profiles(of.window);
     /// A database instance that reported on itself.
     Database (listed) from catalogue::Database => reports::databases(of.window);
+    /// A logical volume, a volume group, or another device of the device mapper.
+    Volume (listed) from catalogue::Volume => volume::volumes(of.window);
+    /// A condition that Kubernetes reports of a node, pod or container.
+    Condition (listed) from catalogue::Condition => reports::conditions(of.window);
+    /// A zone of the machine's memory.
+    Zone (listed) from catalogue::Zone => reports::zones(of.window);
     /// A process with files of a full file system open.
     Writer from Change<'_, catalogue::Writer> => filesystem::writers(of.window, of.processes);
 }

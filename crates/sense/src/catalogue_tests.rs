@@ -23,7 +23,8 @@ use whyslow_model::value::Value;
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 20] = [
+const CAPTURES_ONLY: [&str; 23] = [
+    "condition",
     "cpu_mean",
     "database",
     "disk.service_time",
@@ -44,6 +45,8 @@ const CAPTURES_ONLY: [&str; 20] = [
     "profile",
     "thread.cpu_time",
     "transfer",
+    "volume",
+    "zone",
 ];
 
 /// Families that the recorder writes.

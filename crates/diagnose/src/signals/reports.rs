@@ -1,7 +1,7 @@
 //! What programs and drives report about themselves: transfers that a tool timed, databases, SMART health.
 
 use crate::signal::{Entity, over, ratio, signals};
-use whyslow_model::catalogue::{Database, Drive, Profile, Transfer};
+use whyslow_model::catalogue::{Condition, Database, Drive, Profile, Transfer, Zone};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
@@ -66,21 +66,97 @@ pub fn transfers(window: &Window) -> Vec<Entity> {
 }
 
 signals! { d: Database;
-    "db.buffer_hit" "ratio" "reads served from the buffer cache", "Buffer Hit %", "statspack" => d.buffer_hit.get();
+    "db.product" "text" "the database's product", "the report's kind", "statspack, INFO, INNODB STATUS, pg_stat_*" => d.product.get();
+    "db.buffer_hit" "ratio" "reads served from the buffer cache", "Buffer Hit %, Buffer pool hit rate, blks_hit / (blks_hit + blks_read)", "statspack, INNODB STATUS, pg_stat_database" => d.buffer_hit.get();
     "db.latch_hit" "ratio" "latches had at the first try", "Latch Hit %", "statspack" => d.latch_hit.get();
     "db.latch_share" "ratio" "share of its time spent waiting for latches", "Top 5 Timed Events: latch", "statspack" => d.latch_share.get();
-    "db.physical_reads" "1/s" "blocks read from storage", "Physical reads per second", "statspack" => d.physical_reads.get();
-    "db.physical_writes" "1/s" "blocks written to storage", "Physical writes per second", "statspack" => d.physical_writes.get();
+    "db.physical_reads" "1/s" "blocks read from storage", "Physical reads per second, reads/s of the buffer pool", "statspack, INNODB STATUS" => d.physical_reads.get();
+    "db.physical_writes" "1/s" "blocks written to storage", "Physical writes per second, writes/s of the buffer pool", "statspack, INNODB STATUS" => d.physical_writes.get();
+    "db.blocks_read" "count" "blocks requested from the system since the counts were reset", "blks_read", "pg_stat_database" => d.blocks_read.get();
     "db.log_sync_share" "ratio" "share of its time spent waiting for the log to be synced", "Top 5 Timed Events: log file sync", "statspack" => d.log_sync_share.get();
     "db.log_sync_wait" "s" "mean wait for the log to be synced", "time / waits", "statspack" => ratio(d.log_sync_wait.get());
-    "db.read_share" "ratio" "share of its time spent waiting for single blocks", "Top 5 Timed Events: db file sequential read", "statspack" => d.read_share.get();
-    "db.read_wait" "s" "mean wait for a single block", "time / waits", "statspack" => ratio(d.read_wait.get());
+    "db.read_share" "ratio" "share of its time spent waiting for single blocks", "Top 5 Timed Events: db file sequential read; blk_read_time / active_time", "statspack, pg_stat_database" => d.read_share.get();
+    "db.read_wait" "s" "mean wait for a single block", "time / waits, blk_read_time / blks_read", "statspack, pg_stat_database" => ratio(d.read_wait.get());
+    "db.read_event" "text" "the database's name for such a wait", "as the product names it", "statspack" => (d.product.get() == Some("Oracle")).then_some("db file sequential read");
+    "db.lock_share" "ratio" "share of its time spent waiting for locks of rows and tables", "Top Timed Events: enq: TX, enq: TM", "statspack" => d.lock_share.get();
+    "db.checkpoint_share" "ratio" "share of its time in which changes waited for a checkpoint to free the log", "Top Timed Events: log file switch", "statspack" => d.checkpoint_share.get();
+    "db.temp_share" "ratio" "share of the reads and writes that is for temporary files", "time of direct path reads and writes of temp; temp_bytes / (temp_bytes + blks_read x 8 KiB)", "statspack, pg_stat_database" => d.temp_share.get();
+    "db.temp_bytes" "bytes" "written to temporary files since the counts were reset", "temp_bytes", "pg_stat_database" => d.temp_bytes.get();
+    "db.sessions" "count" "sessions that execute a statement, or open transactions", "state = active; ACTIVE", "pg_stat_activity, INNODB STATUS" => d.sessions.get();
+    "db.lock_waiters" "count" "sessions waiting for a lock of a row or table", "wait_event_type = Lock; LOCK WAIT", "pg_stat_activity, INNODB STATUS" => d.lock_waiters.get();
+    "db.lock_wait_share" "ratio" "share of the active sessions that wait for locks", "lock waiters / sessions", "pg_stat_activity, INNODB STATUS" => over(d.lock_waiters.get(), d.sessions.get());
+    "db.lock_longest" "s" "how long one of them has waited, at least", "TRX HAS BEEN WAITING; time since query_start", "pg_stat_activity, INNODB STATUS" => ratio(d.lock_longest.get());
+    "db.io_waiters" "count" "sessions waiting for reads or writes of data", "wait_event_type = IO, except of the log", "pg_stat_activity" => d.io_waiters.get();
+    "db.io_wait_share" "ratio" "share of the active sessions that wait for reads or writes of data", "waiters / sessions", "pg_stat_activity" => over(d.io_waiters.get(), d.sessions.get());
+    "db.log_waiters" "count" "sessions waiting for the log to be written or synced", "wait_event = WALSync, WALWrite; waiting for handler commit", "pg_stat_activity, INNODB STATUS" => d.log_waiters.get();
+    "db.log_waiter_share" "ratio" "share of the active sessions that wait for the log", "waiters / sessions", "pg_stat_activity, INNODB STATUS" => over(d.log_waiters.get(), d.sessions.get());
+    "db.latch_waiters" "count" "threads waiting for a latch, semaphore or lightweight lock", "wait_event_type = LWLock; has waited at", "pg_stat_activity, INNODB STATUS" => d.latch_waiters.get();
+    "db.latch_waiter_share" "ratio" "the same, of the active sessions", "waiters / sessions", "pg_stat_activity, INNODB STATUS" => over(d.latch_waiters.get(), d.sessions.get());
+    "db.latch_longest" "s" "how long one of them has waited", "has waited at FILE for N seconds", "INNODB STATUS" => ratio(d.latch_longest.get());
+    "db.oldest_transaction" "s" "age of the oldest open transaction, at least", "ACTIVE N sec; time since xact_start", "pg_stat_activity, INNODB STATUS" => ratio(d.oldest_transaction.get());
+    "db.idle_transactions" "count" "sessions that keep a transaction open and do nothing", "state = idle in transaction", "pg_stat_activity" => d.idle_transactions.get();
+    "db.oldest_idle" "s" "how long one of them has done nothing, at least", "time since state_change", "pg_stat_activity" => ratio(d.oldest_idle.get());
+    "db.undo_entries" "count" "transactions whose old row versions are not yet purged", "History list length", "INNODB STATUS" => d.undo_entries.get();
+    "db.log_age" "bytes" "log written since the last checkpoint", "Log sequence number - Last checkpoint at", "INNODB STATUS" => d.log_age.get();
+    "db.log_capacity" "bytes" "most log that may be written before a checkpoint must end", "Max checkpoint age", "INNODB STATUS" => d.log_capacity.get();
+    "db.log_fill" "ratio" "log since the last checkpoint against the most there may be", "age / capacity", "INNODB STATUS" => over(d.log_age.get(), d.log_capacity.get());
+    "db.log_pending" "count" "writes and syncs of the log that are under way", "pending log flushes, log writes", "INNODB STATUS" => d.log_pending.get();
+    "db.io_pending" "count" "reads and writes of data that are under way", "pending reads and writes", "INNODB STATUS" => d.io_pending.get();
+    "db.checkpoints" "count" "checkpoints since the counts were reset", "timed + requested", "pg_stat_bgwriter, pg_stat_checkpointer" => d.checkpoints.get();
+    "db.checkpoints_requested" "ratio" "share of the checkpoints that began because the log reached its size", "requested / (timed + requested)", "pg_stat_bgwriter, pg_stat_checkpointer" => d.checkpoints_requested.get();
+    "db.backend_writes" "ratio" "share of the buffers that sessions wrote themselves", "buffers_backend / (checkpoint + clean + backend)", "pg_stat_bgwriter" => d.backend_writes.get();
+    "db.memory_used" "bytes" "memory of the data", "used_memory", "INFO" => d.memory_used.get();
+    "db.memory_max" "bytes" "most memory of the data", "maxmemory", "INFO" => d.memory_max.get();
+    "db.memory_fill" "ratio" "memory of the data against the most there may be", "used_memory / maxmemory", "INFO" => over(d.memory_used.get(), d.memory_max.get());
+    "db.memory_resident" "bytes" "memory of the process that is in RAM", "used_memory_rss", "INFO" => d.memory_resident.get();
+    "db.resident_share" "ratio" "part of the data's memory that can be in RAM", "used_memory_rss / used_memory", "INFO" => over(d.memory_resident.get(), d.memory_used.get());
+    "db.policy" "text" "what happens when the memory is full", "maxmemory_policy", "INFO" => d.policy.get();
+    "db.evicted" "count" "entries evicted since the start because memory was full", "evicted_keys", "INFO" => d.evicted.get();
+    "db.evicted_rate" "1/s" "the same as a mean since the start", "evicted_keys / uptime_in_seconds", "INFO" => over(d.evicted.get(), ratio(d.uptime.get()));
+    "db.connections" "count" "clients connected", "connected_clients", "INFO" => d.connections.get();
+    "db.connections_max" "count" "most clients that may be connected", "maxclients", "INFO" => d.connections_max.get();
+    "db.connections_fill" "ratio" "clients against the most there may be", "connected_clients / maxclients", "INFO" => over(d.connections.get(), d.connections_max.get());
+    "db.refused" "count" "connections refused since the start because there were too many", "rejected_connections", "INFO" => d.refused.get();
+    "db.fork_time" "s" "time that the latest fork stopped the server", "latest_fork_usec", "INFO" => ratio(d.fork_time.get());
+    "db.delayed_syncs" "count" "writes since the start that were delayed because the sync before them had not ended", "aof_delayed_fsync", "INFO" => d.delayed_syncs.get();
+    "db.delayed_rate" "1/s" "the same as a mean since the start", "aof_delayed_fsync / uptime_in_seconds", "INFO" => over(d.delayed_syncs.get(), ratio(d.uptime.get()));
 }
 
 /// Every instance.
 pub fn databases(window: &Window) -> Vec<Entity> {
     let instances = window.newest::<Database>();
     instances.into_values().map(|d| Entity::of(Subject::new("database", d.instance.to_string()), d)).collect()
+}
+
+signals! { c: Condition;
+    "condition.reason" "text" "OOMKilled, Evicted, MemoryPressure, DiskPressure, PIDPressure", "Reason, Conditions", "kubectl describe" => c.reason.get();
+    "condition.message" "text" "the message in the report", "as printed", "kubectl describe" => c.message.get();
+    "condition.restarts" "count" "restarts of the container", "Restart Count", "kubectl describe" => c.restarts.get();
+    "condition.memory_limit" "bytes" "memory limit of the container", "Limits: memory", "kubectl describe" => c.memory_max.get();
+}
+
+/// Every condition of a node, pod or container.
+pub fn conditions(window: &Window) -> Vec<Entity> {
+    let subject = |c: &Condition| {
+        let name = c.object.get().unwrap_or(&c.name).to_owned();
+        Subject::new(c.kind.get().unwrap_or("container"), name)
+    };
+    window.newest::<Condition>().into_values().map(|c| Entity::of(subject(c), c)).collect()
+}
+
+signals! { z: Zone;
+    "zone.managed" "count" "pages of the zone", "managed", "/proc/zoneinfo" => z.managed.get();
+    "zone.free" "count" "free pages", "free; sum of blocks x 2^order", "/proc/zoneinfo, /proc/buddyinfo" => z.free.get();
+    "zone.min" "count" "below this, allocations reclaim memory themselves", "min", "/proc/zoneinfo" => z.min.get();
+    "zone.low" "count" "below this, kswapd reclaims", "low", "/proc/zoneinfo" => z.low.get();
+    "zone.high" "count" "kswapd reclaims up to this", "high", "/proc/zoneinfo" => z.high.get();
+    "zone.largest_order" "count" "order of the largest free block: 2 to this power pages", "largest order with a free block", "/proc/buddyinfo" => z.largest_order.get();
+    "zone.huge_share" "ratio" "share of the free pages in blocks of order 9 and more", "pages in such blocks / free pages", "/proc/buddyinfo" => z.huge_share.get();
+}
+
+/// Every zone of the machine's memory.
+pub fn zones(window: &Window) -> Vec<Entity> {
+    window.newest::<Zone>().into_values().map(|z| Entity::of(Subject::new("zone", z.name.to_string()), z)).collect()
 }
 
 signals! { d: Drive;

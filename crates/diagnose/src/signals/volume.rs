@@ -4,7 +4,7 @@ use super::disk;
 use crate::kernel_log::{self, array::ArrayLog};
 use crate::signal::{Entity, mean, over, ratio, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Array, Disk, Partition, Path};
+use whyslow_model::catalogue::{Array, Disk, Partition, Path, Volume};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, Window};
@@ -138,6 +138,24 @@ pub fn multipath_devices(window: &Window) -> Vec<Entity> {
 
 /// The block that disks of today, and arrays, write without reading first.
 const BLOCK: f64 = 4096.0;
+
+signals! { v: Volume;
+    "volume.kind" "text" "thin pool, snapshot, cache, volume group, ...", "target or segment type", "lvs, vgs, dmsetup" => v.kind.get();
+    "volume.size" "bytes" "size", "as printed", "lvs, vgs, dmsetup" => v.size.get();
+    "volume.free" "bytes" "space of a volume group that no volume has", "VFree", "vgs" => v.free.get();
+    "volume.data_used" "ratio" "used share of a thin pool, of a snapshot's room for changes, or of a cache", "Data%; used / total blocks", "lvs, dmsetup status" => v.data_used.get();
+    "volume.metadata_used" "ratio" "used share of the room for metadata", "Meta%; used / total blocks", "lvs, dmsetup status" => v.metadata_used.get();
+    "volume.fill" "ratio" "the larger of the two", "max(data, metadata)", "lvs, dmsetup status" => [v.data_used.get(), v.metadata_used.get()].into_iter().flatten().reduce(f64::max);
+    "volume.dirty" "ratio" "share of a cache that is not yet written to the slow device", "dirty / used blocks", "dmsetup status" => v.dirty.get();
+    "volume.suspended" "flag" "1 where the kernel holds back all I/O to it", "State: SUSPENDED; 5th attribute s", "dmsetup info, lvs" => v.suspended.get();
+    "volume.failure" "text" "what is wrong with it", "as the kernel or LVM reports it", "lvs, dmsetup status" => v.failure.get();
+}
+
+/// Every logical volume, volume group and other device of the device mapper.
+pub fn volumes(window: &Window) -> Vec<Entity> {
+    let volumes = window.newest::<Volume>();
+    volumes.into_values().map(|v| Entity::of(Subject::new("volume", v.name.to_string()), v)).collect()
+}
 
 signals! { p: Partition;
     "part_start.bytes" "bytes" "from the disk's first byte to the partition's", "start x 512", "/sys/block/*/*/start, fdisk" => p.start.get();

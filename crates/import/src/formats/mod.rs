@@ -14,6 +14,7 @@ mod fio;
 mod fio_text;
 mod free;
 mod ifconfig;
+mod innodb;
 mod interrupts;
 mod iostat;
 mod iostat_headerless;
@@ -47,6 +48,8 @@ mod pidstat;
 mod proc_counters;
 mod proc_scsi;
 mod ps;
+mod psql;
+mod redis;
 mod sadf;
 mod sar;
 mod sar_reports;
@@ -88,6 +91,8 @@ pub const FORMATS: &[Format] = &[
     iostat::FORMAT,
     iotop::FORMAT,
     vmstat::FORMAT,
+    // Its first line begins with a time, as those of a log do.
+    innodb::FORMAT,
     kernel_log::FORMAT,
     meminfo::FORMAT,
     free::FORMAT,
@@ -148,6 +153,8 @@ pub const FORMATS: &[Format] = &[
     sysctl::FORMAT,
     ulimit::FORMAT,
     statspack::FORMAT,
+    redis::FORMAT,
+    psql::FORMAT,
 ];
 
 /// A program that prints files: the output may be in any format.

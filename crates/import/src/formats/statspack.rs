@@ -29,7 +29,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let Some(instance) = lines.peek(0).and_then(|l| l.split_whitespace().nth(column)).map(str::to_owned) else {
         return Err(lines.refuse("the names of database and instance under their header"));
     };
-    run.row::<Database>(0.0, line, instance.as_str().into());
+    run.row::<Database>(0.0, line, instance.as_str().into()).product = "Oracle".into();
     let mut events = false;
     while let Some(line) = lines.take_if(|text| !is_command(text)) {
         let text = &line.text;

@@ -147,6 +147,18 @@ family_group! {
         balanced: gauge count "system.multipath.balanced" "1 if the driver spreads the load over all paths";
     }
 
+    /// Logical volumes, volume groups and other devices of the device mapper.
+    volume: Volume by name: Name, from "lvs, vgs, dmsetup" {
+        kind: state text "system.volume.kind" "thin pool, snapshot, cache, crypt, volume group, ...";
+        size: gauge bytes "system.volume.limit" "size";
+        free: gauge bytes "system.volume.free" "space of a volume group that no volume has";
+        data_used: gauge ratio "system.volume.utilization" "used share of a thin pool, of a snapshot's room for changes, or of a cache";
+        metadata_used: gauge ratio "system.volume.metadata" "used share of the room for metadata";
+        dirty: gauge ratio "system.volume.dirty" "share of a cache that is not yet written to the slow device";
+        suspended: gauge count "system.volume.suspended" "1 if the kernel holds back all I/O to it";
+        failure: state text "system.volume.failure" "what is wrong with it, as the kernel or LVM reports it";
+    }
+
     /// NFS mounts, with the client's operation counters (struct rpc_iostats of include/linux/sunrpc/metrics.h).
     nfs: NfsMount by point: Name, from "/proc/self/mountstats" {
         server: state text "system.nfs.server" "server and path";

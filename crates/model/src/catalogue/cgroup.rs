@@ -68,4 +68,14 @@ family_group! {
         writes_limit: gauge count "container.blockio.limit" "writes it may do per second";
         identity: identity text "container.cgroup.inode" "the group's, as in family group";
     }
+
+    /// What Kubernetes reports of a node, a pod or a container: pressure, evictions, and why a container ended.
+    condition: Condition by name: Name, from "kubectl describe" {
+        object: state text "k8s.object.name" "the node, pod or container";
+        kind: state text "k8s.object.kind" "node, pod or container";
+        reason: state text "k8s.condition.reason" "OOMKilled, Evicted, MemoryPressure, DiskPressure, PIDPressure";
+        message: state text "k8s.condition.message" "the message in the report";
+        restarts: gauge count "k8s.container.restarts" "restarts of the container";
+        memory_max: gauge bytes "k8s.container.memory_limit" "memory limit of the container";
+    }
 }

@@ -39,8 +39,10 @@ family_group! {
         function_share: gauge ratio "whyslow.profile.function_share" "samples in that function";
     }
 
-    /// A report of a database instance (Oracle Statspack or AWR).
-    database: Database by instance: Name, from "statspack report" {
+    /// What a database instance reports about itself. Waiting sessions and transactions are those of one instant.
+    database: Database by instance: Name, from "statspack report, redis-cli INFO, SHOW ENGINE INNODB STATUS, pg_stat_* of PostgreSQL" {
+        product: state text "db.system" "Oracle, Redis, InnoDB or PostgreSQL";
+        uptime: gauge ns "db.uptime" "time since the server started";
         buffer_hit: gauge ratio "db.buffer_cache.hit_ratio" "reads served from the buffer cache";
         latch_hit: gauge ratio "db.latch.hit_ratio" "latches had at the first try";
         physical_reads: gauge count "db.physical_reads" "blocks read from storage a second";
@@ -51,5 +53,38 @@ family_group! {
         read_share: gauge ratio "db.read.share" "share of the database's time spent waiting for single blocks";
         read_wait: gauge ns "db.read.wait" "mean wait for a single block";
         block_size: gauge bytes "db.block_size" "bytes of a block";
+        lock_share: gauge ratio "db.lock.share" "share of the database's time spent waiting for locks of rows and tables";
+        checkpoint_share: gauge ratio "db.checkpoint.share" "share of the database's time in which changes waited for a checkpoint to free the log";
+        temp_share: gauge ratio "db.temp.share" "temporary files as a share of what is read and written: of the time in Oracle, of the bytes read in PostgreSQL";
+        temp_bytes: gauge bytes "db.temp.io" "bytes written to temporary files since the counts were reset";
+        blocks_read: gauge count "db.blocks_read" "blocks requested from the system since the counts were reset";
+        sessions: gauge count "db.sessions.active" "sessions that execute a statement, or open transactions";
+        lock_waiters: gauge count "db.sessions.lock" "of these, waiting for a lock of a row or table";
+        lock_longest: gauge ns "db.lock.longest" "longest of these waits so far";
+        io_waiters: gauge count "db.sessions.io" "of these, waiting for reads or writes of data";
+        log_waiters: gauge count "db.sessions.log" "of these, waiting for the log to be written or synced";
+        latch_waiters: gauge count "db.sessions.latch" "threads waiting for a latch, semaphore or lightweight lock";
+        latch_longest: gauge ns "db.latch.longest" "longest of these waits so far";
+        oldest_transaction: gauge ns "db.transaction.oldest" "age of the oldest open transaction";
+        idle_transactions: gauge count "db.transaction.idle" "sessions that keep a transaction open and do nothing";
+        oldest_idle: gauge ns "db.transaction.oldest_idle" "longest time that one of these has done nothing";
+        undo_entries: gauge count "db.undo.entries" "transactions whose old row versions are not yet purged (history list length)";
+        log_age: gauge bytes "db.log.age" "log written since the last checkpoint";
+        log_capacity: gauge bytes "db.log.capacity" "most log that may be written before a checkpoint must end";
+        log_pending: gauge count "db.log.pending" "writes and syncs of the log that are under way";
+        io_pending: gauge count "db.io.pending" "reads and writes of data that are under way";
+        checkpoints: gauge count "db.checkpoints" "checkpoints since the counts were reset";
+        checkpoints_requested: gauge ratio "db.checkpoints.requested" "share of the checkpoints that began because the log reached its size, not because of the time";
+        backend_writes: gauge ratio "db.backend_writes" "share of the buffers written by the sessions themselves";
+        memory_used: gauge bytes "db.memory.used" "memory of the data";
+        memory_max: gauge bytes "db.memory.limit" "most memory of the data; absent if unlimited";
+        memory_resident: gauge bytes "db.memory.resident" "memory of the process that is in RAM";
+        policy: state text "db.memory.policy" "what happens when the memory is full";
+        evicted: gauge count "db.evicted" "entries evicted since the start because memory was full";
+        connections: gauge count "db.connections" "clients connected";
+        connections_max: gauge count "db.connections.limit" "most clients that may be connected";
+        refused: gauge count "db.connections.refused" "connections refused since the start because there were too many";
+        fork_time: gauge ns "db.fork_time" "time that the latest fork stopped the server";
+        delayed_syncs: gauge count "db.delayed_syncs" "writes since the start that were delayed because the sync before them had not ended";
     }
 }

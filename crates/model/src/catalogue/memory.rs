@@ -141,4 +141,15 @@ family_group! {
         other_node: counter count "system.numa.other" "pages allocated here by a task of another node";
         cpus: state text "system.numa.cpus" "CPUs of the node";
     }
+
+    /// A zone of a node's memory; counts are pages (Documentation/admin-guide/sysctl/vm.rst: min_free_kbytes).
+    zone: Zone by name: Name, from "/proc/zoneinfo, /proc/buddyinfo" {
+        managed: gauge count "system.memory.zone.managed" "pages of the zone";
+        free: gauge count "system.memory.zone.free" "free pages";
+        min: gauge count "system.memory.zone.min" "below this, allocations reclaim memory themselves";
+        low: gauge count "system.memory.zone.low" "below this, kswapd reclaims";
+        high: gauge count "system.memory.zone.high" "kswapd reclaims up to this";
+        largest_order: gauge count "system.memory.zone.largest_order" "order of the largest free block: 2 to this power pages; -1 if none is free";
+        huge_share: gauge ratio "system.memory.zone.huge_share" "share of the free pages in blocks of order 9 and more: 2 MiB with pages of 4 KiB";
+    }
 }

@@ -1,0 +1,296 @@
+//! SHOW ENGINE INNODB STATUS of MySQL, MariaDB and Percona Server (storage/innobase/srv/srv0srv.cc: srv_printf_innodb_monitor).
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Database;
+
+pub const FORMAT: Format = Format {
+    name: "SHOW ENGINE INNODB STATUS",
+    versions: "MySQL 5.0 to 9, MariaDB 5 to 11, Percona Server: with \\G",
+    shows: "waits for row locks and semaphores, the oldest transaction, the history list, the hit rate of the buffer pool, the age of the checkpoint",
+    lacks: "which device; what commits wait for before MySQL 8; how much log there may be, except in versions that print it",
+    programs: &[partly_read("mysql"), partly_read("mariadb")],
+    starts: |lines| lines.next_is(is_title),
+    read,
+    ..Format::NEW
+};
+
+const TITLE: &str = "INNODB MONITOR OUTPUT";
+
+/// `2026-11-25 17:58:55 0x7f4f1acdc6c0 INNODB MONITOR OUTPUT`
+fn is_title(line: &str) -> bool {
+    line.trim_end().ends_with(TITLE) && line.trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Section {
+    #[default]
+    Other,
+    Semaphores,
+    /// Statements and locked rows of the past.
+    Latest,
+    Transactions,
+    Log,
+    BufferPool,
+}
+
+const SECTIONS: [(&str, Section); 11] = [
+    ("BACKGROUND THREAD", Section::Other),
+    ("SEMAPHORES", Section::Semaphores),
+    ("LATEST FOREIGN KEY ERROR", Section::Latest),
+    ("LATEST DETECTED DEADLOCK", Section::Latest),
+    ("TRANSACTIONS", Section::Transactions),
+    ("FILE I/O", Section::Other),
+    ("INSERT BUFFER AND ADAPTIVE HASH INDEX", Section::Other),
+    ("LOG", Section::Log),
+    ("BUFFER POOL AND MEMORY", Section::BufferPool),
+    ("INDIVIDUAL BUFFER POOL INFO", Section::Other),
+    ("ROW OPERATIONS", Section::Other),
+];
+
+/// The shortest time that rates are averaged over, in seconds: each status begins a new one, and the manual advises 20 to 30.
+const LEAST_SECONDS: f64 = 5.0;
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let begin = lines.number();
+    lines.skip(1);
+    let mut status = Status::default();
+    let mut section = Section::default();
+    let mut end = begin;
+    while let Some(text) = lines.peek(0).map(str::to_owned) {
+        if text.starts_with(&format!("END OF {TITLE}")) {
+            end = lines.number();
+            lines.skip(1);
+            break;
+        }
+        if let Some((_, next)) = SECTIONS.iter().find(|(name, _)| *name == text.trim_end()) {
+            section = *next;
+        } else if is_title(&text) {
+            break;
+        } else if !matches!(section, Section::Latest | Section::Transactions)
+            && another_output_starts(lines, FORMAT.name)
+        {
+            // A status that was cut off. Statements may contain anything.
+            break;
+        }
+        end = lines.number();
+        status.take(section, &text);
+        lines.skip(1);
+    }
+    if status.seconds.is_some_and(|seconds| seconds < LEAST_SECONDS) {
+        run.note(
+            "rates of InnoDB",
+            "the status averages over less than 5 s, because another one was shown just before",
+            "show the status twice, 20 s apart, and keep the second",
+        );
+    }
+    run.row::<Database>(0.0, begin, "InnoDB".into());
+    status.record(run.row(0.0, end, "InnoDB".into()));
+    Ok(())
+}
+
+#[derive(Default)]
+struct Status {
+    /// The time that rates are averaged over.
+    seconds: Option<f64>,
+    latch_waiters: f64,
+    latch_longest: f64,
+    has_transactions: bool,
+    sessions: f64,
+    oldest: f64,
+    lock_waiters: f64,
+    lock_longest: f64,
+    log_waiters: f64,
+    history: Option<f64>,
+    sequence: Option<f64>,
+    checkpoint: Option<f64>,
+    capacity: Option<f64>,
+    log_pending: Option<f64>,
+    io_pending: Option<f64>,
+    hit: Option<f64>,
+    reads: Option<f64>,
+    writes: Option<f64>,
+    has_semaphores: bool,
+}
+
+impl Status {
+    fn take(&mut self, section: Section, text: &str) {
+        match section {
+            Section::Semaphores => {
+                self.has_semaphores = true;
+                // `--Thread 140 has waited at btr0cur.cc line 545 for 12.00 seconds the semaphore:`
+                if let Some(waited) =
+                    between(text, " for ", " seconds the semaphore").filter(|_| text.contains("has waited at"))
+                {
+                    self.latch_waiters += 1.0;
+                    self.latch_longest = self.latch_longest.max(waited);
+                }
+            }
+            Section::Transactions => self.transaction(text),
+            Section::Log => self.log(text),
+            Section::BufferPool => self.buffer_pool(text),
+            Section::Other => {
+                if self.seconds.is_none() {
+                    self.seconds = between(text, "averages calculated from the last ", " seconds");
+                }
+            }
+            Section::Latest => {}
+        }
+    }
+
+    fn transaction(&mut self, text: &str) {
+        if let Some(rest) = text.strip_prefix("History list length ") {
+            self.history = number(rest.trim());
+            self.has_transactions = true;
+        } else if text.starts_with("---TRANSACTION") {
+            // `---TRANSACTION 274, ACTIVE 33 sec fetching rows`, `ACTIVE (PREPARED) 3 sec committing`
+            if let Some((_, state)) = text.split_once(", ACTIVE ") {
+                self.sessions += 1.0;
+                let state = state.strip_prefix("(PREPARED) ").unwrap_or(state);
+                let seconds = state.split_once(" sec").and_then(|(seconds, _)| number(seconds));
+                self.oldest = self.oldest.max(seconds.unwrap_or(0.0));
+            }
+        } else if text.starts_with("LOCK WAIT ") {
+            self.lock_waiters += 1.0;
+        } else if text.contains("TRX HAS BEEN WAITING ") {
+            // MariaDB prints microseconds.
+            let seconds = between(text, "WAITING ", " SEC FOR")
+                .or_else(|| between(text, "WAITING ", " us FOR").map(|microseconds| microseconds / 1e6));
+            self.lock_longest = self.lock_longest.max(seconds.unwrap_or(0.0));
+        } else if text.contains(" thread id ") && text.trim_end().ends_with("waiting for handler commit") {
+            self.log_waiters += 1.0;
+        }
+    }
+
+    fn log(&mut self, text: &str) {
+        let value = |words: &str| number(text.strip_prefix(words)?.trim());
+        if let Some(sequence) = value("Log sequence number") {
+            self.sequence = Some(sequence);
+        } else if let Some(checkpoint) = value("Last checkpoint at") {
+            self.checkpoint = Some(checkpoint);
+        } else if let Some(capacity) = value("Max checkpoint age") {
+            self.capacity = Some(capacity).filter(|most| *most > 0.0);
+        } else if text.contains(" pending log ") {
+            self.log_pending = text.split_whitespace().next().and_then(number);
+        }
+    }
+
+    fn buffer_pool(&mut self, text: &str) {
+        if let Some(pending) = text.strip_prefix("Pending reads ") {
+            self.io_pending = number(pending.trim());
+        } else if text.contains(" creates/s, ") {
+            // `153000.00 reads/s, 1000.00 creates/s, 41000.00 writes/s`
+            self.reads = text.split_once(" reads/s").and_then(|(reads, _)| number(reads.trim()));
+            self.writes = between(text, "creates/s, ", " writes/s");
+        } else if let Some(rest) = text.strip_prefix("Buffer pool hit rate ") {
+            self.hit = rest.split_once(" / 1000").and_then(|(hits, _)| number(hits)).map(|hits| hits / 1000.0);
+        }
+    }
+
+    fn record(&self, row: &mut Database) {
+        row.product = "InnoDB".into();
+        if self.has_semaphores {
+            row.latch_waiters = self.latch_waiters.into();
+        }
+        if self.latch_waiters > 0.0 {
+            row.latch_longest = (self.latch_longest * SECOND).into();
+        }
+        if self.has_transactions {
+            row.sessions = self.sessions.into();
+            row.lock_waiters = self.lock_waiters.into();
+            row.log_waiters = self.log_waiters.into();
+        }
+        if self.sessions > 0.0 {
+            row.oldest_transaction = (self.oldest * SECOND).into();
+        }
+        if self.lock_waiters > 0.0 {
+            row.lock_longest = (self.lock_longest * SECOND).into();
+        }
+        row.undo_entries = self.history.into();
+        row.log_age = self.sequence.zip(self.checkpoint).map(|(now, then)| now - then).filter(|age| *age >= 0.0).into();
+        row.log_capacity = self.capacity.into();
+        row.log_pending = self.log_pending.into();
+        row.io_pending = self.io_pending.into();
+        if self.seconds.is_some_and(|seconds| seconds >= LEAST_SECONDS) {
+            row.buffer_hit = self.hit.into();
+            row.physical_reads = self.reads.into();
+            row.physical_writes = self.writes.into();
+        }
+    }
+}
+
+/// The number between two pieces of text.
+fn between(text: &str, before: &str, after: &str) -> Option<f64> {
+    number(text.split_once(before)?.1.split_once(after)?.0.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, row_of, window_of};
+
+    #[test]
+    fn row_locks_are_waited_for() {
+        let row = row_of::<Database>(&fixture("innodb-status-locks.txt"));
+        assert_eq!((row.sessions.get(), row.lock_waiters.get()), (Some(7.0), Some(5.0)));
+        assert!((row.lock_longest.get().unwrap() / SECOND - 25.0).abs() < 2.0, "{:?}", row.lock_longest);
+        assert_eq!((row.oldest_transaction.get().unwrap() / SECOND).round(), 27.0);
+        assert_eq!((row.latch_waiters.get(), row.latch_longest.get()), (Some(0.0), None));
+    }
+
+    #[test]
+    fn an_idle_server_has_no_hit_rate() {
+        let row = row_of::<Database>(&fixture("innodb-status-idle.txt"));
+        assert_eq!(
+            (row.sessions.get(), row.lock_waiters.get(), row.undo_entries.get()),
+            (Some(0.0), Some(0.0), Some(0.0))
+        );
+        assert_eq!((row.buffer_hit.get(), row.lock_longest.get()), (None, None));
+    }
+
+    /// Written after lock0lock.cc, sync0arr.cc and log0log.cc of MySQL 5.7.
+    const MYSQL: &str = "2024-06-01 12:00:00 0x7f10 INNODB MONITOR OUTPUT\n=====================================\n\
+        Per second averages calculated from the last 20 seconds\n----------\nSEMAPHORES\n----------\n\
+        --Thread 140046 has waited at btr0cur.cc line 545 for 12.00 seconds the semaphore:\n\
+        X-lock on RW-latch at 0x7f10 created in file dict0dict.cc line 2737\n\
+        --Thread 140047 has waited at row0ins.cc line 99 for 3.00 seconds the semaphore:\n\
+        ------------\nTRANSACTIONS\n------------\nHistory list length 2500000\n\
+        ---TRANSACTION 421, not started\n0 lock struct(s), heap size 1136, 0 row lock(s)\n\
+        ---TRANSACTION 99, ACTIVE (PREPARED) 2 sec\n\
+        MySQL thread id 8, OS thread handle 140, query id 245 localhost app waiting for handler commit\n\
+        ---TRANSACTION 98, ACTIVE 7200 sec\n\
+        ---TRANSACTION 97, ACTIVE 5 sec updating\nLOCK WAIT 2 lock struct(s), heap size 1136, 1 row lock(s)\n\
+        ------- TRX HAS BEEN WAITING 5 SEC FOR THIS LOCK TO BE GRANTED:\n\
+        ---\nLOG\n---\nLog sequence number 9000000\nLog flushed up to   8999000\nLast checkpoint at  1500000\n\
+        Max checkpoint age    7782360\n2 pending log flushes, 0 pending chkp writes\n\
+        ----------------------\nBUFFER POOL AND MEMORY\n----------------------\nFree buffers       1024\n\
+        Pending reads      3\n1200.50 reads/s, 1.00 creates/s, 30.25 writes/s\n\
+        Buffer pool hit rate 910 / 1000, young-making rate 3 / 1000 not 0 / 1000\n\
+        --------------\nROW OPERATIONS\n--------------\n----------------------------\nEND OF INNODB MONITOR OUTPUT\n";
+
+    #[test]
+    fn mysql_prints_seconds_and_the_capacity_of_the_log() {
+        let row = row_of::<Database>(MYSQL);
+        assert_eq!((row.latch_waiters.get(), row.latch_longest.get()), (Some(2.0), Some(12.0 * SECOND)));
+        assert_eq!(
+            (row.sessions.get(), row.lock_waiters.get(), row.log_waiters.get()),
+            (Some(3.0), Some(1.0), Some(1.0))
+        );
+        assert_eq!((row.oldest_transaction.get(), row.lock_longest.get()), (Some(7200.0 * SECOND), Some(5.0 * SECOND)));
+        assert_eq!((row.undo_entries.get(), row.log_pending.get()), (Some(2_500_000.0), Some(2.0)));
+        assert_eq!((row.log_age.get(), row.log_capacity.get()), (Some(7_500_000.0), Some(7_782_360.0)));
+        assert_eq!(
+            (row.buffer_hit.get(), row.physical_reads.get(), row.io_pending.get()),
+            (Some(0.91), Some(1200.5), Some(3.0))
+        );
+    }
+
+    #[test]
+    fn rates_over_no_time_are_left_out_and_noted() {
+        let window = window_of(&MYSQL.replace("last 20 seconds", "last 0 seconds"));
+        let row = window.the::<Database>().unwrap();
+        assert_eq!(
+            (row.buffer_hit.get(), row.physical_reads.get(), row.undo_entries.get()),
+            (None, None, Some(2_500_000.0))
+        );
+    }
+}

@@ -1,0 +1,418 @@
+//! Tables of psql(1), aligned or expanded (\x): pg_stat_activity, pg_stat_database, pg_stat_bgwriter and pg_stat_checkpointer of
+//! PostgreSQL (monitoring-stats.html).
+
+use crate::clock::date;
+use crate::prelude::*;
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::Database;
+
+pub const FORMAT: Format = Format {
+    name: "psql",
+    versions: "PostgreSQL 9.2 to 18: pg_stat_activity, pg_stat_database, pg_stat_bgwriter, pg_stat_checkpointer; aligned and \\x",
+    shows: "what sessions wait for, transactions that are left open, the hit ratio of the buffers, temporary files, forced checkpoints",
+    lacks: "rates: counts are those since the last reset; how long a session has waited, only how long its statement runs",
+    programs: &[partly_read("psql")],
+    starts: |lines| table_that_starts(lines).is_some(),
+    read,
+    ..Format::NEW
+};
+
+/// The name of the server in findings; its databases have names of their own.
+const SERVER: &str = "PostgreSQL";
+/// Bytes of a block, unless the server was built with others (BLCKSZ).
+const BLOCK: f64 = 8.0 * KIB;
+/// The most columns of a view.
+const MOST_COLUMNS: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    Activity,
+    Database,
+    Writer,
+    Checkpointer,
+}
+
+impl View {
+    /// The columns that identify a view.
+    const COLUMNS: [(Self, &'static [&'static str]); 5] = [
+        (Self::Activity, &["pid", "state"]),
+        (Self::Activity, &["pid", "wait_event_type"]),
+        (Self::Database, &["datname", "blks_read", "blks_hit"]),
+        (Self::Writer, &["checkpoints_timed", "checkpoints_req"]),
+        (Self::Checkpointer, &["num_timed", "num_requested"]),
+    ];
+
+    fn of(columns: &[String]) -> Option<Self> {
+        let has_all = |wanted: &[&str]| wanted.iter().all(|name| columns.iter().any(|column| column == name));
+        Self::COLUMNS.iter().find(|(_, wanted)| has_all(wanted)).map(|(view, _)| *view)
+    }
+}
+
+/// The header of a table, where one starts.
+struct Table {
+    view: View,
+    /// Empty if it is expanded: there each row has the names.
+    columns: Vec<String>,
+}
+
+fn cells(line: &str) -> Vec<String> {
+    line.split('|').map(|cell| cell.trim().to_owned()).collect()
+}
+
+/// `-------+-----+---`
+fn is_ruler(line: &str) -> bool {
+    line.contains("-+-") && line.trim().bytes().all(|b| b == b'-' || b == b'+')
+}
+
+/// `-[ RECORD 1 ]----+-----`
+fn is_record(line: &str) -> bool {
+    line.trim_start().starts_with("-[ RECORD ")
+}
+
+fn table_that_starts(lines: &mut Lines<'_>) -> Option<Table> {
+    let first = lines.peek(0)?;
+    if is_record(first) {
+        let mut names = Vec::new();
+        for at in 1..MOST_COLUMNS {
+            let Some((name, _)) = lines.peek(at).filter(|line| !is_record(line)).and_then(|line| line.split_once('|'))
+            else {
+                break;
+            };
+            names.push(name.trim().to_owned());
+        }
+        return View::of(&names).map(|view| Table { view, columns: Vec::new() });
+    }
+    if !first.contains('|') {
+        return None;
+    }
+    let columns = cells(first);
+    let ruled = lines.peek(1).is_some_and(|line| is_ruler(line) && line.matches('+').count() + 1 == columns.len());
+    let view = View::of(&columns).filter(|_| ruled)?;
+    Some(Table { view, columns })
+}
+
+/// A row of a view, by the names of its columns.
+struct ViewRow {
+    line: u32,
+    values: BTreeMap<String, String>,
+}
+
+impl ViewRow {
+    fn text(&self, column: &str) -> Option<&str> {
+        self.values.get(column).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    fn number(&self, column: &str) -> Option<f64> {
+        number(self.text(column)?)
+    }
+
+    /// Seconds since 1970.
+    fn time(&self, column: &str) -> Option<f64> {
+        timestamp(self.text(column)?)
+    }
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let Some(table) = table_that_starts(lines) else { return Err(lines.refuse("a table of psql")) };
+    let rows = if table.columns.is_empty() { expanded(lines) } else { aligned(lines, &table.columns)? };
+    match table.view {
+        View::Activity => activity(&rows, run),
+        View::Database => databases(&rows, run),
+        View::Writer | View::Checkpointer => rows.iter().for_each(|row| writer(row, run)),
+    }
+    Ok(())
+}
+
+fn expanded(lines: &mut Lines<'_>) -> Vec<ViewRow> {
+    let mut rows: Vec<ViewRow> = Vec::new();
+    while let Some(line) = lines.take_if(|text| is_record(text) || (text.contains('|') && !is_command(text))) {
+        if is_record(&line.text) {
+            rows.push(ViewRow { line: line.number, values: BTreeMap::new() });
+        } else if let Some((name, value)) = line.text.split_once('|')
+            && let Some(row) = rows.last_mut()
+        {
+            // Further lines of a value have no name.
+            if !name.trim().is_empty() {
+                row.values.insert(name.trim().to_owned(), value.trim().to_owned());
+            }
+        }
+    }
+    rows
+}
+
+fn aligned(lines: &mut Lines<'_>, columns: &[String]) -> Result<Vec<ViewRow>, Refusal> {
+    lines.skip(2);
+    let mut rows = Vec::new();
+    while let Some(line) = lines.take_if(|text| (text.contains('|') && !is_command(text)) || is_unframed(text)) {
+        // Background processes, without a database and a statement.
+        if is_unframed(&line.text) {
+            continue;
+        }
+        let fields = cells(&line.text);
+        let row = joined(fields, columns).ok_or_else(|| {
+            lines.refuse_at(&line, format!("{} columns as in the header ({})", columns.len(), columns.join(" ")))
+        });
+        let Some(fields) = lines.keep(row)? else { continue };
+        let values = columns.iter().cloned().zip(fields).collect();
+        rows.push(ViewRow { line: line.number, values });
+    }
+    // `(11 rows)`
+    lines.take_if(|text| text.trim_start().starts_with('(') && text.contains(" row"));
+    Ok(rows)
+}
+
+/// Whether a row lost its separators: if its first and its last cell are empty, it looks like the row of a framed table.
+fn is_unframed(text: &str) -> bool {
+    let is_row = text.contains("  ") && text.split_whitespace().next().and_then(number).is_some();
+    is_row && !text.contains('|')
+}
+
+/// The fields of a row, one for each column. A statement may contain the separator itself.
+fn joined(mut fields: Vec<String>, columns: &[String]) -> Option<Vec<String>> {
+    if let Some(surplus) = fields.len().checked_sub(columns.len()).filter(|surplus| *surplus > 0) {
+        let query = columns.iter().position(|column| column == "query")?;
+        let parts: Vec<String> = fields.splice(query..=query + surplus, [String::new()]).collect();
+        fields[query] = parts.join("|");
+    }
+    (fields.len() == columns.len()).then_some(fields)
+}
+
+/// `2026-11-25 17:58:35.42+00`, `2026-11-25 17:58:35+05:30` as seconds since 1970.
+fn timestamp(text: &str) -> Option<f64> {
+    let (day, rest) = text.split_once(' ')?;
+    let sign = rest.find(['+', '-']);
+    let (time, zone) = rest.split_at(sign.unwrap_or(rest.len()));
+    let printed = clock::PrintedTime { date: date(day), time: clock::time_of_day(&[time]).map(|(seconds, _)| seconds) };
+    let mut parts = zone.trim_start_matches(['+', '-']).split(':').map(|part| number(part).unwrap_or(0.0));
+    let ahead = parts.next().unwrap_or(0.0) * 3600.0 + parts.next().unwrap_or(0.0) * 60.0;
+    printed.since_1970().map(|local| if zone.starts_with('-') { local + ahead } else { local - ahead })
+}
+
+/// An interval: `00:00:22.47`, `1 day 02:03:04`, `3 days`.
+fn interval(text: &str) -> Option<f64> {
+    let (days, time) = match text.split_once(" day") {
+        Some((days, rest)) => (number(days)?, rest.trim_start_matches('s').trim()),
+        None => (0.0, text),
+    };
+    let seconds = if time.is_empty() {
+        0.0
+    } else {
+        time.split(':').map(number).try_fold(0.0, |sum, part| Some(sum * 60.0 + part?))?
+    };
+    (time.is_empty() || time.matches(':').count() == 2).then_some(days * clock::DAY + seconds)
+}
+
+fn activity(rows: &[ViewRow], run: &mut ToolRun) {
+    // The statement that shows the view begins when it is shown.
+    let began = rows.iter().filter_map(|row| row.time("query_start")).reduce(f64::max);
+    let now = rows.iter().find_map(|row| row.time("now")).or(began);
+    let since = |row: &ViewRow, column: &str| Some((now? - row.time(column)?).max(0.0));
+    // An age under another name may be that of the transaction, the statement or the wait.
+    let age = |row: &ViewRow| interval(row.text("xact_age").or_else(|| row.text("transaction_age"))?);
+    let mut seen = Activity::default();
+    let mut lines = (u32::MAX, 0);
+    for row in rows.iter().filter(|row| row.number("pid").is_some()) {
+        lines = (lines.0.min(row.line), lines.1.max(row.line));
+        let state = row.text("state").unwrap_or_default();
+        if state.is_empty() || row.text("query").is_some_and(|query| query.contains("pg_stat_activity")) {
+            continue;
+        }
+        seen.oldest = longer(longer(seen.oldest, since(row, "xact_start")), age(row));
+        if state.starts_with("idle in transaction") {
+            seen.idle += 1.0;
+            seen.oldest_idle = longer(seen.oldest_idle, since(row, "state_change"));
+        }
+        if state == "active" {
+            seen.active += 1.0;
+            seen.wait(row, since(row, "query_start"));
+        }
+    }
+    if lines.1 == 0 || rows.iter().all(|row| row.text("state").is_none()) {
+        return;
+    }
+    if rows.iter().any(|row| row.values.contains_key("wait_event_type")) {
+        seen.knows_waits = true;
+    }
+    run.row::<Database>(0.0, lines.0, SERVER.into());
+    seen.record(run.row(0.0, lines.1, SERVER.into()));
+}
+
+/// The longer of two times, as far as they are known.
+fn longer(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    [a, b].into_iter().flatten().reduce(f64::max)
+}
+
+/// Sessions by what they do.
+#[derive(Default)]
+struct Activity {
+    active: f64,
+    idle: f64,
+    oldest: Option<f64>,
+    oldest_idle: Option<f64>,
+    /// Whether the kind of each wait is known, since PostgreSQL 9.6.
+    knows_waits: bool,
+    locks: f64,
+    longest: Option<f64>,
+    io: f64,
+    log: f64,
+    latches: f64,
+}
+
+impl Activity {
+    /// Counts what an active session waits for (monitoring-stats.html: wait events).
+    fn wait(&mut self, row: &ViewRow, running: Option<f64>) {
+        let event = row.text("wait_event").unwrap_or_default();
+        // Up to 9.5 there was only `waiting`, for locks.
+        let kind = row
+            .text("wait_event_type")
+            .or_else(|| row.text("waiting").filter(|waiting| *waiting == "t").map(|_| "Lock"));
+        let of_log = event.starts_with("WAL");
+        match kind {
+            Some("Lock") => {
+                self.locks += 1.0;
+                self.longest = longer(self.longest, running);
+            }
+            Some("IO" | "LWLock" | "LWLockNamed" | "LWLockTranche") if of_log => self.log += 1.0,
+            Some("IO") => self.io += 1.0,
+            Some("LWLock" | "LWLockNamed" | "LWLockTranche") => self.latches += 1.0,
+            _ => {}
+        }
+    }
+
+    fn record(&self, row: &mut Database) {
+        row.product = SERVER.into();
+        row.sessions = self.active.into();
+        row.idle_transactions = self.idle.into();
+        row.oldest_transaction = self.oldest.map(|seconds| seconds * SECOND).into();
+        row.oldest_idle = self.oldest_idle.map(|seconds| seconds * SECOND).into();
+        row.lock_longest = self.longest.map(|seconds| seconds * SECOND).into();
+        if self.knows_waits || self.locks > 0.0 {
+            row.lock_waiters = self.locks.into();
+        }
+        if self.knows_waits {
+            row.io_waiters = self.io.into();
+            row.log_waiters = self.log.into();
+            row.latch_waiters = self.latches.into();
+        }
+    }
+}
+
+fn databases(rows: &[ViewRow], run: &mut ToolRun) {
+    for row in rows {
+        // Shared objects have no database; templates are only copied.
+        let Some(name) = row.text("datname").filter(|name| !name.starts_with("template")) else { continue };
+        let database = run.row::<Database>(0.0, row.line, name.into());
+        database.product = SERVER.into();
+        let (read, hit) = (row.number("blks_read"), row.number("blks_hit"));
+        database.blocks_read = read.into();
+        let share =
+            |part: Option<f64>, rest: Option<f64>| Some(part? / (part? + rest?)).filter(|share| share.is_finite());
+        database.buffer_hit = share(hit, read).into();
+        database.temp_bytes = row.number("temp_bytes").into();
+        database.temp_share = share(row.number("temp_bytes"), read.map(|blocks| blocks * BLOCK)).into();
+        // In milliseconds; 0 unless track_io_timing is on.
+        if let Some(time) = row.number("blk_read_time").filter(|time| *time > 0.0) {
+            database.read_wait = read.filter(|blocks| *blocks > 0.0).map(|blocks| time * NS_PER_MS / blocks).into();
+            let active = row.number("active_time").filter(|active| *active > 0.0);
+            database.read_share = active.map(|active| (time / active).min(1.0)).into();
+        }
+    }
+}
+
+fn writer(row: &ViewRow, run: &mut ToolRun) {
+    let timed = row.number("checkpoints_timed").or_else(|| row.number("num_timed"));
+    let requested = row.number("checkpoints_req").or_else(|| row.number("num_requested"));
+    let server = run.row::<Database>(0.0, row.line, SERVER.into());
+    server.product = SERVER.into();
+    let all = timed.zip(requested).map(|(timed, requested)| timed + requested);
+    server.checkpoints = all.into();
+    server.checkpoints_requested = all.filter(|all| *all > 0.0).zip(requested).map(|(all, part)| part / all).into();
+    let buffers = ["buffers_checkpoint", "buffers_clean", "buffers_backend"].map(|column| row.number(column));
+    if let [Some(checkpoint), Some(clean), Some(backend)] = buffers {
+        let all = checkpoint + clean + backend;
+        server.backend_writes = Some(backend / all).filter(|share| share.is_finite()).into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, row_of, window_of};
+
+    fn seconds(gauge: whyslow_model::value::Gauge) -> Option<f64> {
+        gauge.get().map(|ns| (ns / SECOND * 10.0).round() / 10.0)
+    }
+
+    #[test]
+    fn sessions_wait_for_a_lock_of_an_idle_transaction() {
+        for file in ["psql-activity.txt", "psql-activity-x.txt"] {
+            let row = row_of::<Database>(&fixture(file));
+            assert_eq!(
+                (&*row.instance, row.sessions.get(), row.lock_waiters.get()),
+                ("PostgreSQL", Some(4.0), Some(4.0)),
+                "{file}"
+            );
+            assert_eq!(
+                (row.io_waiters.get(), row.log_waiters.get(), row.idle_transactions.get()),
+                (Some(0.0), Some(0.0), Some(1.0))
+            );
+            assert!((20.0..21.0).contains(&seconds(row.lock_longest).unwrap()), "{:?}", row.lock_longest);
+            assert!((22.0..23.0).contains(&seconds(row.oldest_idle).unwrap()), "{:?}", row.oldest_idle);
+        }
+    }
+
+    #[test]
+    fn an_age_is_taken_by_its_name() {
+        let text = fixture("psql-activity-age.txt");
+        assert_eq!(seconds(row_of::<Database>(&text).oldest_transaction), Some(22.5));
+        let row = row_of::<Database>(&text.replace("xact_age", "age     "));
+        assert_eq!((row.oldest_transaction.get(), row.lock_waiters.get()), (None, Some(4.0)));
+    }
+
+    #[test]
+    fn waits_of_the_log_and_of_data_differ() {
+        let text = " pid | state  | wait_event_type | wait_event | query\n-----+--------+-----------------+------------+-------\n\
+            \x20  1 | active | IO              | WALSync    | COMMIT\n   2 | active | LWLock          | WALWrite   | select 'a|b' | 1\n\
+            \x20  3 | active | IO              | DataFileRead | select +\n     |        |                 |            |  1\n\
+            \x20  4 | active | LWLock          | BufferContent | x\n   5 | idle   | Client          | ClientRead | y\n(5 rows)\n";
+        let row = row_of::<Database>(text);
+        assert_eq!(
+            (row.sessions.get(), row.log_waiters.get(), row.io_waiters.get()),
+            (Some(4.0), Some(2.0), Some(1.0))
+        );
+        assert_eq!((row.latch_waiters.get(), row.lock_waiters.get()), (Some(1.0), Some(0.0)));
+    }
+
+    #[test]
+    fn counts_of_a_database_become_shares() {
+        for file in ["psql-database.txt", "psql-database-x.txt"] {
+            let window = window_of(&fixture(file));
+            let rows = window.newest::<Database>();
+            let row = rows.values().find(|row| &*row.instance == "app").unwrap();
+            assert!((row.buffer_hit.get().unwrap() - 0.962).abs() < 0.001, "{:?}", row.buffer_hit);
+            assert_eq!(row.temp_bytes.get(), Some(211_433_024.0));
+            assert!((row.temp_share.get().unwrap() - 0.213).abs() < 0.001, "{:?}", row.temp_share);
+            assert!((row.read_share.get().unwrap() - 0.0232).abs() < 0.0001, "{:?}", row.read_share);
+            assert!(rows.values().all(|row| !row.instance.starts_with("template")));
+        }
+    }
+
+    #[test]
+    fn checkpoints_are_requested_or_timed() {
+        for file in ["psql-bgwriter.txt", "psql-bgwriter-x.txt"] {
+            let row = row_of::<Database>(&fixture(file));
+            assert_eq!((row.checkpoints.get(), row.checkpoints_requested.get()), (Some(25.0), Some(1.0)), "{file}");
+            assert!((row.backend_writes.get().unwrap() - 0.638).abs() < 0.001, "{:?}", row.backend_writes);
+        }
+        let row = row_of::<Database>("-[ RECORD 1 ]-------+---\nnum_timed           | 30\nnum_requested       | 10\n");
+        assert_eq!((row.checkpoints.get(), row.checkpoints_requested.get()), (Some(40.0), Some(0.25)));
+    }
+
+    #[test]
+    fn times_and_intervals_are_read_with_zone_and_days() {
+        assert_eq!(timestamp("2026-11-25 17:58:35.5+00"), timestamp("2026-11-25 23:28:35.5+05:30"));
+        assert_eq!(timestamp("2026-11-25 12:58:35-05"), timestamp("2026-11-25 17:58:35+00"));
+        assert_eq!(interval("1 day 00:00:30"), Some(86_430.0));
+        assert_eq!((interval("3 days"), interval("00:01:30.5"), interval("90")), (Some(259_200.0), Some(90.5), None));
+    }
+}
