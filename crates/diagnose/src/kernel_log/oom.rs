@@ -11,13 +11,18 @@ const KIB: f64 = 1024.0;
 /// How the lines begin that say that a control group reached its limit.
 const GROUP_IS_FULL: &str = "Memory cgroup out of memory";
 
+/// How a line says that no process is left to kill.
+const NO_VICTIM: &str = "no killable processes";
+
 /// One kill, put together from the lines the kernel logs about it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OomKill {
     /// The process killed.
     pub pid: u32,
-    /// Its name.
+    /// Its name; where the log ends before it, that of the process that asked for memory.
     pub command: String,
+    /// Whether the log ends before it says which process is killed.
+    pub is_cut: bool,
     /// Anonymous memory it had, bytes.
     pub anon: Option<f64>,
     /// All resident memory it had, bytes.
@@ -90,9 +95,15 @@ pub struct MemoryReport {
 pub fn kills<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<OomKill> {
     let mut found = Vec::new();
     let mut report = MemoryReport::default();
+    let mut cut: Option<OomKill> = None;
     for said in lines {
-        if said.text.contains("invoked oom-killer") {
+        if let Some((command, _)) = said.text.split_once(" invoked oom-killer") {
             report = MemoryReport::default();
+            let times = cut.as_ref().map_or(0.0, |cut| cut.times) + said.times;
+            let command = command.trim_start().to_owned();
+            cut = Some(OomKill { command, is_cut: true, sequence: said.sequence, times, ..OomKill::default() });
+        } else if said.text.contains(NO_VICTIM) {
+            cut = None;
         } else if let Some(mut kill) = killed(said.text) {
             kill.report = std::mem::take(&mut report);
             kill.group = kill.report.group.take();
@@ -103,6 +114,13 @@ pub fn kills<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<OomKill> {
         } else {
             report.line(said.text.trim_start());
         }
+    }
+    // Of a log with kills, lines between them may be left out.
+    if let Some(mut kill) = cut.filter(|_| found.is_empty()) {
+        kill.group = report.group.take();
+        kill.in_group = report.in_group;
+        kill.report = report;
+        found.push(kill);
     }
     found
 }
@@ -131,7 +149,7 @@ pub fn together(kills: Vec<OomKill>) -> Vec<OomKill> {
 
 /// How often memory ran out with no process left to kill.
 pub fn without_victim<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> f64 {
-    lines.filter(|said| said.text.contains("no killable processes")).map(|said| said.times).sum()
+    lines.filter(|said| said.text.contains(NO_VICTIM)).map(|said| said.times).sum()
 }
 
 /// `Memory cgroup out of memory: Killed process 123 (name) total-vm:1kB, anon-rss:2kB, ...`; before 2.6.33 the line
@@ -309,6 +327,19 @@ mod tests {
         assert!(
             kill(&["oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=db,mems_allowed=0"]).report.nodes_only
         );
+    }
+
+    #[test]
+    fn a_log_that_ends_before_the_kill_says_who_asked_for_memory() {
+        let lines = ["cron invoked oom-killer: gfp_mask=0x1, order=0", "Call Trace:", "db invoked oom-killer: gfp_mask=0x1"];
+        let cut = kills(log(&lines));
+        assert_eq!(cut.len(), 1);
+        assert_eq!((cut[0].command.as_str(), cut[0].is_cut, cut[0].times, cut[0].in_group), ("db", true, 2.0, false));
+        let group = kills(log(&[lines[0], "Memory cgroup out of memory: "]));
+        assert!(group[0].is_cut && group[0].in_group);
+        let whole = kills(log(&[lines[0], "Out of memory: Killed process 4 (web)", lines[2]]));
+        assert_eq!(whole.iter().map(|kill| (kill.pid, kill.is_cut)).collect::<Vec<_>>(), [(4, false)]);
+        assert_eq!(kills(log(&[lines[0], "Out of memory and no killable processes..."])), []);
     }
 
     #[test]

@@ -87,6 +87,7 @@ signals! { k: OomKill;
     "kill.name" "text" "the process killed", "'Killed process PID (NAME)'", "/dev/kmsg (mm/oom_kill.c)" => k.command.as_str();
     "kill.times" "count" "how often the kernel killed this program for the same limit", "lines", "/dev/kmsg" => k.times;
     "kill.called" "text" "the process killed, by its number; how often, if it was more than once", "'Killed process PID (NAME)'", "/dev/kmsg" => called(k).as_str();
+    "kill.cut" "flag" "1 where the log ends before it says which process is killed", "'invoked oom-killer' without 'Killed process'", "/dev/kmsg" => k.is_cut;
     "kill.where" "text" "what ran out of memory, if no control group's limit was the cause", "'constraint='", "/dev/kmsg" => ran_out(k);
     "kill.memory" "bytes" "resident memory it had", "'anon-rss:' + 'file-rss:' + 'shmem-rss:'", "/dev/kmsg" => k.resident;
     "kill.holder" "text" "what held more memory than the process killed", "the most of: 'rss' of the list of processes, 'file_dirty' + 'file_writeback', 'shmem', 'slab_unreclaimable'", "/dev/kmsg" => holder(k).as_deref();
@@ -105,6 +106,7 @@ signals! { k: OomKill;
 
 fn called(kill: &OomKill) -> String {
     match kill.times {
+        _ if kill.is_cut => format!("a process that the log does not show, when {} asked for memory", kill.command),
         1.0 => format!("{} (pid {})", kill.command, kill.pid),
         2.0 => format!("{} twice (last pid {})", kill.command, kill.pid),
         times => format!("{} {times} times (last pid {})", kill.command, kill.pid),
@@ -137,7 +139,8 @@ pub fn kills(window: &Window) -> Vec<Entity> {
     oom::together(oom::kills(kernel_log::lines(window).into_iter()))
         .iter()
         .map(|k| {
-            Entity::of(Subject { pid: Some(k.pid), ..Subject::new("process", k.command.clone()) }, k)
+            let pid = (!k.is_cut).then_some(k.pid);
+            Entity::of(Subject { pid, ..Subject::new("process", k.command.clone()) }, k)
                 .within(k.group.clone())
                 .of_rows([k.sequence])
         })
