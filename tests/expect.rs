@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input, Refusal};
-use whyslow_model::diagnosis::{Diagnosis, Origin, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 
 const SECTOR: f64 = 512.0;
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
@@ -63,6 +63,13 @@ fn the_largest_object_cache_is_named() {
         figures(&d, "host", &[("mem.largest_cache_bytes", bytes * 1024.0)]);
         assert_eq!(keys(&d), [""; 0]);
     }
+}
+
+#[test]
+fn a_kernel_thread_that_fills_a_cpu() {
+    let d = diagnosis(&["layouts/top-kernel-thread.txt"]);
+    assert_eq!(keys(&d), ["cpu.system_time@kworker/u8:3+flush-253:0[4711]"]);
+    assert_eq!((d.findings[0].confidence, d.verdict), (Confidence::Medium, Verdict::Bottleneck));
 }
 
 #[test]
