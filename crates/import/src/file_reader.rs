@@ -130,7 +130,7 @@ impl FileReader<'_, '_> {
     /// The format whose output starts at the next line, possibly behind a margin, which is then set.
     fn format(&mut self, text: &str) -> Option<&'static Format> {
         let starting = |lines: &mut Lines<'_>| FORMATS.iter().find(|f| (f.starts)(lines));
-        let found = starting(&mut self.lines);
+        let found = self.lines.join_wrapped_table(starting).or_else(|| starting(&mut self.lines));
         let indentation = if found.is_some() { self.lines.common_indentation() } else { 0 };
         if indentation > 0 {
             // A header may be recognized behind an indentation that would shift the rows below it.

@@ -27,6 +27,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod tool_run;
+mod wrapped_table;
 
 pub use file_reader::Input;
 pub use format::Format;

@@ -4,6 +4,7 @@
 use crate::margin::{Margin, indentation};
 use crate::markup::clean;
 use crate::refusal::Refusal;
+use crate::wrapped_table;
 use std::collections::VecDeque;
 use std::io::{BufRead, Read};
 use whyslow_model::value::Name;
@@ -136,6 +137,24 @@ impl<'r> Lines<'r> {
         }
         let line = self.ahead.get(after).filter(|line| line.number <= self.until)?;
         Some(&line.text[self.margin.length(&line.text)..])
+    }
+
+    /// Joins a table that a mail program wrapped, if what begins at the next line becomes one that is `known`.
+    pub fn join_wrapped_table<T>(&mut self, known: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        /// How many lines show whether it can be one, and how many it may have.
+        const SHORT: usize = 5;
+        const MOST: usize = 500;
+        self.peek(SHORT - 1);
+        wrapped_table::header_parts(&self.ahead)?;
+        self.peek(MOST);
+        let parts = wrapped_table::header_parts(&self.ahead)?;
+        let unjoined = self.ahead.clone();
+        wrapped_table::join(&mut self.ahead, parts);
+        let known = known(self);
+        if known.is_none() {
+            self.ahead = unjoined;
+        }
+        known
     }
 
     /// The white space before each of the next lines, up to a blank one.
