@@ -56,6 +56,18 @@ fn every_capture_is_read_alone_or_refused_as_collapsed() {
 }
 
 #[test]
+fn stacks_of_blocked_tasks_show_what_they_wait_for() {
+    let d = diagnosis(&["proc-stacks-frozen.txt"]);
+    assert_eq!(first(&d), "task.blocked@host");
+    let blocked = finding(&d, "task.blocked@host");
+    assert_eq!(
+        blocked.summary,
+        "By their kernel stacks, 2 tasks wait for a frozen file system (mnt_want_write); 9 others wait for each other or for I/O."
+    );
+    assert_eq!(number(&blocked.evidence, "notice.waiting"), Some(11.0));
+}
+
+#[test]
 fn the_largest_object_cache_is_named() {
     for (file, bytes) in [("layouts/slabtop-o.txt", 58_880.0), ("layouts/proc-slabinfo.txt", 58_880.0)] {
         let d = diagnosis(&[file]);

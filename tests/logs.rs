@@ -5,7 +5,7 @@ mod captured;
 use captured::{WIDTHS, wrapped};
 use whyslow_diagnose::{RuleBook, diagnose};
 use whyslow_import::{Input, read};
-use whyslow_model::diagnosis::{Basis, Diagnosis, Finding, Origin, Reading, Verdict};
+use whyslow_model::diagnosis::{Basis, Confidence, Diagnosis, Finding, Origin, Reading, Verdict};
 
 thread_local! {
     static BOOK: RuleBook = RuleBook::built_in();
@@ -510,4 +510,60 @@ fn a_boot_without_errors_is_cleared_and_does_not_make_the_machine_healthy() {
     let d = diagnosis(&piece);
     let known: Vec<(&str, &str)> = d.ruled_out.iter().map(|r| (r.id.as_str(), r.because.as_str())).collect();
     assert_eq!((d.verdict, known), (Verdict::Undetermined, vec![("kernel log excerpt", "no known error in 20 lines")]));
+}
+
+/// Stacks that this machine printed: writers on a loop device whose file lies on a file system that was frozen with fsfreeze.
+const FROZEN: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/fixtures/hung-tasks-frozen-dmesg.txt"));
+
+#[test]
+fn hung_tasks_name_what_holds_them_up() {
+    let finding = first(FROZEN, "task.blocked@host");
+    assert_eq!(
+        finding.summary,
+        "Tasks hung for minutes (10×): 2 tasks wait for a frozen file system (lo_rw_aio); 8 others wait for each other or for I/O."
+    );
+    assert_eq!(told(&finding, "notice.count"), "10");
+    assert!(
+        told(&finding, "notice.waits").starts_with("4 for a page to be written (folio_wait_writeback): dd[9264], ")
+    );
+    assert!(advice(&finding).contains("fsfreeze -u"), "{}", advice(&finding));
+    // Without a stack, the tasks themselves are named.
+    let messages: String = FROZEN.lines().filter(|line| line.contains("blocked for")).take(1).collect();
+    let finding = first(&messages, "task.blocked@host");
+    assert!(finding.summary.contains("kworker/u8:5[22740]; storage, a file system or a lock"), "{}", finding.summary);
+}
+
+#[test]
+fn a_list_of_blocked_tasks_without_messages_is_judged_by_the_stacks() {
+    let list = FROZEN.lines().filter(|line| !line.contains("blocked for") && !line.contains("echo 0"));
+    let list: String =
+        "[ 2980.000000] sysrq: Show Blocked State".lines().chain(list).map(|line| line.to_owned() + "\n").collect();
+    let finding = first(&list, "task.blocked@host");
+    assert_eq!(
+        finding.summary,
+        "By their kernel stacks, 2 tasks wait for a frozen file system (lo_rw_aio); 8 others wait for each other or for I/O."
+    );
+    assert_eq!((finding.confidence, told(&finding, "notice.waiting")), (Confidence::Medium, "10".to_owned()));
+}
+
+// After watchdog_timer_fn in kernel/watchdog.c, dump_stack_print_info in lib/dump_stack.c and show_regs of x86.
+#[test]
+fn a_stuck_cpu_is_found_where_it_spins() {
+    let log = "[  247.000000] watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [kworker/1:2:1234]
+[  247.000001] Modules linked in: ahci libahci
+[  247.000002] CPU: 1 UID: 0 PID: 1234 Comm: kworker/1:2 Not tainted 6.12.0 #1
+[  247.000003] RIP: 0010:native_queued_spin_lock_slowpath+0x6e/0x2e0
+[  247.000004] Call Trace:
+[  247.000005]  <TASK>
+[  247.000006]  _raw_spin_lock_irqsave+0x3d/0x50
+[  247.000007]  ahci_port_thread_fn+0x2e/0xb0 [libahci]
+";
+    let finding = first(log, "cpu.lockup@host");
+    assert_eq!(told(&finding, "notice.waits"), "kworker/1:2[1234] spins for a spinlock in ahci_port_thread_fn");
+    assert!(
+        finding.summary.ends_with(": kworker/1:2[1234] spins for a spinlock in ahci_port_thread_fn."),
+        "{}",
+        finding.summary
+    );
 }

@@ -149,6 +149,8 @@ macro_rules! word_lists {
 word_lists! {
     /// Messages that are never harmless, whatever their subject.
     ALARMS: "Call Trace" | "BUG: " | "Oops" | "anic" | "WARNING: " | "timed out";
+    /// What precedes the stacks of tasks (kernel/sched/core.c, drivers/tty/sysrq.c, arch/arm64).
+    STACKS: "Call trace:" | "PC stack" | "Show Blocked State";
     /// The number of messages suppressed by the rate limit.
     SUPPRESSED: "callbacks suppressed" | "messages suppressed";
 

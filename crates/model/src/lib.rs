@@ -12,6 +12,7 @@ pub mod explanation;
 pub mod histogram;
 pub mod human;
 pub mod kernel_log;
+pub mod kernel_stack;
 pub mod key;
 pub mod listing;
 pub mod mask;

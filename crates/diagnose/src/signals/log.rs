@@ -45,6 +45,9 @@ impl Logged {
     }
 }
 
+/// What to look at where no stack is in the log.
+const UNKNOWN_STACK: &str = "Read the call trace after the first such line, which names the file system, driver or lock; then check the device below it";
+
 /// A notice, and the log that contains it.
 pub struct Noticed<'a> {
     notice: &'a Notice,
@@ -54,6 +57,20 @@ pub struct Noticed<'a> {
 impl Noticed<'_> {
     fn time(&self, line: u64) -> Option<String> {
         kernel_log::time(self.log.get(&line)?)
+    }
+
+    /// What holds the tasks up; a general answer if their stacks are missing.
+    fn cause(&self) -> Option<String> {
+        let unknown = || {
+            let tasks = self.details().filter(|_| self.notice.topic == "hung_task")?;
+            Some(format!("{tasks}; storage, a file system or a lock did not respond"))
+        };
+        self.notice.waits.as_ref().map(|waits| waits.cause.clone()).or_else(unknown)
+    }
+
+    /// What to look at next.
+    fn check(&self) -> &'static str {
+        self.notice.waits.as_ref().map_or(UNKNOWN_STACK, |waits| waits.check)
     }
 
     fn details(&self) -> Option<String> {
@@ -67,6 +84,10 @@ signals! { n: Noticed<'_>;
     "notice.stands" "flag" "1 where the log does not say that it is over", "no message that ends it after the last that begins it", "/dev/kmsg" => n.notice.stands;
     "notice.ended" "flag" "1 where the log said at least once that it is over", "a message that ends it", "/dev/kmsg" => n.notice.ended;
     "notice.details" "text" "what differs from message to message", "as logged", "/dev/kmsg" => n.details().as_deref();
+    "notice.waiting" "count" "tasks whose stacks show what they wait for, or where they are stuck", "stacks", "/dev/kmsg, /proc/PID/stack" => n.notice.waits.as_ref().map(|waits| waits.tasks);
+    "notice.cause" "text" "what the task waits for that waits for no other task; of a stuck CPU, where it is", "functions on the stacks", "/dev/kmsg, /proc/PID/stack" => n.cause().as_deref();
+    "notice.waits" "text" "tasks by what they wait for", "functions on the stacks", "/dev/kmsg, /proc/PID/stack" => n.notice.waits.as_ref().map(|waits| waits.groups.as_str());
+    "notice.check" "text" "what to look at next, by what is waited for", "functions on the stacks", "/dev/kmsg, /proc/PID/stack" => n.check();
     "notice.first" "text" "when it was first logged", "as printed", "/dev/kmsg" => n.time(n.notice.lines.0).as_deref();
     "notice.last" "text" "when it was last logged", "as printed", "/dev/kmsg" => n.time(n.notice.lines.1).as_deref();
 }

@@ -25,6 +25,7 @@ mod ipcs;
 mod iperf;
 mod iperf3;
 pub(crate) mod kernel_log;
+mod kernel_stack;
 mod lsblk;
 mod lscpu;
 mod lspci;
@@ -94,6 +95,7 @@ pub const FORMATS: &[Format] = &[
     // Its first line begins with a time, as those of a log do.
     innodb::FORMAT,
     kernel_log::FORMAT,
+    kernel_stack::FORMAT,
     meminfo::FORMAT,
     free::FORMAT,
     slab::SLABTOP,

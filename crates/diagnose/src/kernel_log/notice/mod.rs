@@ -5,9 +5,10 @@
 mod subject;
 
 use super::LogMessage;
+use super::stack::{self, Waits};
 use super::words::number_after;
 use std::collections::BTreeMap;
-use subject::{MessageSubject, subject_of};
+use subject::{MessageSubject, devices_of_thread, subject_of};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::kernel_log::{HANDLERS, LOG_PATTERNS, LogPhase};
 
@@ -32,10 +33,46 @@ pub struct Notice {
     pub aliases: Vec<String>,
     /// The first and last line about it.
     pub lines: (u64, u64),
+    /// What the tasks wait for that it is about, by their stacks.
+    pub waits: Option<Waits>,
 }
 
 /// Gathers the notices of a log.
 pub fn gather<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<Notice> {
+    let lines: Vec<LogMessage<'_>> = lines.collect();
+    let mut notices = of_messages(lines.iter().copied());
+    add_stacks(&mut notices, &lines);
+    notices
+}
+
+/// Adds what the stacks of a log show: to the messages they belong to, or by themselves.
+fn add_stacks(notices: &mut Vec<Notice>, lines: &[LogMessage<'_>]) {
+    let mut blocked = stack::blocked(lines.iter().copied());
+    for notice in notices.iter_mut() {
+        match notice.topic {
+            "hung_task" => notice.waits = blocked.take(),
+            "lockup" => notice.waits = stack::stuck_cpus(lines.iter().copied()),
+            _ => {}
+        }
+    }
+    if let Some(waits) = blocked {
+        let names = waits.names.iter().take(MOST_DETAILS).cloned().collect();
+        let aliases = waits.names.iter().flat_map(|name| devices_of_thread(name)).collect();
+        notices.push(Notice {
+            topic: "stacks",
+            subject: Subject::host(),
+            count: waits.tasks,
+            stands: true,
+            ended: false,
+            details: names,
+            aliases,
+            lines: waits.lines,
+            waits: Some(waits),
+        });
+    }
+}
+
+fn of_messages<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<Notice> {
     let mut notices: BTreeMap<(&'static str, String), Notice> = BTreeMap::new();
     // The kernel's rate limit reports how many messages it suppressed before the next one of the kind.
     let mut held_back = 0.0;
@@ -80,6 +117,7 @@ fn begin(topic: &'static str, about: &MessageSubject, line: u64) -> Notice {
         details: Vec::new(),
         aliases: Vec::new(),
         lines: (line, line),
+        waits: None,
     }
 }
 

@@ -57,12 +57,17 @@ pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
 /// `INFO: task jbd2/sda1-8:812 blocked for more than`: the machine, and which task; a journal's thread names its device.
 fn task(text: &str) -> Option<MessageSubject> {
     let (name, pid) = until(after(text, "task ")?, char::is_whitespace).rsplit_once(':')?;
+    let aliases = devices_of_thread(name);
+    Some(MessageSubject { aliases, ..MessageSubject::host().detail(format!("{name}[{pid}]")) })
+}
+
+/// The device whose journal a thread of the kernel writes, and its disk: `sda1` and `sda` of `jbd2/sda1-8`.
+pub fn devices_of_thread(name: &str) -> Vec<String> {
     let device = name
         .split_once('/')
         .filter(|(thread, _)| says(thread, &["jbd2", "xfsaild", "xfs-"]))
-        .map(|(_, device)| device.split('-').next().unwrap_or(device));
-    let aliases = device.into_iter().flat_map(|d| [d.to_owned(), disk_of(d).to_owned()]).collect();
-    Some(MessageSubject { aliases, ..MessageSubject::host().detail(format!("{name}[{pid}]")) })
+        .map(|(_, device)| device.split(['-', '[']).next().unwrap_or(device));
+    device.into_iter().flat_map(|d| [d.to_owned(), disk_of(d).to_owned()]).collect()
 }
 
 /// `BUG: soft lockup - CPU#1 stuck for 22s! [kworker/1:2:1234]`: the machine, and which CPU and task.

@@ -4,6 +4,7 @@
 mod json_log;
 mod log_time;
 mod prefix;
+mod stack_lines;
 #[cfg(test)]
 mod tests;
 mod text_log;
@@ -18,7 +19,7 @@ use thinned_log::{ThinnedLog, is_unmistakable};
 pub const FORMAT: Format = Format {
     name: "kernel log",
     versions: "Linux 2.4 on: syslog files (RFC 3164, 5424, with years), dmesg (plain, -T, -x, -d, -e, -r, -J, iso, with callers), journalctl (short forms, json, json-pretty), /dev/kmsg; bare messages",
-    shows: "errors of disks and the paths to them with sense data decoded: which part, where the evidence points, since when; degraded arrays, OOM kills and what filled memory, full tables, stuck tasks, links, file systems, failing memory and CPUs",
+    shows: "errors of disks and the paths to them with sense data decoded: which part, where the evidence points, since when; degraded arrays, OOM kills and what filled memory, full tables, stuck tasks and what they wait for, links, file systems, failing memory and CPUs",
     lacks: "how much time they cost",
     programs: &[program("dmesg"), partly_read("journalctl")],
     files: &[

@@ -194,3 +194,34 @@ proptest! {
         let _ = crate::testing::read_text(&log);
     }
 }
+
+#[test]
+fn the_stacks_of_blocked_tasks_are_kept_without_the_rest_of_the_report() {
+    let kept = texts(&fixture("hung-tasks-frozen-dmesg.txt"));
+    let expected = [
+        "INFO: task kworker/u8:5:22740 blocked for more than 4 seconds.",
+        "\"echo 0 > /proc/sys/kernel/hung_task_timeout_secs\" disables this message.",
+        "task:kworker/u8:5    state:D stack:0     pid:22740 tgid:22740 ppid:2      task_flags:0x4388060 flags:0x00080000",
+        "Call Trace:",
+        "__schedule+0x3cc/0xf50",
+        "schedule+0x23/0xa0",
+        "percpu_rwsem_wait+0x15f/0x1d0",
+        "__percpu_down_read+0x88/0x150",
+        "lo_rw_aio.isra.0+0x33c/0x350",
+    ];
+    assert_eq!(kept[..expected.len()], expected);
+    let words = ["blocked for", "disables", "task:", "Call Trace", "+0x", "are suppressed"];
+    assert!(kept.iter().all(|text| words.iter().any(|word| text.contains(word))), "{kept:?}");
+}
+
+#[test]
+fn stacks_in_a_log_without_times_are_kept() {
+    let log = fixture("hung-tasks-frozen-dmesg.txt").replace("than 4 s", "than 120 s");
+    let message = |line: &str| line.split_once("] ").map_or(line, |(_, message)| message).to_owned() + "\n";
+    let bare: String = log.lines().map(message).collect();
+    let (bare, log) = (texts(&bare), texts(&log));
+    assert_eq!(bare.len(), log.len());
+    for (bare, whole) in bare.iter().zip(&log) {
+        assert!(bare.starts_with(whole), "{bare} instead of {whole}");
+    }
+}

@@ -2,12 +2,14 @@
 
 use super::log_time::LogTime;
 use super::prefix::LogPrefix;
+use super::stack_lines::names_task;
 use super::thinned_log::{LogRecord, ThinnedLog, is_repetition, is_unmistakable, may_matter, shape};
 use super::wrap::{Wrap, columns, completes};
 use super::{FORMAT, daemon, is_relevant_sender};
 use crate::formats::another_output_starts;
 use crate::lines::{Lines, TextLine};
 use std::collections::HashSet;
+use whyslow_model::kernel_stack::frame;
 use whyslow_model::value::Name;
 
 /// A message is not continued beyond this length: the kernel prints no longer one (PRINTKRB_RECORD_MAX).
@@ -133,6 +135,9 @@ impl<'k, 'r> TextLog<'k, 'r> {
         let Some(text) = lines.peek(0) else { return false };
         if self.prefixed || is_unmistakable(text) || may_matter(text) {
             return is_unmistakable(text) || !self.prefixed;
+        }
+        if frame(text).is_some() || names_task(text) {
+            return true;
         }
         let columns = columns(text);
         if !self.wrap.may_break(columns) || !lines.peek(1).is_some_and(|next| self.wrap.breaks(columns, next)) {

@@ -2,6 +2,7 @@
 //! which carries the number of those in between.
 
 use super::log_time::{LogSpan, LogTime};
+use super::stack_lines::StackLines;
 use crate::clock::SECOND;
 use crate::tool_run::ToolRun;
 use aho_corasick::AhoCorasick;
@@ -82,6 +83,7 @@ pub struct ThinnedLog<'r> {
     in_report: bool,
     in_handlers: bool,
     report_lines: usize,
+    stacks: StackLines,
     /// Shape and sequence of the previous line, if it was kept.
     previous: Option<(u64, u64)>,
 }
@@ -99,6 +101,7 @@ impl<'r> ThinnedLog<'r> {
             in_report: false,
             in_handlers: false,
             report_lines: 0,
+            stacks: StackLines::default(),
             previous: None,
         }
     }
@@ -115,11 +118,12 @@ impl<'r> ThinnedLog<'r> {
     /// Whether to look at a line.
     pub fn wants(&self, text: &str) -> bool {
         let continues = (self.in_report && is_in_memory_report(text)) || (self.in_handlers && is_handler(text));
-        may_matter(text) || continues || begins_handlers(text) || is_repetition(text)
+        may_matter(text) || continues || begins_handlers(text) || is_repetition(text) || self.stacks.wants(text)
     }
 
     /// Notes that a line was dropped.
     pub fn drop_line(&mut self) {
+        self.stacks.pass_over();
         self.previous = None;
     }
 
@@ -129,6 +133,10 @@ impl<'r> ThinnedLog<'r> {
             return;
         }
         record.text = cut(record.text);
+        if self.stacks.take(record.text) {
+            write(self.run, record, 0);
+            return;
+        }
         let is_about_handlers = begins_handlers(record.text) || (self.in_handlers && is_handler(record.text));
         self.in_handlers = is_about_handlers || (self.in_handlers && !ends_handlers(record.text));
         if begins_memory_report(record.text) {

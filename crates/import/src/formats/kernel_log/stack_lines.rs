@@ -1,0 +1,65 @@
+//! The stacks of tasks in a log: which lines of them are kept.
+
+use whyslow_model::kernel_stack::{frame, stack_task};
+
+/// The most lines of all stacks.
+const MOST_LINES: usize = 8_000;
+/// The innermost functions say what a task waits for.
+const MOST_FRAMES: usize = 24;
+/// Lines between two that are kept: modules, registers and code take about 30, functions that are no longer called more.
+const MOST_BETWEEN: u32 = 100;
+/// How the lines begin or what they contain after which stacks follow.
+const BEGINS: [&str; 4] = ["Call Trace", "Call trace:", "PC stack", "Show Blocked State"];
+
+/// Follows the stacks of a log.
+#[derive(Default)]
+pub struct StackLines {
+    /// How many more lines may stand before the next one of a stack; none outside of stacks.
+    near: u32,
+    frames: usize,
+    kept: usize,
+}
+
+impl StackLines {
+    /// Whether a line names the task of a stack or is a function on it.
+    pub fn wants(&self, text: &str) -> bool {
+        names_task(text) || (self.near > 0 && is_of_stack(text))
+    }
+
+    /// Whether to keep a line as part of a stack.
+    pub fn take(&mut self, text: &str) -> bool {
+        if names_task(text) || (self.near > 0 && stack_task(text).is_some()) {
+            self.frames = 0;
+        } else if self.near > 0 && is_function(text) {
+            self.frames += 1;
+        } else {
+            self.pass_over();
+            if BEGINS.iter().any(|words| text.contains(words)) {
+                self.near = MOST_BETWEEN;
+            }
+            return false;
+        }
+        self.near = MOST_BETWEEN;
+        self.kept += 1;
+        self.frames <= MOST_FRAMES && self.kept <= MOST_LINES
+    }
+
+    /// Notes a line that is no part of a stack.
+    pub fn pass_over(&mut self) {
+        self.near = self.near.saturating_sub(1);
+    }
+}
+
+/// Whether a line names the task whose stack follows, by its first word.
+pub fn names_task(text: &str) -> bool {
+    (text.starts_with("task:") || text.starts_with("CPU: ")) && stack_task(text).is_some()
+}
+
+fn is_of_stack(text: &str) -> bool {
+    is_function(text) || stack_task(text).is_some()
+}
+
+/// Whether a line is a function that certainly called the one before.
+fn is_function(text: &str) -> bool {
+    frame(text).is_some_and(|frame| frame.reliable)
+}
