@@ -531,3 +531,45 @@ fn counts_of_postgresql_name_forced_checkpoints_and_temporary_files() {
     assert_eq!(keys(&d), ["db.temp_files@app"]);
     figures(&d, "app", &[("db.buffer_hit", 0.962), ("db.read_share", 0.0232)]);
 }
+
+#[test]
+fn thin_pools_snapshots_and_suspended_volumes() {
+    let d = diagnosis(&["layouts/lvs-a.txt"]);
+    let found = keys(&d);
+    let expected =
+        ["disk.suspended@vg0/data", "disk.raid_degraded@vg0/r1", "fs.filling@vg0/pool0", "fs.filling@vg0/before"];
+    assert_eq!(found, expected);
+    assert!(finding(&d, "fs.filling@vg0/pool0").summary.contains("97.8 % full"), "{:?}", d.findings[2]);
+    assert_eq!(keys(&diagnosis(&["layouts/lvs.txt"])), [""; 0]);
+    let d = diagnosis(&["layouts/dmsetup-status.txt"]);
+    assert_eq!(first(&d), "fs.full@vg0-pool0-tpool");
+    finding(&d, "disk.raid_degraded@vg0-r1");
+    finding(&d, "disk.path_degraded@mpatha");
+    assert_eq!(keys(&diagnosis(&["layouts/dmsetup-info.txt"])), ["disk.suspended@vg0-data"]);
+}
+
+#[test]
+fn containers_near_their_limit_or_killed_for_memory() {
+    let d = diagnosis(&["layouts/docker-stats.txt"]);
+    assert_eq!(keys(&d), ["mem.cgroup_limit@web"]);
+    assert!(d.blind_spots.iter().any(|spot| spot.what.contains("throttling")), "{:?}", d.blind_spots);
+    let d = diagnosis(&["layouts/kubectl-describe-pod.txt"]);
+    assert_eq!(keys(&d), ["mem.oom_kill@shop/web-5d8f7c9b6d-x2x7k/app"]);
+    assert!(d.findings[0].summary.contains("limit is 512 MiB; it has been restarted 7×"), "{}", d.findings[0].summary);
+    assert_eq!(keys(&diagnosis(&["layouts/kubectl-describe-node.txt"])), ["mem.eviction@worker1"]);
+    for healthy in ["layouts/kubectl-top-pod-A.txt", "layouts/systemd-cgtop-b-n-2.txt"] {
+        assert_eq!(keys(&diagnosis(&[healthy])), [""; 0], "{healthy}");
+    }
+}
+
+#[test]
+fn zones_of_a_healthy_machine_are_no_finding() {
+    for file in ["proc-buddyinfo.txt", "proc-zoneinfo.txt"] {
+        assert_eq!(keys(&diagnosis(&[file])), [""; 0], "{file}");
+    }
+    figures(
+        &diagnosis(&["proc-zoneinfo.txt"]),
+        "DMA32 of node 0",
+        &[("zone.min", 2116.0), ("zone.managed", 772_915.0)],
+    );
+}

@@ -5,9 +5,11 @@ mod biosnoop;
 mod blkparse;
 mod bonnie;
 mod btt;
+mod containers;
 mod cpupower;
 mod dd;
 mod df;
+mod dmsetup;
 mod ethtool;
 mod fdisk;
 mod fio;
@@ -26,9 +28,11 @@ mod iperf;
 mod iperf3;
 pub(crate) mod kernel_log;
 mod kernel_stack;
+mod kubectl_describe;
 mod lsblk;
 mod lscpu;
 mod lspci;
+mod lvm;
 mod mdadm;
 mod mdstat;
 mod meminfo;
@@ -72,6 +76,7 @@ mod uptime;
 mod vmstat;
 mod vmstat_d;
 mod vmstat_s;
+mod zones;
 
 pub use sadf::converted;
 
@@ -157,6 +162,15 @@ pub const FORMATS: &[Format] = &[
     statspack::FORMAT,
     redis::FORMAT,
     psql::FORMAT,
+    lvm::REPORTS,
+    lvm::LVDISPLAY,
+    dmsetup::FORMAT,
+    containers::DOCKER_STATS,
+    containers::CGTOP,
+    containers::KUBECTL_TOP,
+    kubectl_describe::FORMAT,
+    zones::BUDDYINFO,
+    zones::ZONEINFO,
 ];
 
 /// A program that prints files: the output may be in any format.

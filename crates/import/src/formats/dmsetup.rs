@@ -1,0 +1,298 @@
+//! dmsetup(8): status, table and info of the device mapper's devices (Documentation/admin-guide/device-mapper).
+
+use crate::prelude::*;
+use whyslow_model::catalogue::{Array, Path, Volume};
+use whyslow_model::key::LinkKey;
+
+pub const FORMAT: Format = Format {
+    name: "dmsetup",
+    versions: "status and table of all devices, info, info -c; targets thin-pool, thin, snapshot, cache, writecache, raid, multipath, error",
+    shows: "devices whose I/O is suspended, thin pools and snapshots that are nearly full or failed, paths that failed, raids that are degraded",
+    lacks: "rates; with the name of one device, the lines do not repeat it",
+    programs: &[partly_read("dmsetup")],
+    files: &["dmsetup"],
+    starts: |lines| {
+        lines.next_is(|line| target(line).is_some() || is_columns(line))
+            || (lines.next_is(|line| info_field(line).is_some_and(|(name, _)| name == "Name"))
+                && lines.peek(1).and_then(info_field).is_some_and(|(name, _)| name == "State"))
+    },
+    read,
+    ..Format::NEW
+};
+
+/// Targets by the name of what they make.
+const TARGETS: [(&str, &str); 19] = [
+    ("linear", "linear"),
+    ("striped", "striped"),
+    ("crypt", "crypt"),
+    ("verity", "verity"),
+    ("integrity", "integrity"),
+    ("delay", "delay"),
+    ("error", "error"),
+    ("zero", "zero"),
+    ("mirror", "mirror"),
+    ("raid", "raid"),
+    ("multipath", "multipath"),
+    ("snapshot", "snapshot"),
+    ("snapshot-merge", "snapshot"),
+    ("snapshot-origin", "origin of a snapshot"),
+    ("thin", "thin volume"),
+    ("thin-pool", "thin pool"),
+    ("cache", "cache"),
+    ("writecache", "write cache"),
+    ("vdo", "VDO pool"),
+];
+
+struct Target<'l> {
+    device: &'l str,
+    sectors: f64,
+    name: &'l str,
+    kind: &'static str,
+    /// What the target itself prints.
+    rest: Vec<&'l str>,
+}
+
+/// `vg0-pool0-tpool: 0 209715200 thin-pool 1 4161/250112 1600000/1638400 - rw ...`
+fn target(line: &str) -> Option<Target<'_>> {
+    let (device, rest) = line.split_once(": ")?;
+    let mut words = rest.split_whitespace();
+    let (start, length, name) = (words.next()?, words.next()?, words.next()?);
+    let kind = TARGETS.iter().find(|(target, _)| *target == name)?.1;
+    start.parse::<u64>().ok()?;
+    let sectors = length.parse::<u64>().ok()? as f64;
+    let is_name = !device.is_empty() && !device.contains(char::is_whitespace);
+    is_name.then(|| Target { device, sectors, name, kind, rest: words.collect() })
+}
+
+/// `Name             Maj Min Stat Open Targ Event  UUID`
+fn is_columns(line: &str) -> bool {
+    line.split_whitespace().take(4).eq(["Name", "Maj", "Min", "Stat"])
+}
+
+/// `State:             SUSPENDED`
+fn info_field(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once(':')?;
+    const FIELDS: [&str; 9] = [
+        "Name",
+        "State",
+        "Read Ahead",
+        "Tables present",
+        "Open count",
+        "Event number",
+        "Major, minor",
+        "Number of targets",
+        "UUID",
+    ];
+    FIELDS.contains(&name).then_some((name, value.trim()))
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    if lines.next_is(is_columns) {
+        lines.skip(1);
+        while let Some(line) = lines.take_if(|text| column_row(text).is_some()) {
+            if let Some((device, suspended)) = column_row(&line.text) {
+                run.row::<Volume>(0.0, line.number, device.into()).suspended = f64::from(u8::from(suspended)).into();
+            }
+        }
+        return Ok(());
+    }
+    if lines.next_is(|text| target(text).is_some()) {
+        while let Some(line) = lines.take_if(|text| target(text).is_some()) {
+            if let Some(target) = target(&line.text) {
+                record(&target, line.number, run);
+            }
+        }
+        return Ok(());
+    }
+    let mut device = String::new();
+    while let Some(line) = lines.take_past_blanks_if(|text| info_field(text).is_some()) {
+        match info_field(&line.text) {
+            Some(("Name", name)) => name.clone_into(&mut device),
+            Some(("State", state)) if !device.is_empty() => {
+                let suspended = f64::from(u8::from(state.starts_with("SUSPENDED")));
+                run.row::<Volume>(0.0, line.number, device.as_str().into()).suspended = suspended.into();
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The name, and whether it is suspended: `vg0-data  253   8 L-sw    1    1      0 LVM-...`.
+fn column_row(text: &str) -> Option<(&str, bool)> {
+    let mut words = text.split_whitespace();
+    let (name, major, minor, state) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let known = major.parse::<u32>().is_ok() && minor.parse::<u32>().is_ok() && state.len() >= 4;
+    (known && state.bytes().all(|b| b"-LIsrw".contains(&b))).then(|| (name, state.contains('s')))
+}
+
+/// `1600000/1638400`
+fn used(field: Option<&&str>) -> Option<f64> {
+    let (used, all) = field?.split_once('/')?;
+    let (used, all) = (number(used)?, number(all)?);
+    (all > 0.0 && used <= all).then_some(used / all)
+}
+
+fn record(target: &Target<'_>, line: u32, run: &mut ToolRun) {
+    let rest = &target.rest;
+    let row = run.row::<Volume>(0.0, line, target.device.into());
+    row.kind = target.kind.into();
+    // A device of several targets has a line for each.
+    row.size = (row.size.get().unwrap_or(0.0) + target.sectors * SECTOR).into();
+    match target.name {
+        "thin-pool" => {
+            // The table has device numbers in this place.
+            row.metadata_used = used(rest.get(1)).into();
+            row.data_used = used(rest.get(2)).into();
+            if rest.first() == Some(&"Fail") {
+                row.failure = "it failed: every read and write returns an error".into();
+            } else if rest.contains(&"out_of_data_space") {
+                row.failure = "it is out of data space".into();
+            } else if rest.contains(&"needs_check") {
+                row.failure = "its metadata needs a check".into();
+            } else if rest.get(4) == Some(&"ro") {
+                row.failure = "its metadata is read-only".into();
+            }
+        }
+        "thin" if rest.first() == Some(&"Fail") => {
+            row.failure = "it failed: every read and write returns an error".into()
+        }
+        "snapshot" | "snapshot-merge" => {
+            row.data_used = used(rest.first()).into();
+            match rest.first() {
+                Some(&("Invalid" | "Overflow")) => row.failure = "the snapshot is invalid: it ran out of space".into(),
+                Some(&"Merge") => row.failure = "it failed to merge into its origin".into(),
+                _ => {}
+            }
+        }
+        "cache" => {
+            row.metadata_used = used(rest.get(1)).into();
+            row.data_used = used(rest.get(3)).into();
+            let blocks = rest.get(3).and_then(|field| number(field.split_once('/')?.0)).filter(|blocks| *blocks > 0.0);
+            row.dirty = rest
+                .get(10)
+                .and_then(|dirty| number(dirty))
+                .zip(blocks)
+                .map(|(dirty, used)| (dirty / used).min(1.0))
+                .into();
+            if rest.first() == Some(&"Fail") {
+                row.failure = "it failed: every read and write returns an error".into();
+            } else if rest.contains(&"needs_check") {
+                row.failure = "its metadata needs a check".into();
+            }
+        }
+        "writecache" if rest.len() >= 4 && rest[0].parse::<u32>().is_ok_and(|error| error > 0) => {
+            row.failure = "it failed with an error".into();
+        }
+        "error" => {
+            row.failure = "it failed: it is mapped to the error target, so every read and write returns an error".into()
+        }
+        "vdo" if rest.get(1) == Some(&"read-only") => row.failure = "it failed: it is read-only".into(),
+        "raid" => raid(target, line, run),
+        "multipath" => {
+            multipath(target, line, run);
+        }
+        _ => {}
+    }
+}
+
+/// `raid1 2 AD 1024/20971520 idle 0 0 -`: level, members, health of each, what is in sync, what it does.
+fn raid(target: &Target<'_>, line: u32, run: &mut ToolRun) {
+    let [level, members, health, sync, action, ..] = target.rest[..] else { return };
+    let is_health = !health.is_empty() && health.bytes().all(|b| b"AaD-".contains(&b));
+    let Some(members) = members.parse::<u32>().ok().filter(|members| is_health && health.len() == *members as usize)
+    else {
+        return;
+    };
+    let row = run.row::<Array>(0.0, line, target.device.into());
+    row.level = level.into();
+    row.members = f64::from(members).into();
+    row.degraded = (health.matches('D').count() as f64).into();
+    row.action = action.into();
+    row.sync_done = used(Some(&sync)).into();
+}
+
+/// `2 0 0 0 2 1 A 0 1 2 8:16 A 0 0 1 E 0 1 2 8:32 F 1 0 1` (drivers/md/dm-mpath.c: multipath_status).
+fn multipath(target: &Target<'_>, line: u32, run: &mut ToolRun) -> Option<()> {
+    let mut words = target.rest.iter();
+    let count = |words: &mut std::slice::Iter<'_, &str>| words.next()?.parse::<usize>().ok().filter(|n| *n < 1000);
+    // Features and handler: a count each, and as many arguments.
+    for _ in 0..2 {
+        let arguments = count(&mut words)?;
+        words.by_ref().take(arguments).for_each(drop);
+    }
+    let (groups, _next) = (count(&mut words)?, count(&mut words)?);
+    for _ in 0..groups {
+        // The table has the name of the selector in this place.
+        let group = *words.next().filter(|state| ["A", "E", "D"].contains(*state))?;
+        let arguments = count(&mut words)?;
+        words.by_ref().take(arguments).for_each(drop);
+        let (paths, arguments) = (count(&mut words)?, count(&mut words)?);
+        for _ in 0..paths {
+            let (device, state, _failures) = (*words.next()?, *words.next()?, words.next()?);
+            words.by_ref().take(arguments).for_each(drop);
+            let key = LinkKey { upper: target.device.into(), lower: device.into() };
+            run.row::<Path>(0.0, line, key).state = match (state, group) {
+                ("F", _) => "failed",
+                (_, "A") => "active",
+                _ => "standby",
+            }
+            .into();
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn status_shows_what_is_full_failed_and_degraded() {
+        let window = window_of(&fixture("layouts/dmsetup-status.txt"));
+        let rows = window.newest::<Volume>();
+        let row = |name: &str| rows.values().find(|row| &*row.name == name).unwrap();
+        let pool = row("vg0-pool0-tpool");
+        assert_eq!((pool.kind.get(), pool.failure.get()), (Some("thin pool"), Some("it is out of data space")));
+        assert_eq!((pool.data_used.get(), pool.size.get()), (Some(1.0), Some(209_715_200.0 * SECTOR)));
+        assert!((pool.metadata_used.get().unwrap() - 0.01664).abs() < 1e-4, "{:?}", pool.metadata_used);
+        assert_eq!(
+            (row("vg0-before").data_used.get().map(|used| (used * 1000.0).round()), row("vg0-old").failure.get()),
+            (Some(924.0), Some("the snapshot is invalid: it ran out of space"))
+        );
+        let cache = row("vg0-fast");
+        assert_eq!((cache.data_used.get(), cache.dirty.get()), (Some(0.5), Some(0.25)));
+        assert_eq!(row("vg0-data").size.get(), Some(30_720.0 * SECTOR));
+        let array = window.the::<Array>().unwrap();
+        assert_eq!(
+            (array.degraded.get(), array.members.get(), array.action.get()),
+            (Some(1.0), Some(2.0), Some("idle"))
+        );
+        let paths: Vec<String> =
+            window.newest::<Path>().values().map(|row| format!("{}: {}", row.path, row.state.get().unwrap())).collect();
+        assert_eq!(paths, ["mpatha on 8:16: active", "mpatha on 8:32: failed"]);
+    }
+
+    #[test]
+    fn a_table_shows_only_what_a_device_is() {
+        let text = "vg0-pool0-tpool: 0 209715200 thin-pool 253:0 253:1 128 0 0 \nmpatha: 0 2097152 multipath 0 0 2 1 round-robin 0 1 1 8:16 1 round-robin 0 1 1 8:32 1 \nhome: 0 4096 crypt aes-xts-plain64 :64:logon:x 0 8:2 32768\n";
+        let window = window_of(text);
+        let rows = window.newest::<Volume>();
+        assert!(rows.values().all(|row| row.data_used.get().is_none() && row.failure.get().is_none()));
+        assert_eq!((rows.len(), window.newest::<Path>().len()), (3, 0));
+    }
+
+    #[test]
+    fn a_suspended_device_is_seen_in_both_forms() {
+        for text in [
+            "Name:              vg0-data\nState:             SUSPENDED\nRead Ahead:        256\n\nName:              vg0-root\nState:             ACTIVE\n",
+            "Name             Maj Min Stat Open Targ Event  UUID\nvg0-data         253   8 L-sw    1    1      0 LVM-x\nvg0-root         253   0 L--w    1    1      0 LVM-y\n",
+        ] {
+            let window = window_of(text);
+            let states: Vec<_> =
+                window.newest::<Volume>().values().map(|row| (row.name.to_string(), row.suspended.get())).collect();
+            assert_eq!(states, [("vg0-data".to_owned(), Some(1.0)), ("vg0-root".to_owned(), Some(0.0))]);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! kubectl describe pod and node: why containers ended, evictions, and what the kubelet says its node is short of
+//! (kubectl/pkg/describe/describe.go).
+
+use super::containers::note_throttling;
+use crate::prelude::*;
+use whyslow_model::catalogue::Condition;
+
+pub const FORMAT: Format = Format {
+    name: "kubectl describe",
+    versions: "kubectl 1.8 on: pods and nodes",
+    shows: "containers that were killed for memory, evicted pods, nodes that are short of memory, disk space or process ids",
+    lacks: "throttling (cpu.stat of the container's cgroup); what uses the resources",
+    programs: &[partly_read("kubectl")],
+    starts: |lines| {
+        lines.next_is(|line| field(line).is_some_and(|(name, _)| name == "Name"))
+            && lines.peek(1).and_then(field).is_some_and(|(name, _)| name == "Namespace" || name == "Roles")
+    },
+    read,
+    ..Format::NEW
+};
+
+/// `Name:             web-5d8f7c9b6d-x2x7k`, not indented.
+fn field(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once(':')?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.bytes().all(|b| b.is_ascii_alphabetic() || b == b' ' || b == b'-');
+    is_name.then_some((name, value.trim()))
+}
+
+/// The pressures a kubelet reports of its node.
+const PRESSURES: [&str; 3] = ["MemoryPressure", "DiskPressure", "PIDPressure"];
+
+#[derive(Default)]
+struct Described {
+    name: String,
+    namespace: String,
+    is_node: bool,
+    /// The line it begins on.
+    first: u32,
+    /// The field that is not indented.
+    heading: String,
+    container: Container,
+    containers: Vec<Container>,
+    reason: Option<(u32, String)>,
+    message: String,
+    pressures: Vec<(u32, &'static str, String)>,
+}
+
+#[derive(Default)]
+struct Container {
+    name: String,
+    killed: Option<u32>,
+    restarts: Option<f64>,
+    memory_max: Option<f64>,
+    has_cpu_limit: bool,
+    in_limits: bool,
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let mut seen = Described { first: lines.number(), ..Described::default() };
+    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
+        let text = text.to_owned();
+        let top = field(&text).map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let again = top.as_ref().is_some_and(|(name, _)| name == "Name") && !seen.name.is_empty();
+        let indented = text.starts_with([' ', '\t']);
+        if again
+            || (!indented && top.is_none())
+            || (blanks > 0 && !indented && another_output_starts_past(lines, blanks))
+        {
+            break;
+        }
+        lines.skip(blanks);
+        let line = lines.number();
+        lines.skip(1);
+        match top {
+            Some((name, value)) => seen.top(line, name, value),
+            None => seen.inside(line, &text),
+        }
+    }
+    seen.record(run);
+    Ok(())
+}
+
+/// Whether another output starts behind blank lines.
+fn another_output_starts_past(lines: &mut Lines<'_>, blanks: usize) -> bool {
+    lines.peek(blanks).is_some_and(is_command)
+}
+
+impl Described {
+    fn top(&mut self, line: u32, name: String, value: String) {
+        match name.as_str() {
+            "Name" => self.name = value,
+            "Namespace" => self.namespace = value,
+            "Roles" => self.is_node = true,
+            "Reason" => self.reason = Some((line, value)),
+            "Message" => self.message = value,
+            _ => {}
+        }
+        self.heading = name;
+    }
+
+    fn inside(&mut self, line: u32, text: &str) {
+        match self.heading.as_str() {
+            "Conditions" if self.is_node => {
+                // `  MemoryPressure   True    Sat, 01 Jun 2024 ...   KubeletHasInsufficientMemory   kubelet has ...`
+                let mut words = text.split_whitespace();
+                let (kind, status) = (words.next(), words.next());
+                if let Some(kind) = PRESSURES.iter().find(|pressure| kind == Some(**pressure))
+                    && status == Some("True")
+                {
+                    let message = text.trim().rsplit("  ").next().unwrap_or_default().trim();
+                    self.pressures.push((line, kind, message.to_owned()));
+                }
+            }
+            "Containers" | "Init Containers" => self.container_line(line, text),
+            _ => {}
+        }
+    }
+
+    fn container_line(&mut self, line: u32, text: &str) {
+        let Some((name, value)) = text.trim().split_once(':') else { return };
+        let value = value.trim();
+        let depth = text.len() - text.trim_start().len();
+        // `  app:` under the heading; everything about it is indented further.
+        if depth <= 2 && value.is_empty() {
+            self.containers.push(std::mem::replace(
+                &mut self.container,
+                Container { name: name.to_owned(), ..Container::default() },
+            ));
+            return;
+        }
+        match (name, value) {
+            ("Reason", "OOMKilled") => self.container.killed = Some(line),
+            ("Restart Count", count) => self.container.restarts = number(count),
+            ("Limits", _) => self.container.in_limits = true,
+            ("Requests" | "Liveness" | "Readiness" | "Environment" | "Mounts", _) => self.container.in_limits = false,
+            ("memory", limit) if self.container.in_limits => self.container.memory_max = quantity(limit),
+            ("cpu", _) if self.container.in_limits => self.container.has_cpu_limit = true,
+            _ => {}
+        }
+    }
+
+    fn record(mut self, run: &mut ToolRun) {
+        self.containers.push(std::mem::take(&mut self.container));
+        let Self { name, namespace, is_node, first, pressures, reason, message, containers, .. } = self;
+        let path = if namespace.is_empty() { name } else { format!("{namespace}/{name}") };
+        let mut healthy = true;
+        for (line, pressure, text) in &pressures {
+            condition(run, *line, &path, "node", pressure).message = text.as_str().into();
+            healthy = false;
+        }
+        // An evicted pod has the reason and the message of the kubelet.
+        if let Some((line, evicted)) = reason.filter(|(_, reason)| reason == "Evicted" && !is_node) {
+            condition(run, line, &path, "pod", &evicted).message = message.as_str().into();
+            healthy = false;
+        }
+        for container in &containers {
+            let Some(line) = container.killed else { continue };
+            let row = condition(run, line, &format!("{path}/{}", container.name), "container", "OOMKilled");
+            row.restarts = container.restarts.into();
+            row.memory_max = container.memory_max.into();
+            healthy = false;
+        }
+        if healthy {
+            condition(run, first, &path, if is_node { "node" } else { "pod" }, NOTHING);
+        }
+        if containers.iter().any(|container| container.has_cpu_limit) {
+            note_throttling(run);
+        }
+    }
+}
+
+/// The reason of what is in order.
+const NOTHING: &str = "none";
+
+fn condition<'r>(run: &'r mut ToolRun, line: u32, object: &str, kind: &str, reason: &str) -> &'r mut Condition {
+    let key = format!("{object}: {reason}");
+    let row = run.row::<Condition>(0.0, line, key.as_str().into());
+    row.object = object.into();
+    row.kind = kind.into();
+    row.reason = reason.into();
+    row
+}
+
+/// `512Mi`, `1Gi`, `500M`, `1073741824`.
+fn quantity(text: &str) -> Option<f64> {
+    match text.strip_suffix('i') {
+        Some(binary) => scaled(binary, KIB, 1.0),
+        None => scaled(text, 1000.0, 1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    fn conditions(text: &str) -> Vec<Condition> {
+        window_of(text).newest::<Condition>().into_values().cloned().collect()
+    }
+
+    #[test]
+    fn a_container_that_was_killed_for_memory_has_its_limit() {
+        let all = conditions(&fixture("layouts/kubectl-describe-pod.txt"));
+        assert_eq!(all.len(), 1, "{all:?}");
+        let row = &all[0];
+        assert_eq!(
+            (row.object.get(), row.kind.get(), row.reason.get()),
+            (Some("shop/web-5d8f7c9b6d-x2x7k/app"), Some("container"), Some("OOMKilled"))
+        );
+        assert_eq!((row.restarts.get(), row.memory_max.get()), (Some(7.0), Some(512.0 * MIB)));
+    }
+
+    #[test]
+    fn an_evicted_pod_and_a_node_under_pressure() {
+        let all = conditions(
+            "Name:         job-1\nNamespace:    batch\nNode:         worker1/\nStatus:       Failed\n\
+            Reason:       Evicted\nMessage:      The node was low on resource: memory. Container app was using 3Gi.\nContainers:\n  app:\n    Image:      job\n",
+        );
+        assert_eq!((all[0].object.get(), all[0].reason.get()), (Some("batch/job-1"), Some("Evicted")));
+        assert!(all[0].message.get().unwrap().contains("resource: memory"));
+        let all = conditions(&fixture("layouts/kubectl-describe-node.txt"));
+        let seen: Vec<_> = all
+            .iter()
+            .map(|row| (row.kind.get().unwrap(), row.reason.get().unwrap(), row.message.get().unwrap()))
+            .collect();
+        assert_eq!(seen, [("node", "MemoryPressure", "kubelet has insufficient memory available")]);
+    }
+
+    #[test]
+    fn what_is_in_order_has_no_reason() {
+        let all = conditions(
+            "Name:         job-1\nNamespace:    batch\nStatus:       Running\nContainers:\n  app:\n    State:          Running\n    Ready:          True\n",
+        );
+        assert_eq!((all.len(), all[0].reason.get(), all[0].kind.get()), (1, Some("none"), Some("pod")));
+    }
+}
