@@ -573,3 +573,20 @@ fn zones_of_a_healthy_machine_are_no_finding() {
         &[("zone.min", 2116.0), ("zone.managed", 772_915.0)],
     );
 }
+
+#[test]
+fn awr_names_locks_checkpoints_and_temporary_segments() {
+    let d = diagnosis(&["layouts/oracle-awr.txt"]);
+    assert_eq!(keys(&d), ["db.lock_waits@SHOP", "db.checkpoint@SHOP"]);
+    figures(
+        &d,
+        "SHOP",
+        &[
+            ("db.lock_share", 0.412),
+            ("db.checkpoint_share", 0.118),
+            ("db.temp_share", 0.085),
+            ("db.latch_share", 0.073),
+        ],
+    );
+    assert!(finding(&d, "db.lock_waits@SHOP").summary.contains("41.2 %"), "{:?}", d.findings[0]);
+}

@@ -20,7 +20,9 @@ pub const CGTOP: Format = Format {
     shows: "CPU time and memory of each control group",
     lacks: "limits, throttling and who waits",
     programs: &[program("systemd-cgtop")],
-    starts: |lines| lines.next_is(|line| is_cgtop_header(line) || cgtop_row(line).is_some_and(|row| row.path == "/")),
+    starts: |lines| {
+        lines.next_is(|line| is_cgtop_header(line) || (line.starts_with("/ ") && cgtop_row(line).is_some()))
+    },
     read: read_cgtop,
     ..Format::NEW
 };

@@ -39,8 +39,12 @@ enum Report {
 
 /// The report that a line is the header of: `LV VG Attr LSize Pool Origin Data% Meta% Move Log Cpy%Sync Convert`.
 fn kind_of_report(line: &str) -> Option<Report> {
+    // Checked first, since it is asked of every line.
+    if !line.contains("Attr") {
+        return None;
+    }
     let has = |wanted: &[&str]| wanted.iter().all(|name| line.split_whitespace().any(|word| word == *name));
-    if has(&["LV", "Attr", "LSize"]) || has(&["LV", "VG", "Attr"]) {
+    if has(&["LV", "Attr"]) && (has(&["LSize"]) || has(&["VG"])) {
         Some(Report::Volumes)
     } else if has(&["PV", "VG", "Attr", "PSize"]) {
         Some(Report::Physical)

@@ -2,11 +2,12 @@
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Database;
+use whyslow_model::value::Gauge;
 
 pub const FORMAT: Format = Format {
     name: "statspack",
     versions: "Oracle statspack and AWR since 8.1.7, text",
-    shows: "what the database waits for: reads, log, latches; the hit ratios of its caches",
+    shows: "what the database waits for: reads, log, checkpoints, locks, latches, temporary segments; the hit ratios of its caches",
     lacks: "which device",
     columns: &[&DATABASE],
     starts: |lines| lines.next_is(|line| line.starts_with("DB Name ") && line.contains("DB Id")),
@@ -86,7 +87,11 @@ impl WaitEvent {
     /// share, and AWR adds a class: `log file sync  664,956  8,315  13  24.4  Commit`.
     fn of(text: &str) -> Option<Self> {
         let text = text.trim_end();
-        let text = CLASSES.iter().find_map(|class| text.strip_suffix(class)).unwrap_or(text);
+        // Since Oracle 12 they are cut to eight letters.
+        let short = |class: &'static str| class.get(..8).unwrap_or(class);
+        let class =
+            CLASSES.iter().find_map(|class| text.strip_suffix(class).or_else(|| text.strip_suffix(short(class))));
+        let text = class.unwrap_or(text);
         let fields: Vec<&str> = text.split_whitespace().collect();
         let count = fields.iter().rev().take_while(|field| event_number(field).is_some()).count().min(4);
         let (name, numbers) = fields.split_at_checked(fields.len() - count)?;
@@ -109,10 +114,23 @@ impl WaitEvent {
                 row.read_share = self.share.into();
                 row.read_wait = mean.into();
             }
-            name if name.starts_with("latch") => row.latch_share = self.share.into(),
+            // Up to Oracle 9 all locks are one event.
+            "enqueue" => add(&mut row.lock_share, self.share),
+            name if name.starts_with("log file switch (") => add(&mut row.checkpoint_share, self.share),
+            "direct path read temp" | "direct path write temp" => add(&mut row.temp_share, self.share),
+            name if name.starts_with("enq: TX") || name.starts_with("enq: TM") => add(&mut row.lock_share, self.share),
+            name if LATCHES.iter().any(|start| name.starts_with(start)) => add(&mut row.latch_share, self.share),
             _ => {}
         }
     }
+}
+
+/// Waits for short locks of memory structures: latches, and the mutexes that replaced some of them in Oracle 10 and 11.
+const LATCHES: [&str; 5] = ["latch", "library cache: mutex", "cursor: mutex", "cursor: pin S", "buffer busy waits"];
+
+/// Adds to the share of several events that mean the same.
+fn add(sum: &mut Gauge, share: f64) {
+    *sum = (sum.get().unwrap_or(0.0) + share).into();
 }
 
 /// A number in a table of events; since 12.2 large ones are in thousands or millions, and mean waits have units.
@@ -144,9 +162,7 @@ mod tests {
             db file sequential read             1000K       10.2K     10.20ms   29.9 User I/O\n";
         for events in [old, new] {
             let row = row_of::<Database>(&format!("{head}{events}"));
-            let close = |a: whyslow_model::value::Gauge, b: f64| {
-                assert!((a.get().unwrap() / b - 1.0).abs() < 0.01, "{a:?} {b}")
-            };
+            let close = |a: Gauge, b: f64| assert!((a.get().unwrap() / b - 1.0).abs() < 0.01, "{a:?} {b}");
             assert_eq!(&*row.instance, "orcl1");
             close(row.log_sync_wait, 12.5e6);
             close(row.log_sync_share, 0.244);
@@ -156,10 +172,22 @@ mod tests {
     }
 
     #[test]
+    fn events_that_mean_the_same_are_added() {
+        let text = fixture("layouts/oracle-awr.txt");
+        let row = row_of::<Database>(&text);
+        let per_mille = |share: Gauge| share.get().map(|share| (share * 1000.0).round());
+        assert_eq!((&*row.instance, row.product.get()), ("SHOP", Some("Oracle")));
+        assert_eq!((per_mille(row.lock_share), per_mille(row.checkpoint_share)), (Some(412.0), Some(118.0)));
+        assert_eq!((per_mille(row.temp_share), per_mille(row.latch_share)), (Some(85.0), Some(73.0)));
+        assert_eq!(per_mille(row.buffer_hit), Some(993.0));
+        // As time over waits, which is more exact than the mean that is printed.
+        assert!((row.read_wait.get().unwrap() / 640e3 - 1.0).abs() < 0.001, "{:?}", row.read_wait);
+    }
+
+    #[test]
     fn ratios_rates_and_waits_are_read() {
         let row = row_of::<Database>(&fixture("oracle-statspack.txt"));
-        let close =
-            |a: whyslow_model::value::Gauge, b: f64| assert!((a.get().unwrap() / b - 1.0).abs() < 0.02, "{a:?} {b}");
+        let close = |a: Gauge, b: f64| assert!((a.get().unwrap() / b - 1.0).abs() < 0.02, "{a:?} {b}");
         close(row.latch_hit, 0.9837);
         close(row.buffer_hit, 0.9057);
         close(row.physical_reads, 2878.69);
