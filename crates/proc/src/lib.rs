@@ -8,13 +8,15 @@ pub mod interrupts;
 pub mod meminfo;
 pub mod mountstats;
 pub mod net;
+pub mod stat;
 pub mod text;
+pub mod vmstat;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use whyslow_model::catalogue::Meminfo;
+    use whyslow_model::catalogue::{Meminfo, System, Vmstat};
 
     proptest! {
         #[test]
@@ -25,6 +27,8 @@ mod tests {
             let _ = net::interface(&"".into(), &line);
             let _ = net::softnet(&line, 0);
             let _ = meminfo::take(&line, &mut Meminfo::default(), &mut String::new());
+            let _ = vmstat::take(&line, &mut Vmstat::default());
+            let _ = stat::take(&line, 10_000_000, &mut Vec::new(), &mut System::default());
             let _ = net::CounterNames::default().metric("Tcp", &line);
             let _ = interrupts::processors(&line);
             if let Some(cpus) = interrupts::processors(&columns) {

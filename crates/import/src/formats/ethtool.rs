@@ -29,8 +29,11 @@ const CURRENT_RINGS: MetricColumns<Link> = columns![
 const TOTALS: MetricColumns<Interface> = columns![
     "rx_packets" => rx_packets, "rx_ucast_packets" => rx_packets, "tx_packets" => tx_packets,
     "tx_ucast_packets" => tx_packets, "rx_bytes" => rx_bytes, "tx_bytes" => tx_bytes, "rx_errors" => rx_errors,
-    "tx_errors" => tx_errors, DAMAGED => rx_frame,
+    "tx_errors" => tx_errors, DAMAGED => rx_frame, MISSED => rx_fifo,
 ];
+/// The largest of [`MISSED_FRAMES`]: drivers count the same under several names.
+const MISSED: &str = "missed frames";
+const MISSED_FRAMES: [&str; 3] = ["rx_missed_errors", "rx_fifo_errors", "rx_out_of_buffer"];
 /// The sum of [`DAMAGED_FRAMES`].
 const DAMAGED: &str = "damaged frames";
 const DAMAGED_FRAMES: [&str; 4] = ["rx_crc_errors", "rx_align_errors", "rx_frame_errors", "rx_fcs_errors"];
@@ -193,6 +196,8 @@ fn record(
             let mut row = numbers(fields);
             let damaged = DAMAGED_FRAMES.iter().filter_map(|field| row.get(field)).reduce(|a, b| a + b);
             row.extend(TableRow::of(end, name, damaged.map(|sum| (DAMAGED.to_owned(), sum))));
+            let missed = MISSED_FRAMES.iter().filter_map(|field| row.get(field)).reduce(f64::max);
+            row.extend(TableRow::of(end, name, missed.map(|most| (MISSED.to_owned(), most))));
             run.counts(0.0, interface(name), &row, &TOTALS);
         }
         EthtoolReport::Driver => {}

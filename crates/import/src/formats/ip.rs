@@ -16,13 +16,16 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The columns of /proc/net/dev, which adds some of these up (`dev_seq_printf_stats`, net/core/net-procfs.c).
+/// The columns of /proc/net/dev, which adds some of these up (`dev_seq_printf_stats`, net/core/net-procfs.c). What the card
+/// missed is told apart from what was dropped for want of a receiver: its ring was full.
 const INTERFACE: MetricColumns<Interface> = columns![
     "RX bytes" => rx_bytes, "RX packets" => rx_packets, "RX errors" => rx_errors, "RX dropped" => rx_dropped,
-    "RX missed" += rx_dropped, "RX fifo" => rx_fifo, "RX damaged" => rx_frame, "RX mcast" => rx_multicast,
+    RING_FULL => rx_fifo, "RX damaged" => rx_frame, "RX mcast" => rx_multicast,
     "TX bytes" => tx_bytes, "TX packets" => tx_packets, "TX errors" => tx_errors, "TX dropped" => tx_dropped,
     "TX fifo" => tx_fifo, "TX collsns" => tx_collisions, "TX failed" => tx_carrier,
 ];
+/// What the card could not store: `fifo` and `missed`, as far as this layout has them.
+const RING_FULL: &str = "RX ring full";
 /// Sums that are known only if all their parts are.
 const SUMS: [(&str, [&str; 4]); 2] = [
     ("RX damaged", ["RX length", "RX crc", "RX frame", "RX overrun"]),
@@ -85,7 +88,8 @@ fn details(lines: &mut Lines<'_>, run: &mut ToolRun, name: &str) -> ReadResult {
             let parts: Option<Vec<f64>> = parts.iter().map(|part| get(part)).collect();
             Some(((*sum).to_owned(), parts?.iter().sum()))
         });
-        let sums: Vec<_> = sums.collect();
+        let ring_full = [get("RX fifo"), get("RX missed")].into_iter().flatten().reduce(|a, b| a + b);
+        let sums: Vec<_> = sums.chain(ring_full.map(|sum| (RING_FULL.to_owned(), sum))).collect();
         counts.extend(sums);
         run.counts(0.0, interface(name), &TableRow::of(begin, name, counts), &INTERFACE);
     }

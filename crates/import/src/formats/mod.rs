@@ -52,6 +52,8 @@ mod perf_stat;
 mod pidstat;
 mod proc_counters;
 mod proc_scsi;
+mod proc_stat;
+mod proc_vmstat;
 mod ps;
 mod psql;
 mod redis;
@@ -110,6 +112,8 @@ pub const FORMATS: &[Format] = &[
     mdadm::FORMAT,
     proc_scsi::FORMAT,
     proc_counters::DISKSTATS,
+    proc_stat::FORMAT,
+    proc_vmstat::FORMAT,
     vmstat_d::FORMAT,
     blkparse::FORMAT,
     btt::FORMAT,

@@ -7,8 +7,8 @@ use whyslow_proc::{diskstats, net};
 pub const DISKSTATS: Format = Format {
     name: "/proc/diskstats",
     versions: "2.6 on",
-    shows: "requests in flight; of two copies with times, requests, queue, wait and utilization of each device",
-    lacks: "rates, if read once",
+    shows: "requests in flight, and the mean wait since boot; of two copies with times, requests, queue, wait and utilization of each device",
+    lacks: "what happens now, if read once",
     starts: |lines| lines.next_is(is_disk),
     read: |lines, _, run| copy(lines, run, is_disk, |text, _| Some(diskstats::row(text)?.disk), DISK_LINE),
     ..Format::NEW
@@ -17,7 +17,7 @@ pub const DISKSTATS: Format = Format {
 pub const NET_DEV: Format = Format {
     name: "/proc/net/dev",
     shows: "packets and errors since boot, by interface; of two copies with times, rates",
-    lacks: "rates, if read once",
+    lacks: "what happens now, if read once",
     starts: |lines| lines.next_is(|line| line.starts_with("Inter-|") && line.contains("Receive")),
     read: |lines, _, run| {
         lines.skip(1);
@@ -30,7 +30,7 @@ pub const NET_DEV: Format = Format {
 pub const SOFTNET: Format = Format {
     name: "/proc/net/softnet_stat",
     shows: "packets dropped from the backlog since boot; of two copies with times, rates",
-    lacks: "rates, if read once",
+    lacks: "what happens now, if read once",
     starts: |lines| lines.next_is(is_softnet),
     read: |lines, _, run| copy(lines, run, is_softnet, net::softnet, "columns of eight hexadecimal digits"),
     ..Format::NEW

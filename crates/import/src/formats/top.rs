@@ -1,6 +1,7 @@
 //! top(1), batch mode or pasted: screens, with a line per CPU if that was requested.
 
 use super::task_table::{TaskColumns, TaskKind, read_tasks};
+use super::uptime::time_up;
 use crate::clock::{ElapsedTime, timed_fields};
 use crate::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,7 +98,9 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             }
         }
         if let Some(loads) = loads(&title.text) {
-            record_load(run.row(interval.to, title.number, MachineKey), loads);
+            let system = run.row::<System>(interval.to, title.number, MachineKey);
+            record_load(system, loads);
+            system.uptime = time_up(&title.text);
         }
         screen(lines, run, interval)?;
         screens += 1;

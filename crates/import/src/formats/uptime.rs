@@ -1,14 +1,15 @@
 //! uptime(1), and the first line of w(1): load averages.
 
 use super::top::record_load;
-use crate::clock::timed_fields;
+use crate::clock::{DAY, timed_fields};
 use crate::prelude::*;
 use whyslow_model::catalogue::System;
+use whyslow_model::value::Counter;
 
 pub const FORMAT: Format = Format {
     name: "uptime",
     versions: "procps 2 to 4, uptime and the first line of w",
-    shows: "load averages, which alone prove nothing: they also count tasks that wait for storage",
+    shows: "load averages, which alone prove nothing: they also count tasks that wait for storage; with the counts of other captures, which are since boot, rates",
     lacks: "whether any task waits",
     programs: &[program("uptime")],
     files: &["uptime"],
@@ -24,6 +25,32 @@ fn is_uptime(line: &str) -> bool {
     timed_fields(line).is_some_and(|(_, fields)| fields.first() == Some(&"up")) && line.contains(LOADS)
 }
 
+/// A shorter time since boot, printed in whole minutes, is too coarse for rates, in seconds.
+const SHORTEST: f64 = 600.0;
+
+/// The time since boot in `... up 12 days,  3:04,  2 users,  load average: ...`, in nanoseconds; also `3:04`, `1 day, 5 min`.
+pub fn time_up(title: &str) -> Counter {
+    let (_, after) = title.split_once(" up ").unwrap_or_default();
+    let mut seconds = 0.0;
+    for part in after.split(',').map(str::trim) {
+        let (count, unit) = part.split_once(' ').unwrap_or((part, ""));
+        let unit = match (unit.trim(), count.split_once(':')) {
+            ("day" | "days", _) => DAY,
+            ("hr" | "hrs" | "hour" | "hours", _) => 3600.0,
+            ("min" | "mins", _) => 60.0,
+            ("", Some((hours, minutes))) => {
+                let Some((hours, minutes)) = number(hours).zip(number(minutes)) else { return Counter::default() };
+                seconds += hours * 3600.0 + minutes * 60.0;
+                break;
+            }
+            _ => break,
+        };
+        let Some(count) = number(count) else { return Counter::default() };
+        seconds += count * unit;
+    }
+    if seconds < SHORTEST { Counter::default() } else { ((seconds * SECOND) as u64).into() }
+}
+
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let Some(line) = lines.take() else { return Ok(()) };
     run.start = PrintedTime { date: context.at.date, time: timed_fields(&line.text).map(|(time, _)| time) };
@@ -32,6 +59,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     if loads.split_whitespace().count() != 3 || record_load(&mut system, loads) != 3 {
         return Err(lines.refuse_at(&line, "three load averages"));
     }
+    system.uptime = time_up(&line.text);
     run.put(0.0, line.number, system);
     Ok(())
 }
@@ -40,6 +68,18 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
 mod tests {
     use super::*;
     use crate::testing::{fixture, refusal_of, window_of};
+
+    #[test]
+    fn the_time_since_boot_of_all_lengths() {
+        let seconds = |text: &str| time_up(&format!(" 16:54:42 up {text},  load average: 1.24, 1.47, 2.55")).get();
+        let of = |text: &str| seconds(text).map(|ns| ns as f64 / SECOND);
+        assert_eq!(of(" 6:37,  0 users"), Some(23_820.0));
+        assert_eq!(of("12 days,  3:04,  2 users"), Some(1_047_840.0));
+        assert_eq!(of("1 day, 5 min,  1 user"), Some(86_700.0));
+        assert_eq!(of("12 min,  0 users"), Some(720.0));
+        // In whole minutes, too coarse; and nothing at all.
+        assert_eq!([of("9 min,  0 users"), of("x:y"), of("")], [None, None, None]);
+    }
 
     #[test]
     fn load_averages_are_read_with_their_time() {

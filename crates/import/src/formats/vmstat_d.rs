@@ -9,7 +9,7 @@ pub const FORMAT: Format = Format {
     name: "vmstat -d",
     versions: "procps 3 and 4",
     shows: "with an interval, requests, wait and utilization of each device; once, requests in flight",
-    lacks: "rates, if read once: totals since boot are not rates",
+    lacks: "what happens now, if read once",
     columns: &[&DISK],
     streamed: true,
     starts: |lines| lines.next_is(is_title),

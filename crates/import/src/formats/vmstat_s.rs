@@ -7,7 +7,7 @@ pub const FORMAT: Format = Format {
     name: "vmstat -s",
     versions: "procps 2 to 4, in K",
     shows: "memory; of two with times, paging, swapping and context switches as rates",
-    lacks: "rates, if read once: totals since boot are not rates",
+    lacks: "what happens now, if read once",
     columns: &[&MEMORY, &PAGING, &SYSTEM],
     starts: |lines| lines.next_is(|line| entry(line).is_some_and(|(_, name)| is_first(name))),
     read,

@@ -1,20 +1,14 @@
-//! /proc/vmstat: events of the virtual memory system. `vmstat_text` in mm/vmstat.c; Documentation/filesystems/proc.rst.
-//!
-//! The catalogue uses the kernel's names, except where they changed over time.
+//! /proc/vmstat: events of the virtual memory system.
 
 use crate::Root;
 use crate::source::SourceInfo;
 use crate::source_error::SourceError;
-use crate::text::{number, word};
-use whyslow_model::catalogue::{Family, Vmstat};
+use whyslow_model::catalogue::Vmstat;
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::Counter;
+use whyslow_proc::vmstat;
 
 pub(super) const INFO: SourceInfo = SourceInfo::new("proc/vmstat", "paging, reclaim, refaults, compaction, OOM kills");
-
-/// Suffixes of counters that are kept per memory zone.
-const ZONES: [&str; 6] = ["dma", "dma32", "normal", "high", "movable", "device"];
 
 pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let mut row = Vmstat::new(MachineKey);
@@ -26,38 +20,9 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
 /// Skips lines that are not in the catalogue.
 fn parse(text: &str, row: &mut Vmstat) -> Result<(), SourceError> {
     for line in text.lines() {
-        let mut rest = line;
-        let name = word(&mut rest).unwrap_or_default();
-        let value = number(&mut rest).ok_or_else(|| SourceError::malformed(INFO.name, line))?;
-        if let Some(sum) = sum_of_zones(row, name) {
-            *sum = sum.get().unwrap_or(0).saturating_add(value).into();
-            continue;
-        }
-        match name {
-            // In KiB.
-            "pgpgin" | "pgpgout" => row.set(name, value.saturating_mul(1024)),
-            // Before 5.9 these counted only file pages.
-            "workingset_refault" => row.set("workingset_refault_file", value),
-            "workingset_activate" => row.set("workingset_activate_file", value),
-            "workingset_restore" => row.set("workingset_restore_file", value),
-            _ => row.set(name, value),
-        };
+        vmstat::take(line, row).ok_or_else(|| SourceError::malformed(INFO.name, line))?;
     }
     Ok(())
-}
-
-/// The metric that `name` counts for one zone: `allocstall` since 4.10, scans and steals before 4.8.
-fn sum_of_zones<'r>(row: &'r mut Vmstat, name: &str) -> Option<&'r mut Counter> {
-    let (total, zone) = name.rsplit_once('_')?;
-    let sum = match total {
-        "allocstall" => &mut row.allocstall,
-        "pgscan_kswapd" => &mut row.pgscan_kswapd,
-        "pgscan_direct" => &mut row.pgscan_direct,
-        "pgsteal_kswapd" => &mut row.pgsteal_kswapd,
-        "pgsteal_direct" => &mut row.pgsteal_direct,
-        _ => return None,
-    };
-    ZONES.contains(&zone).then_some(sum)
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@
 
 use crate::source::SourceInfo;
 use crate::source_error::SourceError;
-use crate::text::{decimal, number, numbered, word};
+use crate::text::{decimal, word};
 use crate::{Root, os};
 use whyslow_model::catalogue::{Cpu, System};
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
+use whyslow_proc::stat;
 
 const STAT: &str = "proc/stat";
 const LOADAVG: &str = "proc/loadavg";
@@ -33,48 +34,9 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
 /// A row for each online CPU, and the counters of the machine.
 fn parse_stat(text: &str, tick_ns: u64, cpus: &mut Vec<Cpu>, system: &mut System) -> Result<(), SourceError> {
     for line in text.lines() {
-        let mut rest = line;
-        let name = word(&mut rest).unwrap_or_default();
-        let mut value = || number(&mut rest).ok_or_else(|| SourceError::malformed(STAT, line));
-        match name {
-            "intr" => system.interrupts = value()?.into(),
-            "ctxt" => system.context_switches = value()?.into(),
-            "processes" => system.forks = value()?.into(),
-            "procs_running" => system.running = value()?.into(),
-            "procs_blocked" => system.blocked = value()?.into(),
-            _ => {
-                if let Some(cpu) = numbered(name, "cpu") {
-                    cpus.push(cpu_row(cpu, rest, tick_ns).ok_or_else(|| SourceError::malformed(STAT, line))?);
-                }
-            }
-        }
+        stat::take(line, tick_ns, cpus, system).ok_or_else(|| SourceError::malformed(STAT, line))?;
     }
     if cpus.is_empty() { Err(SourceError::Failed(format!("/{STAT} names no CPU"))) } else { Ok(()) }
-}
-
-/// The modes of one CPU. Old kernels lack the later columns (iowait, irq and softirq came with 2.6, steal with 2.6.11, guest with
-/// 2.6.24, guest_nice with 2.6.33).
-fn cpu_row(cpu: u32, mut columns: &str, tick_ns: u64) -> Option<Cpu> {
-    let mut row = Cpu::new(cpu);
-    for mode in [
-        &mut row.user,
-        &mut row.nice,
-        &mut row.system,
-        &mut row.idle,
-        &mut row.iowait,
-        &mut row.irq,
-        &mut row.softirq,
-        &mut row.steal,
-        &mut row.guest,
-        &mut row.guest_nice,
-    ] {
-        match number(&mut columns) {
-            Some(ticks) => *mode = ticks.saturating_mul(tick_ns).into(),
-            None if columns.trim_ascii().is_empty() => break,
-            None => return None,
-        }
-    }
-    row.idle.get().is_some().then_some(row)
 }
 
 /// `0.07 0.07 0.03 1/91 6057`; the number after the slash counts tasks.

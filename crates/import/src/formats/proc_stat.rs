@@ -1,0 +1,83 @@
+//! /proc/stat: CPU time by mode since boot, and the counters of the whole machine.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::{Cpu, System};
+use whyslow_proc::stat;
+
+pub const FORMAT: Format = Format {
+    name: "/proc/stat",
+    versions: "2.6 on, whole",
+    shows: "CPU time by mode since boot; runnable and blocked tasks; of two copies with times, rates",
+    lacks: "who uses the time; what happens now, if read once",
+    starts: |lines| lines.next_is(|line| is_cpu(line, "cpu")) && lines.peek(1).is_some_and(|line| is_cpu(line, "cpu0")),
+    read,
+    ..Format::NEW
+};
+
+/// USER_HZ is 100 on all machines of today (include/asm-generic/param.h).
+const TICK: u64 = 10_000_000;
+const FEWEST_MODES: usize = 4;
+
+/// `cpu  3 0 4 9 1 0 0 0 0 0`
+fn is_cpu(line: &str, name: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let is_whole = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
+    words.next() == Some(name) && words.clone().count() >= FEWEST_MODES && words.all(is_whole)
+}
+
+/// The lines of the file (fs/proc/stat.c).
+fn is_own(line: &str) -> bool {
+    const NAMES: [&str; 8] =
+        ["intr", "ctxt", "btime", "processes", "procs_running", "procs_blocked", "softirq", "page"];
+    line.split_whitespace().next().is_some_and(|name| name.starts_with("cpu") || NAMES.contains(&name))
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let first = lines.number();
+    let mut system = System::new(MachineKey);
+    let mut sum_seen = false;
+    while let Some(text) = lines.peek(0).filter(|text| is_own(text)).map(str::to_owned) {
+        // The sum again begins the next reading.
+        if is_cpu(&text, "cpu") && std::mem::replace(&mut sum_seen, true) {
+            break;
+        }
+        let mut cpus: Vec<Cpu> = Vec::new();
+        let taken = stat::take(&text, TICK, &mut cpus, &mut system);
+        let taken = taken.ok_or_else(|| lines.refuse("a name and whole numbers, as the kernel prints them"));
+        let line = lines.number();
+        lines.skip(1);
+        if lines.keep(taken)?.is_some() {
+            cpus.into_iter().for_each(|cpu| run.put(0.0, line, cpu));
+        }
+    }
+    run.put(0.0, first, system);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{refusal_of, window_of};
+
+    const COPY: &str = "cpu  300 20 400 900 100 0 0 0 0 0\ncpu0 100 10 200 500 100 0 0 0 0 0\ncpu1 200 10 200 400 0 0 0 0 0 0\n\
+        intr 158306 0 1 2\nctxt 300698\nbtime 1795256256\nprocesses 6057\nprocs_running 3\nprocs_blocked 1\nsoftirq 1 2 3\n";
+
+    #[test]
+    fn a_row_for_each_cpu_and_one_for_the_machine() {
+        let window = window_of(COPY);
+        let cpus = window.newest::<Cpu>();
+        assert_eq!((cpus.len(), cpus[&1].user.get()), (2, Some(2_000_000_000)));
+        let system = window.the::<System>().unwrap();
+        assert_eq!((system.context_switches.get(), system.running.get()), (Some(300_698), Some(3.0)));
+        assert_eq!(refusal_of(&COPY.replace("ctxt 300698", "ctxt 300x")).line, 5);
+    }
+
+    #[test]
+    fn two_copies_with_their_times_are_rates() {
+        let later = COPY.replace("ctxt 300698", "ctxt 300798").replace("cpu1 200", "cpu1 700");
+        let both = format!("Sat Nov 21 16:54:34 UTC 2026\n{COPY}Sat Nov 21 16:54:44 UTC 2026\n{later}");
+        let window = window_of(&both);
+        assert_eq!(window.change::<System>().unwrap().rate(|s| s.context_switches), Some(10.0));
+        assert_eq!(window.changes::<Cpu>()[1].rate(|c| c.user), Some(0.5e9));
+    }
+}
