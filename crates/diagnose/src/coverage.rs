@@ -47,14 +47,18 @@ pub(crate) fn of_facts(facts: &Facts) -> Vec<SubjectFigures> {
         .collect()
 }
 
-/// The resources that no capture covers.
-pub(crate) fn not_captured(facts: &Facts) -> Vec<BlindSpot> {
+/// The resources that no capture covers, neither now nor, in `since_boot`, on average.
+pub(crate) fn not_captured(facts: &Facts, since_boot: Option<&Facts>) -> Vec<BlindSpot> {
+    let is_known = |facts: &Facts, signals: &[&str]| signals.iter().any(|s| facts.host_number(s).is_some());
+    let has = |facts: &Facts, scope: Scope| !facts.entities(scope).is_empty();
     let resources = RESOURCES
         .iter()
-        .filter(|(signals, ..)| signals.iter().all(|s| facts.host_number(s).is_none()))
+        .filter(|(signals, ..)| !is_known(facts, signals) && !since_boot.is_some_and(|facts| is_known(facts, signals)))
         .map(|(_, what, remedy)| (what, remedy));
-    let things =
-        THINGS.iter().filter(|(scope, ..)| facts.entities(*scope).is_empty()).map(|(_, what, remedy)| (what, remedy));
+    let things = THINGS
+        .iter()
+        .filter(|(scope, ..)| !has(facts, *scope) && !since_boot.is_some_and(|facts| has(facts, *scope)))
+        .map(|(_, what, remedy)| (what, remedy));
     let spots = resources.chain(things).map(|(what, remedy)| BlindSpot {
         what: (*what).into(),
         why: NOT_CAPTURED.into(),

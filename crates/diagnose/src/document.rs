@@ -7,8 +7,9 @@ use crate::on_demand;
 use crate::relate::relate;
 use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
+use crate::since_boot;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
 use whyslow_model::diagnosis::{
     BlindSpot, Diagnosis, Finding, Host, NotCleared, ObserverCost, Origin, RuledOut, SCHEMA, TimeSpan, Verdict,
@@ -31,7 +32,14 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     if let Some(running) = &mut facts.running {
         running.is_past = source == Origin::Recording;
     }
-    let (judged, alike) = judge(book.all(), &facts);
+    let (mut judged, alike) = judge(book.all(), &facts);
+    let since_boot = since_boot::facts(window);
+    if let Some(since_boot) = &since_boot {
+        // What was found now is not found a second time.
+        let found: BTreeSet<String> = judged.iter().map(|judged| judged.finding.key()).collect();
+        let before = since_boot::judge(book.all(), since_boot, &facts).into_iter();
+        judged.extend(before.filter(|judged| !found.contains(&judged.finding.key())));
+    }
     let findings = relate(judged, &facts.topology);
     let ruled_out = ruled_out(book, &facts, &findings, alike);
     let not_cleared = match source {
@@ -43,7 +51,12 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     };
     let mut blind_spots = blind_spots(window, &facts);
     if source == Origin::Import {
-        blind_spots.extend(coverage::not_captured(&facts));
+        blind_spots.extend(coverage::not_captured(&facts, since_boot.as_ref()));
+    }
+    let mut figures = if source == Origin::Import { coverage::of_facts(&facts) } else { Vec::new() };
+    if let Some(since_boot) = &since_boot {
+        blind_spots.push(since_boot::blind_spot());
+        since_boot::add_figures(&mut figures, coverage::of_facts(since_boot));
     }
     Diagnosis {
         schema: SCHEMA.to_owned(),
@@ -54,7 +67,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         ruled_out,
         not_cleared,
         blind_spots,
-        figures: if source == Origin::Import { coverage::of_facts(&facts) } else { Vec::new() },
+        figures,
         closer_looks: on_demand::closer_looks(window),
         comparisons: Vec::new(),
         // The tick samples and the scheduler measures: on a machine that does little, the two can differ either way.

@@ -89,6 +89,11 @@ impl Expr {
         self.truth(signals) == Truth::True
     }
 
+    /// Whether it certainly holds or certainly does not.
+    pub fn is_known(&self, signals: &dyn SignalLookup) -> bool {
+        self.truth(signals) != Truth::Unknown
+    }
+
     /// What it comes to as a condition.
     fn truth(&self, signals: &dyn SignalLookup) -> Truth {
         match self.evaluate(signals) {

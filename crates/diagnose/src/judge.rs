@@ -34,17 +34,30 @@ pub struct Judged {
     pub cgroup: Option<String>,
     /// Other names its subject goes by.
     pub aliases: Vec<String>,
+    /// Whether it is about the time since boot, and not about now.
+    pub is_since_boot: bool,
+    /// Whether its rule is for counts since boot only.
+    pub is_since_boot_rule: bool,
 }
 
 /// Judges every rule on every entity of its scope.
 pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
+    judge_where(rules, facts, |rule, _| !rule.since_boot)
+}
+
+/// Judges every rule on those entities of its scope on which it `applies`.
+pub fn judge_where(
+    rules: &[Rule],
+    facts: &Facts,
+    applies: impl Fn(&Rule, &Entity) -> bool,
+) -> (Vec<Judged>, Vec<RuledOut>) {
     let mut found = Vec::new();
     let mut ruled_out = Vec::new();
     for rule in rules {
         let mut of_rule: Vec<Judged> = Vec::new();
         for entity in facts.entities(rule.scope).iter().filter(|e| !e.idle) {
             let mut context = RuleContext::new(entity, &facts.host).with_running(facts.running.as_ref());
-            if !rule.when.holds(&context) {
+            if !rule.when.holds(&context) || !applies(rule, entity) {
                 continue;
             }
             let alike =
@@ -139,6 +152,8 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
         shares: rule.accounts_for.iter().filter_map(|(id, e)| Some((id.clone(), e.number(context)?))).collect(),
         cgroup: entity.cgroup.clone(),
         aliases: entity.aliases.clone(),
+        is_since_boot: false,
+        is_since_boot_rule: rule.since_boot,
     }
 }
 

@@ -24,6 +24,7 @@ mod signal;
 mod signal_selector;
 mod signals;
 mod since;
+mod since_boot;
 mod sources;
 mod template;
 #[cfg(test)]

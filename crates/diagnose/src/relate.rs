@@ -15,7 +15,9 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
     let mut cause_of: BTreeMap<usize, usize> = BTreeMap::new();
     for cause in 0..judged.len() {
         for effect in 0..judged.len() {
+            // A mean since boot does not explain what happens now.
             let explained = cause != effect
+                && judged[cause].is_since_boot == judged[effect].is_since_boot
                 && !cause_of.contains_key(&effect)
                 && judged[cause].explains.contains(&judged[effect].finding.id)
                 && !descends(&cause_of, cause, effect)
@@ -144,6 +146,8 @@ mod tests {
             shares: BTreeMap::new(),
             cgroup: None,
             aliases: vec![],
+            is_since_boot: false,
+            is_since_boot_rule: false,
         }
     }
 

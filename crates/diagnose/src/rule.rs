@@ -49,6 +49,9 @@ pub struct Rule {
     pub(crate) variant: String,
     /// The kind of thing that it is judged on.
     pub(crate) scope: Scope,
+    /// Whether it is judged on counts since boot only, where the rules over an interval lack the time that they need.
+    #[serde(default)]
+    pub(crate) since_boot: bool,
     /// What is physically true when it holds, in one sentence.
     pub(crate) means: String,
     /// The condition.

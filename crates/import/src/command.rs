@@ -76,6 +76,15 @@ impl CommandLine {
     pub fn interval(&self) -> Option<f64> {
         self.arguments().filter_map(|a| a.parse::<f64>().ok()).find(|s| (0.05..=86_400.0).contains(s))
     }
+
+    /// How many reports it prints, as for those: one without an interval; `None` if it prints them until it is ended.
+    pub fn reports(&self) -> Option<u32> {
+        let mut numbers = self.arguments().filter(|a| a.parse::<f64>().is_ok());
+        match (numbers.next(), numbers.next()) {
+            (None, _) => Some(1),
+            (Some(_), count) => count?.parse().ok(),
+        }
+    }
 }
 
 fn base_name(path: &str) -> &str {

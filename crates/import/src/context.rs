@@ -20,6 +20,8 @@ pub struct CaptureContext {
     pub host: Option<Name>,
     /// The time printed before the output.
     pub at: PrintedTime,
+    /// Whether an output was read since the last banner.
+    pub is_past_banner: bool,
 }
 
 impl CaptureContext {
@@ -31,6 +33,15 @@ impl CaptureContext {
     /// The command, if it was this program.
     pub fn command_of(&self, program: &str) -> Option<&CommandLine> {
         self.command.as_ref().filter(|command| command.program() == program)
+    }
+
+    /// Whether the next report is the only one that this tool printed: its command line asks for one; or, where there is no
+    /// command line, the banner that begins its output stands directly above.
+    pub fn prints_once(&self, tool: &str) -> bool {
+        match &self.command {
+            Some(command) => command.program() == tool && command.reports() == Some(1),
+            None => self.banner.is_some() && !self.is_past_banner,
+        }
     }
 
     /// The interval on the command line.

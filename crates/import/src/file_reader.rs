@@ -110,6 +110,7 @@ impl FileReader<'_, '_> {
             self.any = true;
             self.captures.add(run, &self.file, line)?;
             context.banner = Some(banner);
+            context.is_past_banner = false;
         } else if let Some(format) = self.format(text) {
             let read = self.output(format, context);
             self.lines.set_margin(Margin::None);
@@ -174,6 +175,7 @@ impl FileReader<'_, '_> {
             self.lines.skip(1);
         }
         context.host = run.host.clone();
+        context.is_past_banner = true;
         if !run.is_empty() {
             self.any = true;
             self.console |= format.name == kernel_log::FORMAT.name;

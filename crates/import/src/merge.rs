@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::catalogue::{Family, MachineInfo};
 use whyslow_model::origin::Origins;
+use whyslow_model::since_boot::SinceBoot;
 use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 use whyslow_model::value::Name;
 use whyslow_model::window::Window;
@@ -214,8 +215,14 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     files.dedup();
     let mut entities = Entities::default();
     let mut notes = Vec::new();
+    let mut averages = Snapshot::default();
+    let mut origins = Origins::default();
     let mut repetitions: BTreeMap<(&'static str, Name), u64> = BTreeMap::new();
-    for run in runs {
+    for mut run in runs {
+        if run.is_average {
+            run.series.values_mut().for_each(|series| series.move_averages(&mut averages, &mut origins));
+            run.series.retain(|_, series| series.length() > 0);
+        }
         notes.extend(run.notes.iter().map(|note| report(&run.file, note)));
         // A second untimed reading in one file is later; one of other entities is of the same instant.
         let before = repetitions.entry((run.tool, run.file.clone())).or_insert(0_u64);
@@ -230,7 +237,11 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
             entities.add(entity, run.tool, series);
         }
     }
-    Capture { files, host: host.map(|host| host.to_string()), window: window(entities.merged(), notes, epoch) }
+    let mut totals = SinceBoot::default();
+    totals.add_counts(entities.totals());
+    totals.add_averages(averages);
+    let window = window(entities.merged(), notes, epoch, origins).with_totals(totals);
+    Capture { files, host: host.map(|host| host.to_string()), window }
 }
 
 /// Each tool's series of an entity, the preferred tool first.
@@ -258,6 +269,13 @@ impl Entities {
         }
     }
 
+    /// What was read once, the preferred tool's first.
+    fn totals(&self) -> Snapshot {
+        let mut totals = Snapshot::default();
+        self.0.values().flatten().for_each(|(_, series)| series.copy_total(&mut totals));
+        totals
+    }
+
     /// One series of each entity. A tool's readings are appended to each other before they are merged with another's.
     fn merged(self) -> impl Iterator<Item = Box<dyn AnySeries>> {
         self.0.into_values().filter_map(|all| {
@@ -275,9 +293,13 @@ fn report(file: &Name, note: &Note) -> SourceReport {
     SourceReport { source: what.clone(), tells: what, outcome, ..SourceReport::default() }
 }
 
-fn window(entities: impl Iterator<Item = Box<dyn AnySeries>>, notes: Vec<SourceReport>, epoch: Epoch) -> Window {
+fn window(
+    entities: impl Iterator<Item = Box<dyn AnySeries>>,
+    notes: Vec<SourceReport>,
+    epoch: Epoch,
+    mut origins: Origins,
+) -> Window {
     let mut snapshots = BTreeMap::new();
-    let mut origins = Origins::default();
     for series in entities {
         series.into_snapshots(&mut snapshots, &mut origins);
     }

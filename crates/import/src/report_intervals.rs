@@ -3,13 +3,15 @@
 use crate::clock::{ElapsedTime, PrintedTime, ReportInterval};
 use crate::context::CaptureContext;
 use crate::tool_run::ToolRun;
+use whyslow_model::since_boot::AVERAGED;
 
 /// Used when neither times nor the command line give the interval, in seconds. It affects how long a capture appears to
 /// be, but no rate.
 const ASSUMED: f64 = 1.0;
 
 /// Intervals for a tool whose first report covers the time since boot. That report is not a rate, but begins the first
-/// interval; if it stays the only one, it is used as an average of unknown length.
+/// interval. If it stays the only one, it is an average since boot where it is certain that the tool printed no report before
+/// it, and an average of unknown length elsewhere: of a run with an interval, people paste a report from the middle.
 #[derive(Debug)]
 pub struct ReportIntervals<R> {
     clock: ElapsedTime,
@@ -22,6 +24,10 @@ pub struct ReportIntervals<R> {
     omits_first: bool,
     /// How long before the first printed time the run began.
     before: f64,
+    /// Whether the tool's first report covers the time since boot, or since the mount.
+    is_since_boot: bool,
+    /// Whether the header was read that the tool prints once, above its first report.
+    is_headed: bool,
 }
 
 impl<R> Default for ReportIntervals<R> {
@@ -34,11 +40,23 @@ impl<R> Default for ReportIntervals<R> {
             timed: false,
             omits_first: false,
             before: 0.0,
+            is_since_boot: false,
+            is_headed: false,
         }
     }
 }
 
 impl<R> ReportIntervals<R> {
+    /// Intervals for a tool whose first report covers the time since boot.
+    pub fn since_boot() -> Self {
+        Self { is_since_boot: true, ..Self::default() }
+    }
+
+    /// The same, below a header that the tool prints above its first report.
+    pub fn headed(self, is_headed: bool) -> Self {
+        Self { is_headed, ..self }
+    }
+
     /// Intervals for a tool that was told to omit the report since boot.
     pub fn without_first() -> Self {
         Self { omits_first: true, ..Self::default() }
@@ -81,6 +99,10 @@ impl<R> ReportIntervals<R> {
     /// The only report, with an assumed interval; `None` if there were several.
     pub fn only(self, context: &CaptureContext, run: &mut ToolRun) -> Option<(R, ReportInterval)> {
         let first = self.first.filter(|_| self.reports == 1)?;
+        if self.is_since_boot && (self.is_headed || context.prints_once(run.tool)) {
+            run.is_average = true;
+            return Some((first, ReportInterval { from: 0.0, to: AVERAGED }));
+        }
         run.note(
             "rates over a known time",
             "the only report is an average over an unknown time, or since boot if it is the tool's first",
@@ -102,6 +124,7 @@ fn assumed(run: &mut ToolRun) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::CommandLine;
 
     fn intervals(times: &[Option<f64>]) -> (Vec<Option<(f64, f64)>>, usize) {
         let mut run = ToolRun::new("test", &"x".into());
@@ -124,5 +147,19 @@ mod tests {
     #[test]
     fn the_only_report_is_a_rate_with_a_note() {
         assert_eq!(intervals(&[None]), (vec![Some((0.0, 1.0))], 1));
+    }
+
+    #[test]
+    fn the_only_report_of_a_command_without_an_interval_is_since_boot() {
+        let is_average = |command: &str| {
+            let mut run = ToolRun::new("iostat", &"x".into());
+            let context = CaptureContext { command: CommandLine::at_prompt(command), ..CaptureContext::default() };
+            let mut reports = ReportIntervals::since_boot();
+            assert!(reports.next((), None, &context, &mut run).is_none());
+            assert!(reports.only(&context, &mut run).is_some());
+            run.is_average
+        };
+        let commands = ["$ iostat -x", "$ iostat -x 5 1", "$ iostat -x 5", "$ iostat -x 5 3", "$ uptime"];
+        assert_eq!(commands.map(is_average), [true, true, false, false, false]);
     }
 }

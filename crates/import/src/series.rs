@@ -3,8 +3,9 @@
 use crate::clock::{ReportInterval, nanoseconds};
 use std::any::Any;
 use std::collections::BTreeMap;
-use whyslow_model::catalogue::{Family, MetricKind};
+use whyslow_model::catalogue::{Disk, Family, MetricKind};
 use whyslow_model::origin::{Origins, SourceLocation};
+use whyslow_model::since_boot::without_counters;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Name, Value};
 
@@ -36,6 +37,10 @@ pub trait AnySeries: Any {
     fn append(&mut self, later: Box<dyn AnySeries>);
     /// Adds the rows of another tool's series of the same entity.
     fn merge_tool(&mut self, other: Box<dyn AnySeries>);
+    /// Adds the row to these, if there is only one: what it counts is counted since boot.
+    fn copy_total(&self, totals: &mut Snapshot);
+    /// Of averages since boot, moves what the counters have grown to into `averages`. Levels of that instant remain.
+    fn move_averages(&mut self, averages: &mut Snapshot, origins: &mut Origins);
     /// Moves the rows into the Snapshots of their times.
     fn into_snapshots(self: Box<Self>, snapshots: &mut BTreeMap<u64, Snapshot>, origins: &mut Origins);
 }
@@ -158,6 +163,25 @@ impl<F: Family + Any> AnySeries for EntitySeries<F> {
         for column in counters {
             interpolate(&mut self.rows, column);
         }
+    }
+
+    fn copy_total(&self, totals: &mut Snapshot) {
+        if let (1, Some(row)) = (self.rows.len(), self.rows.values().next()) {
+            F::rows_mut(totals).push(row.clone());
+        }
+    }
+
+    fn move_averages(&mut self, averages: &mut Snapshot, origins: &mut Origins) {
+        let Some((_, last)) = std::mem::take(&mut self.rows).pop_last() else { return };
+        for location in &self.locations {
+            origins.note::<F>(last.key(), location.clone());
+        }
+        let levels = without_counters(&last);
+        // iostat's service time is an average, too.
+        if levels != F::keyed(last.key().clone()) && F::INFO.name != Disk::INFO.name {
+            self.rows.insert(0, levels);
+        }
+        F::rows_mut(averages).push(last);
     }
 
     fn into_snapshots(self: Box<Self>, snapshots: &mut BTreeMap<u64, Snapshot>, origins: &mut Origins) {

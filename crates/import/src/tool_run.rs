@@ -44,6 +44,8 @@ pub struct ToolRun {
     pub host: Option<Name>,
     pub start: PrintedTime,
     pub notes: Vec<Note>,
+    /// Whether its rates are averages since boot, and its counters grew at them over [`AVERAGED`](whyslow_model::since_boot::AVERAGED).
+    pub is_average: bool,
     pub(crate) series: BTreeMap<EntityKey, Box<dyn AnySeries>>,
     rows: usize,
     /// The number of rows at which the next thinning is due.

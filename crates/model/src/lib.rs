@@ -19,6 +19,7 @@ pub mod mask;
 pub mod origin;
 pub mod profile;
 pub mod shared;
+pub mod since_boot;
 pub mod suggest;
 pub mod topology;
 pub mod tune;

@@ -6,6 +6,7 @@
 use crate::catalogue::Family;
 use crate::histogram::Histogram;
 use crate::origin::Origins;
+use crate::since_boot::SinceBoot;
 use crate::snapshot::Snapshot;
 use crate::value::{Counter, Gauge};
 use std::collections::BTreeMap;
@@ -15,6 +16,10 @@ use std::collections::BTreeMap;
 pub struct Window {
     snapshots: Vec<Snapshot>,
     origins: Origins,
+    /// Counters that were read once, for captures.
+    totals: SinceBoot,
+    /// Whether it covers the time since boot.
+    is_since_boot: bool,
 }
 
 impl Window {
@@ -30,6 +35,26 @@ impl Window {
     /// Adds the locations its rows were read from, for captures.
     pub fn with_origins(self, origins: Origins) -> Self {
         Self { origins, ..self }
+    }
+
+    /// Adds counters that were read once, for captures.
+    pub fn with_totals(self, totals: SinceBoot) -> Self {
+        Self { totals, ..self }
+    }
+
+    /// Counters that were read once; empty for the live kernel.
+    pub fn totals(&self) -> &SinceBoot {
+        &self.totals
+    }
+
+    /// The same as the time since counting began, which is one step, but no sample: what it has of peaks and pauses is unknown.
+    pub(crate) fn counted_since_boot(self) -> Self {
+        Self { is_since_boot: true, ..self }
+    }
+
+    /// Whether it covers the time since boot, in one step.
+    pub fn is_since_boot(&self) -> bool {
+        self.is_since_boot
     }
 
     /// Where the rows were read from in captures; empty for the live kernel.
@@ -86,7 +111,11 @@ impl Window {
             for row in F::rows(s) {
                 by_key
                     .entry(row.key())
-                    .or_insert_with(|| Change { rows: Vec::new(), window_seconds: self.seconds() })
+                    .or_insert_with(|| Change {
+                        rows: Vec::new(),
+                        window_seconds: self.seconds(),
+                        is_since_boot: self.is_since_boot,
+                    })
                     .rows
                     .push((s.boot_ns, row));
             }
@@ -105,6 +134,7 @@ impl Window {
 pub struct Change<'w, F> {
     rows: Vec<(u64, &'w F)>,
     window_seconds: f64,
+    is_since_boot: bool,
 }
 
 impl<'w, F: Family> Change<'w, F> {
@@ -133,13 +163,18 @@ impl<'w, F: Family> Change<'w, F> {
         self.window_seconds
     }
 
+    /// Whether it is of the time since boot, in one step that is no sample.
+    pub fn is_since_boot(&self) -> bool {
+        self.is_since_boot
+    }
+
     /// The growth of a counter over the window. `None` if it was never read twice.
     ///
     /// If a counter falls, it wrapped if the catalogue gives a limit and it was near that. Otherwise the entity was reset, and
     /// its count since then cannot be assigned to this step; neither can that of another entity of the same name.
     pub fn grown(&self, f: impl Fn(&F) -> Counter) -> Option<f64> {
         let mut sum = None;
-        for (_, step) in self.steps(&f) {
+        for (_, step) in self.growths(&f) {
             if let Some(step) = step {
                 sum = Some(sum.unwrap_or(0.0) + step);
             }
@@ -150,7 +185,7 @@ impl<'w, F: Family> Change<'w, F> {
     /// A counter's rate per second over the time in which it was read.
     pub fn rate(&self, f: impl Fn(&F) -> Counter) -> Option<f64> {
         let (mut sum, mut seconds) = (0.0, 0.0);
-        for (dt, step) in self.steps(&f) {
+        for (dt, step) in self.growths(&f) {
             if let Some(step) = step {
                 sum += step;
                 seconds += dt;
@@ -159,8 +194,13 @@ impl<'w, F: Family> Change<'w, F> {
         (seconds > 0.0).then(|| sum / seconds)
     }
 
-    /// Each step of a counter: its length in seconds, and the growth (`None` if unknown).
+    /// Each step of a counter: its length in seconds, and the growth (`None` if unknown). The time since boot has none: how the
+    /// growth was spread over it is unknown.
     pub fn steps(&self, f: impl Fn(&F) -> Counter) -> impl Iterator<Item = (f64, Option<f64>)> {
+        self.growths(f).filter(|_| !self.is_since_boot)
+    }
+
+    fn growths(&self, f: impl Fn(&F) -> Counter) -> impl Iterator<Item = (f64, Option<f64>)> {
         self.rows.windows(2).map(move |pair| {
             let dt = (pair[1].0 - pair[0].0) as f64 / 1e9;
             let step = match (f(pair[0].1).get(), f(pair[1].1).get()) {

@@ -67,11 +67,21 @@ impl DiskUse<'_> {
     }
 
     fn busy(&self) -> Option<f64> {
-        ratio(self.change.rate(|d| d.busy_time)).map(|b| b.min(1.0))
+        self.busy_time().map(|b| b.min(1.0))
+    }
+
+    /// Seconds busy per second; a sample that is late by a little makes more than one of it.
+    fn busy_time(&self) -> Option<f64> {
+        ratio(self.change.rate(|d| d.busy_time))
+    }
+
+    /// Busy time per request.
+    fn interval(&self) -> Option<f64> {
+        over(self.busy_time(), self.requests())
     }
 
     fn service_excess(&self) -> Option<f64> {
-        Some(over(self.busy(), self.requests())? - over(self.bytes(), self.transfers())? / SLOW_STREAM)
+        Some(self.interval()? - over(self.bytes(), self.transfers())? / SLOW_STREAM)
     }
 
     fn in_flight(&self) -> Option<f64> {
@@ -208,6 +218,7 @@ signals! { d: DiskUse<'_>;
     "disk.reads" "1/s" "reads completed", "Δreads / Δt", "/proc/diskstats field 1 (iostats.rst)" => d.change.rate(|d| d.reads);
     "disk.writes" "1/s" "writes completed", "Δwrites / Δt", "/proc/diskstats field 5" => d.change.rate(|d| d.writes);
     "disk.requests" "1/s" "requests completed, discards included", "Δ(reads + writes + discards) / Δt", "/proc/diskstats" => d.requests();
+    "disk.transferred" "count" "reads and writes completed in the window", "Δ(reads + writes)", "/proc/diskstats" => sum([d.change.grown(|d| d.reads), d.change.grown(|d| d.writes)]);
     "disk.read_rate" "bytes/s" "bytes read", "Δsectors read x 512 / Δt", "/proc/diskstats field 3" => d.change.rate(|d| d.read_bytes);
     "disk.write_rate" "bytes/s" "bytes written", "Δsectors written x 512 / Δt", "/proc/diskstats field 7" => d.change.rate(|d| d.write_bytes);
     "disk.service" "s" "time of service a request, as iostat computed it: busy time over requests, which on devices with queues of their own is none", "svctm", "/proc/diskstats" => d.change.mean(|d| d.service_time).map(|ns| ns / 1e9);
@@ -238,9 +249,9 @@ signals! { d: DiskUse<'_>;
     "disk.wait_scaling_sampled" "ratio" "the same of the samples' means: near 0 it is as good, but near 1 it can also be a device whose latency varies under a steady load", "(Δtime / time) / (Δqueue / queue) of the line through all samples", "/proc/diskstats" => depth::scaling_by_steps(d.change);
     "disk.users_blocked" "ratio" "how much of their sleep the threads that wait for it are blocked: 1 where they ask for the next thing as soon as they got the last, less where they pace themselves", "samples blocked (state D, or in io_getevents or io_uring_enter) / samples asleep, of the threads of its users that were found blocked", "/proc/PID/task/TID/stat, syscall" => d.seen_users().and_then(|u| u.persistence);
     "disk.splits" "1/s" "times a request was cut because the device takes none as large, or for a stripe's end", "Δsplits / Δt", "BPF: block_split" => d.requests.iter().filter_map(|r| r.rate(|r| r.splits)).reduce(|a, b| a + b);
-    "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => over(d.busy(), d.requests());
+    "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => d.interval();
     "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
-    "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy());
+    "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy_time());
     "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "Δbusy time / Δt", "/proc/diskstats field 10" => d.busy();
     "disk.busy_steps" "ratio" "share of the samples in which it was busy more than half the time", "steps with Δbusy > Δt / 2", "/proc/diskstats" => d.busy_steps();
     "disk.stall" "ratio" "share of the time in which a task waited for this device", "share of the time in which its users were blocked (state D, or in io_getevents or io_uring_enter), at most that with requests of theirs in flight; where they are not known min(stall.io, disk.busy); where no waiting was counted, min(disk.queue, disk.busy)", "/proc/PID/stat, /proc/pressure/io, /proc/diskstats" => d.waited_for();

@@ -186,8 +186,14 @@ impl<'w> HostUse<'w> {
         over(self.memory(f), self.memory(|m| m.mem_total))
     }
 
+    /// Of the time since boot, the newest sample alone says nothing.
+    fn has_samples(&self) -> Option<()> {
+        (!self.window.is_since_boot()).then_some(())
+    }
+
     /// The part of the samples in which a task waited for a block request, for kernels without PSI.
     fn blocked_share(&self) -> Option<f64> {
+        self.has_samples()?;
         let system = self.system.as_ref()?;
         share_of_true(system.readings(|s| s.blocked).map(|blocked| blocked > 0.0))
     }
@@ -226,6 +232,7 @@ impl<'w> HostUse<'w> {
 
     /// Runnable tasks beyond the CPUs there are, mean of the samples.
     fn queued(&self) -> Option<f64> {
+        self.has_samples()?;
         let processors = self.count()?;
         mean(self.system.as_ref()?.readings(|s| s.running).map(|running| (running - processors).max(0.0)))
     }
@@ -307,6 +314,20 @@ impl<'w> HostUse<'w> {
         self.protocol(|p| p.tcp_ext_tcp_timeouts).map(|all| (all - needless).max(0.0))
     }
 
+    fn counted(&self, f: impl Fn(&Protocol) -> Counter + Copy) -> Option<f64> {
+        self.protocols.iter().filter_map(|p| p.grown(f)).reduce(|a, b| a + b)
+    }
+
+    /// A count as a share of itself and those that went well.
+    fn failed_share(
+        &self,
+        failed: impl Fn(&Protocol) -> Counter + Copy,
+        well: impl Fn(&Protocol) -> Counter + Copy,
+    ) -> Option<f64> {
+        let failed = self.counted(failed)?;
+        over(Some(failed), Some(failed + self.counted(well)?))
+    }
+
     fn interfaces(&self, f: impl Fn(&Interface) -> Counter + Copy) -> Option<f64> {
         self.interfaces.iter().filter_map(|i| i.rate(f)).reduce(|a, b| a + b)
     }
@@ -329,6 +350,7 @@ impl<'w> HostUse<'w> {
 
     /// Share of the samples with work in which a task was runnable.
     fn runnable_share(&self) -> Option<f64> {
+        self.has_samples()?;
         share_of_true(self.system.as_ref()?.readings(|s| s.running).map(|running| running > 0.0))
     }
 
@@ -425,6 +447,8 @@ signals! { h: HostUse<'_>;
     "mem.swap_out_rate" "bytes/s" "memory swapped out", "Δpswpout x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpout);
     "mem.wait" "ratio" "share of the time in which a task waited for memory: for reclaim, or for pages to be read, which work on other CPUs does not dilute", "max of Δmemory some total / Δt and the share of the time in which a thread was blocked in mm/filemap.c", "/proc/pressure/memory, /proc/PID/task/TID/wchan" => h.memory_wait();
     "mem.refault_rate" "bytes/s" "file pages read again soon after eviction", "Δworkingset_refault_file x page size / Δt", "/proc/vmstat (mm/workingset.c)" => h.vm_bytes(|v| v.workingset_refault_file);
+    "mem.refaulted" "bytes" "the same over the whole window", "Δworkingset_refault_file x page size", "/proc/vmstat (mm/workingset.c)" => h.vmstat.as_ref().and_then(|v| v.grown(|v| v.workingset_refault_file)).map(|pages| pages * page_size(h.window));
+    "mem.refault_share" "ratio" "the same as a share of what is read from block devices", "Δworkingset_refault_file x page size / Δpgpgin", "/proc/vmstat (mm/workingset.c)" => over(h.vm_bytes(|v| v.workingset_refault_file), h.vm(|v| v.pgpgin));
     "mem.read_rate" "bytes/s" "bytes read from block devices", "Δpgpgin / Δt", "/proc/vmstat" => h.vm(|v| v.pgpgin);
     "mem.direct_scan_rate" "1/s" "pages scanned by tasks that wanted memory", "Δpgscan_direct / Δt", "/proc/vmstat" => h.vm(|v| v.pgscan_direct);
     "mem.oom_kills" "count" "processes killed for memory in the window", "Δoom_kill", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| v.grown(|v| v.oom_kill));
@@ -458,9 +482,15 @@ signals! { h: HostUse<'_>;
     "disk.devices" "count" "block devices whose requests were seen", "rows", "/proc/diskstats" => h.window.newest::<Disk>().len() as f64;
     "net.bytes_rate" "bytes/s" "bytes through all interfaces, loopback included", "Σ(Δrx_bytes + Δtx_bytes) / Δt", "/proc/net/dev" => sum([h.interfaces(|i| i.rx_bytes), h.interfaces(|i| i.tx_bytes)]);
     "net.retransmit_share" "ratio" "segments sent again", "ΔRetransSegs / ΔOutSegs", "/proc/net/snmp" => over(h.protocol(|p| p.tcp_retrans_segs), h.protocol(|p| p.tcp_out_segs)).or_else(|| h.protocol(|p| p.tcp_out_segs).map(|_| 0.0));
+    "net.retransmitted" "count" "segments sent again in the window", "ΔRetransSegs", "/proc/net/snmp" => h.counted(|p| p.tcp_retrans_segs);
+    "net.retransmitted_opening" "ratio" "share of the segments sent again that open connections", "ΔTCPSynRetrans / ΔRetransSegs", "/proc/net/netstat, /proc/net/snmp" => over(h.counted(|p| p.tcp_ext_tcp_syn_retrans), h.counted(|p| p.tcp_retrans_segs));
     "net.retransmits" "1/s" "segments sent again, those that open connections not included", "(ΔRetransSegs - ΔTCPSynRetrans) / Δt", "/proc/net/snmp, /proc/net/netstat" => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_ext_tcp_syn_retrans)).map(|(all, opening)| (all - opening).max(0.0));
     "net.timeouts" "1/s" "retransmission timers that expired, needless ones not included", "(ΔTCPTimeouts - ΔTCPSpuriousRTOs) / Δt", "/proc/net/netstat" => h.timeouts();
     "net.listen_overflow_rate" "1/s" "connections dropped because an accept queue was full", "ΔListenOverflows / Δt", "/proc/net/netstat" => h.protocol(|p| p.tcp_ext_listen_overflows);
+    "net.listen_overflows" "count" "the same, in the window", "ΔListenOverflows", "/proc/net/netstat" => h.counted(|p| p.tcp_ext_listen_overflows);
+    "net.listen_overflow_share" "ratio" "share of the connections from peers that were dropped so", "ΔListenOverflows / Δ(ListenOverflows + PassiveOpens)", "/proc/net/netstat, /proc/net/snmp" => h.failed_share(|p| p.tcp_ext_listen_overflows, |p| p.tcp_passive_opens);
+    "net.udp_dropped" "count" "datagrams dropped because a receive buffer was full, in the window", "ΔRcvbufErrors", "/proc/net/snmp" => h.counted(|p| p.udp_rcvbuf_errors);
+    "net.udp_drop_share" "ratio" "share of the datagrams received that were dropped so", "ΔRcvbufErrors / Δ(RcvbufErrors + InDatagrams)", "/proc/net/snmp" => h.failed_share(|p| p.udp_rcvbuf_errors, |p| p.udp_in_datagrams);
     "net.udp_drop_rate" "1/s" "datagrams dropped because a receive buffer was full", "ΔRcvbufErrors / Δt", "/proc/net/snmp" => h.protocol(|p| p.udp_rcvbuf_errors);
     "self.cpu" "count" "CPUs' worth of time whyslow itself used", "Δ(own user + system) / Δt", "getrusage(2)" => h.own_cpu();
     "host.clock_source" "text" "clock source in use", "as the kernel gives it", "/sys/devices/system/clocksource" => h.state::<MachineInfo>(|m| m.clock_source.get());

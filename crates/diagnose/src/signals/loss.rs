@@ -53,11 +53,16 @@ pub(super) fn fill(c: &Change<'_, Connection>) -> Option<f64> {
     over(Some(flight), window(c))
 }
 
+/// Share of the samples in which it was sending again what was lost.
+pub(super) fn recovering(c: &Change<'_, Connection>) -> Option<f64> {
+    c.mean(|c| c.recovering).filter(|_| !c.is_since_boot())
+}
+
 /// Share of the time in which loss held the sender back, the largest of what is known: it was sending again, or waited
 /// for the timer, or filled the window that the loss leaves it.
 pub(super) fn stall(c: &Change<'_, Connection>) -> Option<f64> {
     let limited = network_limited(c).zip(fill(c)).map(|(limited, fill)| limited * fill.min(1.0));
-    [c.mean(|c| c.recovering), timeout_stall(c), limited].into_iter().flatten().reduce(f64::max)
+    [recovering(c), timeout_stall(c), limited].into_iter().flatten().reduce(f64::max)
 }
 
 /// Reasons for which TCP throws away what it has already, or has no use for: nothing of it is sent again.

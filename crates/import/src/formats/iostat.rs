@@ -136,7 +136,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut reader = ReportReader {
         intervals: match context.command_of("iostat").is_some_and(|command| command.has('y')) {
             true => ReportIntervals::without_first(),
-            false => ReportIntervals::default(),
+            false => ReportIntervals::since_boot(),
         },
         context,
         run,

@@ -38,14 +38,24 @@ struct MountReport {
     queue: Option<f64>,
     round_trip: f64,
     execute: f64,
+    /// In the interval, or since the mount.
     retransmissions: f64,
+    /// The same per second, by their percentage of the operations.
+    retransmission_rate: Option<f64>,
+}
+
+impl MountReport {
+    /// Retransmissions per second. Their number since the mount is no rate, as its age is not printed; their share is.
+    fn sent_again(&self, is_since_mount: bool, interval: ReportInterval) -> Option<f64> {
+        if is_since_mount { self.retransmission_rate } else { Some(self.retransmissions / interval.seconds()) }
+    }
 }
 
 /// The mounts of one report by mount point.
 type MountReports = BTreeMap<String, MountReport>;
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let mut intervals = ReportIntervals::default();
+    let mut intervals = ReportIntervals::since_boot();
     let mut open = MountReports::new();
     let mut next = |open: MountReports, run: &mut ToolRun| {
         if let Some((mounts, interval)) = intervals.next(open, None, context, run) {
@@ -75,7 +85,7 @@ fn record(run: &mut ToolRun, mounts: &MountReports, interval: ReportInterval) {
     for (point, mount) in mounts {
         let rates = [
             ("operations", Some(mount.operations)),
-            ("sent_again", Some(mount.retransmissions / interval.seconds())),
+            ("sent_again", mount.sent_again(run.is_average, interval)),
             ("queue_time", mount.queue.map(|ms| ms * NS_PER_MS)),
             ("round_trip_time", Some(mount.round_trip * NS_PER_MS)),
             ("execute_time", Some(mount.execute * NS_PER_MS)),
@@ -127,10 +137,19 @@ fn operation(
     report.round_trip += operations * round_trip;
     report.execute += operations * execute;
     report.retransmissions += row.get("retrans").unwrap_or(0.0);
+    if let Some(percent) = retransmission_percent(&line.text) {
+        *report.retransmission_rate.get_or_insert(0.0) += operations * percent / 100.0;
+    }
     if let Some(queue) = row.get("queue") {
         *report.queue.get_or_insert(0.0) += operations * queue;
     }
     Ok(())
+}
+
+/// 1 in `2 (1.0%)`, the first percentage of a row: errors come after retransmissions.
+fn retransmission_percent(row: &str) -> Option<f64> {
+    let (percent, _) = row.split_once('(')?.1.split_once("%)")?;
+    number(percent)
 }
 
 #[cfg(test)]

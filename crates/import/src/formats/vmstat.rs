@@ -83,12 +83,12 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     if lines.next_is(is_group_header) {
         lines.skip(1);
     }
-    let header = match lines.peek(0).and_then(headerless) {
-        Some(header) => header,
-        None => take_columns(lines),
-    };
+    let headerless = lines.peek(0).and_then(headerless);
+    // The header is repeated once a screen, and nobody pastes a single row below that.
+    let is_headed = headerless.is_none();
+    let header = headerless.unwrap_or_else(|| take_columns(lines));
     let unit = memory_unit(context);
-    let mut intervals = ReportIntervals::default();
+    let mut intervals = ReportIntervals::since_boot().headed(is_headed);
     // procps 4 prints procs_running unchanged, which counts the vmstat process that reads it; older versions subtract one. The
     // layout does not tell them apart, but r = 0 only occurs with the older ones. Until then, the smaller number is certain.
     let mut counts_itself = true;

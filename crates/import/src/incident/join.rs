@@ -3,6 +3,7 @@
 use crate::merge::{Capture, differ};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::MachineInfo;
+use whyslow_model::since_boot::SinceBoot;
 use whyslow_model::snapshot::{ReadOutcome, Snapshot};
 use whyslow_model::window::Window;
 
@@ -41,17 +42,24 @@ pub fn join(mut captures: Vec<Capture>, copies: Vec<ProcCopy>) -> Vec<Capture> {
 fn window(host: Option<String>, mut readings: Vec<ProcCopy>) -> Capture {
     readings.sort_by_key(|copy| copy.snapshot.boot_ns);
     let files = readings.iter().map(|copy| copy.name.clone()).collect();
-    Capture { files, host, window: Window::new(readings.into_iter().map(|copy| copy.snapshot).collect()) }
+    let readings: Vec<Snapshot> = readings.into_iter().map(|copy| copy.snapshot).collect();
+    let mut totals = SinceBoot::default();
+    if let [once] = &readings[..] {
+        totals.add_counts(once.clone());
+    }
+    Capture { files, host, window: Window::new(readings).with_totals(totals) }
 }
 
 /// Adds the families that a capture lacks to its newest reading.
 fn complete(capture: &mut Capture, mut copy: Snapshot) {
+    let mut totals = capture.window.totals().clone();
+    totals.add_counts(copy.clone());
     let mut readings = capture.window.snapshots().to_vec();
     readings.iter().for_each(|known| copy.forget(known));
     let Some(newest) = readings.last_mut() else { return };
     newest.absorb(copy);
     newest.sort();
-    capture.window = Window::new(readings).with_origins(capture.window.origins().clone());
+    capture.window = Window::new(readings).with_origins(capture.window.origins().clone()).with_totals(totals);
 }
 
 #[cfg(test)]

@@ -1,0 +1,146 @@
+//! What counts since boot show: the same rules on the mean of all the time since boot, with less confidence.
+//!
+//! A mean over days dilutes what happens now, and hides when it happened. So a finding from it is a suspicion, unless what
+//! it rests on is extreme; it says that it is since boot; and where readings from an interval decide a rule, they win.
+
+use crate::facts::Facts;
+use crate::judge::{Judged, judge_where};
+use crate::rule::Rule;
+use crate::rule_context::RuleContext;
+use crate::signal::Entity;
+use whyslow_model::diagnosis::{Basis, BlindSpot, Confidence, Evidence, Finding, SubjectFigures};
+use whyslow_model::since_boot::UnknownTime;
+use whyslow_model::window::Window;
+
+/// An unknown time is taken to be this and then that: what comes out the same does not depend on it. They are extreme, so that
+/// what is limited to 1, or compared with a threshold, differs.
+const UNKNOWN: [UnknownTime; 2] = [UnknownTime { seconds: 0.001, times: 1 }, UnknownTime { seconds: 1e9, times: 3 }];
+/// Two results that differ by no more than this part are the same.
+const SAME: f64 = 1e-6;
+
+/// Everything that counts since boot show, beside what is known of `now`. `None` if nothing was read only once.
+pub(crate) fn facts(now: &Window) -> Option<Facts> {
+    let totals = now.totals();
+    if totals.is_empty() {
+        return None;
+    }
+    let [mut facts, other] = UNKNOWN.map(|unknown| Facts::of(&totals.window(now, unknown)));
+    keep_agreed(&mut facts.host, &other.host);
+    for (scope, entities) in &mut facts.entities {
+        let others = other.entities(*scope);
+        entities.retain(|entity| others.iter().any(|other| other.subject == entity.subject));
+        for entity in entities {
+            if let Some(other) = others.iter().find(|other| other.subject == entity.subject) {
+                keep_agreed(entity, other);
+            }
+        }
+    }
+    Some(facts)
+}
+
+/// Drops the values that depend on how long an unknown time is taken to be.
+fn keep_agreed(entity: &mut Entity, other: &Entity) {
+    use whyslow_model::diagnosis::Reading::{Number, Text};
+    for (value, other) in entity.values.iter_mut().zip(&other.values) {
+        let agrees = match (&*value, other) {
+            (Some(Number(a)), Some(Number(b))) => (a - b).abs() <= SAME * a.abs().max(b.abs()),
+            (Some(Text(a)), Some(Text(b))) => a == b,
+            _ => false,
+        };
+        if !agrees {
+            *value = None;
+        }
+    }
+}
+
+/// Applies the rules to the time since boot, as far as `now` does not decide them.
+pub(crate) fn judge(rules: &[Rule], facts: &Facts, now: &Facts) -> Vec<Judged> {
+    let (judged, _) = judge_where(rules, facts, |rule, entity| !is_decided(rule, entity, now));
+    judged.into_iter().map(|judged| diluted(judged, now)).collect()
+}
+
+/// Whether a rule is known to hold or not to hold now.
+fn is_decided(rule: &Rule, entity: &Entity, now: &Facts) -> bool {
+    let same = now.entities(rule.scope).iter().find(|same| same.subject == entity.subject);
+    same.is_some_and(|same| rule.when.is_known(&RuleContext::new(same, &now.host)))
+}
+
+/// The finding as one about the time since boot.
+fn diluted(judged: Judged, now: &Facts) -> Judged {
+    let beginning = beginning(&judged.finding);
+    let finding = judged.finding;
+    let is_own_rule = judged.is_since_boot_rule;
+    // What was counted, but cost no measured time, may have happened long ago.
+    let is_measured = finding.impact_is != Basis::NotMeasured;
+    let summary = match (is_own_rule, is_measured) {
+        (true, _) => finding.summary.clone(),
+        (false, true) => format!("On average {beginning}, {}", continued(&finding.summary)),
+        (false, false) => format!("At some time {beginning}, {}", continued(&finding.summary)),
+    };
+    let confidence = match finding.confidence {
+        Confidence::High if is_own_rule || is_measured => Confidence::Medium,
+        Confidence::Medium if is_own_rule => Confidence::Medium,
+        _ => Confidence::Low,
+    };
+    let is_level = |evidence: &Evidence| is_known(now, &finding, &evidence.metric);
+    let dated = |evidence: Evidence| if is_level(&evidence) { evidence } else { since(evidence, beginning) };
+    let evidence = finding.evidence.iter().cloned().map(dated).collect();
+    Judged { finding: Finding { summary, confidence, evidence, since: None, ..finding }, is_since_boot: true, ..judged }
+}
+
+/// What the counts of a finding's subject begin with.
+fn beginning(finding: &Finding) -> &'static str {
+    match finding.id.split('.').next() {
+        Some("nfs") => "since the mount",
+        _ if finding.subject.kind == "connection" => "since it was opened",
+        _ => "since boot",
+    }
+}
+
+/// Whether this number of a finding's subject, or of the machine, is one of now.
+fn is_known(now: &Facts, finding: &Finding, metric: &str) -> bool {
+    let all = now.entities.values().flatten().filter(|e| e.subject == finding.subject || e.subject.kind == "host");
+    all.into_iter().any(|entity| entity.reading(metric).is_some())
+}
+
+fn since(evidence: Evidence, beginning: &str) -> Evidence {
+    let how = format!("{}, {beginning}", evidence.how);
+    Evidence { how, ..evidence }
+}
+
+/// A sentence as it goes on after a comma: names and abbreviations keep their capitals.
+fn continued(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if first.is_uppercase() && (second.is_lowercase() || second == ' ') => {
+            format!("{}{}", first.to_lowercase(), &sentence[first.len_utf8()..])
+        }
+        _ => sentence.to_owned(),
+    }
+}
+
+/// Adds what only the time since boot shows to the figures of each thing.
+pub(crate) fn add_figures(figures: &mut Vec<SubjectFigures>, since_boot: Vec<SubjectFigures>) {
+    for mut more in since_boot {
+        let own = figures.iter_mut().find(|own| own.subject == more.subject);
+        let is_new =
+            |evidence: &Evidence| !own.iter().any(|own| own.values.iter().any(|v| v.metric == evidence.metric));
+        more.values.retain(is_new);
+        let values = more.values.into_iter().map(|evidence| since(evidence, "since counting began"));
+        match own {
+            Some(own) => own.values.extend(values),
+            None => figures.push(SubjectFigures { subject: more.subject, values: values.collect() }),
+        }
+    }
+}
+
+/// What counts since boot do not show.
+pub(crate) fn blind_spot() -> BlindSpot {
+    BlindSpot {
+        what: "whether what was counted since boot still happens".into(),
+        why: "means since boot hide short problems, and when they were".into(),
+        remedy:
+            "capture it twice, a minute apart, with the time before each (date), or with an interval (iostat -x 1 10)"
+                .into(),
+    }
+}

@@ -1,0 +1,299 @@
+//! Counts since boot: what a capture that was taken once shows of the time before it.
+//!
+//! Two readings of a counter are needed for what happens now. One reading is the growth since the kernel began to count,
+//! so it becomes a Window of its own: from zero to that reading. How long that took is often unknown; then only what does not
+//! depend on it means anything, such as the share of the segments that were sent again.
+
+use crate::catalogue::{Cpu, EachFamily, Family, MetricKind, System};
+use crate::snapshot::Snapshot;
+use crate::value::{Counter, Value};
+use crate::window::Window;
+use std::collections::BTreeMap;
+
+/// The time over which the counters of averages grew at the rates that a tool printed, in seconds. It affects no rate; it is
+/// long, so that rounding to whole counts does not show.
+pub const AVERAGED: f64 = 10_000.0;
+/// When a Window since boot ends, in nanoseconds: later than any age that is assumed.
+const END: u64 = 4_000_000_000_000_000_000;
+
+/// What the counters of a family count from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CountedFrom {
+    /// When the machine booted; a card's driver may have been loaded later.
+    Boot,
+    /// When the mount, the connection or the queueing discipline was made. How long ago that was is unknown.
+    Creation,
+}
+
+/// Families whose counts tell something although they were read once, by name. Others are left out: the CPU time of a process
+/// since it started says nothing about when it used it, and what a program measured is not counted since boot.
+const FAMILIES: [(&str, CountedFrom); 12] = [
+    ("cpu", CountedFrom::Boot),
+    ("cpu_mean", CountedFrom::Boot),
+    ("system", CountedFrom::Boot),
+    ("pressure", CountedFrom::Boot),
+    ("softnet", CountedFrom::Boot),
+    ("vmstat", CountedFrom::Boot),
+    ("disk", CountedFrom::Boot),
+    ("interface", CountedFrom::Boot),
+    ("protocol", CountedFrom::Boot),
+    ("nfs", CountedFrom::Creation),
+    ("connection", CountedFrom::Creation),
+    ("qdisc", CountedFrom::Creation),
+];
+
+fn counted_from<F: Family>() -> Option<CountedFrom> {
+    FAMILIES.iter().find(|(name, _)| *name == F::INFO.name).map(|(_, from)| *from)
+}
+
+/// Counters that were read once.
+#[derive(Clone, Debug, Default)]
+pub struct SinceBoot {
+    /// What they had come to, sorted.
+    counts: Snapshot,
+    /// Where a tool printed averages since boot: what the counters would have grown by over [`AVERAGED`], sorted.
+    averages: Snapshot,
+}
+
+impl SinceBoot {
+    /// Adds the counts of a reading, as far as they are counted since a beginning and not known already.
+    pub fn add_counts(&mut self, mut reading: Snapshot) {
+        reading.each_family(&mut AddTo(&mut self.counts));
+    }
+
+    /// Adds averages, as growth over [`AVERAGED`].
+    pub fn add_averages(&mut self, mut grown: Snapshot) {
+        grown.each_family(&mut AddTo(&mut self.averages));
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.counts == Snapshot::default() && self.averages == Snapshot::default()
+    }
+
+    /// The Window from when they began to be counted. What is counted since boot took as long as `now` says that the machine is
+    /// up; where that is not known, `unknown.seconds`, as does what was made at an unknown time. Levels and settings are those of
+    /// `now`.
+    pub fn window(&self, now: &Window, unknown: UnknownTime) -> Window {
+        let mut end = Snapshot { boot_ns: END, ..Snapshot::default() };
+        end.each_family(&mut LevelsOf(now));
+        let mut begins = BTreeMap::new();
+        let boot = uptime(now).or_else(|| accounted(&self.counts)).unwrap_or(unknown.seconds);
+        let ages = Ages { boot, creation: unknown.seconds, times: 1 };
+        let mut counts = self.counts.clone();
+        counts.each_family(&mut Grow { end: &mut end, begins: &mut begins, ages, averages: Some(&self.averages) });
+        let seconds = AVERAGED * unknown.times as f64;
+        let ages = Ages { boot: seconds, creation: seconds, times: unknown.times };
+        let mut averages = self.averages.clone();
+        averages.each_family(&mut Grow { end: &mut end, begins: &mut begins, ages, averages: None });
+        begins.values_mut().for_each(Snapshot::sort);
+        end.sort();
+        let snapshots = begins.into_values().chain([end]).collect();
+        Window::new(snapshots).with_origins(now.origins().clone()).counted_since_boot()
+    }
+}
+
+/// How long an unknown time is taken to be.
+#[derive(Clone, Copy, Debug)]
+pub struct UnknownTime {
+    /// Of counters: over how many seconds they grew.
+    pub seconds: f64,
+    /// Of averages: over how many times [`AVERAGED`].
+    pub times: u64,
+}
+
+/// Seconds since boot, as far as a capture says.
+fn uptime(window: &Window) -> Option<f64> {
+    let rows = window.snapshots().iter().rev().filter_map(|s| s.the::<System>());
+    rows.filter_map(|system| system.uptime.get()).map(|ns| ns as f64 / 1e9).find(|seconds| *seconds > 0.0)
+}
+
+/// Seconds since boot by the time that the kernel accounted for on each CPU: it is idle, if nothing else. The longest, since a CPU
+/// that was offline has less.
+fn accounted(counts: &Snapshot) -> Option<f64> {
+    let of_cpu = |cpu: &Cpu| {
+        let needed = [cpu.user, cpu.nice, cpu.system, cpu.idle, cpu.iowait];
+        let needed: Option<Vec<u64>> = needed.iter().map(|mode| mode.get()).collect();
+        let others = [cpu.irq, cpu.softirq, cpu.steal].iter().filter_map(|mode| mode.get()).sum::<u64>();
+        Some(needed?.iter().sum::<u64>() + others)
+    };
+    counts.processor.cpu.iter().filter_map(of_cpu).max().map(|ns| ns as f64 / 1e9).filter(|seconds| *seconds > 0.0)
+}
+
+/// Adds the rows of families that are counted since a beginning; of two accounts of an entity, the first is completed by the
+/// second.
+struct AddTo<'s>(&'s mut Snapshot);
+
+impl EachFamily for AddTo<'_> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        if counted_from::<F>().is_none() {
+            return;
+        }
+        let own = F::rows_mut(self.0);
+        for row in rows.drain(..).filter(|row| !counters(row).is_empty()) {
+            match own.binary_search_by(|other| other.key().cmp(row.key())) {
+                Ok(at) => own[at].fill(&row),
+                Err(at) => own.insert(at, row),
+            }
+        }
+    }
+}
+
+/// Fills in the newest rows of a Window, without counters.
+struct LevelsOf<'w>(&'w Window);
+
+impl EachFamily for LevelsOf<'_> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        if !F::INFO.events {
+            *rows = self.0.newest::<F>().into_values().map(without_counters).collect();
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Ages {
+    boot: f64,
+    creation: f64,
+    /// How many times its growth each counter grows.
+    times: u64,
+}
+
+/// Lets counters grow from zero to their rows.
+struct Grow<'s> {
+    end: &'s mut Snapshot,
+    /// The Snapshots in which counting begins, by time.
+    begins: &'s mut BTreeMap<u64, Snapshot>,
+    ages: Ages,
+    /// Entities of which averages are known are left to those.
+    averages: Option<&'s Snapshot>,
+}
+
+impl EachFamily for Grow<'_> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        let age = match counted_from::<F>() {
+            Some(CountedFrom::Boot) => self.ages.boot,
+            Some(CountedFrom::Creation) => self.ages.creation,
+            None => return,
+        };
+        let begin = END - ((age * 1e9) as u64).clamp(1, END - 1);
+        let is_averaged = |row: &F| self.averages.is_some_and(|averages| averages.row::<F>(row.key()).is_some());
+        for mut row in rows.drain(..).filter(|row| !is_averaged(row)) {
+            let mut zero = F::keyed(row.key().clone());
+            for (column, count) in counters(&row) {
+                zero.put(column, Value::Counter(0.into()));
+                row.put(column, Value::Counter(count.saturating_mul(self.ages.times).into()));
+            }
+            let snapshot =
+                self.begins.entry(begin).or_insert_with(|| Snapshot { boot_ns: begin, ..Snapshot::default() });
+            F::rows_mut(snapshot).push(zero);
+            let ends = F::rows_mut(self.end);
+            match ends.iter_mut().find(|level| level.key() == row.key()) {
+                Some(level) => {
+                    let levels = std::mem::replace(level, row);
+                    level.fill(&levels);
+                }
+                None => ends.push(row),
+            }
+        }
+    }
+}
+
+/// The counters of a row that are known, by column. The time since boot is none of them: it is what they are counted over.
+fn counters<F: Family>(row: &F) -> Vec<(usize, u64)> {
+    let counter = |column: usize| match row.value(column)? {
+        Value::Counter(counter) => Some((column, counter.get()?)),
+        _ => None,
+    };
+    (0..F::INFO.metrics.len()).filter(|column| F::INFO.metrics[*column].name != "uptime").filter_map(counter).collect()
+}
+
+/// A row's levels and words.
+pub fn without_counters<F: Family>(row: &F) -> F {
+    let mut row = row.clone();
+    for (column, metric) in F::INFO.metrics.iter().enumerate() {
+        if metric.kind == MetricKind::Counter {
+            row.put(column, Value::Counter(Counter::default()));
+        }
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::{Disk, Process};
+    use crate::key::{MachineKey, TaskKey};
+
+    const UNKNOWN: UnknownTime = UnknownTime { seconds: 50.0, times: 3 };
+
+    fn of(fill: impl Fn(&mut Snapshot)) -> SinceBoot {
+        let mut since_boot = SinceBoot::default();
+        let mut reading = Snapshot::default();
+        fill(&mut reading);
+        since_boot.add_counts(reading);
+        since_boot
+    }
+
+    fn disk(reads: u64) -> Disk {
+        Disk { reads: reads.into(), in_flight: 7.0.into(), ..Disk::new("sda".into()) }
+    }
+
+    #[test]
+    fn one_reading_is_the_growth_since_boot() {
+        let totals = of(|s| s.block.disk.push(disk(600)));
+        let rate = |now: &Window| totals.window(now, UNKNOWN).change::<Disk>().unwrap().rate(|d| d.reads);
+        assert_eq!(rate(&Window::default()), Some(12.0));
+        let up = System { uptime: 300_000_000_000.into(), ..System::new(MachineKey) };
+        let mut reading = Snapshot { boot_ns: 1, ..Snapshot::default() };
+        reading.processor.system.push(up);
+        assert_eq!(rate(&Window::new(vec![reading])), Some(2.0));
+    }
+
+    #[test]
+    fn the_time_that_cpus_accounted_for_is_that_since_boot() {
+        let totals = of(|s| {
+            s.block.disk.push(disk(600));
+            let [user, nice, system, idle, iowait] =
+                [1, 2, 3, 90, 4].map(|seconds| Counter::from(seconds * 1_000_000_000));
+            s.processor.cpu.push(Cpu { user, nice, system, idle, iowait, ..Cpu::new(0) });
+        });
+        let window = totals.window(&Window::default(), UNKNOWN);
+        assert_eq!(window.change::<Disk>().unwrap().rate(|d| d.reads), Some(6.0));
+    }
+
+    #[test]
+    fn averages_keep_their_rates_and_have_no_counts() {
+        let mut totals = SinceBoot::default();
+        let mut grown = Snapshot::default();
+        grown.block.disk.push(disk(10_000));
+        totals.add_averages(grown);
+        let window = |times| totals.window(&Window::default(), UnknownTime { times, ..UNKNOWN });
+        let of = |window: &Window| {
+            let change = window.change::<Disk>().unwrap();
+            (change.rate(|d| d.reads), change.grown(|d| d.reads))
+        };
+        assert_eq!(of(&window(1)), (Some(1.0), Some(10_000.0)));
+        assert_eq!(of(&window(3)), (Some(1.0), Some(30_000.0)));
+    }
+
+    #[test]
+    fn how_the_growth_was_spread_is_unknown() {
+        let totals = of(|s| s.block.disk.push(disk(600)));
+        let window = totals.window(&Window::default(), UNKNOWN);
+        let change = window.change::<Disk>().unwrap();
+        assert_eq!(change.steps(|d| d.reads).count(), 0);
+        assert_eq!(change.mean(|d| d.in_flight), Some(7.0));
+    }
+
+    #[test]
+    fn what_is_not_counted_since_boot_and_the_time_itself_are_no_counts() {
+        let mut process = Process::new(TaskKey { pid: 1, tid: 1, start: 0 });
+        assert!(process.set("cpu_time", 5));
+        let up = System { uptime: 9.into(), ..System::new(MachineKey) };
+        let totals = of(|s| {
+            s.task.process.push(process.clone());
+            s.processor.system.push(up.clone());
+        });
+        assert!(totals.is_empty());
+    }
+}
