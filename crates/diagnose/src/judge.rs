@@ -38,6 +38,8 @@ pub struct Judged {
     pub is_since_boot: bool,
     /// Whether its rule is for counts since boot only.
     pub is_since_boot_rule: bool,
+    /// Whether its rule measures time, as far as the window allows.
+    pub measures_time: bool,
 }
 
 /// Judges every rule on every entity of its scope.
@@ -154,6 +156,7 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
         aliases: entity.aliases.clone(),
         is_since_boot: false,
         is_since_boot_rule: rule.since_boot,
+        measures_time: rule.impact.is_some(),
     }
 }
 

@@ -148,6 +148,7 @@ mod tests {
             aliases: vec![],
             is_since_boot: false,
             is_since_boot_rule: false,
+            measures_time: true,
         }
     }
 

@@ -117,8 +117,6 @@ scopes! { of;
     Array (listed) from volume::ArrayUse<'_> => volume::arrays(of.window, of.topology);
     /// A transfer that a tool timed.
     Transfer (listed) from reports::Timed<'_> => reports::transfers(of.window);
-    /// A network card with counts since boot only.
-    Card (listed) from interface::SinceBoot<'_> => interface::cards(of.window);
     /// A partition whose start is known.
     Partition (listed) from catalogue::Partition => volume::partitions(of.window);
     /// A PCIe link whose speed and width are known.

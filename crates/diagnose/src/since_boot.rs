@@ -8,7 +8,7 @@ use crate::judge::{Judged, judge_where};
 use crate::rule::Rule;
 use crate::rule_context::RuleContext;
 use crate::signal::Entity;
-use whyslow_model::diagnosis::{Basis, BlindSpot, Confidence, Evidence, Finding, SubjectFigures};
+use whyslow_model::diagnosis::{BlindSpot, Confidence, Evidence, Finding, SubjectFigures};
 use whyslow_model::since_boot::UnknownTime;
 use whyslow_model::window::Window;
 
@@ -70,15 +70,14 @@ fn diluted(judged: Judged, now: &Facts) -> Judged {
     let beginning = beginning(&judged.finding);
     let finding = judged.finding;
     let is_own_rule = judged.is_since_boot_rule;
-    // What was counted, but cost no measured time, may have happened long ago.
-    let is_measured = finding.impact_is != Basis::NotMeasured;
-    let summary = match (is_own_rule, is_measured) {
+    let summary = match (is_own_rule, judged.measures_time) {
         (true, _) => finding.summary.clone(),
         (false, true) => format!("On average {beginning}, {}", continued(&finding.summary)),
         (false, false) => format!("At some time {beginning}, {}", continued(&finding.summary)),
     };
     let confidence = match finding.confidence {
-        Confidence::High if is_own_rule || is_measured => Confidence::Medium,
+        // What happened, but cost no measured time, may have happened long ago.
+        Confidence::High if is_own_rule || judged.measures_time => Confidence::Medium,
         Confidence::Medium if is_own_rule => Confidence::Medium,
         _ => Confidence::Low,
     };

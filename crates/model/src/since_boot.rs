@@ -21,7 +21,7 @@ const END: u64 = 4_000_000_000_000_000_000;
 enum CountedFrom {
     /// When the machine booted; a card's driver may have been loaded later.
     Boot,
-    /// When the mount, the connection or the queueing discipline was made. How long ago that was is unknown.
+    /// When the mount, the connection or the queueing discipline was made. How long ago that was is unknown, but for a mount.
     Creation,
 }
 
@@ -175,9 +175,10 @@ impl EachFamily for Grow<'_> {
             Some(CountedFrom::Creation) => self.ages.creation,
             None => return,
         };
-        let begin = END - ((age * 1e9) as u64).clamp(1, END - 1);
         let is_averaged = |row: &F| self.averages.is_some_and(|averages| averages.row::<F>(row.key()).is_some());
         for mut row in rows.drain(..).filter(|row| !is_averaged(row)) {
+            let age = self.averages.and_then(|_| own_age(&row)).unwrap_or(age);
+            let begin = END - ((age * 1e9) as u64).clamp(1, END - 1);
             let mut zero = F::keyed(row.key().clone());
             for (column, count) in counters(&row) {
                 zero.put(column, Value::Counter(0.into()));
@@ -187,14 +188,23 @@ impl EachFamily for Grow<'_> {
                 self.begins.entry(begin).or_insert_with(|| Snapshot { boot_ns: begin, ..Snapshot::default() });
             F::rows_mut(snapshot).push(zero);
             let ends = F::rows_mut(self.end);
-            match ends.iter_mut().find(|level| level.key() == row.key()) {
-                Some(level) => {
-                    let levels = std::mem::replace(level, row);
-                    level.fill(&levels);
+            match ends.binary_search_by(|level| level.key().cmp(row.key())) {
+                Ok(at) => {
+                    let levels = std::mem::replace(&mut ends[at], row);
+                    ends[at].fill(&levels);
                 }
-                None => ends.push(row),
+                Err(at) => ends.insert(at, row),
             }
         }
+    }
+}
+
+/// How old an entity is, if it says so, in seconds.
+fn own_age<F: Family>(row: &F) -> Option<f64> {
+    let column = F::INFO.metrics.iter().position(|metric| metric.name == "age")?;
+    match row.value(column)? {
+        Value::Gauge(age) => age.get().map(|ns| ns / 1e9).filter(|seconds| *seconds > 0.0),
+        _ => None,
     }
 }
 

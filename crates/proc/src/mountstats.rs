@@ -60,6 +60,11 @@ pub fn operations(counts: &str) -> Option<Operations> {
     Some(Operations { done, sent_again: sent.saturating_sub(done), queue_ms, round_trip_ms, execute_ms })
 }
 
+/// Parses the seconds since the mount in `age:	86400`; `None` for any other line.
+pub fn age(line: &str) -> Option<u64> {
+    line.trim_start().strip_prefix("age:")?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +79,7 @@ mod tests {
         let expected = Operations { done: 1000, sent_again: 2, queue_ms: 100, round_trip_ms: 500, execute_ms: 600 };
         assert_eq!(read, expected);
         assert_eq!(operations(counts("READ: 1 2 3 4 5").unwrap()), None);
+        assert_eq!((age("\tage:\t86400"), age("\tcaps:\t86400")), (Some(86_400), None));
         assert_eq!(counts("\txprt:\ttcp 0 0 2 0 10"), None);
     }
 }

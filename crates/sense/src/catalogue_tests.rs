@@ -23,11 +23,12 @@ use whyslow_model::value::Value;
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 23] = [
+const CAPTURES_ONLY: [&str; 24] = [
     "condition",
     "cpu_mean",
     "database",
     "disk.service_time",
+    "nfs.age",
     "disk.transfer_time",
     "disk.transfers",
     "drive",

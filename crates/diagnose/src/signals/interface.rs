@@ -90,6 +90,10 @@ impl InterfaceUse<'_> {
         share_of_true(steps.filter_map(|(dt, b)| Some(b? * 8.0 / dt > FULL * capacity)))
     }
 
+    fn damaged(&self) -> Option<f64> {
+        self.change.grown(|i| i.rx_frame).or_else(|| self.change.grown(|i| i.rx_errors))
+    }
+
     fn qdisc(&self, f: impl Fn(&Change<'_, Qdisc>) -> Option<f64>) -> Option<f64> {
         self.qdiscs.iter().filter_map(|q| f(q)).reduce(f64::max)
     }
@@ -112,9 +116,11 @@ signals! { i: InterfaceUse<'_>;
     "iface.drops" "1/s" "packets the interface dropped on receipt", "Δ(rx_dropped + rx_fifo) / Δt", "/proc/net/dev" => sum([i.change.rate(|i| i.rx_dropped), i.change.rate(|i| i.rx_fifo)]);
     "iface.ring_drops" "1/s" "packets lost because the receive ring overflowed", "Δrx_fifo / Δt", "/proc/net/dev" => i.change.rate(|i| i.rx_fifo);
     "iface.ring_dropped" "count" "the same, in the window", "Δrx_fifo", "/proc/net/dev" => i.change.grown(|i| i.rx_fifo);
-    "iface.ring_drop_share" "ratio" "the same as a share of the packets that arrived", "Δrx_fifo / Δ(rx_packets + rx_fifo)", "/proc/net/dev" => over(i.change.grown(|i| i.rx_fifo), i.change.grown(|i| i.rx_packets).zip(i.change.grown(|i| i.rx_fifo)).map(|(got, lost)| got + lost));
+    "iface.ring_drop_share" "ratio" "the same as a share of the packets that arrived", "Δrx_fifo / Δ(rx_packets + rx_fifo)", "/proc/net/dev" => failed_share(i.change.grown(|i| i.rx_fifo), i.change.grown(|i| i.rx_packets));
+    "iface.damaged" "count" "frames that arrived damaged, in the window", "Δrx_frame, else Δrx_errors", "/proc/net/dev, ethtool" => i.damaged();
+    "iface.damaged_share" "ratio" "the same as a share of the frames that arrived", "Δdamaged / Δ(rx_packets + damaged)", "/proc/net/dev, ethtool" => failed_share(i.damaged(), i.change.grown(|i| i.rx_packets));
     "iface.send_errors" "count" "packets that could not be sent, in the window", "Δtx_errors", "/proc/net/dev" => i.change.grown(|i| i.tx_errors);
-    "iface.send_error_share" "ratio" "the same as a share of those to send", "Δtx_errors / Δ(tx_packets + tx_errors)", "/proc/net/dev" => over(i.change.grown(|i| i.tx_errors), i.change.grown(|i| i.tx_packets).zip(i.change.grown(|i| i.tx_errors)).map(|(sent, failed)| sent + failed));
+    "iface.send_error_share" "ratio" "the same as a share of those to send", "Δtx_errors / Δ(tx_packets + tx_errors)", "/proc/net/dev" => failed_share(i.change.grown(|i| i.tx_errors), i.change.grown(|i| i.tx_packets));
     "iface.errors" "1/s" "bad packets", "Δ(rx_errors + tx_errors) / Δt", "/proc/net/dev" => sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]);
     "iface.error_share" "ratio" "share of the packets that were bad", "Δerrors / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]), i.packets());
     "iface.packets" "1/s" "packets in both directions", "Δ(rx_packets + tx_packets) / Δt", "/proc/net/dev" => i.packets();
@@ -127,6 +133,11 @@ signals! { i: InterfaceUse<'_>;
     "iface.kernel_limit" "ratio" "share of the time that the fullest CPU spent in the kernel, or a thread spent there or waiting to go on there", "max(core.kernel of each CPU, Δstime / Δt + Δrun_delay / Δt x Δstime / Δ(utime + stime) of each thread)", "/proc/stat, /proc/PID/task/TID/stat, schedstat" => i.work.fullest;
     "iface.mtu" "bytes" "largest packet", "as the kernel gives it", "rtnetlink" => i.link.and_then(|l| l.mtu.get());
     "iface.duplex" "text" "full or half", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.duplex.get());
+}
+
+/// What failed as a share of that and what did not.
+fn failed_share(failed: Option<f64>, well: Option<f64>) -> Option<f64> {
+    over(failed, failed.zip(well).map(|(failed, well)| failed + well))
 }
 
 /// Packets by size over the window, sent and received together.
@@ -154,42 +165,6 @@ pub fn interfaces(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
             Entity::of(subject, &interface)
         })
         .collect()
-}
-
-/// A network card's counts since boot, where they were read only once.
-pub struct SinceBoot<'w> {
-    counts: &'w Interface,
-    link: Option<&'w Link>,
-}
-
-impl SinceBoot<'_> {
-    fn bad(&self) -> Option<f64> {
-        self.counts.rx_frame.get().or(self.counts.rx_errors.get()).map(|n| n as f64)
-    }
-
-    fn received(&self) -> Option<f64> {
-        self.counts.rx_packets.get().map(|n| n as f64)
-    }
-}
-
-signals! { c: SinceBoot<'_>;
-    "card.bad_frames" "count" "frames that arrived damaged, since boot", "rx_frame, else rx_errors", "/proc/net/dev, ethtool" => c.bad();
-    "card.bad_share" "ratio" "their share of all frames", "damaged / (packets + damaged)", "/proc/net/dev, ethtool" => over(c.bad(), c.received().zip(c.bad()).map(|(good, bad)| good + bad));
-    "card.speed" "bit/s" "negotiated speed", "as the driver gives it", "ethtool" => c.link.and_then(|l| l.speed.get());
-    "card.duplex" "text" "full or half", "as the driver gives it", "ethtool" => c.link.and_then(|l| l.duplex.get());
-}
-
-/// Every card whose counts were read once; if they were read twice, the rates between them are judged.
-pub fn cards(window: &Window) -> Vec<Entity> {
-    let links = window.newest::<Link>();
-    let changes = window.changes::<Interface>();
-    let once = changes.iter().filter(|c| c.rows().count() == 1);
-    once.map(|c| {
-        let counts = SinceBoot { counts: c.last(), link: links.get(c.key()).copied() };
-        let subject = Subject { netns: netns(&c.key().ns), ..Subject::new("interface", c.key().name.to_string()) };
-        Entity::of(subject, &counts)
-    })
-    .collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use whyslow_model::catalogue::NfsMount;
-use whyslow_proc::mountstats::{Operations, counts, mount, operations};
+use whyslow_proc::mountstats::{Operations, age, counts, mount, operations};
 
 pub const FORMAT: Format = Format {
     name: "mountstats",
@@ -30,10 +30,11 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     {
         let Some((server, point)) = title(&line.text) else { break };
         seen.push(point.to_owned());
-        if let Some(totals) = totals(lines)? {
+        if let Some((totals, age)) = totals(lines)? {
             let row = run.row::<NfsMount>(0.0, line.number, point.into());
             row.server = server.into();
             let ns = |ms: u64| ((ms as f64 * NS_PER_MS) as u64).into();
+            row.age = age.map(|seconds| seconds * SECOND).into();
             row.operations = totals.done.into();
             row.sent_again = totals.sent_again.into();
             row.queue_time = ns(totals.queue_ms);
@@ -44,14 +45,16 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-/// The totals of a mount; none for a file system of another kind.
-fn totals(lines: &mut Lines<'_>) -> Result<Option<Operations>, Refusal> {
+/// The totals of a mount, and its age in seconds; none for a file system of another kind.
+fn totals(lines: &mut Lines<'_>) -> Result<Option<(Operations, Option<f64>)>, Refusal> {
     let mut totals = None;
+    let mut mounted = None;
     while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
         if title(&text).is_some() || another_output_starts(lines, FORMAT.name) {
             break;
         }
         lines.skip(blanks);
+        mounted = mounted.or_else(|| printed_age(&text)).or_else(|| age(&text).map(|seconds| seconds as f64));
         if let Some(counts) = counts(&text) {
             let Some(kind) = operations(counts) else {
                 return Err(lines.refuse("an operation, then eight counts or nine"));
@@ -63,7 +66,19 @@ fn totals(lines: &mut Lines<'_>) -> Result<Option<Operations>, Refusal> {
             totals.get_or_insert_with(Operations::default).add(printed(lines)?);
         }
     }
-    Ok(totals)
+    Ok(totals.map(|totals| (totals, mounted)))
+}
+
+/// Seconds in `NFS mount age: 9 days, 1:02:03`, as Python prints a time.
+fn printed_age(text: &str) -> Option<f64> {
+    let age = text.trim_start().strip_prefix("NFS mount age:")?.trim();
+    let (days, time) = match age.split_once(" day") {
+        Some((days, time)) => (number(days)?, time.split_once(", ")?.1),
+        None => (0.0, age),
+    };
+    let parts: Option<Vec<f64>> = time.split(':').map(number).collect();
+    let [hours, minutes, seconds] = parts?[..] else { return None };
+    Some(days * clock::DAY + hours * 3600.0 + minutes * 60.0 + seconds)
 }
 
 /// `READ:`
@@ -112,8 +127,11 @@ mod tests {
             assert_eq!((&*row.point, row.server.get()), ("/mnt/data", Some("filer:/export/data")), "{file}");
             assert_eq!((row.operations.get(), row.sent_again.get()), (Some(1500), Some(3)), "{file}");
             assert_eq!(row.round_trip_time.get(), Some(20_500_000_000), "{file}");
+            assert_eq!(row.age.get(), Some(86_400e9), "{file}");
             assert_eq!(row.execute_time.get(), Some(30_600_000_000), "{file}");
         }
+        assert_eq!(printed_age("  NFS mount age: 9 days, 1:02:03"), Some(781_323.0));
+        assert_eq!([printed_age("NFS mount age: 0:00:07"), printed_age("NFS mount age: x")], [Some(7.0), None]);
         let cut = fixture("layouts/proc-self-mountstats.txt").replace("4000000 100 500 600 0", "4000000");
         assert_eq!(refusal_of(&cut).line, 14);
     }

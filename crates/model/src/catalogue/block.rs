@@ -162,6 +162,7 @@ family_group! {
     /// NFS mounts, with the client's operation counters (struct rpc_iostats of include/linux/sunrpc/metrics.h).
     nfs: NfsMount by point: Name, from "/proc/self/mountstats" {
         server: state text "system.nfs.server" "server and path";
+        age: gauge ns "system.nfs.age" "time since it was mounted; never read live";
         operations: counter count "system.nfs.operations" "completed operations; from some tools only reads and writes";
         sent_again: counter count "system.nfs.retransmissions" "retransmissions";
         queue_time: counter ns "system.nfs.queue_time" "time in the client's queue, summed";
