@@ -16,6 +16,11 @@ const FEWEST_COLUMNS: usize = 3;
 
 /// How many of the next lines can be the header of a wrapped table.
 pub(crate) fn header_parts(ahead: &VecDeque<TextLine>) -> Option<usize> {
+    // Most text is told apart by that alone.
+    let has_numbers = |line: &TextLine| line.text.bytes().any(|b| b.is_ascii_digit());
+    if !ahead.iter().take(MOST_PARTS + 1).skip(2).any(has_numbers) {
+        return None;
+    }
     let parts = ahead.iter().take(MOST_PARTS).take_while(|line| is_header(&line.text)).count();
     let is_table = parts > 1 && ahead.get(parts).is_some_and(|line| is_row(&line.text));
     let columns = ahead.front()?.text.split_whitespace().count();
@@ -29,7 +34,8 @@ pub(crate) fn header_parts(ahead: &VecDeque<TextLine>) -> Option<usize> {
 
 /// Whether all words can be names of columns.
 fn is_header(line: &str) -> bool {
-    let is_name = |word: &str| word.bytes().any(|b| b.is_ascii_alphabetic()) && !word.starts_with(|c: char| c.is_ascii_digit());
+    let is_name =
+        |word: &str| word.bytes().any(|b| b.is_ascii_alphabetic()) && !word.starts_with(|c: char| c.is_ascii_digit());
     !line.trim().is_empty() && line.split_whitespace().all(is_name)
 }
 

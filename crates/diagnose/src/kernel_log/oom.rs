@@ -331,7 +331,8 @@ mod tests {
 
     #[test]
     fn a_log_that_ends_before_the_kill_says_who_asked_for_memory() {
-        let lines = ["cron invoked oom-killer: gfp_mask=0x1, order=0", "Call Trace:", "db invoked oom-killer: gfp_mask=0x1"];
+        let lines =
+            ["cron invoked oom-killer: gfp_mask=0x1, order=0", "Call Trace:", "db invoked oom-killer: gfp_mask=0x1"];
         let cut = kills(log(&lines));
         assert_eq!(cut.len(), 1);
         assert_eq!((cut[0].command.as_str(), cut[0].is_cut, cut[0].times, cut[0].in_group), ("db", true, 2.0, false));
