@@ -15,7 +15,7 @@ pub struct ChainLine {
 }
 
 impl ChainLine {
-    /// Reads a line of a call graph; one that only draws has no symbol.
+    /// Reads a line of a call graph; one that only draws has no symbol, nor has the percentage above a chain (`-g flat`).
     pub fn of(line: &str) -> Option<Self> {
         let text = line.trim_end();
         let drawn = text.len() - text.trim_start_matches([' ', '\t', '|']).len();
@@ -31,6 +31,10 @@ impl ChainLine {
             };
             let column = text.len() - symbol.len();
             return (!symbol.is_empty()).then(|| Self { column, signed: false, percent, symbol: symbol.to_owned() });
+        }
+        if let Some(percent) = rest.strip_suffix('%').and_then(number) {
+            let percent = Some(percent / 100.0);
+            return (drawn > 0).then(|| Self { column: drawn, signed: false, percent, symbol: String::new() });
         }
         let (signed, rest) = match rest.strip_prefix("- ").or_else(|| rest.strip_prefix("+ ")) {
             Some(rest) => (true, rest),
@@ -71,14 +75,22 @@ impl<'c> CallGraph<'c> {
         let mut calls: Vec<Call<'c>> = Vec::new();
         // The functions above the current one, by column.
         let mut above: Vec<(usize, usize)> = Vec::new();
-        for line in row.chain.iter().filter(|line| !line.symbol.is_empty()) {
+        let mut of_chain = Some(whole);
+        for line in &row.chain {
+            if line.symbol.is_empty() {
+                if line.percent.is_some() {
+                    above.clear();
+                    of_chain = line.percent.filter(|_| !relative);
+                }
+                continue;
+            }
             let column = if on_screen && !line.signed { line.column.saturating_sub(2) } else { line.column };
             // In a chain without branches, callers or callees follow in the same column.
             while above.last().is_some_and(|(at, _)| *at > column || (*at == column && line.percent.is_some())) {
                 above.pop();
             }
             let parent = above.last().map(|(_, call)| *call);
-            let inherited = parent.map_or(Some(whole), |call| calls[call].share);
+            let inherited = parent.map_or(of_chain, |call| calls[call].share);
             let share = match line.percent {
                 Some(_) if relative => None,
                 Some(percent) => Some(percent),

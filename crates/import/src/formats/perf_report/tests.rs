@@ -34,6 +34,24 @@ fn a_lock_and_the_function_that_takes_it_in_every_layout() {
 }
 
 #[test]
+fn each_chain_of_a_flat_call_graph_has_its_share_above_it() {
+    let text = "
+# Children      Self  Command  Shared Object      Symbol
+    40.00%    30.00%  app      [kernel.kallsyms]  [k] _raw_spin_lock
+           12.00%
+                main
+                futex_wake
+                _raw_spin_lock
+
+           18.00%
+                main
+                inode_add
+                _raw_spin_lock
+";
+    assert_eq!(words(text, |p| p.spinning_in.get()).as_deref(), Some("inode_add"));
+}
+
+#[test]
 fn reclaim_is_found_in_the_callers_of_many_small_functions() {
     let text = fixture("perf-report-no-children.txt");
     let [.., reclaim, _] = shares(&text, "report-scan");
