@@ -34,8 +34,10 @@ enum View {
 
 impl View {
     /// The columns that identify a view.
-    const COLUMNS: [(Self, &'static [&'static str]); 5] = [
+    const COLUMNS: [(Self, &'static [&'static str]); 6] = [
         (Self::Activity, &["pid", "state"]),
+        // `select count(*), state, wait_event_type, wait_event ... group by 2, 3, 4`
+        (Self::Activity, &["count", "state", "wait_event_type"]),
         (Self::Activity, &["pid", "wait_event_type"]),
         (Self::Database, &["datname", "blks_read", "blks_hit"]),
         (Self::Writer, &["checkpoints_timed", "checkpoints_req"]),
@@ -211,7 +213,9 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
     let age = |row: &ViewRow| interval(row.text("xact_age").or_else(|| row.text("transaction_age"))?);
     let mut seen = Activity::default();
     let mut lines = (u32::MAX, 0);
-    for row in rows.iter().filter(|row| row.number("pid").is_some()) {
+    for row in rows {
+        // A row is a session, or as many as it counts.
+        let Some(sessions) = row.number("pid").map(|_| 1.0).or_else(|| row.number("count")) else { continue };
         lines = (lines.0.min(row.line), lines.1.max(row.line));
         let state = row.text("state").unwrap_or_default();
         if state.is_empty() || row.text("query").is_some_and(|query| query.contains("pg_stat_activity")) {
@@ -219,12 +223,12 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
         }
         seen.oldest = longer(longer(seen.oldest, since(row, "xact_start")), age(row));
         if state.starts_with("idle in transaction") {
-            seen.idle += 1.0;
+            seen.idle += sessions;
             seen.oldest_idle = longer(seen.oldest_idle, since(row, "state_change"));
         }
         if state == "active" {
-            seen.active += 1.0;
-            seen.wait(row, since(row, "query_start"));
+            seen.active += sessions;
+            seen.wait(row, sessions, since(row, "query_start"));
         }
     }
     if lines.1 == 0 || rows.iter().all(|row| row.text("state").is_none()) {
@@ -260,7 +264,7 @@ struct Activity {
 
 impl Activity {
     /// Counts what an active session waits for (monitoring-stats.html: wait events).
-    fn wait(&mut self, row: &ViewRow, running: Option<f64>) {
+    fn wait(&mut self, row: &ViewRow, sessions: f64, running: Option<f64>) {
         let event = row.text("wait_event").unwrap_or_default();
         // Up to 9.5 there was only `waiting`, for locks.
         let kind = row
@@ -269,12 +273,12 @@ impl Activity {
         let of_log = event.starts_with("WAL");
         match kind {
             Some("Lock") => {
-                self.locks += 1.0;
+                self.locks += sessions;
                 self.longest = longer(self.longest, running);
             }
-            Some("IO" | "LWLock" | "LWLockNamed" | "LWLockTranche") if of_log => self.log += 1.0,
-            Some("IO") => self.io += 1.0,
-            Some("LWLock" | "LWLockNamed" | "LWLockTranche") => self.latches += 1.0,
+            Some("IO" | "LWLock" | "LWLockNamed" | "LWLockTranche") if of_log => self.log += sessions,
+            Some("IO") => self.io += sessions,
+            Some("LWLock" | "LWLockNamed" | "LWLockTranche") => self.latches += sessions,
             _ => {}
         }
     }
@@ -381,6 +385,19 @@ mod tests {
             (Some(4.0), Some(2.0), Some(1.0))
         );
         assert_eq!((row.latch_waiters.get(), row.lock_waiters.get()), (Some(1.0), Some(0.0)));
+    }
+
+    #[test]
+    fn sessions_may_be_counted_by_what_they_wait_for() {
+        let text = " count |        state        | wait_event_type |  wait_event\n-------+---------------------+-----------------+---------------\n\
+            \x20   12 | active              | LWLock          | WALWrite\n     3 | active              |                 |\n     1 | idle in transaction | Client          | ClientRead\n\
+            \x20  40 | idle                | Client          | ClientRead\n     5 |                     | Activity        | WalWriterMain\n(5 rows)\n";
+        let row = row_of::<Database>(text);
+        assert_eq!(
+            (row.sessions.get(), row.log_waiters.get(), row.idle_transactions.get()),
+            (Some(15.0), Some(12.0), Some(1.0))
+        );
+        assert_eq!((row.lock_waiters.get(), row.oldest_transaction.get()), (Some(0.0), None));
     }
 
     #[test]
