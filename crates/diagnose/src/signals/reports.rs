@@ -117,6 +117,7 @@ signals! { d: Database;
     "db.connections_max" "count" "most clients that may be connected", "maxclients", "INFO" => d.connections_max.get();
     "db.connections_fill" "ratio" "clients against the most there may be", "connected_clients / maxclients", "INFO" => over(d.connections.get(), d.connections_max.get());
     "db.refused" "count" "connections refused since the start because there were too many", "rejected_connections", "INFO" => d.refused.get();
+    "db.refused_rate" "1/s" "the same as a mean since the start", "rejected_connections / uptime_in_seconds", "INFO" => over(d.refused.get(), ratio(d.uptime.get()));
     "db.fork_time" "s" "time that the latest fork stopped the server", "latest_fork_usec", "INFO" => ratio(d.fork_time.get());
     "db.delayed_syncs" "count" "writes since the start that were delayed because the sync before them had not ended", "aof_delayed_fsync", "INFO" => d.delayed_syncs.get();
     "db.delayed_rate" "1/s" "the same as a mean since the start", "aof_delayed_fsync / uptime_in_seconds", "INFO" => over(d.delayed_syncs.get(), ratio(d.uptime.get()));
