@@ -8,7 +8,8 @@ use crate::judge::{Judged, judge_where};
 use crate::rule::Rule;
 use crate::rule_context::RuleContext;
 use crate::signal::Entity;
-use whyslow_model::diagnosis::{BlindSpot, Confidence, Evidence, Finding, SubjectFigures};
+use std::collections::BTreeMap;
+use whyslow_model::diagnosis::{BlindSpot, Confidence, Evidence, Finding, Subject, SubjectFigures};
 use whyslow_model::since_boot::UnknownTime;
 use whyslow_model::window::Window;
 
@@ -27,13 +28,14 @@ pub(crate) fn facts(now: &Window) -> Option<Facts> {
     let [mut facts, other] = UNKNOWN.map(|unknown| Facts::of(&totals.window(now, unknown)));
     keep_agreed(&mut facts.host, &other.host);
     for (scope, entities) in &mut facts.entities {
-        let others = other.entities(*scope);
-        entities.retain(|entity| others.iter().any(|other| other.subject == entity.subject));
-        for entity in entities {
-            if let Some(other) = others.iter().find(|other| other.subject == entity.subject) {
+        let others: BTreeMap<&Subject, &Entity> = other.entities(*scope).iter().map(|e| (&e.subject, e)).collect();
+        entities.retain_mut(|entity| {
+            let other = others.get(&entity.subject).copied();
+            if let Some(other) = other {
                 keep_agreed(entity, other);
             }
-        }
+            other.is_some()
+        });
     }
     Some(facts)
 }

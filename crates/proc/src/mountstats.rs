@@ -60,7 +60,7 @@ pub fn operations(counts: &str) -> Option<Operations> {
     Some(Operations { done, sent_again: sent.saturating_sub(done), queue_ms, round_trip_ms, execute_ms })
 }
 
-/// Parses the seconds since the mount in `age:	86400`; `None` for any other line.
+/// Parses the seconds since the mount in a line such as `age: 86400`; `None` for any other line.
 pub fn age(line: &str) -> Option<u64> {
     line.trim_start().strip_prefix("age:")?.trim().parse().ok()
 }

@@ -194,8 +194,9 @@ impl<'w> HostUse<'w> {
     /// The part of the samples in which a task waited for a block request, for kernels without PSI.
     fn blocked_share(&self) -> Option<f64> {
         self.has_samples()?;
-        let system = self.system.as_ref()?;
-        share_of_true(system.readings(|s| s.blocked).map(|blocked| blocked > 0.0))
+        let blocked: Vec<f64> = self.system.as_ref()?.readings(|s| s.blocked).collect();
+        // One sample is no share of the time.
+        share_of_true(blocked.iter().map(|blocked| *blocked > 0.0)).filter(|_| blocked.len() > 1)
     }
 
     /// Seconds of run-queue waiting per second, summed over the tasks that `pick` takes.
