@@ -152,6 +152,11 @@ stack_patterns! {
         Task "an extent that btrfs has locked", "Look for the task that writes it" =>
             ["btrfs_tree_lock"] | ["btrfs_tree_read_lock"] | ["wait_extent_bit"] | ["lock_extent_bits"] | ["btrfs_start_ordered_extent"];
 
+        // OpenZFS: module/zfs/txg.c, zio.c
+        Task "a transaction group of ZFS", "Look at txg_sync among the tasks" =>
+            ["txg_wait_open"] | ["txg_wait_synced"] | ["txg_wait_synced_impl"] | ["txg_wait_synced_flags"] | ["txg_quiesce"] | ["dmu_tx_wait"];
+        Request "I/O of ZFS", "Look for the device of the pool whose requests do not complete: zpool status, zpool iostat -v" => ["zio_wait"];
+
         // mm, fs/buffer.c, fs/fs-writeback.c
         Request "a page to be written", "Look for the device below, whose writes do not complete" =>
             ["folio_wait_writeback"] | ["wait_on_page_writeback"] | ["folio_wait_stable"] | ["wait_for_stable_page"];
@@ -212,6 +217,7 @@ stack_patterns! {
             | ["wait_on_page_bit_killable"] | ["sleep_on_page"];
         Request "I/O", "Look for the device whose requests do not complete" =>
             ["io_schedule"] | ["io_schedule_timeout"] | ["wait_for_completion_io"] | ["wait_for_completion_io_timeout"] | ["bit_wait_io"] | ["sleep_on_buffer"];
+        Task "something in ZFS", "Look for the task that does not wait for another one" => ["cv_wait_common"] | ["__cv_wait"];
         Task "something that another task completes", "Look for the task that does not complete it" =>
             ["wait_for_completion"] | ["wait_for_completion_killable"] | ["wait_for_completion_state"] | ["wait_for_completion_timeout"] | ["__wait_for_common"] | ["wait_for_common"];
     }

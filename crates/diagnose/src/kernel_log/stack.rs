@@ -32,6 +32,9 @@ struct TaskStack {
     name: String,
     pid: u32,
     functions: Vec<String>,
+    /// Functions whose addresses are on the stack, though they may have returned: all there is of kernels that cannot
+    /// unwind it.
+    found: Vec<String>,
     /// Its first line.
     sequence: u64,
     /// Whether it was running on a CPU that is reported as stuck.
@@ -168,7 +171,11 @@ fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<TaskStack> {
     let mut open: Option<TaskStack> = None;
     let mut lockup: Option<u64> = None;
     let mut close = |open: &mut Option<TaskStack>| {
-        if let Some(stack) = open.take().filter(|stack| !stack.functions.is_empty()) {
+        let Some(mut stack) = open.take() else { return };
+        if stack.functions.is_empty() {
+            stack.functions = std::mem::take(&mut stack.found);
+        }
+        if !stack.functions.is_empty() {
             let unnamed = if stack.pid == 0 { stack.sequence } else { 0 };
             stacks.insert((stack.pid, stack.name.clone(), unnamed), stack);
         }
@@ -187,14 +194,16 @@ fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<TaskStack> {
                 name: name.to_owned(),
                 pid,
                 functions: Vec::new(),
+                found: Vec::new(),
                 sequence: said.sequence,
                 spins,
             });
             if let (Some(stack), Some((_, functions))) = (&mut open, said.text.split_once(STACK_FUNCTIONS)) {
                 stack.functions = functions.split_whitespace().map(str::to_owned).collect();
             }
-        } else if let (Some(stack), Some(frame)) = (&mut open, frame(said.text).filter(|frame| frame.reliable)) {
-            stack.functions.push(frame.function.to_owned());
+        } else if let (Some(stack), Some(frame)) = (&mut open, frame(said.text)) {
+            let functions = if frame.reliable { &mut stack.functions } else { &mut stack.found };
+            functions.push(frame.function.to_owned());
         } else if LOG_PATTERNS.iter().any(|p| p.subject == LogSubject::Cpu && p.matches(said.text)) {
             close(&mut open);
             lockup = Some(said.sequence);
@@ -259,6 +268,20 @@ mod tests {
         let lines = ["task:a state:D stack:0 pid:1 tgid:1", "__mutex_lock+0x1/0x2", "rename_lock+0x1/0x2"];
         let cause = blocked(log(&lines)).unwrap().cause;
         assert_eq!(cause, "a[1] waits for a lock (rename_lock); no stack shows the task that holds them up");
+    }
+
+    #[test]
+    fn a_stack_that_the_kernel_cannot_unwind_is_read_all_the_same() {
+        let lines =
+            ["task:a state:D pid:1", "? __schedule+0x1/0x2", "? jbd2_log_wait_commit+0x1/0x2", "? ksys_read+0x1/0x2"];
+        assert!(
+            blocked(log(&lines))
+                .unwrap()
+                .cause
+                .starts_with("a[1] waits for a commit of the journal (jbd2_log_wait_commit)")
+        );
+        let unwound = ["task:a state:D pid:1", "? jbd2_log_wait_commit+0x1/0x2", "submit_bio_wait+0x1/0x2"];
+        assert_eq!(blocked(log(&unwound)).unwrap().cause, "a[1] waits for a block request (submit_bio_wait)");
     }
 
     #[test]

@@ -9,7 +9,7 @@ const MOST_FRAMES: usize = 24;
 /// Lines between two that are kept: modules, registers and code take about 30, functions that are no longer called more.
 const MOST_BETWEEN: u32 = 100;
 /// How the lines begin or what they contain after which stacks follow.
-const BEGINS: [&str; 4] = ["Call Trace", "Call trace:", "PC stack", "Show Blocked State"];
+const BEGINS: [&str; 5] = ["INFO: task ", "Call Trace", "Call trace:", "PC stack", "Show Blocked State"];
 
 /// Follows the stacks of a log.
 #[derive(Default)]
@@ -17,31 +17,38 @@ pub struct StackLines {
     /// How many more lines may stand before the next one of a stack; none outside of stacks.
     near: u32,
     frames: usize,
+    /// Whether the kernel could unwind the stack that is being read: what it only found on it does not matter then.
+    unwound: bool,
     kept: usize,
 }
 
 impl StackLines {
     /// Whether a line names the task of a stack or is a function on it.
     pub fn wants(&self, text: &str) -> bool {
-        names_task(text) || (self.near > 0 && is_of_stack(text))
+        names_task(text) || (self.near > 0 && (self.is_function(text) || stack_task(text).is_some()))
     }
 
     /// Whether to keep a line as part of a stack.
     pub fn take(&mut self, text: &str) -> bool {
         if names_task(text) || (self.near > 0 && stack_task(text).is_some()) {
-            self.frames = 0;
-        } else if self.near > 0 && is_function(text) {
+            (self.frames, self.unwound) = (0, false);
+        } else if self.near > 0 && self.is_function(text) {
             self.frames += 1;
+            self.unwound |= frame(text).is_some_and(|frame| frame.reliable);
         } else {
             self.pass_over();
             if BEGINS.iter().any(|words| text.contains(words)) {
-                self.near = MOST_BETWEEN;
+                (self.near, self.frames, self.unwound) = (MOST_BETWEEN, 0, false);
             }
             return false;
         }
         self.near = MOST_BETWEEN;
         self.kept += 1;
         self.frames <= MOST_FRAMES && self.kept <= MOST_LINES
+    }
+
+    fn is_function(&self, text: &str) -> bool {
+        frame(text).is_some_and(|frame| frame.reliable || !self.unwound)
     }
 
     /// Notes a line that is no part of a stack.
@@ -53,13 +60,4 @@ impl StackLines {
 /// Whether a line names the task whose stack follows, by its first word.
 pub fn names_task(text: &str) -> bool {
     (text.starts_with("task:") || text.starts_with("CPU: ")) && stack_task(text).is_some()
-}
-
-fn is_of_stack(text: &str) -> bool {
-    is_function(text) || stack_task(text).is_some()
-}
-
-/// Whether a line is a function that certainly called the one before.
-fn is_function(text: &str) -> bool {
-    frame(text).is_some_and(|frame| frame.reliable)
 }

@@ -225,3 +225,24 @@ fn stacks_in_a_log_without_times_are_kept() {
         assert!(bare.starts_with(whole), "{bare} instead of {whole}");
     }
 }
+
+// After show_trace_log_lvl() of kernels without frame pointers and ORC, which mark every function they find.
+#[test]
+fn functions_that_are_only_found_on_a_stack_are_kept_if_there_are_no_others() {
+    let log = "[    1.000000] INFO: task a:1 blocked for more than 120 seconds.
+[    1.000001] a               D    0     1      2 0x00000000
+[    1.000002] Call Trace:
+[    1.000003]  [<ffffffff8de17609>] schedule+0x32/0x80
+[    1.000004]  [<ffffffff8de17609>] ? left_before+0x1/0x2
+
+INFO: task b:2 blocked for more than 120 seconds.
+Call Trace:
+ [<ffffffff8de17609>] ? __schedule+0x239/0x6f0
+ [<ffffffffc041afe9>] ? jbd2_journal_commit_transaction+0xf59/0x17c0 [jbd2]
+";
+    let functions: Vec<String> = texts(log).into_iter().filter(|text| text.contains("+0x")).collect();
+    let expected =
+        ["schedule+0x32/0x80", "? __schedule+0x239/0x6f0", "? jbd2_journal_commit_transaction+0xf59/0x17c0 [jbd2]"];
+    let ends = functions.iter().zip(expected).all(|(text, expected)| text.ends_with(expected));
+    assert!(functions.len() == expected.len() && ends, "{functions:?}");
+}

@@ -133,11 +133,11 @@ impl<'k, 'r> TextLog<'k, 'r> {
     /// Whether the next line, which has no prefix, begins a message.
     fn is_message(&self, lines: &mut Lines<'_>) -> bool {
         let Some(text) = lines.peek(0) else { return false };
-        if self.prefixed || is_unmistakable(text) || may_matter(text) {
-            return is_unmistakable(text) || !self.prefixed;
-        }
-        if frame(text).is_some() || names_task(text) {
+        if is_unmistakable(text) || frame(text).is_some() || names_task(text) {
             return true;
+        }
+        if self.prefixed || may_matter(text) {
+            return !self.prefixed;
         }
         let columns = columns(text);
         if !self.wrap.may_break(columns) || !lines.peek(1).is_some_and(|next| self.wrap.breaks(columns, next)) {
