@@ -288,12 +288,22 @@ pub fn stack_task(line: &str) -> Option<StackTask<'_>> {
         let name = rest.split_once("Comm: ")?.1.split(" Not tainted").next()?.split(" Tainted").next()?;
         return Some(StackTask { name: name.trim(), pid: pid.parse().ok()?, state: None });
     }
+    ends_as_task(line).then_some(())?;
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let [name, state, words @ .., free, pid, _parent, flags] = &fields[..] else { return None };
+    let [name, state, rest @ ..] = &fields[..] else { return None };
+    // An address comes first, except in the kernels that hash addresses.
+    let is_small = |word: &str| word.parse::<u32>().is_ok_and(|free| free < 100_000) && word.len() < 8;
+    let at = usize::from(!rest.first().is_some_and(|word| is_small(word)));
+    let [free, pid, parent, ..] = rest.get(at..)? else { return None };
     let is_state = state.len() == 1 && "RSDTtZXxI".contains(state);
-    let is_header = flags.starts_with("0x") && free.parse::<u32>().is_ok() && words.len() <= 2;
-    (is_state && is_header).then_some(())?;
+    (is_state && is_small(free) && parent.parse::<u32>().is_ok()).then_some(())?;
     Some(StackTask { name, pid: pid.parse().ok()?, state: state.chars().next() })
+}
+
+/// Whether a line ends as that of a task did before 5.10: with its flags, `0x00000000`, or, before 2.6.24, with `(NOTLB)`.
+pub fn ends_as_task(line: &str) -> bool {
+    let end = line.trim_end().as_bytes();
+    end.ends_with(b"TLB)") || (end.len() > 10 && end[end.len() - 10..].starts_with(b"0x"))
 }
 
 #[cfg(test)]
@@ -331,6 +341,13 @@ mod tests {
             ("dd              D ffff88003fc13480     0  9264   9235 0x00000000", task("dd", 9264, Some('D'))),
             ("CPU: 1 PID: 1234 Comm: kworker/1:2 Not tainted 6.1.0 #1", task("kworker/1:2", 1234, None)),
             ("CPU: 1 UID: 0 PID: 1234 Comm: java Tainted: G  W", task("java", 1234, None)),
+            ("kswapd0         D    0   328      2 0x80004000", task("kswapd0", 328, Some('D'))),
+            ("dd            D C041D9A0     0   366    353                     (NOTLB)", task("dd", 366, Some('D'))),
+            (
+                "jbd2/dm-9-8   D ffff81043e0a1420     0   762    585           763   748 (L-TLB)",
+                task("jbd2/dm-9-8", 762, Some('D')),
+            ),
+            ("sda D 1 2 0x00000000", None),
             ("sda D 1 2", None),
             ("PID: 12", None),
         ] {

@@ -1,6 +1,6 @@
 //! The stacks of tasks in a log: which lines of them are kept.
 
-use whyslow_model::kernel_stack::{frame, stack_task};
+use whyslow_model::kernel_stack::{ends_as_task, frame, stack_task};
 
 /// The most lines of all stacks.
 const MOST_LINES: usize = 8_000;
@@ -25,12 +25,12 @@ pub struct StackLines {
 impl StackLines {
     /// Whether a line names the task of a stack or is a function on it.
     pub fn wants(&self, text: &str) -> bool {
-        names_task(text) || (self.near > 0 && (self.is_function(text) || stack_task(text).is_some()))
+        names_task(text) || (self.near > 0 && self.is_function(text))
     }
 
     /// Whether to keep a line as part of a stack.
     pub fn take(&mut self, text: &str) -> bool {
-        if names_task(text) || (self.near > 0 && stack_task(text).is_some()) {
+        if names_task(text) {
             (self.frames, self.unwound) = (0, false);
         } else if self.near > 0 && self.is_function(text) {
             self.frames += 1;
@@ -57,7 +57,7 @@ impl StackLines {
     }
 }
 
-/// Whether a line names the task whose stack follows, by its first word.
+/// Whether a line names the task whose stack follows.
 pub fn names_task(text: &str) -> bool {
-    (text.starts_with("task:") || text.starts_with("CPU: ")) && stack_task(text).is_some()
+    (text.starts_with("task:") || text.starts_with("CPU: ") || ends_as_task(text)) && stack_task(text).is_some()
 }
