@@ -193,8 +193,14 @@ impl<'b> DiskLoad<'b> {
 /// Whether a device is a part of another one of these, or built on top of them, so that its bytes are counted already.
 fn is_part(name: &str, all: &[&str]) -> bool {
     let is_volume = |name: &str| name.starts_with("dm-") || name.starts_with("md");
+    // Behind a name that ends in a digit, `p` is before the number (block/partitions/core.c).
     let is_partition_of = |disk: &&str| {
-        let number = name.strip_prefix(*disk).map(|rest| rest.strip_prefix('p').unwrap_or(rest));
+        let rest = name.strip_prefix(*disk);
+        let number = if disk.ends_with(|c: char| c.is_ascii_digit()) {
+            rest.and_then(|rest| rest.strip_prefix('p'))
+        } else {
+            rest
+        };
         number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
     };
     (is_volume(name) && !all.iter().all(|other| is_volume(other))) || all.iter().any(is_partition_of)
@@ -220,7 +226,8 @@ fn disks(a: &Load<'_>, b: &Load<'_>) -> String {
 
 /// Loads on as many disks.
 fn as_many(a: &Load<'_>, b: &Load<'_>, times: Option<f64>) -> String {
-    let (names, rate) = (b.names(), b.rate());
+    let names = if a.names() == b.names() { b.names() } else { format!("{} instead of {}", b.names(), a.names()) };
+    let rate = b.rate();
     let (changed, waits) = (changed(a, b, times), Waits::of(a, b));
     let within = b.bytes().value / a.bytes().value - 1.0;
     let moves = match times {
@@ -322,4 +329,18 @@ fn slower_together(few: &Load<'_>, many: &Load<'_>) -> Option<String> {
     let others = names(many.disks.iter().map(|disk| disk.name).filter(|name| *name != alone.name));
     let [before, after] = [alone, together].map(|disk| quantity(disk.bytes.value, "bytes/s"));
     Some(format!("{} moves {after} beside {others}, and {before} alone: they share what limits them.", alone.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_already_is_no_disk_of_its_own() {
+        let all = ["sda", "sda1", "nvme0n1", "nvme0n1p2", "loop1", "loop10", "dm-1", "md0"];
+        let parts: Vec<&str> = all.into_iter().filter(|name| is_part(name, &all)).collect();
+        assert_eq!(parts, ["sda1", "nvme0n1p2", "dm-1", "md0"]);
+        let volumes = ["dm-1", "dm-12", "md1", "md127"];
+        assert!(volumes.iter().all(|name| !is_part(name, &volumes)), "without their disks they are all there is");
+    }
 }
