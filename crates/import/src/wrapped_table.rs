@@ -3,8 +3,6 @@
 use crate::lines::TextLine;
 use std::collections::VecDeque;
 
-/// The most lines of a table that are looked at.
-const MOST_LINES: usize = 500;
 /// The most lines that one line is broken into.
 const MOST_PARTS: usize = 4;
 /// Mail programs wrap at 72 columns or more; those who quote, earlier.
