@@ -4,7 +4,10 @@
 #![allow(dead_code)]
 
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use whyslow_import::{Capture, Incident, ProcTree, Refusal, join};
 use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Origin, Reading};
+use whyslow_sense::read_captured;
 
 /// The folder of the captures.
 pub const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/fixtures");
@@ -20,6 +23,21 @@ pub fn read(args: &[&str]) -> Output {
         .stdin(Stdio::null())
         .output()
         .unwrap()
+}
+
+/// What texts contain, with the files of /proc and /sys in them.
+pub fn captures_of<'t>(
+    texts: impl IntoIterator<Item = (&'t str, &'t str)>,
+    strict: bool,
+) -> Result<Vec<Capture>, Refusal> {
+    let mut incident = Incident::new(strict, Arc::default());
+    for (name, text) in texts {
+        incident.add(name, text.as_bytes())?;
+    }
+    let contents = incident.done()?;
+    let copy = |tree: &ProcTree| tree.copy(read_captured(&tree.path));
+    let copies = contents.trees.iter().map(copy).collect();
+    Ok(join(contents.captures, copies))
 }
 
 /// What a program printed.

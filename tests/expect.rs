@@ -2,13 +2,12 @@
 
 mod captured;
 
-use captured::{FIXTURES, MIB, figures, finding, first, keys, number};
-use std::fs::File;
-use std::io::BufReader;
+use captured::{FIXTURES, MIB, captures_of, figures, finding, first, keys, number};
 use std::path::Path;
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input, Refusal};
+use whyslow_model::catalogue::Queue;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 
 const SECTOR: f64 = 512.0;
@@ -16,11 +15,10 @@ static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
 /// The diagnosis of files, as the program makes it.
 fn judged(files: &[&str]) -> Result<Diagnosis, Refusal> {
-    let input = |name: &&str| {
-        let file = File::open(Path::new(FIXTURES).join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
-        Input { name: (*name).to_owned(), reader: Box::new(BufReader::new(file)) }
-    };
-    let captures = whyslow_import::read(files.iter().map(input).collect(), true)?;
+    let text =
+        |name: &&str| std::fs::read_to_string(Path::new(FIXTURES).join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let texts: Vec<String> = files.iter().map(text).collect();
+    let captures = captures_of(files.iter().copied().zip(texts.iter().map(String::as_str)), true)?;
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
     Ok(merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis"))
 }
@@ -91,6 +89,35 @@ fn busy_cpus_below_their_base_frequency() {
     assert!(d.findings[0].summary.contains("held down to 1.20 GHz, 46.3 %"), "{}", d.findings[0].summary);
     let d = diagnosis(&["layouts/cpupower-frequency-info.txt"]);
     assert!(finding(&d, "cpu.frequency@host").summary.contains("1.20 GHz"), "{:?}", keys(&d));
+}
+
+#[test]
+fn limits_of_the_clock_in_pasted_files_of_sysfs() {
+    let d = diagnosis(&["layouts/sys-cpufreq-policy.txt"]);
+    let summaries: Vec<&str> = d.findings.iter().map(|f| f.summary.as_str()).collect();
+    assert_eq!(keys(&d), ["cpu.frequency@host"], "{summaries:?}");
+    assert_eq!(summaries, ["The frequency policy limits CPUs to 1.20 GHz; the hardware can run at 3.60 GHz."]);
+}
+
+#[test]
+fn settings_of_a_disk_are_pasted_beside_its_figures() {
+    let d = diagnosis(&["iostat-x-t.json.txt", "proc-sys-grep.txt"]);
+    assert!(d.figures.iter().any(|f| number(&f.values, "disk.read_ahead") == Some(8.0 * MIB)), "{:?}", d.figures);
+}
+
+#[test]
+fn files_before_and_after_a_change_are_two_captures() {
+    let text = "/sys/block/sda/queue/nr_requests:128\n/sys/block/sda/queue/scheduler:[none] bfq\nThen I changed it:\n/sys/block/sda/queue/nr_requests:256\n";
+    let captures = captures_of([("x", text)], true).unwrap();
+    let of = |c: &Capture| {
+        let rows = c.window.newest::<Queue>();
+        let sda = rows.values().next().map(|q| (q.nr_requests.get(), q.scheduler.get().map(str::to_owned)));
+        (c.label(), rows.len(), sda)
+    };
+    let found: Vec<_> = captures.iter().map(of).collect();
+    assert_eq!(found[0], ("x:1".into(), 1, Some((Some(128.0), Some("none".into())))));
+    assert_eq!(found[1], ("x:4".into(), 1, Some((Some(256.0), None))));
+    assert_eq!(found.len(), 2);
 }
 
 #[test]

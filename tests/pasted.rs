@@ -3,7 +3,7 @@
 
 mod captured;
 
-use captured::{FIXTURES, WIDTHS, wrapped};
+use captured::{FIXTURES, WIDTHS, captures_of, wrapped};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -14,11 +14,7 @@ use whyslow_model::diagnosis::{Diagnosis, Origin, Reading};
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
 fn judged(texts: &[(&str, &str)]) -> Result<Diagnosis, String> {
-    let input = |(name, text): &(&str, &str)| Input {
-        name: (*name).to_owned(),
-        reader: Box::new(std::io::Cursor::new(text.as_bytes().to_vec())),
-    };
-    let captures = whyslow_import::read(texts.iter().map(input).collect(), false).map_err(|e| e.to_string())?;
+    let captures = captures_of(texts.iter().copied(), false).map_err(|e| e.to_string())?;
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
     merge_diagnoses(captures.iter().map(of).collect(), &RULES).ok_or_else(|| "nothing".into())
 }

@@ -20,9 +20,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use whyslow_diagnose::{diagnose, merge_diagnoses};
-use whyslow_import::{Capture, Incident, IncidentContents, ProcCopy, ProcTree, ReadMonitor, join};
+use whyslow_import::{Capture, Incident, IncidentContents, ProcTree, ReadMonitor, join};
 use whyslow_model::diagnosis::Origin;
-use whyslow_sense::{Root, Sampler};
+use whyslow_sense::read_captured;
 
 /// When progress is first shown.
 const QUIET: Duration = Duration::from_secs(2);
@@ -86,6 +86,7 @@ pub fn captures(asked: &ReadArgs) -> Result<Vec<Capture>, Failure> {
     for refusal in &gathered.skipped {
         complain(&format!("skipped {}: {}", refusal.file, refusal.reason()));
     }
+    let copy = |tree: &ProcTree| tree.copy(read_captured(&tree.path));
     let copies = gathered.trees.iter().map(copy).collect();
     Ok(join(gathered.captures, copies))
 }
@@ -226,13 +227,4 @@ impl Read for DeviceReader {
         self.left -= count;
         Ok(count)
     }
-}
-
-/// A copy of /proc and /sys, read as the live one is; by the clock in it.
-fn copy(tree: &ProcTree) -> ProcCopy {
-    let root = Root::captured(&tree.path);
-    let uptime = root.word("proc/uptime");
-    let seconds = uptime.as_deref().and_then(|text| text.split(' ').next()?.parse::<f64>().ok()).unwrap_or(1.0);
-    let snapshot = Sampler::new(root).sample_at(0, (seconds * 1e9) as u64);
-    ProcCopy { name: tree.name.clone(), snapshot }
 }

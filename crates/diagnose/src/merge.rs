@@ -9,6 +9,9 @@ use whyslow_model::diagnosis::{Diagnosis, Finding, Host, Verdict};
 /// Merges diagnoses into one, in which each finding and each resource that is ruled out names its capture. `None` if there
 /// are none.
 pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Option<Diagnosis> {
+    let (speaking, silent): (Vec<_>, Vec<_>) = parts.into_iter().partition(|(_, part)| says_anything(part));
+    // Captures that only hold settings have no part in the diagnosis of others.
+    let (parts, silent) = if speaking.is_empty() { (silent, speaking) } else { (speaking, silent) };
     let alone = parts.len() == 1;
     let label = |(capture, part): (String, Diagnosis)| if alone { part } else { labelled(part, &capture) };
     let parts: Vec<Diagnosis> = parts.into_iter().map(label).collect();
@@ -27,6 +30,8 @@ pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Opti
         merged.blind_spots.retain(|spot| part.blind_spots.contains(spot) || spot.what.contains(": "));
         merged.blind_spots.extend(part.blind_spots.into_iter().filter(|spot| spot.what.contains(": ")));
     }
+    let notes = silent.into_iter().flat_map(|(_, part)| part.blind_spots).filter(|spot| spot.what.contains(": "));
+    merged.blind_spots.extend(notes);
     for cause in &shared {
         let effects = merged.findings.iter_mut().filter(|effect| cause.explains.contains(&effect.key()));
         effects.for_each(|effect| effect.explained_by = Some(cause.key()));
@@ -37,6 +42,11 @@ pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Opti
         effect(a).cmp(&effect(b)).then(weight(b).total_cmp(&weight(a)))
     });
     Some(merged)
+}
+
+/// Whether anything was found, cleared or computed.
+fn says_anything(part: &Diagnosis) -> bool {
+    !(part.findings.is_empty() && part.ruled_out.is_empty() && part.not_cleared.is_empty() && part.figures.is_empty())
 }
 
 /// The host of both captures; of two hosts, the names.

@@ -1,6 +1,7 @@
 //! Collects the outputs of all files of an incident, within bounds.
 
 use crate::formats;
+use crate::kernel_file::{KernelFile, KernelFileSets};
 use crate::merge::{Capture, MOST_CAPTURES, RunGroups};
 use crate::refusal::Refusal;
 use crate::tool_run::{self, ToolRun};
@@ -22,6 +23,8 @@ pub(crate) struct Captures {
     notes: usize,
     rows: usize,
     files: u32,
+    /// Files of /proc and /sys in the texts.
+    pub(crate) kernel_files: KernelFileSets,
 }
 
 impl Captures {
@@ -65,6 +68,12 @@ impl Captures {
             return Err(Refusal::described(file, line, "no more entities than can be held", found));
         }
         Ok(())
+    }
+
+    /// Adds a file of /proc or /sys.
+    pub(crate) fn add_kernel_file(&mut self, text: &Name, file: KernelFile) -> Result<(), Refusal> {
+        self.recognized = true;
+        self.kernel_files.add(text, file)
     }
 
     /// Leaves each run an equal share of the rows.

@@ -67,6 +67,16 @@ impl CommandLine {
         self.words[..end].iter().map(String::as_str).chain(cut).skip(1)
     }
 
+    /// Whether its output is all its own: it is not piped, redirected or one of several commands.
+    pub fn is_plain(&self) -> bool {
+        !self.words.iter().any(|word| word.contains(['|', '>', '<', ';', '&', '`', '(']))
+    }
+
+    /// Its arguments without options.
+    pub fn operands(&self) -> impl Iterator<Item = &str> {
+        self.arguments().filter(|word| !word.starts_with('-'))
+    }
+
     /// Whether a one-letter option was given.
     pub fn has(&self, option: char) -> bool {
         self.arguments().any(|a| a.starts_with('-') && !a.starts_with("--") && a.contains(option))

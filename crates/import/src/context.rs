@@ -3,6 +3,7 @@
 
 use crate::clock::{PrintedTime, date};
 use crate::command::CommandLine;
+use crate::formats::kernel_files::PrintedFiles;
 use crate::tool_run::ToolRun;
 use jiff::civil::Date;
 use whyslow_model::catalogue::MachineInfo;
@@ -14,6 +15,8 @@ use whyslow_model::value::Name;
 pub struct CaptureContext {
     /// The command at the last prompt.
     pub command: Option<CommandLine>,
+    /// The files of /proc and /sys whose contents come next without their names.
+    pub printed: Option<PrintedFiles>,
     /// The header line of sysstat's tools.
     pub banner: Option<Banner>,
     /// The machine that the file was last said to be of.

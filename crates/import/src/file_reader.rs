@@ -4,7 +4,9 @@ use crate::captures::Captures;
 use crate::clock;
 use crate::context::{Banner, CaptureContext};
 use crate::format::Format;
+use crate::formats::kernel_files::{self, PrintedFiles};
 use crate::formats::{FORMATS, begins_with_comment, command_in_file_name, command_of, is_fully_read, kernel_log};
+use crate::kernel_file::KernelFile;
 use crate::lines::Lines;
 use crate::margin::Margin;
 use crate::merge::MACHINE;
@@ -99,8 +101,16 @@ impl FileReader<'_, '_> {
             self.skip_unrecognized(UNKNOWN_TEXT);
         } else if text.trim().is_empty() {
         } else if let Some(command) = command_of(text.trim_start()).filter(|_| !begins_with_comment(&mut self.lines)) {
+            context.printed = PrintedFiles::of(&command);
             context.command = Some(command);
             context.banner = None;
+        } else if context.printed.is_some() {
+            // What a format reads as text is left to it.
+            let is_read = context.printed.as_ref().is_some_and(PrintedFiles::is_of_proc) && self.format(text).is_some();
+            let read = if is_read { Ok(()) } else { self.output(&kernel_files::FORMAT, context) };
+            context.printed = None;
+            self.lines.set_margin(Margin::None);
+            return read;
         } else if let Some(banner) = Banner::read(text) {
             let mut run = ToolRun::new(MACHINE, &self.file);
             let line = self.lines.number();
@@ -166,6 +176,9 @@ impl FileReader<'_, '_> {
             self.lines.end_after(MOST_LINES);
         }
         let mut result = (format.read)(&mut self.lines, context, &mut run);
+        for file in std::mem::take(&mut run.kernel_files) {
+            self.kernel_file(file, context)?;
+        }
         if self.lines.lift_limit() {
             let expected = format!("at most {MOST_LINES} lines of {}", format.name);
             let found = "more; give fewer reports at once";
@@ -186,6 +199,26 @@ impl FileReader<'_, '_> {
             self.skip(refusal)?;
         }
         result.or_else(|refusal| self.skip(refusal))
+    }
+
+    /// Reads a file of /proc that a format reads as text; others are collected.
+    fn kernel_file(&mut self, file: KernelFile, context: &mut CaptureContext) -> Result<(), Refusal> {
+        if file.is_of_proc() {
+            let content = std::io::Cursor::new(file.content.clone());
+            let lines = Lines::new(self.file.clone(), content).numbered_from(file.line).strictly(self.strict);
+            let outer = std::mem::replace(&mut self.lines, lines);
+            let mut own = CaptureContext { printed: None, command: None, ..context.clone() };
+            let first = self.lines.peek(0).unwrap_or_default().to_owned();
+            let found = self.format(&first).filter(|format| format.name != kernel_files::FORMAT.name);
+            let read = found.map(|format| self.output(format, &mut own));
+            self.lines = outer;
+            if let Some(read) = read {
+                return read;
+            }
+        }
+        self.any = true;
+        let added = self.captures.add_kernel_file(&self.file, file);
+        added.or_else(|refusal| self.skip(refusal))
     }
 
     /// Skips a place; if strict, it ends the reading.
@@ -237,6 +270,8 @@ fn without_spaces(lines: &mut Lines<'_>) -> Option<usize> {
         let Some(text) = lines.peek(at) else { break };
         match text.split_whitespace().count() {
             0 => {}
+            // Paths are long words.
+            1 if text.trim_start().starts_with("/sys/") || text.trim_start().starts_with("/proc/") => return None,
             1 => count += 1,
             _ => return None,
         }

@@ -13,6 +13,7 @@ mod format;
 mod formats;
 mod incident;
 mod json;
+mod kernel_file;
 mod lines;
 mod margin;
 mod markup;

@@ -81,6 +81,11 @@ impl<'r> Lines<'r> {
         Self { strict, ..self }
     }
 
+    /// The first line has this number.
+    pub fn numbered_from(self, first: u32) -> Self {
+        Self { read: first.saturating_sub(1), taken: first.saturating_sub(1), ..self }
+    }
+
     /// Sets the file's position among the files of an incident.
     pub fn at(self, index: u32) -> Self {
         Self { index, ..self }

@@ -5,6 +5,7 @@
 //! that was printed.
 
 use crate::clock::{PrintedTime, ReportInterval, SECOND, nanoseconds};
+use crate::kernel_file::KernelFile;
 use crate::series::{AnySeries, EntitySeries};
 use crate::table::{MetricColumns, TableRow};
 use std::any::Any;
@@ -46,6 +47,8 @@ pub struct ToolRun {
     pub notes: Vec<Note>,
     /// Whether its rates are averages since boot, and its counters grew at them over [`AVERAGED`](whyslow_model::since_boot::AVERAGED).
     pub is_average: bool,
+    /// Files of /proc and /sys, which are no readings yet.
+    pub(crate) kernel_files: Vec<KernelFile>,
     pub(crate) series: BTreeMap<EntityKey, Box<dyn AnySeries>>,
     rows: usize,
     /// The number of rows at which the next thinning is due.

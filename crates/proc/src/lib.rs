@@ -3,6 +3,7 @@
 //!
 //! A line that does not match the kernel's documentation yields `None`; the caller reports file and line.
 
+pub mod cpuinfo;
 pub mod diskstats;
 pub mod interrupts;
 pub mod meminfo;

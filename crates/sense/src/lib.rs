@@ -32,7 +32,7 @@ pub mod netlink {
 
 pub use net::tcp_info;
 pub use root::Root;
-pub use sampler::Sampler;
+pub use sampler::{Sampler, read_captured};
 pub use source::{Schedule, Source, SourceInfo};
 pub use source_error::SourceError;
 pub use task::command_line;

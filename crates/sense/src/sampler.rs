@@ -12,6 +12,7 @@ use crate::source::{Schedule, SourceInfo};
 use crate::{Root, Source, os};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -151,6 +152,14 @@ impl Sampler {
         snapshot.sort();
         snapshot
     }
+}
+
+/// Reads a captured tree once, by the clock in it; without a time ([`Snapshot::boot_ns`] is 0) if it has no /proc/uptime.
+pub fn read_captured(path: &Path) -> Snapshot {
+    let root = Root::captured(path);
+    let uptime = root.word("proc/uptime");
+    let seconds: Option<f64> = uptime.as_deref().and_then(|text| text.split(' ').next()?.parse().ok());
+    Sampler::new(root).sample_at(0, (seconds.unwrap_or(0.0) * 1e9) as u64)
 }
 
 /// A source, locked by the thread that reads it.

@@ -49,6 +49,16 @@ pub fn policy(window: &Window) -> Option<(f64, f64)> {
     limits.filter(|(_, most)| *most > 0.0).min_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))
 }
 
+/// How often heat throttled the CPU that it throttled most, since boot; `None` over a period, in which only what was added counts.
+pub fn heat_throttles(window: &Window) -> Option<f64> {
+    if window.snapshots().len() > 1 {
+        return None;
+    }
+    let rows = window.newest::<Frequency>();
+    let counts = rows.values().flat_map(|row| [row.core_throttles.get(), row.package_throttles.get()]);
+    counts.flatten().max().map(|count| count as f64)
+}
+
 /// The hottest thermal zone, in degrees Celsius.
 pub fn hottest(window: &Window) -> Option<f64> {
     window.newest::<Thermal>().values().filter_map(|zone| zone.temperature.get()).reduce(f64::max)
@@ -75,5 +85,16 @@ mod tests {
         let clock = Clock::of(&window).unwrap();
         assert_eq!((clock.busy(), clock.hertz(), clock.of_base()), (0.5, Some(1.3e9), Some(0.5)));
         assert_eq!(policy(&window), Some((1e9, 3e9)));
+    }
+
+    #[test]
+    fn counts_since_boot_are_of_one_reading() {
+        let row = |cpu: u32, count: u64| Frequency { core_throttles: count.into(), ..Frequency::new(cpu) };
+        let mut snapshot = Snapshot { boot_ns: 1, ..Snapshot::default() };
+        snapshot.processor.frequency = vec![row(0, 7), row(1, 9)];
+        assert_eq!(heat_throttles(&Window::new(vec![snapshot.clone()])), Some(9.0));
+        let later = Snapshot { boot_ns: 2, ..snapshot.clone() };
+        assert_eq!(heat_throttles(&Window::new(vec![snapshot, later])), None);
+        assert_eq!(heat_throttles(&Window::new(vec![Snapshot::default()])), None);
     }
 }

@@ -429,6 +429,7 @@ signals! { h: HostUse<'_>;
     "cpu.clock_share" "ratio" "the same against their base frequency", "Σ(busy share x Bzy_MHz) / Σ(busy share x TSC_MHz)", "turbostat" => h.clock.as_ref().and_then(Clock::of_base);
     "cpu.clock_busy" "ratio" "how busy these CPUs are", "mean of Busy%", "turbostat" => h.clock.as_ref().map(Clock::busy);
     "cpu.temperature" "count" "the hottest sensor, in degrees Celsius", "max of the thermal zones", "/sys/class/thermal, turbostat" => frequency::hottest(h.window);
+    "cpu.heat_throttles" "count" "times heat throttled a CPU since boot, of the CPU with most, if that was read once", "max of core_throttle_count and package_throttle_count", "/sys/devices/system/cpu/cpu*/thermal_throttle" => frequency::heat_throttles(h.window);
     "cpu.policy_limit" "Hz" "the highest frequency that the policy allows, of the CPU that it limits most", "scaling_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::policy(h.window).map(|(limit, _)| limit);
     "cpu.hardware_limit" "Hz" "the highest frequency that this CPU has", "cpuinfo_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::policy(h.window).map(|(_, most)| most);
     "cpu.policy_share" "ratio" "the former against the latter", "scaling_max_freq / cpuinfo_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::policy(h.window).map(|(limit, most)| limit / most);

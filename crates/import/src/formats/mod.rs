@@ -6,6 +6,7 @@ mod blkparse;
 mod bonnie;
 mod btt;
 mod containers;
+mod cpuinfo;
 mod cpupower;
 mod dd;
 mod df;
@@ -26,6 +27,7 @@ mod ip;
 mod ipcs;
 mod iperf;
 mod iperf3;
+pub(crate) mod kernel_files;
 pub(crate) mod kernel_log;
 mod kernel_stack;
 mod kubectl_describe;
@@ -103,6 +105,7 @@ pub const FORMATS: &[Format] = &[
     innodb::FORMAT,
     kernel_log::FORMAT,
     kernel_stack::FORMAT,
+    kernel_files::FORMAT,
     meminfo::FORMAT,
     free::FORMAT,
     slab::SLABTOP,
@@ -137,6 +140,7 @@ pub const FORMATS: &[Format] = &[
     turbostat::FORMAT,
     cpupower::FORMAT,
     lscpu::FORMAT,
+    cpuinfo::FORMAT,
     dd::FORMAT,
     iperf::FORMAT,
     iperf3::FORMAT,

@@ -20,6 +20,7 @@ pub use staging::{ProcTree, ProcTrees};
 
 use crate::captures::Captures;
 use crate::file_reader::{Input, read_file};
+use crate::kernel_file::KernelFileSets;
 use crate::merge::Capture;
 use crate::refusal::Refusal;
 use file_kind::{FileKind, file_kind};
@@ -159,6 +160,24 @@ impl Incident {
         within.or_else(|e| if self.strict { Err(unreadable(&name, &e)) } else { Ok(()) })
     }
 
+    /// Writes files of /proc and /sys that stand in texts where those of archives are.
+    fn stage(&mut self, sets: KernelFileSets) -> Result<(), Refusal> {
+        let beside_copies = self.staging.has_trees();
+        for (name, set) in sets.named() {
+            if beside_copies {
+                let why = "there are whole copies of /proc and /sys, which are read instead".into();
+                self.captures.note(&Name::from(name), "files of /proc and /sys", why, "give the text alone");
+                continue;
+            }
+            for (path, (content, location)) in set.files {
+                let parts: Vec<String> = path.split('/').map(str::to_owned).collect();
+                self.staging.put(&name, "", &parts, content.as_bytes())?;
+                self.staging.locate(&name, path, location);
+            }
+        }
+        Ok(())
+    }
+
     /// Merges everything.
     ///
     /// # Errors
@@ -169,6 +188,8 @@ impl Incident {
                 self.captured(name, file)?;
             }
         }
+        let sets = std::mem::take(&mut self.captures.kernel_files);
+        self.stage(sets)?;
         let trees = self.staging.trees();
         let captures = match self.captures.finish() {
             // Beside a copy of /proc, unrecognized files do not matter.

@@ -1,12 +1,15 @@
 //! Copies of /proc and /sys, laid out as the readers of the live kernel expect them.
 
+use super::join::ProcCopy;
 use super::monitor::{ReadMonitor, is_over_limit, over_limit};
 use crate::refusal::Refusal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use whyslow_model::origin::SourceLocation;
+use whyslow_model::snapshot::Snapshot;
 
 /// No file of /proc that is read is larger.
 const LARGEST: u64 = 4 << 20;
@@ -23,11 +26,17 @@ fn too_many() -> io::Error {
     over_limit(format!("more than {MOST_INODES} files of /proc and /sys; give the ones that matter"))
 }
 
+fn is_tree(root: &Path) -> bool {
+    root.join("proc").is_dir() || root.join("sys").is_dir()
+}
+
 #[derive(Default)]
 pub struct StagingArea {
     folder: Option<TempDir>,
-    /// The trees by the names that users know.
-    roots: BTreeMap<String, PathBuf>,
+    /// The trees by the names that users know, with their positions in the order in which they were found.
+    roots: BTreeMap<String, (usize, PathBuf)>,
+    /// Where the files of a tree stand in texts.
+    locations: HashMap<String, Vec<(String, SourceLocation)>>,
     bytes: u64,
     inodes: usize,
 }
@@ -39,6 +48,15 @@ pub struct ProcTree {
     pub name: String,
     /// The folder that stands for `/`.
     pub path: PathBuf,
+    /// Where its files stand, if it was put together from texts.
+    locations: Vec<(String, SourceLocation)>,
+}
+
+impl ProcTree {
+    /// Its contents, as they were read.
+    pub fn copy(&self, snapshot: Snapshot) -> ProcCopy {
+        ProcCopy { name: self.name.clone(), snapshot, locations: self.locations.clone() }
+    }
 }
 
 /// The copies, which are removed when this is dropped.
@@ -66,6 +84,11 @@ impl StagingArea {
     /// If a limit is reached, or it cannot be read.
     pub fn put(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> Result<(), Refusal> {
         self.copy(container, root, path, reader).map_err(|e| super::unreadable(container, &e))
+    }
+
+    /// Records where a file of a tree stands.
+    pub fn locate(&mut self, name: &str, path: String, location: SourceLocation) {
+        self.locations.entry(name.to_owned()).or_default().push((path, location));
     }
 
     /// Sets aside a file that is from /proc if its folder is a copy of /proc.
@@ -130,14 +153,15 @@ impl StagingArea {
             self.folder = Some(tempfile::Builder::new().prefix("whyslow-read-").tempdir()?);
         }
         let folder = self.folder.as_ref().map_or(Path::new("/nonexistent"), TempDir::path);
-        let next = folder.join(self.roots.len().to_string());
-        Ok(self.roots.entry(name).or_insert(next).clone())
+        let number = self.roots.len();
+        let next = || (number, folder.join(number.to_string()));
+        Ok(self.roots.entry(name).or_insert_with(next).1.clone())
     }
 
     /// Decides about files that were set aside: copies of /proc become trees, other files are returned with their names.
     pub fn settle(&mut self) -> Vec<(String, PathBuf)> {
         let mut captures = Vec::new();
-        for (name, root) in &self.roots {
+        for (name, (_, root)) in &self.roots {
             let aside = root.join(ASIDE);
             let is_proc = SIGNS.iter().all(|sign| aside.join(sign).is_file());
             if is_proc && fs::rename(&aside, root.join("proc")).is_ok() {
@@ -150,9 +174,21 @@ impl StagingArea {
         captures
     }
 
+    /// Whether there are copies, of those that are decided about.
+    pub fn has_trees(&self) -> bool {
+        self.roots.values().any(|(_, root)| is_tree(root))
+    }
+
+    /// The copies in the order in which they were found.
     pub fn trees(self) -> ProcTrees {
-        let is_tree = |root: &Path| root.join("proc").is_dir() || root.join("sys").is_dir();
-        let trees = self.roots.into_iter().filter(|(_, root)| is_tree(root));
-        ProcTrees { trees: trees.map(|(name, path)| ProcTree { name, path }).collect(), _folder: self.folder }
+        let mut roots: Vec<_> = self.roots.into_iter().filter(|(_, (_, root))| is_tree(root)).collect();
+        roots.sort_by_key(|(_, (number, _))| *number);
+        let mut locations = self.locations;
+        let tree = |(name, (_, path)): (String, (usize, PathBuf))| {
+            let locations = locations.remove(&name).unwrap_or_default();
+            ProcTree { name, path, locations }
+        };
+        let trees = roots.into_iter().map(tree).collect();
+        ProcTrees { trees, _folder: self.folder }
     }
 }

@@ -74,7 +74,7 @@ family_group! {
     }
 
     /// A device's queue and geometry (Documentation/ABI/stable/sysfs-block).
-    queue: Queue by device: Name, from "/sys/block/*/queue" {
+    queue: Queue by device: Name, from "/sys/block/*/queue, /sys/block/*/device, /sys/block/*/mq, /sys/block/*/size" {
         scheduler: state text "system.disk.scheduler" "the I/O scheduler in force";
         rotational: gauge count "system.disk.rotational" "1 for a spinning disk";
         nr_requests: gauge count "system.disk.nr_requests" "requests the queue holds";

@@ -101,7 +101,7 @@ family_group! {
     }
 
     /// Clock frequency and its limits by CPU.
-    frequency: Frequency by cpu: u32, from "/sys/devices/system/cpu/cpu*/cpufreq, thermal_throttle" {
+    frequency: Frequency by cpu: u32, from "/sys/devices/system/cpu/cpu*/cpufreq, /sys/devices/system/cpu/cpu*/thermal_throttle" {
         current: gauge hz "system.cpu.frequency" "frequency now";
         limit: gauge hz "system.cpu.frequency.limit" "highest frequency the governor's policy allows";
         hardware_max: gauge hz "system.cpu.frequency.max" "highest frequency the hardware has";

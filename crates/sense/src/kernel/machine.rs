@@ -8,6 +8,7 @@ use crate::source_error::SourceError;
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::key;
 use whyslow_model::snapshot::Snapshot;
+use whyslow_proc::cpuinfo;
 
 const CLOCK_SOURCE: &str = "sys/devices/system/clocksource/clocksource0";
 
@@ -21,12 +22,12 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         release: root.word("proc/sys/kernel/osrelease").into(),
         boot: root.word("proc/sys/kernel/random/boot_id").into(),
         page_size: root.is_live().then(page_size).into(),
-        processors: online.as_deref().and_then(count).into(),
+        processors: online.as_deref().and_then(count).or_else(|| listed(root)).into(),
         virtualization: hypervisor::find(root).into(),
         product: dmi(root, ["sys_vendor", "product_name"]).into(),
         firmware: dmi(root, ["bios_vendor", "bios_version", "bios_date"]).into(),
-        processor: cpuinfo(root, "model name").into(),
-        microcode: cpuinfo(root, "microcode").into(),
+        processor: cpu_field(root, "model name").into(),
+        microcode: cpu_field(root, "microcode").into(),
         clock_source: root.word(&format!("{CLOCK_SOURCE}/current_clocksource")).into(),
         clock_sources: root.word(&format!("{CLOCK_SOURCE}/available_clocksource")).into(),
     });
@@ -40,10 +41,16 @@ fn dmi<const N: usize>(root: &Root, files: [&str; N]) -> Option<String> {
 }
 
 /// A field of the first CPU. Architectures other than x86 have other fields.
-fn cpuinfo(root: &Root, field: &str) -> Option<String> {
+fn cpu_field(root: &Root, field: &str) -> Option<String> {
     let text = root.text("proc/cpuinfo").ok()?;
     let mut fields = text.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(':'));
     fields.find(|(name, _)| name.trim_end() == field).map(|(_, value)| value.trim().to_owned())
+}
+
+/// How many CPUs a copy of /proc/cpuinfo lists, where nothing else says it.
+fn listed(root: &Root) -> Option<u64> {
+    let text = root.maybe("proc/cpuinfo").filter(|_| !root.is_live())?;
+    cpuinfo::count(text.lines(), false).map(u64::from)
 }
 
 /// How many numbers a list such as `0-3,8,10-11` has.
@@ -80,6 +87,18 @@ mod tests {
         assert!(machine.processors.get().unwrap() >= online);
         assert!(machine.release.get().unwrap().contains('.'));
         assert_eq!(machine.boot.get().unwrap().len(), 36);
+    }
+
+    #[test]
+    fn a_copy_without_sys_has_the_cpus_of_cpuinfo() {
+        let block = |cpu: u32| format!("processor\t: {cpu}\nmodel name\t: A\nsiblings\t: 2\n\n");
+        let text = block(0) + &block(1);
+        let mut out = Snapshot::default();
+        assert_eq!(read(&CapturedTree::of(&[("proc/cpuinfo", &text)]).root(), &mut out), Ok(()));
+        assert_eq!(
+            (out.kernel.machine[0].processors.get(), out.kernel.machine[0].processor.get()),
+            (Some(2.0), Some("A"))
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use crate::text::numbered;
 use crate::{Root, SourceError, SourceInfo};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::{Frequency, Thermal};
 use whyslow_model::snapshot::Snapshot;
@@ -40,8 +41,11 @@ pub(super) fn read_frequencies(cpus: &[u32], root: &Root, out: &mut Snapshot) ->
 
 /// CPUs that have something to read: none on most guests.
 pub(super) fn cpus(root: &Root) -> Vec<u32> {
-    let cpus = root.list(PATH).into_iter().filter_map(|name| numbered(&name, "cpu"));
-    cpus.filter(|&cpu| has_values(&limits(root, cpu))).collect()
+    let mut cpus: BTreeSet<u32> = root.list(PATH).iter().filter_map(|name| numbered(name, "cpu")).collect();
+    if !root.is_live() {
+        cpus.extend(root.list(&format!("{PATH}/cpufreq")).iter().filter_map(|name| numbered(name, "policy")));
+    }
+    cpus.into_iter().filter(|&cpu| has_values(&limits(root, cpu))).collect()
 }
 
 fn has_values(row: &Frequency) -> bool {
@@ -52,22 +56,38 @@ fn has_values(row: &Frequency) -> bool {
 fn limits(root: &Root, cpu: u32) -> Frequency {
     let throttles = |file: &str| root.polled_number(&format!("{PATH}/cpu{cpu}/thermal_throttle/{file}")).into();
     Frequency {
-        limit: hertz(root, cpu, "scaling_max_freq"),
+        limit: limit(root, cpu),
         hardware_max: hertz(root, cpu, "cpuinfo_max_freq"),
-        governor: root.polled_word(&cpufreq(cpu, "scaling_governor")).into(),
+        governor: root.polled_word(&cpufreq(root, cpu, "scaling_governor")).into(),
         core_throttles: throttles("core_throttle_count"),
         package_throttles: throttles("package_throttle_count"),
         ..Frequency::new(cpu)
     }
 }
 
-/// cpufreq files hold kHz.
-fn hertz(root: &Root, cpu: u32, file: &str) -> Gauge {
-    root.polled_number(&cpufreq(cpu, file)).map(|khz| khz as f64 * 1000.0).into()
+/// The governor's limit follows that of the firmware; in a copy either may be missing or older.
+fn limit(root: &Root, cpu: u32) -> Gauge {
+    let limit = hertz(root, cpu, "scaling_max_freq");
+    if root.is_live() {
+        return limit;
+    }
+    let of_firmware = hertz(root, cpu, "bios_limit");
+    [limit, of_firmware].iter().filter_map(|limit| limit.get()).reduce(f64::min).into()
 }
 
-fn cpufreq(cpu: u32, file: &str) -> String {
-    format!("{PATH}/cpu{cpu}/cpufreq/{file}")
+/// cpufreq files hold kHz.
+fn hertz(root: &Root, cpu: u32, file: &str) -> Gauge {
+    root.polled_number(&cpufreq(root, cpu, file)).map(|khz| khz as f64 * 1000.0).into()
+}
+
+/// The kernel links each CPU's folder to its policy's; a copy may lack the links.
+fn cpufreq(root: &Root, cpu: u32, file: &str) -> String {
+    let own = format!("{PATH}/cpu{cpu}/cpufreq");
+    if root.is_live() || root.at(&own).exists() {
+        format!("{own}/{file}")
+    } else {
+        format!("{PATH}/cpufreq/policy{cpu}/{file}")
+    }
 }
 
 pub(super) fn zones(root: &Root) -> Vec<String> {
@@ -107,6 +127,20 @@ mod tests {
         let [row] = &out.processor.frequency[..] else { panic!("{:?}", out.processor.frequency) };
         assert_eq!((outcome, row.current.get(), row.limit.get()), (Ok(()), Some(8e8), Some(3.6e9)));
         assert_eq!((row.core_throttles.get(), row.hardware_max.get()), (Some(7), None));
+    }
+
+    #[test]
+    fn a_copy_of_policies_stands_for_the_first_cpu_of_each() {
+        let tree = CapturedTree::of(&[
+            ("sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq", "3600000\n"),
+            ("sys/devices/system/cpu/cpufreq/policy0/bios_limit", "1200000\n"),
+            ("sys/devices/system/cpu/cpufreq/policy0/cpuinfo_max_freq", "3600000\n"),
+            ("sys/devices/system/cpu/cpufreq/policy8/bios_limit", "2000000\n"),
+        ]);
+        let (_, out) = tree.read(&mut *listed(FREQUENCY, cpus, read_frequencies));
+        let of = |row: &Frequency| (row.cpu, row.limit.get(), row.hardware_max.get());
+        let seen: Vec<_> = out.processor.frequency.iter().map(of).collect();
+        assert_eq!(seen, [(0, Some(1.2e9), Some(3.6e9)), (8, Some(2e9), None)]);
     }
 
     #[test]

@@ -1,0 +1,357 @@
+//! Files of /proc and /sys that were printed with their names: by grep, head and tail, by cat at a prompt, or by a loop that
+//! prints the name first. They are collected, and read by the readers of the live kernel as those of an archive are.
+
+use crate::command::CommandLine;
+use crate::context::Banner;
+use crate::kernel_file::{KernelFile, canonical, file_path, is_one_line};
+use crate::prelude::*;
+use crate::table::is_sentence;
+
+pub const FORMAT: Format = Format {
+    name: "files of /proc and /sys",
+    versions: "printed with their names: grep -H . FILES, head or tail -n +1 FILES, cat FILE at a prompt, echo FILE and cat FILE",
+    shows: "what a copy of /proc and /sys shows: settings of queues, clock frequency, memory and the kernel; counts since boot",
+    lacks: "rates; of a file that comes twice, which of the two is in use",
+    starts: |lines| {
+        lines.next_is(|text| named_line(text).is_some() || heading(text).is_some()) || lone_path(lines).is_some()
+    },
+    read,
+    ..Format::NEW
+};
+
+/// The programs that print files as they are.
+const PRINTERS: [&str; 5] = ["cat", "head", "tail", "more", "less"];
+/// What a program or shell says instead of a file's content.
+const ERRORS: [&str; 6] = [
+    "No such file or directory",
+    "Permission denied",
+    "Is a directory",
+    "Invalid argument",
+    "Input/output error",
+    "Operation not permitted",
+];
+/// The most lines of one file: no reader needs more.
+const MOST_LINES: usize = 50_000;
+
+/// Which files the output of a command consists of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PrintedFiles {
+    /// The contents of these, one after the other.
+    Of(Vec<String>),
+    /// Those of several files whose names the shell filled in.
+    Unnamed,
+}
+
+impl PrintedFiles {
+    /// Of a command that does nothing but print files of /proc and /sys without their names.
+    pub fn of(command: &CommandLine) -> Option<Self> {
+        if !PRINTERS.contains(&command.program()) || !command.is_plain() {
+            return None;
+        }
+        let operands: Vec<&str> = command.operands().filter(|word| word.starts_with('/')).collect();
+        let is_kernels = |word: &&str| word.starts_with("/proc/") || word.starts_with("/sys/");
+        if operands.is_empty() || !operands.iter().all(|word| is_kernels(word)) {
+            return None;
+        }
+        let paths: Option<Vec<String>> = operands.iter().map(|word| file_path(word).map(str::to_owned)).collect();
+        Some(paths.map_or(Self::Unnamed, Self::Of))
+    }
+
+    /// Whether it is one file that another format may read.
+    pub fn is_of_proc(&self) -> bool {
+        matches!(self, Self::Of(paths) if matches!(&paths[..], [path] if path.starts_with("/proc/") && !is_one_line(path)))
+    }
+}
+
+/// `/sys/block/sda/queue/nr_requests:128`: the file and a line of it.
+fn named_line(text: &str) -> Option<(&str, &str)> {
+    if !text.starts_with("/proc/") && !text.starts_with("/sys/") {
+        return None;
+    }
+    let (path, value) = split_name(text)?;
+    let value = value.strip_prefix([' ', '\t']).filter(|_| is_one_line(path)).unwrap_or(value);
+    let is_error = ERRORS.iter().any(|error| value.trim() == *error);
+    (!value.trim().is_empty() && !is_error).then_some((file_path(path)?, value))
+}
+
+/// Splits at the first colon, or ` = `, that is no part of a bus address: those stand between slashes.
+fn split_name(text: &str) -> Option<(&str, &str)> {
+    let mut from = 0;
+    for component in text.split('/') {
+        let to = from + component.len();
+        if let Some(colon) = component.find(':').filter(|_| to == text.len() || !is_bus_address(component)) {
+            return Some((&text[..from + colon], &text[from + colon + 1..]));
+        }
+        if component.contains(char::is_whitespace) {
+            break;
+        }
+        from = to + 1;
+    }
+    text.split_once(" = ")
+}
+
+/// `0000:00:1f.2`, `pci0000:00`, `2:0:0:1`, `1-1:1.0`
+fn is_bus_address(component: &str) -> bool {
+    let numbers = component.strip_prefix("pci").unwrap_or(component).split([':', '.', '-']);
+    let mut count = 0;
+    let all_hexadecimal =
+        numbers.inspect(|_| count += 1).all(|n| (1..=4).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_hexdigit()));
+    all_hexadecimal && (count >= 3 || component.starts_with("pci"))
+}
+
+/// `==> /sys/block/sda/queue/nr_requests <==`, as head and tail print it.
+fn heading(text: &str) -> Option<&str> {
+    file_path(text.strip_prefix("==> ")?.strip_suffix(" <==")?)
+}
+
+/// A path alone on a line that its content follows: a list of paths is none.
+fn lone_path(lines: &mut Lines<'_>) -> Option<String> {
+    let path = lines.peek(0).and_then(|text| file_path(text.trim_end_matches(':')))?.to_owned();
+    lines.peek(1).is_some_and(|next| is_content(next) && file_path(next.trim()).is_none()).then_some(path)
+}
+
+/// Whether a line may be the first of a file.
+fn is_content(text: &str) -> bool {
+    let is_message =
+        || PRINTERS.iter().chain(&["grep"]).any(|p| text.strip_prefix(p).is_some_and(|r| r.starts_with(": ")));
+    !text.trim().is_empty() && begins_nothing_else(text) && !is_message() && !is_sentence(text)
+}
+
+fn begins_nothing_else(text: &str) -> bool {
+    let text = text.trim_start();
+    !is_command(text)
+        && named_line(text).is_none()
+        && heading(text).is_none()
+        && Banner::read(text).is_none()
+        && clock::date_line(text).is_none()
+}
+
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    match &context.printed {
+        Some(PrintedFiles::Of(paths)) => return printed(lines, paths, run),
+        Some(PrintedFiles::Unnamed) => {
+            let refusal = lines.refuse(GIVE_NAMES);
+            lines.skip(1);
+            return Err(Refusal { found: "the values of several".into(), described: true, ..refusal });
+        }
+        None => {}
+    }
+    if lines.next_is(|text| named_line(text).is_some()) {
+        return named_lines(lines, run);
+    }
+    let path = lines.peek(0).and_then(heading).map(str::to_owned).or_else(|| lone_path(lines));
+    lines.skip(1);
+    // What a format reads as text is left to it.
+    if let Some(path) = path
+        && (is_one_line(&path) || !another_output_starts(lines, FORMAT.name))
+        && lines.next_is(is_content)
+    {
+        let file = content(lines, path);
+        run.kernel_files.push(file);
+    }
+    Ok(())
+}
+
+const GIVE_NAMES: &str = "the name of the file before each value (grep -H . FILES)";
+
+/// Consecutive lines of one file belong together.
+fn named_lines(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
+    while let Some(line) = lines.take_past_blanks_if(|text| named_line(text).is_some()) {
+        let Some((path, value)) = named_line(&line.text) else { break };
+        match run.kernel_files.last_mut().filter(|last| last.path == canonical(path) && !is_one_line(path)) {
+            Some(last) => last.push(line.number, value),
+            None => run.kernel_files.push(KernelFile::new(path, line.number, value)),
+        }
+    }
+    Ok(())
+}
+
+/// The contents of files without their names.
+fn printed(lines: &mut Lines<'_>, paths: &[String], run: &mut ToolRun) -> ReadResult {
+    let mut paths = paths.to_vec();
+    // The rest of a command line that was wrapped.
+    let are_paths =
+        |text: &str| !text.trim().is_empty() && text.split_whitespace().all(|word| file_path(word).is_some());
+    while let Some(rest) = lines.take_if(are_paths) {
+        paths.extend(rest.text.split_whitespace().map(str::to_owned));
+    }
+    if let [path] = &paths[..] {
+        let file = content(lines, path.clone());
+        run.kernel_files.push(file);
+        return Ok(());
+    }
+    let is_filled = |lines: &mut Lines<'_>, at: usize| lines.peek(at).is_some_and(is_content);
+    let all = (0..paths.len()).all(|at| is_filled(lines, at)) && !is_filled(lines, paths.len());
+    if !all || !paths.iter().all(|path| is_one_line(path)) {
+        let refusal = lines.refuse(GIVE_NAMES);
+        while lines.take_if(is_content).is_some() {}
+        lines.skip(usize::from(lines.number() == refusal.line));
+        return Err(Refusal { found: "other lines than one of each".into(), described: true, ..refusal });
+    }
+    for path in paths {
+        let file = content(lines, path);
+        run.kernel_files.push(file);
+    }
+    Ok(())
+}
+
+/// Takes the content of a file: at least the next line, up to a blank one, after which a file of records goes on with the word
+/// that it began with.
+fn content(lines: &mut Lines<'_>, path: String) -> KernelFile {
+    let number = lines.number();
+    let first = lines.take().map(|line| line.text).unwrap_or_default();
+    let mut file = KernelFile::new(&path, number, &first);
+    if is_one_line(&path) {
+        return file;
+    }
+    let key = first.split_whitespace().next().unwrap_or_default().to_owned();
+    for _ in 0..MOST_LINES {
+        let Some((blanks, text)) = lines.peek_past_blanks(0) else { break };
+        let goes_on = if blanks == 0 { is_content(text) } else { text.split_whitespace().next() == Some(&key) };
+        if !goes_on {
+            break;
+        }
+        (0..blanks).for_each(|_| file.push(number, ""));
+        lines.skip(blanks);
+        if let Some(line) = lines.take() {
+            file.push(line.number, &line.text);
+        }
+    }
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::incident::Incident;
+    use crate::testing::fixture;
+    use std::sync::Arc;
+
+    /// The files of each tree, with their contents in one line.
+    fn trees(text: &str, strict: bool) -> Result<Vec<Vec<(String, String)>>, Refusal> {
+        let mut incident = Incident::new(strict, Arc::default());
+        incident.add("x", text.as_bytes())?;
+        let contents = incident.done()?;
+        let files = |tree: &crate::ProcTree| {
+            let mut files = Vec::new();
+            collect(&tree.path, &tree.path, &mut files);
+            files.sort();
+            files
+        };
+        Ok(contents.trees.iter().map(files).collect())
+    }
+
+    fn collect(root: &std::path::Path, folder: &std::path::Path, into: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(root, &path, into);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                into.push((name, std::fs::read_to_string(&path).unwrap().trim_end().replace('\n', "|")));
+            }
+        }
+    }
+
+    /// The files of the one tree of a text.
+    fn files(text: &str) -> Vec<(String, String)> {
+        let mut all = trees(text, true).unwrap_or_else(|refusal| panic!("{refusal}"));
+        assert_eq!(all.len(), 1, "{all:?}");
+        all.remove(0)
+    }
+
+    fn content(files: &[(String, String)], path: &str) -> String {
+        files.iter().find(|(name, _)| name == path).map_or("none", |(_, content)| content).to_owned()
+    }
+
+    #[test]
+    fn lines_of_grep_with_the_names_of_files() {
+        let found = files(&fixture("proc-sys-grep.txt"));
+        assert_eq!(found.len(), 52);
+        assert_eq!(content(&found, "sys/block/vda/queue/scheduler"), "none [mq-deadline] kyber bfq");
+        assert_eq!(content(&found, "sys/block/vda/queue/nr_requests"), "256");
+        assert_eq!(content(&found, "proc/sys/net/ipv4/tcp_rmem"), "4096\t131072\t33554432");
+        // A format reads it as text.
+        assert_eq!(content(&found, "proc/meminfo"), "none");
+    }
+
+    #[test]
+    fn headings_of_tail_and_files_at_prompts() {
+        let found = files(&fixture("proc-sys-tail.txt"));
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        let queue =
+            ["nr_requests", "read_ahead_kb", "rotational", "scheduler"].map(|f| format!("sys/block/vda/queue/{f}"));
+        assert_eq!(names[..2], ["proc/loadavg", "proc/sys/vm/dirty_ratio"]);
+        assert_eq!(names[2..], queue);
+        let found = files(&fixture("proc-sys-cat.txt"));
+        assert_eq!(content(&found, "sys/block/vda/queue/nr_requests"), "256");
+        assert_eq!(content(&found, "sys/block/vda/queue/read_ahead_kb"), "8192");
+        assert_eq!(content(&found, "proc/sys/vm/dirty_ratio"), "20");
+        assert_eq!(content(&found, "sys/block/vda/queue/rotational"), "1");
+        assert_eq!(content(&found, "proc/stat"), "none");
+    }
+
+    #[test]
+    fn bus_addresses_are_part_of_the_name() {
+        for (line, path, value) in [
+            ("/sys/bus/pci/devices/0000:00:1f.2/irq:16", "/sys/bus/pci/devices/0000:00:1f.2/irq", "16"),
+            ("/sys/devices/pci0000:00/0000:00:1f.2/x:1:2", "/sys/devices/pci0000:00/0000:00:1f.2/x", "1:2"),
+            (
+                "/sys/class/scsi_device/2:0:0:1/device/state:running",
+                "/sys/class/scsi_device/2:0:0:1/device/state",
+                "running",
+            ),
+            ("/sys/block/sda/dev:8:0", "/sys/block/sda/dev", "8:0"),
+            ("/sys/block/sda/dev: 8:0", "/sys/block/sda/dev", "8:0"),
+            ("/proc/sys/vm/swappiness = 60", "/proc/sys/vm/swappiness", "60"),
+            ("/proc/net/dev:  eth0: 1", "/proc/net/dev", "  eth0: 1"),
+        ] {
+            assert_eq!(
+                named_line(line).map(|(path, value)| (path, value.trim_start_matches(' '))),
+                Some((path, value.trim_start()))
+            );
+        }
+        for line in [
+            "/sys/block/sda:",
+            "/sys/block/sda/x: Permission denied",
+            "/sys/../etc/shadow:x",
+            "/etc/passwd:root:x",
+            "see /sys/block/sda/dev:8",
+        ] {
+            assert_eq!(named_line(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_comes_twice_is_in_two_trees() {
+        let text = "/sys/a:1\n/sys/b:2\n\nThen I changed it:\n\n/sys/a:3\n/sys/c:4\n";
+        let of =
+            |files: &[(&str, &str)]| files.iter().map(|(n, c)| ((*n).to_owned(), (*c).to_owned())).collect::<Vec<_>>();
+        let found = trees(text, true).unwrap_or_default();
+        assert_eq!(found, [of(&[("sys/a", "1"), ("sys/b", "2")]), of(&[("sys/a", "3"), ("sys/c", "4")])]);
+    }
+
+    #[test]
+    fn values_whose_files_are_not_clear_are_refused() {
+        for text in [
+            "# cat /sys/block/*/queue/scheduler\n[none]\nnone [bfq]\n",
+            "# cat /sys/block/sda/queue/scheduler /sys/block/sdb/queue/scheduler\n[none]\n",
+            "# cat /proc/sys/vm/swappiness /proc/stat\n60\ncpu 1 2 3\n",
+        ] {
+            assert_eq!(trees(text, true).map_err(|refusal| refusal.line), Err(2), "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_of_files_and_hostile_paths_are_no_content() {
+        for text in [
+            "/sys/block/sda\n/sys/block/sdb\n/sys/block/sdc\n",
+            "/sys/../../etc/cron.d/x:1\n",
+            "==> /proc/../../tmp/x <==\n1\n",
+            "# cat /proc/sys/../../etc/passwd\nroot:x:0:0\n",
+            "/sys/block/sda/queue/scheduler\ncat: /sys/block/sda/queue/scheduler: Permission denied\n",
+        ] {
+            assert!(trees(text, false).unwrap_or_default().is_empty(), "{text}");
+        }
+    }
+}

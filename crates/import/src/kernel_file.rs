@@ -1,0 +1,249 @@
+//! Files of /proc and /sys that stand in texts, until they are written where the readers of the live kernel find them.
+//!
+//! Which paths there are is up to whoever wrote the text: only plain names below /proc and /sys are accepted, and all sizes and
+//! numbers are limited.
+
+use crate::refusal::Refusal;
+use std::collections::{BTreeMap, BTreeSet};
+use whyslow_model::origin::SourceLocation;
+use whyslow_model::value::Name;
+
+/// The longest path, and the longest name in it.
+const LONGEST_PATH: usize = 512;
+const LONGEST_NAME: usize = 200;
+/// No path is deeper.
+const DEEPEST: usize = 24;
+/// The most bytes of one file, and of all.
+const LARGEST: usize = 4 << 20;
+const MOST_BYTES: usize = 32 << 20;
+/// The most files of all texts.
+const MOST_FILES: usize = 10_000;
+/// The most captures side by side.
+const MOST_SETS: usize = 64;
+/// Files of /sys that have several lines.
+const TABLES: [&str; 5] = ["meminfo", "numastat", "vmstat", "uevent", "modalias"];
+
+/// A path as it is printed, if it is one of a file below /proc or /sys that leads nowhere else.
+pub fn file_path(text: &str) -> Option<&str> {
+    let below = text.strip_prefix("/proc/").or_else(|| text.strip_prefix("/sys/"))?;
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.,:+@!#%=~".contains(&b);
+    let is_name = |name: &str| {
+        (1..=LONGEST_NAME).contains(&name.len()) && name != "." && name != ".." && name.bytes().all(is_plain)
+    };
+    let fits = text.len() <= LONGEST_PATH && below.split('/').count() < DEEPEST;
+    (fits && below.split('/').all(is_name)).then_some(text)
+}
+
+/// Whether a file has one line.
+pub fn is_one_line(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    path.starts_with("/proc/sys/") || (path.starts_with("/sys/") && !TABLES.contains(&name))
+}
+
+/// The path by which the readers know a file: sysfs shows devices under several, connected by links that a text lacks.
+pub fn canonical(path: &str) -> String {
+    let alias = |folder: &str, own: &str| path.split_once(folder).map(|(_, rest)| format!("{own}{rest}"));
+    let path = match path.strip_prefix("/sys/") {
+        Some(_) if path.starts_with("/sys/class/block/") => {
+            // A partition has neither; its disk is not in its path.
+            let of_disk = path.split('/').nth(5).is_some_and(|folder| ["queue", "device", "mq"].contains(&folder));
+            if of_disk { alias("/sys/class/block/", "/sys/block/") } else { None }
+        }
+        Some(below) if below.starts_with("devices/") => {
+            alias("/block/", "/sys/block/").or_else(|| alias("/thermal/", "/sys/class/thermal/"))
+        }
+        _ => None,
+    }
+    .unwrap_or_else(|| path.to_owned());
+    path.trim_start_matches('/').to_owned()
+}
+
+/// A file of /proc or /sys.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KernelFile {
+    /// Its path from `/` on: `sys/block/sda/queue/nr_requests`.
+    pub path: String,
+    /// The line that it begins on, and that it ends on.
+    pub line: u32,
+    pub last: u32,
+    pub content: String,
+}
+
+impl KernelFile {
+    pub fn new(path: &str, line: u32, first: &str) -> Self {
+        let mut file = Self { path: canonical(path), line, last: line, content: String::new() };
+        file.push(line, first);
+        file
+    }
+
+    /// Adds a line; none beyond the largest size.
+    pub fn push(&mut self, line: u32, text: &str) {
+        self.last = line;
+        if self.content.len() + text.len() < LARGEST {
+            self.content.push_str(text);
+            self.content.push('\n');
+        }
+    }
+
+    /// Whether a format may read it as text.
+    pub fn is_of_proc(&self) -> bool {
+        self.path.starts_with("proc/") && !self.path.starts_with("proc/sys/")
+    }
+}
+
+/// Files that a text has once: of one machine, at one time.
+#[derive(Debug)]
+pub struct KernelFileSet {
+    /// The texts that they are from.
+    texts: BTreeSet<Name>,
+    /// The line that the first one begins on.
+    line: u32,
+    /// The contents by path, and where they stand.
+    pub files: BTreeMap<String, (String, SourceLocation)>,
+}
+
+/// The files of all texts of an incident.
+#[derive(Debug, Default)]
+pub struct KernelFileSets {
+    sets: Vec<KernelFileSet>,
+    bytes: usize,
+    count: usize,
+}
+
+impl KernelFileSets {
+    /// Adds a file. One that a text already had begins another set.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn add(&mut self, text: &Name, file: KernelFile) -> Result<(), Refusal> {
+        let refused = |expected: String| Err(Refusal::described(text, file.line, expected, "more; give fewer"));
+        if self.count >= MOST_FILES || self.bytes + file.content.len() > MOST_BYTES {
+            return refused(format!("at most {MOST_FILES} files of /proc and /sys, and {} MiB", MOST_BYTES >> 20));
+        }
+        let newest = self.sets.iter().rposition(|set| set.texts.contains(text));
+        let place = match newest.filter(|at| !self.sets[*at].files.contains_key(&file.path)) {
+            Some(at) => at,
+            None if self.sets.len() < MOST_SETS => {
+                let texts = BTreeSet::from([text.clone()]);
+                self.sets.push(KernelFileSet { texts, line: file.line, files: BTreeMap::new() });
+                self.sets.len() - 1
+            }
+            None => return refused(format!("at most {MOST_SETS} copies of a file of /proc or /sys")),
+        };
+        self.count += 1;
+        self.bytes += file.content.len();
+        let location = SourceLocation { file: text.clone(), first: file.line, last: file.last };
+        self.sets[place].files.insert(file.path, (file.content, location));
+        Ok(())
+    }
+
+    /// The sets and their names. Texts with different files describe one machine at one time.
+    pub fn named(self) -> Vec<(String, KernelFileSet)> {
+        let mut all: Vec<KernelFileSet> = Vec::new();
+        for set in self.sets {
+            let after = all.iter().rposition(|other| !other.texts.is_disjoint(&set.texts)).map_or(0, |at| at + 1);
+            let is_apart = |other: &&mut KernelFileSet| !set.files.keys().any(|path| other.files.contains_key(path));
+            match all[after..].iter_mut().find(is_apart) {
+                Some(other) => {
+                    other.texts.extend(set.texts);
+                    other.files.extend(set.files);
+                }
+                None => all.push(set),
+            }
+        }
+        let label = |set: &KernelFileSet| set.texts.iter().map(|text| text.to_string()).collect::<Vec<_>>().join(" ");
+        let labels: Vec<String> = all.iter().map(label).collect();
+        let named = |set: KernelFileSet| {
+            let own = label(&set);
+            let is_only = labels.iter().filter(|label| **label == own).count() == 1;
+            (if is_only { own } else { format!("{own}:{}", set.line) }, set)
+        };
+        all.into_iter().map(named).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_plain_names_below_proc_and_sys_are_files() {
+        for path in ["/proc/stat", "/sys/block/cciss!c0d0/queue/scheduler", "/sys/bus/pci/devices/0000:00:1f.2/irq"] {
+            assert_eq!(file_path(path), Some(path));
+        }
+        for path in [
+            "/proc/",
+            "/proc/../etc/shadow",
+            "/sys/a/./b",
+            "/sys//a",
+            "/etc/passwd",
+            "proc/stat",
+            "/sys/*/x",
+            "/sys/a b",
+            "/sys/a\0",
+            "/system/x",
+            "/proc/ä",
+        ] {
+            assert_eq!(file_path(path), None, "{path}");
+        }
+        assert_eq!(file_path(&format!("/sys{}", "/a".repeat(40))), None);
+        assert_eq!(file_path(&format!("/sys/{}", "a".repeat(201))), None);
+    }
+
+    #[test]
+    fn a_device_has_one_path() {
+        for (path, own) in [
+            ("/sys/class/block/sda/queue/scheduler", "sys/block/sda/queue/scheduler"),
+            ("/sys/class/block/sda1/start", "sys/class/block/sda1/start"),
+            ("/sys/devices/pci0000:00/ata1/block/sda/sda1/start", "sys/block/sda/sda1/start"),
+            ("/sys/devices/virtual/thermal/thermal_zone0/temp", "sys/class/thermal/thermal_zone0/temp"),
+            ("/proc/stat", "proc/stat"),
+        ] {
+            assert_eq!(canonical(path), own);
+        }
+    }
+
+    fn sets(files: &[(&str, &str, u32)]) -> Vec<(String, Vec<String>)> {
+        let mut all = KernelFileSets::default();
+        for (text, path, line) in files {
+            all.add(&(*text).into(), KernelFile::new(path, *line, "1")).unwrap();
+        }
+        all.named().into_iter().map(|(name, set)| (name, set.files.into_keys().collect())).collect()
+    }
+
+    #[test]
+    fn a_file_that_comes_again_begins_another_set_and_other_texts_complete_one() {
+        let of = |name: &str, paths: &[&str]| (name.to_owned(), paths.iter().map(|p| (*p).to_owned()).collect());
+        let found = sets(&[("x", "/sys/a", 1), ("x", "/sys/b", 2), ("x", "/sys/a", 5), ("x", "/sys/c", 6)]);
+        assert_eq!(found, [of("x:1", &["sys/a", "sys/b"]), of("x:5", &["sys/a", "sys/c"])]);
+        let found = sets(&[("x", "/sys/a", 1), ("y", "/sys/b", 1), ("z", "/sys/a", 1)]);
+        assert_eq!(found, [of("x y", &["sys/a", "sys/b"]), of("z", &["sys/a"])]);
+    }
+
+    #[test]
+    fn the_number_of_files_and_their_sizes_are_limited() {
+        let mut all = KernelFileSets::default();
+        let copies = (0..1000).take_while(|line| all.add(&"x".into(), KernelFile::new("/sys/a", *line, "1")).is_ok());
+        assert_eq!(copies.count(), MOST_SETS);
+        let mut all = KernelFileSets::default();
+        let add =
+            |all: &mut KernelFileSets, n: u32| all.add(&"x".into(), KernelFile::new(&format!("/sys/{n}"), 1, "1"));
+        let files = (0..20_000).take_while(|n| add(&mut all, *n).is_ok());
+        assert_eq!(files.count(), MOST_FILES);
+        let mut file = KernelFile::new("/proc/stat", 1, "");
+        (0..100_000).for_each(|_| file.push(1, &"x".repeat(100)));
+        assert!(file.content.len() <= LARGEST);
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_leaves_the_tree(path in "/(proc|sys)(/|\\.\\.|[a-z.:*]{1,5}|\\PC){0,12}") {
+            if let Some(path) = file_path(&path) {
+                let own = canonical(path);
+                prop_assert!(own.starts_with("proc/") || own.starts_with("sys/"));
+                prop_assert!(own.split('/').all(|name| !name.is_empty() && name != "." && name != ".."));
+            }
+        }
+    }
+}
