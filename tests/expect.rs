@@ -121,6 +121,13 @@ fn files_before_and_after_a_change_are_two_captures() {
 }
 
 #[test]
+fn rates_of_hdparm_are_figures_of_its_disk() {
+    let d = diagnosis(&["hdparm-tT.txt"]);
+    figures(&d, "buffered disk reads of /dev/loop0", &[("timed.rate", 356.69 * MIB), ("timed.seconds", 0.56)]);
+    assert_eq!(keys(&d), Vec::<String>::new());
+}
+
+#[test]
 fn a_link_is_degraded_only_if_its_port_supports_more() {
     let d = diagnosis(&["layouts/lspci-vv.txt"]);
     assert_eq!(keys(&d), ["pcie.link_degraded@02:00.0"]);

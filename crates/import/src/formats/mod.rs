@@ -16,6 +16,7 @@ mod fdisk;
 mod fio;
 mod fio_text;
 mod free;
+mod hdparm;
 mod ifconfig;
 mod innodb;
 mod interrupts;
@@ -142,6 +143,7 @@ pub const FORMATS: &[Format] = &[
     lscpu::FORMAT,
     cpuinfo::FORMAT,
     dd::FORMAT,
+    hdparm::FORMAT,
     iperf::FORMAT,
     iperf3::FORMAT,
     fio::FORMAT,
