@@ -75,6 +75,7 @@ mod sysstat_json;
 mod task_table;
 mod tc;
 mod top;
+mod top_headerless;
 mod turbostat;
 mod ulimit;
 mod uptime;
@@ -136,6 +137,7 @@ pub const FORMATS: &[Format] = &[
     netstat::PROTOCOLS,
     tc::FORMAT,
     top::FORMAT,
+    top_headerless::FORMAT,
     ps::FORMAT,
     uptime::FORMAT,
     turbostat::FORMAT,
