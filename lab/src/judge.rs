@@ -140,6 +140,7 @@ mod tests {
             not_cleared: Vec::new(),
             blind_spots: Vec::new(),
             closer_looks: Vec::new(),
+            comparisons: Vec::new(),
             cpu_explained: None,
             cost: ObserverCost::default(),
             figures: Vec::new(),

@@ -1,7 +1,6 @@
 //! What an experiment shows, in sentences: a load measured twice, with something changed in between.
 
 use crate::captures::BY_CPU;
-use crate::stats::median;
 use crate::summary::is_kept;
 use std::cmp::Ordering;
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries};
@@ -29,7 +28,7 @@ pub fn conclusions(a: &Baseline, b: &Baseline) -> Vec<String> {
     measurements(a, b).into_iter().chain(disks).collect()
 }
 
-/// The middle one of the samples in which there was any, and how far they are from it, as a share of it.
+/// The mean, and how far the samples are from it, as a share of it.
 #[derive(Clone, Copy)]
 struct Usual {
     value: f64,
@@ -38,12 +37,15 @@ struct Usual {
 
 impl Usual {
     fn of(series: &BaselineSeries) -> Option<Self> {
-        let mut samples: Vec<f64> = series.samples.iter().copied().filter(|sample| *sample > 0.0).collect();
-        samples.sort_by(f64::total_cmp);
-        let (least, most) = (*samples.first()?, *samples.last()?);
-        let value = median(&samples);
+        Self::of_samples(&series.samples)
+    }
+
+    /// `None` if there was nothing.
+    fn of_samples(samples: &[f64]) -> Option<Self> {
+        let (least, most) = (samples.iter().copied().reduce(f64::min)?, samples.iter().copied().reduce(f64::max)?);
+        let value = mean(samples);
         let noise = if samples.len() == 1 { ONCE } else { ((most - least) / 2.0 / value).max(STEADY) };
-        Some(Self { value, noise })
+        (value > 0.0).then_some(Self { value, noise })
     }
 
     /// How many times as much the other is; `None` if it is the same within what both vary by.
@@ -69,8 +71,8 @@ fn measurements(a: &Baseline, b: &Baseline) -> Option<String> {
     for one in &of_a {
         let name = one.metric.trim_end_matches(BY_CPU);
         let counterpart = of_b.iter().find(|other| other.metric.trim_end_matches(BY_CPU) == name);
-        // Of a single one on each side the file or block size may be what was changed.
-        let only = (of_a.len() == 1 && of_b.len() == 1 && one.unit == of_b[0].unit).then(|| &of_b[0]);
+        // Of a single one on each side, what it was done to may be what was changed.
+        let only = of_b.first().filter(|other| of_a.len() == 1 && of_b.len() == 1 && is_alike(one, other));
         let Some(other) = counterpart.or(only) else { continue };
         let (Some(before), Some(after)) = (Usual::of(one), Usual::of(other)) else { continue };
         match before.times(after) {
@@ -104,6 +106,17 @@ fn measurements(a: &Baseline, b: &Baseline) -> Option<String> {
         parts.push(format!("limited by a CPU, so not by the disk: {}", names.join(", ")));
     }
     Some(format!("{tool}{}.", parts.join("; ")))
+}
+
+/// Whether both are of one tool and, as far as it says so, the same work: `fio: randread of /srv/a, read`.
+fn is_alike(a: &BaselineSeries, b: &BaselineSeries) -> bool {
+    let work = |series: &BaselineSeries| {
+        let (tool, what) = series.metric.split_once(": ").unwrap_or((&series.metric, ""));
+        let of_fio = (tool == "fio")
+            .then(|| (what.split(" of ").next().map(str::to_owned), what.rsplit(", ").next().map(str::to_owned)));
+        (tool.to_owned(), of_fio)
+    };
+    a.unit == b.unit && work(a) == work(b)
 }
 
 /// What the disks of a capture do.
@@ -174,19 +187,44 @@ impl<'b> Load<'b> {
 
 impl<'b> DiskLoad<'b> {
     fn of(side: &'b Baseline, name: &'b str) -> Option<Self> {
-        let of_disk = |metric: &str| {
+        let samples = |metric: &str| -> &[f64] {
             let mut all = side.series.iter().filter(|s| s.subject.kind == "device" && s.subject.name == name);
-            all.find(|series| series.metric == metric).and_then(Usual::of)
+            all.find(|series| series.metric == metric).map_or(&[], |series| &series.samples)
         };
-        let value = |metric: &str| of_disk(metric).map(|usual| usual.value);
-        let rates = [of_disk("disk.read_rate"), of_disk("disk.write_rate")];
-        let larger = rates.into_iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value))?;
-        if value("disk.busy").is_some_and(|busy| busy < IDLE) {
+        let busy = samples("disk.busy");
+        if !busy.is_empty() && mean(busy) < IDLE {
             return None;
         }
-        let bytes = Usual { value: rates.into_iter().flatten().map(|rate| rate.value).sum(), ..larger };
-        let requests = [value("disk.reads"), value("disk.writes")].into_iter().flatten().sum();
-        Some(Self { name, bytes, requests, wait: value("disk.wait"), queue: value("disk.queue") })
+        let rates = sums(samples("disk.read_rate"), samples("disk.write_rate"));
+        let requests = sums(samples("disk.reads"), samples("disk.writes"));
+        let bytes = Usual::of_samples(&rates)?;
+        let waits = samples("disk.wait");
+        // An interval without a request has no wait.
+        let of_requests: Vec<f64> = requests.iter().copied().filter(|requests| *requests > 0.0).collect();
+        let wait = match waits.len() {
+            0 => None,
+            n if n == of_requests.len() => {
+                let total: f64 = waits.iter().zip(&of_requests).map(|(wait, requests)| wait * requests).sum();
+                Some(total / of_requests.iter().sum::<f64>())
+            }
+            _ => Some(mean(waits)),
+        };
+        let queue = samples("disk.queue");
+        let queue = (!queue.is_empty()).then(|| mean(queue));
+        Some(Self { name, bytes, requests: mean(&requests), wait, queue })
+    }
+}
+
+fn mean(samples: &[f64]) -> f64 {
+    samples.iter().sum::<f64>() / samples.len() as f64
+}
+
+/// The sums of samples of the same intervals; where one is missing, the other.
+fn sums(a: &[f64], b: &[f64]) -> Vec<f64> {
+    match (a, b) {
+        (a, []) => a.to_vec(),
+        ([], b) => b.to_vec(),
+        (a, b) => a.iter().zip(b).map(|(a, b)| a + b).collect(),
     }
 }
 

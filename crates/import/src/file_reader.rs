@@ -38,15 +38,24 @@ pub struct Input<'r> {
     pub reader: Box<dyn BufRead + 'r>,
 }
 
-/// Reads a file into `captures`, and returns the first place that was skipped.
+/// Reads a file into `captures`, and returns why nothing in it could be read.
 ///
 /// # Errors
 /// The first place whose meaning is not certain, if `strict`.
 pub(crate) fn read_file(input: Input<'_>, strict: bool, captures: &mut Captures) -> Result<Option<Refusal>, Refusal> {
     let lines = Lines::new(input.name, input.reader).at(captures.next_file()).strictly(strict);
     let file = lines.file().clone();
-    let reader =
-        FileReader { lines, file, strict, captures, any: false, console: false, skipped: 0, first_skipped: None };
+    let reader = FileReader {
+        lines,
+        file,
+        strict,
+        captures,
+        any: false,
+        recognized: false,
+        console: false,
+        skipped: 0,
+        first_skipped: None,
+    };
     reader.read()
 }
 
@@ -57,6 +66,8 @@ struct FileReader<'r, 'a> {
     captures: &'a mut Captures,
     /// Whether anything was read, or noted as skipped.
     any: bool,
+    /// Whether anything was read.
+    recognized: bool,
     /// Whether it is console output, with the kernel's messages among other lines.
     console: bool,
     skipped: usize,
@@ -92,7 +103,8 @@ impl FileReader<'_, '_> {
             };
             self.skip_text(Refusal::described(&self.file, 1, KNOWN_OUTPUT, found));
         }
-        Ok(self.first_skipped)
+        // What is left out of a file that can be read is noted in its capture.
+        Ok(self.first_skipped.filter(|_| !self.recognized))
     }
 
     /// Reads the output that begins at the next line, or takes that line.
@@ -190,7 +202,7 @@ impl FileReader<'_, '_> {
         context.host = run.host.clone();
         context.is_past_banner = true;
         if !run.is_empty() {
-            self.any = true;
+            (self.any, self.recognized) = (true, true);
             self.console |= format.name == kernel_log::FORMAT.name;
             let added = self.captures.add(run, &self.file, before);
             added.or_else(|refusal| self.skip(refusal))?;

@@ -67,7 +67,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     };
     let from = argument("if=").unwrap_or("a file");
     let name = match block {
-        Some(block) => format!("dd of {from} with bs={block:.0}"),
+        // The same again is another transfer.
+        Some(block) => format!("dd of {from} with bs={block:.0}, line {line}"),
         None => format!("dd of {from}, line {line}"),
     };
     let row = run.row::<Transfer>(0.0, line, name.into());
@@ -132,6 +133,17 @@ mod tests {
         };
         close(rate("san-dd-1024k.txt"), 151.25, 1_048_576.0);
         close(rate("san-dd-2k.txt"), 10.67, 2048.0);
+    }
+
+    #[test]
+    fn the_same_again_is_another_transfer() {
+        let command = "# dd if=/dev/zero of=f bs=4k count=1000";
+        let text = format!("{command}\n4096000 bytes (4.1 MB) copied, 1.0 s, 4.1 MB/s\n");
+        let again = format!("{command} oflag=dsync\n4096000 bytes (4.1 MB) copied, 8.0 s, 512 kB/s\n");
+        let window = window_of(&(text + &again));
+        let mut rates: Vec<_> = window.newest::<Transfer>().values().map(|row| row.rate.get().unwrap()).collect();
+        rates.sort_by(f64::total_cmp);
+        assert_eq!(rates, [512_000.0, 4_096_000.0]);
     }
 
     #[test]

@@ -105,7 +105,12 @@ fn is_cpu_header(line: &str) -> bool {
 /// The line with which `-t` begins a report: `Time: 14:19:48`, a date and a time, or, where a filter put the time before
 /// each line, a time and a date.
 fn time_line(line: &str) -> Option<PrintedTime> {
-    let mut fields: Vec<&str> = line.trim().trim_start_matches("Time:").split_whitespace().collect();
+    let line = line.trim().trim_start_matches("Time:");
+    // `2026-11-25T19:15:07+0000`, if S_TIME_FORMAT is ISO.
+    if line.contains('T') && !line.trim().contains(' ') {
+        return clock::date_line(line);
+    }
+    let mut fields: Vec<&str> = line.split_whitespace().collect();
     let at = fields.iter().position(|f| clock::date(f).is_some());
     let date = at.and_then(|at| clock::date(fields.remove(at)));
     let (time, taken) = clock::time_of_day(&fields)?;
@@ -305,6 +310,13 @@ mod tests {
         let of: [fn(&Disk) -> whyslow_model::value::Counter; 6] =
             [|d| d.reads, |d| d.read_bytes, |d| d.writes, |d| d.write_bytes, |d| d.flushes, |d| d.busy_time];
         of.into_iter().map(|metric| change.rate(metric)).collect()
+    }
+
+    #[test]
+    fn times_begin_a_report_in_any_format() {
+        for time in ["Time: 19:15:07", "11/25/26 19:15:07", "2026-11-25T19:15:07+0000", "2026-11-25T19:15:07Z"] {
+            assert_eq!(time_line(time).and_then(|when| when.time), Some(69_307.0), "{time}");
+        }
     }
 
     fn are_close(found: &[Option<f64>], expected: &[f64]) {

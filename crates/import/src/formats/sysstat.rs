@@ -67,7 +67,7 @@ pub fn record_disk(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) 
         ("flush_time", time("f_await", row.get("f/s"))),
     ];
     let mut row = row.clone();
-    if let Some(factor) = contradiction(&row, both.or(row.get("tps"))) {
+    if let Some(factor) = contradiction(&row, both) {
         let what = format!("{} on line {}", row.label(), row.line);
         let why = "bytes over requests contradict the mean request size, which is used";
         run.note(&what, why, "look at the original");
@@ -85,12 +85,14 @@ fn is_bytes(column: &str) -> bool {
     DISK.metric(|header| header == column).is_some_and(|metric| ["read_bytes", "write_bytes"].contains(&metric))
 }
 
-/// The factor by which bytes read and written must be scaled to agree with the mean request size.
-fn contradiction(row: &TableRow, count: Option<f64>) -> Option<f64> {
-    let count = count.filter(|n| *n >= ENOUGH)?;
+/// The factor by which bytes read and written must be scaled to agree with the mean request size; `reads_and_writes` are counts.
+fn contradiction(row: &TableRow, reads_and_writes: Option<f64>) -> Option<f64> {
+    let count = reads_and_writes.or(row.get("tps")).filter(|n| *n >= ENOUGH)?;
     let mean = REQUEST_SIZE.iter().find_map(|(column, unit)| row.times(column, *unit)).filter(|m| *m > 0.0)?;
     let bytes = DISK.value(row, "read_bytes")? + DISK.value(row, "write_bytes")?;
-    let per_request = bytes / count;
+    // The mean over all transfers is one over discards, too (sysstat, common.c).
+    let discarded = DISK.value(row, "discard_bytes").filter(|_| reads_and_writes.is_none()).unwrap_or(0.0);
+    let per_request = (bytes + discarded) / count;
     ((per_request - mean).abs() > CONTRADICTION * mean && per_request > 0.0).then(|| mean / per_request)
 }
 
@@ -110,6 +112,22 @@ pub fn device_name(device: &str) -> (String, Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::window_of;
+
+    #[test]
+    fn discards_are_in_the_mean_size_of_all_transfers() {
+        let text = "\
+10:00:00          DEV       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util
+10:00:01          vda    100.00   1000.00   2000.00  97000.00   1000.00      0.20      1.18     15.80
+10:00:02          vda    100.00   1000.00   2000.00  97000.00   1000.00      0.20      1.18     15.80
+";
+        let window = window_of(text);
+        let disk = &window.changes::<Disk>()[0];
+        assert_eq!(
+            (disk.rate(|d| d.read_bytes), disk.rate(|d| d.write_bytes)),
+            (Some(1000.0 * KIB), Some(2000.0 * KIB))
+        );
+    }
 
     #[test]
     fn numbers_become_names_where_they_are_fixed() {

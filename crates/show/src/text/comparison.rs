@@ -20,10 +20,14 @@ pub fn comparison(comparison: &Comparison, style: &TextStyle) -> String {
     for conclusion in &comparison.conclusions {
         canvas.paragraph(0, 2, &[bold(conclusion)]);
     }
-    verdict(&mut canvas, comparison);
+    // Of captures, the conclusions are the headline: they are rarely long enough for a test.
+    let concluded = !comparison.conclusions.is_empty();
+    if !concluded || !comparison.differences.is_empty() {
+        verdict(&mut canvas, comparison);
+    }
     inventory(&mut canvas, &comparison.inventory, style.all);
     differences(&mut canvas, "Differs", &comparison.differences.iter().collect::<Vec<_>>(), style.all);
-    let (untested, noise) = undecided(comparison);
+    let (untested, noise) = if concluded && !style.all { (vec![], vec![]) } else { undecided(comparison) };
     let too_few =
         format!("Changed, but not testable: fewer than {FEWEST} independent samples on one side; measure longer");
     differences(&mut canvas, &too_few, &untested, style.all);
@@ -43,7 +47,7 @@ fn draw_side(canvas: &mut Canvas, letter: &str, side: &Side) {
         (Some(start), None) => format!(", from {start}"),
         _ => String::new(),
     };
-    let length = format!("  {}", human::seconds(side.seconds.round()));
+    let length = if side.seconds > 0.0 { format!("  {}", human::seconds(side.seconds.round())) } else { String::new() };
     canvas.paragraph(0, 5, &[dim(letter), bold(&side.name), plain(length), dim(when)]);
 }
 
