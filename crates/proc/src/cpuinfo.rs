@@ -1,6 +1,6 @@
 //! /proc/cpuinfo: a block of lines for each CPU (proc(5); arch/x86/kernel/cpu/proc.c).
 
-/// The name and value of a line: `model name	: AMD EPYC`.
+/// The name and value of a line: `model name : AMD EPYC`.
 pub fn entry(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     Some((name.trim(), value.trim()))

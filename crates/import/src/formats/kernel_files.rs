@@ -50,7 +50,7 @@ impl PrintedFiles {
         }
         let operands: Vec<&str> = command.operands().filter(|word| word.starts_with('/')).collect();
         let is_kernels = |word: &&str| word.starts_with("/proc/") || word.starts_with("/sys/");
-        if operands.is_empty() || !operands.iter().all(|word| is_kernels(word)) {
+        if operands.is_empty() || !operands.iter().all(is_kernels) {
             return None;
         }
         let paths: Option<Vec<String>> = operands.iter().map(|word| file_path(word).map(str::to_owned)).collect();
