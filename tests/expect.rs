@@ -128,6 +128,15 @@ fn rates_of_hdparm_are_figures_of_its_disk() {
 }
 
 #[test]
+fn echoes_that_are_lost_are_a_finding_and_a_host_that_never_answers_is_none() {
+    let d = diagnosis(&["ping-loss.txt"]);
+    assert_eq!(keys(&d), ["net.loss@192.0.2.2"]);
+    let silent = "--- x ping statistics ---\n30 packets transmitted, 0 received, 100% packet loss, time 2026ms\n";
+    let captures = captures_of([("x", silent)], true).unwrap();
+    assert_eq!(diagnose(&captures[0].window, Origin::Import, &RULES).findings.len(), 0);
+}
+
+#[test]
 fn a_link_is_degraded_only_if_its_port_supports_more() {
     let d = diagnosis(&["layouts/lspci-vv.txt"]);
     assert_eq!(keys(&d), ["pcie.link_degraded@02:00.0"]);

@@ -23,7 +23,7 @@ use whyslow_model::value::Value;
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 24] = [
+const CAPTURES_ONLY: [&str; 25] = [
     "condition",
     "cpu_mean",
     "database",
@@ -42,6 +42,7 @@ const CAPTURES_ONLY: [&str; 24] = [
     "log_read",
     "path",
     "pcie_link",
+    "ping",
     "process.cpu_time",
     "profile",
     "thread.cpu_time",

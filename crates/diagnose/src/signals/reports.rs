@@ -1,7 +1,7 @@
 //! What programs and drives report about themselves: transfers that a tool timed, databases, SMART health.
 
 use crate::signal::{Entity, over, ratio, signals};
-use whyslow_model::catalogue::{Condition, Database, Drive, Profile, Transfer, Zone};
+use whyslow_model::catalogue::{Condition, Database, Drive, Ping, Profile, Transfer, Zone};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
@@ -62,6 +62,25 @@ pub fn transfers(window: &Window) -> Vec<Entity> {
             };
             Entity::of(Subject::new(kind, transfer.transfer.to_string()), &Timed { transfer, best })
         })
+        .collect()
+}
+
+signals! { p: Ping;
+    "ping.sent" "count" "echoes requested", "packets transmitted", "output of ping" => p.sent.get();
+    "ping.lost" "count" "echoes that did not come back", "transmitted - received", "output of ping" => p.sent.get().zip(p.received.get()).map(|(sent, received)| sent - received);
+    "ping.loss" "ratio" "share of the echoes that did not come back", "1 - received / transmitted", "output of ping" => over(p.received.get(), p.sent.get()).map(|part| 1.0 - part);
+    "ping.rtt_min" "s" "shortest round trip", "min", "output of ping" => ratio(p.rtt_min.get());
+    "ping.rtt" "s" "mean round trip", "avg", "output of ping" => ratio(p.rtt_mean.get());
+    "ping.rtt_max" "s" "longest round trip", "max", "output of ping" => ratio(p.rtt_max.get());
+    "ping.rtt_spread" "s" "standard deviation of the round trips", "mdev, stddev", "output of ping" => ratio(p.rtt_spread.get());
+}
+
+/// Every host that was pinged.
+pub fn pings(window: &Window) -> Vec<Entity> {
+    window
+        .newest::<Ping>()
+        .into_values()
+        .map(|ping| Entity::of(Subject::new("connection", ping.peer.to_string()), ping))
         .collect()
 }
 

@@ -53,6 +53,7 @@ mod parted;
 mod perf_report;
 mod perf_stat;
 mod pidstat;
+mod ping;
 mod proc_counters;
 mod proc_scsi;
 mod proc_stat;
@@ -146,6 +147,7 @@ pub const FORMATS: &[Format] = &[
     cpuinfo::FORMAT,
     dd::FORMAT,
     hdparm::FORMAT,
+    ping::FORMAT,
     iperf::FORMAT,
     iperf3::FORMAT,
     fio::FORMAT,

@@ -24,6 +24,16 @@ family_group! {
         sync_share: gauge ratio "whyslow.transfer.sync_share" "share of its time spent in such calls";
     }
 
+    /// Echoes that ping sent to a host.
+    ping: Ping by peer: Name, from "output of ping" {
+        sent: gauge count "whyslow.ping.sent" "echoes requested";
+        received: gauge count "whyslow.ping.received" "echoes that came back";
+        rtt_min: gauge ns "whyslow.ping.rtt_min" "shortest round trip";
+        rtt_mean: gauge ns "whyslow.ping.rtt_mean" "mean round trip";
+        rtt_max: gauge ns "whyslow.ping.rtt_max" "longest round trip";
+        rtt_spread: gauge ns "whyslow.ping.rtt_spread" "standard deviation of the round trips";
+    }
+
     /// A program in a profile of CPU time: shares of all samples.
     profile: Profile by program: Name, from "perf report, perf top" {
         share: gauge ratio "whyslow.profile.share" "samples of the program";

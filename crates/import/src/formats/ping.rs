@@ -1,0 +1,115 @@
+//! ping(8): how many echoes came back, and how long they took.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Ping;
+
+pub const FORMAT: Format = Format {
+    name: "ping",
+    versions: "iputils, BSD and busybox, with the statistics at the end",
+    shows: "lost packets and round trips between two hosts; many lost ones are a finding",
+    lacks: "where they were lost; whether the other end answers all of them: some limit or drop echoes; a Wi-Fi card that saves power",
+    programs: &[word("ping"), word("ping6")],
+    starts: |lines| lines.next_is(|line| is_title(line) || statistics_of(line).is_some() || is_reply(line)),
+    read,
+    ..Format::NEW
+};
+
+/// `PING 192.0.2.1 (192.0.2.1) 56(84) bytes of data.`, `PING x (192.0.2.1): 56 data bytes`
+fn is_title(line: &str) -> bool {
+    line.starts_with("PING ") && line.contains(" data") && line.contains("bytes")
+}
+
+/// `--- 192.0.2.1 ping statistics ---`
+fn statistics_of(line: &str) -> Option<&str> {
+    // The name becomes part of a command that is recommended.
+    let is_plain = |host: &&str| {
+        host.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && host.bytes().all(|b| b.is_ascii_alphanumeric() || b".:%_-".contains(&b))
+    };
+    line.strip_prefix("--- ")?.strip_suffix(" ping statistics ---").filter(is_plain)
+}
+
+/// `64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=0.146 ms`
+fn is_reply(line: &str) -> bool {
+    line.split_once(" bytes from ").is_some_and(|(size, rest)| number(size).is_some() && rest.contains("seq="))
+}
+
+/// `60 packets transmitted, 47 received, +1 duplicates, 21.6667% packet loss, time 3065ms`
+fn counts(line: &str) -> Option<(f64, f64)> {
+    let mut parts = line.split(',').map(str::trim);
+    let sent = number(parts.next()?.strip_suffix(" packets transmitted")?)?;
+    let received = parts.next()?;
+    let received = received.strip_suffix(" packets received").or_else(|| received.strip_suffix(" received"))?;
+    let received = number(received)?;
+    (sent > 0.0 && (0.0..=sent).contains(&received)).then_some((sent, received))
+}
+
+/// `rtt min/avg/max/mdev = 0.039/0.066/0.146/0.045 ms`, `round-trip min/avg/max/stddev = ...`, in nanoseconds.
+fn round_trips(line: &str) -> Option<Vec<f64>> {
+    let (title, times) = line.split_once(" = ")?;
+    if !title.contains("min/avg/max") {
+        return None;
+    }
+    let times = times.split(" ms").next()?.split('/').map(|time| number(time).map(|ms| ms * NS_PER_MS));
+    times.collect::<Option<Vec<f64>>>().filter(|times| times.len() >= 3)
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let begin = lines.number();
+    // Messages such as 'Destination Host Unreachable' stand between the replies.
+    let is_between = |text: &str| is_reply(text) || text.starts_with("From ") || text.contains("icmp_seq");
+    let mut is_first = true;
+    while lines.take_if(|text| is_between(text) || (is_first && is_title(text))).is_some() {
+        is_first = false;
+    }
+    let Some(title) = lines.take_past_blanks_if(|text| statistics_of(text).is_some()) else {
+        run.note(&format!("ping on line {begin}"), "its statistics are missing", "let it end, or press Ctrl-C");
+        return Ok(());
+    };
+    let Some(line) = lines.take() else { return Err(lines.refuse("how many packets were sent")) };
+    let expected = "how many packets were sent, and how many came back: 4 packets transmitted, 4 received";
+    let (sent, received) = counts(&line.text).ok_or_else(|| lines.refuse_at(&line, expected))?;
+    let host = statistics_of(&title.text).unwrap_or_default();
+    let row = run.row::<Ping>(0.0, title.number, host.into());
+    (row.sent, row.received) = (sent.into(), received.into());
+    if let Some(last) = lines.take_if(|text| round_trips(text).is_some()) {
+        let times = round_trips(&last.text).unwrap_or_default();
+        let time = |nth: usize| times.get(nth).copied();
+        let row = run.row::<Ping>(0.0, last.number, host.into());
+        (row.rtt_min, row.rtt_mean, row.rtt_max) = (time(0).into(), time(1).into(), time(2).into());
+        row.rtt_spread = time(3).into();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, refusal_of, row_of};
+
+    #[test]
+    fn lost_packets_and_round_trips() {
+        let text = fixture("ping-loss.txt");
+        let row = row_of::<Ping>(&text);
+        let summary = text.lines().find(|line| line.contains("transmitted")).unwrap();
+        assert_eq!(row.sent.get(), Some(60.0));
+        let received: f64 = summary.split(' ').nth(3).unwrap().parse().unwrap();
+        assert_eq!((row.received.get(), &*row.peer), (Some(received), "192.0.2.2"));
+        let times = text.lines().last().unwrap().split(", pipe").next().unwrap();
+        let of = |ns: Option<f64>| format!("{:.3}", ns.unwrap() / 1e6);
+        let found = [row.rtt_min, row.rtt_mean, row.rtt_max, row.rtt_spread].map(|time| of(time.get())).join("/");
+        assert_eq!(times, format!("rtt min/avg/max/mdev = {found} ms"));
+    }
+
+    #[test]
+    fn statistics_of_other_systems() {
+        let bsd = "--- x ping statistics ---\n5 packets transmitted, 4 packets received, 20.0% packet loss\nround-trip min/avg/max/stddev = 1.5/2.5/4.0/0.9 ms\n";
+        let row = row_of::<Ping>(bsd);
+        assert_eq!((row.received.get(), row.rtt_max.get(), row.rtt_spread.get()), (Some(4.0), Some(4e6), Some(9e5)));
+        let none =
+            "--- x ping statistics ---\n3 packets transmitted, 0 received, +3 errors, 100% packet loss, time 2026ms\n";
+        assert_eq!((row_of::<Ping>(none).received.get(), row_of::<Ping>(none).rtt_mean.get()), (Some(0.0), None));
+        assert_eq!(statistics_of("--- x;reboot ping statistics ---"), None);
+        assert_eq!(refusal_of("--- x ping statistics ---\n3 packets\n").line, 2);
+    }
+}
