@@ -29,15 +29,16 @@ fn a_quota_taken_away_lets_a_command_run() {
         // So small that it costs far more time than other work on this machine does.
         group.write("cpu.cfs_quota_us", "2000");
         let (script, change) =
-            (group.joined(&count_to(10_000)), format!("cgroup.cpu.cfs_quota_us@{}=-1", group.name()));
+            (group.joined(&count_to(20_000)), format!("cgroup.cpu.cfs_quota_us@{}=-1", group.name()));
         let trial = tried(cage, &["--yes", &change, "--", "sh", "-c", &script]);
         assert_eq!(trial["verdict"], "helped", "{trial}");
         assert!(trial["effect"]["better"].as_f64().unwrap() > 0.5, "{trial}");
-        // Tighter still is harmful, and put back though it was to be kept.
+        // A far tighter one is harmful, and put back though it was to be kept.
+        group.write("cpu.cfs_quota_us", "50000");
         let change = format!("cgroup.cpu.cfs_quota_us@{}=1000", group.name());
         let trial = tried(cage, &["--yes", "--keep", &change, "--", "sh", "-c", &script]);
         assert_eq!((&trial["verdict"], &trial["kept"]), (&"harmed".into(), &serde_json::Value::Null), "{trial}");
-        assert_eq!(group.read("cpu.cfs_quota_us"), "2000");
+        assert_eq!(group.read("cpu.cfs_quota_us"), "50000");
     });
 }
 
