@@ -1,8 +1,10 @@
 //! Kernel logs of every kind of fault: what is found first, what it explains, and what must not be said.
 
 mod captured;
+mod mail;
 
-use captured::{WIDTHS, wrapped};
+use captured::WIDTHS;
+use mail::wrapped;
 use whyslow_diagnose::{RuleBook, diagnose};
 use whyslow_import::{Input, read};
 use whyslow_model::diagnosis::{Basis, Confidence, Diagnosis, Finding, Origin, Reading, Verdict};

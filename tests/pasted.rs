@@ -2,8 +2,10 @@
 //! judged as the clean file is.
 
 mod captured;
+mod mail;
 
-use captured::{FIXTURES, WIDTHS, captures_of, wrapped};
+use captured::{FIXTURES, WIDTHS, captures_of};
+use mail::wrapped;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;

@@ -12,7 +12,7 @@ use whyslow_model::window::Window;
 
 /// The most pairs that are compared: of more than these nobody reads all.
 const MOST_PAIRS: usize = 20;
-/// The most intervals of one capture that are told apart; of a longer one, as many in a row become one.
+/// The most intervals of one capture; in a longer one, several in a row are combined.
 const MOST_INTERVALS: usize = 128;
 
 /// Compares each capture with the next one of the same things, unless they are of two hosts, or one is what the other sees of it.

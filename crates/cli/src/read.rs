@@ -50,7 +50,7 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// One file.
+    /// The arguments that read one file.
     pub fn of_file(path: &Path) -> Self {
         Self { files: vec![path.to_owned()], strict: false, _partial: false, check: false }
     }

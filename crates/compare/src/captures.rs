@@ -11,8 +11,8 @@ const CPU_BOUND: f64 = 0.95;
 /// The end of the name of a measurement in which it was.
 pub(crate) const BY_CPU: &str = ", limited by a CPU";
 
-/// Summarizes a capture: the known signals of each interval between its reports, with its length in seconds, and those of all
-/// of it together, which include what is no matter of time.
+/// Summarizes a capture: `intervals` are the known signals of each interval between its reports, with its length in seconds; `whole`
+/// are those of the whole capture, which also has results that belong to no interval.
 pub fn of_capture(intervals: &[(f64, Vec<SubjectFigures>)], whole: &[SubjectFigures]) -> Baseline {
     let summed_up = |intervals: &[(f64, &[SubjectFigures])]| {
         let mut summary = Summary::default();
@@ -38,13 +38,13 @@ fn measured(figures: &[SubjectFigures]) -> Vec<BaselineSeries> {
     let works: Vec<String> = figures.iter().filter_map(work).collect();
     for figures in figures {
         let Some(work) = work(figures) else { continue };
-        let limit = if number(figures, "timed.cpu_share") >= Some(CPU_BOUND) { BY_CPU } else { "" };
+        let limit = if figures.number("timed.cpu_share") >= Some(CPU_BOUND) { BY_CPU } else { "" };
         // With several sizes, each is a work of its own.
-        let block = number(figures, "timed.block").filter(|_| works.iter().filter(|w| **w == work).count() > 1);
+        let block = figures.number("timed.block").filter(|_| works.iter().filter(|w| **w == work).count() > 1);
         let block = block.map_or_else(String::new, |block| format!(" by {}", human::quantity(block, "bytes")));
         // Networks are measured in bits.
         let rate = if figures.subject.kind == "connection" { "timed.bits" } else { "timed.rate" };
-        let measured = evidence(figures, rate).or_else(|| evidence(figures, "timed.operations"));
+        let measured = figures.evidence(rate).or_else(|| figures.evidence("timed.operations"));
         let Some(Evidence { value: Reading::Number(value), unit, .. }) = measured else { continue };
         let name = format!("{work}{block}{limit}");
         let of_work = || BaselineSeries::of_repeats(&name, Subject::host(), unit, Better::Higher, Vec::new());
@@ -55,21 +55,10 @@ fn measured(figures: &[SubjectFigures]) -> Vec<BaselineSeries> {
 
 /// The tool, and what it did to what.
 fn work(figures: &SubjectFigures) -> Option<String> {
-    let text = |metric| match &evidence(figures, metric)?.value {
+    let text = |metric| match &figures.evidence(metric)?.value {
         Reading::Text(text) => Some(text.as_str()),
         Reading::Number(_) => None,
     };
     let tool = text("timed.tool")?;
     Some(text("timed.peer").map_or_else(|| tool.to_owned(), |what| format!("{tool}: {what}")))
-}
-
-fn evidence<'f>(figures: &'f SubjectFigures, metric: &str) -> Option<&'f Evidence> {
-    figures.values.iter().find(|value| value.metric == metric)
-}
-
-fn number(figures: &SubjectFigures, metric: &str) -> Option<f64> {
-    match evidence(figures, metric)?.value {
-        Reading::Number(number) => Some(number),
-        Reading::Text(_) => None,
-    }
 }

@@ -63,21 +63,14 @@ fn contended<'d>(part: &'d Diagnosis, rule: &Rule) -> Vec<&'d SubjectFigures> {
 fn device(figures: &SubjectFigures, known: &[(&str, Reading)]) -> Entity {
     let value = |signal: &Signal| {
         let known = known.iter().find(|(name, _)| *name == signal.name).map(|(_, value)| value);
-        known.or_else(|| Some(&evidence(figures, signal.name)?.value)).cloned()
+        known.or_else(|| Some(&figures.evidence(signal.name)?.value)).cloned()
     };
     let signals = Scope::Disk.signals();
     Entity { signals, values: signals.iter().map(value).collect(), ..Entity::unknown(figures.subject.clone()) }
 }
 
 fn rate(figures: &SubjectFigures) -> Option<f64> {
-    match evidence(figures, "disk.rate")?.value {
-        Reading::Number(number) => Some(number),
-        Reading::Text(_) => None,
-    }
-}
-
-fn evidence<'d>(figures: &'d SubjectFigures, metric: &str) -> Option<&'d Evidence> {
-    figures.values.iter().find(|value| value.metric == metric)
+    figures.number("disk.rate")
 }
 
 fn finding(
@@ -99,7 +92,7 @@ fn finding(
     let facts = Facts { entities: [(Scope::Disk, disks)].into(), running: None, ..Facts::of(&Window::default()) };
     let (judged, _) = judge(std::slice::from_ref(rule), &facts);
     let finding = judged.into_iter().next()?.finding;
-    let seen = |shown: Evidence| match evidence(carrier, &shown.metric) {
+    let seen = |shown: Evidence| match carrier.evidence(&shown.metric) {
         Some(seen) => Evidence { expected: shown.expected, ..seen.clone() },
         None => shown,
     };

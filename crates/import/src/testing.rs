@@ -1,6 +1,10 @@
 //! Helpers for the tests of the formats.
 
+#[path = "../../../tests/mail.rs"]
+mod mail;
+
 use crate::{Capture, Input, Refusal, read};
+pub use mail::wrapped;
 use whyslow_model::catalogue::Family;
 use whyslow_model::window::Window;
 

@@ -93,26 +93,11 @@ fn continues(line: &str, next: &str, width: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::wrapped;
 
     fn lines(text: &str) -> VecDeque<TextLine> {
         let line = |(at, text): (usize, &str)| TextLine { number: at as u32 + 1, text: text.to_owned() };
         text.lines().enumerate().map(line).collect()
-    }
-
-    /// As a mail program wraps it: before the first word that does not fit.
-    fn wrapped(text: &str, width: usize) -> String {
-        let wrap = |line: &str| {
-            let mut out = String::new();
-            let mut left = line;
-            while left.len() > width {
-                let Some(at) = left[..=width].rfind(' ').filter(|at| *at > 0) else { break };
-                out.push_str(left[..at].trim_end());
-                out.push('\n');
-                left = left[at..].trim_start();
-            }
-            out + left + "\n"
-        };
-        text.lines().map(wrap).collect()
     }
 
     #[test]

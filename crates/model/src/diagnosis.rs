@@ -64,6 +64,21 @@ pub struct SubjectFigures {
     pub values: Vec<Evidence>,
 }
 
+impl SubjectFigures {
+    /// A known signal.
+    pub fn evidence(&self, metric: &str) -> Option<&Evidence> {
+        self.values.iter().find(|value| value.metric == metric)
+    }
+
+    /// A known signal that is a number.
+    pub fn number(&self, metric: &str) -> Option<f64> {
+        match self.evidence(metric)?.value {
+            Reading::Number(number) => Some(number),
+            Reading::Text(_) => None,
+        }
+    }
+}
+
 /// The machine; unknown fields are `null`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {

@@ -1,5 +1,5 @@
 use super::thinned_log::MOST_KEPT;
-use crate::testing::{fixture, window_of};
+use crate::testing::{fixture, window_of, wrapped};
 use proptest::prelude::*;
 use whyslow_model::catalogue::{LogLine, LogRead};
 
@@ -41,24 +41,6 @@ fn a_wrapped_line_is_put_together() {
         "{texts:?}"
     );
     assert!(holds("pid 43891493, scsi0, channel 0, id 1, lun 0"), "{texts:?}");
-}
-
-/// As a mail program wraps a text: at the last space before this many columns.
-fn wrapped(text: &str, width: usize) -> String {
-    let mut out = String::new();
-    for mut line in text.lines() {
-        while let Some((end, at_end)) = line.char_indices().nth(width) {
-            let space = if at_end == ' ' { Some(end) } else { line[..end].rfind(' ') };
-            let fits = space.filter(|at| !line[..*at].trim().is_empty());
-            let Some(at) = fits.or_else(|| line[end..].find(' ').map(|at| end + at)) else { break };
-            out += line[..at].trim_end();
-            out.push('\n');
-            line = line[at..].trim_start();
-        }
-        out += line;
-        out.push('\n');
-    }
-    out
 }
 
 /// Time and text of each line kept, without the number of spaces between words.
