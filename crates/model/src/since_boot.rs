@@ -4,7 +4,7 @@
 //! so it becomes a Window of its own: from zero to that reading. How long that took is often unknown; then only what does not
 //! depend on it means anything, such as the share of the segments that were sent again.
 
-use crate::catalogue::{Cpu, EachFamily, Family, MetricKind, System};
+use crate::catalogue::{CountedSince, Cpu, EachFamily, Family, MetricKind, System};
 use crate::snapshot::Snapshot;
 use crate::value::{Counter, Value};
 use crate::window::Window;
@@ -15,36 +15,6 @@ use std::collections::BTreeMap;
 pub const AVERAGED: f64 = 10_000.0;
 /// When a Window since boot ends, in nanoseconds: later than any age that is assumed.
 const END: u64 = 4_000_000_000_000_000_000;
-
-/// What the counters of a family count from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CountedFrom {
-    /// When the machine booted; a card's driver may have been loaded later.
-    Boot,
-    /// When the mount, the connection or the queueing discipline was made. How long ago that was is unknown, but for a mount.
-    Creation,
-}
-
-/// Families whose counts tell something although they were read once, by name. Others are left out: the CPU time of a process
-/// since it started says nothing about when it used it, and what a program measured is not counted since boot.
-const FAMILIES: [(&str, CountedFrom); 12] = [
-    ("cpu", CountedFrom::Boot),
-    ("cpu_mean", CountedFrom::Boot),
-    ("system", CountedFrom::Boot),
-    ("pressure", CountedFrom::Boot),
-    ("softnet", CountedFrom::Boot),
-    ("vmstat", CountedFrom::Boot),
-    ("disk", CountedFrom::Boot),
-    ("interface", CountedFrom::Boot),
-    ("protocol", CountedFrom::Boot),
-    ("nfs", CountedFrom::Creation),
-    ("connection", CountedFrom::Creation),
-    ("qdisc", CountedFrom::Creation),
-];
-
-fn counted_from<F: Family>() -> Option<CountedFrom> {
-    FAMILIES.iter().find(|(name, _)| *name == F::INFO.name).map(|(_, from)| *from)
-}
 
 /// Counters that were read once.
 #[derive(Clone, Debug, Default)]
@@ -126,7 +96,7 @@ struct AddTo<'s>(&'s mut Snapshot);
 
 impl EachFamily for AddTo<'_> {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-        if counted_from::<F>().is_none() {
+        if F::INFO.counted_since.is_none() {
             return;
         }
         let own = F::rows_mut(self.0);
@@ -170,9 +140,9 @@ struct Grow<'s> {
 
 impl EachFamily for Grow<'_> {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-        let age = match counted_from::<F>() {
-            Some(CountedFrom::Boot) => self.ages.boot,
-            Some(CountedFrom::Creation) => self.ages.creation,
+        let age = match F::INFO.counted_since {
+            Some(CountedSince::Boot) => self.ages.boot,
+            Some(CountedSince::Creation) => self.ages.creation,
             None => return,
         };
         let is_averaged = |row: &F| self.averages.is_some_and(|averages| averages.row::<F>(row.key()).is_some());

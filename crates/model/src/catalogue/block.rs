@@ -9,7 +9,7 @@ family_group! {
     block: BlockTables
 
     /// Requests by block device and partition (Documentation/admin-guide/iostats.rst).
-    disk: Disk by device: Name, from "/proc/diskstats" {
+    disk: Disk by device: Name, from "/proc/diskstats" since boot {
         reads: counter count "system.disk.operations" "reads completed";
         reads_merged: counter count "system.disk.merged" "reads merged into another before they were issued";
         read_bytes: counter bytes "system.disk.io" "bytes read";
@@ -160,7 +160,7 @@ family_group! {
     }
 
     /// NFS mounts, with the client's operation counters (struct rpc_iostats of include/linux/sunrpc/metrics.h).
-    nfs: NfsMount by point: Name, from "/proc/self/mountstats" {
+    nfs: NfsMount by point: Name, from "/proc/self/mountstats" since creation {
         server: state text "system.nfs.server" "server and path";
         age: gauge ns "system.nfs.age" "time since it was mounted; never read live";
         operations: counter count "system.nfs.operations" "completed operations; from some tools only reads and writes";

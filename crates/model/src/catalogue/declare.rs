@@ -1,7 +1,7 @@
 //! How families are declared: the macro `family_group!`, and the words of its lines, which are kinds of metric and units.
 #![expect(non_camel_case_types, non_upper_case_globals, reason = "they are words of the catalogue")]
 
-use super::{MetricKind, Unit};
+use super::{CountedSince, MetricKind, Unit};
 use crate::histogram::Histogram;
 use crate::value::{Counter, Gauge, State, Value};
 
@@ -31,6 +31,14 @@ pub(crate) mod field {
     pub(crate) type state = State;
     pub(crate) type identity = State;
     pub(crate) type histogram = Histogram;
+}
+
+/// What counts begin with, by name.
+pub(crate) mod since {
+    use super::CountedSince;
+
+    pub(crate) const boot: CountedSince = CountedSince::Boot;
+    pub(crate) const creation: CountedSince = CountedSince::Creation;
 }
 
 /// Units, by name.
@@ -175,7 +183,7 @@ macro_rules! family_group {
         $(#[doc = $group_doc:literal])* $group_field:ident : $Group:ident
         $(
             $(#[doc = $doc:literal])+
-            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ty, from $source:literal $(as $events:ident)? {
+            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ty, from $source:literal $(as $events:ident)? $(since $since:ident)? {
                 $( $field:ident : $kind:ident $unit:ident $otel:literal $help:literal; )*
             }
         )*
@@ -215,6 +223,7 @@ macro_rules! family_group {
                     source: $source,
                     help: concat!($($doc),+).trim_ascii(),
                     events: $( !stringify!($events).is_empty() || )? false,
+                    counted_since: [$( Some($crate::catalogue::declare::since::$since), )? None][0],
                     metrics: &[ $( $crate::catalogue::Metric {
                         name: stringify!($field),
                         kind: $crate::catalogue::declare::Declared::$kind.kind(),

@@ -67,6 +67,16 @@ pub struct Metric {
     pub identifies: bool,
 }
 
+/// What the counts of a family begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountedSince {
+    /// The boot of the machine; a card's driver may have been loaded later.
+    Boot,
+    /// When the mount, the connection or the queueing discipline was made. How long ago that was is unknown, but for a mount.
+    Creation,
+}
+
 /// A family of metrics: one row per entity, one column per metric.
 #[derive(Clone, Debug, Serialize)]
 pub struct FamilyInfo {
@@ -86,6 +96,10 @@ pub struct FamilyInfo {
     /// Whether its rows are events: each happened once, before the sample that has it, and later samples do not repeat it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub events: bool,
+    /// What its counts begin with, if they mean something although they were read only once. The CPU time of a process since it
+    /// started does not: it does not say when it was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_since: Option<CountedSince>,
     /// Its metrics, in column order.
     pub metrics: &'static [Metric],
 }

@@ -50,7 +50,7 @@ family_group! {
     }
 
     /// Events of the virtual memory system.
-    vmstat: Vmstat by host: MachineKey, from "/proc/vmstat" {
+    vmstat: Vmstat by host: MachineKey, from "/proc/vmstat" since boot {
         pgpgin: counter bytes "system.paging.in" "bytes read from block devices";
         pgpgout: counter bytes "system.paging.out" "bytes written to block devices";
         pswpin: counter count "system.paging.swap_in" "pages swapped in";

@@ -12,7 +12,8 @@
 //! `import` fill the field.
 //!
 //! A family declared `as events` has rows that happened once: they are in the sample after that, and do not stay valid until
-//! the next reading.
+//! the next reading. The counts of one declared `since boot` or `since creation` are evidence even when read once
+//! ([`since_boot`](crate::since_boot)).
 //!
 //! Raw time is kept in whole nanoseconds, so that nothing is rounded; results of a [`Window`](crate::window::Window) are in
 //! seconds.
@@ -32,7 +33,7 @@ mod task;
 pub use block::*;
 pub use cgroup::*;
 use declare::family_group;
-pub use describe::{FamilyInfo, Metric, MetricKind, Unit};
+pub use describe::{CountedSince, FamilyInfo, Metric, MetricKind, Unit};
 pub use kernel::*;
 pub use measure::*;
 pub use memory::*;

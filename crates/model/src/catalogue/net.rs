@@ -8,7 +8,7 @@ family_group! {
     net: NetTables
 
     /// Packets by interface.
-    interface: Interface by interface: NetKey, from "/proc/net/dev" {
+    interface: Interface by interface: NetKey, from "/proc/net/dev" since boot {
         rx_bytes: counter bytes "system.network.io" "bytes received";
         rx_packets: counter count "system.network.packets" "packets received";
         rx_errors: counter count "system.network.errors" "bad packets received";
@@ -55,7 +55,7 @@ family_group! {
     }
 
     /// Protocol counters by network namespace (RFC 1213, 2012, 2013, 4022 and Linux' own); the key's name is `ip`.
-    protocol: Protocol by scope: NetKey, from "/proc/net/snmp, /proc/net/netstat, /proc/net/sockstat" {
+    protocol: Protocol by scope: NetKey, from "/proc/net/snmp, /proc/net/netstat, /proc/net/sockstat" since boot {
         ip_in_receives: counter count "system.network.ip.in" "IPv4 packets received";
         ip_in_discards: counter count "system.network.ip.in_discards" "received IPv4 packets discarded for lack of resources";
         ip_out_discards: counter count "system.network.ip.out_discards" "IPv4 packets discarded on sending";
@@ -102,7 +102,7 @@ family_group! {
     }
 
     /// TCP connections that carry data (sock_diag(7), struct tcp_info of include/uapi/linux/tcp.h).
-    connection: Connection by socket: SocketKey, from "sock_diag" {
+    connection: Connection by socket: SocketKey, from "sock_diag" since creation {
         state: state text "network.connection.state" "TCP state";
         pid: gauge count "process.pid" "a process that holds the socket";
         interface: state text "network.interface.name" "the interface the route to the peer leaves by";
@@ -174,7 +174,7 @@ family_group! {
     }
 
     /// Queueing disciplines and classes, one row per handle.
-    qdisc: Qdisc by qdisc: NetKey, from "rtnetlink" {
+    qdisc: Qdisc by qdisc: NetKey, from "rtnetlink" since creation {
         interface: state text "network.interface.name" "the interface it serves";
         kind: state text "network.qdisc.kind" "tbf, htb, fq_codel, ...";
         bytes: counter bytes "network.qdisc.bytes" "bytes sent";

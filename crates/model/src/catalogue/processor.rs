@@ -8,7 +8,7 @@ family_group! {
     processor: Processor
 
     /// CPU time by mode since boot, one row per online CPU.
-    cpu: Cpu by cpu: u32, from "/proc/stat" {
+    cpu: Cpu by cpu: u32, from "/proc/stat" since boot {
         user: counter ns "system.cpu.time" "time in user mode, guests included, niced tasks not";
         nice: counter ns "system.cpu.time" "time in user mode of niced tasks";
         system: counter ns "system.cpu.time" "time in kernel mode, interrupts not included";
@@ -22,7 +22,7 @@ family_group! {
     }
 
     /// CPU time by mode averaged over the CPUs, if a tool does not report each.
-    cpu_mean: CpuMean by host: MachineKey, from "/proc/stat (cpu)" {
+    cpu_mean: CpuMean by host: MachineKey, from "/proc/stat (cpu)" since boot {
         user: counter ns "system.cpu.time" "time in user mode, guests included, niced tasks not";
         nice: counter ns "system.cpu.time" "time in user mode of niced tasks";
         system: counter ns "system.cpu.time" "time in kernel mode; includes interrupts if irq is absent";
@@ -34,7 +34,7 @@ family_group! {
     }
 
     /// Counters and load of the whole machine.
-    system: System by host: MachineKey, from "/proc/stat, /proc/loadavg, /proc/uptime" {
+    system: System by host: MachineKey, from "/proc/stat, /proc/loadavg, /proc/uptime" since boot {
         interrupts: counter count "system.interrupts" "interrupts serviced";
         context_switches: counter count "system.context_switches" "context switches";
         forks: counter count "system.processes.created" "processes and threads created";
@@ -48,7 +48,7 @@ family_group! {
     }
 
     /// Time tasks of the whole machine stalled for a resource (pressure stall information).
-    pressure: Pressure by host: MachineKey, from "/proc/pressure" {
+    pressure: Pressure by host: MachineKey, from "/proc/pressure" since boot {
         cpu_some: counter ns "system.psi.cpu.some" "time at least one runnable task waited for a CPU";
         memory_some: counter ns "system.psi.memory.some" "time at least one task waited for memory";
         memory_full: counter ns "system.psi.memory.full" "time all non-idle tasks waited for memory";
@@ -92,7 +92,7 @@ family_group! {
     }
 
     /// Packet backlog work by CPU.
-    softnet: Softnet by cpu: u32, from "/proc/net/softnet_stat" {
+    softnet: Softnet by cpu: u32, from "/proc/net/softnet_stat" since boot {
         processed: counter32 count "system.softnet.processed" "packets taken from the backlog or polled";
         dropped: counter32 count "system.softnet.dropped" "packets dropped because the backlog was full";
         squeezed: counter32 count "system.softnet.squeezed" "times the budget or time ran out with work left";

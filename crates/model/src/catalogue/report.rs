@@ -118,6 +118,7 @@ impl Family for SourceReport {
         source: "whyslow",
         help: "How each source fared.",
         events: false,
+        counted_since: None,
         metrics: &[
             metric("tells", MetricKind::State, Unit::Text, "what it shows"),
             metric("outcome", MetricKind::State, Unit::Text, "read, absent, not permitted, failed or hung"),
