@@ -1,5 +1,7 @@
 //! Collects the outputs of all files of an incident, within bounds.
 
+use crate::complaint::Complaint;
+use crate::file_reader::is_unknown_text;
 use crate::formats;
 use crate::kernel_file::{KernelFile, KernelFileSets};
 use crate::merge::{Capture, MOST_CAPTURES, RunGroups};
@@ -20,6 +22,8 @@ pub(crate) struct Captures {
     groups: RunGroups,
     recognized: bool,
     first_refusal: Option<Refusal>,
+    /// What the text around outputs is about.
+    pub(crate) complaint: Complaint,
     notes: usize,
     rows: usize,
     files: u32,
@@ -91,6 +95,9 @@ impl Captures {
     /// If nothing was recognized at all.
     pub(crate) fn finish(self) -> Result<Vec<Capture>, Refusal> {
         match self.first_refusal {
+            Some(refusal) if !self.recognized && is_unknown_text(&refusal) => {
+                Err(Refusal { found: self.complaint.advice(), ..refusal })
+            }
             Some(refusal) if !self.recognized => Err(refusal),
             _ => Ok(self.groups.captures(formats::rank)),
         }

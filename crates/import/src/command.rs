@@ -3,12 +3,16 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
     words: Vec<String>,
+    /// Whether a loop of the shell ran it, perhaps more than once.
+    is_looped: bool,
 }
 
 const PROMPT_ENDS: [&str; 4] = ["# ", "$ ", "> ", "% "];
 const LONGEST_PROMPT: usize = 70;
 /// What stands before the command that matters, on the same line.
 const INCIDENTAL: [&str; 5] = ["date", "echo", "clear", "cd", "export"];
+/// What begins a loop of the shell, whose commands follow behind `do`.
+const LOOPS: [&str; 3] = ["for", "while", "until"];
 /// The most words of a command without a prompt: longer lines are sentences.
 const MOST_WORDS: usize = 8;
 
@@ -46,11 +50,18 @@ impl CommandLine {
 
     /// The command of a line whose output matters: `date; netstat -s` is the second.
     fn parse(text: &str) -> Option<Self> {
-        let is_incidental = |part: &&str| part.split_whitespace().next().is_none_or(|word| INCIDENTAL.contains(&word));
-        let start =
-            text.split("; ").map(str::trim_start).find(|part| !is_incidental(part)).unwrap_or(text.trim_start());
+        let is_looped = LOOPS.contains(&first_word(text)) && text.contains("do ");
+        let is_incidental = |part: &&str| {
+            let word = first_word(part);
+            word.is_empty() || INCIDENTAL.contains(&word) || (is_looped && LOOPS.contains(&word))
+        };
+        let mut body = text.split("; ").map(str::trim_start).map(|part| match part.strip_prefix("do ") {
+            Some(rest) if is_looped => rest.trim_start(),
+            _ => part,
+        });
+        let start = body.find(|part| !is_incidental(part)).unwrap_or(text.trim_start());
         let word = start.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/');
-        word.then(|| Self { words: start.split_whitespace().map(str::to_owned).collect() })
+        word.then(|| Self { words: start.split_whitespace().map(str::to_owned).collect(), is_looped })
     }
 
     /// The program's name, without its directory.
@@ -69,7 +80,7 @@ impl CommandLine {
 
     /// Whether its output is all its own: it is not piped, redirected or one of several commands.
     pub fn is_plain(&self) -> bool {
-        !self.words.iter().any(|word| word.contains(['|', '>', '<', ';', '&', '`', '(']))
+        !self.is_looped && !self.words.iter().any(|word| word.contains(['|', '>', '<', ';', '&', '`', '(']))
     }
 
     /// Its arguments without options.
@@ -95,6 +106,10 @@ impl CommandLine {
             (Some(_), count) => count?.parse().ok(),
         }
     }
+}
+
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or_default()
 }
 
 fn base_name(path: &str) -> &str {
@@ -152,6 +167,18 @@ mod tests {
         assert!(command.has('S') && command.arguments().any(|a| a == "em1"));
         assert_eq!(CommandLine::in_file_name("sos/ps_aux", |p| p == "ps"), None);
         assert_eq!(CommandLine::in_file_name("rm_-rf", |p| p == "ps"), None);
+    }
+
+    #[test]
+    fn the_command_in_a_loop_is_the_one_whose_output_matters() {
+        for line in [
+            "# for i in 1 2 3 4 ; do  cat /proc/812/stack; sleep 2; echo ; done",
+            "$ while true; do date; cat /proc/812/stack; done",
+        ] {
+            let command = CommandLine::at_prompt(line).unwrap_or_else(|| panic!("{line}"));
+            assert_eq!((command.program(), command.operands().next()), ("cat", Some("/proc/812/stack")), "{line}");
+            assert!(!command.is_plain(), "{line}");
+        }
     }
 
     #[test]

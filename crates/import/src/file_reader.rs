@@ -21,6 +21,7 @@ const KNOWN_OUTPUT: &str = "output of a tool that 'whyslow formats' lists";
 /// What was found instead, without quoting it.
 const UNKNOWN_ROW: &str = "a row of numbers under no known header";
 const UNKNOWN_TEXT: &str = "text in no known format";
+const NOTHING: &str = "nothing of the kind in the whole file";
 /// The start of a script, which only mentions what tools print.
 const SCRIPT: &str = "#!";
 /// The most skipped places of one file that are reported.
@@ -99,7 +100,7 @@ impl FileReader<'_, '_> {
             let found = match (self.lines.number(), self.lines.is_binary()) {
                 (1, _) => "nothing: it is empty",
                 (_, true) => "binary data",
-                _ => "nothing of the kind in the whole file",
+                _ => NOTHING,
             };
             self.skip_text(Refusal::described(&self.file, 1, KNOWN_OUTPUT, found));
         }
@@ -140,10 +141,12 @@ impl FileReader<'_, '_> {
         } else if let Some(at) = clock::date_line(text) {
             context.at = at;
         } else if is_remark(text) || is_of_unknown_program(context) || self.console {
+            self.captures.complaint.add(text);
         } else if is_table_row(text) {
             // Numbers in columns could be misread or missed; other text is merely unknown here.
             self.skip(Refusal::described(&self.file, self.lines.number(), KNOWN_OUTPUT, UNKNOWN_ROW))?;
         } else {
+            self.captures.complaint.add(text);
             self.skip_unrecognized(UNKNOWN_TEXT);
         }
         self.lines.skip(1);
@@ -228,7 +231,7 @@ impl FileReader<'_, '_> {
                 return read;
             }
         }
-        self.any = true;
+        (self.any, self.recognized) = (true, true);
         let added = self.captures.add_kernel_file(&self.file, file);
         added.or_else(|refusal| self.skip(refusal))
     }
@@ -263,6 +266,11 @@ impl FileReader<'_, '_> {
             self.first_skipped.get_or_insert(refusal);
         }
     }
+}
+
+/// Whether a place was skipped because no format knows it, rather than because it is empty, binary or damaged.
+pub(crate) fn is_unknown_text(refusal: &Refusal) -> bool {
+    refusal.expected == KNOWN_OUTPUT && [UNKNOWN_ROW, UNKNOWN_TEXT, NOTHING].contains(&refusal.found.as_str())
 }
 
 /// Whether the command prints things that no format reads: those are skipped without a word.

@@ -7,6 +7,7 @@
 mod captures;
 mod clock;
 mod command;
+mod complaint;
 mod context;
 mod file_reader;
 mod format;

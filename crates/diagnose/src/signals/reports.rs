@@ -185,6 +185,8 @@ signals! { d: Drive;
     "drive.reallocated" "count" "sectors it has replaced by spare ones", "reallocated sectors, grown defects", "smartctl" => d.reallocated.get();
     "drive.media_errors" "count" "requests whose data it could not read or write, over its lifetime", "reported uncorrectable, media errors", "smartctl, nvme smart-log" => d.media_errors.get();
     "drive.wear" "ratio" "rated endurance used up", "percentage used", "smartctl, nvme smart-log" => d.wear.get();
+    "drive.io_errors" "count" "reads and writes that failed, as the file system counted", "READ + WRITE", "zpool status" => d.io_errors.get();
+    "drive.checksum_errors" "count" "blocks whose checksum was wrong, as the file system counted", "CKSUM", "zpool status" => d.checksum_errors.get();
     "drive.defects" "count" "unreadable sectors and media errors", "unreadable + media errors, as far as reported", "smartctl, nvme smart-log" => defects(d);
     "drive.complaint" "text" "what it reports, in words", "the above", "smartctl, nvme smart-log" => complaint(d).as_deref();
 }

@@ -1,15 +1,19 @@
-//! iozone as text: rates by kind of work, file size and record size.
+//! iozone as text: rates by kind of work, file size and record size; of its throughput mode, by kind of work.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Transfer;
 
 pub const FORMAT: Format = Format {
     name: "iozone",
-    versions: "3, text, in kBytes/sec; the table of -a, -i, -s and -r",
+    versions: "3, text, in kBytes/sec; the table of -a, -i, -s and -r; the totals of -t",
     shows: "rates by kind of work and record size; what small records cost",
     lacks: "which device is the limit",
     programs: &[word("iozone")],
-    starts: |lines| lines.next_is(|line| line.contains("Iozone: Performance Test of File I/O") || is_header(line)),
+    starts: |lines| {
+        lines.next_is(|line| {
+            line.contains("Iozone: Performance Test of File I/O") || is_header(line) || total(line).is_some()
+        })
+    },
     read,
     ..Format::NEW
 };
@@ -32,6 +36,9 @@ const KINDS: [&str; 13] = [
     "fread",
     "freread",
 ];
+/// What the lines of a total begin with.
+const TOTAL_LINES: [&str; 7] =
+    ["Children see", "Parent sees", "Min ", "Max ", "Avg ", "CPU Utilization", "CPU utilization"];
 /// How far the end of a number may be from the end of its heading.
 const SLACK: usize = 3;
 
@@ -41,10 +48,35 @@ fn is_header(line: &str) -> bool {
     words.next().is_some_and(|w| w.eq_ignore_ascii_case("kb")) && words.next() == Some("reclen")
 }
 
+/// `Children see throughput for 12 initial writers  = 4732581.09 kB/sec`: the kind of work and the bytes a second of all of them.
+fn total(line: &str) -> Option<(&str, f64)> {
+    let (kind, rate) = line.trim().strip_prefix("Children see throughput for")?.split_once('=')?;
+    let rate = rate.trim();
+    let rate = rate.strip_suffix("kB/sec").or_else(|| rate.strip_suffix("KB/sec"))?;
+    Some((kind.trim(), number(rate.trim())? * KIB))
+}
+
+/// The totals over all processes.
+fn totals(lines: &mut Lines<'_>, run: &mut ToolRun) {
+    let is_own = |text: &str| TOTAL_LINES.iter().any(|beginning| text.trim_start().starts_with(beginning));
+    while let Some(line) = lines.take_past_blanks_if(is_own) {
+        let Some((kind, rate)) = total(&line.text) else { continue };
+        let row = run.row::<Transfer>(0.0, line.number, format!("{kind}, line {}", line.number).into());
+        row.tool = "iozone".into();
+        row.what = kind.into();
+        row.rate = rate.into();
+    }
+}
+
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut has_unit = false;
     for at in 0..MOST_ABOVE {
         let Some(text) = lines.peek(at).filter(|text| !is_command(text)) else { break };
+        if total(text).is_some() {
+            lines.skip(at);
+            totals(lines, run);
+            return Ok(());
+        }
         if is_header(text) {
             let headings = ends(text);
             lines.skip(at);
@@ -117,5 +149,19 @@ mod tests {
         assert_eq!(rate("read of"), None);
         assert_eq!(refusal_of(&text.replace("kBytes/sec", "operations per second")).line, 17);
         assert_eq!(refusal_of(&text.replace("    54363", "54363")).line, 18);
+    }
+
+    #[test]
+    fn totals_of_several_processes() {
+        let text = "\tChildren see throughput for  4 initial writers \t=  400000.50 kB/sec\n\
+                    \tParent sees throughput for  4 initial writers \t=  390000.00 kB/sec\n\
+                    \tMin throughput per process \t\t\t=   99000.00 kB/sec \n\
+                    \tCPU Utilization: Wall time    2.671    CPU time    1.974    CPU utilization  73.89 %\n\n\
+                    \tChildren see throughput for  4 readers \t\t=  500000.00 kB/sec\n";
+        let window = window_of(text);
+        let rows = window.newest::<Transfer>();
+        let rates: Vec<_> = rows.values().map(|t| (t.what.get(), t.rate.get())).collect();
+        let expected = [(Some("4 initial writers"), Some(400_000.5 * KIB)), (Some("4 readers"), Some(500_000.0 * KIB))];
+        assert_eq!(rates, expected);
     }
 }

@@ -4,14 +4,18 @@ use super::iperf::IperfResult;
 use crate::json::{self, NonNegative};
 use crate::prelude::*;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 pub const FORMAT: Format = Format {
     name: "iperf3",
     versions: "iperf 3, client and server, text and -J",
     shows: "the rate of a transfer; with -w, whether the socket buffer could be the limit",
-    lacks: "the limit, from one transfer alone; the single intervals: their total is used",
+    lacks: "the limit, from one transfer alone; the single intervals: their total is used, or their mean where it is cut off",
     programs: &[word("iperf3")],
-    starts: |lines| lines.next_is(|line| peer_of(line).is_some()) || json::begins(lines, "start"),
+    starts: |lines| {
+        lines.next_is(|line| peer_of(line).is_some() || is_heading(line) || connection(line).is_some())
+            || json::begins(lines, "start")
+    },
     read: |lines, _, run| if json::begins(lines, "start") { read_json(lines, run) } else { read_text(lines, run) },
     ..Format::NEW
 };
@@ -25,6 +29,19 @@ fn peer_of(line: &str) -> Option<&str> {
     port.starts_with(|c: char| c.is_ascii_digit()).then_some("a client")
 }
 
+/// `[ ID] Interval           Transfer     Bitrate         Retr  Cwnd`; iperf 2 has `Bandwidth` instead, and no more columns.
+fn is_heading(line: &str) -> bool {
+    line.starts_with("[ ID] Interval") && (line.contains("Bitrate") || line.contains("Retr"))
+}
+
+/// The peer in `[  5] local 10.0.0.1 port 41288 connected to 10.0.0.2 port 5201`; iperf 2 says `connected with`.
+fn connection(line: &str) -> Option<&str> {
+    let (local, peer) = line.strip_prefix('[')?.split_once(" connected to")?;
+    local
+        .contains("] local ")
+        .then(|| peer.trim().split(' ').next().filter(|p| !p.is_empty()).unwrap_or("another host"))
+}
+
 /// Whether a line after the first belongs to iperf3. The kernel's log has lines in brackets, too.
 fn is_own(text: &str) -> bool {
     let stream = ["[ ID]", " local ", "SUM", "sec "].iter().any(|part| text.contains(part));
@@ -33,8 +50,10 @@ fn is_own(text: &str) -> bool {
 }
 
 fn read_text(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
-    let mut peer = lines.peek(0).and_then(peer_of).unwrap_or_default().to_owned();
+    let first = lines.peek(0).unwrap_or_default();
+    let mut peer = peer_of(first).or_else(|| connection(first)).unwrap_or("another host").to_owned();
     let mut totals: Vec<(u32, &str, IperfResult)> = Vec::new();
+    let mut intervals = Intervals::default();
     lines.skip(1);
     while let Some(line) = lines.take_if(is_own) {
         let text = &line.text;
@@ -52,7 +71,14 @@ fn read_text(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
                 totals.retain(|(_, other, _)| *other != end);
             }
             totals.push((line.number, end, result));
+        } else if let Some((stream, result)) = interval(text) {
+            intervals.add(line.number, stream, result);
         }
+    }
+    if totals.is_empty()
+        && let Some((line, mean)) = intervals.mean()
+    {
+        mean.record(run, line, "iperf3", &peer);
     }
     // What arrived counts; a sender that was interrupted knows only what it sent.
     let arrived = totals.iter().any(|(_, end, _)| *end == "receiver");
@@ -60,6 +86,41 @@ fn read_text(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
         result.record(run, line, "iperf3", &peer);
     }
     Ok(())
+}
+
+/// The stream and the numbers of one interval, in which nothing may have passed.
+fn interval(text: &str) -> Option<(&str, IperfResult)> {
+    let (stream, rest) = text.strip_prefix('[')?.split_once(']')?;
+    if let Some(result) = IperfResult::of(text) {
+        return Some((stream, result));
+    }
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let [span, "sec", "0.00", "Bytes", "0.00", "bits/sec", ..] = words[..] else { return None };
+    let (from, to) = span.split_once('-')?;
+    let seconds = number(to)? - number(from)?;
+    (seconds > 0.0).then_some((stream, IperfResult { bytes: 0.0, seconds, rate: 0.0 }))
+}
+
+/// The intervals of a test whose end is missing.
+#[derive(Default)]
+struct Intervals {
+    /// The first line, bytes and seconds by stream; `SUM` is the sum of all.
+    streams: BTreeMap<String, (u32, f64, f64)>,
+}
+
+impl Intervals {
+    fn add(&mut self, line: u32, stream: &str, result: IperfResult) {
+        let (_, bytes, seconds) = self.streams.entry(stream.trim().to_owned()).or_insert((line, 0.0, 0.0));
+        *bytes += result.bytes;
+        *seconds += result.seconds;
+    }
+
+    /// Of several streams the sum; without it some could be missing.
+    fn mean(&self) -> Option<(u32, IperfResult)> {
+        let only = (self.streams.len() == 1).then(|| self.streams.values().next()).flatten();
+        let (line, bytes, seconds) = *self.streams.get("SUM").or(only)?;
+        Some((line, IperfResult { bytes, seconds, rate: bytes / seconds }))
+    }
 }
 
 #[derive(Deserialize)]
@@ -133,6 +194,21 @@ mod tests {
         assert_eq!(row.what.get(), Some("10.99.1.2"));
         let cut = text.replace("10.3 GBytes  9.78 Gbits/sec", "10.3 GBytes");
         assert_eq!(refusal_of(&cut).line, 16);
+    }
+
+    #[test]
+    fn intervals_count_where_the_total_is_missing() {
+        let text = "[  5] local 10.0.0.1 port 41288 connected to 10.0.0.2 port 5201\n\n\
+                    [ ID] Interval           Transfer     Bitrate         Retr  Cwnd\n\n\
+                    [  5]   0.00-1.00   sec   200 KBytes  1.64 Mbits/sec    2   3.93 KBytes\n\n\
+                    [  5]   1.00-2.00   sec  0.00 Bytes  0.00 bits/sec    1   3.93 KBytes\n";
+        let row = window_of(text).the::<Transfer>().unwrap().clone();
+        assert_eq!(
+            (row.what.get(), row.bytes.get(), row.rate.get()),
+            (Some("10.0.0.2"), Some(204_800.0), Some(102_400.0))
+        );
+        // With a total, it alone counts.
+        assert_eq!(window_of(&fixture("iperf3-client.txt")).newest::<Transfer>().len(), 1);
     }
 
     #[test]

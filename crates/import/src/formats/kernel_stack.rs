@@ -25,7 +25,7 @@ const MOST_BETWEEN: usize = 4;
 const MOST_FUNCTIONS: usize = 24;
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let asked = context.command.as_ref().and_then(|command| command.arguments().find_map(pid_of_path));
+    let mut asked = context.command.as_ref().and_then(|command| command.arguments().find_map(pid_of_path));
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let (is_command, task) = (is_command(text), if is_function(text) { None } else { task_of(text) });
         let Some(first) =
@@ -33,6 +33,10 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         else {
             break;
         };
+        // A loop prints one task's stack again and again.
+        if let Some((pid, ..)) = task.as_ref().filter(|_| is_command) {
+            asked = Some(*pid);
+        }
         let (pid, name, state) = task.unwrap_or((asked.unwrap_or(0), String::new(), '?'));
         lines.skip(blanks);
         let (number, sequence) = (lines.number(), lines.sequence());

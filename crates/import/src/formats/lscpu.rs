@@ -1,12 +1,12 @@
-//! lscpu(1): how many CPUs are online, their model, and the hypervisor.
+//! lscpu(1): how many CPUs are online, their model and frequencies, and the hypervisor.
 
 use crate::prelude::*;
-use whyslow_model::catalogue::MachineInfo;
+use whyslow_model::catalogue::{Frequency, MachineInfo};
 
 pub const FORMAT: Format = Format {
     name: "lscpu",
     versions: "util-linux 2.14 to 2.40, in English",
-    shows: "how many CPUs there are, which vmstat and top do not show; nothing by itself",
+    shows: "how many CPUs there are, which vmstat and top do not show; of two of one machine, whether its highest frequency fell",
     lacks: "what the CPUs do; the frequency it prints is that of one moment, and low at rest",
     programs: &[program("lscpu")],
     files: &["lscpu"],
@@ -15,11 +15,30 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
+const MHZ: f64 = 1e6;
+
 /// A line has a name, a colon and a value; those below the vulnerabilities have long ones.
 fn entry(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     let is_name = name.len() < 50 && !name.trim().is_empty() && value.starts_with([' ', '\t']);
     is_name.then(|| (name.trim(), value.trim()))
+}
+
+/// The entries that follow those with long values.
+const AFTER_LONG: [&str; 6] =
+    ["BIOS CPU family", "CPU family", "Virtualization", "Hypervisor vendor", "L1d", "L1d cache"];
+/// The most lines that a mail program broke a value into: the flags of a CPU have two hundred words.
+const MOST_PARTS: usize = 40;
+
+/// How many lines are the rest of a value that a mail program broke.
+fn wrapped(lines: &mut Lines<'_>) -> Option<usize> {
+    for at in 0..MOST_PARTS {
+        let text = lines.peek(at).filter(|text| !text.trim().is_empty() && !is_command(text))?;
+        if entry(text).is_some_and(|(name, _)| AFTER_LONG.contains(&name)) {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// How many CPUs a list has: `0-3,8`.
@@ -37,13 +56,20 @@ fn listed(list: &str) -> Option<f64> {
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
     let (mut cpus, mut online, mut model, mut hypervisor) = (None, None, None, None);
+    let (mut highest, mut lowest) = (None, None);
     while lines.number() == begin || !another_output_starts(lines, FORMAT.name) {
         let is_first = lines.number() == begin;
-        let Some((name, value)) = lines.peek(0).and_then(entry) else { break };
+        let Some((name, value)) = lines.peek(0).and_then(entry) else {
+            let Some(wrapped) = wrapped(lines) else { break };
+            lines.skip(wrapped);
+            continue;
+        };
         match name {
             "CPU(s)" => cpus = number(value),
             "On-line CPU(s) list" => online = listed(value),
             "Model name" if model.is_none() => model = Some(value.to_owned()),
+            "CPU max MHz" => highest = number(value),
+            "CPU min MHz" => lowest = number(value),
             "Hypervisor vendor" => hypervisor = Some(value.to_owned()),
             // A second machine.
             "Architecture" if !is_first => break,
@@ -57,6 +83,11 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         if let Some(text) = text {
             *state = text.as_str().into();
         }
+    }
+    if let Some(highest) = highest {
+        let row = run.row::<Frequency>(0.0, begin, 0);
+        row.hardware_max = (highest * MHZ).into();
+        row.hardware_min = lowest.map(|lowest| lowest * MHZ).into();
     }
     Ok(())
 }
@@ -73,6 +104,12 @@ mod tests {
         assert_eq!(machine.virtualization.get(), Some("KVM"));
         let old = "Architecture:          x86_64\nCPU(s):                8\nOn-line CPU(s) list:   0-3,6\n";
         assert_eq!(row_of::<MachineInfo>(old).processors.get(), Some(5.0));
+        let clocked = format!("{old}CPU max MHz:           3600.0000\nCPU min MHz:           800,0000\n");
+        let row = row_of::<Frequency>(&clocked);
+        assert_eq!((row.cpu, row.hardware_max.get(), row.hardware_min.get()), (0, Some(3.6e9), Some(8e8)));
+        let wrapped =
+            clocked.replace("On-line", "Model name:            Example\nCPU @ 3.6GHz\nCPU family: 6\nOn-line");
+        assert_eq!(row_of::<Frequency>(&wrapped).hardware_max.get(), Some(3.6e9));
         assert_eq!((listed("3-0"), listed("x"), listed("0")), (None, None, Some(1.0)));
     }
 }

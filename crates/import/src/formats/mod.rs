@@ -20,6 +20,7 @@ mod hdparm;
 mod ifconfig;
 mod innodb;
 mod interrupts;
+mod iosnoop;
 mod iostat;
 mod iostat_headerless;
 mod iotop;
@@ -53,6 +54,7 @@ mod parted;
 mod perf_report;
 mod perf_stat;
 mod pidstat;
+mod pidstat_headerless;
 mod ping;
 mod proc_counters;
 mod proc_scsi;
@@ -75,6 +77,7 @@ mod sysstat;
 mod sysstat_json;
 mod task_table;
 mod tc;
+mod time;
 mod top;
 mod top_headerless;
 mod turbostat;
@@ -84,6 +87,7 @@ mod vmstat;
 mod vmstat_d;
 mod vmstat_s;
 mod zones;
+mod zpool;
 
 pub use sadf::converted;
 
@@ -101,6 +105,7 @@ pub const FORMATS: &[Format] = &[
     sar::MPSTAT,
     sysstat_json::FORMAT,
     pidstat::FORMAT,
+    pidstat_headerless::FORMAT,
     iostat::FORMAT,
     iotop::FORMAT,
     vmstat::FORMAT,
@@ -124,6 +129,7 @@ pub const FORMATS: &[Format] = &[
     blkparse::FORMAT,
     btt::FORMAT,
     biosnoop::FORMAT,
+    iosnoop::FORMAT,
     biolatency::FORMAT,
     interrupts::INTERRUPTS,
     interrupts::SOFTIRQS,
@@ -146,6 +152,7 @@ pub const FORMATS: &[Format] = &[
     lscpu::FORMAT,
     cpuinfo::FORMAT,
     dd::FORMAT,
+    time::FORMAT,
     hdparm::FORMAT,
     ping::FORMAT,
     iperf::FORMAT,
@@ -185,6 +192,7 @@ pub const FORMATS: &[Format] = &[
     kubectl_describe::FORMAT,
     zones::BUDDYINFO,
     zones::ZONEINFO,
+    zpool::FORMAT,
 ];
 
 /// A program that prints files: the output may be in any format.

@@ -33,6 +33,8 @@ const THREAD: MetricColumns<Thread> = columns![
 ];
 /// Columns in which a process's row has only its first thread. If threads are listed, they are summed instead.
 const OF_FIRST_THREAD: [&str; 3] = ["%wait", "cswch/s", "nvcswch/s"];
+/// How the names of threads of the kernel begin that no program has.
+const KERNEL_THREADS: [&str; 6] = ["kworker/", "ksoftirqd/", "migration/", "jbd2/", "irq/", "rcu_"];
 /// More kinds of table than there are options.
 const MOST_KINDS: usize = 64;
 
@@ -116,7 +118,20 @@ fn close(run: &mut ToolRun, open: &mut Option<OpenProcess>) {
     // The first column of a name counts.
     let mut row = TableRow::of(open.row.line, "", open.threads);
     row.extend(open.row);
-    run.rates(open.interval, process(open.pid), &row, &TASK).command = open.command.as_str().into();
+    let task = run.rates(open.interval, process(open.pid), &row, &TASK);
+    task.command = open.command.as_str().into();
+    if KERNEL_THREADS.iter().any(|name| open.command.starts_with(name)) {
+        task.kernel_thread = 1.0.into();
+    }
+}
+
+/// Records a row by itself.
+pub(super) fn record_row(run: &mut ToolRun, interval: ReportInterval, line: u32, columns: &[&str], fields: &[String]) {
+    let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    let mut open = None;
+    record(run, interval, &mut open, line, &columns, &fields);
+    close(run, &mut open);
 }
 
 fn record(

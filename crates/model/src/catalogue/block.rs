@@ -99,12 +99,14 @@ family_group! {
     }
 
     /// What a drive reports about its own health (ATA SMART attributes, NVMe log page 02h, SCSI log pages).
-    drive: Drive by device: Name, from "smartctl, nvme smart-log" {
+    drive: Drive by device: Name, from "smartctl, nvme smart-log, zpool status" {
         failing: gauge count "system.disk.health.failing" "1 if the drive assesses itself as failing, or its spare blocks as used up";
         unreadable: gauge count "system.disk.health.unreadable" "sectors it could not read and has not replaced";
         reallocated: gauge count "system.disk.health.reallocated" "sectors it has replaced by spare ones";
         media_errors: gauge count "system.disk.health.media_errors" "requests whose data it could not read or write, over its lifetime";
         wear: gauge ratio "system.disk.health.wear" "rated endurance used up; may exceed 1";
+        io_errors: gauge count "system.disk.health.io_errors" "reads and writes that failed, as the file system counted";
+        checksum_errors: gauge count "system.disk.health.checksum_errors" "blocks whose checksum was wrong, as the file system counted";
     }
 
     /// How devices are stacked: a partition on a disk, a loop device on a file system, dm and md on their members.

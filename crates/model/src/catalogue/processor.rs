@@ -105,6 +105,7 @@ family_group! {
         current: gauge hz "system.cpu.frequency" "frequency now";
         limit: gauge hz "system.cpu.frequency.limit" "highest frequency the governor's policy allows";
         hardware_max: gauge hz "system.cpu.frequency.max" "highest frequency the hardware has";
+        hardware_min: gauge hz "system.cpu.frequency.min" "lowest frequency the hardware has";
         governor: state text "system.cpu.governor" "the frequency governor";
         busy: gauge hz "system.cpu.frequency.busy" "mean frequency while it was not idle";
         base: gauge hz "system.cpu.frequency.base" "base frequency: that of the time stamp counter";

@@ -58,6 +58,7 @@ fn limits(root: &Root, cpu: u32) -> Frequency {
     Frequency {
         limit: limit(root, cpu),
         hardware_max: hertz(root, cpu, "cpuinfo_max_freq"),
+        hardware_min: hertz(root, cpu, "cpuinfo_min_freq"),
         governor: root.polled_word(&cpufreq(root, cpu, "scaling_governor")).into(),
         core_throttles: throttles("core_throttle_count"),
         package_throttles: throttles("package_throttle_count"),

@@ -169,6 +169,7 @@ impl<'r> ProgramShares<'r> {
         };
         // The sum of nothing is -0.0.
         let known = |share: f64| has_symbols.then_some(share + 0.0);
+        let listed_spins = own(&|row| row.kernel && row.symbol.as_deref().is_some_and(is_spin));
         let reclaim = below(&is_reclaim);
         let (group, machine) = (below(&is_group_reclaim), below(&is_machine_reclaim));
         Self {
@@ -176,7 +177,8 @@ impl<'r> ProgramShares<'r> {
             line: rows.first().map_or(0, |row| row.line),
             share: whole(&|_| true),
             kernel: has_objects.then(|| whole(&|row| row.kernel)),
-            spinning: known(own(&|row| row.kernel && row.symbol.as_deref().is_some_and(is_spin))),
+            // Where the list ends above the functions that spin, the call graph still shows them.
+            spinning: known(if listed_spins > 0.0 { listed_spins } else { below(&is_spin) }),
             spinning_in: lock_taker(&graphs),
             reclaim: known(reclaim),
             reclaim_for: match (group > 0.5 * reclaim, machine > 0.5 * reclaim) {

@@ -125,3 +125,22 @@ fn another_tool_s_table_below_is_not_a_call_graph() {
     read(&mut lines, &CaptureContext::default(), &mut ToolRun::new("x", &"x".into())).unwrap();
     assert!(lines.next_is(|line| line.contains("swpd")));
 }
+
+#[test]
+fn spinning_below_a_call_graph_counts_where_the_list_ends_above_it() {
+    let text = "
+# Children      Self  Command  Shared Object      Symbol
+    60.00%     1.00%  app      [kernel.kallsyms]  [k] do_sys_open
+            |
+            ---do_sys_open
+               |
+               |--40.00%--inode_add
+               |          _raw_spin_lock
+               |          native_queued_spin_lock_slowpath
+               |
+                --19.00%--may_open
+";
+    let [_, _, spinning, ..] = shares(text, "app");
+    assert_eq!(spinning, 40.0);
+    assert_eq!(words(text, |p| p.spinning_in.get()).as_deref(), Some("inode_add"));
+}
