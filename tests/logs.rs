@@ -424,6 +424,10 @@ fn each_message_leads_to_its_finding() {
             "limit.processes@/system.slice/web.service",
         ),
         ("[  247.000000] nfs: server filer1 not responding, still trying\n", "nfs.slow@filer1"),
+        (
+            "[  247.000000] general protection fault: 0000 [#1] SMP PTI\n[  247.000001] RIP: 0010:kfree+0x5/0x90\n",
+            "kernel.oops@host",
+        ),
         ("[  247.000000] XFS (dm-0): Log I/O Error Detected.  Shutting down filesystem\n", "fs.readonly@dm-0"),
         (
             "[  247.000000] BTRFS warning (device sda2): csum failed root 5 ino 257 off 0 csum 0x1 expected csum 0x2\n",
@@ -568,4 +572,32 @@ fn a_stuck_cpu_is_found_where_it_spins() {
         "{}",
         finding.summary
     );
+}
+
+/// What the task that crashed held stays locked.
+#[test]
+fn a_crash_explains_what_hangs_after_it_and_not_what_hung_before() {
+    let crash = "[  300.000000] BUG: unable to handle page fault for address: ffffc90000000018\n\
+                 [  300.000001] Oops: 0000 [#1] SMP PTI\n\
+                 [  300.000002] RIP: 0010:bio_endio+0x17/0x70\n";
+    let hang = |second: u32| format!("[  {second}.000000] INFO: task mysqld:900 blocked for more than 120 seconds.\n");
+    let found = first(&format!("[    1.000000] x\n{crash}{}", hang(500)), "kernel.oops@host");
+    assert_eq!(
+        (found.confidence, found.explains.as_slice()),
+        (Confidence::High, &["task.blocked@host".to_owned()][..])
+    );
+    assert!(found.summary.starts_with("The kernel crashed (1×) in bio_endio:"), "{}", found.summary);
+    let before = first(&format!("[    1.000000] x\n{}{crash}", hang(247)), "task.blocked@host");
+    assert_eq!(before.explained_by, None);
+}
+
+/// Soft mounts give up: that is an event, not a state.
+#[test]
+fn a_server_that_did_not_answer_a_soft_mount_once_is_only_a_suspicion() {
+    let once = "[  247.000000] nfs: server filer1 not responding, timed out\n";
+    assert_eq!(diagnosis(once).findings[0].confidence, Confidence::Low);
+    let often: String = (0..5).map(|n| once.replace("247", &format!("{}", 247 + n * 60))).collect();
+    assert_eq!(diagnosis(&often).findings[0].confidence, Confidence::High);
+    let waits = once.replace("timed out", "still trying");
+    assert_eq!(diagnosis(&waits).findings[0].confidence, Confidence::High);
 }

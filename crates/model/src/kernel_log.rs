@@ -10,6 +10,8 @@ pub enum LogPhase {
     Begins,
     /// It has ended.
     Ends,
+    /// It is over by itself.
+    Passes,
 }
 
 /// The subject of a message, which decides how it is found in the text.
@@ -49,6 +51,8 @@ pub enum LogSubject {
     PcieDevice,
     /// An interrupt line.
     Interrupt,
+    /// The machine, and as the detail where in the kernel it happened.
+    Crash,
 }
 
 /// A message that is complete in one line.
@@ -70,12 +74,13 @@ impl LogPattern {
     }
 }
 
-/// Declares patterns: topic, subject, words; those after `ends` report the end of a condition. Of several that match a line,
-/// the first one counts.
+/// Declares patterns: topic, subject, words; those after `ends` report the end of a condition, those after `passes` one that is
+/// over by itself. Of several that match a line, the first one counts.
 macro_rules! log_patterns {
-    ($($topic:literal $subject:expr => $($words:tt)|+ $(, ends $($end:tt)|+)? ;)*) => {
+    ($($topic:literal $subject:expr => $($words:tt)|+ $(, passes $($event:tt)|+)? $(, ends $($end:tt)|+)? ;)*) => {
         /// All patterns.
         pub const LOG_PATTERNS: &[LogPattern] = &[ $(
+            $( $( LogPattern { topic: $topic, words: &$event, phase: LogPhase::Passes, subject: $subject }, )+ )?
             $( LogPattern { topic: $topic, words: &$words, phase: LogPhase::Begins, subject: $subject }, )+
             $( $( LogPattern { topic: $topic, words: &$end, phase: LogPhase::Ends, subject: $subject }, )+ )?
         )* ];
@@ -89,6 +94,9 @@ log_patterns! {
     "hung_task" Task => ["blocked for more than", "task "];
     "lockup" Cpu => ["soft lockup", "stuck for"] | ["hard LOCKUP"] | ["self-detected stall"] | ["detected stall"]
         | ["detected expedited stalls"] | ["kthread starved for"];
+    // arch/x86/kernel/dumpstack.c, arch/x86/kernel/traps.c, arch/arm64/kernel/traps.c: the counter of crashes is on the line
+    "oops" Crash => ["Oops: ", "[#"] | ["general protection fault", "[#"] | ["invalid opcode: ", "[#"]
+        | ["stack segment: ", "[#"] | ["double fault: ", "[#"] | ["divide error: ", "[#"] | ["Internal error: ", "[#"];
     // kernel/workqueue.c
     "work_item" Message => ["hogged CPU for", "workqueue: "];
     // arch/x86/kernel/cpu/mce, drivers/edac, drivers/acpi/apei
@@ -124,7 +132,8 @@ log_patterns! {
     // fs/file_table.c, kernel/cgroup/pids.c, net/sunrpc, kernel/time/clocksource.c, mm/page_alloc.c
     "file_table" Limit("fs.file-max") => ["file-max limit"];
     "pids" Cgroup => ["fork rejected by pids controller in "];
-    "nfs" NfsServer => ["nfs: server ", "not responding"], ends ["nfs: server ", " OK"];
+    // A soft mount gives up: its programs get an error and go on.
+    "nfs" NfsServer => ["nfs: server ", "not responding"], passes ["nfs: server ", "not responding, timed out"], ends ["nfs: server ", " OK"];
     "clocksource" Host => ["Marking clocksource", "unstable"] | ["Clocksource tsc unstable"];
     "allocation" PageAllocation => ["page allocation failure"] | ["possible memory allocation deadlock"];
     // drivers/md
@@ -151,6 +160,8 @@ word_lists! {
     ALARMS: "Call Trace" | "BUG: " | "Oops" | "anic" | "WARNING: " | "timed out";
     /// What precedes the stacks of tasks (kernel/sched/core.c, drivers/tty/sysrq.c, arch/arm64).
     STACKS: "Call trace:" | "PC stack" | "Show Blocked State";
+    /// Where in the kernel a crash happened.
+    PLACES: "RIP: 0010:" | "pc : ";
     /// The number of messages suppressed by the rate limit.
     SUPPRESSED: "callbacks suppressed" | "messages suppressed";
 

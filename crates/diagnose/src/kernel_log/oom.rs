@@ -54,6 +54,7 @@ impl OomKill {
             shared("page cache waiting to be written", report.dirty),
             shared("tmpfs and shared memory", report.shmem),
             shared("unreclaimable kernel memory (slab)", report.slab),
+            shared("caches of files and directories (slab), which reclaim could not free", report.caches),
         ]
         .into_iter()
         .flatten()
@@ -79,6 +80,8 @@ pub struct MemoryReport {
     pub shmem: Option<f64>,
     /// Kernel memory in slabs that cannot be reclaimed.
     pub slab: Option<f64>,
+    /// Kernel memory in slabs that can be reclaimed, and was not.
+    pub caches: Option<f64>,
     /// Name, number and resident memory of the largest process listed.
     pub largest: Option<(String, u32, f64)>,
     /// Resident memory of all processes listed.
@@ -198,7 +201,8 @@ impl MemoryReport {
             self.usage = until(memory, |c| c == 'k').parse::<u64>().ok().map(|kib| kib as f64 * KIB);
             self.limit = kib_after(memory, "limit ");
         } else if text.starts_with("slab_reclaimable:") {
-            self.slab = number_after::<u64>(text, "slab_unreclaimable:").map(|pages| pages as f64 * PAGE);
+            let bytes = |words| number_after::<u64>(text, words).map(|pages| pages as f64 * PAGE);
+            (self.slab, self.caches) = (bytes("slab_unreclaimable:"), bytes("slab_reclaimable:"));
         } else if text.starts_with("mapped:") {
             self.shmem = number_after::<u64>(text, "shmem:").map(|pages| pages as f64 * PAGE);
         } else if let Some(statistics) = after(text, "Memory cgroup stats for ") {
@@ -321,6 +325,9 @@ mod tests {
         assert_eq!(kill(&[head, sshd, java]).holder(), Some(("java (pid 12)".into(), 4096.0 * PAGE)));
         let slab = Some(("unreclaimable kernel memory (slab)".to_owned(), 512.0 * PAGE));
         assert_eq!((kill(&[head, sshd]).holder(), kill(&[]).holder()), (slab.clone(), slab));
+        let report = MemoryReport { caches: Some(9e9), ..MemoryReport::default() };
+        let of_caches = OomKill { resident: Some(1e9), report, ..OomKill::default() };
+        assert_eq!(of_caches.holder().map(|(_, bytes)| bytes), Some(9e9));
         let large = "[      9]     0     9      300     2560        65536        0             0 sshd";
         assert_eq!(kill(&[head, large]).holder(), None);
         assert!(!kill(&[]).in_group && !kill(&[]).report.nodes_only);

@@ -52,6 +52,9 @@ const UNKNOWN_STACK: &str = "Read the call trace after the first such line, whic
 pub struct Noticed<'a> {
     notice: &'a Notice,
     log: &'a BTreeMap<u64, &'a LogLine>,
+    /// Whether a task or CPU was reported as stuck before, or later.
+    follows_hang: bool,
+    precedes_hang: bool,
 }
 
 impl Noticed<'_> {
@@ -84,6 +87,9 @@ signals! { n: Noticed<'_>;
     "notice.stands" "flag" "1 where the log does not say that it is over", "no message that ends it after the last that begins it", "/dev/kmsg" => n.notice.stands;
     "notice.ended" "flag" "1 where the log said at least once that it is over", "a message that ends it", "/dev/kmsg" => n.notice.ended;
     "notice.details" "text" "what differs from message to message", "as logged", "/dev/kmsg" => n.details().as_deref();
+    "notice.places" "count" "different details", "as logged", "/dev/kmsg" => n.notice.details.len() as f64;
+    "notice.follows" "flag" "1 where a task or CPU was reported as stuck before, in the same boot", "a hung task or lockup above the first line", "/dev/kmsg" => n.follows_hang;
+    "notice.precedes" "flag" "1 where a task or CPU was reported as stuck later, in the same boot", "a hung task or lockup below the first line", "/dev/kmsg" => n.precedes_hang;
     "notice.waiting" "count" "tasks whose stacks show what they wait for, or where they are stuck", "stacks", "/dev/kmsg, /proc/PID/stack" => n.notice.waits.as_ref().map(|waits| waits.tasks);
     "notice.cause" "text" "what the task waits for that waits for no other task; of a stuck CPU, where it is", "functions on the stacks", "/dev/kmsg, /proc/PID/stack" => n.cause().as_deref();
     "notice.waits" "text" "tasks by what they wait for", "functions on the stacks", "/dev/kmsg, /proc/PID/stack" => n.notice.waits.as_ref().map(|waits| waits.groups.as_str());
@@ -92,12 +98,37 @@ signals! { n: Noticed<'_>;
     "notice.last" "text" "when it was last logged", "as printed", "/dev/kmsg" => n.time(n.notice.lines.1).as_deref();
 }
 
+/// The lines with which a log begins to tell of another boot: the time since boot goes back.
+struct Boots(Vec<u64>);
+
+impl Boots {
+    fn of(log: &BTreeMap<u64, &LogLine>) -> Self {
+        let times = log.iter().filter_map(|(line, row)| Some((*line, row.time.get()?)));
+        let times: Vec<(u64, u64)> = times.collect();
+        let goes_back = |pair: &[(u64, u64)]| pair[1].1.saturating_add(SLACK_NS) < pair[0].1;
+        Self(times.windows(2).filter(|pair| goes_back(pair)).map(|pair| pair[1].0).collect())
+    }
+
+    fn number(&self, line: u64) -> usize {
+        self.0.partition_point(|first| *first <= line)
+    }
+}
+
+/// How far messages of several CPUs are out of order.
+const SLACK_NS: u64 = 1_000_000_000;
+
 /// Every notice of the log.
 pub fn notices(window: &Window) -> Vec<Entity> {
     let log = kernel_log::rows(window);
     let notices = kernel_log::notice::gather(kernel_log::lines(window).into_iter());
+    let hangs = notices.iter().filter(|notice| ["hung_task", "lockup"].contains(&notice.topic));
+    let hangs: Vec<(u64, u64)> = hangs.map(|notice| notice.lines).collect();
+    let boots = Boots::of(&log);
     let entity = |notice: &Notice| {
-        Entity::of(notice.subject.clone(), &Noticed { notice, log: &log })
+        let is_of_boot = |line: u64| boots.number(line) == boots.number(notice.lines.0);
+        let follows_hang = hangs.iter().any(|(first, _)| *first < notice.lines.0 && is_of_boot(*first));
+        let precedes_hang = hangs.iter().any(|(_, last)| *last > notice.lines.0 && is_of_boot(*last));
+        Entity::of(notice.subject.clone(), &Noticed { notice, log: &log, follows_hang, precedes_hang })
             .of_rows([notice.lines.0, notice.lines.1])
             .also_named(notice.aliases.clone())
     };
@@ -111,7 +142,7 @@ signals! { k: OomKill;
     "kill.cut" "flag" "1 where the log ends before it says which process is killed", "'invoked oom-killer' without 'Killed process'", "/dev/kmsg" => k.is_cut;
     "kill.where" "text" "what ran out of memory, if no control group's limit was the cause", "'constraint='", "/dev/kmsg" => ran_out(k);
     "kill.memory" "bytes" "resident memory it had", "'anon-rss:' + 'file-rss:' + 'shmem-rss:'", "/dev/kmsg" => k.resident;
-    "kill.holder" "text" "what held more memory than the process killed", "the most of: 'rss' of the list of processes, 'file_dirty' + 'file_writeback', 'shmem', 'slab_unreclaimable'", "/dev/kmsg" => holder(k).as_deref();
+    "kill.holder" "text" "what held more memory than the process killed", "the most of: 'rss' of the list of processes, 'file_dirty' + 'file_writeback', 'shmem', 'slab_unreclaimable', 'slab_reclaimable'", "/dev/kmsg" => holder(k).as_deref();
     "kill.anon" "bytes" "anonymous memory it had", "'anon-rss:'", "/dev/kmsg" => k.anon;
     "kill.in_group" "flag" "1 where a control group's limit was the cause, 0 where the machine ran out", "'Memory cgroup out of memory'", "/dev/kmsg" => k.in_group;
     "kill.group" "text" "the control group whose limit it was", "'oom_memcg='", "/dev/kmsg" => k.group.as_deref();

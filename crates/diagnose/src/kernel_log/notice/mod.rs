@@ -2,6 +2,7 @@
 //! errors, tasks that are stuck. They are counted by topic and subject; the messages themselves are listed in
 //! [`whyslow_model::kernel_log`].
 
+mod crash;
 mod subject;
 
 use super::LogMessage;
@@ -42,6 +43,9 @@ pub fn gather<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<Notice> {
     let lines: Vec<LogMessage<'_>> = lines.collect();
     let mut notices = of_messages(lines.iter().copied());
     add_stacks(&mut notices, &lines);
+    if let Some(notice) = notices.iter_mut().find(|notice| notice.topic == "oops") {
+        notice.details = crash::places(&lines);
+    }
     notices
 }
 
@@ -94,9 +98,11 @@ fn of_messages<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<Notice> {
         }
         let key = (pattern.topic, about.subject.name.clone());
         match pattern.phase {
-            LogPhase::Begins => {
+            LogPhase::Begins | LogPhase::Passes => {
                 let notice = notices.entry(key).or_insert_with(|| begin(pattern.topic, &about, said.sequence));
+                let stood = notice.stands && notice.count > 0.0;
                 notice.add(about, said, std::mem::take(&mut held_back));
+                notice.stands = stood || pattern.phase == LogPhase::Begins;
             }
             LogPhase::Ends => {
                 let notice = notices.entry(key).or_insert_with(|| begin(pattern.topic, &about, said.sequence));

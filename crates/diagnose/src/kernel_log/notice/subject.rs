@@ -50,6 +50,7 @@ pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
         LogSubject::Volume => volume(text),
         LogSubject::StoragePath => storage_path(text),
         LogSubject::PcieDevice => pcie_device(text),
+        LogSubject::Crash => Some(MessageSubject::host()),
         LogSubject::Interrupt => Some(MessageSubject::of("irq", number_after::<u32>(text, "IRQ #")?.to_string())),
     }
 }
