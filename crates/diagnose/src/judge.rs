@@ -104,6 +104,11 @@ pub fn is_felt(finding: &Finding) -> bool {
     finding.confidence >= Confidence::Medium && (finding.impact >= FELT || finding.impact_is == Basis::AtLeast)
 }
 
+/// Whether it is more than a suspicion.
+pub fn is_certain(finding: &Finding) -> bool {
+    finding.confidence == Confidence::High || is_felt(finding)
+}
+
 /// A finding's rank: the time lost, scaled by confidence. For a lower bound, the
 /// middle between it and all of the time.
 pub fn weight(finding: &Finding) -> f64 {

@@ -12,6 +12,7 @@ mod expr;
 mod facts;
 mod judge;
 mod kernel_log;
+mod lowered_clock;
 mod merge;
 mod on_demand;
 mod relate;

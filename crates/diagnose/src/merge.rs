@@ -1,10 +1,14 @@
 //! Merges the diagnoses of captures that report the same things twice: before and after, or two machines.
 
-use crate::judge::weight;
+use crate::judge::{is_certain, is_felt, weight};
+use crate::lowered_clock;
 use crate::rulebook::RuleBook;
 use crate::shared_device;
 use std::collections::BTreeSet;
 use whyslow_model::diagnosis::{Diagnosis, Finding, Host, Verdict};
+
+/// No chain of causes and effects is longer.
+const MOST_LEVELS: usize = 8;
 
 /// Merges diagnoses into one, in which each finding and each resource that is ruled out names its capture. `None` if there
 /// are none.
@@ -16,6 +20,7 @@ pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Opti
     let label = |(capture, part): (String, Diagnosis)| if alone { part } else { labelled(part, &capture) };
     let parts: Vec<Diagnosis> = parts.into_iter().map(label).collect();
     let shared = shared_device::findings(&parts, book);
+    let lowered = lowered_clock::findings(&parts, book);
     let mut parts = parts.into_iter();
     let mut merged = parts.next()?;
     for part in parts {
@@ -37,11 +42,40 @@ pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Opti
         effects.for_each(|effect| effect.explained_by = Some(cause.key()));
     }
     merged.findings.extend(shared);
-    merged.findings.sort_by(|a, b| {
-        let effect = |f: &Finding| f.explained_by.is_some();
-        effect(a).cmp(&effect(b)).then(weight(b).total_cmp(&weight(a)))
-    });
+    // What one capture alone only suggested.
+    merged
+        .findings
+        .retain(|finding| !lowered.iter().any(|new| new.key() == finding.key() && new.subject == finding.subject));
+    if lowered.iter().any(is_felt) {
+        merged.verdict = Verdict::Bottleneck;
+    }
+    merged.findings.extend(lowered);
+    merged.findings = by_rank(merged.findings);
     Some(merged)
+}
+
+/// Causes first, in the order of what they weigh together with their effects, as in each capture by itself; then effects.
+fn by_rank(findings: Vec<Finding>) -> Vec<Finding> {
+    let ranks: Vec<(bool, f64)> = findings.iter().map(|finding| rank(finding, &findings, MOST_LEVELS)).collect();
+    let mut ranked: Vec<((bool, f64), Finding)> = ranks.into_iter().zip(findings).collect();
+    ranked.sort_by(|((a_certain, a_weight), a), ((b_certain, b_weight), b)| {
+        let effect = |f: &Finding| f.explained_by.is_some();
+        let order = || b_certain.cmp(a_certain).then(b_weight.total_cmp(a_weight));
+        effect(a).cmp(&effect(b)).then_with(order)
+    });
+    ranked.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// Whether a finding or one of its effects is certain, and what the heaviest of them weighs.
+fn rank(finding: &Finding, all: &[Finding], levels: usize) -> (bool, f64) {
+    let own = (is_certain(finding), weight(finding));
+    if levels == 0 || finding.explains.is_empty() {
+        return own;
+    }
+    let key = finding.key();
+    let effects = all.iter().filter(|other| other.explained_by.as_ref() == Some(&key));
+    let of_effects = effects.map(|effect| rank(effect, all, levels - 1));
+    of_effects.fold(own, |(certain, heaviest), (other, weight)| (certain || other, heaviest.max(weight)))
 }
 
 /// Whether anything was found, cleared or computed.

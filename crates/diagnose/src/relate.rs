@@ -1,7 +1,7 @@
 //! Links effects to their causes and orders findings.
 
 use crate::cgroup::in_group;
-use crate::judge::{Judged, is_felt, weight};
+use crate::judge::{Judged, is_certain, weight};
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Finding, Subject};
 use whyslow_model::topology::Topology;
@@ -46,8 +46,7 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
 fn rank(node: usize, judged: &[Judged], cause_of: &BTreeMap<usize, usize>) -> (bool, f64) {
     let tree = (0..judged.len()).filter(|&other| other == node || descends(cause_of, other, node));
     tree.map(|other| &judged[other].finding).fold((false, 0.0), |(certain, heaviest), finding| {
-        let is_certain = finding.confidence == Confidence::High || is_felt(finding);
-        (certain || is_certain, f64::max(heaviest, weight(finding)))
+        (certain || is_certain(finding), f64::max(heaviest, weight(finding)))
     })
 }
 

@@ -26,6 +26,10 @@ const CARRIED: f64 = 0.3;
 const SLOW_STREAM: f64 = 10e6;
 /// Requests a second from which a disk's wait is compared with others'.
 const PEER_REQUESTS: f64 = 0.1;
+/// How far two disks' request rates and sizes may be apart, as a ratio, and their shares of reads, for their load to count as
+/// the same. Members of one mirror or stripe are within a few per cent.
+const SAME_LOAD: f64 = 1.25;
+const SAME_READ_SHARE: f64 = 0.1;
 
 /// The figures that people set limits to, times a power of ten, and how far a rate may be from one.
 const ROUND_LIMITS: [f64; 3] = [1.0, 2.0, 5.0];
@@ -46,6 +50,7 @@ pub struct DiskUse<'w> {
     below: String,
     member: bool,
     peers_wait: Option<f64>,
+    alike: Vec<f64>,
 }
 
 impl DiskUse<'_> {
@@ -90,6 +95,14 @@ impl DiskUse<'_> {
 
     fn flush_share(&self) -> Option<f64> {
         ratio(self.change.rate(|d| d.flush_time))
+    }
+
+    /// By Little's law the time in flight is that of the requests that complete, if as many complete as are issued. What is left
+    /// belongs to requests that did not complete. Kernels since 5.7 count only completed ones: there nothing is left.
+    fn unfinished(&self) -> Option<f64> {
+        let others = [ratio(self.change.rate(|d| d.discard_time)), self.flush_share()];
+        let completed = self.time()? + others.into_iter().flatten().sum::<f64>();
+        Some((1.0 - over(Some(completed), self.in_flight())?).max(0.0))
     }
 
     /// The time in which a task waited for this device. Where BPF saw whose its requests are, that is the time in which their
@@ -229,6 +242,8 @@ signals! { d: DiskUse<'_>;
     "disk.merge_share" "ratio" "share of what was asked that was merged into larger requests", "Δmerged / Δ(merged + requests)", "/proc/diskstats" => over(sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged)]), sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged), d.transfers()]));
     "disk.wait" "s" "mean time a read or write took, queue included", "Δ(read time + write time) / Δ(reads + writes)", "/proc/diskstats fields 4, 8" => over(d.time(), d.transfers());
     "disk.peers_wait" "s" "the same of the other disks with requests, the middle one of them", "median of Δtime / Δ(reads + writes) over other whole disks", "/proc/diskstats" => d.peers_wait;
+    "disk.alike" "count" "other disks with the same load: as many reads and writes of the same size, as of members of one mirror or stripe", "disks whose rates and sizes are within 25 %, and whose read shares are within 10 %", "/proc/diskstats" => d.alike.len() as f64;
+    "disk.alike_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => d.alike.get(d.alike.len() / 2).copied();
     "disk.service_excess" "s" "busy time per request beyond what a slow disk takes to move its bytes", "Δbusy time / Δrequests - request size / 10 MB/s", "/proc/diskstats" => d.service_excess();
     "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.read_time)), d.change.rate(|d| d.reads));
     "disk.write_wait" "s" "mean time a write took", "Δwrite time / Δwrites", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.write_time)), d.change.rate(|d| d.writes));
@@ -251,6 +266,7 @@ signals! { d: DiskUse<'_>;
     "disk.splits" "1/s" "times a request was cut because the device takes none as large, or for a stripe's end", "Δsplits / Δt", "BPF: block_split" => d.requests.iter().filter_map(|r| r.rate(|r| r.splits)).reduce(|a, b| a + b);
     "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => d.interval();
     "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
+    "disk.unfinished" "ratio" "share of the time in flight that belongs to requests that did not complete", "1 - Δ(time of completed requests) / Δ(requests x time)", "/proc/diskstats fields 4, 8, 11, 15, 17 (Little's law)" => d.unfinished();
     "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy_time());
     "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "Δbusy time / Δt", "/proc/diskstats field 10" => d.busy();
     "disk.busy_steps" "ratio" "share of the samples in which it was busy more than half the time", "steps with Δbusy > Δt / 2", "/proc/diskstats" => d.busy_steps();
@@ -292,8 +308,9 @@ pub fn entities(
     let in_flight: BTreeMap<&Name, f64> =
         changes.iter().filter_map(|c| Some((c.key(), ratio(c.rate(|d| d.weighted_time))?))).collect();
     let moved: BTreeMap<&Name, f64> = changes.iter().filter_map(|c| Some((c.key(), bytes(c)?))).collect();
-    let waits =
-        Waits::of(changes.iter().filter(|c| !topology.is_partition(c.key()) && topology.under(c.key()).is_empty()));
+    let lowest = || changes.iter().filter(|c| !topology.is_partition(c.key()) && topology.under(c.key()).is_empty());
+    let waits = Waits::of(lowest());
+    let loads: Vec<(Load, &Name)> = lowest().filter_map(|c| Some((Load::of(c)?, c.key()))).collect();
     changes
         .iter()
         .filter(|c| !topology.is_partition(c.key()))
@@ -315,6 +332,7 @@ pub fn entities(
                 below: below.concat(),
                 member: is_member(name, topology, &moved),
                 peers_wait: waits.of_peers(name),
+                alike: waits_of_same_load(name, &loads),
             };
             Entity::of(Subject::new("device", name.to_string()), &disk)
         })
@@ -405,6 +423,42 @@ impl<'w> Waits<'w> {
         let skipped = usize::from(own.is_some_and(|own| own <= middle));
         self.0.get(middle + skipped).map(|(wait, _)| *wait)
     }
+}
+
+/// What a disk was asked to do, and how long that took.
+struct Load {
+    requests: f64,
+    size: f64,
+    read_share: f64,
+    wait: f64,
+}
+
+impl Load {
+    fn of(change: &Change<'_, Disk>) -> Option<Self> {
+        let requests = transfers(change).filter(|n| *n > PEER_REQUESTS)?;
+        Some(Self {
+            requests,
+            size: bytes(change)? / requests,
+            read_share: change.rate(|d| d.reads)? / requests,
+            wait: wait_of(change)?,
+        })
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let near = |a: f64, b: f64| a <= b * SAME_LOAD && b <= a * SAME_LOAD;
+        near(self.requests, other.requests)
+            && near(self.size, other.size)
+            && (self.read_share - other.read_share).abs() <= SAME_READ_SHARE
+    }
+}
+
+/// The waits of the other disks that had the load of this one, shortest first.
+fn waits_of_same_load(name: &Name, loads: &[(Load, &Name)]) -> Vec<f64> {
+    let Some((own, _)) = loads.iter().find(|(_, disk)| *disk == name) else { return Vec::new() };
+    let others = loads.iter().filter(|(load, disk)| *disk != name && load.is_same(own));
+    let mut waits: Vec<f64> = others.map(|(load, _)| load.wait).collect();
+    waits.sort_by(f64::total_cmp);
+    waits
 }
 
 /// The process that read most from a device, of those whose device is known.

@@ -1,7 +1,8 @@
 //! The frequency of the CPUs against what they could run at.
 
 use crate::signal::over;
-use whyslow_model::catalogue::{Frequency, Thermal};
+use whyslow_model::catalogue::{Family, Frequency, MachineInfo, Observer, Thermal};
+use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
 /// Sums over the CPUs, each weighted by the time it was busy.
@@ -44,9 +45,47 @@ impl Clock {
 
 /// Of the CPU that its policy limits most, the limit and what the hardware can do.
 pub fn policy(window: &Window) -> Option<(f64, f64)> {
-    let rows = window.newest::<Frequency>();
-    let limits = rows.values().filter_map(|row| row.limit.get().zip(row.hardware_max.get()));
+    most_limited(window.newest::<Frequency>().into_values())
+}
+
+fn most_limited<'w>(rows: impl Iterator<Item = &'w Frequency>) -> Option<(f64, f64)> {
+    let limits = rows.filter_map(|row| row.limit.get().zip(row.hardware_max.get()));
     limits.filter(|(_, most)| *most > 0.0).min_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))
+}
+
+/// The highest frequency that CPUs can be set to.
+fn limit_of(rows: &[Frequency]) -> Option<f64> {
+    most_limited(rows.iter()).map(|(limit, _)| limit).or_else(|| highest(rows))
+}
+
+/// The same in another reading of a CPU of this model, the highest one. Live the policy follows the load and the battery, so
+/// only captures, which were chosen to be compared, are.
+pub fn limit_elsewhere(window: &Window) -> Option<f64> {
+    if window.the::<Observer>().is_some() {
+        return None;
+    }
+    let model = |machine: Option<&MachineInfo>| machine.and_then(|m| m.processor.get().map(str::to_owned));
+    let newest = model(window.the::<MachineInfo>());
+    let is_same = |s: &&Snapshot| model(s.the::<MachineInfo>()).is_none_or(|model| newest.as_ref() == Some(&model));
+    let limits = window.snapshots().iter().filter(is_same).map(|s| limit_of(Frequency::rows(s)));
+    let limits: Vec<f64> = limits.flatten().collect();
+    limits.iter().copied().reduce(f64::max).filter(|_| limits.len() > 1)
+}
+
+/// The highest frequency that the hardware has, in the newest reading that shows one: not every tool does.
+pub fn hardware_limit(window: &Window) -> Option<f64> {
+    let newest = || window.snapshots().iter().rev().find_map(|s| highest(Frequency::rows(s)));
+    policy(window).map(|(_, most)| most).or_else(newest)
+}
+
+fn highest(rows: &[Frequency]) -> Option<f64> {
+    rows.iter().filter_map(|row| row.hardware_max.get()).reduce(f64::max)
+}
+
+/// Of the CPU that is furthest below it, the frequency as a share of the lowest one that the hardware has.
+pub fn slowest_share(window: &Window) -> Option<f64> {
+    let rows = window.newest::<Frequency>();
+    rows.values().filter_map(|row| over(row.current.get(), row.hardware_min.get())).reduce(f64::min)
 }
 
 /// How often heat throttled the CPU that it throttled most, since boot; `None` over a period, in which only what was added counts.
@@ -67,7 +106,6 @@ pub fn hottest(window: &Window) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::snapshot::Snapshot;
 
     #[test]
     fn idle_cpus_do_not_count() {
@@ -85,6 +123,21 @@ mod tests {
         let clock = Clock::of(&window).unwrap();
         assert_eq!((clock.busy(), clock.hertz(), clock.of_base()), (0.5, Some(1.3e9), Some(0.5)));
         assert_eq!(policy(&window), Some((1e9, 3e9)));
+    }
+
+    #[test]
+    fn the_slowest_cpu_counts_and_the_limit_of_the_hardware_needs_no_policy() {
+        let row = |cpu: u32, mhz: f64| Frequency {
+            current: (mhz * 1e6).into(),
+            hardware_min: 8e8.into(),
+            hardware_max: 3.5e9.into(),
+            ..Frequency::new(cpu)
+        };
+        let mut snapshot = Snapshot { boot_ns: 1, ..Snapshot::default() };
+        snapshot.processor.frequency = vec![row(0, 2000.0), row(1, 600.0)];
+        let window = Window::new(vec![snapshot]);
+        assert_eq!((slowest_share(&window), hardware_limit(&window)), (Some(0.75), Some(3.5e9)));
+        assert_eq!((slowest_share(&Window::default()), hardware_limit(&Window::default())), (None, None));
     }
 
     #[test]

@@ -392,3 +392,51 @@ fn a_group_at_its_limit_is_weighed_by_its_own_waiting() {
     let throttled = accused(&d, "disk.throttled");
     assert!((throttled.impact - 0.98).abs() < 0.01, "{}", throttled.impact);
 }
+
+/// `names` that serve 20 reads of 64 KiB a second, each with these requests in flight.
+fn with_the_same_load(disks: &[(&str, f64)]) -> Diagnosis {
+    machine(|t, s| {
+        let disk = |(name, in_flight): &(&str, f64)| Disk {
+            busy_time: (t * SECOND * 9 / 10).into(),
+            ..disk(t, name, 20, 65536, *in_flight)
+        };
+        s.block.disk.extend(disks.iter().map(disk));
+    })
+}
+
+#[test]
+fn a_disk_that_takes_many_times_as_long_as_its_mirror_is_slow() {
+    // 0.9 s and 5 ms a request.
+    let d = with_the_same_load(&[("sda", 18.0), ("sdb", 0.1)]);
+    let slow = accused(&d, "disk.slow_device");
+    assert_eq!((slow.subject.name.as_str(), slow.confidence), ("sda", Confidence::High));
+    assert!(d.findings.iter().all(|f| f.subject.name != "sdb"), "{:?}", d.findings);
+}
+
+#[test]
+fn disks_of_one_mirror_that_differ_as_kinds_of_disk_do_are_not_slow() {
+    // 15 ms and 0.5 ms a request.
+    let d = with_the_same_load(&[("sda", 0.3), ("sdb", 0.01)]);
+    assert_eq!(found(&d, "disk.slow_device"), None);
+}
+
+#[test]
+fn a_device_that_completes_nothing_hangs_and_is_not_slow() {
+    let held = |completed: u64, in_flight: u64| {
+        machine(|t, s| {
+            s.block.disk.push(Disk {
+                read_time: 0.into(),
+                weighted_time: (t * SECOND * in_flight).into(),
+                ..disk(t, "bcache0", completed, 4096, 0.0)
+            });
+        })
+    };
+    let d = held(1, 40);
+    assert_eq!(accused(&d, "disk.hung").confidence, Confidence::Medium);
+    assert_eq!(found(&d, "disk.slow_device"), None);
+    // Without anybody that waits, the kernel may have lost count.
+    assert_eq!(accused(&held(0, 3), "disk.hung").confidence, Confidence::Low);
+    // 40 requests in flight that take a second each.
+    let slow = machine(|t, s| s.block.disk.push(disk(t, "sda", 4, 4096, 40.0)));
+    assert_eq!(found(&slow, "disk.hung"), None);
+}

@@ -1,0 +1,120 @@
+//! What only shows by comparing: things of one capture with each other, and captures of one machine.
+
+mod captured;
+
+use captured::{captures_of, finding, keys, number};
+use std::sync::LazyLock;
+use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
+use whyslow_import::Capture;
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
+
+static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
+
+fn judged(text: &str) -> Diagnosis {
+    let captures = captures_of([("x", text)], false).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
+    merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis")
+}
+
+/// Keys with their confidence.
+fn found(d: &Diagnosis) -> Vec<(&str, Confidence)> {
+    d.findings.iter().map(|f| (f.id.as_str(), f.confidence)).collect()
+}
+
+const IOSTAT: &str =
+    "Device r/s w/s rkB/s wkB/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz svctm %util\n";
+
+/// Three reports of `iostat -x 5` with these rows, after one since boot.
+fn iostat(rows: &str) -> String {
+    let report = format!("{IOSTAT}{rows}\n");
+    format!("$ iostat -x 5\n{}", report.repeat(4))
+}
+
+#[test]
+fn one_member_of_a_mirror_that_takes_many_times_as_long_is_slow() {
+    // Utilization counts only ticks at which requests began or ended on some kernels, and is far too low here.
+    let rows = |wait: f64| {
+        let queue = wait / 1e3 * 12.0;
+        format!(
+            "sdc 12.00 0.00 768.00 0.00 0.00 0.00 0.00 0.00 {wait:.2} 0.00 {queue:.2} 64.00 0.00 0.00 1.50\n\
+             sdd 12.00 0.00 768.00 0.00 0.00 0.00 0.00 0.00 0.40 0.00 0.00 64.00 0.00 0.00 1.20\n"
+        )
+    };
+    let d = judged(&iostat(&rows(1500.0)));
+    let slow = finding(&d, "disk.slow_device@sdc");
+    assert_eq!((slow.confidence, d.findings[0].key().as_str()), (Confidence::High, "disk.slow_device@sdc"));
+    assert!(slow.summary.contains("1 other disk with the same load"), "{}", slow.summary);
+    // A spinning disk beside flash.
+    assert_eq!(keys(&judged(&iostat(&rows(9.0)))), [""; 0]);
+}
+
+#[test]
+fn a_device_with_requests_in_flight_that_completes_hardly_any_hangs() {
+    let d =
+        judged(&iostat("bcache0 1.00 0.00 4.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 39.50 4.00 0.00 1000.00 100.00\n"));
+    assert_eq!(found(&d), [("disk.hung", Confidence::Medium)]);
+    // By Little's law 40 requests that take 10 s each are in flight where four complete a second.
+    let d =
+        judged(&iostat("sda 4.00 0.00 16.00 0.00 0.00 0.00 0.00 0.00 10000.00 0.00 40.00 4.00 0.00 250.00 100.00\n"));
+    assert_eq!(d.findings[0].id, "disk.slow_device");
+    assert!(!keys(&d).iter().any(|key| key.starts_with("disk.hung")), "{:?}", keys(&d));
+}
+
+fn policy(max: u32, now: u32) -> String {
+    let file = |name: &str, value: u32| format!("/sys/devices/system/cpu/cpufreq/policy0/{name}:{value}\n");
+    file("cpuinfo_max_freq", 3_500_000)
+        + &file("cpuinfo_min_freq", 800_000)
+        + &file("scaling_cur_freq", now)
+        + &file("scaling_max_freq", max)
+}
+
+#[test]
+fn a_limit_of_the_clock_that_fell_between_two_captures() {
+    let text = format!("{}\nAfter suspend and resume:\n\n{}", policy(3_500_000, 900_000), policy(2_100_000, 900_000));
+    let d = judged(&text);
+    assert_eq!((found(&d), d.verdict), (vec![("cpu.frequency", Confidence::Medium)], Verdict::Bottleneck));
+    let summary = &d.findings[0].summary;
+    assert!(
+        summary.contains("limited to 2.10 GHz, where another reading of the same machine shows 3.50 GHz"),
+        "{summary}"
+    );
+    // One capture alone may show what someone wanted.
+    assert_eq!(found(&judged(&policy(2_100_000, 900_000))), [("cpu.frequency", Confidence::Low)]);
+    let same = format!("{0}\nAnd again:\n\n{0}", policy(3_500_000, 900_000));
+    assert_eq!(found(&judged(&same)), []);
+}
+
+#[test]
+fn a_cpu_below_its_lowest_frequency_is_throttled() {
+    let d = judged(&policy(3_500_000, 550_000));
+    assert_eq!(found(&d), [("cpu.frequency", Confidence::Medium)]);
+    assert!(d.findings[0].summary.contains("68.8 %"), "{}", d.findings[0].summary);
+}
+
+#[test]
+fn the_highest_frequency_of_one_model_under_two_kernels() {
+    let lscpu = |model: &str, mhz: &str| {
+        format!(
+            "$ lscpu\nArchitecture:          x86_64\nCPU(s):                8\nModel name:            {model}\nCPU max MHz:           {mhz}\n\n"
+        )
+    };
+    let d = judged(&(lscpu("Example 9", "5100.0000") + "With the new kernel:\n\n" + &lscpu("Example 9", "4350.0000")));
+    assert_eq!(found(&d), [("cpu.frequency", Confidence::Medium)]);
+    let others = lscpu("Example 9", "5100.0000") + "The other machine:\n\n" + &lscpu("Example 7", "4350.0000");
+    assert_eq!(found(&judged(&others)), []);
+}
+
+#[test]
+fn a_stack_printed_again_and_again_is_of_one_task() {
+    let stack = "[<0>] __wait_rcu_gp+0x10d/0x110\n[<0>] synchronize_rcu+0x47/0x50\n[<0>] mddev_suspend+0x4a/0x140\n\n";
+    let looped = format!("# for i in 1 2 3 4; do cat /proc/812/stack; sleep 1; echo; done\n{}", stack.repeat(4));
+    let d = judged(&looped);
+    assert_eq!(number(&d.findings[0].evidence, "notice.waiting"), Some(1.0));
+    assert_eq!(found(&d), [("task.blocked", Confidence::Low)]);
+}
+
+#[test]
+fn grepped_rows_of_pidstat_show_the_kernel_thread_that_fills_a_cpu() {
+    let d = judged("05:06:50 PM     0     13702    0.00   97.00    0.00    3.00   97.00     6  kworker/6:3+pm\n");
+    assert_eq!(d.findings[0].key(), "cpu.system_time@kworker/6:3+pm[13702]", "{:?}", keys(&d));
+}
