@@ -209,6 +209,7 @@ pub fn differ(a: Option<&str>, b: Option<&str>) -> bool {
 fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     let RunGroup { host, mut runs, .. } = group;
     runs.sort_by_key(|run| rank(run.tool));
+    let has_assumed_times = runs.iter().any(|run| run.has_assumed_times);
     let epoch = Epoch::of(&runs);
     let mut files: Vec<String> = runs.iter().map(|run| run.file.to_string()).collect();
     files.sort();
@@ -241,6 +242,7 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     totals.add_counts(entities.totals());
     totals.add_averages(averages);
     let window = window(entities.merged(), notes, epoch, origins).with_totals(totals);
+    let window = window.with_assumed_times(has_assumed_times);
     Capture { files, host: host.map(|host| host.to_string()), window }
 }
 

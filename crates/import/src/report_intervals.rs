@@ -6,7 +6,7 @@ use crate::tool_run::ToolRun;
 use whyslow_model::since_boot::AVERAGED;
 
 /// Used when neither times nor the command line give the interval, in seconds. It affects how long a capture appears to
-/// be, but no rate.
+/// be, but no rate that was printed.
 const ASSUMED: f64 = 1.0;
 
 /// Intervals for a tool whose first report covers the time since boot. That report is not a rate, but begins the first
@@ -113,11 +113,7 @@ impl<R> ReportIntervals<R> {
 }
 
 fn assumed(run: &mut ToolRun) -> f64 {
-    run.note(
-        "the interval",
-        format!("neither printed nor on a command line: assumed {ASSUMED} s (no rate depends on it)"),
-        "include the command line",
-    );
+    run.has_assumed_times = true;
     ASSUMED
 }
 
@@ -141,7 +137,7 @@ mod tests {
     #[test]
     fn the_first_report_of_several_is_not_a_rate() {
         assert_eq!(intervals(&[Some(10.0), Some(12.0), Some(12.0)]), (vec![None, Some((0.0, 2.0)), None], 0));
-        assert_eq!(intervals(&[None, None]), (vec![None, Some((0.0, 1.0))], 1));
+        assert_eq!(intervals(&[None, None]), (vec![None, Some((0.0, 1.0))], 0));
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct ToolRun {
     pub notes: Vec<Note>,
     /// Whether its rates are averages since boot, and its counters grew at them over [`AVERAGED`](whyslow_model::since_boot::AVERAGED).
     pub is_average: bool,
+    /// Whether the time between its reports is assumed.
+    pub has_assumed_times: bool,
     /// Files of /proc and /sys, which are no readings yet.
     pub(crate) kernel_files: Vec<KernelFile>,
     pub(crate) series: BTreeMap<EntityKey, Box<dyn AnySeries>>,
@@ -90,6 +92,7 @@ impl ToolRun {
             }
         }
         self.joined = true;
+        self.has_assumed_times |= other.has_assumed_times;
         self.added(other.rows, other.notes);
     }
 

@@ -20,6 +20,8 @@ pub struct Window {
     totals: SinceBoot,
     /// Whether it covers the time since boot.
     is_since_boot: bool,
+    /// Whether the time between its readings is assumed, for captures.
+    has_assumed_times: bool,
 }
 
 impl Window {
@@ -40,6 +42,17 @@ impl Window {
     /// Adds counters that were read once, for captures.
     pub fn with_totals(self, totals: SinceBoot) -> Self {
         Self { totals, ..self }
+    }
+
+    /// The same, with times between its readings that are assumed if that is true.
+    pub fn with_assumed_times(self, has_assumed_times: bool) -> Self {
+        Self { has_assumed_times, ..self }
+    }
+
+    /// Whether the time between its readings is assumed. Rates were printed and do not depend on it; how fast a level changes
+    /// does.
+    pub fn has_assumed_times(&self) -> bool {
+        self.has_assumed_times
     }
 
     /// Counters that were read once; empty for the live kernel.

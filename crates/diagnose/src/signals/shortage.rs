@@ -87,7 +87,10 @@ fn of_machine(window: &Window) -> Option<Room> {
         let cache = || Some(m.mem_free.get()? + m.buffers.get().unwrap_or(0.0) + m.cached.get()?);
         Some(m.mem_available.get().or_else(cache)? + m.swap_free.get().unwrap_or(0.0))
     };
-    Room::new("the machine", window.change::<Meminfo>()?.course(left).collect())
+    let room = Room::new("the machine", window.change::<Meminfo>()?.course(left).collect())?;
+    // Without times it is only known whether it shrinks.
+    let shrinks = room.shrinks.filter(|rate| *rate == 0.0 || !window.has_assumed_times());
+    Some(Room { shrinks, ..room })
 }
 
 /// What a control group with a limit may still take. Its page cache is given back at need, shared memory is not.

@@ -73,11 +73,7 @@ fn cut_out(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
         }
         cpu(lines, run, interval)?;
     }
-    run.note(
-        "the interval",
-        format!("not printed: assumed {DELAY} s (no rate depends on it)"),
-        "include whole screens",
-    );
+    run.has_assumed_times = true;
     Ok(())
 }
 
