@@ -76,6 +76,35 @@ fn the_largest_object_cache_is_named() {
 }
 
 #[test]
+fn queues_rings_and_pauses_of_network_cards() {
+    let d = diagnosis(&["layouts/ethtool-S-queues.txt"]);
+    assert_eq!(keys(&d), ["net.nic_drops@eth2"]);
+    let drops = finding(&d, "net.nic_drops@eth2");
+    // 512,042 of 515,745, among 214,802,113 packets received.
+    assert_eq!(
+        drops.summary,
+        "Receive queue 2 of eth2 has dropped 99.3 % of the 515745 packets that all 4 queues have dropped since boot."
+    );
+    assert_eq!(number(&drops.evidence, "iface.queue_dropped"), Some(515_745.0));
+    assert!((number(&drops.evidence, "iface.queue_share").unwrap() - 0.7058).abs() < 0.0001);
+    let d = diagnosis(&["layouts/ethtool-S-g-missed.txt"]);
+    assert_eq!(keys(&d), ["net.nic_drops@eth3"]);
+    assert!(finding(&d, "net.nic_drops@eth3").summary.ends_with("it holds 256 packets, and could hold 4096."));
+    let d = diagnosis(&["layouts/ethtool-S-pause.txt"]);
+    assert_eq!(keys(&d), ["net.paused@eth4"]);
+    // 82,114,020 packets sent.
+    assert!(finding(&d, "net.paused@eth4").summary.contains("one for every 37 packets"), "{d:?}");
+    assert_eq!(finding(&d, "net.paused@eth4").confidence, Confidence::Low);
+}
+
+#[test]
+fn a_disk_on_a_slow_usb_port() {
+    let d = diagnosis(&["layouts/lsusb-t.txt"]);
+    assert_eq!(keys(&d), ["usb.link_degraded@1-1.4"]);
+    assert_eq!(finding(&d, "usb.link_degraded@1-1.4").confidence, Confidence::Low);
+}
+
+#[test]
 fn a_kernel_thread_that_fills_a_cpu() {
     let d = diagnosis(&["layouts/top-kernel-thread.txt"]);
     assert_eq!(keys(&d), ["cpu.system_time@kworker/u8:3+flush-253:0[4711]"]);

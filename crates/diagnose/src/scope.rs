@@ -7,8 +7,8 @@ use crate::signals::io::IoUse;
 use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{
-    connection, core, disk, filesystem, group, host, interface, io, limit, log, part, pcie, peer, process, quota,
-    reports, volume,
+    connection, core, disk, filesystem, group, host, interface, io, limit, log, part, pcie, peer, process,
+    quota, reports, usb, volume,
 };
 use whyslow_model::catalogue::{self, Process};
 use whyslow_model::topology::Topology;
@@ -123,6 +123,8 @@ scopes! { of;
     Partition (listed) from catalogue::Partition => volume::partitions(of.window);
     /// A PCIe link whose speed and width are known.
     Pcie (listed) from catalogue::PcieLink => pcie::entities(of.window);
+    /// A USB device whose speed is known.
+    Usb (listed) from catalogue::UsbLink => usb::entities(of.window);
     /// A device with several paths.
     Multipath (listed) from volume::Paths<'_> => volume::multipath_devices(of.window);
     /// An NFS mount.

@@ -23,7 +23,7 @@ use whyslow_model::value::Value;
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 25] = [
+const CAPTURES_ONLY: [&str; 30] = [
     "condition",
     "cpu_mean",
     "database",
@@ -35,6 +35,10 @@ const CAPTURES_ONLY: [&str; 25] = [
     "frequency.base",
     "frequency.busy",
     "frequency.busy_share",
+    "link.channels",
+    "link.channels_max",
+    "link.flow_control",
+    "link.module_alarms",
     "link.offloads",
     "log.clock",
     "log.printed",
@@ -47,6 +51,7 @@ const CAPTURES_ONLY: [&str; 25] = [
     "profile",
     "thread.cpu_time",
     "transfer",
+    "usb_link",
     "volume",
     "zone",
 ];

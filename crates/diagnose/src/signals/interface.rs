@@ -1,6 +1,7 @@
 //! Network interfaces and the shapers on them.
 
 use super::core::kernel_shares;
+use super::nic::{self, NicCounts, QueueCounts};
 use super::task::TaskUse;
 use crate::signal::{Entity, netns, over, share_of_true, signals, sum};
 use whyslow_model::catalogue::{Interface, Link, PacketSize, Qdisc};
@@ -50,6 +51,8 @@ pub struct InterfaceUse<'w> {
     qdiscs: Vec<&'w Change<'w, Qdisc>>,
     /// Its packets by size, both ways, if they were traced.
     sizes: Option<Histogram>,
+    /// What its driver counts.
+    nic: NicCounts,
 }
 
 impl InterfaceUse<'_> {
@@ -98,6 +101,10 @@ impl InterfaceUse<'_> {
         self.qdiscs.iter().filter_map(|q| f(q)).reduce(f64::max)
     }
 
+    fn queue_drops<T>(&self, f: impl Fn(&QueueCounts) -> Option<T>) -> Option<T> {
+        self.nic.drops.as_ref().and_then(f)
+    }
+
     fn packets(&self) -> Option<f64> {
         sum([self.change.rate(|i| i.rx_packets), self.change.rate(|i| i.tx_packets)])
     }
@@ -133,6 +140,22 @@ signals! { i: InterfaceUse<'_>;
     "iface.kernel_limit" "ratio" "share of the time that the fullest CPU spent in the kernel, or a thread spent there or waiting to go on there", "max(core.kernel of each CPU, Δstime / Δt + Δrun_delay / Δt x Δstime / Δ(utime + stime) of each thread)", "/proc/stat, /proc/PID/task/TID/stat, schedstat" => i.work.fullest;
     "iface.mtu" "bytes" "largest packet", "as the kernel gives it", "rtnetlink" => i.link.and_then(|l| l.mtu.get());
     "iface.duplex" "text" "full or half", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.duplex.get());
+    "iface.ring" "count" "packets that its receive ring holds", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.ring_rx.get());
+    "iface.ring_max" "count" "the most that its receive ring could hold", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.ring_rx_max.get());
+    "iface.channels" "count" "receive queues in use", "combined + rx", "ethtool -l" => i.link.and_then(|l| l.channels.get());
+    "iface.channels_max" "count" "receive queues that the card has", "combined + rx", "ethtool -l" => i.link.and_then(|l| l.channels_max.get());
+    "iface.queues" "count" "receive queues that the driver counts", "number of queues", "ethtool -S" => i.nic.packets.as_ref().or(i.nic.drops.as_ref()).map(|q| q.queues);
+    "iface.queue_share" "ratio" "share of the packets in the receive queue with most of them", "maximum / sum over queues", "ethtool -S" => i.nic.packets.as_ref().and_then(|q| q.most).map(|(share, _)| share);
+    "iface.queue_dropped" "count" "packets that its receive queues dropped, in the window", "sum over queues", "ethtool -S" => i.queue_drops(|q| Some(q.total));
+    "iface.queue_loss" "ratio" "the same as a share of the packets that arrived", "dropped / (rx_packets + dropped)", "ethtool -S" => failed_share(i.queue_drops(|q| Some(q.total)), i.change.grown(|i| i.rx_packets));
+    "iface.queue_drop_share" "ratio" "share of these in the queue with most of them", "maximum / sum over queues", "ethtool -S" => i.queue_drops(|q| q.most).map(|(share, _)| share);
+    "iface.queue_worst" "text" "the number of that queue", "as the driver numbers them", "ethtool -S" => i.queue_drops(|q| q.most).map(|(_, queue)| queue.to_string()).as_deref();
+    "iface.paused" "count" "pause frames received, in the window: each stops sending for a moment", "as the driver counts them", "ethtool -S" => i.nic.pauses_received;
+    "iface.paused_share" "ratio" "the same against the packets sent", "pause frames / Δtx_packets", "ethtool -S" => over(i.nic.pauses_received, i.change.grown(|i| i.tx_packets));
+    "iface.pausing" "count" "pause frames sent, in the window: each stops the other end for a moment", "as the driver counts them", "ethtool -S" => i.nic.pauses_sent;
+    "iface.pausing_share" "ratio" "the same against the packets received", "pause frames / Δrx_packets", "ethtool -S" => over(i.nic.pauses_sent, i.change.grown(|i| i.rx_packets));
+    "iface.flow_control" "text" "pause frames: both ways, only obeyed, only requested, or off", "as negotiated", "ethtool -a" => i.link.and_then(|l| l.flow_control.get());
+    "iface.module_alarms" "text" "alarms that the transceiver raises", "flags that are on", "ethtool -m" => i.link.and_then(|l| l.module_alarms.get());
 }
 
 /// What failed as a share of that and what did not.
@@ -152,6 +175,7 @@ pub fn interfaces(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
     let sizes = window.changes::<PacketSize>();
     let links = window.newest::<Link>();
     let qdiscs = window.changes::<Qdisc>();
+    let mut counted = nic::by_interface(window);
     window
         .changes::<Interface>()
         .iter()
@@ -160,7 +184,8 @@ pub fn interfaces(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
             let on_it = |q: &&Change<'_, Qdisc>| q.key().ns == key.ns && q.last().interface.get() == Some(&*key.name);
             let (link, qdiscs) = (links.get(key).copied(), qdiscs.iter().filter(on_it).collect());
             let sizes = sizes.iter().find(|s| s.key() == key).and_then(both_ways);
-            let interface = InterfaceUse { work, change, link, qdiscs, sizes };
+            let nic = counted.remove(key).unwrap_or_default();
+            let interface = InterfaceUse { work, change, link, qdiscs, sizes, nic };
             let subject = Subject { netns: netns(&key.ns), ..Subject::new("interface", key.name.to_string()) };
             Entity::of(subject, &interface)
         })

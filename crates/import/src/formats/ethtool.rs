@@ -1,12 +1,12 @@
-//! ethtool(8): the settings of an interface (`ethtool`, `-c`, `-g`, `-i`, `-k`) and its driver's counters (`-S`).
+//! ethtool(8): the settings of an interface (`ethtool`, `-a`, `-c`, `-g`, `-i`, `-k`, `-l`, `-m`) and its driver's counters (`-S`).
 
 use crate::prelude::*;
 use whyslow_model::catalogue::{DriverCounter, Interface, Link};
 
 pub const FORMAT: Format = Format {
     name: "ethtool",
-    versions: "plain, -c, -g, -i, -k, -S",
-    shows: "speed and duplex, coalescing, rings, driver, offloads, and the counters of damaged frames since boot",
+    versions: "plain, -a, -c, -g, -i, -k, -l, -m, -S; those of -n, -P, -T, -u, -x, --show-eee, --show-fec and --show-priv-flags are recognized, and say nothing about speed",
+    shows: "speed and duplex, flow control, coalescing, rings, channels, driver, offloads, alarms of the transceiver, and counters since boot: damaged and missed frames, pause frames, queues that differ from the others",
     lacks: "whether errors still occur, if read once",
     programs: &[program("ethtool")],
     files: &["ethtool"],
@@ -33,7 +33,7 @@ const TOTALS: MetricColumns<Interface> = columns![
 ];
 /// The largest of [`MISSED_FRAMES`]: drivers count the same under several names.
 const MISSED: &str = "missed frames";
-const MISSED_FRAMES: [&str; 3] = ["rx_missed_errors", "rx_fifo_errors", "rx_out_of_buffer"];
+const MISSED_FRAMES: [&str; 4] = ["rx_missed_errors", "rx_fifo_errors", "rx_out_of_buffer", "rx_no_dma_resources"];
 /// The sum of [`DAMAGED_FRAMES`].
 const DAMAGED: &str = "damaged frames";
 const DAMAGED_FRAMES: [&str; 4] = ["rx_crc_errors", "rx_align_errors", "rx_frame_errors", "rx_fcs_errors"];
@@ -47,14 +47,27 @@ enum EthtoolReport {
     Rings,
     Features,
     Driver,
+    Pause,
+    Channels,
+    Module,
     Counters,
+    /// Recognized, and not evaluated.
+    Other,
 }
 
-const TITLES: [(&str, EthtoolReport); 5] = [
+const TITLES: [(&str, EthtoolReport); 13] = [
     ("Settings for ", EthtoolReport::Settings),
     ("Coalesce parameters for ", EthtoolReport::Coalesce),
     ("Ring parameters for ", EthtoolReport::Rings),
     ("Features for ", EthtoolReport::Features),
+    ("Pause parameters for ", EthtoolReport::Pause),
+    ("Channel parameters for ", EthtoolReport::Channels),
+    ("Time stamping parameters for ", EthtoolReport::Other),
+    ("FEC parameters for ", EthtoolReport::Other),
+    ("EEE settings for ", EthtoolReport::Other),
+    ("EEE Settings for ", EthtoolReport::Other),
+    ("Private flags for ", EthtoolReport::Other),
+    ("RX flow hash indirection table for ", EthtoolReport::Other),
     ("NIC statistics:", EthtoolReport::Counters),
 ];
 
@@ -64,7 +77,19 @@ fn title(line: &str) -> Option<(EthtoolReport, &str)> {
     if line.strip_prefix("driver: ").is_some_and(is_name) {
         return Some((EthtoolReport::Driver, ""));
     }
-    TITLES.iter().find_map(|(words, report)| Some((*report, line.trim().strip_prefix(words)?.trim_end_matches(':'))))
+    if is_module(line) {
+        return Some((EthtoolReport::Module, ""));
+    }
+    if line.starts_with("Permanent address: ") || line.ends_with(" RX rings available") {
+        return Some((EthtoolReport::Other, ""));
+    }
+    let (report, rest) = TITLES.iter().find_map(|(words, report)| Some((*report, line.trim().strip_prefix(words)?)))?;
+    Some((report, rest.split(" with ").next().unwrap_or(rest).trim_end_matches(':')))
+}
+
+/// The first line of `ethtool -m`: `\tIdentifier                                : 0x03 (SFP)`.
+fn is_module(line: &str) -> bool {
+    line.trim_start().strip_prefix("Identifier ").is_some_and(|rest| rest.trim_start().starts_with(": 0x"))
 }
 
 /// A script that calls ethtool contains the titles too; only a report continues with its fields.
@@ -77,7 +102,7 @@ fn starts(lines: &mut Lines<'_>) -> bool {
         name.len() <= LONGEST_NAME && name.bytes().all(|b| b.is_ascii_graphic() && !b"$\"'`{}".contains(&b))
     };
     plausible(named)
-        && (report == EthtoolReport::Driver
+        && (named.is_empty() && report != EthtoolReport::Counters
             || lines.peek_past_blanks(1).is_some_and(|(_, next)| is_field(report, next)))
 }
 
@@ -89,9 +114,17 @@ fn is_untitled_counter(line: &str) -> bool {
     })
 }
 
+/// The name and the value on a line. The name of a counter may contain a colon: `[0]: rx_ucast_packets: 5`.
+fn field_of(report: EthtoolReport, line: &str) -> Option<(&str, &str)> {
+    match report {
+        EthtoolReport::Counters => line.rsplit_once(':'),
+        _ => line.split_once(':'),
+    }
+}
+
 /// Whether a report of this kind may continue with this line.
 fn is_field(report: EthtoolReport, line: &str) -> bool {
-    let Some((field, value)) = line.split_once(':') else { return false };
+    let Some((field, value)) = field_of(report, line) else { return false };
     let plain = !field.trim().is_empty()
         && field.bytes().all(|b| b.is_ascii_graphic() || b" \t".contains(&b))
         && !field.contains(['$', '"', '\'', '`', ';', '=']);
@@ -108,6 +141,18 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let (report, named) = titled.unwrap_or((EthtoolReport::Counters, String::new()));
     let asked_for = context.command_of("ethtool").and_then(|c| c.arguments().last());
     let name = if named.is_empty() { asked_for.unwrap_or_default() } else { &named };
+    if report == EthtoolReport::Other {
+        let begin = lines.number();
+        lines.skip(1);
+        while lines.next_is(|text| !text.trim().is_empty() && title(text).is_none())
+            && !another_output_starts(lines, FORMAT.name)
+        {
+            lines.skip(1);
+        }
+        // It is known to exist.
+        run.row::<Link>(0.0, begin, interface(name));
+        return Ok(());
+    }
     if name.is_empty() {
         return Err(lines.refuse("a prompt before it that names the interface: ethtool -S eth0"));
     }
@@ -116,12 +161,12 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         return Ok(());
     }
     let begin = lines.number();
-    lines.skip(usize::from(is_titled));
+    lines.skip(usize::from(is_titled && report != EthtoolReport::Module));
     let mut fields = Vec::new();
     let mut end = begin;
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let indented = text.starts_with([' ', '\t']);
-        let Some((field, value)) = text.split_once(':') else {
+        let Some((field, value)) = field_of(report, text) else {
             // A list of modes continues without a name.
             if report != EthtoolReport::Settings || !indented {
                 break;
@@ -129,7 +174,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             lines.skip(blanks + 1);
             continue;
         };
-        if title(text).is_some() {
+        if title(text).is_some() && !(fields.is_empty() && is_module(text)) {
             break;
         }
         // Indented features are parts of the one above them.
@@ -174,10 +219,39 @@ fn record(
             }
         }
         EthtoolReport::Rings => {
-            let is_current = |(_, field, _): &(u32, String, String)| field.starts_with("Current hardware settings");
-            let split = fields.iter().position(is_current).unwrap_or(fields.len());
-            run.counts::<Link>(0.0, interface(name), &numbers(&fields[..split]), &MAXIMUM_RINGS);
-            run.counts::<Link>(0.0, interface(name), &numbers(&fields[split..]), &CURRENT_RINGS);
+            let (most, current) = fields.split_at(current_settings(fields));
+            run.counts::<Link>(0.0, interface(name), &numbers(most), &MAXIMUM_RINGS);
+            run.counts::<Link>(0.0, interface(name), &numbers(current), &CURRENT_RINGS);
+        }
+        EthtoolReport::Channels => {
+            let (most, current) = fields.split_at(current_settings(fields));
+            // A queue is either combined or for one direction.
+            let of = |fields: &[(u32, String, String)]| {
+                let row = numbers(fields);
+                [row.get("RX"), row.get("Combined")].into_iter().flatten().reduce(|a, b| a + b)
+            };
+            let link = run.row::<Link>(0.0, begin, interface(name));
+            (link.channels_max, link.channels) = (of(most).into(), of(current).into());
+        }
+        EthtoolReport::Pause => {
+            let is_on = |wanted: &str| fields.iter().any(|(_, field, value)| field == wanted && value == "on");
+            // Where it was negotiated, the result is printed below what was asked for.
+            let negotiated = fields.iter().any(|(_, field, _)| field == "RX negotiated");
+            let (receives, sends) = if negotiated { ("RX negotiated", "TX negotiated") } else { ("RX", "TX") };
+            let flow_control = match (is_on(receives), is_on(sends)) {
+                (true, true) => "both ways",
+                (true, false) => "only obeyed",
+                (false, true) => "only requested",
+                (false, false) => "off",
+            };
+            run.row::<Link>(0.0, begin, interface(name)).flow_control = flow_control.into();
+            driver_counters(run, name, fields);
+        }
+        EthtoolReport::Module => {
+            let raised = fields.iter().filter(|(_, field, value)| field.ends_with("alarm") && value == "On");
+            let raised: Vec<&str> = raised.map(|(_, field, _)| field.as_str()).collect();
+            let alarms = if raised.is_empty() { "none".to_owned() } else { raised.join(", ") };
+            run.row::<Link>(0.0, begin, interface(name)).module_alarms = alarms.as_str().into();
         }
         EthtoolReport::Features => {
             let on = fields.iter().filter(|(_, _, value)| value.starts_with("on"));
@@ -187,12 +261,7 @@ fn record(
             }
         }
         EthtoolReport::Counters => {
-            for (line, field, value) in fields {
-                if let Some(count) = number(value) {
-                    let counter = interface(&format!("{name} {field}"));
-                    run.row::<DriverCounter>(0.0, *line, counter).count = (count as u64).into();
-                }
-            }
+            driver_counters(run, name, fields);
             let mut row = numbers(fields);
             let damaged = DAMAGED_FRAMES.iter().filter_map(|field| row.get(field)).reduce(|a, b| a + b);
             row.extend(TableRow::of(end, name, damaged.map(|sum| (DAMAGED.to_owned(), sum))));
@@ -200,7 +269,20 @@ fn record(
             row.extend(TableRow::of(end, name, missed.map(|most| (MISSED.to_owned(), most))));
             run.counts(0.0, interface(name), &row, &TOTALS);
         }
-        EthtoolReport::Driver => {}
+        EthtoolReport::Driver | EthtoolReport::Other => {}
+    }
+}
+
+/// Where the current settings begin, below the maximum ones.
+fn current_settings(fields: &[(u32, String, String)]) -> usize {
+    fields.iter().position(|(_, field, _)| field.starts_with("Current hardware settings")).unwrap_or(fields.len())
+}
+
+fn driver_counters(run: &mut ToolRun, name: &str, fields: &[(u32, String, String)]) {
+    for (line, field, value) in fields {
+        if let Some(count) = number(value) {
+            run.row::<DriverCounter>(0.0, *line, interface(&format!("{name}/{field}"))).count = (count as u64).into();
+        }
     }
 }
 
@@ -229,6 +311,7 @@ fn setting(link: &mut Link, field: &str, value: &str) {
 mod tests {
     use super::*;
     use crate::testing::{fixture, refusal_of, row_of, window_of};
+    use whyslow_model::snapshot::ReadOutcome;
 
     #[test]
     fn coalescing_as_it_is_set() {
@@ -277,6 +360,36 @@ mod tests {
             let seen = read.map(|all| all.iter().map(|c| c.window.newest::<Link>().len()).sum::<usize>());
             assert!(seen.as_ref().map_or(true, |links| *links == 0), "{text}: {seen:?}");
         }
+    }
+
+    #[test]
+    fn flow_control_channels_and_alarms_are_read() {
+        let link = row_of::<Link>(&fixture("layouts/ethtool-a.txt"));
+        assert_eq!(link.flow_control.get(), Some("only obeyed"));
+        let link = row_of::<Link>(&fixture("layouts/ethtool-l.txt"));
+        assert_eq!((link.channels.get(), link.channels_max.get()), (Some(4.0), Some(16.0)));
+        let link = row_of::<Link>(&fixture("layouts/ethtool-m.txt"));
+        assert_eq!(link.module_alarms.get(), Some("Laser rx power low alarm"));
+    }
+
+    #[test]
+    fn what_says_nothing_about_speed_is_recognized() {
+        let window = window_of(&fixture("ethtool-n-P-T-x.txt"));
+        let names: Vec<_> = window.newest::<Link>().into_keys().map(|key| key.name).collect();
+        assert_eq!(names, ["eth0".into()]);
+        assert!(window.snapshots()[0].sources.iter().all(|source| source.outcome == ReadOutcome::Read));
+    }
+
+    #[test]
+    fn counters_of_queues_are_read_by_name() {
+        let text = "# ethtool -S eth1\nNIC statistics:\n     [0]: rx_ucast_packets: 12\n     rx-1.packets: 7\n";
+        let window = window_of(text);
+        let counts: Vec<_> = window
+            .newest::<DriverCounter>()
+            .into_iter()
+            .map(|(key, row)| (key.name.to_string(), row.count.get()))
+            .collect();
+        assert_eq!(counts, [("eth1/[0]: rx_ucast_packets".into(), Some(12)), ("eth1/rx-1.packets".into(), Some(7))]);
     }
 
     #[test]

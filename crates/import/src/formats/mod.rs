@@ -36,6 +36,7 @@ mod kubectl_describe;
 mod lsblk;
 mod lscpu;
 mod lspci;
+mod lsusb;
 mod lvm;
 mod mdadm;
 mod mdstat;
@@ -71,6 +72,7 @@ mod smartctl;
 mod spmgr;
 mod ss;
 mod ss_info;
+mod ss_summary;
 mod statspack;
 mod sysctl;
 mod sysstat;
@@ -140,6 +142,7 @@ pub const FORMATS: &[Format] = &[
     ifconfig::FORMAT,
     ethtool::FORMAT,
     ss::FORMAT,
+    ss_summary::FORMAT,
     nstat::FORMAT,
     netstat::PROTOCOLS,
     tc::FORMAT,
@@ -167,6 +170,7 @@ pub const FORMATS: &[Format] = &[
     nvme::FORMAT,
     lsblk::FORMAT,
     lspci::FORMAT,
+    lsusb::FORMAT,
     mount::FORMAT,
     fdisk::FORMAT,
     parted::FORMAT,

@@ -1,19 +1,51 @@
-//! numastat: allocations by NUMA node, and with -m memory by node.
+//! numastat(8): allocations by NUMA node; with -m memory by node, with -p memory of processes by node.
 
 use crate::prelude::*;
-use whyslow_model::catalogue::Node;
+use whyslow_model::catalogue::{Node, Process};
 
 pub const FORMAT: Format = Format {
     name: "numastat",
-    versions: "numactl 2: numastat, numastat -m",
+    versions: "numactl 2: numastat, numastat -m, numastat -p; -n and -s are recognized, but they print pages as rounded MB",
     shows: "pages allocated on another node than intended since boot; of two with times, rates; memory by node",
-    lacks: "which process",
+    lacks: "which process, without -p",
     programs: &[program("numastat")],
     files: &["numastat"],
-    starts: |lines| lines.next_is(|line| columns(line).is_some()) && has_rows(lines),
+    starts: |lines| {
+        lines.next_is(|line| line.starts_with(TITLE) || is_complaint(line) || is_process_header(line))
+            || (lines.next_is(|line| columns(line).is_some()) && has_rows(lines))
+    },
     read,
     ..Format::NEW
 };
+
+/// What -m, -n, -s and -p print above the table.
+const TITLE: &str = "Per-node ";
+
+/// The kinds of memory of a process, and their sum.
+const KINDS: [&str; 5] = ["Huge", "Heap", "Stack", "Private", "Total"];
+/// The counts that -n and -s print.
+const COUNTS: [&str; 6] = ["Numa_Hit", "Numa_Miss", "Numa_Foreign", "Interleave_Hit", "Local_Node", "Other_Node"];
+
+fn is_named(line: &str, names: &[&str]) -> bool {
+    line.split_whitespace().next().is_some_and(|name| names.contains(&name))
+}
+
+/// Of versions that do not know all lines of the kernel's meminfo.
+fn is_complaint(line: &str) -> bool {
+    line.starts_with("Token ") && line.ends_with(" not in hash table.")
+}
+
+/// `PID                        Node 0           Total`
+fn is_process_header(line: &str) -> bool {
+    line.strip_prefix("PID ").is_some_and(|rest| columns(rest).is_some())
+}
+
+/// The process in `... process memory usage (in MBs) for PID 812 (mysqld)`, or in a row: `812 (mysqld)     3.95      3.95`.
+fn process_of(text: &str) -> Option<(u32, &str, &str)> {
+    let (pid, rest) = text.split_once(" (")?;
+    let (name, rest) = rest.rsplit_once(')')?;
+    Some((pid.trim().parse().ok()?, name, rest))
+}
 
 /// The nodes in the header: `node0  node1`, or `Node 0  Node 1  Total`.
 fn columns(line: &str) -> Option<Vec<u32>> {
@@ -40,6 +72,17 @@ fn is_row(line: &str) -> bool {
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let title = lines.take_if(|text| text.starts_with(TITLE)).map(|line| line.text).unwrap_or_default();
+    while lines.take_if(is_complaint).is_some() {}
+    if title.contains("process memory") || lines.next_is(is_process_header) {
+        return processes(lines, &title, run);
+    }
+    if title.contains("numastat info") {
+        return in_megabytes(lines, run);
+    }
+    if !lines.next_is(|text| columns(text).is_some()) {
+        return Ok(());
+    }
     let header = lines.take().map(|line| line.text).unwrap_or_default();
     let nodes = columns(&header).unwrap_or_default();
     let total = usize::from(header.trim_end().ends_with("Total"));
@@ -68,10 +111,48 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
+/// The resident memory of processes: of one, by kind, or of several, a row each.
+fn processes(lines: &mut Lines<'_>, title: &str, run: &mut ToolRun) -> ReadResult {
+    let one = title.split_once("for PID ").and_then(|(_, rest)| process_of(rest));
+    let Some(header) = lines.take() else { return Err(lines.refuse("the names of the nodes")) };
+    let nodes = columns(header.text.trim_start_matches("PID")).unwrap_or_default();
+    let mut record = |line: u32, (pid, name): (u32, &str), numbers: &str| {
+        let values: Option<Vec<f64>> = numbers.split_whitespace().map(number).collect();
+        // The total stands behind the nodes; a table that does not fit the screen has it in its last part only.
+        if let Some(total) = values.filter(|values| values.len() == nodes.len() + 1).and_then(|v| v.last().copied()) {
+            let row = run.row::<Process>(0.0, line, process(pid));
+            (row.command, row.rss) = (name.into(), (total * MIB).into());
+        }
+    };
+    while let Some(line) = lines.take_if(|text| is_ruler(text) || process_of(text).is_some() || is_named(text, &KINDS))
+    {
+        match (process_of(&line.text), line.text.strip_prefix("Total")) {
+            (Some((pid, name, numbers)), _) => record(line.number, (pid, name), numbers),
+            (None, Some(numbers)) => {
+                if let Some((pid, name, _)) = one {
+                    record(line.number, (pid, name), numbers);
+                }
+            }
+            (None, None) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Counts of pages as rounded megabytes: the size of a page is not printed.
+fn in_megabytes(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
+    let (begin, header) = (lines.number(), lines.take().map(|line| line.text).unwrap_or_default());
+    for node in columns(&header).unwrap_or_default() {
+        run.row::<Node>(0.0, begin, node);
+    }
+    while lines.take_if(|text| is_ruler(text) || is_named(text, &COUNTS)).is_some() {}
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, refusal_of, row_of};
+    use crate::testing::{fixture, refusal_of, row_of, window_of};
 
     #[test]
     fn pages_are_read_by_node() {
@@ -79,6 +160,23 @@ mod tests {
         let row = row_of::<Node>(&text);
         assert_eq!((row.numa_hit.get(), row.numa_miss.get()), (Some(349_468_039), Some(0)));
         assert_eq!(refusal_of(&text.replace("numa_miss                      0", "numa_miss")).line, 3);
+    }
+
+    #[test]
+    fn memory_of_processes_is_read() {
+        let window = window_of(&fixture("numastat-p-n.txt"));
+        let found = window.newest::<Process>();
+        let rows: Vec<_> = found.values().map(|p| (p.task.pid, p.command.get(), p.rss.get())).collect();
+        assert_eq!(
+            rows,
+            [
+                (1200, Some("my (sql)d"), Some(40.5 * MIB)),
+                (1201, Some("bash"), Some(3.91 * MIB)),
+                (1202, Some("bash"), Some(3.94 * MIB))
+            ]
+        );
+        // Pages that are printed as megabytes are not taken for pages.
+        assert_eq!(window.the::<Node>().map(|node| node.numa_hit.get()), Some(None));
     }
 
     #[test]

@@ -35,6 +35,14 @@ family_group! {
         port_width: gauge count "hw.pcie.port_width" "lanes that the port above it has";
     }
 
+    /// USB devices: the speed at which they are connected, and that of the hubs above them.
+    usb_link: UsbLink by device: Name, from "lsusb -t" {
+        what: state text "hw.usb.device" "class and driver of the device";
+        speed: gauge bps "hw.usb.speed" "speed of the connection";
+        hub_speed: gauge bps "hw.usb.hub_speed" "speed of the hub above it";
+        fastest: gauge bps "hw.usb.fastest" "speed of the fastest bus of the machine";
+    }
+
     /// Counts against the kernel's limits.
     limits: Limits by host: MachineKey, from "/proc/sys/fs, /proc/sys/kernel" {
         files: gauge count "system.limit.files" "open files on the whole machine";

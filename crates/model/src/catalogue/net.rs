@@ -45,12 +45,16 @@ family_group! {
         coalesce_tx: gauge ns "system.network.coalesce_tx" "delay before a transmit interrupt";
         offloads: state text "system.network.offloads" "work the card or driver takes from the kernel, by ethtool's names of it";
         coalesce_adaptive_rx: gauge count "system.network.coalesce_adaptive" "1 if the driver adapts the delay";
+        flow_control: state text "system.network.flow_control" "pause frames: both ways, only obeyed, only requested, or off";
+        channels: gauge count "system.network.channels" "receive queues in use";
+        channels_max: gauge count "system.network.channels_max" "receive queues that the card has";
+        module_alarms: state text "system.network.module.alarms" "alarms that the transceiver raises, or none";
         carrier_changes: counter count "system.network.carrier_changes" "times the link went up or down";
         addresses: state text "system.network.addresses" "addresses, separated by spaces";
     }
 
     /// A driver's own counters (ethtool -S).
-    driver_counter: DriverCounter by counter: NetKey, from "ethtool" {
+    driver_counter: DriverCounter by counter: NetKey, from "ethtool" since boot {
         count: counter count "system.network.driver" "the counter";
     }
 
