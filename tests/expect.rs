@@ -98,6 +98,28 @@ fn queues_rings_and_pauses_of_network_cards() {
 }
 
 #[test]
+fn waits_that_were_traced() {
+    // Everything is fast enough there.
+    assert_eq!(keys(&diagnosis(&["runqlat.txt"])), [""; 0]);
+    assert_eq!(keys(&diagnosis(&["layouts/biolatency-bt.txt"])), [""; 0]);
+    let d = diagnosis(&["runqslower.txt"]);
+    assert_eq!(keys(&d), ["cpu.saturated@dd"]);
+    assert_eq!(finding(&d, "cpu.saturated@dd").confidence, Confidence::Low);
+    let d = diagnosis(&["layouts/ext4dist.txt"]);
+    assert_eq!(keys(&d), ["disk.flush_bound@host"]);
+    let d = diagnosis(&["layouts/ext4slower.txt"]);
+    assert_eq!(keys(&d), ["disk.flush_bound@mysqld: fsync"]);
+    // 53.35 ms, within 1.6 %.
+    let median = number(&finding(&d, "disk.flush_bound@mysqld: fsync").evidence, "latency.median").unwrap();
+    assert!((median - 0.05335).abs() < 0.0009, "{median}");
+    let d = diagnosis(&["offcputime.txt"]);
+    let found = finding(&d, "disk.flush_bound@python3");
+    // (648,173 + 17,515 + 860,723) µs of 2 s.
+    assert!((found.impact - 0.7632).abs() < 0.0001, "{found:?}");
+    assert!(found.summary.contains("a block request"), "{found:?}");
+}
+
+#[test]
 fn a_disk_on_a_slow_usb_port() {
     let d = diagnosis(&["layouts/lsusb-t.txt"]);
     assert_eq!(keys(&d), ["usb.link_degraded@1-1.4"]);

@@ -7,7 +7,7 @@ use crate::signals::io::IoUse;
 use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{
-    connection, core, disk, filesystem, group, host, interface, io, limit, log, part, pcie, peer, process,
+    connection, core, disk, filesystem, group, host, interface, io, limit, log, off_cpu, part, pcie, peer, process,
     quota, reports, usb, volume,
 };
 use whyslow_model::catalogue::{self, Process};
@@ -123,6 +123,10 @@ scopes! { of;
     Partition (listed) from catalogue::Partition => volume::partitions(of.window);
     /// A PCIe link whose speed and width are known.
     Pcie (listed) from catalogue::PcieLink => pcie::entities(of.window);
+    /// Something whose time was traced, each time.
+    Latency (listed) from catalogue::Latency => reports::latencies(of.window);
+    /// A program whose time off the CPU was traced.
+    Offcpu (listed) from off_cpu::OffCpuUse<'_> => off_cpu::entities(of.window);
     /// A USB device whose speed is known.
     Usb (listed) from catalogue::UsbLink => usb::entities(of.window);
     /// A device with several paths.

@@ -88,6 +88,15 @@ impl CommandLine {
         self.arguments().filter(|word| !word.starts_with('-'))
     }
 
+    /// Its arguments without options, and without the values of those options that have one.
+    pub fn positional<'c>(&'c self, valued: &'c [&'c str]) -> impl Iterator<Item = &'c str> {
+        let mut is_value = false;
+        self.arguments().filter(move |argument| {
+            let is_own = !std::mem::replace(&mut is_value, valued.contains(argument));
+            is_own && !argument.starts_with('-')
+        })
+    }
+
     /// Whether a one-letter option was given.
     pub fn has(&self, option: char) -> bool {
         self.arguments().any(|a| a.starts_with('-') && !a.starts_with("--") && a.contains(option))
@@ -179,6 +188,12 @@ mod tests {
             assert_eq!((command.program(), command.operands().next()), ("cat", Some("/proc/812/stack")), "{line}");
             assert!(!command.is_plain(), "{line}");
         }
+    }
+
+    #[test]
+    fn values_of_options_are_no_arguments() {
+        let command = CommandLine::at_prompt("# offcputime -k -p 812 --state=2 5 | less").unwrap();
+        assert_eq!(command.positional(&["-p"]).collect::<Vec<_>>(), ["5"]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use whyslow_model::value::Value;
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 30] = [
+const CAPTURES_ONLY: [&str; 32] = [
     "condition",
     "cpu_mean",
     "database",
@@ -35,6 +35,7 @@ const CAPTURES_ONLY: [&str; 30] = [
     "frequency.base",
     "frequency.busy",
     "frequency.busy_share",
+    "latency",
     "link.channels",
     "link.channels_max",
     "link.flow_control",
@@ -44,6 +45,7 @@ const CAPTURES_ONLY: [&str; 30] = [
     "log.printed",
     "log.repeated",
     "log_read",
+    "off_cpu",
     "path",
     "pcie_link",
     "ping",

@@ -16,6 +16,7 @@ mod lock;
 pub mod log;
 mod loss;
 mod nic;
+pub mod off_cpu;
 pub mod part;
 pub mod pcie;
 pub mod peer;

@@ -1,7 +1,7 @@
 //! What programs and drives report about themselves: transfers that a tool timed, databases, SMART health.
 
 use crate::signal::{Entity, over, ratio, signals};
-use whyslow_model::catalogue::{Condition, Database, Drive, Ping, Profile, Transfer, Zone};
+use whyslow_model::catalogue::{Condition, Database, Drive, Latency, Ping, Profile, Transfer, Zone};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
@@ -82,6 +82,31 @@ pub fn pings(window: &Window) -> Vec<Entity> {
         .into_values()
         .map(|ping| Entity::of(Subject::new("connection", ping.peer.to_string()), ping))
         .collect()
+}
+
+signals! { l: Latency;
+    "latency.kind" "text" "what was timed", "by the tool's name", "bcc, bpftrace" => l.kind.get();
+    "latency.operation" "text" "the operation", "as printed", "bcc, bpftrace" => l.operation.get();
+    "latency.count" "count" "how often it was timed", "sum over buckets", "bcc, bpftrace" => l.time.count().map(|n| n as f64);
+    "latency.median" "s" "half of them took no longer, within a factor of two", "50th percentile", "bcc, bpftrace" => latency(l, 0.5);
+    "latency.p90" "s" "nine in ten took no longer, within a factor of two", "90th percentile", "bcc, bpftrace" => latency(l, 0.9);
+    "latency.p99" "s" "all but one in a hundred took no longer, within a factor of two", "99th percentile", "bcc, bpftrace" => latency(l, 0.99);
+    "latency.longest" "s" "the longest, within a factor of two", "the last bucket", "bcc, bpftrace" => latency(l, 1.0);
+    "latency.complete" "flag" "1 if everything was counted, not only what took long", "no limit is printed", "bcc, bpftrace" => !l.slower_than.get().is_some_and(|limit| limit > 0.0);
+    "latency.slower_than" "s" "only what took longer was counted", "the tool's argument", "bcc, bpftrace" => ratio(l.slower_than.get());
+}
+
+fn latency(row: &Latency, quantile: f64) -> Option<f64> {
+    ratio(row.time.quantile(quantile))
+}
+
+/// Everything that was timed.
+pub fn latencies(window: &Window) -> Vec<Entity> {
+    let subject = |row: &Latency| match row.subject.get() {
+        Some(_) => Subject::new("process", row.what.to_string()),
+        None => Subject::host(),
+    };
+    window.newest::<Latency>().into_values().map(|row| Entity::of(subject(row), row)).collect()
 }
 
 signals! { d: Database;

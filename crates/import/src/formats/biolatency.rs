@@ -13,7 +13,7 @@ pub const FORMAT: Format = Format {
     shows: "how the time of a device's requests is spread",
     lacks: "rates, sizes, processes; times more exact than within a factor of two; without -D the device",
     programs: &[program("biolatency"), program("biolatency-bpfcc"), program("biolatency.py")],
-    starts: |lines| lines.next_is(|line| disk(line).is_some() || unit(line).is_some()),
+    starts: |lines| lines.next_is(|line| disk(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -27,7 +27,7 @@ fn disk(line: &str) -> Option<&str> {
 }
 
 /// The unit in nanoseconds, in `     usecs               : count    distribution`.
-fn unit(line: &str) -> Option<f64> {
+pub(super) fn unit(line: &str) -> Option<f64> {
     let mut words = line.split_whitespace();
     let unit = match words.next()? {
         "nsecs" => 1.0,
@@ -39,18 +39,22 @@ fn unit(line: &str) -> Option<f64> {
 }
 
 /// A bucket's limits and its count: `        16 -> 31         : 2868     |****    |`.
-fn bucket(line: &str) -> Option<(f64, f64, u64)> {
+pub(super) fn bucket(line: &str) -> Option<(f64, f64, u64)> {
     let (range, rest) = line.split_once(':')?;
     let (from, to) = range.split_once("->")?;
     let count = rest.split(['|', ' ']).find(|field| !field.is_empty())?.parse().ok()?;
     Some((number(from.trim())?, number(to.trim())?, count))
 }
 
-fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let one = context.command_of("biolatency").or(context.command_of("biolatency-bpfcc")).and_then(|command| {
-        let mut arguments = command.arguments().skip_while(|argument| *argument != "-d" && *argument != "--disk");
-        arguments.nth(1).map(str::to_owned)
-    });
+/// The one device that was asked for: `biolatency -d sda`.
+pub(super) fn device_of(context: &CaptureContext) -> Option<String> {
+    let command = context.command_of("biolatency").or(context.command_of("biolatency-bpfcc"))?;
+    let mut arguments = command.arguments().skip_while(|argument| *argument != "-d" && *argument != "--disk");
+    arguments.nth(1).map(str::to_owned)
+}
+
+pub(super) fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let one = device_of(context);
     let queued = context.command.as_ref().is_some_and(|command| command.has('Q'));
     let line = lines.number();
     let mut device: Option<Name> = one.as_deref().map(Into::into);
@@ -71,9 +75,6 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             break;
         }
         lines.skip(blanks + 1);
-    }
-    if counts.is_empty() {
-        run.note("the histogram of request times", "the device is not printed", "run biolatency with -D");
     }
     for (name, buckets) in counts {
         // Which of them read and which wrote is unknown, as is their rate.

@@ -2,6 +2,7 @@
 
 mod biolatency;
 mod biosnoop;
+mod biotop;
 mod blkparse;
 mod bonnie;
 mod btt;
@@ -33,6 +34,7 @@ pub(crate) mod kernel_files;
 pub(crate) mod kernel_log;
 mod kernel_stack;
 mod kubectl_describe;
+mod latency_histogram;
 mod lsblk;
 mod lscpu;
 mod lspci;
@@ -51,6 +53,7 @@ mod nstat;
 mod numactl;
 mod numastat;
 mod nvme;
+mod offcputime;
 mod parted;
 mod perf_report;
 mod perf_stat;
@@ -68,6 +71,7 @@ mod sadf;
 mod sar;
 mod sar_reports;
 mod slab;
+mod slow_operations;
 mod smartctl;
 mod spmgr;
 mod ss;
@@ -133,6 +137,10 @@ pub const FORMATS: &[Format] = &[
     biosnoop::FORMAT,
     iosnoop::FORMAT,
     biolatency::FORMAT,
+    latency_histogram::FORMAT,
+    slow_operations::FORMAT,
+    offcputime::FORMAT,
+    biotop::FORMAT,
     interrupts::INTERRUPTS,
     interrupts::SOFTIRQS,
     proc_counters::SOFTNET,

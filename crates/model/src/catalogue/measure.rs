@@ -34,6 +34,24 @@ family_group! {
         rtt_spread: gauge ns "whyslow.ping.rtt_spread" "standard deviation of the round trips";
     }
 
+    /// How long something took each time, as tools that trace the kernel counted it.
+    latency: Latency by what: Name, from "histograms of bcc and bpftrace, runqslower, ext4slower, fileslower" {
+        kind: state text "whyslow.latency.kind" "run queue, block request or file operation";
+        operation: state text "whyslow.latency.operation" "read, write, open, fsync, ...; absent if it is all of them together";
+        subject: state text "whyslow.latency.subject" "the process or file system; absent if it is all of them together";
+        slower_than: gauge ns "whyslow.latency.slower_than" "only what took longer than this was counted; absent if everything was";
+        time: histogram ns "whyslow.latency.time" "the time it took, each time";
+    }
+
+    /// Where a program was stopped while it did not run: the same stack of functions of the kernel, of all its threads together.
+    off_cpu: OffCpu by stack: Name, from "output of offcputime" {
+        program: state text "process.command" "the program";
+        pid: gauge count "process.pid" "its process number";
+        functions: state text "whyslow.off_cpu.functions" "functions of the kernel, the innermost first, separated by spaces";
+        time: gauge ns "whyslow.off_cpu.time" "time spent there";
+        period: gauge ns "whyslow.off_cpu.period" "how long was traced; absent if that is not printed";
+    }
+
     /// A program in a profile of CPU time: shares of all samples.
     profile: Profile by program: Name, from "perf report, perf top" {
         share: gauge ratio "whyslow.profile.share" "samples of the program";
