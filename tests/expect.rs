@@ -120,6 +120,16 @@ fn waits_that_were_traced() {
 }
 
 #[test]
+fn logs_of_nmon_and_atop() {
+    // Both were taken while one program wrote with fsync, some hundred times a second, and the machine had nothing else to wait for.
+    for file in ["nmon.txt", "atop-P-ALL.txt", "atop.txt"] {
+        assert_eq!(keys(&diagnosis(&[file])), [""; 0], "{file}");
+    }
+    // Of both CPUs: 3, 1 and 2 ticks of waiting, of 372, 368 and 369.
+    figures(&diagnosis(&["atop-P-ALL.txt"]), "host", &[("cpu.iowait", 6.0 / 1109.0)]);
+}
+
+#[test]
 fn a_disk_on_a_slow_usb_port() {
     let d = diagnosis(&["layouts/lsusb-t.txt"]);
     assert_eq!(keys(&d), ["usb.link_degraded@1-1.4"]);

@@ -385,6 +385,27 @@ fn binary_files_of_sar_through_this_machines_sadf() {
 }
 
 #[test]
+fn raw_logs_of_atop_through_this_machines_atop() {
+    if !skip::has_program("atop") {
+        return;
+    }
+    let folder = whyslow_testing::folder();
+    let log = folder.path().join("atop_20240601");
+    let made = Command::new("atop").args(["-w", log.to_str().unwrap(), "1", "3"]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    // Only root may read it.
+    std::fs::set_permissions(&log, Permissions::from_mode(0o600)).unwrap();
+    let d = diagnosis(&[log.to_str().unwrap()]);
+    assert!((1.0..=3.0).contains(&d.window.seconds), "{:?}", d.window);
+    assert!(d.figures.iter().any(|f| f.number("cpu.busy").is_some()), "{:?}", d.figures);
+    let whole = std::fs::read(&log).unwrap();
+    std::fs::write(&log, &whole[..100]).unwrap();
+    let out = read(&[log.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("atop"), "{}", text(&out.stderr));
+}
+
+#[test]
 fn files_that_are_none_and_the_list_of_formats() {
     let empty = whyslow_testing::folder();
     for args in [&["no-such-file"][..], &[empty.path().to_str().unwrap()], &["/dev/null"]] {

@@ -1,5 +1,7 @@
 //! The formats, one file each. A format is declared in its own file, and listed here.
 
+mod atop;
+mod atop_screen;
 mod biolatency;
 mod biosnoop;
 mod biotop;
@@ -7,6 +9,7 @@ mod blkparse;
 mod bonnie;
 mod btt;
 mod containers;
+mod converter;
 mod cpuinfo;
 mod cpupower;
 mod dd;
@@ -49,6 +52,7 @@ mod mountstats;
 mod multipath;
 mod netstat;
 mod nfsiostat;
+mod nmon;
 mod nstat;
 mod numactl;
 mod numastat;
@@ -67,7 +71,6 @@ mod proc_vmstat;
 mod ps;
 mod psql;
 mod redis;
-mod sadf;
 mod sar;
 mod sar_reports;
 mod slab;
@@ -95,7 +98,7 @@ mod vmstat_s;
 mod zones;
 mod zpool;
 
-pub use sadf::converted;
+pub use converter::converted;
 
 use crate::clock;
 use crate::command::CommandLine;
@@ -115,6 +118,9 @@ pub const FORMATS: &[Format] = &[
     iostat::FORMAT,
     iotop::FORMAT,
     vmstat::FORMAT,
+    nmon::FORMAT,
+    atop::FORMAT,
+    atop_screen::FORMAT,
     // Its first line begins with a time, as those of a log do.
     innodb::FORMAT,
     kernel_log::FORMAT,

@@ -26,7 +26,7 @@ pub enum FileKind {
 }
 
 /// Extensions of captures that people made themselves.
-const TEXT: [&str; 4] = [".txt", ".log", ".out", ".json"];
+const TEXT: [&str; 5] = [".txt", ".log", ".out", ".json", ".nmon"];
 const PROC_FILES: &str = "stat meminfo vmstat diskstats loadavg uptime interrupts softirqs mdstat schedstat swaps slabinfo \
     zoneinfo buddyinfo cpuinfo version mounts partitions filesystems cmdline";
 const PROC_FOLDERS: [&str; 4] = ["net", "pressure", "scsi", "sys"];

@@ -1,7 +1,7 @@
-//! Binary files of sar (sa21, sa20240101): only sysstat itself knows the layout of each version, so this machine's own
-//! sadf(1) converts them to JSON.
+//! Binary files of sar (sa21, sa20240101) and of atop (atop_20240101): only the tools themselves know the layout of each
+//! version, so this machine's own sadf(1) and atop(1) convert them to text.
 //!
-//! The file may be hostile, and sadf is written in C: it runs without privileges, under limits, and not for long.
+//! The file may be hostile, and the tools are written in C: they run without privileges, under limits, and not for long.
 
 use crate::incident::{ReadMonitor, UnpackedReader, over_limit};
 use std::fs::{File, Permissions};
@@ -13,45 +13,76 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// SYSSTAT_MAGIC of sa.h, in either byte order.
-const MAGIC: [[u8; 2]; 2] = [[0x96, 0xd5], [0xd5, 0x96]];
+/// A tool that prints its own binary files as text.
+struct Converter {
+    program: &'static str,
+    arguments: &'static [&'static str],
+    /// How its files begin.
+    magic: &'static [&'static [u8]],
+    /// What they are.
+    what: &'static str,
+    package: &'static str,
+    /// How to convert one of another version.
+    by_hand: &'static str,
+}
+
+const CONVERTERS: [Converter; 2] = [
+    Converter {
+        program: "sadf",
+        arguments: &["-j", "--", "-A", STANDARD_INPUT],
+        // SYSSTAT_MAGIC of sa.h, in either byte order.
+        magic: &[&[0x96, 0xd5], &[0xd5, 0x96]],
+        what: "a binary file of sar",
+        package: "sysstat",
+        by_hand: "sadf -c FILE > NEW",
+    },
+    Converter {
+        program: "atop",
+        arguments: &["-r", STANDARD_INPUT, "-P", "ALL"],
+        // MYMAGIC of rawlog.h, in either byte order.
+        magic: &[&[0xef, 0xbe, 0xed, 0xfe], &[0xfe, 0xed, 0xbe, 0xef]],
+        what: "a raw log of atop",
+        package: "atop",
+        by_hand: "atopconvert FILE NEW",
+    },
+];
+/// The longest beginning.
+const MAGIC_LENGTH: u64 = 4;
 /// A day of a large machine, once per second, is smaller.
 const LARGEST: u64 = 1 << 30;
-/// The limits of sadf: address space, CPU time, open files and total time.
+/// The limits of a tool: address space, CPU time, open files and total time.
 const MOST_MEMORY: u64 = 1 << 30;
 const MOST_CPU_SECONDS: u64 = 120;
 const MOST_FILES: u64 = 64;
 const MOST_TIME: Duration = Duration::from_secs(300);
 /// How often to check for an interrupt, in milliseconds.
 const CHECK_MS: i32 = 200;
-/// The user and group nobody, which sadf runs as if whyslow runs as root.
+/// The user and group nobody, which a tool runs as if whyslow runs as root.
 const NOBODY: u32 = 65534;
-/// The file on sadf's standard input, by a name that needs no permissions in its directories.
+/// The file on the tool's standard input, by a name that needs no permissions in its directories.
 const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
-/// The content of a binary file of sar as JSON; `None` for any other file.
+/// The content of a binary file of sar or atop as text; `None` for any other file.
 ///
 /// # Errors
-/// If it cannot be read, or sadf is not installed.
+/// If it cannot be read, or its tool is not installed.
 pub fn converted(file: &mut File, monitor: &Arc<ReadMonitor>) -> io::Result<Option<Box<dyn BufRead>>> {
     let mut magic = Vec::new();
-    file.by_ref().take(2).read_to_end(&mut magic)?;
+    file.by_ref().take(MAGIC_LENGTH).read_to_end(&mut magic)?;
     file.seek(SeekFrom::Start(0))?;
-    if !MAGIC.iter().any(|m| magic == m) {
-        return Ok(None);
-    }
+    let is_own = |converter: &&Converter| converter.magic.iter().any(|own| magic.starts_with(own));
+    let Some(converter) = CONVERTERS.iter().find(is_own) else { return Ok(None) };
+    let Converter { program, what, package, .. } = converter;
     if file.metadata()?.len() > LARGEST {
         let most = LARGEST >> 20;
-        return Err(over_limit(format!(
-            "a binary file of sar of more than {most} MiB; convert it first: sadf -j -- -A"
-        )));
+        return Err(over_limit(format!("{what} of more than {most} MiB; convert a part of it with {program} first")));
     }
     // SAFETY: the call takes nothing and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     let input = if root { readable_by_all(file)? } else { file.try_clone()? };
-    let mut command = Command::new("sadf");
+    let mut command = Command::new(program);
     command
-        .args(["-j", "--", "-A", STANDARD_INPUT])
+        .args(converter.arguments)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()))
         .env("LC_ALL", "C")
@@ -66,12 +97,14 @@ pub fn converted(file: &mut File, monitor: &Arc<ReadMonitor>) -> io::Result<Opti
     unsafe {
         command.pre_exec(limited);
     }
-    let mut child = command.spawn().map_err(|e| {
-        io::Error::new(e.kind(), format!("a binary file of sar, which needs sadf: {e}; install sysstat"))
-    })?;
-    let stdout = child.stdout.take().ok_or_else(|| io::Error::other("sadf has no output"))?;
-    let sadf = Sadf { child, stdout, monitor: Arc::clone(monitor), end: Instant::now() + MOST_TIME };
-    Ok(Some(Box::new(UnpackedReader::new(BufReader::new(sadf), Arc::clone(monitor)))))
+    let mut child = command
+        .spawn()
+        .map_err(|e| io::Error::new(e.kind(), format!("{what}, which needs {program}: {e}; install {package}")))?;
+    let stdout = child.stdout.take().ok_or_else(|| io::Error::other(format!("{program} has no output")))?;
+    let monitored = Arc::clone(monitor);
+    let output =
+        Conversion { converter, child, stdout, monitor: monitored, end: Instant::now() + MOST_TIME, any: false };
+    Ok(Some(Box::new(UnpackedReader::new(BufReader::new(output), Arc::clone(monitor)))))
 }
 
 /// The file, readable by anyone: an unnamed copy if the original is not.
@@ -111,21 +144,25 @@ fn limited() -> io::Result<()> {
     Ok(())
 }
 
-struct Sadf {
+struct Conversion {
+    converter: &'static Converter,
     child: Child,
     stdout: ChildStdout,
     monitor: Arc<ReadMonitor>,
     end: Instant,
+    /// Whether it has printed anything.
+    any: bool,
 }
 
-impl Sadf {
+impl Conversion {
     /// Waits until there is something to read.
     fn wait(&self) -> io::Result<()> {
         loop {
             self.monitor.stopped()?;
             if Instant::now() > self.end {
                 let most = MOST_TIME.as_secs();
-                return Err(over_limit(format!("sadf takes more than {most} s; convert it first: sadf -j -- -A")));
+                let program = self.converter.program;
+                return Err(over_limit(format!("{program} takes more than {most} s; convert a part of it first")));
             }
             let mut poll = libc::pollfd { fd: self.stdout.as_raw_fd(), events: libc::POLLIN, revents: 0 };
             // SAFETY: one pollfd is given, which outlives the call.
@@ -136,14 +173,18 @@ impl Sadf {
     }
 }
 
-impl Read for Sadf {
+impl Read for Conversion {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.wait()?;
         let count = self.stdout.read(buffer)?;
+        self.any |= count > 0;
         if count == 0 && !buffer.is_empty() {
             let status = self.child.wait()?;
-            if !status.success() {
-                let why = "sadf cannot read it; where another version wrote it, convert it first: sadf -c FILE > NEW";
+            // atop reports a file of another version without a failure.
+            if !status.success() || !self.any {
+                let Converter { program, by_hand, .. } = self.converter;
+                let why =
+                    format!("{program} cannot read it; where another version wrote it, convert it first: {by_hand}");
                 return Err(io::Error::other(format!("{why} ({status})")));
             }
         }
@@ -151,7 +192,7 @@ impl Read for Sadf {
     }
 }
 
-impl Drop for Sadf {
+impl Drop for Conversion {
     fn drop(&mut self) {
         // Nothing is left to tell of one that has ended already.
         let _ = self.child.kill();
