@@ -11,6 +11,7 @@ use crate::lines::Lines;
 use crate::margin::Margin;
 use crate::merge::MACHINE;
 use crate::refusal::Refusal;
+use crate::supportconfig;
 use crate::table::{is_remark, is_table_row};
 use crate::tool_run::ToolRun;
 use std::io::BufRead;
@@ -113,6 +114,14 @@ impl FileReader<'_, '_> {
         if text.len() > LONGEST_LINE && !text.starts_with(['{', '[']) {
             self.skip_unrecognized(UNKNOWN_TEXT);
         } else if text.trim().is_empty() {
+        } else if let Some(kind) = supportconfig::section(text) {
+            let named = self.lines.peek(1).and_then(|line| supportconfig::printed_file(kind, line));
+            context.printed = named.as_ref().and_then(PrintedFiles::of);
+            self.lines.skip(usize::from(named.is_some()));
+            context.command = named;
+            context.banner = None;
+        } else if let Some(title) = supportconfig::title(&mut self.lines) {
+            self.lines.skip(title - 1);
         } else if let Some(command) = command_of(text.trim_start()).filter(|_| !begins_with_comment(&mut self.lines)) {
             context.printed = PrintedFiles::of(&command);
             context.command = Some(command);

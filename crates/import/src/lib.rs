@@ -25,6 +25,7 @@ mod refusal;
 mod report_intervals;
 mod request_trace;
 mod series;
+mod supportconfig;
 mod table;
 #[cfg(test)]
 mod testing;

@@ -9,6 +9,7 @@ pub const DOCKER_STATS: Format = Format {
     shows: "CPU time and memory of each container, and how near its memory is to the limit",
     lacks: "throttling by a CPU limit (cpu.stat of the container's cgroup); who waits; page cache, which is not counted",
     programs: &[partly_read("docker"), partly_read("podman")],
+    files: &["docker_stats", "podman_stats"],
     starts: |lines| lines.next_is(is_docker_header),
     read: read_docker,
     ..Format::NEW
@@ -20,6 +21,7 @@ pub const CGTOP: Format = Format {
     shows: "CPU time and memory of each control group",
     lacks: "limits, throttling and who waits",
     programs: &[program("systemd-cgtop")],
+    files: &["systemd-cgtop"],
     starts: |lines| {
         lines.next_is(|line| is_cgtop_header(line) || (line.starts_with("/ ") && cgtop_row(line).is_some()))
     },
@@ -33,6 +35,7 @@ pub const KUBECTL_TOP: Format = Format {
     shows: "CPU time and memory of each pod, container or node",
     lacks: "limits, throttling (cpu.stat of the container's cgroup) and who waits",
     programs: &[partly_read("kubectl")],
+    files: &["kubectl_top"],
     starts: |lines| lines.next_is(is_kubectl_header),
     read: read_kubectl,
     ..Format::NEW

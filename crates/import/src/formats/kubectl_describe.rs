@@ -11,6 +11,7 @@ pub const FORMAT: Format = Format {
     shows: "containers that were killed for memory, evicted pods, nodes that are short of memory, disk space or process ids",
     lacks: "throttling (cpu.stat of the container's cgroup); what uses the resources",
     programs: &[partly_read("kubectl")],
+    files: &["kubectl_describe"],
     starts: |lines| {
         lines.next_is(|line| field(line).is_some_and(|(name, _)| name == "Name"))
             && lines.peek(1).and_then(field).is_some_and(|(name, _)| name == "Namespace" || name == "Roles")

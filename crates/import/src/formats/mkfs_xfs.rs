@@ -9,6 +9,7 @@ pub const FORMAT: Format = Format {
     shows: "how a file system was made: its stripe, and whether its log is on a device of its own; nothing by itself",
     lacks: "rates",
     programs: &[partly_read("mkfs.xfs"), partly_read("xfs_info")],
+    files: &["xfs_info"],
     starts: |lines| lines.next_is(|line| line.starts_with("meta-data=")),
     read,
     ..Format::NEW

@@ -105,6 +105,7 @@ use crate::command::CommandLine;
 use crate::context::Banner;
 use crate::format::{Format, Recognized};
 use crate::lines::Lines;
+use crate::supportconfig;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -257,6 +258,7 @@ pub(crate) fn begins_with_comment(lines: &mut Lines<'_>) -> bool {
 pub(crate) fn another_output_starts(lines: &mut Lines<'_>, own: &str) -> bool {
     let Some(text) = lines.peek(0) else { return true };
     is_command(text)
+        || supportconfig::section(text).is_some()
         || Banner::read(text).is_some()
         || clock::date_line(text).is_some()
         || FORMATS.iter().any(|f| f.name != own && (f.starts)(lines))

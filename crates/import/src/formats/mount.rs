@@ -9,6 +9,7 @@ pub const FORMAT: Format = Format {
     shows: "file systems, their devices and options; which are mounted read-only",
     lacks: "rates",
     programs: &[word("mount")],
+    files: &["mount"],
     starts: |lines| lines.next_is(|line| MountEntry::of(line).is_some()),
     read,
     ..Format::NEW

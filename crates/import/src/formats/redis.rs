@@ -10,6 +10,7 @@ pub const FORMAT: Format = Format {
     shows: "evictions, memory that is swapped out, refused connections, delayed syncs of the append-only file, how long a fork stopped the server",
     lacks: "which command is slow (SLOWLOG, LATENCY); rates, except as means since the start",
     programs: &[partly_read("redis-cli"), partly_read("valkey-cli")],
+    files: &["redis-cli_info", "redis-cli_INFO"],
     columns: &[&COLUMNS],
     starts: |lines| {
         lines.next_is(|line| section(line).is_some())

@@ -70,6 +70,11 @@ mod tests {
             "sosreport-web-2024/var/log/messages-20240601.gz",
             "sosreport-web-2024/sos_commands/process/ps_auxwwwm",
             "sosreport-web-2024/sos_commands/logs/journalctl_--no-pager",
+            "sosreport-web-2024/sos_commands/filesys/mount_-l",
+            "sosreport-web-2024/sos_commands/xfs/xfs_info_.dev.sda1",
+            "sosreport-web-2024/sos_commands/usb/lsusb_-t",
+            "sosreport-web-2024/sos_commands/docker/docker_stats_--all_--no-stream",
+            "scc_web_250603_1011/basic-environment.txt",
             "case/iostat-x-kernel-4.19.txt",
             "notes.txt",
         ] {

@@ -3,6 +3,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 use std::path::PathBuf;
+use whyslow_model::catalogue::System;
 
 /// A member of an archive: its path, the kind of entry, its contents.
 type ArchiveMember<'m> = (&'m str, u8, &'m [u8]);
@@ -78,6 +79,48 @@ fn a_copy_of_proc_is_known_by_what_stands_in_it() {
     let all = gathered(&alone).unwrap_or_else(|e| panic!("{e}"));
     assert!(all.trees.is_empty());
     assert_eq!(files(&all), ["x.tar/c/meminfo"]);
+}
+
+#[test]
+fn the_files_of_a_supportconfig_are_read_by_section() {
+    let folder = whyslow_testing::folder();
+    let own = folder.path().join("scc_web_250603_1011");
+    std::fs::create_dir(&own).unwrap();
+    let rule = "=".repeat(77);
+    let section =
+        |kind: &str, name: &str, content: &str| format!("#==[ {kind} ]===================#\n# {name}\n{content}\n");
+    let vmstat = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----
+ r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st
+ 1  0      0 500000  10000 800000    0    0     5    10  100  200  2  1 97  0  0
+ 3  1      0 490000  10000 800000    0    0     0  2000  900 1800 20 10 60 10  0
+ 2  0      0 480000  10000 800000    0    0     0  1000  800 1600 10 10 75  5  0
+";
+    let environment = format!("{rule}\n        Supportutils - Supportconfig\n        Script Version: 3.2.8\n{rule}\n")
+        + &section("Command", "/usr/bin/vmstat 1 3", vmstat)
+        + &section("Configuration File", "/etc/fstab", "/dev/sda1 / ext4 defaults 0 1");
+    std::fs::write(own.join("basic-environment.txt"), environment).unwrap();
+    let memory = "MemTotal:       16000000 kB\nMemFree:         1000000 kB\nMemAvailable:    9000000 kB\nBuffers:          100000 kB\n";
+    let proc = section("Configuration File", "/proc/meminfo", memory)
+        + &section("Configuration File", "/proc/sys/vm/swappiness", "60");
+    std::fs::write(own.join("proc.txt"), proc).unwrap();
+    let mut incident = Incident::new(true, Arc::default());
+    incident.add_folder(folder.path()).unwrap();
+    let contents = incident.done().unwrap();
+    let windows: Vec<_> = contents.captures.iter().map(|capture| &capture.window).collect();
+    let of = |interrupts: f64| {
+        windows.iter().any(|w| w.change::<System>().is_some_and(|s| s.rate(|s| s.interrupts) == Some(interrupts)))
+    };
+    assert!(of(850.0), "{windows:?}");
+    let memory = windows.iter().flat_map(|w| w.snapshots()).flat_map(|s| &s.memory.meminfo);
+    assert!(memory.map(|m| m.mem_available.get()).any(|available| available == Some(9_000_000.0 * 1024.0)));
+    let notes: Vec<_> = windows
+        .iter()
+        .flat_map(|w| w.snapshots())
+        .flat_map(|s| &s.sources)
+        .filter(|s| s.tells.contains("left out"))
+        .collect();
+    assert!(notes.is_empty(), "{notes:?}");
+    assert!(!contents.trees.is_empty(), "vm.swappiness");
 }
 
 #[test]
