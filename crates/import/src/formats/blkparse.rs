@@ -31,13 +31,13 @@ const PIECES_WITHIN: f64 = 50e-6;
 const NO_SECTOR: u64 = u64::MAX;
 
 /// One event: `  7,0    1       89     3.740837190   846  A   D 264192 + 1024 <- (9,0) 0`.
-struct TraceEvent<'t> {
-    device: (u32, u32),
-    time: f64,
-    pid: u32,
-    action: u8,
-    letters: &'t str,
-    rest: Vec<&'t str>,
+pub(super) struct TraceEvent<'t> {
+    pub(super) device: (u32, u32),
+    pub(super) time: f64,
+    pub(super) pid: u32,
+    pub(super) action: u8,
+    pub(super) letters: &'t str,
+    pub(super) rest: Vec<&'t str>,
 }
 
 impl<'t> TraceEvent<'t> {
@@ -103,7 +103,7 @@ struct Remapped {
     last: Option<(u32, f64)>,
 }
 
-struct Trace<'a> {
+pub(super) struct Trace<'a> {
     run: &'a mut ToolRun,
     first_line: u32,
     begin: Option<f64>,
@@ -116,16 +116,7 @@ struct Trace<'a> {
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let mut trace = Trace {
-        first_line: lines.number(),
-        run,
-        begin: None,
-        end: 0.0,
-        cut: false,
-        open: HashMap::new(),
-        requests: RequestTrace::default(),
-        remapped: HashMap::new(),
-    };
+    let mut trace = Trace::new(lines.number(), run);
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         if let Some(event) = TraceEvent::read(text) {
             trace.add(&event);
@@ -173,14 +164,27 @@ fn is_sum(line: &str) -> bool {
     line.contains(':') && SUMS.iter().any(|start| line.starts_with(start))
 }
 
-impl Trace<'_> {
+impl<'a> Trace<'a> {
+    pub(super) fn new(first_line: u32, run: &'a mut ToolRun) -> Self {
+        Self {
+            first_line,
+            run,
+            begin: None,
+            end: 0.0,
+            cut: false,
+            open: HashMap::new(),
+            requests: RequestTrace::default(),
+            remapped: HashMap::new(),
+        }
+    }
+
     fn located(&mut self, line: u32) {
         for remapped in self.remapped.values_mut().filter(|remapped| remapped.line == 0) {
             remapped.line = line;
         }
     }
 
-    fn add(&mut self, event: &TraceEvent<'_>) {
+    pub(super) fn add(&mut self, event: &TraceEvent<'_>) {
         self.begin.get_or_insert(event.time);
         self.end = self.end.max(event.time);
         let Some(operation) = Operation::of_letters(event.letters) else { return };
@@ -283,7 +287,7 @@ impl Trace<'_> {
         remapped.last = Some((event.pid, event.time));
     }
 
-    fn record(self) {
+    pub(super) fn record(self) {
         let (begin, seconds) = (self.begin.unwrap_or(0.0), self.end - self.begin.unwrap_or(0.0));
         for (device, remapped) in self.remapped {
             let key = || OperationKey { device: device.clone(), operation: Operation::Discard.name().into() };

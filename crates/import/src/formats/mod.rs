@@ -15,11 +15,13 @@ mod cpupower;
 mod dd;
 mod df;
 mod dmsetup;
+mod dropwatch;
 mod ethtool;
 mod fdisk;
 mod fio;
 mod fio_text;
 mod free;
+mod ftrace;
 mod hdparm;
 mod ifconfig;
 mod innodb;
@@ -141,6 +143,7 @@ pub const FORMATS: &[Format] = &[
     vmstat_d::FORMAT,
     blkparse::FORMAT,
     btt::FORMAT,
+    ftrace::FORMAT,
     biosnoop::FORMAT,
     iosnoop::FORMAT,
     biolatency::FORMAT,
@@ -161,6 +164,7 @@ pub const FORMATS: &[Format] = &[
     nstat::FORMAT,
     netstat::PROTOCOLS,
     tc::FORMAT,
+    dropwatch::FORMAT,
     top::FORMAT,
     top_headerless::FORMAT,
     ps::FORMAT,
