@@ -236,3 +236,56 @@ fn one_side_is_one_capture() {
     assert_eq!(out.status.code(), Some(2));
     assert!(complaint.contains("contains 2 captures of the same things"), "{complaint}");
 }
+
+#[test]
+fn a_changed_option_of_a_tool_is_what_the_result_is_about() {
+    let depth = concluded("fio-iodepth-1", "fio-iodepth-16");
+    let expected = "fio with iodepth=16 instead of iodepth=1: randwrite of /mnt/t 36.6 MiB/s → 185 MiB/s (5.1 times): more in \
+                    flight help, but less than in proportion: it is near its limit.";
+    assert_eq!(depth, expected);
+    // Read together, these are runs of one capture.
+    let concluded = |a: &str, b: &str| {
+        let [conclusion] = &compared(folder().path(), &capture(a), &capture(b)).conclusions[..] else {
+            panic!("{a}, {b}")
+        };
+        conclusion.clone()
+    };
+    let streams = concluded("iperf3-one-stream", "iperf3-four-streams");
+    assert_eq!(read(&["iperf3-one-stream", "iperf3-four-streams"]).comparisons[0].conclusions, [&*streams]);
+    assert!(streams.starts_with("iperf3 with 4 streams instead of 1 stream: 10.3 Gbit/s → 11.6 Gbit/s"), "{streams}");
+    let datagrams = concluded("iperf3-one-stream", "iperf3-udp");
+    assert!(datagrams.contains("UDP instead of") && datagrams.contains("not compared, as UDP"), "{datagrams}");
+}
+
+#[test]
+fn runs_in_one_text_are_compared_with_each_other() {
+    let within = |name: &str| {
+        let d = read(&[name]);
+        let [comparison] = &d.comparisons[..] else { panic!("{name}: {:?}", d.comparisons) };
+        assert_eq!(comparison.a, comparison.b);
+        comparison.conclusions.join("\n")
+    };
+    let modes = within("dd-modes");
+    for part in [
+        "dd with O_DIRECT instead of the page cache: 86.8 MiB/s → 221 MiB/s (+154 %)",
+        "dd with a flush at the end instead of no flush: 86.8 MiB/s → 146 MiB/s (+67.6 %)",
+    ] {
+        assert!(modes.contains(part), "{part}: {modes}");
+    }
+    assert_eq!(modes.lines().count(), 2, "the writes of 4 KiB differ in two options: {modes}");
+}
+
+#[test]
+fn what_is_no_side_of_a_comparison_is_said() {
+    let complaint = |args: &[&str]| {
+        let out = run(folder().path(), &[&["compare"], args].concat());
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let file = capture("dd-modes");
+    for args in [&["nonexist.txt"][..], &["nonexist.txt", &file], &[&file, "nonexist.txt"]] {
+        let complaint = complaint(args);
+        assert!(complaint.contains("nonexist.txt: there is no such file, and no baseline of that name"), "{complaint}");
+    }
+    assert!(complaint(&[&file]).contains("compared with what?"));
+}

@@ -27,7 +27,7 @@ pub struct CompareArgs {
     a: String,
     /// What to compare with it, specified the same way
     #[arg(add = ArgValueCandidates::new(complete::baselines))]
-    b: String,
+    b: Option<String>,
     /// Smallest difference to report, percent
     #[arg(long, value_name = "PERCENT", default_value_t = LEAST * 100.0)]
     least: f64,
@@ -42,7 +42,11 @@ pub fn run(args: &CompareArgs, look: &OutputOptions) -> Result<ExitCode, Failure
     }
     let folder = recordings::folder(args.dir.as_deref())?;
     let side = |text: &str| side(text, &folder).map(|side| Baseline { name: text.to_owned(), ..side });
-    let comparison = compare(&side(&args.a)?, &side(&args.b)?, args.least / 100.0);
+    let a = side(&args.a)?;
+    let b = args.b.as_ref().ok_or_else(|| {
+        Failure::usage(format!("{}: compared with what? Add a second file, baseline or period", args.a))
+    })?;
+    let comparison = compare(&a, &side(b)?, args.least / 100.0);
     tell(&comparison, look, text::comparison)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -66,6 +70,9 @@ fn side(text: &str, folder: &Path) -> Result<Baseline, Failure> {
         Ok(_) if schema(path).is_some() => read_baseline(path).map_err(|error| Failure::usage(error.to_string())),
         Ok(_) => experiments::of_file(path),
         Err(_) if text.contains('/') => Err(Failure::usage(format!("{text}: there is no such file or folder"))),
+        Err(_) if text.contains('.') => Err(Failure::usage(format!(
+            "{text}: there is no such file, and no baseline of that name ('whyslow baseline list' lists them)"
+        ))),
         Err(_) => named(&baselines, text),
     }
 }

@@ -3,7 +3,7 @@
 use crate::output::Failure;
 use crate::read::{ReadArgs, captures};
 use std::path::Path;
-use whyslow_compare::{conclusions, of_capture};
+use whyslow_compare::{conclusions, conclusions_within, inventory, of_capture};
 use whyslow_diagnose::known_signals;
 use whyslow_import::Capture;
 use whyslow_model::baseline::Baseline;
@@ -16,7 +16,14 @@ const MOST_PAIRS: usize = 20;
 const MOST_INTERVALS: usize = 128;
 
 /// Compares each capture with the next one of the same things, unless they are of two hosts, or one is what the other sees of it.
+///
+/// Runs in one capture that differ in one option are compared with each other.
 pub fn comparisons(captures: &[Capture], diagnosis: &Diagnosis) -> Vec<CaptureComparison> {
+    let own = captures.iter().take(MOST_PAIRS).filter_map(|capture| {
+        let conclusions = conclusions_within(&summed_up(capture));
+        let label = capture.label();
+        (!conclusions.is_empty()).then_some(CaptureComparison { a: label.clone(), b: label, conclusions })
+    });
     let pairs = captures.windows(2).filter(|pair| !pair[0].is_of_another_host(&pair[1]));
     let compared = pairs.take(MOST_PAIRS).filter_map(|pair| {
         let [a, b] = [&pair[0], &pair[1]].map(Capture::label);
@@ -24,7 +31,7 @@ pub fn comparisons(captures: &[Capture], diagnosis: &Diagnosis) -> Vec<CaptureCo
         let conclusions = conclusions(&summed_up(&pair[0]), &summed_up(&pair[1]));
         (!conclusions.is_empty() && !are_layers).then_some(CaptureComparison { a, b, conclusions })
     });
-    compared.collect()
+    compared.chain(own).collect()
 }
 
 /// Whether a finding explains what one capture shows by what the other does.
@@ -44,7 +51,7 @@ fn summed_up(capture: &Capture) -> Baseline {
         let window = Window::new(snapshots[ends[0]..=ends[1]].to_vec());
         (window.seconds(), known_signals(&window))
     });
-    of_capture(&intervals.collect::<Vec<_>>(), &known_signals(&capture.window))
+    of_capture(inventory(&capture.window), &intervals.collect::<Vec<_>>(), &known_signals(&capture.window))
 }
 
 /// A file of captures as one side of a comparison.

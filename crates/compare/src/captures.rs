@@ -1,8 +1,9 @@
 //! Captures as summaries: what one run of a tool shows, for the comparison with another run.
 
+use crate::experiment::BLOCK;
 use crate::summary::Summary;
 use std::collections::BTreeMap;
-use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Inventory};
+use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Experiment, Inventory};
 use whyslow_model::diagnosis::{Evidence, Reading, Subject, SubjectFigures};
 use whyslow_model::human;
 
@@ -11,9 +12,13 @@ const CPU_BOUND: f64 = 0.95;
 /// The end of the name of a measurement in which it was.
 pub(crate) const BY_CPU: &str = ", limited by a CPU";
 
-/// Summarizes a capture: `intervals` are the known signals of each interval between its reports, with its length in seconds; `whole`
+/// Summarizes a capture: `inventory` are its settings, `intervals` are the known signals of each interval between its reports, with its length in seconds; `whole`
 /// are those of the whole capture, which also has results that belong to no interval.
-pub fn of_capture(intervals: &[(f64, Vec<SubjectFigures>)], whole: &[SubjectFigures]) -> Baseline {
+pub fn of_capture(
+    inventory: Inventory,
+    intervals: &[(f64, Vec<SubjectFigures>)],
+    whole: &[SubjectFigures],
+) -> Baseline {
     let summed_up = |intervals: &[(f64, &[SubjectFigures])]| {
         let mut summary = Summary::default();
         intervals.iter().for_each(|(seconds, figures)| summary.add(*seconds, figures));
@@ -29,15 +34,15 @@ pub fn of_capture(intervals: &[(f64, Vec<SubjectFigures>)], whole: &[SubjectFigu
         }
     }
     series.extend(measured(whole));
-    Baseline { seconds, ..Baseline::new(BaselineKind::Captures, Inventory::new(), series) }
+    Baseline { seconds, ..Baseline::new(BaselineKind::Captures, inventory, series) }
 }
 
-/// What tools measured themselves. The same work again is a further sample of the same series.
+/// What tools measured themselves. The same work in the same way again is a further sample of the same series.
 fn measured(figures: &[SubjectFigures]) -> Vec<BaselineSeries> {
-    let mut series: BTreeMap<String, BaselineSeries> = BTreeMap::new();
+    let mut series: BTreeMap<(String, Experiment), BaselineSeries> = BTreeMap::new();
     let works: Vec<String> = figures.iter().filter_map(work).collect();
     for figures in figures {
-        let Some(work) = work(figures) else { continue };
+        let Some((work, experiment)) = work(figures).zip(experiment(figures)) else { continue };
         let limit = if figures.number("timed.cpu_share") >= Some(CPU_BOUND) { BY_CPU } else { "" };
         // With several sizes, each is a work of its own.
         let block = figures.number("timed.block").filter(|_| works.iter().filter(|w| **w == work).count() > 1);
@@ -47,18 +52,65 @@ fn measured(figures: &[SubjectFigures]) -> Vec<BaselineSeries> {
         let measured = figures.evidence(rate).or_else(|| figures.evidence("timed.operations"));
         let Some(Evidence { value: Reading::Number(value), unit, .. }) = measured else { continue };
         let name = format!("{work}{block}{limit}");
-        let of_work = || BaselineSeries::of_repeats(&name, Subject::host(), unit, Better::Higher, Vec::new());
-        series.entry(name.clone()).or_insert_with(of_work).samples.push(*value);
+        let of_work = || BaselineSeries {
+            experiment: Some(experiment.clone()),
+            ..BaselineSeries::of_repeats(&name, Subject::host(), unit, Better::Higher, Vec::new())
+        };
+        series.entry((name.clone(), experiment.clone())).or_insert_with(of_work).samples.push(*value);
     }
-    series.into_values().collect()
+    let mut all: Vec<BaselineSeries> = series.into_values().collect();
+    distinguish(&mut all);
+    all
+}
+
+/// Adds to names that several series have the options that distinguish them.
+fn distinguish(series: &mut [BaselineSeries]) {
+    let options = |one: &BaselineSeries| one.experiment.as_ref().map(|e| e.options.clone()).unwrap_or_default();
+    let all: Vec<(String, BTreeMap<String, String>)> = series.iter().map(|s| (s.metric.clone(), options(s))).collect();
+    for (one, (name, own)) in series.iter_mut().zip(&all) {
+        let namesakes = || all.iter().filter(|(other, _)| other == name);
+        let differing = own.iter().filter(|(key, value)| namesakes().any(|(_, other)| other.get(*key) != Some(value)));
+        let differing: Vec<String> = differing.map(|(key, value)| format!("{key}={value}")).collect();
+        if !differing.is_empty() {
+            let (name, limit) = match name.strip_suffix(BY_CPU) {
+                Some(name) => (name, BY_CPU),
+                None => (name.as_str(), ""),
+            };
+            one.metric = format!("{name}, {}{limit}", differing.join(" "));
+        }
+    }
+}
+
+fn text<'f>(figures: &'f SubjectFigures, metric: &str) -> Option<&'f str> {
+    match &figures.evidence(metric)?.value {
+        Reading::Text(text) => Some(text),
+        Reading::Number(_) => None,
+    }
 }
 
 /// The tool, and what it did to what.
 fn work(figures: &SubjectFigures) -> Option<String> {
-    let text = |metric| match &figures.evidence(metric)?.value {
-        Reading::Text(text) => Some(text.as_str()),
-        Reading::Number(_) => None,
+    let tool = text(figures, "timed.tool")?;
+    Some(text(figures, "timed.peer").map_or_else(|| tool.to_owned(), |what| format!("{tool}: {what}")))
+}
+
+/// The same as an experiment: what may differ between two of them is an option.
+fn experiment(figures: &SubjectFigures) -> Option<Experiment> {
+    let tool = text(figures, "timed.tool")?;
+    let what = text(figures, "timed.peer").unwrap_or_default();
+    let all =
+        text(figures, "timed.options").unwrap_or_default().split(", ").filter_map(|option| option.split_once('='));
+    let mut options: BTreeMap<String, String> = all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    options.extend(figures.number("timed.block").map(|block| (BLOCK.to_owned(), format!("{block:.0}"))));
+    let work = match tool {
+        // `randread of /srv/a, read`
+        "fio" => what.rsplit(", ").next().unwrap_or_default(),
+        "dd" => "",
+        _ if figures.subject.kind == "connection" => {
+            options.insert("peer".to_owned(), what.to_owned());
+            ""
+        }
+        _ => what,
     };
-    let tool = text("timed.tool")?;
-    Some(text("timed.peer").map_or_else(|| tool.to_owned(), |what| format!("{tool}: {what}")))
+    Some(Experiment { tool: tool.to_owned(), work: work.to_owned(), options })
 }

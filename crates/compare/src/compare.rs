@@ -31,7 +31,7 @@ pub fn compare(a: &Baseline, b: &Baseline, least: f64) -> Comparison {
         schema: SCHEMA.to_owned(),
         a: side(a),
         b: side(b),
-        inventory: changed(&a.inventory, &b.inventory),
+        inventory: changed(&a.inventory, &b.inventory).into_iter().filter(|one| is_known(one, a, b)).collect(),
         differences,
         compared: pairs.len(),
         undecided: rest.into_iter().filter(|d| d.shift.abs() > d.least).collect(),
@@ -149,10 +149,16 @@ fn side(baseline: &Baseline) -> Side {
 }
 
 /// What is not the same in two inventories.
-fn changed(a: &Inventory, b: &Inventory) -> Vec<Changed> {
+pub(crate) fn changed(a: &Inventory, b: &Inventory) -> Vec<Changed> {
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let differs = names.into_iter().filter(|name| a.get(*name) != b.get(*name));
     differs.map(|what| Changed { what: what.clone(), a: a.get(what).cloned(), b: b.get(what).cloned() }).collect()
+}
+
+/// Captures of one machine have different parts of its settings.
+fn is_known(changed: &Changed, a: &Baseline, b: &Baseline) -> bool {
+    let are_captures = [a, b].iter().any(|side| side.kind == BaselineKind::Captures);
+    !are_captures || (changed.a.is_some() && changed.b.is_some())
 }
 
 fn caveats(a: &Baseline, b: &Baseline, pairs: &[(&BaselineSeries, &BaselineSeries)]) -> Vec<String> {
@@ -193,6 +199,7 @@ mod tests {
                 interval: Some(1.0),
                 distribution: Distribution::of("bytes/s", samples.iter().copied()),
                 samples,
+                experiment: None,
             }
         });
         Baseline::new(BaselineKind::Period, Inventory::new(), series.collect())

@@ -1,9 +1,10 @@
 //! What an experiment shows, in sentences: a load measured twice, with something changed in between.
 
 use crate::captures::BY_CPU;
-use crate::summary::is_kept;
+use crate::compare::changed as changed_inventory;
+use crate::experiment::{counterparts, sentences, within};
 use std::cmp::Ordering;
-use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries};
+use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Inventory};
 use whyslow_model::human::{percent, quantity};
 
 /// How much what was measured only once may differ by itself, as a share of it.
@@ -14,6 +15,8 @@ const STEADY: f64 = 0.02;
 const BESIDE: f64 = 0.02;
 /// A disk that is busy for less than this share of the time has nothing to do.
 const IDLE: f64 = 0.05;
+/// The part of the bytes of volumes that the disks move from which they are what carries those.
+const CARRIED: f64 = 0.5;
 /// Sizes and numbers of requests that differ by this factor are others.
 const OTHER: f64 = 1.3;
 /// The most measurements or disks in a sentence.
@@ -25,18 +28,36 @@ pub fn conclusions(a: &Baseline, b: &Baseline) -> Vec<String> {
         return Vec::new();
     }
     let disks = Load::of(a).zip(Load::of(b)).map(|(a, b)| disks(&a, &b));
-    measurements(a, b).into_iter().chain(disks).collect()
+    let results: Vec<String> = measurements(a, b).into_iter().chain(disks).collect();
+    // Without a result, a setting is no experiment.
+    let settings = settings(&a.inventory, &b.inventory).filter(|_| !results.is_empty());
+    settings.into_iter().chain(results).collect()
+}
+
+/// What the runs of one capture show that differ in one option.
+pub fn conclusions_within(capture: &Baseline) -> Vec<String> {
+    within(&capture.series)
+}
+
+/// The settings that were changed.
+fn settings(a: &Inventory, b: &Inventory) -> Option<String> {
+    let both = changed_inventory(a, b).into_iter().filter_map(|one| Some((one.what, one.a?, one.b?)));
+    let all: Vec<String> = both.map(|(what, before, after)| format!("{what} {before} → {after}")).collect();
+    let more = all.len().checked_sub(MOST_NAMED).filter(|more| *more > 0);
+    let more = more.map_or_else(String::new, |more| format!("; and {more} more"));
+    let named: Vec<String> = all.into_iter().take(MOST_NAMED).collect();
+    (!named.is_empty()).then(|| format!("Changed: {}{more}.", named.join("; ")))
 }
 
 /// The mean, and how far the samples are from it, as a share of it.
 #[derive(Clone, Copy)]
-struct Usual {
-    value: f64,
+pub(crate) struct Usual {
+    pub(crate) value: f64,
     noise: f64,
 }
 
 impl Usual {
-    fn of(series: &BaselineSeries) -> Option<Self> {
+    pub(crate) fn of(series: &BaselineSeries) -> Option<Self> {
         Self::of_samples(&series.samples)
     }
 
@@ -49,14 +70,14 @@ impl Usual {
     }
 
     /// How many times as much the other is; `None` if it is the same within what both vary by.
-    fn times(self, other: Self) -> Option<f64> {
+    pub(crate) fn times(self, other: Self) -> Option<f64> {
         let ratio = other.value / self.value;
         ((ratio - 1.0).abs() > self.noise.max(other.noise)).then_some(ratio)
     }
 }
 
 /// `+11 %`, `-93 %`, `5.3 times`
-fn change(ratio: f64) -> String {
+pub(crate) fn change(ratio: f64) -> String {
     match ratio {
         3.0.. => format!("{ratio:.1} times"),
         1.0.. => format!("+{}", percent(ratio - 1.0)),
@@ -64,16 +85,20 @@ fn change(ratio: f64) -> String {
     }
 }
 
-/// What tools measured themselves: which of it differs.
-fn measurements(a: &Baseline, b: &Baseline) -> Option<String> {
-    let [of_a, of_b] = [a, b].map(|side| side.series.iter().filter(|one| !is_kept(&one.metric)).collect::<Vec<_>>());
+/// What tools measured themselves.
+fn measurements(a: &Baseline, b: &Baseline) -> Vec<String> {
+    let [of_a, of_b] = [a, b].map(|side| side.series.iter().filter(|one| one.experiment.is_some()).collect::<Vec<_>>());
+    let (same, changed): (Vec<_>, Vec<_>) =
+        counterparts(&of_a, &of_b).into_iter().partition(|pair| pair.changed.is_empty());
+    let same: Vec<(&BaselineSeries, &BaselineSeries)> = same.iter().map(|pair| (pair.a, pair.b)).collect();
+    repeated(&of_a, &same).into_iter().chain(sentences(&changed)).collect()
+}
+
+/// What was measured twice in the same way: which of it differs.
+fn repeated(of_a: &[&BaselineSeries], pairs: &[(&BaselineSeries, &BaselineSeries)]) -> Option<String> {
     let (mut differ, mut alike, mut by_cpu) = (Vec::new(), Vec::new(), Vec::new());
-    for one in &of_a {
+    for (one, other) in pairs {
         let name = one.metric.trim_end_matches(BY_CPU);
-        let counterpart = of_b.iter().find(|other| other.metric.trim_end_matches(BY_CPU) == name);
-        // Of a single one on each side, what it was done to may be what was changed.
-        let only = of_b.first().filter(|other| of_a.len() == 1 && of_b.len() == 1 && is_alike(one, other));
-        let Some(other) = counterpart.or(only) else { continue };
         let (Some(before), Some(after)) = (Usual::of(one), Usual::of(other)) else { continue };
         match before.times(after) {
             _ if [one, other].iter().any(|side| side.metric.ends_with(BY_CPU)) => by_cpu.push(name),
@@ -108,17 +133,6 @@ fn measurements(a: &Baseline, b: &Baseline) -> Option<String> {
     Some(format!("{tool}{}.", parts.join("; ")))
 }
 
-/// Whether both are of one tool and, as far as it says so, the same work: `fio: randread of /srv/a, read`.
-fn is_alike(a: &BaselineSeries, b: &BaselineSeries) -> bool {
-    let work = |series: &BaselineSeries| {
-        let (tool, what) = series.metric.split_once(": ").unwrap_or((&series.metric, ""));
-        let of_fio = (tool == "fio")
-            .then(|| (what.split(" of ").next().map(str::to_owned), what.rsplit(", ").next().map(str::to_owned)));
-        (tool.to_owned(), of_fio)
-    };
-    a.unit == b.unit && work(a) == work(b)
-}
-
 /// What the disks of a capture do.
 struct Load<'b> {
     disks: Vec<DiskLoad<'b>>,
@@ -142,8 +156,8 @@ impl<'b> Load<'b> {
         let mut names: Vec<&str> = devices.map(|series| series.subject.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        let mut disks: Vec<DiskLoad<'_>> =
-            names.iter().filter(|name| !is_part(name, &names)).filter_map(|name| DiskLoad::of(side, name)).collect();
+        let mut disks: Vec<DiskLoad<'_>> = names.iter().filter_map(|name| DiskLoad::of(side, name)).collect();
+        leave_out_parts(&mut disks);
         let most = disks.iter().map(|disk| disk.bytes.value).fold(0.0, f64::max);
         disks.retain(|disk| disk.bytes.value >= BESIDE * most);
         (!disks.is_empty()).then_some(Self { disks })
@@ -228,20 +242,36 @@ fn sums(a: &[f64], b: &[f64]) -> Vec<f64> {
     }
 }
 
-/// Whether a device is a part of another one of these, or built on top of them, so that its bytes are counted already.
-fn is_part(name: &str, all: &[&str]) -> bool {
-    let is_volume = |name: &str| name.starts_with("dm-") || name.starts_with("md");
-    // Behind a name that ends in a digit, `p` is before the number (block/partitions/core.c).
-    let is_partition_of = |disk: &&str| {
-        let rest = name.strip_prefix(*disk);
-        let number = if disk.ends_with(|c: char| c.is_ascii_digit()) {
-            rest.and_then(|rest| rest.strip_prefix('p'))
-        } else {
-            rest
-        };
-        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+/// Leaves out what is counted already: partitions beside their disk, and volumes beside the disks that carry what they move.
+fn leave_out_parts(disks: &mut Vec<DiskLoad<'_>>) {
+    let all: Vec<&str> = disks.iter().map(|disk| disk.name).collect();
+    disks.retain(|disk| !all.iter().any(|other| is_partition_of(disk.name, other)));
+    let moved = |volumes: bool| -> f64 {
+        disks.iter().filter(|disk| is_volume(disk.name) == volumes).map(|disk| disk.bytes.value).sum()
     };
-    (is_volume(name) && !all.iter().all(|other| is_volume(other))) || all.iter().any(is_partition_of)
+    // What the page cache serves does not reach the disks.
+    let is_carried = moved(false) >= CARRIED * moved(true);
+    if disks.iter().any(|disk| !is_volume(disk.name)) && is_carried {
+        disks.retain(|disk| !is_volume(disk.name));
+    }
+}
+
+/// Whether a device is built on top of others: its bytes are theirs as well.
+fn is_volume(name: &str) -> bool {
+    ["dm-", "md", "loop", "bcache", "drbd"]
+        .iter()
+        .any(|start| name.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())))
+        || name.starts_with("mapper/")
+}
+
+/// Behind a name that ends in a digit, `p` is before the number (block/partitions/core.c).
+fn is_partition_of(name: &str, disk: &str) -> bool {
+    let rest = name.strip_prefix(disk);
+    let number = match disk.ends_with(|c: char| c.is_ascii_digit()) {
+        true => rest.and_then(|rest| rest.strip_prefix('p')),
+        false => rest,
+    };
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
@@ -373,12 +403,27 @@ fn slower_together(few: &Load<'_>, many: &Load<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn disk(name: &str, bytes: f64) -> DiskLoad<'_> {
+        DiskLoad { name, bytes: Usual { value: bytes, noise: STEADY }, requests: 1.0, wait: None, queue: None }
+    }
+
+    fn left(disks: &[(&'static str, f64)]) -> Vec<&'static str> {
+        let mut disks = disks.iter().map(|(name, bytes)| disk(name, *bytes)).collect();
+        leave_out_parts(&mut disks);
+        disks.iter().map(|disk| disk.name).collect()
+    }
+
     #[test]
     fn what_is_counted_already_is_no_disk_of_its_own() {
         let all = ["sda", "sda1", "nvme0n1", "nvme0n1p2", "loop1", "loop10", "dm-1", "md0"];
-        let parts: Vec<&str> = all.into_iter().filter(|name| is_part(name, &all)).collect();
-        assert_eq!(parts, ["sda1", "nvme0n1p2", "dm-1", "md0"]);
-        let volumes = ["dm-1", "dm-12", "md1", "md127"];
-        assert!(volumes.iter().all(|name| !is_part(name, &volumes)), "without their disks they are all there is");
+        assert_eq!(left(&all.map(|name| (name, 1e6))), ["sda", "nvme0n1"]);
+        let volumes = ["dm-1", "dm-12", "md1", "md127", "loop1", "loop10"];
+        assert_eq!(left(&volumes.map(|name| (name, 1e6))), volumes, "without their disks they are all there is");
+    }
+
+    #[test]
+    fn a_volume_whose_bytes_reach_no_disk_is_a_disk_of_its_own() {
+        assert_eq!(left(&[("vda", 1e5), ("loop0", 1e8)]), ["vda", "loop0"]);
+        assert_eq!(left(&[("vda", 9e7), ("loop0", 1e8)]), ["vda"]);
     }
 }

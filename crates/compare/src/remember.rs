@@ -74,6 +74,7 @@ mod tests {
             interval: Some(10.0),
             samples: vec![],
             distribution: Distribution::of("bytes/s", [mib(149.0), mib(151.0), mib(153.0)]),
+            experiment: None,
         };
         let baseline = Baseline {
             name: "default".into(),

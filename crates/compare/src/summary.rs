@@ -76,11 +76,6 @@ const KEPT: [(&str, Option<Better>); 61] = {
     ]
 };
 
-/// Whether this signal is kept.
-pub(crate) fn is_kept(metric: &str) -> bool {
-    KEPT.iter().any(|(kept, _)| *kept == metric)
-}
-
 /// A period that is being summed up. Memory does not grow with its length.
 #[derive(Debug, Default)]
 pub struct Summary {
@@ -151,6 +146,7 @@ impl Summary {
             interval: Some(interval),
             samples: track.means.iter().filter(|(count, _)| *count > 0).map(|(n, sum)| sum / f64::from(*n)).collect(),
             distribution: track.distribution,
+            experiment: None,
         };
         self.tracks.into_iter().map(series).collect()
     }

@@ -2,6 +2,7 @@
 
 use crate::captures::Captures;
 use crate::clock;
+use crate::command::CommandLine;
 use crate::context::{Banner, CaptureContext};
 use crate::format::Format;
 use crate::formats::kernel_files::{self, PrintedFiles};
@@ -18,6 +19,9 @@ use std::io::BufRead;
 use whyslow_model::value::Name;
 
 /// Expected where no format recognizes a line.
+/// The fewest columns to which mail programs wrap, and the most lines that a command goes on for.
+const NARROWEST: usize = 60;
+const MOST_CONTINUED: usize = 12;
 const KNOWN_OUTPUT: &str = "output of a tool that 'whyslow formats' lists";
 /// What was found instead, without quoting it.
 const UNKNOWN_ROW: &str = "a row of numbers under no known header";
@@ -123,6 +127,7 @@ impl FileReader<'_, '_> {
         } else if let Some(title) = supportconfig::title(&mut self.lines) {
             self.lines.skip(title - 1);
         } else if let Some(command) = command_of(text.trim_start()).filter(|_| !begins_with_comment(&mut self.lines)) {
+            let command = self.continued(text).unwrap_or(command);
             context.printed = PrintedFiles::of(&command);
             context.command = Some(command);
             context.banner = None;
@@ -160,6 +165,22 @@ impl FileReader<'_, '_> {
         }
         self.lines.skip(1);
         Ok(())
+    }
+
+    /// The command line with the lines that it goes on in, which are taken but for the last. `None` if it is only one.
+    fn continued(&mut self, text: &str) -> Option<CommandLine> {
+        let mut joined = text.trim().to_owned();
+        let mut lines = 1;
+        while let Some(next) = self.lines.peek(lines).filter(|next| lines <= MOST_CONTINUED && goes_on(&joined, next)) {
+            let next = next.trim();
+            // What the shell prints before such a line.
+            let next = next.strip_prefix("> ").unwrap_or(next);
+            joined = format!("{} {next}", joined.trim_end_matches('\\').trim_end());
+            lines += 1;
+        }
+        let command = command_of(&joined).filter(|_| lines > 1)?;
+        self.lines.skip(lines - 1);
+        Some(command)
     }
 
     /// The format whose output starts at the next line, possibly behind a margin, which is then set.
@@ -280,6 +301,19 @@ impl FileReader<'_, '_> {
 /// Whether a place was skipped because no format knows it, rather than because it is empty, binary or damaged.
 pub(crate) fn is_unknown_text(refusal: &Refusal) -> bool {
     refusal.expected == KNOWN_OUTPUT && [UNKNOWN_ROW, UNKNOWN_TEXT, NOTHING].contains(&refusal.found.as_str())
+}
+
+/// Whether a command line goes on in the next line: by a backslash, or because a mail program wrapped it at a word that is an
+/// option and would not have fitted.
+fn goes_on(command: &str, next: &str) -> bool {
+    let is_option = |word: &str| {
+        let name = word.split('=').next().unwrap_or_default();
+        let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+        is_name && (word.starts_with('-') && name.bytes().any(|b| b.is_ascii_alphabetic()) || word.contains('='))
+    };
+    let first = next.split_whitespace().next().unwrap_or_default();
+    let would_not_fit = command.len() + first.len() >= NARROWEST;
+    command.ends_with('\\') || would_not_fit && !first.is_empty() && next.split_whitespace().all(is_option)
 }
 
 /// Whether the command prints things that no format reads: those are skipped without a word.

@@ -24,6 +24,7 @@ mod prelude;
 mod refusal;
 mod report_intervals;
 mod request_trace;
+mod run_options;
 mod series;
 mod supportconfig;
 mod table;

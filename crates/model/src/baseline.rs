@@ -66,6 +66,20 @@ pub struct BaselineSeries {
     /// The distribution of single values, which samples that are means do not show.
     #[serde(default)]
     pub distribution: Distribution,
+    /// The experiment, if another tool measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<Experiment>,
+}
+
+/// What another tool measured, and the options that decide what that is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Experiment {
+    /// The tool: `fio`.
+    pub tool: String,
+    /// The kind of work, where a tool has several that are never compared: `write`, `delete in order`.
+    pub work: String,
+    /// The options, by name: `iodepth` is `32`. Those that are not known are missing.
+    pub options: BTreeMap<String, String>,
 }
 
 /// Which direction is better.
@@ -133,6 +147,7 @@ impl BaselineSeries {
             interval: None,
             samples,
             distribution,
+            experiment: None,
         }
     }
 

@@ -27,6 +27,7 @@ impl Timed<'_> {
 signals! { t: Timed<'_>;
     "timed.tool" "text" "what measured it", "the command", "output of dd, iperf" => t.transfer.tool.get();
     "timed.peer" "text" "the file or the other end", "as printed", "output of dd, iperf" => t.transfer.what.get();
+    "timed.options" "text" "options that decide what was measured", "command line, and what the tool prints of them", "output of dd, fio, iperf" => t.transfer.options.get();
     "timed.rate" "bytes/s" "bytes a second", "bytes / time", "output of dd, iperf" => t.transfer.rate.get();
     "timed.bits" "bit/s" "the same in bits", "bytes x 8 / time", "output of dd, iperf" => t.transfer.rate.get().map(|r| r * 8.0);
     "timed.operations" "1/s" "operations a second", "as printed", "output of fio, bonnie++" => t.transfer.operations.get();
@@ -45,10 +46,18 @@ signals! { t: Timed<'_>;
     "timed.lost" "ratio" "share of its time that the fastest one's rate would have saved", "1 - rate / fastest rate", "output of dd, iperf" => t.lost();
 }
 
+/// Its options, except those that have signals of their own.
+fn other_options(transfer: &Transfer) -> impl Iterator<Item = &str> {
+    transfer.options.get().unwrap_or_default().split(", ").filter(|option| !option.starts_with("window="))
+}
+
 /// Every transfer.
 pub fn transfers(window: &Window) -> Vec<Entity> {
     let all = window.newest::<Transfer>();
-    let same = |a: &Transfer, b: &Transfer| a.tool.get() == b.tool.get() && a.what.get() == b.what.get();
+    // What differs in more than its blocks or its buffer is not slower because of them.
+    let same = |a: &Transfer, b: &Transfer| {
+        (a.tool.get(), a.what.get()) == (b.tool.get(), b.what.get()) && other_options(a).eq(other_options(b))
+    };
     all.values()
         .map(|transfer| {
             let others = all.values().filter(|other| same(transfer, other) && other.rate.get().is_some());

@@ -1,6 +1,8 @@
 //! dd(1), alone or under time(1): one transfer, its bytes, duration and block size.
 
+use crate::command::CommandLine;
 use crate::prelude::*;
+use crate::run_options::RunOptions;
 use whyslow_model::catalogue::Transfer;
 
 pub const FORMAT: Format = Format {
@@ -51,7 +53,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         last = at;
     }
     lines.skip(last + 1);
-    let is_dd = |c: &&crate::command::CommandLine| c.arguments().any(|a| a.starts_with("if=") || a.starts_with("of="));
+    let is_dd = |c: &&CommandLine| c.arguments().any(|a| a.starts_with("if=") || a.starts_with("of="));
     let command = context.command.as_ref().filter(is_dd);
     let argument = |name: &str| command.and_then(|c| c.arguments().find_map(|a| a.strip_prefix(name)));
     let block = argument("bs=").or(argument("ibs=")).and_then(block_size);
@@ -78,7 +80,31 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     row.time = (seconds * SECOND).into();
     row.rate = (bytes / seconds).into();
     row.block = block.into();
+    row.options = command.map(options).unwrap_or_default().state();
     Ok(())
+}
+
+/// The options that decide what is measured: a write that is not flushed measures the page cache.
+fn options(command: &CommandLine) -> RunOptions {
+    let argument = |name: &str| command.arguments().find_map(|a| a.strip_prefix(name)).unwrap_or_default();
+    let (from, to) = (argument("if="), argument("of="));
+    let is_writing = !to.is_empty() && to != "/dev/null";
+    let flags = if is_writing { argument("oflag=") } else { argument("iflag=") };
+    let has = |list: &str, flag: &str| list.split(',').any(|own| own == flag);
+    let mut options = RunOptions::default();
+    options.set("from", Some(from));
+    options.set("to", Some(to));
+    options.set("direct", Some(if has(flags, "direct") { "1" } else { "0" }));
+    if is_writing {
+        let at_end = ["fsync", "fdatasync"].iter().any(|flag| has(argument("conv="), flag));
+        let flush = match () {
+            () if has(flags, "sync") || has(flags, "dsync") => "after each write",
+            () if at_end => "at the end",
+            () => "never",
+        };
+        options.set("flush", Some(flush));
+    }
+    options
 }
 
 /// `1073741824 bytes (1.1 GB, 1.0 GiB) copied, 6.77 s, 159 MB/s`

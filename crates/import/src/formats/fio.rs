@@ -4,6 +4,7 @@
 use super::fio_text;
 use crate::json::{self, NonNegative};
 use crate::prelude::*;
+use crate::run_options::RunOptions;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Disk, Transfer};
@@ -109,6 +110,54 @@ pub struct JobTransfer {
     pub syncs: Option<(f64, f64)>,
     /// Over how many processes it is summed.
     pub processes: f64,
+    pub options: RunOptions,
+}
+
+/// The options of a job that decide what it measures; `option` looks one up. Those that a complete job does not have are at
+/// their default. `processes` is the number over which the result is summed.
+pub fn options_of<'o>(
+    direction: &str,
+    is_complete: bool,
+    processes: f64,
+    option: impl Fn(&str) -> Option<&'o str>,
+) -> RunOptions {
+    let default = |value: &'static str| is_complete.then_some(value);
+    let mut options = RunOptions::default();
+    options.set("rw", option("rw").or(option("readwrite")).or(default("read")));
+    options.set("file", option("filename").or(option("directory")));
+    options.set("ioengine", option("ioengine"));
+    options.set("iodepth", option("iodepth").or(default("1")));
+    let started = option("numjobs").filter(|jobs| *jobs != "1");
+    options.set(
+        "numjobs",
+        match started {
+            _ if processes > 1.0 => Some(format!("{processes:.0}")),
+            Some(jobs) => Some(format!("each of {jobs}")),
+            None => default("1").map(str::to_owned),
+        },
+    );
+    options.set("rwmixread", option("rwmixread"));
+    options.set("rate", option("rate").or(option("rate_iops")));
+    let is_buffered = option("buffered").map(|value| if value == "0" { "1" } else { "0" });
+    options.set("direct", option("direct").or(is_buffered).or(default("0")).map(is_on));
+    if direction == "write" {
+        let each = option("fsync").or(option("fdatasync")).filter(|every| *every != "0");
+        let each = each.or(option("sync").filter(|sync| !["0", "none"].contains(sync)));
+        let at_end = option("end_fsync").filter(|end| is_on(end) == "1");
+        let flush = match (each, at_end) {
+            (Some("1" | "sync" | "dsync"), _) => Some("after each write".to_owned()),
+            (Some(every), _) => Some(format!("after every {every} writes")),
+            (None, Some(_)) => Some("at the end".to_owned()),
+            (None, None) => default("never").map(str::to_owned),
+        };
+        options.set("flush", flush);
+    }
+    options
+}
+
+/// An option without a value is on.
+fn is_on(value: &str) -> &'static str {
+    if value == "0" { "0" } else { "1" }
 }
 
 impl JobTransfer {
@@ -127,6 +176,7 @@ impl JobTransfer {
         row.rate = self.rate.into();
         row.operations = self.operations.into();
         row.block = self.block.into();
+        row.options = self.options.state();
         if let Some((count, mean)) = self.syncs.filter(|(count, _)| *count > 0.0) {
             row.syncs = count.into();
             row.sync_wait = mean.into();
@@ -173,6 +223,7 @@ fn read_json(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
                 block: Some(done.io_bytes.0 / done.total_ios.0),
                 syncs: syncs.map(|sync| (sync.total_ios.0, sync.lat_ns.mean.0)),
                 processes: summed.unwrap_or(1.0),
+                options: options_of(direction, true, summed.unwrap_or(1.0), option),
             }
             .record(run);
         }

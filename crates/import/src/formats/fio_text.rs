@@ -1,7 +1,7 @@
 //! fio's text output (stat.c of fio): the results of each job, the sums of each group, and the disks' statistics. People cut
 //! it down to the lines that matter to them, so that each of these is read by itself.
 
-use super::fio::{JobTransfer, note_several_groups, record_disk};
+use super::fio::{JobTransfer, note_several_groups, options_of, record_disk};
 use crate::prelude::*;
 use std::collections::BTreeMap;
 
@@ -184,6 +184,8 @@ struct JobSetup {
     work: String,
     /// The sizes of reads and of writes, where they are all the same.
     blocks: [Option<f64>; 2],
+    engine: Option<String>,
+    depth: Option<String>,
 }
 
 #[derive(Default)]
@@ -291,10 +293,15 @@ impl FioReport {
     }
 
     fn record(self, context: &CaptureContext, run: &mut ToolRun) {
+        let command = context.command_of("fio");
         let argument = |name: &str| {
-            let command = context.command_of("fio")?;
-            command.arguments().find_map(|a| a.trim_start_matches('-').strip_prefix(name)?.strip_prefix('='))
+            command?.arguments().find_map(|a| match a.trim_start_matches('-').strip_prefix(name)? {
+                "" => Some("1"),
+                value => value.strip_prefix('='),
+            })
         };
+        // The options in a job file are not printed.
+        let is_complete = command.is_some_and(|command| command.operands().next().is_none());
         let results = || self.jobs.iter().flat_map(|job| job.results.iter().map(move |result| (job, result)));
         for (job, result) in results() {
             let name = job.id[0].as_str();
@@ -315,6 +322,12 @@ impl FioReport {
                 block: setup.and_then(|setup| setup.blocks[at]).or_else(|| block(result, job.issued.get(at).copied())),
                 syncs,
                 processes: job.processes,
+                options: options_of(result.direction, is_complete, job.processes, |option| match (option, setup) {
+                    ("rw", Some(setup)) => Some(setup.work.as_str()),
+                    ("ioengine", Some(setup)) => setup.engine.as_deref().or(argument(option)),
+                    ("iodepth", Some(setup)) => setup.depth.as_deref().or(argument(option)),
+                    _ => argument(option),
+                }),
             }
             .record(run);
         }
@@ -417,7 +430,10 @@ fn setup(text: &str) -> JobSetup {
             [ranges.next().and_then(same), ranges.next().and_then(same)]
         }
     };
-    JobSetup { work: work.unwrap_or("read").trim().to_owned(), blocks }
+    let after =
+        |key: &str| text.split_once(key).and_then(|(_, rest)| rest.split(',').next()).map(|v| v.trim().to_owned());
+    let (engine, depth) = (after("ioengine="), after("iodepth="));
+    JobSetup { work: work.unwrap_or("read").trim().to_owned(), blocks, engine, depth }
 }
 
 /// What follows `read: `; the direction and line are those of the caller.

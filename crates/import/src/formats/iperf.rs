@@ -1,6 +1,8 @@
 //! iperf 2 as text: a stream, its rate, its socket buffer, its segment size.
 
+use crate::command::CommandLine;
 use crate::prelude::*;
+use crate::run_options::{RunOptions, count, flag, size, value};
 use whyslow_model::catalogue::Transfer;
 
 pub const FORMAT: Format = Format {
@@ -23,7 +25,9 @@ fn starts(lines: &mut Lines<'_>) -> bool {
     lines.peek(ruler).is_some_and(|line| TITLES.iter().any(|title| line.starts_with(title)))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let command = context.command_of(FORMAT.name);
+    let (mut protocol, mut streams) = (None, 0);
     let (mut peer, mut window, mut segment) = (String::from("a server"), None, None);
     let mut results = Vec::new();
     let begin = lines.number();
@@ -32,6 +36,12 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         starts || text.contains("TCP window size:") || text.contains("MSS size ")
     }) {
         let text = &line.text;
+        for name in ["TCP", "UDP"] {
+            if text.contains(&format!("{name} port")) || text.contains(&format!("on {name}")) {
+                protocol = Some(name);
+            }
+        }
+        streams += usize::from(text.contains(" local ") && text.contains(" connected with "));
         if let Some(rest) = text.strip_prefix("Client connecting to ") {
             peer = rest.split(',').next().unwrap_or(rest).to_owned();
         } else if let Some((_, rest)) = text.split_once("TCP window size:") {
@@ -57,8 +67,29 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let row = result.record(run, line, "iperf", &peer);
         row.window = window.into();
         row.segment = segment.into();
+        row.options = options_of(command, protocol, streams).state();
     }
     Ok(())
+}
+
+/// The options of a run that decide what it measures: those on the command line, where that is known, and what is printed.
+pub fn options_of(command: Option<&CommandLine>, protocol: Option<&str>, streams: usize) -> RunOptions {
+    let of = |letter, long| command.and_then(|command| value(command, letter, long));
+    let given = |letter, long, yes: &'static str, no: &'static str| {
+        command.map(|command| if flag(command, letter, long) { yes } else { no })
+    };
+    let or_default = |value: Option<String>| value.or(command.map(|_| "default".to_owned()));
+    let mut options = RunOptions::default();
+    options.set("protocol", protocol.or(given('u', "udp", "UDP", "TCP")));
+    let printed = (streams > 0).then(|| streams.to_string());
+    options.set("streams", of('P', "parallel").and_then(count).or(printed));
+    options.set("window", or_default(of('w', "window").and_then(size)));
+    options.set("message size", or_default(of('l', "length").or(of('l', "len")).and_then(size)));
+    options.set("bitrate", or_default(of('b', "bitrate").or(of('b', "bandwidth")).map(str::to_owned)));
+    options.set("MSS", or_default(of('M', "set-mss").or(of('M', "mss")).and_then(count)));
+    options.set("congestion control", or_default(of('C', "congestion").map(str::to_owned)));
+    options.set("direction", given('R', "reverse", "receive", "send"));
+    options
 }
 
 /// `[  3]  0.0-10.0 sec  1.22 GBytes  1.05 Gbits/sec`

@@ -1,8 +1,9 @@
 //! iperf 3, text and JSON (`-J`): the total over all streams of a test.
 
-use super::iperf::IperfResult;
+use super::iperf::{IperfResult, options_of};
 use crate::json::{self, NonNegative};
 use crate::prelude::*;
+use crate::run_options::{RunOptions, size, value};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -16,7 +17,10 @@ pub const FORMAT: Format = Format {
         lines.next_is(|line| peer_of(line).is_some() || is_heading(line) || connection(line).is_some())
             || json::begins(lines, "start")
     },
-    read: |lines, _, run| if json::begins(lines, "start") { read_json(lines, run) } else { read_text(lines, run) },
+    read: |lines, context, run| match json::begins(lines, "start") {
+        true => read_json(lines, run),
+        false => read_text(lines, context, run),
+    },
     ..Format::NEW
 };
 
@@ -49,8 +53,16 @@ fn is_own(text: &str) -> bool {
     own && (stream || !text.starts_with("[ ") || !text.contains(']'))
 }
 
-fn read_text(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
+/// The protocol, by the columns: those of UDP are `Total Datagrams`, or `Jitter` and `Lost/Total Datagrams`.
+fn protocol_of(text: &str) -> Option<&'static str> {
+    text.starts_with("[ ID]").then(|| if text.contains("Datagrams") { "UDP" } else { "TCP" })
+}
+
+fn read_text(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let command = context.command_of(FORMAT.name);
     let first = lines.peek(0).unwrap_or_default();
+    let mut protocol = protocol_of(first);
+    let mut streams = usize::from(connection(first).is_some());
     let mut peer = peer_of(first).or_else(|| connection(first)).unwrap_or("another host").to_owned();
     let mut totals: Vec<(u32, &str, IperfResult)> = Vec::new();
     let mut intervals = Intervals::default();
@@ -60,6 +72,8 @@ fn read_text(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
         if let Some(rest) = text.strip_prefix("Accepted connection from ") {
             peer = rest.split(',').next().unwrap_or(rest).to_owned();
         }
+        protocol = protocol_of(text).or(protocol);
+        streams += usize::from(connection(text).is_some());
         if let Some(end) = ["sender", "receiver"].into_iter().find(|end| text.trim_end().ends_with(end)) {
             let Some(result) = IperfResult::of(text) else {
                 let expected =
@@ -78,12 +92,18 @@ fn read_text(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     if totals.is_empty()
         && let Some((line, mean)) = intervals.mean()
     {
-        mean.record(run, line, "iperf3", &peer);
+        let row = mean.record(run, line, FORMAT.name, &peer);
+        row.options = options_of(command, protocol, streams).state();
     }
     // What arrived counts; a sender that was interrupted knows only what it sent.
     let arrived = totals.iter().any(|(_, end, _)| *end == "receiver");
     for (line, _, result) in totals.into_iter().filter(|(_, end, _)| !arrived || *end == "receiver") {
-        result.record(run, line, "iperf3", &peer);
+        let row = result.record(run, line, FORMAT.name, &peer);
+        let window = command.and_then(|command| value(command, 'w', "window")).and_then(size);
+        // Datagrams wait for no acknowledgement; of several streams, each has a buffer.
+        let window = window.filter(|_| protocol != Some("UDP") && streams <= 1);
+        row.window = window.and_then(|bytes| number(&bytes)).into();
+        row.options = options_of(command, protocol, streams).state();
     }
     Ok(())
 }
@@ -137,6 +157,16 @@ struct Iperf3Start {
     accepted_connection: Iperf3Peer,
     tcp_mss_default: Option<NonNegative>,
     sock_bufsize: Option<NonNegative>,
+    test_start: Iperf3Test,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Iperf3Test {
+    protocol: Option<String>,
+    num_streams: Option<NonNegative>,
+    blksize: Option<NonNegative>,
+    reverse: Option<NonNegative>,
 }
 
 #[derive(Default, Deserialize)]
@@ -173,8 +203,22 @@ fn read_json(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     let result = IperfResult { bytes: sum.bytes.0, seconds: sum.seconds.0, rate: sum.bits_per_second.0 / 8.0 };
     let row = result.record(run, line, "iperf3", &peer);
     // 0 is a buffer that the kernel sizes by itself.
-    row.window = start.sock_bufsize.map(|size| size.0).filter(|size| *size > 0.0).into();
+    let is_one = start.test_start.protocol.as_deref() != Some("UDP")
+        && start.test_start.num_streams.as_ref().is_none_or(|streams| streams.0 <= 1.0);
+    let window = start.sock_bufsize.as_ref().map(|size| size.0);
+    row.window = window.filter(|size| *size > 0.0 && is_one).into();
     row.segment = start.tcp_mss_default.map(|size| size.0).filter(|size| *size > 0.0).into();
+    let count = |number: Option<NonNegative>| number.map(|number| format!("{:.0}", number.0));
+    let mut options = RunOptions::default();
+    options.set("protocol", start.test_start.protocol);
+    options.set("streams", count(start.test_start.num_streams));
+    options.set("message size", count(start.test_start.blksize));
+    options.set("direction", start.test_start.reverse.map(|reverse| if reverse.0 > 0.0 { "receive" } else { "send" }));
+    options.set(
+        "window",
+        start.sock_bufsize.map(|size| if size.0 > 0.0 { format!("{:.0}", size.0) } else { "default".into() }),
+    );
+    row.options = options.state();
     Ok(())
 }
 

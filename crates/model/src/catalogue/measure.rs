@@ -11,6 +11,7 @@ family_group! {
     transfer: Transfer by transfer: Name, from "output of dd, fio, iperf" {
         tool: state text "whyslow.transfer.tool" "what measured it";
         what: state text "whyslow.transfer.what" "the file or the other end";
+        options: state text "whyslow.transfer.options" "options that decide what was measured: direct=1, iodepth=32";
         bytes: gauge bytes "whyslow.transfer.bytes" "bytes moved";
         time: gauge ns "whyslow.transfer.time" "how long it took";
         rate: gauge bytes "whyslow.transfer.rate" "bytes a second, as measured";
