@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input};
-use whyslow_model::diagnosis::{Diagnosis, Origin, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
@@ -165,4 +165,129 @@ fn a_moment_with_fewer_runnable_tasks_than_cpus_does_not_lower_the_number_of_cpu
     assert_eq!(keys(&judged(&[capture(&steady)])), Vec::<String>::new());
     let crowded = [5, 9, 12, 5, 9, 14, 5, 11, 9, 12, 5, 9, 14, 11, 9, 12];
     assert_eq!(first(&judged(&[capture(&crowded)])), "cpu.saturated@host");
+}
+
+/// Ten rows of vmstat in which so many tasks are runnable and the CPUs spend their time like that: us, sy, id, wa.
+fn vmstat(runnable: u32, blocked: u32, shares: [u32; 4]) -> String {
+    let header = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n \
+                  r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n";
+    let [us, sy, id, wa] = shares;
+    let row = |n: u32| {
+        let runnable = if n == 0 { 0 } else { runnable };
+        format!("{runnable} {blocked} 0 812340 91234 2231234 0 0 0 12 1200 2400 {us} {sy} {id} {wa} 0\n")
+    };
+    header.to_owned() + &(0..10).map(row).collect::<String>()
+}
+
+const FIO: &str = "\
+# fio --name=w --filename=/dev/sdb --rw=randwrite --bs=4k --iodepth=1 --ioengine=libaio --direct=1
+w: (g=0): rw=randwrite, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=libaio, iodepth=1
+w: (groupid=0, jobs=1): err= 0: pid=1290: Mon Jan  8 10:00:00 2024
+  write: IOPS=512, BW=2049KiB/s (2098kB/s)(20.0MiB/10002msec); 0 zone resets
+";
+
+#[test]
+fn an_open_answer_ends_with_the_capture_that_decides() {
+    let full = judged(&[vmstat(12, 0, [90, 10, 0, 0])]);
+    assert_eq!((full.verdict, keys(&full)), (Verdict::Undetermined, vec![]));
+    assert!(full.not_cleared.iter().any(|entry| entry.id == "cpu"), "{:?}", full.not_cleared);
+    let next = full.next_capture.as_ref().expect("a next capture");
+    assert_eq!(next.command, "mpstat -P ALL 1 10");
+    assert_eq!(next.outcomes[0].decides, ["cpu.saturated"]);
+    assert_eq!(next.outcomes[0].condition, "it lists fewer CPUs than the 12 tasks that wanted to run");
+    for (what, capture, command) in [
+        ("waiting for an unknown disk", vmstat(0, 1, [2, 1, 60, 37]), "iostat -x 1 10"),
+        ("a benchmark of a disk alone", FIO.to_owned(), "iostat -x 1"),
+        ("an idle disk", iostat("", 3.0, 0.3), "vmstat 1 10"),
+    ] {
+        let next = judged(&[capture]).next_capture.unwrap_or_else(|| panic!("{what}: no next capture"));
+        assert_eq!(next.command, command, "{what}");
+        assert!(!next.outcomes.is_empty() && !next.otherwise.is_empty(), "{what}: {next:?}");
+    }
+}
+
+#[test]
+fn a_certain_answer_asks_for_nothing() {
+    let full = judged(&[captured("eight-busy", "sar")]);
+    assert_eq!((full.verdict, full.findings[0].confidence), (Verdict::Bottleneck, Confidence::High));
+    assert_eq!(full.next_capture, None);
+    let healthy = judged(&[captured("idle", "vmstat")]);
+    assert_eq!((healthy.verdict, healthy.next_capture), (Verdict::Healthy, None));
+}
+
+/// The seconds between rows that no command line gives are assumed: how fast memory shrinks is not known, and no rate is affected.
+#[test]
+fn without_an_interval_no_time_is_computed() {
+    let rows = |command: &str| {
+        let row = |n: u64| format!("0 0 0 {} 91234 2231234 0 0 0 12 1200 2400 5 2 93 0 0\n", 900_000 - n * 10_000);
+        let header = vmstat(0, 0, [0; 4]).lines().take(2).collect::<Vec<_>>().join("\n");
+        format!("{command}{header}\n{}", (0..12).map(row).collect::<String>())
+    };
+    let shrinks = |d: &Diagnosis| {
+        d.figures.iter().find(|f| f.subject.kind == "host").and_then(|host| host.number("mem.shrink_rate"))
+    };
+    let assumed = judged(&[rows("")]);
+    assert_eq!(shrinks(&assumed), None);
+    assert!(assumed.blind_spots.iter().all(|spot| !spot.why.contains("assumed")), "{:?}", assumed.blind_spots);
+    assert_eq!(shrinks(&judged(&[rows("# vmstat 10\n")])), Some(1_024_000.0));
+}
+
+const BANNER: &str = "Linux 5.10.0 (web) 	01/08/24 	_x86_64_	(4 CPU)\n\n";
+
+/// Two reports of sar -P ALL: user time of each of four CPUs, and the share of it that is niced.
+fn sar_of_each(busy: [f64; 4], niced: f64) -> String {
+    let header = "CPU     %user     %nice   %system   %iowait    %steal     %idle";
+    let row = |name: &str, busy: f64| {
+        let nice = busy * niced;
+        format!("{name} {:.2} {nice:.2} 0.00 0.00 0.00 {:.2}", busy - nice, 100.0 - busy)
+    };
+    let rows: Vec<String> = std::iter::once(row("all", busy.iter().sum::<f64>() / 4.0))
+        .chain(busy.iter().enumerate().map(|(cpu, busy)| row(&cpu.to_string(), *busy)))
+        .collect();
+    let report = |from: u32| {
+        let rows: String = rows.iter().map(|row| format!("10:00:0{} {row}\n", from + 1)).collect();
+        format!("10:00:0{from} {header}\n{rows}\n")
+    };
+    format!("{BANNER}{}{}", report(1), report(2))
+}
+
+#[test]
+fn cpus_without_idle_time_are_never_passed_over() {
+    let full = judged(&[sar_of_each([99.0, 100.0, 99.0, 100.0], 0.0)]);
+    assert_eq!((full.verdict, keys(&full)), (Verdict::Undetermined, vec![]));
+    assert_eq!(full.not_cleared[0].because, "the CPUs were 99.5 % busy");
+    let next = full.next_capture.expect("a next capture");
+    assert_eq!(next.outcomes[0].condition, "r exceeds the 4 CPUs");
+    // One of them alone.
+    let one = judged(&[sar_of_each([100.0, 10.0, 5.0, 5.0], 0.0)]);
+    assert_eq!((one.verdict, first(&one).as_str()), (Verdict::Undetermined, "cpu.single_thread@cpu0"));
+    assert!(one.ruled_out.iter().all(|entry| entry.id != "cpu"), "{:?}", one.ruled_out);
+    assert_eq!(one.next_capture.expect("a next capture").command, "pidstat -u -t 1 10");
+    // Niced work yields.
+    let niced = judged(&[sar_of_each([100.0; 4], 0.95)]);
+    assert_eq!((keys(&niced), niced.not_cleared), (vec![], vec![]));
+    assert!(niced.ruled_out.iter().any(|entry| entry.id == "cpu" && entry.because.contains("niced work")));
+}
+
+/// pidstat alone does not show how busy the CPUs are, but who waits for them.
+#[test]
+fn a_process_that_waits_for_a_cpu_is_named() {
+    let header = "UID       PID    %usr %system  %guest   %wait    %CPU   CPU  Command";
+    let rows = |time: &str, wait: f64| {
+        format!(
+            "{time} 1000 4711 45.00 5.00 0.00 {wait:.2} 50.00 0 worker\n{time} 0 9 1.00 0.00 0.00 0.50 1.00 1 sshd\n\n"
+        )
+    };
+    let pidstat = |wait: f64| {
+        let reports = [("10:00:01", "10:00:02"), ("10:00:02", "10:00:03")];
+        let reports = reports.map(|(from, to)| format!("{from} {header}\n{}", rows(to, wait)));
+        format!("{BANNER}{}", reports.concat())
+    };
+    let waits = judged(&[pidstat(48.0)]);
+    assert_eq!((waits.verdict, keys(&waits)), (Verdict::Bottleneck, vec!["cpu.saturated@worker[4711]".to_owned()]));
+    assert_eq!(waits.findings[0].confidence, Confidence::Medium);
+    assert_eq!(waits.findings[0].summary, "worker waits for a CPU 48 % of the time, and runs 50 %.");
+    let decides = waits.next_capture.expect("a next capture").outcomes;
+    assert!(decides.iter().all(|outcome| outcome.decides == ["cpu.saturated"]), "{decides:?}");
+    assert_eq!(keys(&judged(&[pidstat(10.0)])), Vec::<String>::new());
 }

@@ -80,6 +80,11 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     files
 }
 
+/// Whether a file of the folder is a rule, and not the sentences about all of them.
+fn is_rule(path: &Path) -> bool {
+    !["cleared.toml", "next_capture.toml"].iter().any(|name| path.ends_with(name))
+}
+
 /// The phrases of the list in a text, in any case, with the line of each.
 fn banned(text: &str) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
@@ -158,7 +163,7 @@ fn a_diagnostic_contains_no_remedy() {
         "update ",
     ];
     let mut seen = 0;
-    for path in files("rules", "toml").into_iter().filter(|path| !path.ends_with("cleared.toml")) {
+    for path in files("rules", "toml").into_iter().filter(|path| is_rule(path)) {
         let rule: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
         let actions = rule.get("actions").and_then(toml::Value::as_array).cloned().unwrap_or_default();
         let text = |action: &toml::Value| action["text"].as_str().unwrap_or_default().to_lowercase();
@@ -176,7 +181,7 @@ fn every_finding_is_documented() {
     let text = fs::read_to_string(root().join("docs/findings.md")).unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
     let documented: Vec<&str> = rows.flat_map(|ids| ids.split(", ")).collect();
-    for path in files("rules", "toml").into_iter().filter(|path| !path.ends_with("cleared.toml")) {
+    for path in files("rules", "toml").into_iter().filter(|path| is_rule(path)) {
         let rule: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
         let id = rule["id"].as_str().unwrap();
         assert!(documented.contains(&id), "{}: {id} is not in docs/findings.md", path.display());
@@ -334,7 +339,7 @@ fn numbers_are_counted_without_ids_and_times() {
 }
 
 #[test]
-fn a_first_screen_has_at_most_ten_lines_and_five_numbers_in_its_answer() {
+fn a_first_screen_is_short_and_has_at_most_five_numbers_in_its_answer() {
     let mut seen = 0;
     for path in files("docs/screens", "txt") {
         let screen = fs::read_to_string(&path).expect("a screen");
@@ -345,9 +350,12 @@ fn a_first_screen_has_at_most_ten_lines_and_five_numbers_in_its_answer() {
         }
         seen += 1;
         let lines = screen.lines().count() - 1;
-        assert!(lines <= 10, "{} has {lines} lines", path.display());
+        let most = if screen.contains("To decide, on the captured host:") { 17 } else { 10 };
+        assert!(lines <= most, "{} has {lines} lines", path.display());
         let answer = answer(&screen);
-        let count: usize = answer.iter().map(|line| numbers(line)).sum();
+        // What to capture next and what was compared are not weighed with the answer.
+        let own = answer.iter().take_while(|line| !line.starts_with("To decide, "));
+        let count: usize = own.filter(|line| !line.starts_with("Compared: ")).map(|line| numbers(line)).sum();
         assert!(count <= 5, "{} has {count} numbers in its answer:\n{}", path.display(), answer.join("\n"));
     }
     assert!(seen >= 15, "only {seen} first screens");

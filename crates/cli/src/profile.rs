@@ -245,6 +245,7 @@ mod tests {
             ruled_out: Vec::new(),
             not_cleared: Vec::new(),
             blind_spots: Vec::new(),
+            next_capture: None,
             closer_looks: Vec::new(),
             comparisons: Vec::new(),
             cpu_explained: None,

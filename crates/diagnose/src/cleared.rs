@@ -29,6 +29,9 @@ struct Sentence {
     when: Expr,
     unless: Option<Expr>,
     because: Template,
+    /// Whether it is only said of captures. Live, what it is about is always seen, and judged by more.
+    #[serde(default)]
+    captured: bool,
 }
 
 impl Resources {
@@ -56,10 +59,15 @@ impl Resources {
     /// The resources that no number clears, with the number that stands out.
     ///
     /// Something was found in a resource if its time was felt: a suspicion explains nothing.
-    pub(crate) fn not_cleared(&self, context: &RuleContext<'_>, findings: &[Finding]) -> Vec<NotCleared> {
+    pub(crate) fn not_cleared(
+        &self,
+        context: &RuleContext<'_>,
+        findings: &[Finding],
+        is_captured: bool,
+    ) -> Vec<NotCleared> {
         let is_cleared = |resource: &str| self.cleared.iter().any(|s| s.resource == resource && s.holds(context));
         let felt = || findings.iter().filter(|finding| is_felt(finding));
-        let sentences = self.not_cleared.iter().filter(|s| !is_cleared(&s.resource));
+        let sentences = self.not_cleared.iter().filter(|s| !is_cleared(&s.resource) && (is_captured || !s.captured));
         let sentences = sentences.filter(|s| !s.is_found(felt()) && s.holds(context));
         let all = sentences.filter_map(|s| Some((s.resource.clone(), s.because.known(context)?)));
         first_of_each(all).into_iter().map(|(id, because)| NotCleared { id, because }).collect()

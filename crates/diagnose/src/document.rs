@@ -42,13 +42,8 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     }
     let findings = relate(judged, &facts.topology);
     let ruled_out = ruled_out(book, &facts, &findings, alike);
-    let not_cleared = match source {
-        // What a capture does not clear is often only not in it.
-        Origin::Import => Vec::new(),
-        Origin::Live | Origin::Recording => {
-            book.resources.not_cleared(&RuleContext::new(&facts.host, &facts.host), &findings)
-        }
-    };
+    let is_captured = source == Origin::Import;
+    let not_cleared = book.resources.not_cleared(&RuleContext::new(&facts.host, &facts.host), &findings, is_captured);
     let mut blind_spots = blind_spots(window, &facts);
     if source == Origin::Import {
         blind_spots.extend(coverage::not_captured(&facts, since_boot.as_ref()));
@@ -58,15 +53,21 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         blind_spots.push(since_boot::blind_spot());
         since_boot::add_figures(&mut figures, coverage::of_facts(since_boot));
     }
+    let verdict = verdict(window, source, &facts, &findings, &ruled_out, &not_cleared);
+    let next_capture = match source {
+        Origin::Import => book.next_captures.choose(&facts, since_boot.as_ref(), verdict, &findings),
+        Origin::Live | Origin::Recording => None,
+    };
     Diagnosis {
         schema: SCHEMA.to_owned(),
         host: host(window),
         window: span(window, source),
-        verdict: verdict(window, source, &facts, &findings, &ruled_out, &not_cleared),
+        verdict,
         findings,
         ruled_out,
         not_cleared,
         blind_spots,
+        next_capture,
         figures,
         closer_looks: on_demand::closer_looks(window),
         comparisons: Vec::new(),

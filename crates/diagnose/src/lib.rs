@@ -14,6 +14,7 @@ mod judge;
 mod kernel_log;
 mod lowered_clock;
 mod merge;
+mod next_capture;
 mod on_demand;
 mod relate;
 mod rule;

@@ -5,7 +5,7 @@ use crate::lowered_clock;
 use crate::rulebook::RuleBook;
 use crate::shared_device;
 use std::collections::BTreeSet;
-use whyslow_model::diagnosis::{Diagnosis, Finding, Host, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Host, NextCapture, Verdict};
 
 /// No chain of causes and effects is longer.
 const MOST_LEVELS: usize = 8;
@@ -17,6 +17,8 @@ pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Opti
     // Captures that only hold settings have no part in the diagnosis of others.
     let (parts, silent) = if speaking.is_empty() { (silent, speaking) } else { (speaking, silent) };
     let alone = parts.len() == 1;
+    let next: Vec<(String, Option<NextCapture>)> =
+        parts.iter().map(|(capture, part)| (capture.clone(), part.next_capture.clone())).collect();
     let label = |(capture, part): (String, Diagnosis)| if alone { part } else { labelled(part, &capture) };
     let parts: Vec<Diagnosis> = parts.into_iter().map(label).collect();
     let shared = shared_device::findings(&parts, book);
@@ -51,6 +53,7 @@ pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Opti
     }
     merged.findings.extend(lowered);
     merged.findings = by_rank(merged.findings);
+    merged.next_capture = next_capture(next, &merged);
     Some(merged)
 }
 
@@ -76,6 +79,21 @@ fn rank(finding: &Finding, all: &[Finding], levels: usize) -> (bool, f64) {
     let effects = all.iter().filter(|other| other.explained_by.as_ref() == Some(&key));
     let of_effects = effects.map(|effect| rank(effect, all, levels - 1));
     of_effects.fold(own, |(certain, heaviest), (other, weight)| (certain || other, heaviest.max(weight)))
+}
+
+/// The capture that the one with the first finding needs; without any finding, the first that needs one.
+fn next_capture(of_captures: Vec<(String, Option<NextCapture>)>, merged: &Diagnosis) -> Option<NextCapture> {
+    let first = merged.findings.first();
+    let is_certain = first.is_some_and(|first| first.confidence == Confidence::High);
+    if merged.verdict == Verdict::Healthy || (merged.verdict == Verdict::Bottleneck && is_certain) {
+        return None;
+    }
+    let capture = first.and_then(|first| first.subject.capture.as_ref());
+    let mut of_captures = of_captures.into_iter();
+    match capture {
+        Some(capture) => of_captures.find(|(own, _)| own == capture)?.1,
+        None => of_captures.find_map(|(_, next)| next),
+    }
 }
 
 /// Whether anything was found, cleared or computed.

@@ -1,12 +1,15 @@
 //! The built-in rules and a user's own beside them.
 
 use crate::cleared::Resources;
+use crate::next_capture::NextCaptures;
 use crate::rule::{Rule, RuleError};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::listing::RuleInfo;
 
 /// The file among the built-in ones that holds no rule but what clears a resource.
 const CLEARED: &str = "cleared.toml";
+/// The file among them that holds what to capture next.
+const NEXT_CAPTURE: &str = "next_capture.toml";
 
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/rules.rs"));
 
@@ -15,21 +18,29 @@ const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/rules.rs")
 pub struct RuleBook {
     rules: Vec<Rule>,
     pub(crate) resources: Resources,
+    pub(crate) next_captures: NextCaptures,
     /// Of the text of all rules.
     hasher: DefaultHasher,
 }
 
 impl RuleBook {
+    fn empty() -> Self {
+        let (resources, next_captures) = (Resources::default(), NextCaptures::default());
+        Self { rules: Vec::new(), resources, next_captures, hasher: DefaultHasher::new() }
+    }
+
     /// The rules that come with the program.
     ///
     /// # Panics
     /// Never in a build that passed its tests, which read every one of them.
     pub fn built_in() -> Self {
-        let mut book = Self { rules: Vec::new(), resources: Resources::default(), hasher: DefaultHasher::new() };
+        let mut book = Self::empty();
         for (file, text) in BUILT_IN {
             text.hash(&mut book.hasher);
             if *file == CLEARED {
                 book.resources = Resources::parse(file, text).unwrap_or_else(|e| panic!("built-in {e}"));
+            } else if *file == NEXT_CAPTURE {
+                book.next_captures = NextCaptures::parse(file, text).unwrap_or_else(|e| panic!("built-in {e}"));
             } else {
                 let rule = Rule::parse(file, text).unwrap_or_else(|e| panic!("built-in rule {e}"));
                 // A cause can be judged in several ways on one kind of thing: by live counters, and by less.
@@ -149,20 +160,16 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
         assert_eq!(book.rules().len(), before);
     }
 
-    fn empty() -> RuleBook {
-        RuleBook { rules: Vec::new(), resources: Resources::default(), hasher: DefaultHasher::new() }
-    }
-
     proptest! {
         #[test]
         fn no_rule_makes_it_panic(text in ".{0,200}") {
-            drop(empty().add("own.toml", &text));
+            drop(RuleBook::empty().add("own.toml", &text));
         }
 
         #[test]
         fn no_condition_makes_it_panic(condition in "[a-z.0-9<>=&|!(){}?:+*/'-]{0,40}", summary in "[a-z.{}= ]{0,40}") {
             let text = OWN.replace("disk.queue > 32.0", &condition).replace("{subject} has", &summary);
-            drop(empty().add("own.toml", &text));
+            drop(RuleBook::empty().add("own.toml", &text));
         }
     }
 }

@@ -27,6 +27,9 @@ pub struct Diagnosis {
     pub not_cleared: Vec<NotCleared>,
     /// What could not be observed.
     pub blind_spots: Vec<BlindSpot>,
+    /// The capture that would decide between the causes that remain possible; only for captures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_capture: Option<NextCapture>,
     /// What was traced on demand because of a suspicion.
     #[serde(default)]
     pub closer_looks: Vec<CloserLook>,
@@ -434,6 +437,29 @@ pub struct BlindSpot {
     pub why: String,
     /// The remedy: what would make it visible.
     pub remedy: String,
+}
+
+/// A command whose output would decide between the causes that remain possible.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextCapture {
+    /// The command, to be run on the captured host.
+    pub command: String,
+    /// What each outcome would mean, the likeliest first.
+    pub outcomes: Vec<CaptureOutcome>,
+    /// What it means if none of these is the case.
+    pub otherwise: String,
+}
+
+/// What one outcome of a capture would mean.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureOutcome {
+    /// What the output shows.
+    #[serde(rename = "if")]
+    pub condition: String,
+    /// What follows from that.
+    pub then: String,
+    /// The beginnings of the ids of the findings that it decides: `disk.`, `cpu.saturated`.
+    pub decides: Vec<String>,
 }
 
 /// A source too expensive to be always on, which was on for part of the window.

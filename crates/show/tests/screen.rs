@@ -104,14 +104,17 @@ fn a_verdict_on_captures_says_how_far_it_goes() {
 #[test]
 fn a_comparison_of_captures_has_room() {
     use whyslow_model::diagnosis::{CaptureComparison, Origin};
-    let conclusion = "Spread over 2 disks instead of 1, the load moves no more. ".repeat(8);
+    let conclusion = "Spread over 2 disks instead of 1, the load moves no more. ".repeat(4);
     let one = CaptureComparison { a: "single.txt".into(), b: "striped.txt".into(), conclusions: vec![conclusion] };
     for name in ["saturated", "healthy", "undetermined"] {
         for count in [1, 3] {
             let mut d = fixture(name);
             (d.window.source, d.comparisons) = (Origin::Import, vec![one.clone(); count]);
             let drawn = text::diagnosis(&d, &PLAIN);
-            assert!(drawn.lines().count() <= 10, "{drawn}");
+            // What was compared is not cut off.
+            assert!(drawn.lines().count() <= 14, "{drawn}");
+            let whole = drawn.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(whole.matches("the load moves no more.").count(), 4, "{drawn}");
             let first = drawn.lines().nth(1).unwrap();
             assert_eq!(first.starts_with("Compared: Spread over 2"), count == 1, "{drawn}");
             assert_eq!(first.starts_with("Compared: single.txt → striped.txt: "), count == 3, "{drawn}");
@@ -120,6 +123,35 @@ fn a_comparison_of_captures_has_room() {
     let d = Diagnosis { comparisons: vec![one; 3], ..fixture("healthy") };
     let all = text::diagnosis(&d, &TextStyle { all: true, ..PLAIN });
     assert_eq!(all.matches("single.txt → striped.txt").count(), 3, "{all}");
+}
+
+/// The command to paste stays in one piece, and what each outcome means is said in full.
+#[test]
+fn a_capture_that_would_decide_ends_the_answer() {
+    use whyslow_model::diagnosis::{CaptureOutcome, Confidence, NextCapture, Origin};
+    let outcome = CaptureOutcome {
+        condition: "the total of 'some' grows by seconds".into(),
+        then: "tasks wait for sdb, and it is the bottleneck".into(),
+        decides: vec!["disk.saturated".into()],
+    };
+    let next = NextCapture {
+        command: "cat /proc/pressure/io; sleep 10; cat /proc/pressure/io".into(),
+        outcomes: vec![outcome],
+        otherwise: "hardly anything waits for sdb".into(),
+    };
+    let mut d = fixture("saturated");
+    (d.window.source, d.next_capture) = (Origin::Import, Some(next));
+    d.findings[0].confidence = Confidence::Medium;
+    let end = "To decide, on the captured host:\n    cat /proc/pressure/io; sleep 10; cat /proc/pressure/io\n  If the total \
+               of 'some' grows by seconds: tasks wait for sdb, and it is the\n  bottleneck; otherwise hardly anything \
+               waits for sdb.\n";
+    for all in [false, true] {
+        let drawn = text::diagnosis(&d, &TextStyle { all, ..PLAIN });
+        assert!(drawn.contains(end), "{drawn}");
+        assert!(all || !drawn.contains("To find out more"), "{drawn}");
+    }
+    let document: serde_json::Value = serde_json::from_str(&json::diagnosis(&d)).expect("JSON");
+    assert_eq!(document["next_capture"]["outcomes"][0]["then"], "tasks wait for sdb, and it is the bottleneck");
 }
 
 /// What needs privilege is offered as the command to paste.

@@ -78,8 +78,8 @@ fn comparisons(canvas: &mut Canvas, all: &[CaptureComparison]) {
         return;
     }
     heading(canvas, "Compared");
-    for CaptureComparison { a, b, conclusions } in all {
-        canvas.paragraph(2, 4, &[dim(format!("{a} → {b}: ")), plain(conclusions.join(" "))]);
+    for comparison in all {
+        canvas.paragraph(2, 4, &[dim(words::compared(comparison)), plain(comparison.conclusions.join(" "))]);
     }
 }
 

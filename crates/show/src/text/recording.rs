@@ -63,7 +63,7 @@ pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
         }
         canvas.paragraph(0, 2, &[dim(format!("The worst, from {} on:", clock.time(&worst.start)))]);
     }
-    Answer { diagnosis: &worst.diagnosis, style, cut: 1 }.draw(&mut canvas, finding);
+    Answer { diagnosis: &worst.diagnosis, style, cut: 1, is_whole: false }.draw(&mut canvas, finding);
     canvas.finish()
 }
 

@@ -10,10 +10,15 @@ use whyslow_model::diagnosis::{
     NOT_CAPTURED, Origin, Since, TimeSpan, Verdict,
 };
 
-/// Lines of the first screen.
+/// Lines of the first screen. Beyond them it only has what would be of no use if it was cut off: what to do, what a comparison
+/// shows, and what to capture next.
 const LINES: usize = 10;
-/// The most lines of a comparison of captures.
-const COMPARISON_LINES: usize = 3;
+/// The most lines of a comparison of captures: more than its conclusions need, unless a text has many runs.
+const COMPARISON_LINES: usize = 8;
+/// The lines for what was cleared and what was not seen, however long the answer is.
+const FEWEST_RESOURCES: usize = 2;
+/// The lines that the answer has, whatever is above it.
+const FEWEST_LINES: usize = 5;
 /// The highest level of shortening an answer.
 const SHORTEST: usize = 3;
 /// The labels of another cause: a likely one, and a suspicion.
@@ -28,13 +33,9 @@ const FIND_OUT: &str = "To find out more: ";
 /// How the remedy begins if a capture is missing.
 const CAPTURE: &str = "add the output of: ";
 /// The first words of ids, and what is not seen if a capture of that resource is missing.
-const MISSING: [(&str, &str); 5] = [
-    ("cpu", "the CPUs"),
-    ("mem", "memory"),
-    ("net", "the network"),
-    ("disk", "the block devices"),
-    ("fs", "the block devices"),
-];
+const MISSING: [(&str, &str); 5] =
+    [("cpu", "the CPUs"), ("mem", "memory"), ("net", "the network"), ("disk", DEVICES), ("fs", DEVICES)];
+const DEVICES: &str = "the block devices";
 /// How the remedy begins if privilege is what is missing, and the command that it stands for.
 const AS_ROOT: &str = "run as root";
 const RUN_AS_ROOT: &str = "sudo whyslow";
@@ -44,10 +45,9 @@ const MOST_NAMED: usize = 3;
 pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     header(canvas, &d.host, &d.window, style);
     let before = canvas.lines();
-    // The answer to a bottleneck has a command as well.
-    let lines = if d.verdict == Verdict::Bottleneck { COMPARISON_LINES - 1 } else { COMPARISON_LINES };
-    comparisons(canvas, &d.comparisons, d.window.source, lines);
-    let room = LINES - 1 - (canvas.lines() - before);
+    comparisons(canvas, &d.comparisons, d.window.source);
+    // What was compared is an answer, too, and is not cut off.
+    let room = (LINES - 1).saturating_sub(canvas.lines() - before).max(FEWEST_LINES);
     match d.verdict {
         Verdict::Bottleneck => bottleneck(canvas, d, style, room),
         Verdict::Healthy => healthy(canvas, d, room),
@@ -56,14 +56,15 @@ pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
 }
 
 /// What the first experiment shows, and how many others there are.
-fn comparisons(canvas: &mut Canvas, all: &[CaptureComparison], source: Origin, lines: usize) {
+fn comparisons(canvas: &mut Canvas, all: &[CaptureComparison], source: Origin) {
     let Some(first) = all.first() else { return };
     let more = match all.len() - 1 {
         0 => String::new(),
         more => format!(" (and {more} more; {})", hint(source)),
     };
-    let names = if all.len() > 1 { format!("{} → {}: ", first.a, first.b) } else { String::new() };
-    canvas.at_most(lines, 0, 2, &[bold("Compared: "), dim(names), plain(first.conclusions.join(" ")), dim(more)]);
+    let names = if all.len() > 1 { words::compared(first) } else { String::new() };
+    let conclusions = first.conclusions.join(" ");
+    canvas.at_most(COMPARISON_LINES, 0, 2, &[bold("Compared: "), dim(names), plain(conclusions), dim(more)]);
 }
 
 /// The answer alone, below the details.
@@ -75,7 +76,8 @@ pub(super) fn answer(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
             if !certain.is_empty() {
                 canvas.blank();
             }
-            Answer { diagnosis: d, style, cut: 0 }.draw(canvas, first);
+            Answer { diagnosis: d, style, cut: 0, is_whole: true }.draw(canvas, first);
+            next_capture(canvas, d);
             also(canvas, WEAK, &weak, weak.len(), d.window.source);
         }
         (Verdict::Bottleneck, None) => {}
@@ -120,10 +122,13 @@ fn listed(names: &[String]) -> String {
 fn ruled_out(d: &Diagnosis) -> Vec<String> {
     let disks = d.figures.iter().filter(|f| f.subject.kind == "device").map(|f| &*f.subject.name);
     let disks: Vec<&str> = disks.collect::<BTreeSet<_>>().into_iter().collect();
+    let lacks_devices = d.blind_spots.iter().any(|spot| spot.why == NOT_CAPTURED && spot.what == DEVICES);
     let healthy = |resource: &str| match resource {
         "cpu" => "the CPUs".to_owned(),
         "disk" if disks.len() == 1 => format!("disk {}", disks.join(", ")),
         "disk" if (1..=MOST_NAMED).contains(&disks.len()) => format!("disks {}", disks.join(", ")),
+        // A count of blocked tasks clears the disks that it does not show.
+        "disk" if lacks_devices => "I/O waiting".to_owned(),
         "disk" => "the disks".to_owned(),
         "memory" => "memory".to_owned(),
         other => format!("the {other}"),
@@ -145,12 +150,16 @@ fn has_ruled_out_only(d: &Diagnosis) -> bool {
 
 fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
     let text = match d.not_cleared.first() {
-        _ if has_ruled_out_only(d) => format!(": no known problem in {}.{}", covered(d), not_captured(d)),
+        Some(entry) if has_ruled_out_only(d) => {
+            format!(": {}. No known problem in {}.{}", entry.because, covered(d), not_captured(d))
+        }
+        None if has_ruled_out_only(d) => format!(": no known problem in {}.{}", covered(d), not_captured(d)),
         Some(entry) if d.findings.is_empty() => format!(": no cause was found, but {}.", entry.because),
         Some(entry) => format!(": no cause is certain, but {}.", entry.because),
-        None => ": too little was visible to say what is slow.".to_owned(),
+        None if d.findings.is_empty() => ": too little was visible to say what is slow.".to_owned(),
+        None => ": no cause is certain.".to_owned(),
     };
-    canvas.at_most(2, 0, 2, &[Piece::new(Ink::Yellow, "Undetermined"), plain(text)]);
+    canvas.at_most(3, 0, 2, &[Piece::new(Ink::Yellow, "Undetermined"), plain(text)]);
     if let Some(finding) = d.findings.first() {
         let more = match alike(d, finding) {
             0 | 1 => format!(" ({})", hint(d.window.source)),
@@ -161,9 +170,25 @@ fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
     let privilege = d.blind_spots.iter().any(|spot| spot.remedy.starts_with(AS_ROOT));
     if privilege {
         canvas.at_most(1, 0, 2, &[bold(FIND_OUT), plain(RUN_AS_ROOT)]);
+    } else if d.next_capture.is_some() {
+        next_capture(canvas, d);
     } else {
         what_to_capture(canvas, d, REASON_LINES);
     }
+}
+
+/// The capture that would decide between the causes that remain possible, and what each outcome would mean.
+fn next_capture(canvas: &mut Canvas, d: &Diagnosis) {
+    let Some(next) = &d.next_capture else { return };
+    canvas.paragraph(0, 2, &[bold("To decide, on the captured host:")]);
+    canvas.command(4, &bold(&next.command));
+    let mut pieces = Vec::new();
+    for outcome in &next.outcomes {
+        let start = if pieces.is_empty() { "If " } else { "; if " };
+        pieces.extend([dim(start), plain(&outcome.condition), plain(": "), plain(&outcome.then)]);
+    }
+    pieces.extend([dim("; otherwise "), plain(&next.otherwise), plain(".")]);
+    canvas.paragraph(2, 2, &pieces);
 }
 
 /// The captures that would show what is missing, those of the suspected resource first, as many as fit.
@@ -234,9 +259,12 @@ fn watched(window: &TimeSpan, clock: &ZonedClock) -> String {
 fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize) {
     let Some(first) = d.findings.first() else { return };
     let (certain, weak) = others(d);
+    let mut next = canvas.another();
+    next_capture(&mut next, d);
+    let room = room.saturating_sub(next.lines()).max(FEWEST_LINES);
     let answer = |cut: usize| {
         let mut part = canvas.another();
-        Answer { diagnosis: d, style, cut }.draw(&mut part, first);
+        Answer { diagnosis: d, style, cut, is_whole: false }.draw(&mut part, first);
         part
     };
     // The answer is shortened so that other findings are at least counted.
@@ -251,6 +279,7 @@ fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize
         canvas.blank();
     }
     canvas.append(part);
+    canvas.append(next);
     also(canvas, WEAK, &weak, 1, d.window.source);
 }
 
@@ -352,6 +381,8 @@ pub(super) struct Answer<'d> {
     pub(super) style: &'d TextStyle,
     /// How much is left out to save lines, from 0 (nothing) to [`SHORTEST`].
     pub(super) cut: usize,
+    /// Whether everything there is to do is shown.
+    pub(super) is_whole: bool,
 }
 
 impl Answer<'_> {
@@ -362,7 +393,7 @@ impl Answer<'_> {
         if how_bad.is_none() && finding.confidence != Confidence::High {
             headline.push(dim(format!(" (confidence {})", words::confidence(finding.confidence))));
         }
-        canvas.at_most(if self.cut == 0 { 3 } else { 2 }, 0, 2, &headline);
+        canvas.at_most(if self.cut == 0 || self.is_captured() { 3 } else { 2 }, 0, 2, &headline);
         self.who(canvas, finding);
         if let Some(text) = how_bad {
             canvas.at_most(if self.cut == 0 { 2 } else { 1 }, 2, 12, &[dim("How bad:  "), plain(text)]);
@@ -423,15 +454,23 @@ impl Answer<'_> {
     }
 
     fn what_to_do(&self, canvas: &mut Canvas, finding: &Finding) {
-        let text_lines = [5, 3, 2, 1][self.cut];
+        // What cannot be read to its end cannot be done.
+        let text_lines = if self.is_captured() { 6 } else { [5, 3, 2, 1][self.cut] };
         let remedy = remedy(finding);
         let diagnostic = finding.actions.iter().find(|action| action.kind == ActionKind::Diagnostic);
+        // What to capture next says more.
+        let wants_diagnostic = self.is_whole || self.diagnosis.next_capture.is_none();
+        let diagnostic = diagnostic.filter(|_| wants_diagnostic);
         if let Some(action) = remedy {
             let duration = action.try_command.as_deref().and_then(duration);
             // Of a capture it is beside the command, which has a label.
             let text = with_duration(&action.text, duration.filter(|_| !self.is_captured()));
             canvas.at_most(text_lines, 0, 2, &[bold("Recommended action: "), plain(text)]);
-            if action.try_command.as_deref().is_some_and(is_diagnostic) {
+            let has_diagnostic = action.try_command.as_deref().is_some_and(is_diagnostic);
+            if has_diagnostic && !wants_diagnostic {
+                return;
+            }
+            if has_diagnostic {
                 canvas.paragraph(0, 2, &[bold(self.to_find_out(true)), bold(":")]);
             } else if self.is_captured() && action.try_command.is_some() {
                 let duration = duration.map_or_else(String::new, |duration| format!(" ({duration})"));
@@ -715,8 +754,10 @@ fn not_seen<'d>(canvas: &mut Canvas, spots: impl Iterator<Item = &'d BlindSpot>,
 fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
     let mut verdict = canvas.another();
     is_undetermined(&mut verdict, d);
-    let mut room = room.saturating_sub(2 + verdict.lines());
+    let mut room =
+        room.saturating_sub(2 + verdict.lines()).max(if d.next_capture.is_some() { FEWEST_RESOURCES } else { 0 });
     canvas.blank();
+    let before = canvas.lines();
     // What the verdict names as not captured is not repeated.
     let (absent, other): (Vec<_>, Vec<_>) = d.blind_spots.iter().partition(|spot| spot.why == NOT_CAPTURED);
     let absent = absent.into_iter().filter(|_| !has_ruled_out_only(d));
@@ -726,7 +767,9 @@ fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
     for entry in d.not_cleared.iter().skip(1).take(room) {
         canvas.at_most(1, 2, 4, &[bold(words::id(&entry.id)), plain(format!(": {}", entry.because))]);
     }
-    canvas.blank();
+    if canvas.lines() > before {
+        canvas.blank();
+    }
     canvas.append(verdict);
 }
 

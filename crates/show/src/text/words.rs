@@ -2,7 +2,13 @@
 
 use crate::canvas::NO_BREAK;
 use crate::human;
-use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Finding, Subject, Unattributed};
+use whyslow_model::diagnosis::{Basis, CaptureComparison, Confidence, Culprit, Finding, Subject, Unattributed};
+
+/// What was compared with what: two captures, or runs of one.
+pub(super) fn compared(comparison: &CaptureComparison) -> String {
+    let CaptureComparison { a, b, .. } = comparison;
+    if a == b { format!("{a}: ") } else { format!("{a} → {b}: ") }
+}
 
 /// A finding's headline: the id, hedged if the finding is a suspicion, and the subject.
 pub(super) fn headline(finding: &Finding) -> String {
