@@ -237,9 +237,9 @@ then = "tasks queue"
         assert!(error("otherwise", "else").starts_with("n.toml:4: "));
     }
 
-    /// Databases name the statement or the lock themselves: no command of the system decides that.
-    const DECIDED_BY_NONE: [&str; 5] =
-        ["db.fork", "db.latch_contention", "db.lock_waits", "db.memory_limit", "db.old_transaction"];
+    /// Databases name the statement or the lock themselves, and an oops says where the kernel crashed: no command decides that.
+    const DECIDED_BY_NONE: [&str; 6] =
+        ["db.fork", "db.latch_contention", "db.lock_waits", "db.memory_limit", "db.old_transaction", "kernel.oops"];
 
     #[test]
     fn every_suspicion_has_a_capture_that_decides_it_and_every_capture_a_suspicion() {
