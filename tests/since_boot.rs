@@ -14,6 +14,14 @@ use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, Verdict};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
+/// The diagnosis of a paste by the program, which also reads files of /proc and /sys.
+fn read(paste: &str) -> Diagnosis {
+    let folder = whyslow_testing::folder();
+    let file = folder.path().join("paste.txt");
+    std::fs::write(&file, paste).unwrap();
+    captured::diagnosis(&[file.to_str().unwrap()])
+}
+
 /// The diagnosis of a paste, as the program makes it.
 fn judged(paste: &str) -> Diagnosis {
     let input = Input { name: "paste.txt".into(), reader: Box::new(paste.as_bytes()) };
@@ -359,4 +367,67 @@ fn pages_that_were_read_again_since_boot() {
         "At some time since boot, the OOM killer killed a process (3×)",
     );
     assert_eq!(killed.verdict, Verdict::Undetermined);
+}
+
+#[test]
+fn control_groups_since_they_were_created() {
+    let group = |periods: u32, throttled: u32| {
+        format!(
+            "$ cat /sys/fs/cgroup/app.slice/cpu.stat\nusage_usec 9000000\nnr_periods {periods}\nnr_throttled {throttled}\nthrottled_usec 5\n\n\
+            $ cat /sys/fs/cgroup/app.slice/cpu.max\n200000 100000\n"
+        )
+    };
+    let d = read(&group(8000, 6000));
+    let found = suspicion(&d, "cpu.throttled@/app.slice", Confidence::Medium, "75 %");
+    assert!(found.summary.contains("2 CPUs"), "{}", found.summary);
+    suspicion(&read(&group(8000, 1600)), "cpu.throttled@/app.slice", Confidence::Low, "20 %");
+    assert_eq!(keys(&read(&group(8000, 100))), [""; 0]);
+    assert_eq!(keys(&read(&group(8, 6))), [""; 0]);
+
+    let limit = |reached: u32, killed: u32, anonymous: u32| {
+        format!(
+            "/sys/fs/cgroup/app.slice/memory.max:1000000\n/sys/fs/cgroup/app.slice/memory.current:990000\n\
+            /sys/fs/cgroup/app.slice/memory.stat:anon {anonymous}\n/sys/fs/cgroup/app.slice/memory.events:max {reached}\n\
+            /sys/fs/cgroup/app.slice/memory.events:oom_kill {killed}\n"
+        )
+    };
+    suspicion(&read(&limit(5000, 0, 900_000)), "mem.cgroup_limit@/app.slice", Confidence::Medium, "5000");
+    // Page cache may fill a limit.
+    suspicion(&read(&limit(5000, 0, 90_000)), "mem.cgroup_limit@/app.slice", Confidence::Low, "5000");
+    assert_eq!(keys(&read(&limit(50, 0, 900_000))), [""; 0]);
+    suspicion(&read(&limit(5000, 3, 900_000)), "mem.oom_kill@/app.slice", Confidence::Low, "3");
+
+    let old = "/sys/fs/cgroup/memory/docker/x/memory.failcnt:5000\n\
+        /sys/fs/cgroup/memory/docker/x/memory.usage_in_bytes:990000\n\
+        /sys/fs/cgroup/memory/docker/x/memory.stat:total_rss 900000\n\
+        /sys/fs/cgroup/memory/docker/x/memory.stat:hierarchical_memory_limit 1000000\n";
+    suspicion(&read(old), "mem.cgroup_limit@/docker/x", Confidence::Medium, "5000");
+}
+
+#[test]
+fn packets_dropped_by_the_backlog_of_a_cpu() {
+    let of = |dropped: u32, other: u32| {
+        let row = |processed: u32, dropped: u32| {
+            format!("{processed:08x} {dropped:08x} {:08x}{}\n", 0, " 00000000".repeat(8))
+        };
+        format!(
+            "$ cat /proc/net/softnet_stat\n{}{}{}{}",
+            row(10_000_000, dropped),
+            row(other, 0),
+            row(other, 0),
+            row(other, 0)
+        )
+    };
+    suspicion(&judged(&of(5000, 1000)), "net.softnet@cpu0", Confidence::Medium, "5000 packets");
+    suspicion(&judged(&of(5000, 9_000_000)), "net.softnet@cpu0", Confidence::Low, "5000 packets");
+    suspicion(&judged(&of(90_000, 9_000_000)), "net.softnet@cpu0", Confidence::Medium, "90000 packets");
+    assert_eq!(keys(&judged(&of(900, 1000))), [""; 0]);
+}
+
+#[test]
+fn calls_of_the_nfs_client_that_were_sent_again() {
+    let text = fixture("layouts/nfsstat-c.txt");
+    let d = judged(&text);
+    suspicion(&d, "nfs.slow@all NFS mounts", Confidence::Medium, "2.24 %");
+    assert_eq!(keys(&judged(&with(&text, "41033", "12"))), [""; 0]);
 }

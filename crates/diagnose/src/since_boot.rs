@@ -94,6 +94,7 @@ fn beginning(finding: &Finding) -> &'static str {
     match finding.id.split('.').next() {
         Some("nfs") => "since the mount",
         _ if finding.subject.kind == "connection" => "since it was opened",
+        _ if finding.subject.kind == "cgroup" => "since it was created",
         _ => "since boot",
     }
 }

@@ -23,6 +23,10 @@ const MOST_SETS: usize = 64;
 /// Files of /sys that have several lines.
 const TABLES: [&str; 5] = ["meminfo", "numastat", "vmstat", "uevent", "modalias"];
 
+/// How the names of files of control groups end that have several lines, or none.
+const CGROUP_TABLES: [&str; 8] =
+    [".stat", ".events", ".events.local", ".numa_stat", ".pressure", ".oom_control", "io.max", ".procs"];
+
 /// A path as it is printed, if it is one of a file below /proc or /sys that leads nowhere else.
 pub fn file_path(text: &str) -> Option<&str> {
     let below = text.strip_prefix("/proc/").or_else(|| text.strip_prefix("/sys/"))?;
@@ -37,7 +41,11 @@ pub fn file_path(text: &str) -> Option<&str> {
 /// Whether a file has one line.
 pub fn is_one_line(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
-    path.starts_with("/proc/sys/") || (path.starts_with("/sys/") && !TABLES.contains(&name))
+    let is_table = || match path.starts_with("/sys/fs/cgroup/") {
+        true => CGROUP_TABLES.iter().any(|end| name.ends_with(end)) || name.starts_with("blkio."),
+        false => TABLES.contains(&name),
+    };
+    path.starts_with("/proc/sys/") || (path.starts_with("/sys/") && !is_table())
 }
 
 /// The path by which the readers know a file: sysfs shows devices under several, connected by links that a text lacks.

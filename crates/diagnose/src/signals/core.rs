@@ -1,7 +1,7 @@
 //! One CPU, and the interrupt lines.
 
 use crate::signal::{Entity, mean, over, ratio, signals, sum};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Cpu, Interface, Irq, IrqTime, Link, RunQueue, Softirq, SoftirqTime, Softnet};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
@@ -10,12 +10,14 @@ use whyslow_model::window::{Change, Window};
 
 /// What a CPU's signals are computed from.
 pub struct CoreUse<'w> {
-    cpu: Change<'w, Cpu>,
+    cpu: Option<Change<'w, Cpu>>,
     softnet: Option<Change<'w, Softnet>>,
     /// Run-queue latencies, nanoseconds.
     latency: Option<Histogram>,
     /// Packets all CPUs took.
     packets_of_all: Option<f64>,
+    /// How many CPUs those are.
+    packet_cpus: usize,
     /// Mean of the other CPUs' idle share.
     others_idle: Option<f64>,
     /// Its busiest interrupt line, and interrupts a second.
@@ -33,7 +35,7 @@ pub struct CoreUse<'w> {
 
 impl CoreUse<'_> {
     fn part(&self, f: impl Fn(&Cpu) -> Counter) -> Option<f64> {
-        ratio(self.cpu.rate(f))
+        ratio(self.cpu.as_ref()?.rate(f))
     }
     fn used(&self) -> Option<f64> {
         sum([self.part(|c| c.user), self.part(|c| c.nice), self.part(|c| c.system), self.interrupt()])
@@ -45,7 +47,7 @@ impl CoreUse<'_> {
         sum([self.part(|c| c.irq), self.part(|c| c.softirq)])
     }
     fn idle(&self) -> Option<f64> {
-        idle(&self.cpu)
+        idle(self.cpu.as_ref()?)
     }
     fn all(&self) -> Option<f64> {
         sum([self.used(), self.idle(), self.part(|c| c.steal)])
@@ -65,6 +67,15 @@ impl CoreUse<'_> {
     }
     fn packets(&self) -> Option<f64> {
         self.softnet.as_ref()?.rate(|s| s.processed)
+    }
+
+    fn dropped(&self) -> Option<f64> {
+        self.softnet.as_ref()?.grown(|s| s.dropped)
+    }
+
+    fn drop_share(&self) -> Option<f64> {
+        let dropped = self.dropped()?;
+        over(Some(dropped), Some(dropped + self.softnet.as_ref()?.grown(|s| s.processed)?))
     }
 }
 
@@ -92,8 +103,11 @@ signals! { c: CoreUse<'_>;
     "core.kernel" "ratio" "share in the kernel, interrupts included", "Δsystem / Δt + interrupt_most", "/proc/stat" => c.kernel();
     "core.packets" "1/s" "packets it took in", "Δprocessed / Δt", "/proc/net/softnet_stat column 1" => c.packets();
     "core.packet_share" "ratio" "its part of the packets all CPUs took in", "Δprocessed / ΣΔprocessed", "/proc/net/softnet_stat column 1" => over(c.packets(), c.packets_of_all);
+    "core.packet_cpus" "count" "how many CPUs those are", "rows", "/proc/net/softnet_stat" => c.packets_of_all.map(|_| c.packet_cpus as f64);
     "core.steered" "1/s" "times another CPU handed it packets (RPS)", "Δreceived_rps / Δt", "/proc/net/softnet_stat column 10 (Documentation/networking/scaling.rst)" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.received_rps));
     "core.backlog_drops" "1/s" "packets dropped because its backlog was full", "Δdropped / Δt", "/proc/net/softnet_stat column 2" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.dropped));
+    "core.dropped" "count" "the same, in the window", "Δdropped", "/proc/net/softnet_stat column 2" => c.dropped();
+    "core.drop_share" "ratio" "part of the packets meant for it that were dropped so", "Δdropped / (Δprocessed + Δdropped)", "/proc/net/softnet_stat" => c.drop_share();
     "core.squeezed" "1/s" "times the packet budget ran out with work left", "Δtime_squeeze / Δt", "/proc/net/softnet_stat column 3" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.squeezed));
     "core.softirq_time" "ratio" "share of its time in softirqs, timed one by one", "ΣΔtime / Δt", "BPF: softirq_entry, softirq_exit" => total(&c.vector_times);
     "core.costliest_vector" "text" "the softirq that takes most of that time", "max Δtime", "BPF: softirq_entry, softirq_exit" => largest(&c.vector_times);
@@ -125,17 +139,18 @@ fn shares<'w>(rates: impl Iterator<Item = (&'w str, Option<f64>)>) -> Vec<(&'w s
 
 /// Each CPU's time in the kernel, interrupts included, as a share of the time.
 pub(super) fn kernel_shares(window: &Window) -> Vec<f64> {
-    window.changes::<Cpu>().into_iter().filter_map(|cpu| CoreUse::alone(cpu).kernel()).collect()
+    window.changes::<Cpu>().into_iter().filter_map(|cpu| CoreUse::alone(Some(cpu)).kernel()).collect()
 }
 
 impl<'w> CoreUse<'w> {
     /// Of its own time only.
-    fn alone(cpu: Change<'w, Cpu>) -> Self {
+    fn alone(cpu: Option<Change<'w, Cpu>>) -> Self {
         Self {
             cpu,
             softnet: None,
             latency: None,
             packets_of_all: None,
+            packet_cpus: 0,
             others_idle: None,
             line: None,
             line_devices: None,
@@ -149,29 +164,32 @@ impl<'w> CoreUse<'w> {
 
 /// Every CPU.
 pub fn entities(window: &Window) -> Vec<Entity> {
-    let cpus = window.changes::<Cpu>();
-    let mut softnet = window.changes::<Softnet>();
+    let mut cpus: BTreeMap<u32, Change<'_, Cpu>> =
+        window.changes::<Cpu>().into_iter().map(|cpu| (*cpu.key(), cpu)).collect();
+    let mut softnet: BTreeMap<u32, Change<'_, Softnet>> =
+        window.changes::<Softnet>().into_iter().map(|softnet| (*softnet.key(), softnet)).collect();
+    let numbers: BTreeSet<u32> = cpus.keys().chain(softnet.keys()).copied().collect();
     let (line_times, vector_times) = (window.changes::<IrqTime>(), window.changes::<SoftirqTime>());
     let (lines, vectors) = (window.changes::<Irq>(), window.changes::<Softirq>());
     let latencies = window.changes::<RunQueue>();
-    let packets_of_all = softnet.iter().filter_map(|s| s.rate(|s| s.processed)).reduce(|a, b| a + b);
-    let idle: Vec<Option<f64>> = cpus.iter().map(idle).collect();
-    let use_of = |(at, cpu): (usize, Change<'_, Cpu>)| {
-        let number = *cpu.key();
-        let others = idle.iter().enumerate().filter(|(i, _)| *i != at).filter_map(|(_, share)| *share);
+    let packets_of_all = softnet.values().filter_map(|s| s.rate(|s| s.processed)).reduce(|a, b| a + b);
+    let packet_cpus = softnet.len();
+    let idle: Vec<(u32, f64)> = cpus.iter().filter_map(|(number, cpu)| Some((*number, idle(cpu)?))).collect();
+    let use_of = |number: u32| {
+        let others = idle.iter().filter(|(other, _)| *other != number).map(|(_, share)| *share);
         let own_lines = lines.iter().filter(|l| l.key().cpu == number);
         let line = most(own_lines.clone().map(|l| (&*l.key().name, l.rate(|l| l.count))));
         let devices_of = |name: &str| own_lines.clone().find(|l| &*l.key().name == name)?.last().device.get();
         let own_vectors = vectors.iter().filter(|v| v.key().cpu == number);
         let of_vector = |v: &&Change<'_, SoftirqTime>| v.key().cpu == number;
         let of_line = |l: &&Change<'_, IrqTime>| l.key().cpu == number;
-        let softnet_at = softnet.iter().position(|s| *s.key() == number);
         let latency = latencies.iter().find(|l| *l.key() == number);
         let line_devices = line.and_then(|(name, _)| devices_of(name));
         let core = CoreUse {
             latency: latency.and_then(|l| l.histogram(|l| &l.latency)),
-            softnet: softnet_at.map(|i| softnet.swap_remove(i)),
+            softnet: softnet.remove(&number),
             packets_of_all,
+            packet_cpus,
             others_idle: mean(others),
             line,
             line_devices,
@@ -179,11 +197,11 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             vector: most(own_vectors.map(|v| (&*v.key().name, v.rate(|v| v.count)))),
             vector_times: shares(vector_times.iter().filter(of_vector).map(|v| (&*v.key().name, v.rate(|v| v.time)))),
             line_times: shares(line_times.iter().filter(of_line).map(|l| (&*l.key().name, l.rate(|l| l.time)))),
-            ..CoreUse::alone(cpu)
+            ..CoreUse::alone(cpus.remove(&number))
         };
         Entity::of(Subject::new("cpu", format!("cpu{number}")), &core)
     };
-    cpus.into_iter().enumerate().map(use_of).collect()
+    numbers.into_iter().map(use_of).collect()
 }
 
 /// The line with most interrupts, the timers' left out.

@@ -7,6 +7,7 @@ mod biosnoop;
 mod biotop;
 mod blkparse;
 mod bonnie;
+mod btrfs;
 mod btt;
 mod containers;
 mod converter;
@@ -54,6 +55,7 @@ mod mountstats;
 mod multipath;
 mod netstat;
 mod nfsiostat;
+mod nfsstat;
 mod nmon;
 mod nstat;
 mod numactl;
@@ -136,6 +138,10 @@ pub const FORMATS: &[Format] = &[
     vmstat_s::FORMAT,
     mdstat::FORMAT,
     mdadm::FORMAT,
+    btrfs::STATS,
+    btrfs::USAGE,
+    btrfs::DF,
+    btrfs::SHOW,
     proc_scsi::FORMAT,
     proc_counters::DISKSTATS,
     proc_stat::FORMAT,
@@ -197,6 +203,7 @@ pub const FORMATS: &[Format] = &[
     multipath::FORMAT,
     mkfs_xfs::FORMAT,
     nfsiostat::FORMAT,
+    nfsstat::FORMAT,
     mountstats::FORMAT,
     numactl::FORMAT,
     numastat::FORMAT,

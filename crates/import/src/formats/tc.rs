@@ -28,12 +28,13 @@ struct QdiscTitle {
 }
 
 impl QdiscTitle {
-    /// A class does not name its device, which was on the command line.
+    /// A class does not name its device, which was on the command line, nor does a discipline where `dev` was.
     fn of(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [what @ ("qdisc" | "class"), kind, handle, ref rest @ ..] = words[..] else { return None };
         let after = |name: &str| rest.iter().position(|w| *w == name).and_then(|at| rest.get(at + 1)).copied();
-        if !handle.contains(':') || (what == "qdisc" && after("dev").is_none()) {
+        let is_placed = |word: &&str| ["dev", "root", "parent", "ingress"].contains(word);
+        if !handle.contains(':') || (what == "qdisc" && !rest.iter().any(is_placed)) {
             return None;
         }
         let place = match (handle, after("parent")) {
@@ -56,7 +57,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         if title.device.is_empty() {
             title.device = on_command_line.copied().unwrap_or_default().to_owned();
         }
-        let name = format!("{} {} {}", title.device, title.kind, title.place);
+        let name = format!("{} {} {}", title.device, title.kind, title.place).trim_start().to_owned();
         // The same one again belongs to the next reading.
         if seen.contains(&name) {
             break;
@@ -65,8 +66,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         lines.skip(1);
         let mut row = Qdisc::new(interface(&name));
         counts(lines, &mut row)?;
-        if title.kind != NO_QUEUE && !title.device.is_empty() {
-            row.interface = title.device.into();
+        if title.kind != NO_QUEUE {
+            row.interface = Some(title.device.as_str()).filter(|device| !device.is_empty()).into();
             row.kind = title.kind.into();
             row.rate = title.rate.into();
             run.put(0.0, line, row);
@@ -136,5 +137,8 @@ class htb 1:10 root prio 0 rate 1Mbit ceil 2Mbit burst 1600b cburst 1600b
             (Some(7), Some(12_288.0), Some(9.0))
         );
         assert_eq!(rows[&interface("eth0 htb 1:10")].rate.get(), Some(2e6));
+        let unnamed = row_of::<Qdisc>(text.replace(" dev eth0", "").split("class").next().unwrap_or_default());
+        assert_eq!((&*unnamed.qdisc.name, unnamed.interface.get()), ("pfifo_fast 0: parent ffff:ffff", None));
+        assert_eq!(unnamed.drops.get(), Some(7));
     }
 }

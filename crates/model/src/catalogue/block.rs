@@ -99,7 +99,7 @@ family_group! {
     }
 
     /// What a drive reports about its own health (ATA SMART attributes, NVMe log page 02h, SCSI log pages).
-    drive: Drive by device: Name, from "smartctl, nvme smart-log, zpool status" {
+    drive: Drive by device: Name, from "smartctl, nvme smart-log, zpool status, btrfs device stats" {
         failing: gauge count "system.disk.health.failing" "1 if the drive assesses itself as failing, or its spare blocks as used up";
         unreadable: gauge count "system.disk.health.unreadable" "sectors it could not read and has not replaced";
         reallocated: gauge count "system.disk.health.reallocated" "sectors it has replaced by spare ones";

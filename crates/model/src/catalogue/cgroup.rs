@@ -10,7 +10,7 @@ family_group! {
 
     /// One control group; groups with the same path in v1 hierarchies and v2 share a row
     /// (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/).
-    group: Group by path: Name, from "/sys/fs/cgroup" {
+    group: Group by path: Name, from "/sys/fs/cgroup" since creation {
         cpu_usage: counter ns "container.cpu.time" "CPU time used";
         cpu_user: counter ns "container.cpu.user" "of that in user mode";
         cpu_system: counter ns "container.cpu.system" "of that in kernel mode";

@@ -36,13 +36,12 @@ impl Hierarchies {
     /// The mounts cannot be read, or there is no hierarchy.
     pub(super) fn refresh(&mut self, root: &Root) -> Result<bool, SourceError> {
         let mut changed = false;
-        if let Some(mounts) = self.watch.changed(root)? {
-            let hierarchies = of_mounts(mounts);
-            if !self.all.iter().map(|listed| &listed.hierarchy).eq(&hierarchies) {
-                let unlisted = |hierarchy| ListedHierarchy { hierarchy, groups: Vec::new(), listed: None };
-                self.all = hierarchies.into_iter().map(unlisted).collect();
-                changed = true;
-            }
+        if let Some(hierarchies) = self.mounted(root)?
+            && !self.all.iter().map(|listed| &listed.hierarchy).eq(&hierarchies)
+        {
+            let unlisted = |hierarchy| ListedHierarchy { hierarchy, groups: Vec::new(), listed: None };
+            self.all = hierarchies.into_iter().map(unlisted).collect();
+            changed = true;
         }
         if self.all.is_empty() {
             return Err(SourceError::Absent("no cgroup hierarchy with a controller is mounted".into()));
@@ -52,6 +51,16 @@ impl Hierarchies {
             changed |= listed.refresh(root, &counts);
         }
         Ok(changed)
+    }
+
+    /// The hierarchies, if they may have changed since the last call.
+    fn mounted(&mut self, root: &Root) -> Result<Option<Vec<CgroupHierarchy>>, SourceError> {
+        let mounted = self.watch.changed(root).map(|mounts| mounts.map(of_mounts));
+        // A copy of some files of /sys need not have the mounts.
+        if root.is_live() || matches!(&mounted, Ok(Some(hierarchies)) if !hierarchies.is_empty()) {
+            return mounted;
+        }
+        Ok(Some(of_folders(root)))
     }
 
     /// Lists everything again at the next refresh: a listed cgroup is gone.
@@ -122,6 +131,28 @@ fn of_mounts(mut mounts: Vec<MountInfo>) -> Vec<CgroupHierarchy> {
     });
     let mut found: Vec<CgroupHierarchy> = mounts.iter().filter_map(hierarchy).collect();
     found.sort_by_key(|h| h.version != Version::V2);
+    found
+}
+
+/// The hierarchies of a copy, by the folders where they are usually mounted: those of version 1 are named after their controllers.
+fn of_folders(root: &Root) -> Vec<CgroupHierarchy> {
+    const TOP: &str = "sys/fs/cgroup";
+    let hierarchy = |mount_point: String, version| CgroupHierarchy { mount_point, top: String::new(), version };
+    let mut found = Vec::new();
+    let mut unified = TOP.to_owned();
+    for name in children(root, TOP) {
+        let controllers: Vec<_> =
+            CONTROLLERS.iter().copied().filter(|controller| name.split(',').any(|own| own == *controller)).collect();
+        if !controllers.is_empty() {
+            found.push(hierarchy(format!("{TOP}/{name}"), Version::V1 { controllers }));
+        }
+    }
+    if !found.is_empty() {
+        unified.push_str("/unified");
+    }
+    if root.at(&unified).is_dir() {
+        found.insert(0, hierarchy(unified, Version::V2));
+    }
     found
 }
 

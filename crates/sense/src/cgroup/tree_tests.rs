@@ -35,6 +35,28 @@ fn tree_of(mountinfo: &str, folder: &str, files: &[(&str, &str)]) -> CapturedTre
 }
 
 #[test]
+fn a_copy_of_a_few_files_is_read_without_its_mounts() {
+    let tree =
+        CapturedTree::of(&[("sys/fs/cgroup/a.slice/b/cpu.stat", "usage_usec 9\nnr_periods 4\nnr_throttled 3\n")]);
+    tree.write("sys/fs/cgroup/a.slice/b/memory.max", "8192\n");
+    let snapshot = read(&tree);
+    let row = group(&snapshot, "/a.slice/b");
+    assert_eq!(
+        (row.periods.get(), row.throttled_periods.get(), row.memory_max.get()),
+        (Some(4), Some(3), Some(8192.0))
+    );
+    assert_eq!(row.version.get(), Some("v2"));
+    let tree = CapturedTree::of(&[("sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.stat", "nr_periods 4\nnr_throttled 3\n")]);
+    tree.write("sys/fs/cgroup/memory/docker/x/memory.failcnt", "7\n");
+    let snapshot = read(&tree);
+    let row = group(&snapshot, "/docker/x");
+    assert_eq!(
+        (row.throttled_periods.get(), row.limit_events.get(), row.version.get()),
+        (Some(3), Some(7), Some("v1"))
+    );
+}
+
+#[test]
 fn version_2_is_read_in_full() {
     let tree = tree_of(
         V2,

@@ -123,7 +123,12 @@ fn cpu_limits(group: &mut Group, dir: &mut CgroupDir<'_>) {
 }
 
 fn memory_limits(group: &mut Group, dir: &mut CgroupDir<'_>) {
-    let limit = dir.number("memory.limit_in_bytes").filter(|&n| n < UNLIMITED);
+    // A copy of some files need not have the limit itself; the lowest of it and those above is in memory.stat.
+    let of_statistics = |dir: &mut CgroupDir<'_>| {
+        let text = dir.text("memory.stat")?;
+        files::flat_keyed(&text).find(|(key, _)| *key == "hierarchical_memory_limit").map(|(_, limit)| limit)
+    };
+    let limit = dir.number("memory.limit_in_bytes").or_else(|| of_statistics(dir)).filter(|&n| n < UNLIMITED);
     let with_swap = dir.number("memory.memsw.limit_in_bytes").filter(|&n| n < UNLIMITED);
     group.memory_max = limit.into();
     // Version 1 limits memory plus swap; a cgroup at its memory limit can swap the difference.

@@ -134,7 +134,8 @@ pub(super) struct Controllers(String);
 
 impl Controllers {
     fn of(dir: &mut CgroupDir<'_>) -> Self {
-        Self(dir.text("cgroup.controllers").unwrap_or_default())
+        // A copy of some files need not have it; then the files that there are say what is enabled.
+        Self(dir.text("cgroup.controllers").unwrap_or_else(|| "cpu io memory pids".to_owned()))
     }
 
     fn has(&self, controller: &str) -> bool {

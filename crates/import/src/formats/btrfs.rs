@@ -1,0 +1,243 @@
+//! btrfs(8): the errors of each device, and how much of a file system is allocated to data and metadata.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::{Drive, Volume};
+
+pub const STATS: Format = Format {
+    name: "btrfs device stats",
+    versions: "btrfs-progs, all",
+    shows: "which device of a file system could not be read or written, or returned damaged data, since the counts were last reset",
+    lacks: "when that was",
+    programs: &[partly_read("btrfs")],
+    files: &["btrfs_device_stats", "btrfs_dev_stats"],
+    starts: |lines| lines.next_is(|line| error_count(line).is_some()),
+    read: read_stats,
+    ..Format::NEW
+};
+
+pub const USAGE: Format = Format {
+    name: "btrfs filesystem usage",
+    versions: "btrfs-progs, all, without -T",
+    shows: "a file system without space for data, or for metadata although df shows free space",
+    files: &["btrfs_filesystem_usage", "btrfs_fi_usage"],
+    starts: |lines| {
+        lines.next_is(|line| line.trim_end() == OVERALL) && lines.peek(1).is_some_and(|line| overall(line).is_some())
+    },
+    ..DF
+};
+
+pub const DF: Format = Format {
+    name: "btrfs filesystem df",
+    versions: "btrfs-progs, all",
+    shows: "how full what is allocated to data and metadata is",
+    lacks: "which files use it; without usage or show, how much is not allocated",
+    programs: &[partly_read("btrfs")],
+    files: &["btrfs_filesystem_df", "btrfs_fi_df"],
+    starts: |lines| lines.next_is(|line| ChunkUse::of(line).is_some()),
+    read: read_space,
+    ..Format::NEW
+};
+
+pub const SHOW: Format = Format {
+    name: "btrfs filesystem show",
+    shows: "how much of each device is not allocated",
+    lacks: "how full what is allocated is",
+    files: &["btrfs_filesystem_show", "btrfs_fi_show"],
+    starts: |lines| {
+        lines.next_is(|line| label(line).is_some())
+            && lines.peek(1).is_some_and(|line| line.trim_start().starts_with("Total devices "))
+    },
+    ..DF
+};
+
+const OVERALL: &str = "Overall:";
+
+/// Device, name and count in `[/dev/sda].write_io_errs   0`.
+fn error_count(line: &str) -> Option<(&str, &str, f64)> {
+    let (device, rest) = line.trim().strip_prefix('[')?.split_once("].")?;
+    let (name, count) = rest.split_once(char::is_whitespace)?;
+    let count = number(count.trim())?;
+    name.ends_with("_errs").then(|| (device.strip_prefix("/dev/").unwrap_or(device), name, count))
+}
+
+/// The others are blocks with a wrong checksum, and blocks of another age than expected, of which a write was lost.
+const IO_ERRORS: [&str; 3] = ["read_io_errs", "write_io_errs", "flush_io_errs"];
+
+fn read_stats(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    while let Some(line) = lines.take_past_blanks_if(|text| error_count(text).is_some()) {
+        let Some((device, name, count)) = error_count(&line.text) else { break };
+        let row = run.row::<Drive>(0.0, line.number, device.into());
+        let sum = if IO_ERRORS.contains(&name) { &mut row.io_errors } else { &mut row.checksum_errors };
+        *sum = (sum.get().unwrap_or(0.0) + count).into();
+    }
+    Ok(())
+}
+
+/// Bytes in `465.76GiB`, `1.00TB` (of old versions, which mean the same), `0.00B`, `1535115264`.
+fn size(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let short = text.strip_suffix("iB").or_else(|| text.strip_suffix('B')).unwrap_or(text);
+    scaled(short, KIB, 1.0)
+}
+
+/// What is allocated to one kind of content, and what of that is used: `Data, single: total=1.80TiB, used=1.21TiB`,
+/// `Metadata,DUP: Size:4.00GiB, Used:3.99GiB (99.75%)`.
+struct ChunkUse<'l> {
+    content: &'l str,
+    total: f64,
+    used: f64,
+}
+
+impl<'l> ChunkUse<'l> {
+    fn of(line: &'l str) -> Option<Self> {
+        let (kind, sizes) = line.trim_end().split_once(':')?;
+        let (content, _) = kind.split_once(',')?;
+        if !["Data", "Metadata", "System", "GlobalReserve", "Data+Metadata"].contains(&content) {
+            return None;
+        }
+        let (total, used) = sizes.split_once(',')?;
+        let total = total.trim().strip_prefix("total=").or_else(|| total.trim().strip_prefix("Size:"))?;
+        let used = used.trim().strip_prefix("used=").or_else(|| used.trim().strip_prefix("Used:"))?;
+        let used = used.split_once(" (").map_or(used, |(size, _)| size);
+        Some(Self { content, total: size(total)?, used: size(used)? })
+    }
+}
+
+/// Name and size in `    Device unallocated:     1.00MiB`.
+fn overall(line: &str) -> Option<(&str, f64)> {
+    let (name, value) = line.strip_prefix([' ', '\t'])?.trim().split_once(':')?;
+    Some((name, size(value.split_once('(').map_or(value, |(size, _)| size))?))
+}
+
+/// The size of the reserve in `    Global reserve:   512.00MiB    (used: 0.00B)`.
+fn global_reserve(line: &str) -> Option<f64> {
+    overall(line).filter(|(name, _)| *name == "Global reserve").map(|(_, size)| size)
+}
+
+/// `Label: 'backup'  uuid: 1111-…`
+fn label(line: &str) -> Option<&str> {
+    let (label, _) = line.trim().strip_prefix("Label: ")?.split_once(" uuid: ")?;
+    Some(label.trim().trim_matches('\''))
+}
+
+/// Size, allocated size and path in `devid    1 size 1.82TiB used 1.82TiB path /dev/sdb1`.
+fn device(line: &str) -> Option<(f64, f64, &str)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let ["devid", _, "size", all, "used", used, "path", path, ..] = words[..] else { return None };
+    Some((size(all)?, size(used)?, path))
+}
+
+#[derive(Default)]
+struct Space {
+    size: Option<f64>,
+    unallocated: Option<f64>,
+    reserve: f64,
+    data: Option<(f64, f64)>,
+    metadata: Option<(f64, f64)>,
+}
+
+fn read_space(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let number = lines.number();
+    let mut space = Space::default();
+    let mut name =
+        context.command_of("btrfs").and_then(|c| c.operands().filter(|w| w.starts_with('/')).last()).map(str::to_owned);
+    let mut first = true;
+    while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
+        if let Some(chunks) = ChunkUse::of(&text) {
+            match chunks.content {
+                "Data" | "Data+Metadata" => add(&mut space.data, &chunks),
+                "Metadata" => add(&mut space.metadata, &chunks),
+                "GlobalReserve" => space.reserve = chunks.total,
+                _ => {}
+            }
+        } else if let Some(label) = label(&text) {
+            // The next file system.
+            if !first {
+                break;
+            }
+            name = name.or_else(|| Some(label.to_owned()).filter(|label| label != "none"));
+        } else if let Some((size, used, path)) = device(&text) {
+            name.get_or_insert_with(|| path.trim_start_matches("/dev/").to_owned());
+            *space.size.get_or_insert(0.0) += size;
+            *space.unallocated.get_or_insert(0.0) += (size - used).max(0.0);
+        } else if let Some(reserve) = global_reserve(&text) {
+            space.reserve = reserve;
+        } else if let Some((field, size)) = overall(&text) {
+            match field {
+                "Device size" => space.size = Some(size),
+                "Device unallocated" => space.unallocated = Some(size),
+                _ => {}
+            }
+        } else if !is_detail(&text) {
+            break;
+        }
+        first = false;
+        lines.skip(blanks + 1);
+    }
+    let row = run.row::<Volume>(0.0, number, name.as_deref().unwrap_or("btrfs").into());
+    row.kind = "btrfs".into();
+    row.size = space.size.into();
+    row.free = space.unallocated.into();
+    row.data_used = space.data.and_then(|(total, used)| share(used, total)).into();
+    // The reserve is metadata that only the file system itself may use.
+    row.metadata_used = space.metadata.and_then(|(total, used)| share(used + space.reserve, total)).into();
+    Ok(())
+}
+
+/// Of two profiles, during a conversion, both count.
+fn add(sum: &mut Option<(f64, f64)>, chunks: &ChunkUse<'_>) {
+    let (total, used) = sum.get_or_insert((0.0, 0.0));
+    *total += chunks.total;
+    *used += chunks.used;
+}
+
+fn share(used: f64, total: f64) -> Option<f64> {
+    (total > 0.0).then(|| (used / total).min(1.0))
+}
+
+/// Lines that name devices, ratios and times, and titles.
+fn is_detail(line: &str) -> bool {
+    let text = line.trim();
+    [OVERALL, "Unallocated:"].contains(&text)
+        || text.starts_with("Total devices ")
+        || text.starts_with("/dev/") && text.split_whitespace().nth(1).is_some_and(|word| size(word).is_some())
+        || line.starts_with([' ', '\t'])
+            && text.split_once(':').is_some_and(|(name, _)| name.ends_with("ratio") || name == "Multiple profiles")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, row_of, window_of};
+    use whyslow_model::value::Name;
+
+    #[test]
+    fn the_errors_of_two_devices() {
+        let window = window_of(&fixture("btrfs-device-stats.txt"));
+        let rows = window.newest::<Drive>();
+        let [first, second] = ["loop0", "loop1"].map(|name| rows[&Name::from(name)]);
+        assert_eq!((first.io_errors.get(), first.checksum_errors.get()), (Some(14_416.0), Some(0.0)));
+        assert_eq!((second.io_errors.get(), second.checksum_errors.get()), (Some(0.0), Some(127.0)));
+    }
+
+    #[test]
+    fn a_file_system_without_unallocated_space() {
+        let text = fixture("btrfs-filesystem-full.txt");
+        let parts: Vec<&str> = text.split_inclusive("# btrfs filesystem df").collect();
+        let usage = row_of::<Volume>(parts[0]);
+        assert_eq!((usage.kind.get(), usage.free.get()), (Some("btrfs"), Some(MIB)));
+        assert_eq!((usage.size.get(), usage.data_used.get()), (Some(600.0 * MIB), Some(1.0)));
+        // 672 KiB and a reserve of 5.5 MiB, of 32 MiB.
+        let expected = (672.0 / 1024.0 + 5.5) / 32.0;
+        assert!((usage.metadata_used.get().unwrap() - expected).abs() < 1e-9);
+        let shown = row_of::<Volume>(
+            "Label: 'backup'  uuid: 1-2\n\tTotal devices 1 FS bytes used 1.22TiB\n\tdevid    1 size 1.82TiB used 1.82TiB path /dev/sdb1\n",
+        );
+        assert_eq!((&*shown.name, shown.free.get()), ("backup", Some(0.0)));
+        let printed = row_of::<Volume>(
+            "$ btrfs fi df /mnt\nData, single: total=1535115264, used=943718400\nMetadata, DUP: total=107347968, used=1179648\nGlobalReserve, single: total=5767168, used=0\n",
+        );
+        assert_eq!((&*printed.name, printed.free.get()), ("/mnt", None));
+        assert_eq!(printed.data_used.get(), Some(943_718_400.0 / 1_535_115_264.0));
+    }
+}
