@@ -49,6 +49,15 @@ impl ArrayUse<'_> {
         self.array.and_then(|a| a.degraded.get()).or(logged)
     }
 
+    /// md has levels of its own.
+    fn kind(&self) -> &'static str {
+        match self.array.and_then(|a| a.level.get()) {
+            Some("ceph") => "ceph",
+            Some(level) if ["raidz", "draid", "mirror", "stripe"].iter().any(|own| level.starts_with(own)) => "zfs",
+            _ => "md",
+        }
+    }
+
     fn member_count(&self) -> Option<f64> {
         let logged = self.log.and_then(|l| l.members).map(|(_, all)| f64::from(all));
         self.array.and_then(|a| a.members.get()).or(logged)
@@ -62,6 +71,7 @@ impl ArrayUse<'_> {
 signals! { a: ArrayUse<'_>;
     "array.name" "text" "the array", "as md names it", "/sys/block/md*/md" => a.name.as_str();
     "array.level" "text" "RAID level", "level", "/sys/block/md*/md" => a.array.and_then(|a| a.level.get());
+    "array.kind" "text" "what manages it: md, zfs or ceph", "by its level", "/sys/block/md*/md, zpool status, ceph status" => a.kind();
     "array.degraded" "count" "members missing", "degraded; from the log where that is all there is", "/sys/block/md*/md, /dev/kmsg" => a.degraded();
     "array.members" "count" "members there should be", "raid_disks", "/sys/block/md*/md, /dev/kmsg" => a.member_count();
     "array.failed" "text" "the members that failed", "'Disk failure on'", "/dev/kmsg (drivers/md)" => a.failed().as_deref();

@@ -9,6 +9,7 @@ mod blkparse;
 mod bonnie;
 mod btrfs;
 mod btt;
+mod ceph;
 mod containers;
 mod converter;
 mod cpuinfo;
@@ -17,6 +18,7 @@ mod dd;
 mod df;
 mod dmsetup;
 mod dropwatch;
+mod dstat;
 mod ethtool;
 mod fdisk;
 mod fio;
@@ -126,6 +128,7 @@ pub const FORMATS: &[Format] = &[
     nmon::FORMAT,
     atop::FORMAT,
     atop_screen::FORMAT,
+    dstat::FORMAT,
     // Its first line begins with a time, as those of a log do.
     innodb::FORMAT,
     kernel_log::FORMAT,
@@ -223,6 +226,7 @@ pub const FORMATS: &[Format] = &[
     zones::BUDDYINFO,
     zones::ZONEINFO,
     zpool::FORMAT,
+    ceph::FORMAT,
 ];
 
 /// A program that prints files: the output may be in any format.

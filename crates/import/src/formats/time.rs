@@ -57,6 +57,10 @@ fn of_gnu(text: &str) -> Option<Measured> {
 
 /// `./test 1  0.04s user 1.25s system 99% cpu 1:02.30 total`
 fn of_zsh(text: &str) -> Option<Measured> {
+    // Asked of every line.
+    if !text.ends_with(" total") {
+        return None;
+    }
     let words: Vec<&str> = text.split_whitespace().collect();
     let [.., user, "user", system, "system", share, "cpu", total, "total"] = words[..] else { return None };
     share.strip_suffix('%')?;

@@ -68,9 +68,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let row = run.row::<Array>(0.0, number, pool.as_str().into());
         row.members = f64::from(devices.count).into();
         row.degraded = f64::from(devices.missing).into();
-        if let Some(level) = devices.level {
-            row.level = level.as_str().into();
-        }
+        row.level = devices.level.as_deref().unwrap_or("stripe").into();
     }
     Ok(())
 }
