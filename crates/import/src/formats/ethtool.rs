@@ -37,6 +37,8 @@ const MISSED_FRAMES: [&str; 4] = ["rx_missed_errors", "rx_fifo_errors", "rx_out_
 /// The sum of [`DAMAGED_FRAMES`].
 const DAMAGED: &str = "damaged frames";
 const DAMAGED_FRAMES: [&str; 4] = ["rx_crc_errors", "rx_align_errors", "rx_frame_errors", "rx_fcs_errors"];
+/// The interface of a report that was quoted without its name.
+const UNNAMED: &str = "ethX";
 /// IFNAMSIZ, or ALTIFNAMSIZ for alternative names (include/uapi/linux/if.h).
 const LONGEST_NAME: usize = 127;
 
@@ -94,7 +96,7 @@ fn is_module(line: &str) -> bool {
 
 /// A script that calls ethtool contains the titles too; only a report continues with its fields.
 fn starts(lines: &mut Lines<'_>) -> bool {
-    if lines.next_is(is_untitled_counter) {
+    if lines.next_is(|line| is_untitled_counter(line) || is_untitled_setting(line)) {
         return true;
     }
     let Some((report, named)) = lines.peek(0).and_then(title) else { return false };
@@ -112,6 +114,12 @@ fn is_untitled_counter(line: &str) -> bool {
         let is_name = field.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
         (field.starts_with("rx_") || field.starts_with("tx_")) && is_name && number(value.trim()).is_some()
     })
+}
+
+/// A line of `ethtool eth0` that was quoted without its title: `\tSupported ports: [ TP ]`.
+fn is_untitled_setting(line: &str) -> bool {
+    let line = line.trim_start();
+    ["Supported ports: [", "Supported link modes: "].iter().any(|words| line.starts_with(words))
 }
 
 /// The name and the value on a line. The name of a counter may contain a colon: `[0]: rx_ucast_packets: 5`.
@@ -138,9 +146,10 @@ fn is_field(report: EthtoolReport, line: &str) -> bool {
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let titled = lines.peek(0).and_then(title).map(|(report, named)| (report, named.to_owned()));
     let is_titled = titled.is_some();
-    let (report, named) = titled.unwrap_or((EthtoolReport::Counters, String::new()));
+    let untitled = if lines.next_is(is_untitled_setting) { EthtoolReport::Settings } else { EthtoolReport::Counters };
+    let (report, named) = titled.unwrap_or((untitled, String::new()));
     let asked_for = context.command_of("ethtool").and_then(|c| c.arguments().last());
-    let name = if named.is_empty() { asked_for.unwrap_or_default() } else { &named };
+    let name = if named.is_empty() { asked_for.unwrap_or(UNNAMED) } else { &named };
     if report == EthtoolReport::Other {
         let begin = lines.number();
         lines.skip(1);
@@ -152,9 +161,6 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         // It is known to exist.
         run.row::<Link>(0.0, begin, interface(name));
         return Ok(());
-    }
-    if name.is_empty() {
-        return Err(lines.refuse("a prompt before it that names the interface: ethtool -S eth0"));
     }
     if report == EthtoolReport::Driver {
         driver(lines, run, interface(name));
@@ -310,7 +316,7 @@ fn setting(link: &mut Link, field: &str, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, refusal_of, row_of, window_of};
+    use crate::testing::{fixture, row_of, window_of};
     use whyslow_model::snapshot::ReadOutcome;
 
     #[test]
@@ -325,11 +331,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cards_counters_need_its_name() {
+    fn counters_of_a_card_without_its_name() {
         let text = fixture("cases/035-nic-crc-errors-one-way-slow/ethtool-S.txt");
         let window = window_of(&text);
         assert_eq!(window.the::<Interface>().unwrap().rx_frame.get(), Some(1_294_846));
-        refusal_of(text.split_once('\n').unwrap().1);
+        let unnamed = row_of::<Interface>(text.split_once('\n').unwrap().1);
+        assert_eq!((&*unnamed.interface.name, unnamed.rx_frame.get()), (UNNAMED, Some(1_294_846)));
+        let settings = "I have\n```\n\tSupported ports: [ TP ]\n\tSupported link modes:   10baseT/Half\n\t\t\t1000baseT/Full\n\tSpeed: 100Mb/s\n\tDuplex: Full\n```\n";
+        assert_eq!(row_of::<Link>(settings).speed.get(), Some(1e8));
     }
 
     #[test]
@@ -344,8 +353,8 @@ mod tests {
         let window = window_of(&text);
         assert_eq!(window.changes::<Interface>()[0].rate(|i| i.rx_frame), Some(30.0));
         assert_eq!(&*window.changes::<Interface>()[0].key().name, "eth0");
-        // Without the command it is not known of which interface.
-        refusal_of(&text.lines().skip(1).take(3).map(|line| format!("{line}\n")).collect::<String>());
+        let alone = text.lines().skip(1).take(3).map(|line| format!("{line}\n")).collect::<String>();
+        assert_eq!(&*window_of(&alone).newest::<Interface>().keys().next().unwrap().name, UNNAMED);
     }
 
     #[test]

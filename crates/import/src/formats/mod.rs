@@ -82,6 +82,7 @@ mod sar_reports;
 mod slab;
 mod slow_operations;
 mod smartctl;
+mod smartd;
 mod spmgr;
 mod ss;
 mod ss_info;
@@ -195,6 +196,7 @@ pub const FORMATS: &[Format] = &[
     perf_report::FORMAT,
     df::FORMAT,
     smartctl::FORMAT,
+    smartd::FORMAT,
     nvme::FORMAT,
     lsblk::FORMAT,
     lspci::FORMAT,

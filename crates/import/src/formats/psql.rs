@@ -3,12 +3,12 @@
 
 use crate::clock::date;
 use crate::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::Database;
 
 pub const FORMAT: Format = Format {
     name: "psql",
-    versions: "PostgreSQL 9.2 to 18: pg_stat_activity, pg_stat_database, pg_stat_bgwriter, pg_stat_checkpointer; aligned and \\x",
+    versions: "PostgreSQL 9.2 to 18: pg_stat_activity, pg_locks, pg_stat_database, pg_stat_bgwriter, pg_stat_checkpointer; aligned and \\x",
     shows: "what sessions wait for, transactions that are left open, the hit ratio of the buffers, temporary files, forced checkpoints",
     lacks: "rates: counts are those since the last reset; how long a session has waited, only how long its statement runs",
     programs: &[partly_read("psql")],
@@ -27,6 +27,7 @@ const MOST_COLUMNS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
     Activity,
+    Locks,
     Database,
     Writer,
     Checkpointer,
@@ -34,11 +35,13 @@ enum View {
 
 impl View {
     /// The columns that identify a view.
-    const COLUMNS: [(Self, &'static [&'static str]); 6] = [
+    const COLUMNS: [(Self, &'static [&'static str]); 8] = [
         (Self::Activity, &["pid", "state"]),
         // `select count(*), state, wait_event_type, wait_event ... group by 2, 3, 4`
         (Self::Activity, &["count", "state", "wait_event_type"]),
         (Self::Activity, &["pid", "wait_event_type"]),
+        (Self::Activity, &["waiting", "state"]),
+        (Self::Locks, &["locktype", "mode", "granted"]),
         (Self::Database, &["datname", "blks_read", "blks_hit"]),
         (Self::Writer, &["checkpoints_timed", "checkpoints_req"]),
         (Self::Checkpointer, &["num_timed", "num_requested"]),
@@ -119,6 +122,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let rows = if table.columns.is_empty() { expanded(lines) } else { aligned(lines, &table.columns)? };
     match table.view {
         View::Activity => activity(&rows, run),
+        View::Locks => locks(&rows, run),
         View::Database => databases(&rows, run),
         View::Writer | View::Checkpointer => rows.iter().for_each(|row| writer(row, run)),
     }
@@ -215,7 +219,11 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
     let mut lines = (u32::MAX, 0);
     for row in rows {
         // A row is a session, or as many as it counts.
-        let Some(sessions) = row.number("pid").map(|_| 1.0).or_else(|| row.number("count")) else { continue };
+        let sessions = match row.values.get("count") {
+            Some(count) if !row.values.contains_key("pid") => number(count),
+            _ => Some(1.0),
+        };
+        let Some(sessions) = sessions else { continue };
         lines = (lines.0.min(row.line), lines.1.max(row.line));
         let state = row.text("state").unwrap_or_default();
         if state.is_empty() || row.text("query").is_some_and(|query| query.contains("pg_stat_activity")) {
@@ -239,6 +247,17 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
     }
     run.row::<Database>(0.0, lines.0, SERVER.into());
     seen.record(run.row(0.0, lines.1, SERVER.into()));
+}
+
+/// Sessions whose lock was not granted. A lock by `virtualxid` is one on another transaction.
+fn locks(rows: &[ViewRow], run: &mut ToolRun) {
+    let refused: Vec<&ViewRow> = rows.iter().filter(|row| row.text("granted") == Some("f")).collect();
+    let sessions: BTreeSet<&str> = refused.iter().filter_map(|row| row.text("pid")).collect();
+    if let Some(last) = rows.last() {
+        let row = run.row::<Database>(0.0, last.line, SERVER.into());
+        row.product = SERVER.into();
+        row.lock_waiters = (sessions.len() as f64).into();
+    }
 }
 
 /// The longer of two times, as far as they are known.
@@ -431,5 +450,19 @@ mod tests {
         assert_eq!(timestamp("2026-11-25 12:58:35-05"), timestamp("2026-11-25 17:58:35+00"));
         assert_eq!(interval("1 day 00:00:30"), Some(86_430.0));
         assert_eq!((interval("3 days"), interval("00:01:30.5"), interval("90")), (Some(259_200.0), Some(90.5), None));
+    }
+
+    #[test]
+    fn sessions_without_their_numbers_and_locks_that_are_not_granted() {
+        let old = "          query_start          | waiting | state  | substr\n\
+            -------------------------------+---------+--------+--------\n \
+            2026-08-19 10:00:16.62+00 | f       | active | SELECT 1\n \
+            2026-08-19 09:00:16.62+00 | t       | active | ALTER TABLE x\n";
+        let row = row_of::<Database>(old);
+        assert_eq!((row.sessions.get(), row.lock_waiters.get()), (Some(2.0), Some(1.0)));
+        assert_eq!(row.lock_longest.get(), Some(3600e9));
+        let locks = "-[ RECORD 1 ]------+--------------------\nrelation           | items\nlocktype           | relation\n\
+            pid                | 106\nmode               | AccessExclusiveLock\ngranted            | f\n";
+        assert_eq!(row_of::<Database>(locks).lock_waiters.get(), Some(1.0));
     }
 }

@@ -25,6 +25,8 @@ const ATA_HEALTH: MetricColumns<Drive> = columns![
 const SCSI_HEALTH: MetricColumns<Drive> = columns!["Elements in grown defect list" => reallocated];
 
 const MOST_LINES: usize = 2000;
+/// The drive of rows that were quoted without its name.
+const UNNAMED: &str = "drive";
 
 /// `smartctl 7.2 2020-12-30 r5155 [x86_64-linux-5.10.0-8-amd64] (local build)`
 fn is_title(line: &str) -> bool {
@@ -33,7 +35,22 @@ fn is_title(line: &str) -> bool {
 
 fn is_start(line: &str) -> bool {
     const SECTIONS: [&str; 3] = ["=== START OF ", "SMART Attributes Data Structure", "ID# ATTRIBUTE_NAME"];
-    is_title(line) || SECTIONS.iter().any(|section| line.starts_with(section))
+    is_title(line) || SECTIONS.iter().any(|section| line.starts_with(section)) || is_known_attribute(line)
+}
+
+/// The name that smartmontools gives an attribute of [`ATA_HEALTH`], with which its row is one even without a header.
+const NAMES: [(&str, &str); 4] = [
+    ("5", "Reallocated_Sector_Ct"),
+    ("187", "Reported_Uncorrect"),
+    ("197", "Current_Pending_Sector"),
+    ("198", "Offline_Uncorrectable"),
+];
+
+fn is_known_attribute(line: &str) -> bool {
+    let line = line.trim_start();
+    NAMES.iter().any(|(number, name)| {
+        line.strip_prefix(number).is_some_and(|rest| rest.trim_start().starts_with(name)) && attribute(line).is_some()
+    })
 }
 
 /// The names of vendor, model, firmware and serial number for ATA, SCSI and NVMe devices.
@@ -49,7 +66,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut health: Vec<(String, f64)> = Vec::new();
     let mut failing = None;
     let mut values: [Option<String>; 4] = Default::default();
-    lines.skip(1);
+    let is_row_alone = lines.next_is(is_known_attribute);
+    lines.skip(usize::from(!is_row_alone));
     for _ in 0..MOST_LINES {
         if another_output_starts(lines, FORMAT.name) || lines.next_is(is_title) {
             break;
@@ -67,13 +85,21 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
                 health.extend(nvme::amount(value).map(|amount| (name.to_owned(), amount)));
             }
         }
+        // Without a title, text may follow.
+        if is_row_alone && attribute(lines.peek(0).unwrap_or_default()).is_none() {
+            break;
+        }
         lines.skip(1);
     }
     let [vendor, model, firmware, serial] = values;
     let device = context.command.iter().flat_map(|c| c.arguments()).find_map(|a| a.strip_prefix("/dev/"));
     let device = device.filter(|name| !name.contains('/'));
-    if let Some(drive) =
-        device.or(serial.as_deref()).or(model.as_deref()).filter(|_| failing.is_some() || !health.is_empty())
+    let unnamed = is_row_alone.then_some(UNNAMED);
+    if let Some(drive) = device
+        .or(serial.as_deref())
+        .or(model.as_deref())
+        .or(unnamed)
+        .filter(|_| failing.is_some() || !health.is_empty())
     {
         let row = TableRow::of(start, "", health);
         let failing = larger(failing, nvme::failing(&row));
@@ -153,6 +179,9 @@ mod tests {
         let scsi =
             "# smartctl -a /dev/sdb\nsmartctl 7.2 [x]\nSMART Health Status: OK\nElements in grown defect list: 12\n";
         assert_eq!(of(scsi), [Some(0.0), None, Some(12.0), None, None]);
+        let quoted = "It reports\n\t197 Current_Pending_Sector  -O--C-   100   100   000    -    8\n\t198 Offline_Uncorrectable   \
+            ----C-   100   100   000    -    8\nand then it stops.\n";
+        assert_eq!(of(quoted), [None, Some(8.0), None, None, None]);
         let nvme = "# smartctl -a /dev/nvme0\nsmartctl 7.2 [x]\nSMART overall-health self-assessment test result: PASSED\n\
             Critical Warning:                   0x04\nPercentage Used:                    142%\n\
             Media and Data Integrity Errors:    1,012\n";

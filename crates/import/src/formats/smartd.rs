@@ -1,0 +1,67 @@
+//! What smartd(8) writes to the system's log or mails (smartd.cpp).
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Drive;
+
+pub const FORMAT: Format = Format {
+    name: "smartd",
+    versions: "smartmontools 5 to 7: in a system log, a mail, or alone",
+    shows: "drives that hold sectors they cannot read, or that assess themselves as failing",
+    lacks: "other warnings of smartd, such as self-tests and counts that changed",
+    starts: |lines| lines.next_is(|line| Warning::of(line).is_some()),
+    read,
+    ..Format::NEW
+};
+
+/// `Device: /dev/sdf [SAT], 8 Currently unreadable (pending) sectors`
+struct Warning<'l> {
+    device: &'l str,
+    unreadable: Option<f64>,
+    failing: bool,
+}
+
+impl<'l> Warning<'l> {
+    fn of(line: &'l str) -> Option<Self> {
+        let (_, rest) = line.split_once("Device: /dev/")?;
+        let (device, what) = rest.split_once(", ")?;
+        let device = device.split([' ', '[']).next()?;
+        let sectors = |words: &str| what.split_once(words).and_then(|(count, _)| number(count.trim()));
+        let pending = sectors(" Currently unreadable (pending) sectors");
+        let unreadable = pending.or_else(|| sectors(" Offline uncorrectable sectors"));
+        let failing = what.starts_with("FAILED SMART self-check");
+        (unreadable.is_some() || failing).then_some(Self { device, unreadable, failing })
+    }
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    while let Some(line) = lines.take_past_blanks_if(|text| Warning::of(text).is_some()) {
+        let Some(warning) = Warning::of(&line.text) else { break };
+        let row = run.row::<Drive>(0.0, line.number, warning.device.into());
+        if let Some(unreadable) = warning.unreadable {
+            row.unreadable = unreadable.into();
+        }
+        if warning.failing {
+            row.failing = 1.0.into();
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, row_of, window_of};
+
+    #[test]
+    fn warnings_in_a_log_and_in_a_mail() {
+        let window = window_of(&fixture("layouts/smartd.txt"));
+        let drives = window.newest::<Drive>();
+        let of = |name: &str| drives.values().find(|drive| *drive.device == *name).unwrap();
+        assert_eq!((of("sdf").unreadable.get(), of("sdf").failing.get()), (Some(16.0), None));
+        assert_eq!(of("sdg").failing.get(), Some(1.0));
+        let mail = "The following warning/error was logged by the smartd daemon:\n\n\
+            Device: /dev/sg2 [areca_disk#06_enc#01], 2 Offline uncorrectable sectors\n\nDevice info:\n";
+        let drive = row_of::<Drive>(mail);
+        assert_eq!((&*drive.device, drive.unreadable.get()), ("sg2", Some(2.0)));
+    }
+}
