@@ -31,10 +31,13 @@ const NOTHING: &str = "nothing of the kind in the whole file";
 const SCRIPT: &str = "#!";
 /// The most skipped places of one file that are reported.
 const MOST_SKIPPED: usize = 100;
+/// What to do about them.
+const SAVE_AGAIN: &str = "save the command's whole output again, unchanged";
 /// The most lines of a report that is not read as a stream.
 const MOST_LINES: u32 = 200_000;
-/// A longer line begins no report, unless it is JSON.
+/// A longer line begins no report, unless it begins with one of these: JSON, and what mysql prints into one line.
 const LONGEST_LINE: usize = 8192;
+const LONG_LINES: [&str; 3] = ["{", "[", "InnoDB"];
 
 /// One file to read.
 pub struct Input<'r> {
@@ -60,9 +63,48 @@ pub(crate) fn read_file(input: Input<'_>, strict: bool, captures: &mut Captures)
         recognized: false,
         console: false,
         skipped: 0,
+        left_out: Vec::new(),
         first_skipped: None,
     };
     reader.read()
+}
+
+/// Places of a file that were left out for one reason.
+struct LeftOut {
+    first: Refusal,
+    lines: Vec<u32>,
+}
+
+impl LeftOut {
+    /// `line 14`, `lines 14, 20 to 25, 33`
+    fn place(&self) -> String {
+        let mut lines = self.lines.clone();
+        lines.sort_unstable();
+        lines.dedup();
+        let runs = lines.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+            [line] => line.to_string(),
+            [first, second] => format!("{first}, {second}"),
+            [first, .., last] => format!("{first} to {last}"),
+            [] => String::new(),
+        });
+        let all = runs.collect::<Vec<_>>().join(", ");
+        format!("{} {all}", if lines.len() > 1 { "lines" } else { "line" })
+    }
+
+    fn why(&self) -> String {
+        let Refusal { expected, found, described, .. } = &self.first;
+        match (*described, self.lines.len()) {
+            (true, _) if expected == KNOWN_OUTPUT => format!("left out: {found}"),
+            (true, _) => format!("left out: {found}, where {expected} was expected"),
+            (false, 1) => format!("left out: {found:?} is not {expected}"),
+            (false, _) => format!("left out: they are not {expected}; the first is {found:?}"),
+        }
+    }
+
+    fn is_for(&self, refusal: &Refusal) -> bool {
+        let Refusal { expected, found, described, .. } = &self.first;
+        *expected == refusal.expected && *described == refusal.described && (!described || *found == refusal.found)
+    }
 }
 
 struct FileReader<'r, 'a> {
@@ -77,6 +119,7 @@ struct FileReader<'r, 'a> {
     /// Whether it is console output, with the kernel's messages among other lines.
     console: bool,
     skipped: usize,
+    left_out: Vec<LeftOut>,
     first_skipped: Option<Refusal>,
 }
 
@@ -84,6 +127,7 @@ impl FileReader<'_, '_> {
     fn read(mut self) -> Result<Option<Refusal>, Refusal> {
         if self.lines.next_is(|text| text.starts_with(SCRIPT)) {
             self.skip_unrecognized("a script; give what it prints");
+            self.note_left_out();
             return Ok(self.first_skipped);
         }
         if let Some(line) = without_spaces(&mut self.lines) {
@@ -110,12 +154,13 @@ impl FileReader<'_, '_> {
             self.skip_text(Refusal::described(&self.file, 1, KNOWN_OUTPUT, found));
         }
         // What is left out of a file that can be read is noted in its capture.
+        self.note_left_out();
         Ok(self.first_skipped.filter(|_| !self.recognized))
     }
 
     /// Reads the output that begins at the next line, or takes that line.
     fn next(&mut self, text: &str, context: &mut CaptureContext) -> Result<(), Refusal> {
-        if text.len() > LONGEST_LINE && !text.starts_with(['{', '[']) {
+        if text.len() > LONGEST_LINE && !LONG_LINES.iter().any(|begin| text.starts_with(begin)) {
             self.skip_unrecognized(UNKNOWN_TEXT);
         } else if text.trim().is_empty() {
         } else if let Some(kind) = supportconfig::section(text) {
@@ -291,9 +336,23 @@ impl FileReader<'_, '_> {
         self.skipped += 1;
         if self.skipped <= MOST_SKIPPED {
             self.any = true;
-            let what = format!("line {}, left out", refusal.line);
-            self.captures.note(&self.file, &what, refusal.reason(), "save the command's whole output again, unchanged");
+            match self.left_out.iter_mut().find(|same| same.is_for(&refusal)) {
+                Some(same) => same.lines.push(refusal.line),
+                None => self.left_out.push(LeftOut { lines: vec![refusal.line], first: refusal.clone() }),
+            }
             self.first_skipped.get_or_insert(refusal);
+        }
+    }
+
+    fn note_left_out(&mut self) {
+        for left_out in std::mem::take(&mut self.left_out) {
+            match left_out.first.found == UNKNOWN_TEXT {
+                true => {
+                    let why = format!("skipped, the first of it on line {}", left_out.first.line);
+                    self.captures.note(&self.file, UNKNOWN_TEXT, why, "'whyslow formats' lists what is read");
+                }
+                false => self.captures.note(&self.file, &left_out.place(), left_out.why(), SAVE_AGAIN),
+            }
         }
     }
 }

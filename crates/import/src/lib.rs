@@ -31,6 +31,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod tool_run;
+mod wrap;
 mod wrapped_table;
 
 pub use file_reader::Input;

@@ -1,11 +1,13 @@
 //! A file line by line, with a few lines of lookahead, so that a log of any size is read as a stream. What surrounds the
 //! output is removed here, for all formats: markup, the margin before each line, blank lines between all lines.
 
+use crate::formats::another_output_starts;
 use crate::margin::{Margin, indentation};
 use crate::markup::clean;
 use crate::refusal::Refusal;
+use crate::wrap::{self, Piece, Wrap};
 use crate::wrapped_table;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, Read};
 use whyslow_model::value::Name;
 
@@ -16,6 +18,10 @@ const MOST_SPARE: usize = 16;
 const LARGEST_SPARE: usize = 1024;
 /// The most skipped rows that are reported.
 const MOST_SKIPPED: usize = 100;
+/// The columns of a mark of quotation, with its space.
+const QUOTE: usize = 2;
+/// The most lines that were put together, of which the numbers are kept.
+const MOST_JOINED: usize = 10_000;
 /// The most blank lines to look past.
 const MOST_BLANKS: usize = 50;
 
@@ -27,6 +33,18 @@ pub struct TextLine {
     pub text: String,
 }
 
+/// A line, and how often it was quoted.
+struct RawLine {
+    line: TextLine,
+    quotes: usize,
+}
+
+impl RawLine {
+    fn piece(&self) -> Piece {
+        Piece { quotes: self.quotes, columns: wrap::columns(&self.line.text) + QUOTE * self.quotes }
+    }
+}
+
 /// The lines of a file from here on.
 pub struct Lines<'r> {
     file: Name,
@@ -34,6 +52,10 @@ pub struct Lines<'r> {
     index: u32,
     reader: Box<dyn BufRead + 'r>,
     ahead: VecDeque<TextLine>,
+    /// A line that was read to see whether it is the rest of the one before.
+    next: Option<RawLine>,
+    /// The numbers of lines that were put together.
+    joined: BTreeSet<u32>,
     /// The number of the last line that was read.
     read: u32,
     /// What precedes each line of the output that is being read.
@@ -61,6 +83,8 @@ impl<'r> Lines<'r> {
             index: 0,
             reader: Box::new(reader),
             ahead: VecDeque::new(),
+            next: None,
+            joined: BTreeSet::new(),
             read: 0,
             margin: Margin::None,
             double_spaced: false,
@@ -162,6 +186,49 @@ impl<'r> Lines<'r> {
         known
     }
 
+    /// What the next lines show of the limit at which a mail program may have broken them.
+    pub fn wrap(&mut self) -> Wrap {
+        /// How many lines to look at.
+        const MOST: usize = 30;
+        self.peek(MOST - 1);
+        Wrap::of(self.ahead.iter().take(MOST).map(|line| line.text.as_str()))
+    }
+
+    /// The next line with what a mail program broke off it, and the number of lines that it stands on. What `begins` a line
+    /// of the same output, or another output than that of the tool `own`, is no rest.
+    pub fn peek_whole(
+        &mut self,
+        wrap: &mut Wrap,
+        own: &str,
+        begins: impl Fn(&str) -> bool,
+    ) -> Option<(usize, TextLine)> {
+        let text = self.peek(0)?.to_owned();
+        let mut whole = TextLine { number: self.number(), text };
+        wrap.add(&whole.text);
+        let mut last = wrap::columns(&whole.text);
+        let mut count = 1;
+        while count < wrap::MOST_PIECES && self.is_rest_at(count, last, wrap, own, &begins) {
+            let rest = self.peek(count)?;
+            last = wrap::columns(rest);
+            whole.text.push(' ');
+            whole.text.push_str(rest.trim_start());
+            count += 1;
+        }
+        Some((count, whole))
+    }
+
+    /// Whether a mail program broke the line `at` lines behind the next one off a line of `columns`.
+    fn is_rest_at(&mut self, at: usize, columns: usize, wrap: &Wrap, own: &str, begins: impl Fn(&str) -> bool) -> bool {
+        /// How many lines show whether another output begins.
+        const HEADER: usize = 4;
+        let is_rest = |next: &str| !next.trim().is_empty() && wrap.breaks(columns, next) && !begins(next);
+        if columns == 0 || !self.peek(at).is_some_and(is_rest) {
+            return false;
+        }
+        let next: Vec<String> = (at..at + HEADER).map_while(|at| self.peek(at).map(str::to_owned)).collect();
+        !another_output_starts(&mut Lines::new("", next.join("\n").as_bytes()), own)
+    }
+
     /// The white space before each of the next lines, up to a blank one.
     pub fn common_indentation(&mut self) -> usize {
         /// How many lines to look at.
@@ -244,6 +311,11 @@ impl<'r> Lines<'r> {
         Refusal::new(&self.file, line.number, expected, &line.text)
     }
 
+    /// Whether a line was put together, so that the spaces at which it was broken are lost.
+    pub fn is_joined(&self, line: &TextLine) -> bool {
+        self.joined.contains(&line.number)
+    }
+
     /// Whether the file contains bytes that no text has.
     pub fn is_binary(&self) -> bool {
         self.binary
@@ -264,14 +336,39 @@ impl<'r> Lines<'r> {
 
     /// Reads the next line, without the blank ones that some mail programs and forums insert after every line.
     fn read_spaced_line(&mut self) -> Option<TextLine> {
-        let line = self.read_line()?;
+        let line = self.read_whole_line()?;
         let is_inserted = line.number > 1 && line.text.is_empty() && (self.double_spaced || self.alternates());
         self.double_spaced = is_inserted;
         if !is_inserted {
             return Some(line);
         }
         self.reuse(line);
-        self.read_line()
+        self.read_whole_line()
+    }
+
+    /// Reads the next line, and what a mail program broke off it after it had been quoted: the rest has fewer marks of
+    /// quotation.
+    fn read_whole_line(&mut self) -> Option<TextLine> {
+        let mut whole = self.next.take().or_else(|| self.read_line())?;
+        if whole.quotes == 0 || whole.line.text.is_empty() {
+            return Some(whole.line);
+        }
+        let mut pieces = vec![whole.piece()];
+        while let Some(next) = self.read_line() {
+            if !wrap::is_broken_off(&pieces, next.piece(), &next.line.text) {
+                self.next = Some(next);
+                break;
+            }
+            if self.joined.len() >= MOST_JOINED {
+                self.joined.clear();
+            }
+            self.joined.insert(whole.line.number);
+            whole.line.text.push(' ');
+            whole.line.text.push_str(next.line.text.trim_start());
+            pieces.push(next.piece());
+            self.reuse(next.line);
+        }
+        Some(whole.line)
     }
 
     /// Whether every other line from here on is blank, as far as the buffer shows.
@@ -286,7 +383,7 @@ impl<'r> Lines<'r> {
         pairs.peek() == Some(&(false, true)) && pairs.all(|(_, is_inserted_blank)| is_inserted_blank)
     }
 
-    fn read_line(&mut self) -> Option<TextLine> {
+    fn read_line(&mut self) -> Option<RawLine> {
         self.bytes.clear();
         let end = self.line_end();
         match self.reader.by_ref().take(LONGEST).read_until(end, &mut self.bytes) {
@@ -295,9 +392,9 @@ impl<'r> Lines<'r> {
                 let mut text = self.spare.pop().unwrap_or_default();
                 text.clear();
                 self.binary |= self.bytes.contains(&0);
-                clean(&self.bytes, &mut text);
+                let quotes = clean(&self.bytes, &mut text);
                 self.read = self.read.saturating_add(1);
-                Some(TextLine { number: self.read, text })
+                Some(RawLine { line: TextLine { number: self.read, text }, quotes })
             }
             Err(e) => {
                 self.failure = Some(e);
@@ -332,6 +429,24 @@ mod tests {
         assert_eq!(all(b"one\rtwo\r"), ["one", "two"]);
         assert_eq!(all(b"10 %\r20 %\rdone\r\nnext\n"), ["done", "next"]);
         assert_eq!(all(b"> > one\n>two\n> \n"), ["one", "two", ""]);
+    }
+
+    #[test]
+    fn what_was_broken_off_a_quoted_line_is_put_back() {
+        let all = |text: &str| {
+            let mut lines = Lines::new("x", text.as_bytes());
+            std::iter::from_fn(|| lines.take()).map(|line| (line.number, line.text)).collect::<Vec<_>>()
+        };
+        let long = "sda 11111.00 22222.00 33333.00 44444.00 55555.00 66666.00";
+        let once = all(&format!("> {long} 77777.00\n88888.00 9.00\n> sdb 1.00\nThanks\n"));
+        assert_eq!(once[0], (1, format!("{long} 77777.00 88888.00 9.00")));
+        assert_eq!(once[1..], [(3, "sdb 1.00".to_owned()), (4, "Thanks".to_owned())]);
+        // Wrapped, quoted, and wrapped again.
+        let twice = all(&format!("> > {long}\n77777.00\n> 88888.00 9.00\n> > sdb 1.00\n"));
+        assert_eq!(twice[0], (1, format!("{long} 77777.00 88888.00 9.00")));
+        assert_eq!(twice[1].1, "sdb 1.00");
+        let short = all("> It has been slow since Monday.\n12 of 14 times\n> sdb 1.00\n");
+        assert_eq!(short[1], (2, "12 of 14 times".to_owned()), "it would have fitted");
     }
 
     #[test]

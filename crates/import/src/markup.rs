@@ -17,16 +17,16 @@ const LONGEST_LANGUAGE: usize = 12;
 
 /// Removes white space at the end, a byte order mark, text that a terminal overwrote, escape sequences, elements and
 /// entities of web pages, mail quotes, the asterisks with which forums mark bold text, code fences, and the frames of tables
-/// and boxes.
-pub fn clean(bytes: &[u8], into: &mut String) {
+/// and boxes. Returns how often the line was quoted.
+pub fn clean(bytes: &[u8], into: &mut String) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let line = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
     let line = line.rsplit('\r').next().unwrap_or(line);
     let line = without_escapes(line);
     let line = without_elements(&line);
-    let line = unquoted(&line);
+    let (line, quotes) = unquoted(&line);
     if is_fence(line) || is_frame(line) {
-        return;
+        return quotes;
     }
     let line = if line.contains(NO_BREAK) { Cow::from(line.replace(NO_BREAK, " ")) } else { line.into() };
     if let Some(cells) = cells(&line) {
@@ -35,6 +35,7 @@ pub fn clean(bytes: &[u8], into: &mut String) {
         line.split("**").for_each(|piece| into.push_str(piece));
     }
     into.truncate(into.trim_end().len());
+    quotes
 }
 
 /// Removes escape sequences (ECMA-48): `ESC [ … letter`, `ESC ] … BEL`, `ESC ( B`.
@@ -92,17 +93,19 @@ fn is_element(tag: &str) -> bool {
     ELEMENTS.iter().any(|element| element.eq_ignore_ascii_case(name))
 }
 
-/// `> > text`, or after spaces, ` > text`.
-fn unquoted(mut line: &str) -> &str {
+/// `> > text`, or after spaces, ` > text`: the text, and how often it was quoted.
+fn unquoted(mut line: &str) -> (&str, usize) {
     const MOST_SPACES: usize = 2;
     let spaces = line.len() - line.trim_start_matches(' ').len();
     if spaces <= MOST_SPACES && line[spaces..].starts_with("> ") {
         line = &line[spaces..];
     }
+    let mut quotes = 0;
     while let Some(rest) = line.strip_prefix('>') {
         line = rest.strip_prefix(' ').unwrap_or(rest);
+        quotes += 1;
     }
-    line
+    (line, quotes)
 }
 
 /// "```console"

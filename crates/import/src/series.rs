@@ -15,8 +15,8 @@ const MOST_LOCATIONS: usize = 16;
 /// Rows by time in nanoseconds.
 pub struct EntitySeries<F> {
     rows: BTreeMap<u64, F>,
-    /// What each counter has grown to, for those that a tool prints rates of.
-    totals: Vec<(usize, f64)>,
+    /// What each counter has grown to, for those that a tool prints rates of, and until when.
+    totals: Vec<(usize, f64, u64)>,
     locations: Vec<SourceLocation>,
 }
 
@@ -68,18 +68,28 @@ impl<F: Family> EntitySeries<F> {
         }
     }
 
-    /// Lets counters grow over an interval by their rates per second; the number of new rows.
-    pub fn grow(&mut self, interval: ReportInterval, key: &F::Key, rates: &[(usize, f64)]) -> usize {
+    /// Lets counters grow over an interval by their rates per second; the number of new rows. What happened between the
+    /// previous interval and this one is nothing, unless `is_unknown` says otherwise of the time in between: then they begin
+    /// again, as after a reset.
+    pub fn grow(
+        &mut self,
+        interval: ReportInterval,
+        key: &F::Key,
+        rates: &[(usize, f64)],
+        is_unknown: impl Fn(u64, u64) -> bool,
+    ) -> usize {
+        let (from, to) = (nanoseconds(interval.from), nanoseconds(interval.to));
         let totals: Vec<(usize, f64, f64)> = rates
             .iter()
             .map(|(column, rate)| {
-                let at = self.totals.iter().position(|(known, _)| known == column).unwrap_or_else(|| {
-                    self.totals.push((*column, 0.0));
+                let at = self.totals.iter().position(|(known, ..)| known == column).unwrap_or_else(|| {
+                    self.totals.push((*column, 0.0, from));
                     self.totals.len() - 1
                 });
-                let before = self.totals[at].1;
-                self.totals[at].1 += rate * interval.seconds();
-                (*column, before, self.totals[at].1)
+                let (_, total, until) = &mut self.totals[at];
+                let before = if from > *until && is_unknown(*until, from) { 0.0 } else { *total };
+                (*total, *until) = (before + rate * interval.seconds(), to);
+                (*column, before, *total)
             })
             .collect();
         let (row, first_is_new) = self.row(nanoseconds(interval.from), key);

@@ -11,6 +11,8 @@ use whyslow_model::catalogue::{Family, MetricKind};
 
 /// A line with this many numbers is a row of a table.
 const ROW: usize = 5;
+/// So is one with this many, if at least every other word is one.
+const SHORT_ROW: usize = 3;
 /// A line of one or two words up to this length is not.
 const SHORT: usize = 30;
 
@@ -187,6 +189,13 @@ impl TableRow {
         columns.filter(|(name, _)| *name == column).for_each(|(_, number)| *number += amount);
     }
 
+    /// Removes the numbers in these columns.
+    pub fn remove(&mut self, columns: &[&str]) {
+        let kept = self.names.iter().zip(&self.numbers).filter(|(name, _)| !columns.contains(&name.as_str()));
+        let (names, numbers): (Vec<String>, Vec<f64>) = kept.map(|(name, number)| (name.clone(), *number)).unzip();
+        (self.names, self.numbers) = (names.into(), numbers);
+    }
+
     /// Whether it has one of these columns.
     pub fn has_any(&self, columns: &[String]) -> bool {
         columns.iter().any(|column| self.names.contains(column))
@@ -210,7 +219,9 @@ fn count_numbers(text: &str) -> usize {
 
 /// Whether a line is a row of a table, or one whose columns ran together.
 pub fn is_table_row(text: &str) -> bool {
-    count_numbers(text) >= ROW || text.split_whitespace().any(ran_together)
+    let numbers = count_numbers(text);
+    let is_short_row = || numbers >= SHORT_ROW && 2 * numbers >= text.split_whitespace().count();
+    numbers >= ROW || is_short_row() || text.split_whitespace().any(ran_together)
 }
 
 /// Whether a line is text that people put between outputs: rulers, headings, sentences. Nothing that could be data.

@@ -8,10 +8,11 @@ use crate::clock::{PrintedTime, ReportInterval, SECOND, nanoseconds};
 use crate::kernel_file::KernelFile;
 use crate::series::{AnySeries, EntitySeries};
 use crate::table::{MetricColumns, TableRow};
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use whyslow_model::catalogue::{Family, MetricKind};
+use whyslow_model::key::MachineKey;
 use whyslow_model::value::{Name, Value};
 
 /// A series this short is not thinned.
@@ -49,6 +50,10 @@ pub struct ToolRun {
     pub is_average: bool,
     /// Whether the time between its reports is assumed.
     pub has_assumed_times: bool,
+    /// Whether each of its reports has a row for everything, however idle: where one is missing, it was lost.
+    pub lists_all: bool,
+    /// The end of the newest interval of which a row could not be read, in nanoseconds.
+    lost: Option<u64>,
     /// Files of /proc and /sys, which are no readings yet.
     pub(crate) kernel_files: Vec<KernelFile>,
     pub(crate) series: BTreeMap<EntityKey, Box<dyn AnySeries>>,
@@ -236,6 +241,11 @@ impl ToolRun {
         self.grow_columns(interval, line, key, &rates)
     }
 
+    /// Notes that a row could not be read, of an interval that ends then: what has none there is not idle, but unknown.
+    pub fn lose_row(&mut self, at: f64) {
+        self.lost = self.lost.max(Some(nanoseconds(at)));
+    }
+
     fn grow_columns<F: Family>(
         &mut self,
         interval: ReportInterval,
@@ -243,8 +253,12 @@ impl ToolRun {
         key: F::Key,
         rates: &[(usize, f64)],
     ) -> &mut F {
+        // No tool leaves out the machine as a whole.
+        let is_whole = self.lists_all || TypeId::of::<F::Key>() == TypeId::of::<MachineKey>();
+        let lost = self.lost;
+        let is_unknown = |from, to| is_whole || lost.is_some_and(|lost| from < lost && lost <= to);
         let GrowingSeries { series, rows, long } = self.series::<F>(&key, line);
-        *rows += series.grow(interval, &key, rates);
+        *rows += series.grow(interval, &key, rates, is_unknown);
         *long |= series.length() > 2 * MOST_READINGS;
         series.row(nanoseconds(interval.to), &key).0
     }
@@ -362,6 +376,26 @@ Mem:        507280     483332      23948          0       4312     181132
     fn a_misspelled_counter_fails_even_where_the_capture_does_not_report_it() {
         let mut run = ToolRun::new("test", &"x".into());
         run.grow::<Disk>(ReportInterval { from: 0.0, to: 1.0 }, 1, "sda".into(), &[("raeds", None)]);
+    }
+
+    #[test]
+    fn a_row_that_was_lost_is_no_idle_interval() {
+        let steps = |is_lost: bool| {
+            let mut run = ToolRun::new("test", &"x".into());
+            for t in [0, 1, 3] {
+                let step = ReportInterval { from: f64::from(t), to: f64::from(t + 1) };
+                run.grow::<Disk>(step, 1, "sda".into(), &[("reads", Some(10.0))]);
+                if is_lost && t == 1 {
+                    run.lose_row(3.0);
+                }
+            }
+            let mut snapshots = BTreeMap::new();
+            run.series.into_values().for_each(|s| s.into_snapshots(&mut snapshots, &mut Origins::default()));
+            let window = Window::new(snapshots.into_iter().map(|(at, s)| Snapshot { boot_ns: at + 1, ..s }).collect());
+            window.change::<Disk>().unwrap().steps(|d| d.reads).map(|(_, grown)| grown).collect::<Vec<_>>()
+        };
+        assert_eq!(steps(false), [Some(10.0), Some(10.0), Some(0.0), Some(10.0)], "tools leave out what is idle");
+        assert_eq!(steps(true), [Some(10.0), Some(10.0), None, Some(10.0)]);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! No text makes the reader panic or run on, or take more memory than it may, and what it refuses it refuses with a line
 //! that is there. WHYSLOW_FUZZ_CASES says how many cases to try.
 
+mod intact;
+
+use intact::captures;
 use proptest::prelude::*;
-use std::path::Path;
 use whyslow_import::{Input, read};
 
 fn reads(bytes: &[u8], strict: bool) {
@@ -25,22 +27,8 @@ fn peak_memory() -> u64 {
     peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// Every capture among the fixtures.
-fn captures() -> Vec<String> {
-    fn collect(folder: &Path, into: &mut Vec<String>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                collect(&path, into);
-            } else if path.extension().is_some_and(|e| e == "txt") {
-                into.push(std::fs::read_to_string(path).unwrap());
-            }
-        }
-    }
-    let mut all = Vec::new();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"), &mut all);
-    all.sort();
-    all
+fn texts() -> Vec<String> {
+    captures().into_iter().map(|(_, text)| text).collect()
 }
 
 /// A capture in which lines were cut, doubled or swapped, and fields replaced by what no tool prints.
@@ -55,7 +43,7 @@ fn damaged() -> impl Strategy<Value = String> {
         "\\PC{0,8}",
     ];
     let damage = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), field, 0..5_u8);
-    (prop::sample::select(captures()), prop::collection::vec(damage, 1..8)).prop_map(|(capture, damages)| {
+    (prop::sample::select(texts()), prop::collection::vec(damage, 1..8)).prop_map(|(capture, damages)| {
         let mut lines: Vec<String> = capture.lines().map(str::to_owned).collect();
         for (line, column, field, kind) in damages {
             if lines.is_empty() {
@@ -110,7 +98,7 @@ proptest! {
 
 #[test]
 fn intact_captures_do_not_panic() {
-    for capture in captures() {
+    for capture in texts() {
         reads(capture.as_bytes(), true);
     }
 }
@@ -137,7 +125,7 @@ fn time_of(text: &str, count: usize) -> f64 {
 fn reading_takes_time_in_proportion_to_the_text_whatever_is_repeated() {
     let blank = ["\n", " \n\n", "x\n", "-\n", "# free\n", "Sat Nov 21 16:54:34 UTC 2026\n"].map(str::to_owned);
     let enough = |text: &str| (60_000 / text.len()).max(4);
-    for text in captures().into_iter().chain(blank) {
+    for text in texts().into_iter().chain(blank) {
         let text = if text.ends_with('\n') { text } else { text + "\n" };
         let count = enough(&text);
         let growth = || time_of(&text, count * 4) / time_of(&text, count).max(LEAST_NS);

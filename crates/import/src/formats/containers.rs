@@ -67,6 +67,9 @@ fn is_docker_header(line: &str) -> bool {
     line.contains("CPU %") && line.contains("MEM USAGE / LIMIT")
 }
 
+/// The length of a container's number.
+const NUMBER: usize = 12;
+
 struct DockerRow {
     name: String,
     cpus: f64,
@@ -80,6 +83,9 @@ fn docker_row(line: &str) -> Option<DockerRow> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let cpu = words.iter().position(|word| percent(word).is_some())?;
     let name = *words.get(cpu.checked_sub(1)?)?;
+    // A row of the number alone lost its name.
+    let is_number = |word: &str| word.len() == NUMBER && word.bytes().all(|b| b.is_ascii_hexdigit());
+    (cpu > 1 || !is_number(name)).then_some(())?;
     let slash = cpu + 1 + words[cpu + 1..].iter().position(|word| *word == "/")?;
     let memory = size(&words[cpu + 1..slash].concat())?;
     // Old versions put a space between number and unit.

@@ -109,8 +109,9 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         match info_field(&line.text) {
             Some(("Name", name)) => name.clone_into(&mut device),
             Some(("State", state)) if !device.is_empty() => {
-                let suspended = f64::from(u8::from(state.starts_with("SUSPENDED")));
-                run.row::<Volume>(0.0, line.number, device.as_str().into()).suspended = suspended.into();
+                let suspended = [("ACTIVE", 0.0), ("SUSPENDED", 1.0)].iter().find(|(name, _)| state.starts_with(name));
+                let row = run.row::<Volume>(0.0, line.number, device.as_str().into());
+                row.suspended = suspended.map(|(_, is_one)| *is_one).into();
             }
             _ => {}
         }

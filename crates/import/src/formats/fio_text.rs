@@ -3,6 +3,7 @@
 
 use super::fio::{JobTransfer, note_several_groups, options_of, record_disk};
 use crate::prelude::*;
+use crate::wrap::{Wrap, columns};
 use std::collections::BTreeMap;
 
 /// The most lines that a mail program makes of one.
@@ -139,6 +140,7 @@ pub fn begins(lines: &mut Lines<'_>) -> bool {
 
 pub fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut report = FioReport::default();
+    let mut wrap = lines.wrap();
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let Some(kind) = kind_of(text) else {
             if is_rest(text) && !another_output_starts(lines, super::fio::FORMAT.name) {
@@ -152,7 +154,7 @@ pub fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) 
         }
         lines.skip(blanks);
         let line = lines.number();
-        let text = take_joined(lines, kind);
+        let text = take_joined(lines, kind, &mut wrap);
         report.add(kind, line, text.trim());
     }
     report.record(context, run);
@@ -160,13 +162,18 @@ pub fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) 
 }
 
 /// Takes a line, and the lines that it was wrapped to.
-fn take_joined(lines: &mut Lines<'_>, kind: LineKind) -> String {
-    let mut joined = lines.peek(0).unwrap_or_default().to_owned();
+fn take_joined(lines: &mut Lines<'_>, kind: LineKind, wrap: &mut Wrap) -> String {
+    let first = lines.peek(0).unwrap_or_default().to_owned();
+    wrap.add(&first);
+    let (mut joined, mut last) = (first.clone(), columns(&first));
     let mut count = 1;
-    while !is_complete(kind, &joined) && count <= MOST_WRAPPED {
-        let Some(next) = lines.peek(count).filter(|next| kind_of(next).is_none() && !next.trim().is_empty()) else {
-            break;
+    while count <= MOST_WRAPPED {
+        let is_rest = |next: &&str| {
+            let may_be = !is_complete(kind, &joined) || wrap.breaks(last, next);
+            may_be && kind_of(next).is_none() && !next.trim().is_empty()
         };
+        let Some(next) = lines.peek(count).filter(is_rest) else { break };
+        last = columns(next);
         joined = format!("{joined} {}", next.trim());
         count += 1;
     }

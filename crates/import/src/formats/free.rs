@@ -49,7 +49,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         let want = if kind == "Mem" { names.len() } else { 2 };
         let amounts: Option<Vec<_>> = rest.split_whitespace().map(amount).collect();
         lines.skip(blanks);
-        let Some(amounts) = amounts.filter(|amounts| amounts.len() >= want) else {
+        let Some(amounts) = amounts.filter(|amounts| fits(&kind, amounts.len(), want)) else {
             return Err(lines.refuse(format!("{want} amounts of memory under {}", names.join(" "))));
         };
         all.push(AmountLine { line: lines.number(), kind, amounts });
@@ -70,14 +70,21 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             "Swap" => &SWAP,
             _ => continue,
         };
-        let mut bytes: Vec<f64> = line.amounts.iter().map(|(number, own)| number * own.unwrap_or(unit)).collect();
-        if line.kind == "Swap" && bytes.len() == 2 {
-            bytes.push(bytes[0] - bytes[1]);
-        }
+        let bytes = line.amounts.iter().map(|(number, own)| number * own.unwrap_or(unit));
         let row = TableRow::of(line.line, "", names.iter().map(|name| (*name).to_owned()).zip(bytes));
         run.counts(0.0, MachineKey, &row, columns);
     }
     Ok(())
+}
+
+/// Whether a line has as many amounts as its kind: those of memory are headed, swap has three, and what is left without the
+/// page cache two.
+fn fits(kind: &str, amounts: usize, headed: usize) -> bool {
+    match kind {
+        "Mem" => amounts == headed,
+        "-/+ buffers/cache" => amounts == 2,
+        _ => amounts == 3,
+    }
 }
 
 /// The unit from the command line, else from a file name that contains it, else from the numbers. `None` if uncertain.

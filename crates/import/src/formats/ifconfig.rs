@@ -35,7 +35,11 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let Some(name) = title(&first.text) else { break };
         let mut values = values(&first.text);
         while let Some(line) = lines.take_if(|text| text.starts_with([' ', '\t'])) {
-            values.extend(self::values(&line.text));
+            // Packets stand before bytes; a number at the end of a line that was cut may be cut, too.
+            let is_cut = line.text.contains(" packets ") && !line.text.contains(" bytes ");
+            if !is_cut {
+                values.extend(self::values(&line.text));
+            }
         }
         let row = TableRow::of(first.number, name, values).until(lines.number() - 1);
         run.counts(0.0, interface(name), &row, &LINK);

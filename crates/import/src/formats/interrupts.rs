@@ -48,6 +48,12 @@ fn read<F: Family>(
     let mut counts = Vec::with_capacity(cpus.len());
     while let Some(line) = lines.take_if(is_line) {
         let Some((name, rest)) = split(&line.text, &cpus, &mut counts) else { break };
+        // Two lines that were joined.
+        if rest.split_whitespace().next().is_some_and(|word| word.ends_with(':')) {
+            let refusal = lines.refuse_at(&line, "one line of interrupts");
+            lines.keep(Err::<(), _>(refusal))?;
+            continue;
+        }
         if counts.len() == cpus.len() {
             let mut read = Vec::new();
             rows(name, &counts, rest, &mut read);

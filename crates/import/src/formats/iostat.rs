@@ -45,6 +45,8 @@ pub struct IostatReport {
     positions: HashMap<String, usize>,
     /// The columns of the devices so far.
     columns: BTreeSet<String>,
+    /// Whether the row of a device could not be read.
+    is_row_lost: bool,
 }
 
 impl IostatReport {
@@ -67,6 +69,9 @@ impl IostatReport {
             run.rates(interval, MachineKey, row, &ALL_CPUS);
         }
         self.devices.iter().for_each(|row| record_disk(run, interval, row));
+        if self.is_row_lost {
+            run.lose_row(interval.to);
+        }
     }
 }
 
@@ -247,15 +252,29 @@ impl ReportReader<'_> {
         is_own_header(lines, at) || self.is_row_at(lines, at)
     }
 
-    /// Whether a row begins on the line `at` lines behind the next one. With -h, sysstat 9 to 11 print all names on lines
-    /// of their own.
+    /// Whether a row begins on the line `at` lines behind the next one.
     fn is_row_at(&self, lines: &mut Lines<'_>, at: usize) -> bool {
+        lines.peek(at).is_some_and(|text| self.is_row(text)) || self.is_broken_row_at(lines, at)
+    }
+
+    /// Whether a row stands on several lines from there: one that a mail program broke, or, with -h of sysstat 9 to 11, one
+    /// with the name on a line of its own.
+    fn is_broken_row_at(&self, lines: &mut Lines<'_>, at: usize) -> bool {
         let Some(header) = &self.header else { return false };
-        let is_alone = |text: &str| text.split_whitespace().count() == 1 + self.layout.stamped;
-        let is_rest =
-            |text: &str| text.split_whitespace().count() == header.names.len() && text.split_whitespace().all(is_cell);
-        lines.peek(at).is_some_and(|text| self.is_row(text))
-            || lines.peek(at).is_some_and(is_alone) && lines.peek(at + 1).is_some_and(is_rest)
+        let cells = |fields: &[String]| fields.iter().all(|field| is_cell(field)).then_some(fields.len());
+        let of_row = |text: &str| {
+            let fields = words(text);
+            let fields = fields.get(self.layout.stamped..)?;
+            (!fields.is_empty() && !is_cell(&fields[0])).then(|| cells(&fields[1..])).flatten()
+        };
+        let Some(mut count) = lines.peek(at).and_then(of_row) else { return false };
+        let mut next = at + 1;
+        while count < header.names.len() {
+            let more = lines.peek(next).and_then(|text| cells(&words(text))).filter(|more| *more > 0);
+            let Some(more) = more else { return false };
+            (count, next) = (count + more, next + 1);
+        }
+        count == header.names.len() && next > at + 1 && !self.layout.device_last
     }
 
     /// A device's name, and enough numbers not to be something else.
@@ -277,7 +296,10 @@ impl ReportReader<'_> {
     fn row(&mut self, lines: &mut Lines<'_>) -> ReadResult {
         let names = self.header.as_ref().map(|h| h.names.clone()).unwrap_or_default();
         let row = take_row_of(lines, &names, self.layout.stamped + 1, self.layout.device_last);
-        let Some(row) = lines.keep(row)? else { return Ok(()) };
+        let Some(row) = lines.keep(row)? else {
+            self.open.is_row_lost = true;
+            return Ok(());
+        };
         let seen = self.open.positions.get(row.label()).and_then(|at| self.open.devices.get(*at));
         // Without headers between them, a device that comes again marks the next report.
         if seen.is_some_and(|first| first.has_any(&names)) {

@@ -120,6 +120,10 @@ fn record(run: &mut ToolRun, interval: ReportInterval, rows: Vec<IotopRow>) {
         let waited = row.waited.map(|share| share * SECOND);
         let rates = [("read_bytes", Some(row.read)), ("write_bytes", Some(row.write)), ("block_delay", waited)];
         let command = row.command.trim_start_matches('[').split([' ', ']']).next().unwrap_or_default();
+        if command.is_empty() {
+            run.grow::<Process>(interval, row.line, process(row.pid), &rates);
+            continue;
+        }
         let command = command.rsplit_once('/').filter(|_| command.starts_with('/')).map_or(command, |(_, name)| name);
         run.grow::<Process>(interval, row.line, process(row.pid), &rates).command = command.into();
     }

@@ -84,7 +84,9 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
                 let expected = "the line 'Output is in kBytes/sec' before it: the table could be in another unit";
                 return Err(lines.refuse(expected));
             }
-            lines.skip(1);
+            if lines.take().is_some_and(|header| lines.is_joined(&header)) {
+                return Err(lines.refuse("headings above their columns: the line was broken, and its spaces are lost"));
+            }
             return table(lines, run, &headings);
         }
         has_unit |= text.trim().to_ascii_lowercase().starts_with("output is in kbytes/sec");
@@ -94,7 +96,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 
 fn table(lines: &mut Lines<'_>, run: &mut ToolRun, headings: &[usize]) -> ReadResult {
     while let Some(line) = lines.take_if(|text| text.split_whitespace().next().is_some_and(|w| number(w).is_some())) {
-        let Some(values) = values(&line.text, headings) else {
+        let Some(values) = values(&line.text, headings).filter(|_| !lines.is_joined(&line)) else {
             return Err(lines.refuse_at(&line, "file and record size, and rates that end below their headings"));
         };
         let [Some(size), Some(record), ref rates @ ..] = values[..] else {

@@ -31,10 +31,15 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let (mut peer, mut window, mut segment) = (String::from("a server"), None, None);
     let mut results = Vec::new();
     let begin = lines.number();
-    while let Some(line) = lines.take_if(|text| {
+    let is_own = |text: &str| {
         let starts = ["Client connecting to ", RULER, "[", "Server listening"].iter().any(|s| text.starts_with(s));
         starts || text.contains("TCP window size:") || text.contains("MSS size ")
-    }) {
+    };
+    let mut wrap = lines.wrap();
+    while let Some((count, line)) =
+        lines.peek_whole(&mut wrap, FORMAT.name, is_own).filter(|(_, line)| is_own(&line.text))
+    {
+        lines.skip(count);
         let text = &line.text;
         for name in ["TCP", "UDP"] {
             if text.contains(&format!("{name} port")) || text.contains(&format!("on {name}")) {
@@ -44,9 +49,12 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         streams += usize::from(text.contains(" local ") && text.contains(" connected with "));
         if let Some(rest) = text.strip_prefix("Client connecting to ") {
             peer = rest.split(',').next().unwrap_or(rest).to_owned();
+            window = None;
+        } else if text.starts_with("Server listening") {
+            window = None;
         } else if let Some((_, rest)) = text.split_once("TCP window size:") {
             let words: Vec<&str> = rest.split_whitespace().collect();
-            window = amount(&words, KIB, "Byte").or(window);
+            window = amount(&words, KIB, "Byte");
         } else if let Some((_, rest)) = text.split_once("MSS size ") {
             segment = rest.split(' ').next().and_then(number);
         } else if text.starts_with('[') && text.contains("sec ") {

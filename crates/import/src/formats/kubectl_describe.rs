@@ -40,6 +40,8 @@ struct Described {
     first: u32,
     /// The field that is not indented.
     heading: String,
+    /// Whether the lines that show whether it is healthy were seen.
+    has_states: bool,
     container: Container,
     containers: Vec<Container>,
     reason: Option<(u32, String)>,
@@ -106,14 +108,19 @@ impl Described {
                 // `  MemoryPressure   True    Sat, 01 Jun 2024 ...   KubeletHasInsufficientMemory   kubelet has ...`
                 let mut words = text.split_whitespace();
                 let (kind, status) = (words.next(), words.next());
-                if let Some(kind) = PRESSURES.iter().find(|pressure| kind == Some(**pressure))
+                let pressure = PRESSURES.iter().find(|pressure| kind == Some(**pressure));
+                self.has_states |= pressure.is_some() && status == Some("False");
+                if let Some(kind) = pressure
                     && status == Some("True")
                 {
                     let message = text.trim().rsplit("  ").next().unwrap_or_default().trim();
                     self.pressures.push((line, kind, message.to_owned()));
                 }
             }
-            "Containers" | "Init Containers" => self.container_line(line, text),
+            "Containers" | "Init Containers" => {
+                self.has_states |= text.trim_start().starts_with("State:");
+                self.container_line(line, text);
+            }
             _ => {}
         }
     }
@@ -143,7 +150,7 @@ impl Described {
 
     fn record(mut self, run: &mut ToolRun) {
         self.containers.push(std::mem::take(&mut self.container));
-        let Self { name, namespace, is_node, first, pressures, reason, message, containers, .. } = self;
+        let Self { name, namespace, is_node, first, has_states, pressures, reason, message, containers, .. } = self;
         let path = if namespace.is_empty() { name } else { format!("{namespace}/{name}") };
         let mut healthy = true;
         for (line, pressure, text) in &pressures {
@@ -162,7 +169,7 @@ impl Described {
             row.memory_max = container.memory_max.into();
             healthy = false;
         }
-        if healthy {
+        if healthy && has_states {
             condition(run, first, &path, if is_node { "node" } else { "pod" }, NOTHING);
         }
         if containers.iter().any(|container| container.has_cpu_limit) {

@@ -31,6 +31,8 @@ const QUEUE_TEXTS: [&str; 4] = ["SCHED", "MODEL", "SERIAL", "HCTL"];
 const USUAL: [&str; 6] = ["MAJ:MIN", "FSTYPE", "TYPE", "SIZE", "ROTA", "HCTL"];
 /// Columns whose texts may have several words.
 const TEXTS: [&str; 6] = ["MODEL", "LABEL", "PARTLABEL", "MOUNTPOINT", "MOUNTPOINTS", "VENDOR"];
+/// Its numbers are aligned at their colon.
+const NUMBERS: &str = "MAJ:MIN";
 const BRANCHES: [char; 8] = ['├', '└', '│', '─', '|', '`', '-', ' '];
 
 /// A device, and its cells by column.
@@ -173,12 +175,20 @@ fn read_tree(lines: &mut Lines<'_>) -> Result<Vec<BlockDevice>, Refusal> {
         if text.trim().is_empty() || (indent == 0 && another_output_starts(lines, FORMAT.name)) {
             break;
         }
-        let Some(cells) = cells(&header, &text, indent) else {
-            return Err(lines.refuse("words below the names of their columns"));
-        };
+        let read = cells(&header, &text, indent).ok_or_else(|| lines.refuse("words below the names of their columns"));
         path.retain(|(depth, _)| *depth < indent);
+        let Some(cells) = lines.keep(read)? else {
+            // What is stacked on it has no known place.
+            path.clear();
+            lines.skip(1);
+            continue;
+        };
         let parent = path.last().map(|(_, name)| name.clone());
-        let device = BlockDevice { line: lines.number(), parent, cells };
+        let mut device = BlockDevice { line: lines.number(), parent, cells };
+        // The line of its disk may have been lost.
+        let is_part_of =
+            |parent: &String| device.get("TYPE") != Some("part") || device.name().starts_with(parent.as_str());
+        device.parent = device.parent.clone().filter(is_part_of);
         path.push((indent, device.name().to_owned()));
         devices.push(device);
         lines.skip(1);
@@ -214,8 +224,8 @@ fn positioned_words(line: &str) -> Vec<PositionedWord> {
     words
 }
 
-/// The cells of a row by column. A cell is aligned with its heading on one side, so that they overlap; a word below no
-/// heading continues the previous cell.
+/// The cells of a row by column. A cell is aligned with its heading on one side; a word below no heading continues the
+/// previous cell. One that is not aligned may belong to the column beside it.
 fn cells(header: &[PositionedWord], text: &str, indent: usize) -> Option<BTreeMap<String, String>> {
     let mut cells: BTreeMap<String, String> = BTreeMap::new();
     let row: String = text.chars().enumerate().map(|(at, c)| if at < indent { ' ' } else { c }).collect();
@@ -225,6 +235,11 @@ fn cells(header: &[PositionedWord], text: &str, indent: usize) -> Option<BTreeMa
         let at = if nth == 0 { Some(0) } else { (column..header.len()).find(|at| below(&header[*at])) };
         match at {
             Some(at) if nth == 0 || at > column || below(&header[column]) => {
+                let continues = at == column && TEXTS.contains(&header[at].text.as_str());
+                let is_aligned = word.from == header[at].from || word.to == header[at].to;
+                if nth > 0 && !continues && !is_aligned && header[at].text != NUMBERS {
+                    return None;
+                }
                 column = at;
                 let cell = cells.entry(header[at].text.clone()).or_default();
                 if !cell.is_empty() {

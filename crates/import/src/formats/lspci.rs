@@ -37,6 +37,8 @@ struct Listed {
     below: Option<String>,
     capability: Option<Link>,
     status: Option<(u32, Link)>,
+    /// Whether a field comes twice: the next device's title was lost.
+    is_mixed: bool,
 }
 
 /// Address and description in `01:00.0 Ethernet controller: Intel Corporation X550 (rev 01)`; a PCI domain may precede it.
@@ -85,13 +87,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             break;
         } else if let Some(current) = devices.last_mut() {
             if let Some(limits) = link(text, "LnkCap:") {
-                current.capability = Some(limits);
+                current.is_mixed |= current.capability.replace(limits).is_some();
             } else if let Some(below) = bus_below(text) {
                 let domain =
                     bus(&current.address).rsplit_once(':').map_or(String::new(), |(domain, _)| format!("{domain}:"));
                 current.below = Some(domain + below);
             } else if let Some(now) = link(text, "LnkSta:") {
-                current.status = Some((lines.number(), now));
+                current.is_mixed |= current.status.replace((lines.number(), now)).is_some();
             }
         }
         lines.skip(1);
@@ -102,9 +104,12 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 
 /// Records the links of devices. That of a port is the same as that of the device below it.
 fn record(devices: &[Listed], run: &mut ToolRun) {
-    let ports: BTreeMap<&str, Link> =
-        devices.iter().filter_map(|port| Some((port.below.as_deref()?, port.capability?))).collect();
-    for Listed { address, what, below, capability, status } in devices {
+    let ports: BTreeMap<&str, Link> = devices
+        .iter()
+        .filter(|port| !port.is_mixed)
+        .filter_map(|port| Some((port.below.as_deref()?, port.capability?)))
+        .collect();
+    for Listed { address, what, below, capability, status, .. } in devices.iter().filter(|device| !device.is_mixed) {
         let (None, Some((max_speed, max_width)), Some((line, (speed, width)))) = (below, capability, status) else {
             continue;
         };

@@ -43,7 +43,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let Some(title) = lines.take() else { return Ok(()) };
     let Some(name) = array(&title.text) else { return Ok(()) };
     let mut active = None;
-    run.row::<Array>(0.0, title.number, name.into()).action = "idle".into();
+    run.row::<Array>(0.0, title.number, name.into());
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
         if let Some((key, value)) = field(&text) {

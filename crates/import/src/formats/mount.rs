@@ -31,7 +31,9 @@ impl<'t> MountEntry<'t> {
         let (kind, rest) = rest.split_once(" (")?;
         let (options, _) = rest.split_once(')')?;
         let mode = options.split(',').next().is_some_and(|o| o == "rw" || o == "ro");
-        (mode && !kind.contains(' ')).then_some(Self { device, point, kind, options })
+        // Two lines that were joined.
+        let is_one = !point.contains(" type ") || !point.contains(" (r");
+        (mode && is_one && !kind.contains(' ')).then_some(Self { device, point, kind, options })
     }
 }
 

@@ -30,7 +30,12 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     {
         let Some((server, point)) = title(&line.text) else { break };
         seen.push(point.to_owned());
-        if let Some((totals, age)) = totals(lines)? {
+        let is_nfs = mount(&line.text).is_none_or(|mount| mount.kind.starts_with("nfs"));
+        let totals = totals(lines).and_then(|totals| match is_nfs || totals.is_none() {
+            true => Ok(totals),
+            false => Err(lines.refuse_at(&line, "an NFS mount above counts of its operations")),
+        });
+        if let Some((totals, age)) = lines.keep(totals)?.flatten() {
             let row = run.row::<NfsMount>(0.0, line.number, point.into());
             row.server = server.into();
             let ns = |ms: u64| ((ms as f64 * NS_PER_MS) as u64).into();
@@ -49,24 +54,37 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 fn totals(lines: &mut Lines<'_>) -> Result<Option<(Operations, Option<f64>)>, Refusal> {
     let mut totals = None;
     let mut mounted = None;
+    let mut seen: Vec<String> = Vec::new();
+    let mut refusal = None;
     while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
         if title(&text).is_some() || another_output_starts(lines, FORMAT.name) {
             break;
         }
         lines.skip(blanks);
         mounted = mounted.or_else(|| printed_age(&text)).or_else(|| age(&text).map(|seconds| seconds as f64));
+        let name = text.trim().split(':').next().unwrap_or_default().to_owned();
         if let Some(counts) = counts(&text) {
-            let Some(kind) = operations(counts) else {
-                return Err(lines.refuse("an operation, then eight counts or nine"));
-            };
-            totals.get_or_insert_with(Operations::default).add(kind);
+            match operations(counts) {
+                // Below the next mount, whose title was lost.
+                Some(_) if seen.contains(&name) => {
+                    refusal.get_or_insert_with(|| lines.refuse("each operation of a mount once"));
+                }
+                Some(kind) => totals.get_or_insert_with(Operations::default).add(kind),
+                None => {
+                    refusal.get_or_insert_with(|| lines.refuse("an operation, then eight counts or nine"));
+                }
+            }
+            seen.push(name);
         }
         lines.skip(1);
         if is_operation(&text) {
             totals.get_or_insert_with(Operations::default).add(printed(lines)?);
         }
     }
-    Ok(totals.map(|totals| (totals, mounted)))
+    match refusal {
+        Some(refusal) => Err(refusal),
+        None => Ok(totals.map(|totals| (totals, mounted))),
+    }
 }
 
 /// Seconds in `NFS mount age: 9 days, 1:02:03`, as Python prints a time.

@@ -65,7 +65,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     while let Some(line) = lines.take_past_blanks_if(|text| title(text).is_some()) {
         let Some((server, point)) = title(&line.text) else { break };
         let mut report = MountReport { line: line.number, server: server.into(), ..MountReport::default() };
-        tables(lines, &mut report)?;
+        let read = tables(lines, &mut report);
+        let Some(()) = lines.keep(read)? else { continue };
         // A mount that comes again belongs to the next report.
         if open.contains_key(point) {
             next(std::mem::take(&mut open), run);
@@ -98,17 +99,29 @@ fn record(run: &mut ToolRun, mounts: &MountReports, interval: ReportInterval) {
 fn tables(lines: &mut Lines<'_>, report: &mut MountReport) -> ReadResult {
     let is_header = |text: &str| text.trim_start().starts_with("read:") || text.trim_start().starts_with("write:");
     let is_row = |text: &str| text.split_whitespace().next().is_some_and(|w| number(w).is_some());
+    /// Reads and writes: the sums of one of them alone are no sums.
+    const TABLES: usize = 2;
+    let begin = report.line;
     let mut columns: Option<Vec<String>> = None;
+    let mut read = 0;
+    let mut refusal = None;
     while let Some(line) = lines.take_past_blanks_if(|text| {
         title(text).is_none() && (is_header(text) || is_row(text) || text.contains("rpc bklog"))
     }) {
         if is_header(&line.text) {
             columns = Some(names(&line.text));
         } else if let Some(columns) = columns.take().filter(|_| is_row(&line.text)) {
-            operation(lines, &columns, &line, report)?;
+            read += 1;
+            refusal = refusal.or(operation(lines, &columns, &line, report).err());
         }
     }
-    Ok(())
+    match refusal {
+        Some(refusal) => Err(refusal),
+        None if read != TABLES => {
+            Err(Refusal::described(lines.file(), begin, "reads and writes of a mount", "only a part of it"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// `read:  ops/s  kB/s  kB/op  retrans  avg RTT (ms)  avg exe (ms)`: some names have several words.

@@ -2,6 +2,7 @@
 
 use crate::clock::{TableTime, timed_fields};
 use crate::prelude::*;
+use crate::table::is_table_row;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Process, Thread};
 
@@ -52,7 +53,7 @@ fn row(line: &str) -> Option<(f64, Vec<&str>)> {
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     run.start = context.day();
-    let mut clock = TableTime::default();
+    let mut times = TableTime::default();
     let mut columns: Vec<String> = Vec::new();
     let mut open: Option<OpenProcess> = None;
     // The end of the previous interval, by kind of table.
@@ -62,16 +63,27 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     {
         if let Some((time, names)) = header(&line.text) {
             run.start.time.get_or_insert(time);
-            let at = clock.read(time);
+            let at = times.read(time);
             if ends.len() >= MOST_KINDS && !ends.contains_key(&names) {
                 ends.clear();
             }
             ends.entry(names.clone()).or_insert(at);
             columns = names;
         } else if let Some((time, fields)) = row(&line.text) {
-            let at = clock.read(time);
+            let at = times.read(time);
             let interval = ReportInterval { from: ends.get(&columns).copied().unwrap_or(0.0), to: at };
-            let recorded = if fields.len() < columns.len() {
+            // Two rows that were joined have two times.
+            let is_joined = || {
+                let rest = &fields[columns.len()..];
+                rest.iter().any(|field| clock::time_of_day(&[*field]).is_some()) || is_table_row(&rest.join(" "))
+            };
+            let recorded = if fields.len() < columns.len() || is_joined() {
+                // The row of the next process may be among them.
+                if let Some(open) = &mut open {
+                    open.is_whole = false;
+                }
+                close(run, &mut open);
+                run.lose_row(at);
                 let expected = format!("{} columns as in the header ({})", columns.len(), columns.join(" "));
                 Err(lines.refuse_at(&line, expected))
             } else {
@@ -98,6 +110,8 @@ struct OpenProcess {
     row: TableRow,
     /// The sums of its threads in [`OF_FIRST_THREAD`].
     threads: Vec<(String, f64)>,
+    /// Whether all its rows could be read.
+    is_whole: bool,
 }
 
 impl OpenProcess {
@@ -118,6 +132,9 @@ fn close(run: &mut ToolRun, open: &mut Option<OpenProcess>) {
     // The first column of a name counts.
     let mut row = TableRow::of(open.row.line, "", open.threads);
     row.extend(open.row);
+    if !open.is_whole {
+        row.remove(&OF_FIRST_THREAD);
+    }
     let task = run.rates(open.interval, process(open.pid), &row, &TASK);
     task.command = open.command.as_str().into();
     if KERNEL_THREADS.iter().any(|name| open.command.starts_with(name)) {
@@ -152,7 +169,8 @@ fn record(
     let command = fields[columns.len() - 1].trim_start_matches("|__");
     if let Some(pid) = id("PID").or_else(|| id("TGID")) {
         close(run, open);
-        *open = Some(OpenProcess { interval, pid, command: command.to_owned(), row, threads: Vec::new() });
+        *open =
+            Some(OpenProcess { interval, pid, command: command.to_owned(), row, threads: Vec::new(), is_whole: true });
     } else if let Some((process, tid)) = open.as_mut().zip(id("TID")) {
         process.add_thread(&row);
         let task = TaskKey { pid: process.pid, tid, start: 0 };

@@ -1,5 +1,6 @@
 //! Copies of /proc/diskstats, /proc/net/dev and /proc/net/softnet_stat: a row per line, counted since boot.
 
+use crate::lines::TextLine;
 use crate::prelude::*;
 use std::collections::BTreeSet;
 use whyslow_proc::{diskstats, net};
@@ -32,7 +33,14 @@ pub const SOFTNET: Format = Format {
     shows: "packets dropped from the backlog since boot; of two copies with times, rates",
     lacks: "what happens now, if read once",
     starts: |lines| lines.next_is(is_softnet),
-    read: |lines, _, run| copy(lines, run, is_softnet, net::softnet, "columns of eight hexadecimal digits"),
+    read: |lines, _, run| {
+        // A row that was broken would make two.
+        let mut wrap = lines.wrap();
+        let first = lines.peek_whole(&mut wrap, run.tool, is_softnet);
+        let columns = first.map_or(0, |(_, line)| line.text.split_whitespace().count());
+        let row = |text: &str, cpu| net::softnet(text, cpu).filter(|_| text.split_whitespace().count() == columns);
+        copy(lines, run, is_softnet, row, "as many columns of eight hexadecimal digits as in the first row")
+    },
     ..Format::NEW
 };
 
@@ -51,14 +59,16 @@ fn copy<F: Family>(
     expected: &str,
 ) -> ReadResult {
     let mut seen = BTreeSet::new();
+    let mut wrap = lines.wrap();
     for index in 0.. {
-        let Some(text) = lines.peek(0).filter(|text| is_line(text)).map(str::to_owned) else { break };
+        let whole = lines.peek_whole(&mut wrap, run.tool, is_line).filter(|(_, line)| is_line(&line.text));
+        let Some((count, TextLine { text, .. })) = whole else { break };
         let read = row(&text, index).ok_or_else(|| lines.refuse(expected));
         if read.as_ref().is_ok_and(|row| !seen.insert(row.key().clone())) {
             break;
         }
         let line = lines.number();
-        lines.skip(1);
+        lines.skip(count);
         if let Some(row) = lines.keep(read)? {
             run.put(0.0, line, row);
         }

@@ -36,6 +36,8 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let first = lines.number();
     let mut system = System::new(MachineKey);
     let mut sum_seen = false;
+    // Every CPU has the modes of the sum.
+    let mut modes = None;
     while let Some(text) = lines.peek(0).filter(|text| is_own(text)).map(str::to_owned) {
         // The sum again begins the next reading.
         if is_cpu(&text, "cpu") && std::mem::replace(&mut sum_seen, true) {
@@ -43,7 +45,11 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         }
         let mut cpus: Vec<Cpu> = Vec::new();
         let taken = stat::take(&text, TICK, &mut cpus, &mut system);
-        let taken = taken.ok_or_else(|| lines.refuse("a name and whole numbers, as the kernel prints them"));
+        let count = text.split_whitespace().count();
+        let is_whole = !text.starts_with("cpu") || *modes.get_or_insert(count) == count;
+        let taken = taken
+            .filter(|_| is_whole)
+            .ok_or_else(|| lines.refuse("a name and as many whole numbers as the kernel prints"));
         let line = lines.number();
         lines.skip(1);
         if lines.keep(taken)?.is_some() {

@@ -119,8 +119,13 @@ impl ViewRow {
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let Some(table) = table_that_starts(lines) else { return Err(lines.refuse("a table of psql")) };
-    let rows = if table.columns.is_empty() { expanded(lines) } else { aligned(lines, &table.columns)? };
+    let (rows, are_all) = if table.columns.is_empty() { expanded(lines) } else { aligned(lines, &table.columns)? };
     match table.view {
+        View::Activity if !are_all => run.note(
+            "what the sessions of PostgreSQL do",
+            "some of their rows cannot be read, and the others are no whole",
+            "give the view again, unchanged",
+        ),
         View::Activity => activity(&rows, run),
         View::Locks => locks(&rows, run),
         View::Database => databases(&rows, run),
@@ -129,8 +134,10 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-fn expanded(lines: &mut Lines<'_>) -> Vec<ViewRow> {
+/// The rows, and whether they are all.
+fn expanded(lines: &mut Lines<'_>) -> (Vec<ViewRow>, bool) {
     let mut rows: Vec<ViewRow> = Vec::new();
+    let is_from_first = lines.next_is(|line| line.contains("RECORD 1 "));
     while let Some(line) = lines.take_if(|text| is_record(text) || (text.contains('|') && !is_command(text))) {
         if is_record(&line.text) {
             rows.push(ViewRow { line: line.number, values: BTreeMap::new() });
@@ -143,28 +150,46 @@ fn expanded(lines: &mut Lines<'_>) -> Vec<ViewRow> {
             }
         }
     }
-    rows
+    let is_complete = |row: &ViewRow| rows.iter().all(|other| other.values.len() <= row.values.len());
+    let are_all = rows.iter().all(is_complete) && !lines.peek_past_blanks(0).is_some_and(|(_, next)| is_record(next));
+    // What does not continue the record may be the rest of a line that was broken.
+    let is_cut =
+        lines.peek(1).is_some_and(|next| next.contains('|') && !is_command(next) && View::of(&cells(next)).is_none());
+    (rows, is_from_first && are_all && !is_cut)
 }
 
-fn aligned(lines: &mut Lines<'_>, columns: &[String]) -> Result<Vec<ViewRow>, Refusal> {
+/// The rows, and whether they are all.
+fn aligned(lines: &mut Lines<'_>, columns: &[String]) -> Result<(Vec<ViewRow>, bool), Refusal> {
     lines.skip(2);
     let mut rows = Vec::new();
+    let mut are_all = true;
+    // Rows that are not read, and lines that continue the one before.
+    let (mut background, mut further) = (0, 0);
+    let mut goes_on = false;
     while let Some(line) = lines.take_if(|text| (text.contains('|') && !is_command(text)) || is_unframed(text)) {
         // Background processes, without a database and a statement.
         if is_unframed(&line.text) {
+            background += 1;
             continue;
         }
+        further += usize::from(goes_on);
+        goes_on = line.text.trim_end().ends_with('+');
         let fields = cells(&line.text);
         let row = joined(fields, columns).ok_or_else(|| {
             lines.refuse_at(&line, format!("{} columns as in the header ({})", columns.len(), columns.join(" ")))
         });
-        let Some(fields) = lines.keep(row)? else { continue };
+        let Some(fields) = lines.keep(row)? else {
+            are_all = false;
+            continue;
+        };
         let values = columns.iter().cloned().zip(fields).collect();
         rows.push(ViewRow { line: line.number, values });
     }
     // `(11 rows)`
-    lines.take_if(|text| text.trim_start().starts_with('(') && text.contains(" row"));
-    Ok(rows)
+    let count = lines.take_if(|text| text.trim_start().starts_with('(') && text.contains(" row"));
+    let count = count.and_then(|line| number(line.text.trim_start().trim_start_matches('(').split(' ').next()?));
+    are_all &= count.is_none_or(|count| count == (rows.len() + background - further) as f64);
+    Ok((rows, are_all))
 }
 
 /// Whether a row lost its separators: if its first and its last cell are empty, it looks like the row of a framed table.

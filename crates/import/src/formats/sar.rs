@@ -58,7 +58,8 @@ fn is_mpstat(lines: &mut Lines<'_>) -> bool {
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own: &str) -> ReadResult {
     run.start = context.day();
-    let mut reader = SarReader { context, run, clock: TableTime::default(), table: None };
+    run.lists_all = true;
+    let mut reader = SarReader { context, run, clock: TableTime::default(), table: None, last: None, stamp: None };
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
         if text.contains("LINUX RESTART") {
@@ -66,18 +67,25 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
             // The first rows after a restart cover time in which the machine was down.
             reader.close_table();
         } else if let Some((time, fields)) = timed(&text) {
+            let stamp = text.split_whitespace().count() - fields.len();
             if let Some(report) = SarReport::of(&fields) {
                 lines.skip(blanks);
+                reader.stamp = Some(stamp);
                 reader.header(lines, time, report, &fields);
             } else if is_skipped(&fields) {
                 lines.skip(blanks);
                 reader.close_table();
                 skip_report(lines);
-            } else if reader.table.is_some() || headerless(&fields).is_some() {
-                lines.skip(blanks);
-                reader.row(lines, time, &fields)?;
             } else {
-                break;
+                lines.skip(blanks);
+                // Below a blank line, times that begin again are those of a table whose header was lost.
+                if blanks > 0 && reader.last.is_some_and(|last| time <= last) {
+                    reader.close_table();
+                }
+                if reader.table.is_none() && headerless(&fields).is_none() {
+                    break;
+                }
+                reader.row(lines, time, &fields)?;
             }
         } else if ["Average:", "Summary:"].iter().any(|head| text.trim_start().starts_with(head)) {
             lines.skip(blanks + 1);
@@ -164,6 +172,10 @@ struct SarReader<'a> {
     run: &'a mut ToolRun,
     clock: TableTime,
     table: Option<SarTable>,
+    /// The time of day of the table's last row.
+    last: Option<f64>,
+    /// How many fields the time has, with AM or PM or without.
+    stamp: Option<usize>,
 }
 
 impl SarReader<'_> {
@@ -188,6 +200,7 @@ impl SarReader<'_> {
 
     fn row(&mut self, lines: &mut Lines<'_>, time: f64, fields: &[&str]) -> ReadResult {
         let at = self.elapsed(time);
+        self.last = Some(time);
         if self.table.is_none()
             && let Some((report, names)) = headerless(fields)
         {
@@ -195,16 +208,23 @@ impl SarReader<'_> {
         }
         let Some(table) = self.table.as_mut() else { return Ok(()) };
         let stamp = lines.peek(0).unwrap_or_default().split_whitespace().count() - fields.len();
+        let is_stamped = self.stamp.is_none_or(|own| own == stamp);
+        let refused = lines.refuse("a time as in the header");
         let mut row = take_row(lines, &table.header.names, stamp + table.report.labels());
+        row = if is_stamped { row } else { row.and(Err(refused)) };
         if table.report.is_cpu_shares() {
             row = row.and_then(|row| check_shares(lines.file(), table.header.line, row));
         }
-        let Some(row) = lines.keep(row)? else { return Ok(()) };
+        let Some(row) = lines.keep(row)? else {
+            self.run.lose_row(at);
+            return Ok(());
+        };
         table.add(at, row, self.context.interval(), self.run);
         Ok(())
     }
 
     fn close_table(&mut self) {
+        self.last = None;
         if let Some(mut table) = self.table.take() {
             table.release(None, self.context.interval(), self.run);
         }
@@ -292,8 +312,8 @@ mod tests {
 Average:         eth0     99.00     20.00      1.00      2.00      0.00      0.00      0.00      0.00
 ",
         );
-        // Over the time in which the machine was down nothing was counted.
-        close(window.changes::<Interface>()[0].rate(|i| i.rx_bytes).unwrap(), 4.0 / 3.0 * 1024.0);
+        // What was counted around the restart is unknown: the mean is that of the two intervals.
+        close(window.changes::<Interface>()[0].rate(|i| i.rx_bytes).unwrap(), 2.0 * 1024.0);
         assert!(window.snapshots()[0].wall_ns > 0);
     }
 }

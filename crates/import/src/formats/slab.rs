@@ -44,7 +44,8 @@ fn slabtop_row(line: &str) -> Option<(f64, f64, f64, &str)> {
     words.next()?.ends_with('K').then_some(())?;
     let (_slabs, _objects_per_slab) = (number(words.next()?)?, number(words.next()?)?);
     let size = words.next().filter(|size| size.ends_with(|c: char| c.is_ascii_alphabetic()))?;
-    Some((objects, active, scaled(size, KIB, KIB)?, words.next()?))
+    let name = words.next()?;
+    words.next().is_none().then_some((objects, active, scaled(size, KIB, KIB)?, name))
 }
 
 fn read_slabtop(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {

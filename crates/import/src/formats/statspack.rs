@@ -26,12 +26,16 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let line = lines.number();
     // Since 12.1 the instance has a table of its own; the database's name is used instead.
     let column = if lines.next_is(|header| header.contains("Instance")) { 2 } else { 0 };
-    lines.skip(2);
-    let Some(instance) = lines.peek(0).and_then(|l| l.split_whitespace().nth(column)).map(str::to_owned) else {
+    lines.skip(1);
+    let is_ruled = lines.next_is(|line| line.trim_start().starts_with('-'));
+    lines.skip(1);
+    let instance = lines.peek(0).filter(|_| is_ruled).and_then(|l| l.split_whitespace().nth(column)).map(str::to_owned);
+    let Some(instance) = instance.filter(|name| name.bytes().any(|b| b.is_ascii_alphanumeric())) else {
         return Err(lines.refuse("the names of database and instance under their header"));
     };
     run.row::<Database>(0.0, line, instance.as_str().into()).product = "Oracle".into();
-    let mut events = false;
+    let (mut events, mut has_means) = (false, false);
+    let mut lost: Vec<&str> = Vec::new();
     while let Some(line) = lines.take_if(|text| !is_command(text)) {
         let text = &line.text;
         let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -41,11 +45,43 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         // The first table of events is by share of the time; later ones repeat them in other units.
         events |= text.starts_with("Top ") && (text.contains("Timed") || text.contains("Foreground Events"));
         events &= !text.starts_with("-> ");
-        if events && let Some(event) = WaitEvent::of(text) {
-            event.record(database);
+        has_means |= events && text.contains("Wait Class");
+        match WaitEvent::of(text, has_means).filter(|_| events) {
+            Some(event) => event.record(database),
+            None if events => lost.extend(SUMMED.iter().filter(|name| text.contains(**name))),
+            None => {}
         }
     }
+    let database = run.row::<Database>(0.0, line, instance.as_str().into());
+    for name in lost {
+        // A sum without one of its parts is none.
+        *sum_of(database, name) = Gauge::default();
+    }
     Ok(())
+}
+
+/// How the names of events begin that are added to others.
+const SUMMED: [&str; 10] = [
+    "enqueue",
+    "enq: ",
+    "log file switch (",
+    "direct path read temp",
+    "direct path write temp",
+    LATCHES[0],
+    LATCHES[1],
+    LATCHES[2],
+    LATCHES[3],
+    LATCHES[4],
+];
+
+/// The sum that an event is added to.
+fn sum_of<'d>(row: &'d mut Database, name: &str) -> &'d mut Gauge {
+    match name {
+        "enqueue" | "enq: " => &mut row.lock_share,
+        "log file switch (" => &mut row.checkpoint_share,
+        "direct path read temp" | "direct path write temp" => &mut row.temp_share,
+        _ => &mut row.latch_share,
+    }
 }
 
 /// The first number after these words and a colon.
@@ -84,8 +120,8 @@ const CLASSES: [&str; 12] = [
 
 impl WaitEvent {
     /// `log file sync     664,956      8,315      24.38`: waits, seconds, share. Since Oracle 10 the mean wait precedes the
-    /// share, and AWR adds a class: `log file sync  664,956  8,315  13  24.4  Commit`.
-    fn of(text: &str) -> Option<Self> {
+    /// share, and AWR adds a class: `log file sync  664,956  8,315  13  24.4  Commit`. `has_mean` if the header says so.
+    fn of(text: &str, has_mean: bool) -> Option<Self> {
         let text = text.trim_end();
         // Since Oracle 12 they are cut to eight letters.
         let short = |class: &'static str| class.get(..8).unwrap_or(class);
@@ -97,10 +133,13 @@ impl WaitEvent {
         let (name, numbers) = fields.split_at_checked(fields.len() - count)?;
         let numbers: Vec<f64> = numbers.iter().filter_map(|field| event_number(field)).collect();
         let (waits, seconds, share) = match numbers[..] {
-            [waits, seconds, share] | [waits, seconds, _, share] => (waits, seconds, share / 100.0),
+            [waits, seconds, share] if !has_mean => (waits, seconds, share / 100.0),
+            [waits, seconds, _, share] => (waits, seconds, share / 100.0),
             _ => return None,
         };
-        (!name.is_empty()).then(|| Self { name: name.join(" "), waits, seconds, share })
+        // A name with numbers is two rows that were joined.
+        let is_one = name.iter().filter(|word| event_number(word).is_some()).count() < 2;
+        (!name.is_empty() && is_one).then(|| Self { name: name.join(" "), waits, seconds, share })
     }
 
     fn record(&self, row: &mut Database) {

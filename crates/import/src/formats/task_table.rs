@@ -1,5 +1,6 @@
 //! Tables of processes and threads, as top(1) and ps(1) print them.
 
+use crate::lines::TextLine;
 use crate::prelude::*;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Process, Thread};
@@ -103,9 +104,36 @@ impl TaskColumns {
         in_brackets && (pid == KTHREADD || parent == Some(KTHREADD))
     }
 
+    /// The first column whose field is none of its kind: a field is missing, or there is one too many.
+    fn misfit(&self, fields: &[String]) -> Option<&str> {
+        // Behind a command in the last column stand its own words.
+        let names = self.names.iter().zip(fields).enumerate().filter(|(at, _)| *at != self.command);
+        names.map(|(_, pair)| pair).find(|(name, field)| !is_of_column(name, field)).map(|(name, _)| name.as_str())
+    }
+
     fn is_task(&self, fields: &[String]) -> bool {
         self.pid(fields).is_some() || self.field(fields, &["PID"]) == Some("-")
     }
+}
+
+/// Whether a field may stand in a column. Where ps prints a line for each thread, it is `-` in those of the process.
+fn is_of_column(name: &str, field: &str) -> bool {
+    let is_number = |field: &str| field.starts_with(|c: char| c.is_ascii_digit() || c == '.') && !field.contains(':');
+    field == "-"
+        || match name {
+            "PID" | "PPID" | "LWP" | "TID" | "SPID" => field.bytes().all(|b| b.is_ascii_digit()),
+            "%CPU" | "%MEM" | "C" | "NLWP" | "THCNT" | "VSZ" | "RSS" | "VIRT" | "RES" | "SHR" => is_number(field),
+            "NI" => is_number(field.trim_start_matches('-')),
+            "STARTED" => field.contains(':') || !field.contains(' '),
+            // top has hours, days and weeks where minutes do not fit (procps, scale_tics).
+            "TIME" | "TIME+" => {
+                field.starts_with(|c: char| c.is_ascii_digit())
+                    && (field.contains([':', ',', '-']) || field.ends_with(['h', 'd', 'w']))
+            }
+            // ps(1), PROCESS STATE CODES
+            "S" | "STAT" => field.starts_with(|c| "DIRSTtWXZxKPN?".contains(c)) && !field.contains(['.', ':']),
+            _ => true,
+        }
 }
 
 /// Takes the rows of a table: a process each, or a thread of the process above it if its number is `-`.
@@ -138,7 +166,9 @@ fn read_rows(
     let mut process: Option<(u32, String)> = None;
     let mut started = false;
     let mut rows = 0;
-    while let Some(text) = lines.peek(0).map(str::to_owned) {
+    let mut wrap = lines.wrap();
+    let begins = |line: &str| columns.is_task(&columns.joined(crate::table::words(line)));
+    while let Some((count, TextLine { text, .. })) = lines.peek_whole(&mut wrap, run.tool, begins) {
         // ps -m prints a blank line after the header; top ends its table with one.
         if text.trim().is_empty() {
             if started && !continues_after_blank(lines, columns) {
@@ -147,11 +177,17 @@ fn read_rows(
             lines.skip(1);
             continue;
         }
-        let Some(fields) = row(lines, columns, &text)? else { break };
+        let read = row(lines, columns, &text, count);
+        let Some(read) = lines.keep(read)? else {
+            started = true;
+            lines.skip(count);
+            continue;
+        };
+        let Some((count, fields)) = read else { break };
         let task = ListedTask::of(lines.number(), columns, fields);
         rows += 1;
         if rows > MOST_ROWS {
-            lines.skip(1);
+            lines.skip(count);
             continue;
         }
         if let (Some(pid), Some(_)) = (task.pid, task.tid) {
@@ -174,7 +210,7 @@ fn read_rows(
             record_thread(run, interval, columns, key, &ListedTask { command: command.clone(), ..task });
         }
         started = true;
-        lines.skip(1);
+        lines.skip(count);
     }
     Ok(())
 }
@@ -267,26 +303,36 @@ fn continues_after_blank(lines: &mut Lines<'_>, columns: &TaskColumns) -> bool {
     fields.len() >= columns.names.len() && columns.is_task(&fields)
 }
 
-/// The fields of a row, with a command that was wrapped to the next line; `None` at the end of the table.
-fn row(lines: &mut Lines<'_>, columns: &TaskColumns, text: &str) -> Result<Option<Vec<String>>, Refusal> {
+/// The fields of a row of `count` lines, and that number; `None` at the end of the table. A command on the next line is added.
+fn row(
+    lines: &mut Lines<'_>,
+    columns: &TaskColumns,
+    text: &str,
+    mut count: usize,
+) -> Result<Option<(usize, Vec<String>)>, Refusal> {
     let mut fields = columns.joined(crate::table::words(text));
     if !columns.is_task(&fields) {
         return Ok(None);
     }
     let want = columns.names.len();
     if fields.len() + 1 == want
-        && let Some(rest) = lines.peek(1).filter(|l| l.split_whitespace().count() == 1).map(str::to_owned)
+        && let Some(rest) = lines.peek(count).filter(|l| l.split_whitespace().count() == 1).map(str::to_owned)
     {
-        lines.skip(1);
+        count += 1;
         fields.push(rest.trim().to_owned());
     }
     if fields.len() < want {
         return Err(lines.refuse(format!("{want} columns as in the header ({})", columns.names.join(" "))));
     }
+    if let Some(name) = columns.misfit(&fields) {
+        return Err(
+            lines.refuse(format!("fields of the columns {}: there is another in {name}", columns.names.join(" ")))
+        );
+    }
     if columns.field(&fields, &THREADS).is_some_and(|tid| tid != "-" && tid.parse::<u32>().is_err()) {
         return Err(lines.refuse("the number of a thread"));
     }
-    Ok(Some(fields))
+    Ok(Some((count, fields)))
 }
 
 fn record_process<'r>(

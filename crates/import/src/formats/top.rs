@@ -128,24 +128,34 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
         if is_cpu_name(&text) && !text.starts_with("%CPU ") {
             cpu(lines, run, interval)?;
             continue;
-        } else if let Some(running) = running(&text) {
+        }
+        // With -H; in other languages threads pass for processes, as they do for top.
+        if text.starts_with("Threads:") {
+            kind = TaskKind::Threads;
+        }
+        if let Some(running) = running(&text) {
             run.row::<System>(interval.to, line, MachineKey).running = running.into();
-            // With -H; in other languages threads pass for processes, as they do for top.
-            if text.starts_with("Threads:") {
-                kind = TaskKind::Threads;
-            }
         } else if let Some(row) = memory(line, &text, seen_memory) {
-            run.counts(interval.to, MachineKey, &row, if seen_memory { &SWAP } else { &MEMORY });
+            // In other languages the second line is that of swap.
+            let is_swap = seen_memory || text.split(':').next().is_some_and(|name| name.contains("Swap"));
+            run.counts(interval.to, MachineKey, &row, if is_swap { &SWAP } else { &MEMORY });
             seen_memory = true;
         } else if let Some(columns) = TaskColumns::of(&text) {
             lines.skip(1);
             return read_tasks(lines, run, interval, &columns, kind);
-        } else {
+        } else if another_output_starts(lines, FORMAT.name) || !is_table_near(lines) {
             break;
         }
         lines.skip(1);
     }
     Ok(())
+}
+
+/// Whether the table of tasks follows: what stands above it may have been broken into several lines.
+fn is_table_near(lines: &mut Lines<'_>) -> bool {
+    /// The most lines above the table.
+    const MOST: usize = 6;
+    (1..=MOST).any(|at| lines.peek(at).is_some_and(|text| TaskColumns::of(text).is_some()))
 }
 
 /// How many tasks run: `Tasks: 227 total,   1 running, 226 sleeping,   0 stopped,   0 zombie`, in any language.

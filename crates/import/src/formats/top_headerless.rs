@@ -23,8 +23,12 @@ const DELAY: f64 = 3.0;
 /// `20727 root      25   5 1499012 895064 216036 S  61.1   3.6   0:06.87 rustc`
 fn is_row(text: &str) -> bool {
     let fields: Vec<&str> = text.split_whitespace().collect();
-    let [pid, user, priority, nice, virt, res, shr, state, cpu, memory, time, ..] = fields[..] else { return false };
+    let [pid, user, priority, nice, virt, res, shr, state, cpu, memory, time, ref command @ ..] = fields[..] else {
+        return false;
+    };
     fields.len() >= FEWEST
+        // A number there is that of a column which top does not have by default.
+        && command.first().is_none_or(|command| number(command).is_none())
         && pid.parse::<u32>().is_ok_and(|pid| pid > 0)
         && number(user).is_none()
         && (priority == "rt" || priority.parse::<i32>().is_ok_and(|p| (-100..=39).contains(&p)))

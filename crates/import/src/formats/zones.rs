@@ -49,8 +49,15 @@ fn buddy_row(line: &str) -> Option<(String, Vec<f64>)> {
 
 fn read_buddyinfo(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut seen: Vec<String> = Vec::new();
+    // Every zone has the same orders.
+    let mut orders = None;
     while let Some(line) = lines.take_if(|text| buddy_row(text).is_some_and(|(key, _)| !seen.contains(&key))) {
         let Some((key, blocks)) = buddy_row(&line.text) else { continue };
+        if *orders.get_or_insert(blocks.len()) != blocks.len() {
+            let refusal = lines.refuse_at(&line, "as many orders as the other zones have");
+            lines.keep(Err::<(), _>(refusal))?;
+            continue;
+        }
         let pages: Vec<f64> =
             blocks.iter().enumerate().map(|(order, count)| count * f64::from(1_u32 << order.min(31))).collect();
         let free: f64 = pages.iter().sum();

@@ -1,6 +1,7 @@
 //! The kernel's log: syslog files, dmesg in its forms, journalctl; with or without times, as text or JSON. It is read as a
 //! stream: only lines that may matter are kept, and a bounded number of them.
 
+mod broken_message;
 mod json_log;
 mod log_time;
 mod prefix;
@@ -9,7 +10,6 @@ mod stack_lines;
 mod tests;
 mod text_log;
 mod thinned_log;
-mod wrap;
 
 use crate::prelude::*;
 use prefix::LogPrefix;

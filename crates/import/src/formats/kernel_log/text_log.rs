@@ -1,13 +1,14 @@
 //! A log as text: finds each message, and joins those that a mail program broke into several lines.
 
+use super::broken_message::{completes, wrap_of};
 use super::log_time::LogTime;
 use super::prefix::LogPrefix;
 use super::stack_lines::names_task;
 use super::thinned_log::{LogRecord, ThinnedLog, is_repetition, is_unmistakable, may_matter, shape};
-use super::wrap::{Wrap, columns, completes};
 use super::{FORMAT, daemon, is_relevant_sender};
 use crate::formats::another_output_starts;
 use crate::lines::{Lines, TextLine};
+use crate::wrap::{Wrap, columns};
 use std::collections::HashSet;
 use whyslow_model::kernel_stack::frame;
 use whyslow_model::value::Name;
@@ -53,7 +54,7 @@ impl OpenLine {
 impl<'k, 'r> TextLog<'k, 'r> {
     /// A log that begins at the next line.
     pub fn new(log: &'k mut ThinnedLog<'r>, lines: &mut Lines<'_>) -> Self {
-        Self { log, host: None, open: None, prefixed: false, wrap: Wrap::of(lines), own_shapes: HashSet::new() }
+        Self { log, host: None, open: None, prefixed: false, wrap: wrap_of(lines), own_shapes: HashSet::new() }
     }
 
     /// Reads all lines, and returns the machine that logged them.

@@ -93,6 +93,8 @@ struct SampleRow {
     symbol: Option<String>,
     kernel: bool,
     chain: Vec<ChainLine>,
+    /// Whether its call graph lost its shape, so that nothing can be said about callers.
+    is_graph_lost: bool,
 }
 
 impl SampleRow {
@@ -116,6 +118,10 @@ impl SampleRow {
             None if columns.symbol => return None,
             None => (rest, None, false),
         };
+        // Two rows on one line.
+        if words.contains('%') {
+            return None;
+        }
         let (command, object) = program_and_object(words, columns);
         let kernel = if symbol.is_some() { in_kernel } else { object.is_some_and(is_kernel_object) };
         let own = second.unwrap_or(first);
@@ -130,6 +136,7 @@ impl SampleRow {
             symbol: symbol.map(str::to_owned),
             kernel,
             chain: Vec::new(),
+            is_graph_lost: false,
         })
     }
 
@@ -151,7 +158,7 @@ fn percent(text: &str) -> Option<(f64, &str)> {
     let (number_text, rest) = text.split_once('%')?;
     let plain = (1..=7).contains(&number_text.len()) && number_text.contains('.');
     let value = number(number_text).filter(|_| plain)?;
-    rest.starts_with(' ').then_some((value / 100.0, rest))
+    rest.starts_with([' ', '\t']).then_some((value / 100.0, rest))
 }
 
 /// What precedes the mark of a symbol, the mark, and the symbol: `fio  [kernel.kallsyms]  [k] futex_wake`.
@@ -215,7 +222,7 @@ fn event(line: &str) -> Option<&str> {
 /// Whether a line is one of perf's comments, rulers and remarks. A prompt of root begins with the same sign as a comment.
 fn is_comment(line: &str) -> bool {
     let text = line.trim();
-    if let Some(comment) = text.strip_prefix('#') {
+    if let Some(comment) = text.strip_prefix('#').filter(|comment| !begins_with_percentage(comment)) {
         let word = comment.trim_start().split(' ').next().unwrap_or_default();
         let is_command = comment.starts_with(' ')
             && word.starts_with(|c: char| c.is_ascii_lowercase() || "./".contains(c))
@@ -223,7 +230,25 @@ fn is_comment(line: &str) -> bool {
             && !comment.contains(':');
         return !is_command;
     }
-    text.len() > 3 && text.bytes().all(|b| b == b'-')
+    // Rulers, of which a mail program may have broken off a part.
+    text.len() > 3 && (text.bytes().all(|b| b == b'-') || text.bytes().all(|b| b". ".contains(&b)))
+}
+
+/// Whether a line begins with the share of a row.
+fn begins_with_percentage(line: &str) -> bool {
+    let text = line.trim_start();
+    percent(text.strip_prefix(['+', '-']).unwrap_or(text).trim_start()).is_some()
+}
+
+/// Whether a line begins something of its own, and is not what a mail program broke off the one before.
+fn begins_line(line: &str) -> bool {
+    let is_drawn = line.starts_with([' ', '|', '-', '+', '\t']);
+    is_drawn || is_comment(line) || event(line).is_some() || begins_with_percentage(line)
+}
+
+/// Whether a mail program broke a line of a call graph where it only draws: it is indented everywhere else.
+fn is_broken_graph(line: &str) -> bool {
+    line.starts_with('|') || line.starts_with("--")
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -231,9 +256,11 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let mut rows: Vec<SampleRow> = Vec::new();
     let mut is_time = true;
     let mut event_read = false;
-    while let Some(text) = lines.peek(0).map(str::to_owned) {
-        let number = lines.number();
-        if let Some(name) = event(&text) {
+    let mut are_rows_lost = false;
+    let mut wrap = lines.wrap();
+    while let Some((count, line)) = lines.peek_whole(&mut wrap, FORMAT.name, begins_line) {
+        let text = line.text.as_str();
+        if let Some(name) = event(text) {
             // A second screen of perf top, or the next event.
             if event_read && !rows.is_empty() {
                 break;
@@ -244,22 +271,28 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
                 let why = format!("samples of {name} do not show where CPU time goes");
                 run.note("perf report", why, "record CPU time: perf record -a -g sleep 10");
             }
-        } else if let Some(header) = TableColumns::of(&text) {
+        } else if let Some(header) = TableColumns::of(text) {
             columns = Some(header);
-        } else if text.trim().is_empty() || is_comment(&text) {
-        } else if let Some(row) = row(&text, &mut columns) {
+        } else if text.trim().is_empty() || is_comment(text) {
+        } else if let Some(row) = row(uncommented(text), &mut columns) {
             if rows.len() < MOST_ROWS {
-                rows.push(SampleRow { line: number, ..row });
+                rows.push(SampleRow { line: line.number, ..row });
             }
-        } else if let Some((chain, row)) = ChainLine::of(&text).zip(rows.last_mut()) {
+        } else if let Some((chain, row)) = ChainLine::of(text).zip(rows.last_mut()) {
+            row.is_graph_lost |= is_broken_graph(text);
             row.chain.push(chain);
+        } else if columns.is_some() && begins_with_percentage(uncommented(text)) {
+            let refusal =
+                lines.refuse_at(&line, "a row of a profile: percentages, the program, its object and the symbol");
+            lines.keep(Err::<(), _>(refusal))?;
+            are_rows_lost = true;
         } else {
             break;
         }
-        lines.skip(1);
+        lines.skip(count);
     }
     if is_time && !rows.is_empty() {
-        record(&rows, run);
+        record(&rows, are_rows_lost, run);
     }
     Ok(())
 }
@@ -276,14 +309,18 @@ fn row(text: &str, columns: &mut Option<TableColumns>) -> Option<SampleRow> {
     }
 }
 
-fn record(rows: &[SampleRow], run: &mut ToolRun) {
+/// `are_rows_lost` if there were others that could not be read: the largest one may be among them.
+fn record(rows: &[SampleRow], are_rows_lost: bool, run: &mut ToolRun) {
     let listed: f64 = rows.iter().map(|row| row.own).sum();
     if listed > 1.01 {
         let why = "the shares of its rows add up to more than 100 %: its columns are not known";
         run.note("perf report", why, "include the header of its table");
         return;
     }
-    for program in ProgramShares::of(rows) {
+    for mut program in ProgramShares::of(rows) {
+        if are_rows_lost {
+            (program.function, program.spinning_in) = (None, None);
+        }
         let name = program.name.unwrap_or(ALL_PROGRAMS);
         let row = run.row::<Profile>(0.0, program.line, name.into());
         row.share = program.share.into();

@@ -170,6 +170,8 @@ impl<'r> ProgramShares<'r> {
         // The sum of nothing is -0.0.
         let known = |share: f64| has_symbols.then_some(share + 0.0);
         let listed_spins = own(&|row| row.kernel && row.symbol.as_deref().is_some_and(is_spin));
+        let are_graphs_whole = !rows.iter().any(|row| row.is_graph_lost);
+        let in_callers = |share: f64| known(share).filter(|_| are_graphs_whole);
         let reclaim = below(&is_reclaim);
         let (group, machine) = (below(&is_group_reclaim), below(&is_machine_reclaim));
         Self {
@@ -178,16 +180,16 @@ impl<'r> ProgramShares<'r> {
             share: whole(&|_| true),
             kernel: has_objects.then(|| whole(&|row| row.kernel)),
             // Where the list ends above the functions that spin, the call graph still shows them.
-            spinning: known(if listed_spins > 0.0 { listed_spins } else { below(&is_spin) }),
-            spinning_in: lock_taker(&graphs),
-            reclaim: known(reclaim),
+            spinning: if listed_spins > 0.0 { known(listed_spins) } else { in_callers(below(&is_spin)) },
+            spinning_in: lock_taker(&graphs).filter(|_| are_graphs_whole),
+            reclaim: in_callers(reclaim),
             reclaim_for: match (group > 0.5 * reclaim, machine > 0.5 * reclaim) {
-                _ if reclaim == 0.0 => None,
+                _ if reclaim == 0.0 || !are_graphs_whole => None,
                 (true, _) => Some("its control group, which is at its memory limit"),
                 (_, true) => Some("the whole machine"),
                 _ => None,
             },
-            compaction: known(below(&is_compaction)),
+            compaction: in_callers(below(&is_compaction)),
             slow_clock: known(own(&|row| row.symbol.as_deref().is_some_and(is_slow_clock))),
             function: hottest(rows),
         }
