@@ -5,7 +5,7 @@ use crate::series::AnySeries;
 use crate::tool_run::{EntityKey, Note, ToolRun};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use whyslow_model::catalogue::{Family, MachineInfo};
+use whyslow_model::catalogue::{Family, MachineInfo, Transfer};
 use whyslow_model::origin::Origins;
 use whyslow_model::since_boot::SinceBoot;
 use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
@@ -88,7 +88,9 @@ impl RunGroups {
         };
         let place = self.all[from..].iter().position(has_room).map(|at| from + at);
         let before = &self.all[from..place.unwrap_or(self.all.len())];
-        if before.iter().any(|group| group.of(run.tool).any(|other| other.file == run.file && conflicts(other, &run))) {
+        let is_again = |other: &ToolRun| other.file == run.file && conflicts(other, &run);
+        let has_counters = run.series.values().any(|series| series.has_counters());
+        if has_counters && before.iter().any(|group| group.of(run.tool).any(is_again)) {
             run.note(
                 &format!("{} a second time", run.tool),
                 "the time between the two is unknown, so there are no rates",
@@ -191,8 +193,12 @@ fn conflicts(a: &ToolRun, b: &ToolRun) -> bool {
 }
 
 /// Whether one run is of a later instant than the other: both in one file, and if there are counters, at known times,
-/// since only the rate of a counter means anything.
+/// since only the rate of a counter means anything. A transfer that was timed again is another experiment.
 fn follows(a: &ToolRun, b: &ToolRun) -> bool {
+    let is_timed = |run: &ToolRun| run.series.keys().any(|entity| entity.0 == Transfer::INFO.name);
+    if is_timed(b) && is_timed(a) {
+        return false;
+    }
     let (before, start) = (a.newest(), b.start);
     let timed = before.time.is_some() && start.time.is_some() && before != start;
     let counted = || b.series.iter().any(|(entity, series)| series.has_counters() && a.series.contains_key(entity));

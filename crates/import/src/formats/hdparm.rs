@@ -48,11 +48,21 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         disks.next().filter(|_| disks.next().is_none()).map(str::to_owned)
     };
     let device = named.or_else(of_command).unwrap_or_else(|| "a disk".to_owned());
-    while let Some(line) = lines.take_if(|text| text.trim().starts_with("Timing ")) {
+    let mut done: Vec<String> = Vec::new();
+    // The same again is another experiment, for which the next reading is made.
+    let is_own = |text: &str| text.trim().starts_with("Timing ");
+    let mut wrap = lines.wrap();
+    while let Some((count, line)) = lines
+        .peek_whole(&mut wrap, FORMAT.name, |text| is_own(text) || disk(text).is_some())
+        .filter(|(_, line)| is_own(&line.text))
+        .filter(|(_, line)| timed(&line.text).is_none_or(|(what, ..)| !done.iter().any(|earlier| earlier == what)))
+    {
+        lines.skip(count);
         let read = timed(&line.text).ok_or_else(|| {
             lines.refuse_at(&line, "what was read and in what time: 398 MB in  3.01 seconds = 132.23 MB/sec")
         });
         let Some((what, bytes, seconds)) = lines.keep(read)? else { continue };
+        done.push(what.to_owned());
         let row = run.row::<Transfer>(0.0, line.number, format!("{what} reads of {device}").as_str().into());
         row.tool = "hdparm".into();
         row.what = format!("{what} reads of {device}").as_str().into();
@@ -90,7 +100,9 @@ mod tests {
             "/dev/sda:\n Timing buffered disk reads (offset 100 GB): 300 MB in  3.00 seconds = 100.00 MB/sec\n";
         assert_eq!(rates(offset), [("buffered disk reads of /dev/sda".to_owned(), 100.0)]);
         let again = "/dev/sda:\n Timing buffered disk reads: 300 MB in  3.00 seconds = 100.00 MB/sec\n".repeat(2);
-        assert!(read_text(&again).is_ok());
+        assert_eq!(read_text(&again).unwrap().len(), 2, "two experiments");
+        let rows = " Timing buffered disk reads: 300 MB in  3.00 seconds = 100.00 MB/sec\n".repeat(3);
+        assert_eq!(read_text(&rows).unwrap().len(), 3);
         assert_eq!(refusal_of("/dev/sda:\n Timing buffered disk reads: read() failed: Input/output error\n").line, 2);
     }
 }
