@@ -5,11 +5,11 @@ use whyslow_model::catalogue::Database;
 
 pub const FORMAT: Format = Format {
     name: "SHOW ENGINE INNODB STATUS",
-    versions: "MySQL 5.0 to 9, MariaDB 5 to 11, Percona Server: with \\G",
+    versions: "MySQL 5.0 to 9, MariaDB 5 to 11, Percona Server: with \\G, as a table, or in one line, as mysql -e prints it",
     shows: "waits for row locks and semaphores, the oldest transaction, the history list, the hit rate of the buffer pool, the age of the checkpoint",
     lacks: "which device; what commits wait for before MySQL 8; how much log there may be, except in versions that print it",
     programs: &[partly_read("mysql"), partly_read("mariadb")],
-    starts: |lines| lines.next_is(is_title),
+    starts: |lines| lines.next_is(|line| is_title(line) || is_escaped(line)),
     read,
     ..Format::NEW
 };
@@ -19,6 +19,14 @@ const TITLE: &str = "INNODB MONITOR OUTPUT";
 /// `2026-11-25 17:58:55 0x7f4f1acdc6c0 INNODB MONITOR OUTPUT`
 fn is_title(line: &str) -> bool {
     line.trim_end().ends_with(TITLE) && line.trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// A line end, as mysql prints it within a field where its output is no terminal.
+const ESCAPED_END: &str = "\\n";
+
+/// A status in one line: `InnoDB  \n=====...=====\n2026-11-25 17:58:55 0x7f4f1acdc6c0 INNODB MONITOR OUTPUT\n...`
+fn is_escaped(line: &str) -> bool {
+    line.starts_with("InnoDB") && line.contains(TITLE) && line.split(ESCAPED_END).any(is_title)
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -52,40 +60,68 @@ const LEAST_SECONDS: f64 = 5.0;
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
-    lines.skip(1);
-    let mut status = Status::default();
-    let mut section = Section::default();
+    let mut status = StatusReader::default();
     let mut end = begin;
-    while let Some(text) = lines.peek(0).map(str::to_owned) {
-        if text.starts_with(&format!("END OF {TITLE}")) {
-            end = lines.number();
-            lines.skip(1);
-            break;
+    if let Some(line) = lines.take_if(is_escaped) {
+        for text in line.text.split(ESCAPED_END).skip_while(|text| !is_title(text)) {
+            status.line(text);
         }
-        if let Some((_, next)) = SECTIONS.iter().find(|(name, _)| *name == text.trim_end()) {
-            section = *next;
-        } else if is_title(&text) {
-            break;
-        } else if !matches!(section, Section::Latest | Section::Transactions)
-            && another_output_starts(lines, FORMAT.name)
-        {
-            // A status that was cut off. Statements may contain anything.
+        return status.record(begin, end, run);
+    }
+    lines.skip(1);
+    while let Some(text) = lines.peek(0).map(str::to_owned) {
+        let is_statement = matches!(status.section, Section::Latest | Section::Transactions);
+        // A status that was cut off. Statements may contain anything.
+        let is_cut =
+            is_title(&text) || !is_statement && !is_section(&text) && another_output_starts(lines, FORMAT.name);
+        if is_cut {
             break;
         }
         end = lines.number();
-        status.take(section, &text);
         lines.skip(1);
+        if is_end(&text) {
+            break;
+        }
+        status.line(&text);
     }
-    if status.seconds.is_some_and(|seconds| seconds < LEAST_SECONDS) {
-        run.note(
-            "rates of InnoDB",
-            "the status averages over less than 5 s, because another one was shown just before",
-            "show the status twice, 20 s apart, and keep the second",
-        );
+    status.record(begin, end, run)
+}
+
+fn is_end(line: &str) -> bool {
+    line.strip_prefix("END OF ").is_some_and(|rest| rest.starts_with(TITLE))
+}
+
+fn is_section(line: &str) -> bool {
+    SECTIONS.iter().any(|(name, _)| *name == line.trim_end())
+}
+
+#[derive(Default)]
+struct StatusReader {
+    section: Section,
+    status: Status,
+}
+
+impl StatusReader {
+    fn line(&mut self, text: &str) {
+        if let Some((_, next)) = SECTIONS.iter().find(|(name, _)| *name == text.trim_end()) {
+            self.section = *next;
+        }
+        self.status.take(self.section, text);
     }
-    run.row::<Database>(0.0, begin, "InnoDB".into());
-    status.record(run.row(0.0, end, "InnoDB".into()));
-    Ok(())
+
+    /// Records a status that stands on these lines.
+    fn record(self, begin: u32, end: u32, run: &mut ToolRun) -> ReadResult {
+        if self.status.seconds.is_some_and(|seconds| seconds < LEAST_SECONDS) {
+            run.note(
+                "rates of InnoDB",
+                "the status averages over less than 5 s, because another one was shown just before",
+                "show the status twice, 20 s apart, and keep the second",
+            );
+        }
+        run.row::<Database>(0.0, begin, "InnoDB".into());
+        self.status.record(run.row(0.0, end, "InnoDB".into()));
+        Ok(())
+    }
 }
 
 #[derive(Default)]
@@ -227,6 +263,21 @@ fn between(text: &str, before: &str, after: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::testing::{fixture, row_of, window_of};
+
+    #[test]
+    fn a_status_in_one_line_or_in_a_table_is_the_same() {
+        for file in ["innodb-status-locks.txt", "innodb-status-idle.txt"] {
+            let text = fixture(file);
+            let status = &text[text.find("=====").unwrap()..];
+            let expected: Database = row_of(&text);
+            let line = format!("Type\tName\tStatus\nInnoDB\t\t\\n{}\n", status.replace('\n', "\\n"));
+            assert_eq!(row_of::<Database>(&line), expected, "{file}");
+            let table = format!(
+                "+--------+------+--------+\n| Type   | Name | Status |\n+--------+------+--------+\n| InnoDB |      | \n{status} |\n+--------+------+--------+\n1 row in set (0.00 sec)\n"
+            );
+            assert_eq!(row_of::<Database>(&table), expected, "{file}");
+        }
+    }
 
     #[test]
     fn row_locks_are_waited_for() {
