@@ -431,3 +431,20 @@ fn calls_of_the_nfs_client_that_were_sent_again() {
     suspicion(&d, "nfs.slow@all NFS mounts", Confidence::Medium, "2.24 %");
     assert_eq!(keys(&judged(&with(&text, "41033", "12"))), [""; 0]);
 }
+
+/// The kernel's own means are no counts since boot, though they were read once with them.
+#[test]
+fn pressure_that_was_read_once() {
+    let of = |memory: &str, io: &str| {
+        let file = |name: &str, share: &str| {
+            let line = |kind: &str| format!("{kind} avg10={share} avg60={share} avg300={share} total=81223311\n");
+            format!("$ cat /proc/pressure/{name}\n{}{}\n", line("some"), line("full"))
+        };
+        file("memory", memory) + &file("cpu", "1.10") + &file("io", io)
+    };
+    let d = read(&of("58.20", "45.00"));
+    assert_eq!(keys(&d), ["mem.thrashing@host", "disk.bound@host"]);
+    assert_eq!(d.findings[0].confidence, Confidence::Medium);
+    assert_eq!(keys(&read(&of("0.10", "45.00"))), ["disk.bound@host"]);
+    assert_eq!(keys(&read(&of("0.10", "4.00"))), [""; 0]);
+}

@@ -168,6 +168,11 @@ impl<'w> HostUse<'w> {
         ratio(self.pressure.as_ref()?.rate(f)).map(|s| s.min(1.0))
     }
 
+    /// A mean of the kernel's own, at the last sample.
+    fn pressure_now(&self, f: impl Fn(&Pressure) -> Gauge + Copy) -> Option<f64> {
+        f(self.pressure.as_ref()?.last()).get()
+    }
+
     fn vm(&self, f: impl Fn(&Vmstat) -> Counter + Copy) -> Option<f64> {
         self.vmstat.as_ref()?.rate(f)
     }
@@ -439,6 +444,9 @@ signals! { h: HostUse<'_>;
     "cpu.model" "text" "the model of the CPUs", "model name", "/proc/cpuinfo, lscpu" => h.state::<MachineInfo>(|m| m.processor.get());
     "stall.cpu" "ratio" "share of time in which a task waited for a CPU", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waits(true).map(|w| w.min(1.0)));
     "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
+    "stall.cpu_minute" "ratio" "share of the last minute in which a task waited for a CPU", "cpu some avg60", "/proc/pressure/cpu (psi.rst)" => h.pressure_now(|p| p.cpu_avg60);
+    "stall.memory_minute" "ratio" "the same for memory", "memory some avg60", "/proc/pressure/memory (psi.rst)" => h.pressure_now(|p| p.memory_avg60);
+    "stall.io_minute" "ratio" "the same for I/O", "io some avg60", "/proc/pressure/io (psi.rst)" => h.pressure_now(|p| p.io_avg60);
     "stall.io_hidden" "flag" "1 where the I/O of other users' processes cannot be read: whether they wait for asynchronous I/O, which is no part of the pressure, is then unknown", "a process at work whose I/O was refused", "/proc/PID/io, /proc/PID/task/TID/syscall" => h.hides_io;
     "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io" => h.stalled(|p| p.io_full);
     "stall.memory" "ratio" "share of time in which a task waited for memory", "Δmemory some total / Δt", "/proc/pressure/memory" => h.stalled(|p| p.memory_some);

@@ -33,7 +33,15 @@ const TOTALS: MetricColumns<Interface> = columns![
 ];
 /// The largest of [`MISSED_FRAMES`]: drivers count the same under several names.
 const MISSED: &str = "missed frames";
-const MISSED_FRAMES: [&str; 4] = ["rx_missed_errors", "rx_fifo_errors", "rx_out_of_buffer", "rx_no_dma_resources"];
+const MISSED_FRAMES: [&str; 6] = [
+    "rx_missed_errors",
+    "rx_fifo_errors",
+    "rx_out_of_buffer",
+    "rx_no_dma_resources",
+    "rx_no_buffer_count",
+    // i40e and ice: frames for which the port had no descriptor.
+    "port.rx_dropped",
+];
 /// The sum of [`DAMAGED_FRAMES`].
 const DAMAGED: &str = "damaged frames";
 const DAMAGED_FRAMES: [&str; 4] = ["rx_crc_errors", "rx_align_errors", "rx_frame_errors", "rx_fcs_errors"];

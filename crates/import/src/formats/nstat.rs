@@ -14,7 +14,7 @@ pub const FORMAT: Format = Format {
     lacks: "which connection",
     programs: &[program("nstat")],
     files: &["nstat"],
-    starts: |lines| lines.next_is(is_title) || json::begins(lines, JSON_KEY),
+    starts: |lines| lines.next_is(|line| is_title(line) || is_row(line)) || json::begins(lines, JSON_KEY),
     read,
     ..Format::NEW
 };
@@ -24,6 +24,20 @@ const JSON_KEY: &str = "kernel";
 /// `#kernel`, or `#48394.1804289383 sampling_interval=1 time_const=60`
 fn is_title(line: &str) -> bool {
     line == "#kernel" || (line.starts_with('#') && line.contains("sampling_interval="))
+}
+
+/// The beginnings of the kernel's names.
+const PROTOCOLS: [&str; 6] = ["Ip", "Tcp", "Udp", "Icmp", "MPTcp", "Sctp"];
+
+/// A row that grep left: `UdpInErrors                     12                 0.0`
+fn is_row(line: &str) -> bool {
+    if !PROTOCOLS.iter().any(|protocol| line.starts_with(protocol)) {
+        return false;
+    }
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [name, count, rate] = fields[..] else { return false };
+    let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric());
+    is_name && count.parse::<u64>().is_ok() && rate.contains('.') && number(rate).is_some()
 }
 
 #[derive(Deserialize)]
@@ -37,7 +51,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         let document: NstatDocument = json::take(lines, "the kernel's counters by name")?;
         document.kernel.into_iter().map(|(name, count)| (line, name, count.0 as u64)).collect()
     } else {
-        lines.skip(1);
+        lines.take_if(is_title);
         table(lines)?
     };
     // Differences must not be mixed with counts since boot.
@@ -95,5 +109,13 @@ mod tests {
     fn differences_over_an_unknown_time_are_left_out() {
         let window = window_of("$ nstat\n#kernel\nTcpOutSegs 18 0.0\n");
         assert!(window.the::<Protocol>().is_none());
+    }
+
+    #[test]
+    fn rows_that_grep_left_are_read() {
+        let text = "$ nstat -az | grep Udp\nUdpInDatagrams                  900                0.0\n\
+            UdpRcvbufErrors                 12                 0.0\n";
+        let row = row_of::<Protocol>(text);
+        assert_eq!((row.udp_in_datagrams.get(), row.udp_rcvbuf_errors.get()), (Some(900), Some(12)));
     }
 }
