@@ -5,7 +5,7 @@ set -eu
 # A package and a file it brings: the file is looked for, so that nothing is installed that is there by other means.
 build='clang-14:clang-14 llvm-14:llvm-strip-14 gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h make:/usr/bin/make'
 lab='iproute2:ip e2fsprogs:mkfs.ext4 util-linux:losetup procps:sysctl nftables:nft xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs'
-test='iproute2:ip nftables:nft util-linux:losetup e2fsprogs:mkfs.ext4 xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs fio:fio iperf3:iperf3'
+test='iproute2:ip nftables:nft util-linux:losetup e2fsprogs:mkfs.ext4 xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs fio:fio iperf3:iperf3 sysstat:sadf atop:atop'
 bench='iproute2:ip fio:fio bonnie++:bonnie++ iperf3:iperf3 atop:atop sysstat:pidstat bpftrace:bpftrace'
 
 PATH=$PATH:/usr/sbin:/sbin
@@ -69,6 +69,10 @@ if [ -n "$packages" ]; then
     # Unquoted: a list of words.
     # shellcheck disable=SC2086
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages
+    # Its package also starts a recorder, which would run on.
+    case " $packages " in
+        *" atop "*) [ ! -d /run/systemd/system ] || as_root systemctl disable --quiet --now atop.service atopacct.service ;;
+    esac
 fi
 
 case " $* " in

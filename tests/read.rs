@@ -473,19 +473,24 @@ fn what_cannot_be_opened_is_an_error_with_its_name() {
     assert!(text(&out.stderr).contains(path("").trim_end_matches('/')), "{}", text(&out.stderr));
 }
 
-/// The most memory that reading a file took, in bytes (ru_maxrss of getrusage(2)).
-// wait4 is what waits, since only it tells the memory.
-#[allow(clippy::zombie_processes)]
+/// The most memory that reading a file took, in bytes. ru_maxrss of getrusage(2) will not do: it begins with what this process had
+/// when it started the program.
 fn most_memory(file: &Path) -> u64 {
     let out = std::fs::File::create(file.with_extension("out")).unwrap();
-    let child = Command::new(env!("CARGO_BIN_EXE_whyslow")).arg("read").arg(file).stdout(out).spawn().unwrap();
-    let mut status = 0;
-    // SAFETY: a usage is plain numbers, for which zeros are valid.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: status and usage outlive the call, and the child is ours and not waited for elsewhere.
-    let waited = unsafe { libc::wait4(child.id() as i32, &mut status, 0, &mut usage) };
-    assert!(waited > 0 && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
-    usage.ru_maxrss as u64 * 1024
+    let mut child = Command::new(env!("CARGO_BIN_EXE_whyslow")).arg("read").arg(file).stdout(out).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    loop {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let peak =
+            text.lines().find_map(|line| line.strip_prefix("VmHWM:")).and_then(|rest| rest.split_whitespace().next());
+        most = peak.and_then(|kib| kib.parse().ok()).unwrap_or(most);
+        if let Some(ended) = child.try_wait().unwrap() {
+            assert!(ended.success() && most > 0, "{ended}");
+            return most * 1024;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 #[test]
