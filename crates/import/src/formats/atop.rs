@@ -30,6 +30,8 @@ const LABELS: [&str; 24] = [
     "CPU", "cpu", "CPL", "GPU", "MEM", "SWP", "PAG", "PSI", "LVM", "MDD", "DSK", "NFM", "NFC", "NFS", "NET", "IFB",
     "LLC", "NUM", "NUC", "PRG", "PRC", "PRE", "PRM", "PRD",
 ];
+/// The fewest fields of a CPU, up to the time stolen from it; newer versions have more.
+const CPU_FIELDS: usize = 10;
 /// Of processes, with netatop.
 const PROCESS_NETWORK: &str = "PRN";
 
@@ -121,6 +123,9 @@ fn record(run: &mut ToolRun, line: u32, interval: ReportInterval, sample: &Sampl
     let name = || fields.0.first().copied().unwrap_or_default();
     let seconds = interval.seconds();
     let rate = |at: usize, unit: f64| fields.rate(at, seconds, unit);
+    if matches!(sample.label, "CPU" | "cpu") && fields.0.len() < CPU_FIELDS {
+        return run.note("atop", "rows of CPUs were cut", "give them as they were printed");
+    }
     match sample.label {
         "CPU" => {
             if let Some(count) = fields.get(1).filter(|count| *count >= 1.0) {

@@ -85,8 +85,8 @@ fn read_text(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun)
                 totals.retain(|(_, other, _)| *other != end);
             }
             totals.push((line.number, end, result));
-        } else if let Some((stream, result)) = interval(text) {
-            intervals.add(line.number, stream, result);
+        } else if let Some((stream, from, result)) = interval(text) {
+            intervals.add(line.number, stream, from, result);
         }
     }
     if totals.is_empty()
@@ -108,37 +108,57 @@ fn read_text(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun)
     Ok(())
 }
 
-/// The stream and the numbers of one interval, in which nothing may have passed.
-fn interval(text: &str) -> Option<(&str, IperfResult)> {
+/// The stream, the beginning and the numbers of one interval, in which nothing may have passed.
+fn interval(text: &str) -> Option<(&str, f64, IperfResult)> {
     let (stream, rest) = text.strip_prefix('[')?.split_once(']')?;
-    if let Some(result) = IperfResult::of(text) {
-        return Some((stream, result));
-    }
     let words: Vec<&str> = rest.split_whitespace().collect();
-    let [span, "sec", "0.00", "Bytes", "0.00", "bits/sec", ..] = words[..] else { return None };
-    let (from, to) = span.split_once('-')?;
-    let seconds = number(to)? - number(from)?;
-    (seconds > 0.0).then_some((stream, IperfResult { bytes: 0.0, seconds, rate: 0.0 }))
+    let (from, to) = words.first()?.split_once('-')?;
+    let from = number(from)?;
+    if let Some(result) = IperfResult::of(text) {
+        return Some((stream, from, result));
+    }
+    let [_, "sec", "0.00", "Bytes", "0.00", "bits/sec", ..] = words[..] else { return None };
+    let seconds = number(to)? - from;
+    (seconds > 0.0).then_some((stream, from, IperfResult { bytes: 0.0, seconds, rate: 0.0 }))
 }
 
 /// The intervals of a test whose end is missing.
 #[derive(Default)]
 struct Intervals {
-    /// The first line, bytes and seconds by stream; `SUM` is the sum of all.
-    streams: BTreeMap<String, (u32, f64, f64)>,
+    /// By stream; `SUM` is the sum of all.
+    streams: BTreeMap<String, StreamIntervals>,
+}
+
+struct StreamIntervals {
+    /// The line of the first one.
+    line: u32,
+    bytes: f64,
+    seconds: f64,
+    /// When the last one ended.
+    end: f64,
 }
 
 impl Intervals {
-    fn add(&mut self, line: u32, stream: &str, result: IperfResult) {
-        let (_, bytes, seconds) = self.streams.entry(stream.trim().to_owned()).or_insert((line, 0.0, 0.0));
-        *bytes += result.bytes;
-        *seconds += result.seconds;
+    fn add(&mut self, line: u32, stream: &str, from: f64, result: IperfResult) {
+        let sum = self.streams.entry(stream.trim().to_owned()).or_insert(StreamIntervals {
+            line,
+            bytes: 0.0,
+            seconds: 0.0,
+            end: from,
+        });
+        // A total whose last word was wrapped begins where the first one did.
+        if from < sum.end - 0.05 {
+            return;
+        }
+        sum.bytes += result.bytes;
+        sum.seconds += result.seconds;
+        sum.end = from + result.seconds;
     }
 
     /// Of several streams the sum; without it some could be missing.
     fn mean(&self) -> Option<(u32, IperfResult)> {
         let only = (self.streams.len() == 1).then(|| self.streams.values().next()).flatten();
-        let (line, bytes, seconds) = *self.streams.get("SUM").or(only)?;
+        let StreamIntervals { line, bytes, seconds, .. } = *self.streams.get("SUM").or(only)?;
         Some((line, IperfResult { bytes, seconds, rate: bytes / seconds }))
     }
 }
