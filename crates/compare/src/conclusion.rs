@@ -242,7 +242,8 @@ fn sums(a: &[f64], b: &[f64]) -> Vec<f64> {
     }
 }
 
-/// Leaves out what is counted already: partitions beside their disk, and volumes beside the disks that carry what they move.
+/// Leaves out what would be counted twice: partitions, which are counted with their disk, and volumes, which are counted with the
+/// disks that carry them.
 fn leave_out_parts(disks: &mut Vec<DiskLoad<'_>>) {
     let all: Vec<&str> = disks.iter().map(|disk| disk.name).collect();
     disks.retain(|disk| !all.iter().any(|other| is_partition_of(disk.name, other)));

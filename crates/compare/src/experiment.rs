@@ -88,7 +88,7 @@ pub(crate) fn within(series: &[BaselineSeries]) -> Vec<String> {
     sentences(&pairs)
 }
 
-/// The place of a value among others of its option: what is usual first.
+/// The rank of an option's value: the usual one comes first.
 fn rank(value: &str) -> Option<f64> {
     match value {
         "never" | "default" | "TCP" => Some(0.0),

@@ -1,8 +1,8 @@
 //! The one capture that would decide between the causes that remain possible, and what each outcome would mean.
 //!
 //! What can be captured is data (`rules/next_capture.toml`). An outcome is open while none of the signals that it shows is
-//! known; it weighs as much as the finding that it decides, or as what is known speaks for it. The capture with the open outcome
-//! that weighs most is chosen.
+//! known. Its weight is the rank of the finding that it would decide, or how strongly what is known suggests it. The capture with the
+//! heaviest open outcome is chosen.
 
 use crate::expr::Expr;
 use crate::facts::Facts;
@@ -22,7 +22,7 @@ const MOST_OUTCOMES: usize = 3;
 /// The most entities of a scope that a capture is considered for.
 const MOST_ENTITIES: usize = 100;
 
-/// The weight of what is only suspected, against what was found.
+/// What the weight of a mere suspicion is multiplied by.
 const SUSPECTED: f64 = 0.9;
 
 /// What is compared of two captures: the weight of the outcome that weighs most, whether it is about that thing alone, and what
@@ -203,7 +203,7 @@ impl OutcomeSpec {
     }
 }
 
-/// Whether what is known of a thing is of now, and not only since boot.
+/// Whether the entity is one of those known now, not only since boot.
 fn is_now(entity: &Entity, facts: &Facts) -> bool {
     std::ptr::eq(entity, &facts.host) || facts.entities.values().flatten().any(|own| std::ptr::eq(own, entity))
 }

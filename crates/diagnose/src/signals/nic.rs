@@ -1,4 +1,4 @@
-//! What a network driver counts itself (ethtool -S): pause frames, and its receive queues, of which one may differ from the others.
+//! A network driver's own counters (ethtool -S): pause frames, and the packets and drops of each receive queue.
 
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::DriverCounter;
@@ -16,7 +16,7 @@ const PAUSES_RECEIVED: [&str; 8] = [
     "rx_pause_ctrl",
     "rx_pause_ctrl_phy",
 ];
-/// Pause frames sent.
+/// The same for pause frames sent.
 const PAUSES_SENT: [&str; 8] = [
     "tx_flow_control_xoff",
     "tx_xoff_sent",
@@ -64,7 +64,7 @@ impl QueueCounts {
     }
 }
 
-/// By interface.
+/// The counts of each interface whose driver has any.
 pub fn by_interface(window: &Window) -> BTreeMap<NetKey, NicCounts> {
     let mut counters: BTreeMap<NetKey, Vec<(String, f64)>> = BTreeMap::new();
     for change in window.changes::<DriverCounter>() {

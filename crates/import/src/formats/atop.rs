@@ -23,7 +23,7 @@ pub const FORMAT: Format = Format {
 
 /// What follows are values since boot.
 const RESET: &str = "RESET";
-/// Stands between samples.
+/// The line between two samples.
 const SEPARATOR: &str = "SEP";
 /// The first sample does not have more fields than this; newer versions add some at the end.
 const LABELS: [&str; 24] = [

@@ -29,7 +29,7 @@ pub const USAGE: Format = Format {
 pub const DF: Format = Format {
     name: "btrfs filesystem df",
     versions: "btrfs-progs, all",
-    shows: "how full what is allocated to data and metadata is",
+    shows: "how much of the space allocated to data and to metadata is used",
     lacks: "which files use it; without usage or show, how much is not allocated",
     programs: &[partly_read("btrfs")],
     files: &["btrfs_filesystem_df", "btrfs_fi_df"],
@@ -41,7 +41,7 @@ pub const DF: Format = Format {
 pub const SHOW: Format = Format {
     name: "btrfs filesystem show",
     shows: "how much of each device is not allocated",
-    lacks: "how full what is allocated is",
+    lacks: "how much of the allocated space is used",
     files: &["btrfs_filesystem_show", "btrfs_fi_show"],
     starts: |lines| {
         lines.next_is(|line| label(line).is_some())
@@ -60,7 +60,7 @@ fn error_count(line: &str) -> Option<(&str, &str, f64)> {
     name.ends_with("_errs").then(|| (device.strip_prefix("/dev/").unwrap_or(device), name, count))
 }
 
-/// The others are blocks with a wrong checksum, and blocks of another age than expected, of which a write was lost.
+/// The other counts are of blocks with a wrong checksum, and of blocks with an old generation, where a write was lost.
 const IO_ERRORS: [&str; 3] = ["read_io_errs", "write_io_errs", "flush_io_errs"];
 
 fn read_stats(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {

@@ -22,7 +22,7 @@ pub const FORMAT: Format = Format {
 const SECTIONS: [&str; 6] = ["cluster:", "services:", "task status:", "data:", "io:", "progress:"];
 /// The lines between `cluster:` and `health:`.
 const MOST_BETWEEN: usize = 3;
-/// The most lines of a status: it lists what is wrong.
+/// The most lines of a status, which can list many problems.
 const MOST_LINES: usize = 200;
 
 /// `    health: HEALTH_WARN`

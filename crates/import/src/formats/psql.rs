@@ -276,8 +276,8 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
 
 /// Sessions whose lock was not granted. A lock by `virtualxid` is one on another transaction.
 fn locks(rows: &[ViewRow], run: &mut ToolRun) {
-    let refused: Vec<&ViewRow> = rows.iter().filter(|row| row.text("granted") == Some("f")).collect();
-    let sessions: BTreeSet<&str> = refused.iter().filter_map(|row| row.text("pid")).collect();
+    let waiting = rows.iter().filter(|row| row.text("granted") == Some("f"));
+    let sessions: BTreeSet<&str> = waiting.filter_map(|row| row.text("pid")).collect();
     if let Some(last) = rows.last() {
         let row = run.row::<Database>(0.0, last.line, SERVER.into());
         row.product = SERVER.into();
