@@ -206,6 +206,10 @@ fn jobs_that_would_overwrite_or_are_invalid_are_refused_with_file_line_and_optio
             format!("[a]\nfilename={precious}\nbs=1000\ndirect=1\n"),
             "job.fio:3: [a] bs: 1000: must be a multiple of 512 with direct=1",
         ),
+        (
+            format!("[a]\nfilename={precious}\nbs=512\ndirect=1\nrw=read:-1000\n"),
+            "job.fio:5: [a] rw: a gap of -1000 bytes: must be a multiple of 512 with direct=1",
+        ),
         ("[a]\nsize=1m\nrw=trim\n".into(), "job.fio:3: rw=trim: supported are read, write,"),
         ("[a]\niodepth=many\n".into(), "job.fio:2: iodepth=many: must be a number from 1 to 4096"),
         (

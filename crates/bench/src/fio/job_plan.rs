@@ -226,6 +226,12 @@ impl PlanBuilder<'_, '_> {
         if !load.start.is_multiple_of(grain) {
             return Err(self.error(section, "offset", &format!("must be a multiple of {grain} with direct=1")));
         }
+        if let AccessPattern::Strided(gap) = load.access
+            && !gap.unsigned_abs().is_multiple_of(grain)
+        {
+            let why = format!("a gap of {gap} bytes: must be a multiple of {grain} with direct=1");
+            return Err(self.error(section, "rw", &why));
+        }
         if load.size < u64::from(load.largest_block()) {
             return Err(self.error(section, "size", "is less than a block: increase size, or reduce bs"));
         }
