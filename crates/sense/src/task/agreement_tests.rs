@@ -6,7 +6,7 @@ use super::proc_reader::ProcReader;
 use crate::os::{page_size, tick_ns};
 use crate::root::Root;
 use crate::testing::{Reaped, crowd, has_bpf, no_crowd, wait_until};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::process::{Command, Stdio};
 use whyslow_model::catalogue::{Family, Metric, Process, Thread, Unit};
@@ -131,15 +131,25 @@ fn every_process_and_thread_is_found_both_ways() {
             (names, p.parent, p.nice, p.user_id, p.kernel_thread, limits)
         };
         let [before, read, after] = [&before, &read, &after].map(|s| (rows(&s.task.process), rows(&s.task.thread)));
+        // A process that is ending has no address space any more, and its files are gone or empty one by one. One that has ended
+        // is still reported once.
+        let is_alive = |p: &Process| {
+            let has_memory = p.virtual_size.get() != Some(0.0) || p.kernel_thread.get() == Some(1.0);
+            has_memory && !matches!(p.state.get(), Some("X" | "Z"))
+        };
         // What begins, ends or becomes another program between the readings differs.
-        let lasting = before.0.iter().filter(|(key, row)| after.0.get(key).is_some_and(|p| fixed(p) == fixed(row)));
-        let lasting: Vec<_> = lasting.collect();
+        let lasts =
+            |key: &TaskKey, row: &Process| after.0.get(key).is_some_and(|p| is_alive(p) && fixed(p) == fixed(row));
+        let lasting: Vec<_> = before.0.iter().filter(|(key, row)| is_alive(row) && lasts(key, row)).collect();
         assert!(!lasting.is_empty());
         let odd = lasting.iter().find(|(key, row)| read.0.get(key).is_none_or(|p| fixed(p) != fixed(row)));
-        assert_eq!(odd, None, "in the files: {:#?}", odd.and_then(|(key, _)| read.0.get(key)));
-        let is_missing = |key: &&TaskKey| after.1.contains_key(key) && !read.1.contains_key(key);
-        assert!(before.1.keys().any(|key| after.1.contains_key(key)));
-        assert_eq!(before.1.keys().find(is_missing), None);
+        let other = odd.map(|(key, _)| (read.0.get(key), after.0.get(key)));
+        assert_eq!(odd, None, "in the files, and afterwards: {other:#?}");
+        let pids: BTreeSet<u32> = lasting.iter().map(|(key, _)| key.pid).collect();
+        let threads: Vec<_> =
+            before.1.keys().filter(|key| pids.contains(&key.pid) && after.1.contains_key(key)).collect();
+        assert!(!threads.is_empty());
+        assert_eq!(threads.iter().find(|key| !read.1.contains_key(key)), None);
     }
 }
 
