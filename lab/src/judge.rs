@@ -141,6 +141,7 @@ mod tests {
             blind_spots: Vec::new(),
             closer_looks: Vec::new(),
             comparisons: Vec::new(),
+            time_breakdown: None,
             next_capture: None,
             cpu_explained: None,
             cost: ObserverCost::default(),

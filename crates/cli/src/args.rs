@@ -12,6 +12,7 @@ use crate::profile::ProfileArgs;
 use crate::read::ReadArgs;
 use crate::record::RecordArgs;
 use crate::tune::{TryArgs, TuneArgs};
+use crate::why::Target;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::{ArgValueCandidates, Shell};
@@ -28,6 +29,8 @@ whyslow -v                     the same, with all the evidence
 whyslow --for 1m               watch longer, to catch rare stalls
 whyslow --json | jq .verdict   for scripts
 whyslow --check || page-me     exit status 1 means there is a bottleneck
+whyslow --pid 4711             explain where the time of a process goes
+whyslow -- make -j4            run a command, and explain why it took so long
 whyslow read vmstat.txt dmesg  diagnose the output of other tools
 whyslow rules disk.saturated   explain a finding
 whyslow profile --culprit      show where the culprit spends its time
@@ -104,6 +107,8 @@ pub struct Cli {
     #[command(flatten)]
     pub observe: Observe,
     #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
     pub look: OutputOptions,
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -173,6 +178,9 @@ pub fn parse() -> Result<Cli, ExitCode> {
         }
     })?;
     cli.observe.check().map_err(|what| Failure::usage(what).report())?;
+    if cli.observe.no_bpf && cli.target.is_given() {
+        return Err(Failure::usage("to explain where the time of a program goes needs BPF: remove --no-bpf").report());
+    }
     if cli.look.utc {
         // SAFETY: the program has one thread so far; nobody reads the environment meanwhile. Set here, it also holds for
         // the times that options name and for those that other tools' output is read with.

@@ -7,7 +7,7 @@ use crate::compare;
 use crate::explain;
 use crate::export;
 use crate::man;
-use crate::observe::{diagnosed, print_diagnosis};
+use crate::observe::{diagnosed, explained, print_diagnosis};
 use crate::options::OutputOptions;
 use crate::output::{Failure, print, tell};
 use crate::profile;
@@ -49,7 +49,12 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
 }
 
 fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
-    print_diagnosis(&diagnosed(&cli.observe)?, &cli.look, cli.observe.check)
+    let diagnosis = if cli.target.is_given() {
+        explained(&cli.observe, &cli.target, cli.look.json)?
+    } else {
+        diagnosed(&cli.observe)?
+    };
+    print_diagnosis(&diagnosis, &cli.look, cli.observe.check)
 }
 
 /// The family of that name, else those with the word in a name of theirs.

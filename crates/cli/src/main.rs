@@ -22,6 +22,7 @@ mod record;
 mod recordings;
 mod tune;
 mod user_rules;
+mod why;
 
 use std::process::ExitCode;
 

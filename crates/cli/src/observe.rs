@@ -5,6 +5,7 @@ use crate::interrupt::Interrupt;
 use crate::options::{Observe, OutputOptions, next_multiple};
 use crate::output::{self, Failure, ProgressLine, print};
 use crate::user_rules;
+use crate::why::{Target, TargetWatch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -13,25 +14,75 @@ use whyslow_model::catalogue::Process;
 use whyslow_model::diagnosis::{Diagnosis, Origin, Verdict};
 use whyslow_model::key::TaskKey;
 use whyslow_model::window::Window;
+use whyslow_sense::profile::breakdown::BreakdownTracer;
 use whyslow_sense::{Root, Sampler, command_line};
 use whyslow_show::{json, text};
 
 /// How often the progress line is drawn anew.
 const SECOND: Duration = Duration::from_secs(1);
 
+/// How long a command is watched at most, and after what time a first judgement of it decides what to trace.
+const LONGEST_COMMAND: Duration = Duration::from_secs(7 * 86_400);
+const FIRST_LOOK_AT_COMMAND: Duration = Duration::from_secs(3);
+/// Of a long command there are about as many samples for each time that it has run as long again.
+const LONGEST_IN_SAMPLES: u32 = 100;
+
 /// The share of the time after which a first judgement decides what to trace.
 const FIRST_LOOK: f64 = 1.0 / 3.0;
 
 /// Watches this machine and says what is wrong with it.
 pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
+    Ok(watched(asked, None)?.0)
+}
+
+/// Watches this machine and says where the time of a program goes. A command is run and watched until it ends; its output goes to
+/// stderr where the answer is JSON.
+pub fn explained(asked: &Observe, target: &Target, json: bool) -> Result<Diagnosis, Failure> {
+    let mut companion = Companion { target, json, watch: None };
+    let (mut diagnosis, window) = watched(asked, Some(&mut companion))?;
+    if let Some(watch) = companion.watch {
+        watch.finish(&window, &mut diagnosis)?;
+    }
+    Ok(diagnosis)
+}
+
+fn watched(asked: &Observe, companion: Option<&mut Companion<'_>>) -> Result<(Diagnosis, Window), Failure> {
     // First of all: the rules take a while to read where the machine is busy.
     let interrupt = Interrupt::listen()?;
     let rules = user_rules::load();
-    let window = observe(asked, interrupt, |window| whyslow_diagnose::requested_sources(window, &rules.book))?;
+    let closer = |window: &Window| whyslow_diagnose::requested_sources(window, &rules.book);
+    let window = observe(asked, interrupt, closer, companion)?;
     let mut diagnosis = diagnose(&window, Origin::Live, &rules.book);
     baseline::remember(&mut diagnosis);
     add_command_lines(&mut diagnosis, &window, &Root::live());
-    Ok(diagnosis)
+    Ok((diagnosis, window))
+}
+
+/// A program that is traced while the machine is watched.
+struct Companion<'a> {
+    target: &'a Target,
+    json: bool,
+    watch: Option<TargetWatch>,
+}
+
+impl Companion<'_> {
+    fn begin(&mut self) -> Result<(), Failure> {
+        if self.watch.is_none() {
+            self.watch = Some(TargetWatch::begin(self.target, self.json)?);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.end();
+        }
+    }
+
+    /// Looks after the tracing. False once the program has ended.
+    fn tick(&mut self) -> Result<bool, Failure> {
+        self.watch.as_mut().map_or(Ok(true), TargetWatch::tick)
+    }
 }
 
 /// The command lines of those that are named: to read those of all processes would cost too much.
@@ -55,28 +106,42 @@ pub fn print_diagnosis(diagnosis: &Diagnosis, look: &OutputOptions, check: bool)
 }
 
 /// Watches the live machine for as long as asked for, or until `interrupt`. What `closer` says of a first look is watched as
-/// well from then on, though it costs more.
+/// well from then on, though it costs more. The end of a traced program is the end of the watching.
 fn observe(
     asked: &Observe,
     interrupt: Interrupt,
     closer: impl Fn(&Window) -> BTreeSet<String>,
+    companion: Option<&mut Companion<'_>>,
 ) -> Result<Window, Failure> {
+    let runs_command = companion.as_ref().is_some_and(|companion| companion.target.is_command());
+    let time = if runs_command { LONGEST_COMMAND } else { asked.time };
     let mut sampler = Sampler::new(if asked.no_bpf { Root::live().without_bpf() } else { Root::live() });
     let start = Instant::now();
-    let mut watch =
-        Watch { interrupt, progress: ProgressLine::new("watching", "diagnose now"), end: start + asked.time };
+    // A command writes to the same terminal.
+    let progress = (!runs_command).then(|| ProgressLine::new("watching", "diagnose now"));
+    let mut watch = Watch { interrupt, progress, end: start + time, companion };
     let mut window = Window::default();
     let mut due = Some(Duration::ZERO);
-    let mut first_look = Some(asked.time.mul_f64(FIRST_LOOK));
-    while let Some(after_start) = due.filter(|due| !watch.is_interrupted_before(start + *due)) {
+    let mut first_look = Some(time.mul_f64(FIRST_LOOK).min(if runs_command { FIRST_LOOK_AT_COMMAND } else { time }));
+    while let Some(after_start) = due {
+        let wake = watch.sleep_until(start + after_start)?;
+        if wake == Wake::Interrupted && watch.companion.is_none() {
+            break;
+        }
         window.push(sampler.sample());
+        watch.begin()?;
+        if wake != Wake::Due {
+            break;
+        }
         if first_look.is_some_and(|at| after_start >= at) && window.snapshots().len() > 1 {
             first_look = None;
             for source in closer(&window) {
                 sampler.ask(&source);
             }
         }
-        due = next_due(after_start, start.elapsed(), asked);
+        // Samples are held in memory.
+        let interval = if runs_command { asked.interval.max(after_start / LONGEST_IN_SAMPLES) } else { asked.interval };
+        due = next_due(after_start, start.elapsed(), time, interval);
     }
     if window.snapshots().len() < 2 {
         return Err(Failure::interrupted("interrupted before the second sample, so there is nothing to compare"));
@@ -84,34 +149,60 @@ fn observe(
     Ok(window)
 }
 
-struct Watch {
-    interrupt: Interrupt,
-    progress: ProgressLine,
-    end: Instant,
+/// Why a sleep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wake {
+    Due,
+    Interrupted,
+    /// The traced program has ended.
+    Ended,
 }
 
-impl Watch {
-    /// Sleeps until `due`, the progress line kept up to date.
-    fn is_interrupted_before(&mut self, due: Instant) -> bool {
+struct Watch<'c, 't> {
+    interrupt: Interrupt,
+    progress: Option<ProgressLine>,
+    end: Instant,
+    companion: Option<&'c mut Companion<'t>>,
+}
+
+impl Watch<'_, '_> {
+    /// Starts to trace the program, once: after the first sample, so that both cover the same time.
+    fn begin(&mut self) -> Result<(), Failure> {
+        self.companion.as_mut().map_or(Ok(()), |companion| companion.begin())
+    }
+
+    /// Sleeps until `due`, the progress line kept up to date and the traced program looked after.
+    fn sleep_until(&mut self, due: Instant) -> Result<Wake, Failure> {
+        let pace = if self.companion.is_some() { BreakdownTracer::PACE } else { SECOND };
         loop {
             let now = Instant::now();
-            self.progress.show(self.end.saturating_duration_since(now));
-            if self.interrupt.ends_sleep_until(due.min(now + SECOND)) {
-                return true;
+            if let Some(progress) = &self.progress {
+                progress.show(self.end.saturating_duration_since(now));
+            }
+            if self.interrupt.ends_sleep_until(due.min(now + pace)) {
+                if let Some(companion) = &mut self.companion {
+                    companion.end();
+                }
+                return Ok(Wake::Interrupted);
+            }
+            if let Some(companion) = &mut self.companion
+                && !companion.tick()?
+            {
+                return Ok(Wake::Ended);
             }
             if Instant::now() >= due {
-                return false;
+                return Ok(Wake::Due);
             }
         }
     }
 }
 
 /// When, after the start, the next sample is due: at every interval, and at the end.
-fn next_due(last: Duration, elapsed: Duration, asked: &Observe) -> Option<Duration> {
-    if last >= asked.time {
+fn next_due(last: Duration, elapsed: Duration, time: Duration, interval: Duration) -> Option<Duration> {
+    if last >= time {
         return None;
     }
-    Some(next_multiple(asked.interval, elapsed.max(last)).min(asked.time))
+    Some(next_multiple(interval, elapsed.max(last)).min(time))
 }
 
 #[cfg(test)]
@@ -121,12 +212,11 @@ mod tests {
     /// The schedule where each sample takes `cost` milliseconds.
     fn schedule(time: u64, interval: u64, cost: u64) -> Vec<u64> {
         let ms = Duration::from_millis;
-        let asked = Observe { time: ms(time), interval: ms(interval), no_bpf: false, check: false };
         let (mut due, mut clock, mut all) = (Some(ms(0)), ms(0), Vec::new());
         while let Some(at) = due {
             all.push(at.as_millis().try_into().unwrap());
             clock = clock.max(at) + ms(cost);
-            due = next_due(at, clock, &asked);
+            due = next_due(at, clock, ms(time), ms(interval));
         }
         all
     }

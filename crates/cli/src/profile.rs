@@ -248,6 +248,7 @@ mod tests {
             next_capture: None,
             closer_looks: Vec::new(),
             comparisons: Vec::new(),
+            time_breakdown: None,
             cpu_explained: None,
             cost: Default::default(),
             figures: Vec::new(),

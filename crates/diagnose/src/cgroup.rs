@@ -31,7 +31,7 @@ fn id(part: &str) -> Option<String> {
 }
 
 /// Whether one of these control groups, one a line, is `group` or lies in it.
-pub(crate) fn in_group(cgroups: Option<&str>, group: &str) -> bool {
+pub fn in_group(cgroups: Option<&str>, group: &str) -> bool {
     let inside = |path: &str| path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     cgroups.is_some_and(|all| all.lines().any(inside))
 }

@@ -71,6 +71,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         figures,
         closer_looks: on_demand::closer_looks(window),
         comparisons: Vec::new(),
+        time_breakdown: None,
         // The tick samples and the scheduler measures: on a machine that does little, the two can differ either way.
         cpu_explained: facts.host_number("cpu.attributed").map(|share| share.min(1.0)),
         cost: cost(window, source),

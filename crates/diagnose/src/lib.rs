@@ -4,7 +4,8 @@
 //! not be seen is *unknown*, which is not *false*.
 
 mod blame;
-mod cgroup;
+pub mod breakdown;
+pub mod cgroup;
 mod cleared;
 mod coverage;
 mod document;

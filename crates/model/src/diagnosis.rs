@@ -1,6 +1,7 @@
 //! The diagnosis document, `whyslow.diagnosis/1`: a public interface, described in docs/diagnosis.md. Fields may be added,
 //! existing ones do not change.
 
+use crate::time_breakdown::TimeBreakdown;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -42,6 +43,9 @@ pub struct Diagnosis {
     /// Captures of the same things, the second with something changed, and what differs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<CaptureComparison>,
+    /// Where the time of the program went that was asked about; absent if none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_breakdown: Option<TimeBreakdown>,
     /// The figures in captures, by subject; the findings are judged from the same numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<SubjectFigures>,

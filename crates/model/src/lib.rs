@@ -21,6 +21,7 @@ pub mod profile;
 pub mod shared;
 pub mod since_boot;
 pub mod suggest;
+pub mod time_breakdown;
 pub mod topology;
 pub mod tune;
 pub mod value;

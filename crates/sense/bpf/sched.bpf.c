@@ -3,13 +3,8 @@
  * A thread blocks (sched_switch), is woken by another (sched_waking), waits on a run queue, and runs again (sched_switch). User
  * space derives the reason from the kernel functions on its stack, and for futex(2) from the arguments of the system call.
  * The reader is crates/sense/src/task/sleep/. */
-#include "kernel.h"
+#include "syscall.h"
 
-static void *(*bpf_task_pt_regs)(void *task) = (void *)175;
-
-/* Registers with which user space entered the kernel: x86-64, and arm64. */
-struct pt_regs { u64 di, si, dx, ip, orig_ax; } CORE;
-struct pt_regs___arm { u64 regs[31]; u64 pc; s32 syscallno; } CORE;
 struct task_struct {
 	u32 __state;
 	u32 flags;
@@ -21,10 +16,8 @@ struct task_struct {
 #define TASK_INTERRUPTIBLE 0x1      /* __state, include/linux/sched.h */
 #define TASK_DEAD 0x80
 #define TASK_WAKING 0x200
-#define PF_KTHREAD 0x00200000       /* flags */
 #define FAST_COMPARE (1ULL << 9)    /* flags of bpf_get_stackid */
 #define DEPTH 32
-#define NO_SYSCALL (~0ULL)
 
 /* Threads tracked at a time; processes, wait sites and lock holders seen while this is loaded. */
 #define THREADS 32768
@@ -50,10 +43,6 @@ struct latency_key { struct task_id process; u64 bucket; };
 
 struct waited { u64 ns, times; };
 struct migrations { u64 waking, running, queued; };
-
-/* The system call a thread is in: its number (-1 in a page fault and the like), instruction
- * pointer and first arguments. */
-struct syscall { u64 number, ip, first, second, third; };
 
 struct thread {
 	u64 left;                   /* since when it is blocked, or 0 */
@@ -140,52 +129,6 @@ INLINE struct thread *thread_of(u32 tid)
 	return thread;
 }
 
-/* Whether these arguments of futex(2) are those of a contended lock, as in crates/sense/src/task/system_call.rs. */
-INLINE u32 is_lock(u32 operation, u32 expected)
-{
-	enum { WAIT = 0, LOCK_PI = 6, WAIT_BITSET = 9, LOCK_PI2 = 13 };
-	u32 command = operation & 0x7f;
-
-	if (command == WAIT || command == WAIT_BITSET)
-		return expected == 2 || expected == 0x80000010;
-	return command == LOCK_PI || command == LOCK_PI2;
-}
-
-/* The system call that the current thread is in. */
-INLINE struct syscall current_syscall(struct task_struct *task)
-{
-	struct syscall call = { .number = NO_SYSCALL };
-	struct pt_regs *regs;
-
-	if (task->flags & PF_KTHREAD)
-		return call;
-	regs = bpf_task_pt_regs(task);
-	struct pt_regs___arm *arm = (void *)regs;
-
-	if (HAS(regs->orig_ax)) {
-		call.number = regs->orig_ax;
-		call.ip = regs->ip;
-		call.first = regs->di;
-		call.second = regs->si;
-		call.third = regs->dx;
-	} else if (HAS(arm->syscallno)) {
-		call.number = (u64)(s64)arm->syscallno;
-		call.ip = arm->pc;
-		call.first = arm->regs[0];
-		call.second = arm->regs[1];
-		call.third = arm->regs[2];
-	}
-	return call;
-}
-
-INLINE u32 wants_lock(struct syscall *call)
-{
-	struct pt_regs *regs = 0;
-	u64 futex = HAS(regs->orig_ax) ? 202 : 98;  /* its number on x86-64 and on arm64 */
-
-	return call->number == futex && is_lock(call->second, call->third);
-}
-
 /* The stack of the thread. Walking it is what costs here, so a thread that waits in the same call as the last time, on the same file
  * or futex word and from the same instruction, is assumed to have the same stack. Not in uninterruptible sleep, which the same call
  * can enter for several reasons. */
@@ -221,7 +164,7 @@ INLINE void switch_out(u64 *ctx, struct task_struct *task, u64 now)
 	}
 	thread->queued = 0;
 	thread->left = now;
-	call = current_syscall(task);
+	call = current_syscall(task, task->flags);
 	thread->site.process = process_of(task);
 	thread->site.lock = wants_lock(&call);
 	thread->site.stack = stack_of(ctx, task, thread, &call);

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 /// The compiled crates/sense/bpf/NAME.bpf.c.
 macro_rules! include_object {
@@ -189,6 +190,20 @@ impl Object {
     }
 
     /// Reports an error of one of its maps.
+    /// Adds an entry to a hash map, or replaces it.
+    pub(crate) fn insert<K: Pod, V: Pod>(&mut self, map: &str, key: K, value: V) -> Result<(), SourceError> {
+        let name = self.name;
+        let data = self.ebpf.map_mut(map).ok_or_else(|| errors::missing(name, map))?;
+        let mut map: HashMap<&mut MapData, K, V> = HashMap::try_from(data).map_err(|e| errors::failed(name, &e))?;
+        map.insert(key, value, 0).map_err(|e| errors::failed(name, &e))
+    }
+
+    /// How often its programs ran, and for how long altogether, while the kernel kept count (kernel.bpf_stats_enabled).
+    pub(crate) fn cost(&self) -> (u64, Duration) {
+        let info = self.ebpf.programs().filter_map(|(_, program)| program.info().ok());
+        info.fold((0, Duration::ZERO), |(runs, time), info| (runs + info.run_count(), time + info.run_time()))
+    }
+
     pub(crate) fn failed(&self, error: &(dyn Error + 'static)) -> SourceError {
         errors::failed(self.name, error)
     }

@@ -2,6 +2,7 @@
 //!
 //! The files are held open: a process may end, and its files be deleted, before their symbols are read.
 
+use super::recorder::AddressSpaceId;
 use crate::os;
 use crate::root::Root;
 use std::collections::HashMap;
@@ -97,6 +98,37 @@ impl Mapping {
             file: None,
         };
         access.contains('x').then_some(mapping)
+    }
+}
+
+/// The address spaces of all recorded processes, and the files mapped in them.
+#[derive(Debug, Default)]
+pub(super) struct AddressSpaces {
+    pub(super) spaces: HashMap<AddressSpaceId, AddressSpace>,
+    pub(super) files: MappedFiles,
+}
+
+impl AddressSpaces {
+    /// Reads those that are new, so that they can be symbolized after their processes have ended.
+    pub(super) fn add(&mut self, ids: Vec<AddressSpaceId>, root: &Root) {
+        for id in ids {
+            if !self.spaces.contains_key(&id) {
+                let space = AddressSpace::read(id.pid(), &mut self.files, root);
+                // One that is gone already is inserted too: it does not come back.
+                self.spaces.insert(id, space.unwrap_or_default());
+            }
+        }
+    }
+
+    /// Programs load libraries and generate code as they run: adds what is mapped now, and leaves out what was never read.
+    pub(super) fn update(&mut self, ids: Vec<AddressSpaceId>, root: &Root) {
+        for id in ids {
+            if let Some(now) = AddressSpace::read(id.pid(), &mut self.files, root) {
+                let before = self.spaces.remove(&id).unwrap_or_default();
+                self.spaces.insert(id, before.updated(now));
+            }
+        }
+        self.spaces.retain(|_, space| !space.is_empty());
     }
 }
 

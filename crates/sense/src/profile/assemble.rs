@@ -31,7 +31,7 @@ const SCHEDULER: [&str; 3] = ["__schedule", "schedule", "io_schedule"];
 
 pub(super) struct Assembly<'a> {
     options: &'a ProfileOptions,
-    symbolizer: &'a Symbolizer,
+    symbolizer: &'a Symbolizer<'a>,
     frames: Vec<Frame>,
     indices: HashMap<Frame, u32>,
     stacks: HashMap<(ProfiledProcess, Vec<u32>), u64>,
@@ -39,7 +39,7 @@ pub(super) struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    pub(super) fn new(options: &'a ProfileOptions, symbolizer: &'a Symbolizer) -> Self {
+    pub(super) fn new(options: &'a ProfileOptions, symbolizer: &'a Symbolizer<'a>) -> Self {
         let (frames, indices) = (Vec::new(), HashMap::new());
         Self { options, symbolizer, frames, indices, stacks: HashMap::new(), totals: Totals::default() }
     }
@@ -142,7 +142,7 @@ fn microseconds(nanoseconds: u64) -> u64 {
 }
 
 /// Outermost first.
-fn user_frames(raw: &RawStack, symbolizer: &Symbolizer) -> Vec<Frame> {
+pub(super) fn user_frames(raw: &RawStack, symbolizer: &Symbolizer<'_>) -> Vec<Frame> {
     let placed = instructions(&raw.user).map(|address| symbolizer.user(raw.space, address));
     let mut placed: Vec<Option<Vec<Frame>>> = placed.collect();
     // Beyond the last caller with a frame pointer the kernel takes whatever is there for another one.
@@ -169,7 +169,7 @@ fn is_entry_point(frame: &Frame) -> bool {
 }
 
 /// Outermost first. For waits without the scheduler, in which every wait ends.
-fn kernel_frames(kind: ProfileKind, raw: &RawStack, symbolizer: &Symbolizer) -> Vec<Frame> {
+pub(super) fn kernel_frames(kind: ProfileKind, raw: &RawStack, symbolizer: &Symbolizer<'_>) -> Vec<Frame> {
     let mut frames: Vec<Frame> = instructions(&raw.kernel).rev().map(|address| symbolizer.kernel(address)).collect();
     if kind == ProfileKind::OffCpu {
         let named = |frame: &Frame, prefixes: &[&str]| {
@@ -193,7 +193,7 @@ fn reaches_entry_point(user: &[Frame]) -> bool {
         || user.first().is_some_and(nameless_libc) && user.iter().any(|frame| !is_libc(frame))
 }
 
-fn is_libc(frame: &Frame) -> bool {
+pub(super) fn is_libc(frame: &Frame) -> bool {
     let name = frame.module.as_deref().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
     ["libc.so", "libc-2", "libpthread", "ld-musl", "ld-linux"].iter().any(|prefix| name.starts_with(prefix))
 }

@@ -12,7 +12,7 @@ const MIN_SHARE: f64 = 0.01;
 /// Files without symbols listed at most.
 const MAX_FILES: usize = 4;
 
-pub(super) fn of(profile: &StackProfile, symbolizer: &Symbolizer, options: &ProfileOptions) -> Vec<BlindSpot> {
+pub(super) fn of(profile: &StackProfile, symbolizer: &Symbolizer<'_>, options: &ProfileOptions) -> Vec<BlindSpot> {
     let totals = &profile.totals;
     let spots = [
         callers(profile, totals.cut_short),
@@ -77,7 +77,7 @@ fn names_of_functions(profile: &StackProfile) -> Option<BlindSpot> {
     Some(spot(format!("the function, in {part}"), &why, remedy))
 }
 
-fn kernel(symbolizer: &Symbolizer, options: &ProfileOptions) -> Option<BlindSpot> {
+fn kernel(symbolizer: &Symbolizer<'_>, options: &ProfileOptions) -> Option<BlindSpot> {
     let hidden = options.kernel && !symbolizer.has_kernel();
     let why = "/proc/kallsyms hides the addresses (kernel.kptr_restrict)";
     hidden.then(|| spot("the kernel's functions".into(), why, "run as root, with kernel.kptr_restrict at 0 or 1"))

@@ -7,6 +7,7 @@
 mod address_space;
 mod assemble;
 mod blind_spots;
+pub mod breakdown;
 mod elf_symbols;
 mod perf_map;
 mod recorder;
@@ -17,11 +18,10 @@ mod target;
 use crate::os;
 use crate::root::Root;
 use crate::source_error::SourceError;
-use address_space::{AddressSpace, MappedFiles};
+use address_space::AddressSpaces;
 use assemble::Assembly;
-use recorder::{AddressSpaceId, StackRecorder};
+use recorder::StackRecorder;
 use sleepers::SleepingThreads;
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use symbolizer::Symbolizer;
 use target::Target;
@@ -50,8 +50,7 @@ pub struct Profiler {
     sleepers: Option<SleepingThreads>,
     recorder: StackRecorder,
     started: Instant,
-    spaces: HashMap<AddressSpaceId, AddressSpace>,
-    files: MappedFiles,
+    spaces: AddressSpaces,
 }
 
 impl Profiler {
@@ -68,8 +67,8 @@ impl Profiler {
         let sleepers =
             options.pid.filter(|_| options.kind == ProfileKind::OffCpu).map(|pid| SleepingThreads::of(pid, &root));
         let recorder = StackRecorder::start(&options, &root)?;
-        let (spaces, files) = (HashMap::new(), MappedFiles::default());
-        Ok(Self { options, root, target, sleepers, recorder, started: Instant::now(), spaces, files })
+        let spaces = AddressSpaces::default();
+        Ok(Self { options, root, target, sleepers, recorder, started: Instant::now(), spaces })
     }
 
     /// Reads the mappings of processes recorded since the last call, so that they can be symbolized after they have ended. False if
@@ -78,13 +77,7 @@ impl Profiler {
     /// # Errors
     /// The BPF map cannot be read.
     pub fn poll(&mut self) -> Result<bool, SourceError> {
-        for id in self.recorder.spaces()? {
-            if !self.spaces.contains_key(&id) {
-                let space = AddressSpace::read(id.pid(), &mut self.files, &self.root);
-                // One that is gone already is inserted too: it does not come back.
-                self.spaces.insert(id, space.unwrap_or_default());
-            }
-        }
+        self.spaces.add(self.recorder.spaces()?, &self.root);
         Ok(self.target.as_ref().is_none_or(Target::exists))
     }
 
@@ -94,13 +87,12 @@ impl Profiler {
     /// The BPF maps cannot be read.
     pub fn finish(mut self) -> Result<StackProfile, SourceError> {
         self.poll()?;
-        self.update_spaces()?;
+        self.spaces.update(self.recorder.spaces()?, &self.root);
         let asleep = self.sleepers.map(|sleepers| sleepers.still_asleep(&self.root)).unwrap_or_default();
         let cpus = self.recorder.cpus;
         let watched = self.started.elapsed();
         let (raw, counted) = self.recorder.finish()?;
-        self.spaces.retain(|_, space| !space.is_empty());
-        let symbolizer = Symbolizer::new(&raw, self.spaces, &self.files, &self.root);
+        let symbolizer = Symbolizer::new(&raw, &self.spaces, &self.root);
         let process = self.target.map(Target::into_process);
         let mut assembly = Assembly::new(&self.options, &symbolizer);
         raw.iter().for_each(|stack| assembly.add(stack));
@@ -110,16 +102,5 @@ impl Profiler {
         let mut profile = assembly.finish(counted, process, watched, cpus);
         profile.blind_spots = blind_spots::of(&profile, &symbolizer, &self.options);
         Ok(profile)
-    }
-
-    /// Programs load libraries and generate code as they run: adds what is mapped now.
-    fn update_spaces(&mut self) -> Result<(), SourceError> {
-        for id in self.recorder.spaces()? {
-            if let Some(now) = AddressSpace::read(id.pid(), &mut self.files, &self.root) {
-                let before = self.spaces.remove(&id).unwrap_or_default();
-                self.spaces.insert(id, before.updated(now));
-            }
-        }
-        Ok(())
     }
 }

@@ -38,7 +38,7 @@ c_struct! {
     }
 
     /// `struct stack` of bpf/stacks.h.
-    struct StackRecord {
+    pub(super) struct StackRecord {
         weight: u64,
         mm: u64,
         tgid: u32,
@@ -110,12 +110,9 @@ impl StackRecorder {
         Ok(Self { object, cpus })
     }
 
-    /// The address space each process was last seen in: of two, the later one is that after an `execve`.
+    /// The address space each process was last seen in.
     pub(super) fn spaces(&self) -> Result<Vec<AddressSpaceId>, SourceError> {
-        let mut seen: Vec<(AddressSpaceId, u64)> = self.object.entries("address_spaces")?;
-        seen.sort_by_key(|&(space, since)| (space.tgid, Reverse(since)));
-        seen.dedup_by_key(|(space, _)| space.tgid);
-        Ok(seen.into_iter().map(|(space, _)| space).collect())
+        spaces(&self.object)
     }
 
     /// Stops the recording and returns what was counted.
@@ -144,6 +141,14 @@ impl StackRecorder {
     }
 }
 
+/// The address space each process was last seen in: of two, the later one is that after an `execve`.
+pub(super) fn spaces(object: &Object) -> Result<Vec<AddressSpaceId>, SourceError> {
+    let mut seen: Vec<(AddressSpaceId, u64)> = object.entries("address_spaces")?;
+    seen.sort_by_key(|&(space, since)| (space.tgid, Reverse(since)));
+    seen.dedup_by_key(|(space, _)| space.tgid);
+    Ok(seen.into_iter().map(|(space, _)| space).collect())
+}
+
 impl From<&StackRecord> for RawStack {
     fn from(record: &StackRecord) -> Self {
         let half = |half: &[u64], length: u32| half[..half.len().min(length as usize)].to_vec();
@@ -158,9 +163,13 @@ impl From<&StackRecord> for RawStack {
 }
 
 /// Runs the object's program `hz` times a second on each online CPU. Returns the number of CPUs.
-fn start_clock(object: &mut Object, hz: u32, root: &Root) -> Result<u32, SourceError> {
-    let Some((_, Program::PerfEvent(program))) = object.programs().next() else {
-        return Err(SourceError::Failed("BPF profile: has no perf_event program".into()));
+pub(super) fn start_clock(object: &mut Object, hz: u32, root: &Root) -> Result<u32, SourceError> {
+    let clock = object.programs().find_map(|(_, program)| match program {
+        Program::PerfEvent(program) => Some(program),
+        _ => None,
+    });
+    let Some(program) = clock else {
+        return Err(SourceError::Failed("BPF: has no perf_event program".into()));
     };
     program.load().map_err(|e| refused(&e, hz, root))?;
     let cpus = online_cpus().map_err(|(path, e)| SourceError::from_io(path.trim_start_matches('/'), &e))?;

@@ -40,7 +40,8 @@ fn thread(pid: u32, tid: u32, root: &Root) -> Option<ThreadState> {
     Some(ThreadState { tid, switches, waits })
 }
 
-fn functions(pid: u32, tid: u32, root: &Root) -> Vec<String> {
+/// The kernel functions a thread is in, innermost first; empty if we may not read them.
+pub(super) fn functions(pid: u32, tid: u32, root: &Root) -> Vec<String> {
     let stack = root.maybe(&format!("proc/{pid}/task/{tid}/stack")).unwrap_or_default();
     stack.lines().filter_map(function).map(str::to_owned).collect()
 }

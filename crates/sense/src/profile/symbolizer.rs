@@ -1,6 +1,6 @@
 //! Turns addresses into frames. Each address of a file is looked up once, for all processes and stacks.
 
-use super::address_space::{AddressSpace, MappedFiles, Mapping};
+use super::address_space::{AddressSpaces, MappedFiles, Mapping};
 use super::elf_symbols::{self, Function};
 use super::perf_map::PerfMap;
 use super::recorder::{AddressSpaceId, RawStack};
@@ -13,8 +13,8 @@ use whyslow_model::profile::{self, Frame};
 /// For reading the symbols of all files. Functions not symbolized by then show the file only.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) struct Symbolizer {
-    spaces: HashMap<AddressSpaceId, AddressSpace>,
+pub(super) struct Symbolizer<'a> {
+    spaces: &'a AddressSpaces,
     /// Names and modules.
     kernel: KernelFunctions<(String, Option<String>)>,
     /// By file and offset.
@@ -24,12 +24,11 @@ pub(super) struct Symbolizer {
     unread: usize,
 }
 
-impl Symbolizer {
+impl<'a> Symbolizer<'a> {
     /// Looks up all addresses of the stacks.
-    pub(super) fn new(
-        stacks: &[RawStack],
-        spaces: HashMap<AddressSpaceId, AddressSpace>,
-        files: &MappedFiles,
+    pub(super) fn new<'s>(
+        stacks: impl IntoIterator<Item = &'s RawStack>,
+        spaces: &'a AddressSpaces,
         root: &Root,
     ) -> Self {
         let kernel = KernelFunctions::parse(&root.maybe("proc/kallsyms").unwrap_or_default(), |name, module| {
@@ -49,7 +48,7 @@ impl Symbolizer {
                 }
             }
         }
-        symbolizer.read_functions(wanted, files);
+        symbolizer.read_functions(wanted, &spaces.files);
         symbolizer
     }
 
@@ -77,11 +76,11 @@ impl Symbolizer {
     }
 
     fn mapping(&self, space: AddressSpaceId, address: u64) -> Option<&Mapping> {
-        self.spaces.get(&space)?.find(address)
+        self.spaces.spaces.get(&space)?.find(address)
     }
 
     pub(super) fn has_mappings(&self, space: AddressSpaceId) -> bool {
-        self.spaces.contains_key(&space)
+        self.spaces.spaces.contains_key(&space)
     }
 
     /// The functions at a user address, outermost first; `None` if nothing executable is mapped there.

@@ -28,6 +28,7 @@ mod tests;
 pub use command_line::command_line;
 #[cfg(test)]
 pub(crate) use iterator::read_records;
+pub(crate) use sleep::reason::{WaitFunctions, of_functions as wait_reason};
 
 use crate::root::Root;
 use crate::source::{Source, SourceInfo, loaded};

@@ -11,6 +11,7 @@ mod recording;
 mod screen;
 mod study;
 mod table;
+mod time_breakdown;
 pub mod tune;
 mod words;
 
@@ -48,6 +49,9 @@ impl TextStyle {
 /// The answer in ten lines; with `all`, preceded by all details.
 pub fn diagnosis(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
+    if let Some(breakdown) = &diagnosis.time_breakdown {
+        time_breakdown::draw(&mut canvas, breakdown, style.all);
+    }
     if style.all {
         details(&mut canvas, diagnosis, style);
     } else {

@@ -5,7 +5,7 @@
 
 #[cfg(test)]
 mod live_tests;
-mod reason;
+pub(crate) mod reason;
 
 use crate::bpf::{Object, c_struct, include_object};
 use crate::os::ns_to_ticks;
@@ -13,13 +13,14 @@ use crate::root::Root;
 use crate::source::SourceInfo;
 use crate::source_error::SourceError;
 use aya::maps::StackTraceMap;
-use reason::{WaitFunctions, WaitReason};
+use reason::WaitFunctions;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use whyslow_model::catalogue::{Family, LockHolder, MetricKind, RunQueue, Sleep};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
+use whyslow_model::time_breakdown::TimeKind;
 use whyslow_model::value::Counter;
 
 /// Buckets of a latency, up to 2^37 ns.
@@ -82,7 +83,7 @@ pub(super) struct SleepTracer {
     object: Object,
     functions: WaitFunctions,
     /// By stack.
-    reasons: BTreeMap<i32, Option<WaitReason>>,
+    reasons: BTreeMap<i32, Option<TimeKind>>,
 }
 
 impl SleepTracer {
@@ -141,7 +142,7 @@ impl SleepTracer {
     }
 
     /// Why threads wait there; `None` if the stack is missing or matches no reason.
-    fn reason(&mut self, site: &WaitSite) -> Result<Option<WaitReason>, SourceError> {
+    fn reason(&mut self, site: &WaitSite) -> Result<Option<TimeKind>, SourceError> {
         let reason = match self.reasons.get(&site.stack) {
             Some(reason) => *reason,
             None => {
@@ -152,8 +153,8 @@ impl SleepTracer {
                 reason
             }
         };
-        let lock = reason == Some(WaitReason::Futex) && site.lock != 0;
-        Ok(if lock { Some(WaitReason::Lock) } else { reason })
+        let lock = reason == Some(TimeKind::Futex) && site.lock != 0;
+        Ok(if lock { Some(TimeKind::Lock) } else { reason })
     }
 }
 
@@ -170,22 +171,22 @@ fn row_of(rows: &mut BTreeMap<TaskKey, Sleep>, process: TaskId) -> &mut Sleep {
     rows.entry(process.key()).or_insert_with_key(|key| Sleep { task: *key, ..ZEROS.clone() })
 }
 
-fn add_wait(row: &mut Sleep, reason: Option<WaitReason>, waited: &Waited) {
+fn add_wait(row: &mut Sleep, reason: Option<TimeKind>, waited: &Waited) {
     let add = |counter: &mut Counter, more: u64| *counter = counter.get().unwrap_or(0).saturating_add(more).into();
-    if reason == Some(WaitReason::Lock) {
+    if reason == Some(TimeKind::Lock) {
         add(&mut row.lock_waits, waited.times);
     }
     let slot = match reason {
-        Some(WaitReason::Lock) => &mut row.lock,
-        Some(WaitReason::Futex) => &mut row.futex,
-        Some(WaitReason::Memory) => &mut row.memory,
-        Some(WaitReason::BlockIo) => &mut row.block_io,
-        Some(WaitReason::Network) => &mut row.network,
-        Some(WaitReason::Pipe) => &mut row.pipe,
-        Some(WaitReason::Poll) => &mut row.poll,
-        Some(WaitReason::Timer) => &mut row.timer,
-        Some(WaitReason::KernelLock) => &mut row.kernel_lock,
-        None => &mut row.other,
+        Some(TimeKind::Lock) => &mut row.lock,
+        Some(TimeKind::Futex) => &mut row.futex,
+        Some(TimeKind::PageFault | TimeKind::Reclaim | TimeKind::Writeback) => &mut row.memory,
+        Some(kind) if kind.is_disk() => &mut row.block_io,
+        Some(TimeKind::Receive | TimeKind::Send | TimeKind::Connect | TimeKind::Nfs) => &mut row.network,
+        Some(TimeKind::Pipe) => &mut row.pipe,
+        Some(TimeKind::Poll) => &mut row.poll,
+        Some(TimeKind::Sleep) => &mut row.timer,
+        Some(TimeKind::KernelLock) => &mut row.kernel_lock,
+        _ => &mut row.other,
     };
     add(slot, waited.ns);
 }

@@ -1,0 +1,346 @@
+//! Why is *this* slow: a process, control group, unit, container or command is traced while the machine is watched.
+
+use crate::output::Failure;
+use clap::Args;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use whyslow_diagnose::breakdown::{conclude, link, waited_for};
+use whyslow_diagnose::cgroup;
+use whyslow_model::catalogue::{Group, Process};
+use whyslow_model::diagnosis::Diagnosis;
+use whyslow_model::time_breakdown::{TimeBreakdown, TimeKind, TimePart};
+use whyslow_model::window::Window;
+use whyslow_sense::profile::breakdown::{BreakdownTracer, processes_where};
+use whyslow_sense::{Root, SourceError};
+
+/// After what time the members of a control group are listed again, and the chain of waits is followed one step further.
+const STEP: Duration = Duration::from_millis(300);
+/// How many programs a chain has at most.
+const LONGEST_CHAIN: usize = 6;
+/// How long a command may go on after it was told to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Whose time to explain.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Why is this slow?")]
+pub struct Target {
+    /// Explain where the time of this process goes
+    #[arg(long, group = "target", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// ... of the processes of this systemd unit, such as nginx.service
+    #[arg(long, group = "target", value_name = "NAME")]
+    unit: Option<String>,
+    /// ... of this container, by the beginning of its id, or by its name
+    #[arg(long, group = "target", value_name = "ID")]
+    container: Option<String>,
+    /// ... of this control group and those below it, such as /user.slice
+    #[arg(long, group = "target", value_name = "PATH")]
+    cgroup: Option<String>,
+    /// Run this command, and explain why it took so long
+    #[arg(last = true, group = "target", value_name = "COMMAND", conflicts_with = "time")]
+    command: Vec<OsString>,
+}
+
+impl Target {
+    pub fn is_given(&self) -> bool {
+        self.pid.is_some()
+            || self.unit.is_some()
+            || self.container.is_some()
+            || self.cgroup.is_some()
+            || self.is_command()
+    }
+
+    pub fn is_command(&self) -> bool {
+        !self.command.is_empty()
+    }
+
+    /// Whether a process in this control group is meant.
+    fn matches(&self, path: &str) -> bool {
+        let named = |name: &str, given: &str| name == given || name == given.trim_end_matches(".service");
+        if let Some(given) = &self.unit {
+            return cgroup::unit(path).is_some_and(|unit| named(&unit, given));
+        }
+        if let Some(given) = &self.container {
+            return cgroup::container(path).is_some_and(|id| id.starts_with(given.get(..id.len()).unwrap_or(given)));
+        }
+        self.cgroup.as_deref().is_some_and(|group| cgroup::in_group(Some(path), group.trim_end_matches('/')))
+    }
+}
+
+/// A target while it is watched.
+pub struct TargetWatch {
+    target: Target,
+    root: Root,
+    tracer: BreakdownTracer,
+    child: Option<Child>,
+    status: Option<ExitStatus>,
+    name: String,
+    began: Instant,
+    ended: Option<Duration>,
+    /// The programs of the chain after the target.
+    chain: Vec<u32>,
+    next_step: Instant,
+    /// Whether its group had members.
+    seen: bool,
+}
+
+impl TargetWatch {
+    /// Finds the target and starts to trace it; a command is run.
+    ///
+    /// # Errors
+    /// There is no such process, unit, container or control group; tracing is not permitted; the command cannot be run.
+    pub fn begin(target: &Target, json: bool) -> Result<Self, Failure> {
+        let root = Root::live();
+        let target = container_by_name(target, &root).unwrap_or_else(|| target.clone());
+        let mut tracer = BreakdownTracer::start(root.clone()).map_err(|e| cannot(&e))?;
+        let (mut child, mut name) = (None, String::new());
+        if target.is_command() {
+            tracer.follow_own_children().map_err(|e| cannot(&e))?;
+            child = Some(run(&target.command, json)?);
+            tracer.stop_following_own().map_err(|e| cannot(&e))?;
+            name = target.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        } else if let Some(pid) = target.pid {
+            let command = root.word(&format!("proc/{pid}/comm"));
+            let command = command.ok_or_else(|| Failure::usage(format!("there is no process {pid}")))?;
+            name = format!("{command} (pid {pid})");
+            tracer.watch(pid, false).map_err(|e| cannot(&e))?;
+        }
+        let now = Instant::now();
+        let mut watch = Self {
+            target,
+            root,
+            tracer,
+            child,
+            status: None,
+            name,
+            began: now,
+            ended: None,
+            chain: Vec::new(),
+            next_step: now + STEP,
+            seen: false,
+        };
+        watch.watch_members()?;
+        Ok(watch)
+    }
+
+    /// Watches the processes that a group has now.
+    fn watch_members(&mut self) -> Result<(), Failure> {
+        if self.target.pid.is_some() || self.target.is_command() {
+            return Ok(());
+        }
+        let members = processes_where(&self.root, |path| self.target.matches(path));
+        if members.is_empty() && !self.seen {
+            return Err(Failure::usage(self.target.missing()));
+        }
+        self.seen = true;
+        for pid in members {
+            self.tracer.watch(pid, true).map_err(|e| cannot(&e))?;
+        }
+        if self.name.is_empty() {
+            self.name = self.target.given();
+        }
+        Ok(())
+    }
+
+    /// Looks after the tracing; to be called every [`BreakdownTracer::PACE`]. False once the target has ended.
+    ///
+    /// # Errors
+    /// The tracer cannot be read.
+    pub fn tick(&mut self) -> Result<bool, Failure> {
+        self.tracer.poll().map_err(|e| cannot(&e))?;
+        if Instant::now() >= self.next_step {
+            self.watch_members()?;
+            self.follow_chain()?;
+            // Each step reads all that was counted: a long run is followed ever more rarely.
+            self.next_step = Instant::now() + STEP.max(self.began.elapsed() / 4);
+        }
+        let alive = match &mut self.child {
+            Some(child) => {
+                self.status = child.try_wait().ok().flatten();
+                self.status.is_none()
+            }
+            None => self.members().iter().any(|pid| self.root.at(format!("proc/{pid}")).exists()),
+        };
+        if !alive {
+            self.ended = Some(self.began.elapsed());
+        }
+        Ok(alive)
+    }
+
+    /// The processes of the target, without those of the chain.
+    fn members(&self) -> BTreeSet<u32> {
+        let all = self.tracer.processes().unwrap_or_default();
+        all.into_iter().filter(|pid| !self.chain.contains(pid)).collect()
+    }
+
+    /// Watches the program that the last of the chain waits for.
+    fn follow_chain(&mut self) -> Result<(), Failure> {
+        if self.chain.len() >= LONGEST_CHAIN {
+            return Ok(());
+        }
+        let last = self.chain.last().map_or_else(|| self.members(), |last| BTreeSet::from([*last]));
+        let times = self.tracer.read(&[last]).map_err(|e| cannot(&e))?;
+        let Some(next) = times.first().and_then(|times| waited_for(&times.parts)) else { return Ok(()) };
+        // Two programs that wait for each other take turns.
+        if !self.chain.contains(&next) && !self.members().contains(&next) && next != std::process::id() {
+            self.chain.push(next);
+            self.tracer.watch(next, false).map_err(|e| cannot(&e))?;
+        }
+        Ok(())
+    }
+
+    /// Tells a command to end, and waits a while until it has.
+    pub fn end(&mut self) {
+        let Some(child) = &mut self.child else { return };
+        let end = Instant::now() + GRACE;
+        if let Ok(pid) = i32::try_from(child.id()) {
+            // SAFETY: kill(2) of our own child, which was not waited for yet.
+            unsafe { libc::kill(pid, libc::SIGTERM) };
+        }
+        while Instant::now() < end && self.status.is_none() {
+            std::thread::sleep(Duration::from_millis(20));
+            self.status = child.try_wait().ok().flatten();
+        }
+        self.ended = Some(self.began.elapsed());
+    }
+
+    /// What was found, added to the diagnosis of the machine in the same time.
+    ///
+    /// # Errors
+    /// The tracer cannot be read.
+    pub fn finish(mut self, window: &Window, diagnosis: &mut Diagnosis) -> Result<(), Failure> {
+        self.tracer.stop().map_err(|e| cannot(&e))?;
+        let seconds = self.ended.unwrap_or_else(|| self.began.elapsed()).as_secs_f64();
+        let members = self.members();
+        let mut groups = vec![members.clone()];
+        groups.extend(self.chain.iter().map(|pid| BTreeSet::from([*pid])));
+        let mut times = self.tracer.read(&groups).map_err(|e| cannot(&e))?;
+        if let Some(own) = times.first_mut() {
+            mark_members(&mut own.parts, &members);
+            split_throttled(&mut own.parts, throttled(window, &members));
+        }
+        let mut chain = Vec::new();
+        if !self.chain.is_empty() {
+            let first = members.first().copied().unwrap_or_default();
+            let names = std::iter::once((self.name.clone(), first))
+                .chain(self.chain.iter().map(|pid| (self.tracer.name(*pid).unwrap_or("unknown").to_owned(), *pid)));
+            chain = names.zip(&times).map(|((name, pid), times)| link(&name, pid, &times.parts)).collect();
+        }
+        let root = times.last().map(|times| times.parts.clone()).unwrap_or_default();
+        let own = times.into_iter().next().unwrap_or_default();
+        let mut breakdown = TimeBreakdown {
+            target: self.name.clone(),
+            seconds,
+            exit_status: self.status.map(|status| status.to_string()),
+            threads: own.threads,
+            thread_seconds: own.thread_seconds,
+            parts: own.parts,
+            busiest: own.busiest,
+            chain,
+            cost: self.tracer.cost(),
+            ..TimeBreakdown::default()
+        };
+        conclude(&mut breakdown, &root, &diagnosis.findings);
+        diagnosis.time_breakdown = Some(breakdown);
+        Ok(())
+    }
+}
+
+impl Target {
+    fn given(&self) -> String {
+        let container = self.container.as_ref().map(|id| format!("container {id}"));
+        let group = self.cgroup.as_ref().map(|group| format!("control group {group}"));
+        self.unit.clone().or(container).or(group).unwrap_or_default()
+    }
+
+    fn missing(&self) -> String {
+        match (&self.unit, &self.container, &self.cgroup) {
+            (Some(unit), _, _) => {
+                format!("no process is in the unit {unit}: 'systemctl status {unit}' shows whether it runs")
+            }
+            (_, Some(id), _) => format!("no process is in a container {id}"),
+            (_, _, Some(path)) => {
+                format!("no process is in the control group {path}; /proc/PID/cgroup shows how it is spelled")
+            }
+            _ => "there is no such process".into(),
+        }
+    }
+}
+
+/// Parts that wait for other members of the same group are told apart.
+fn mark_members(parts: &mut [TimePart], members: &BTreeSet<u32>) {
+    for by in parts.iter_mut().flat_map(|part| &mut part.by) {
+        if by.kind == "process" && by.pid.is_some_and(|pid| members.contains(&pid)) {
+            by.kind = "member".into();
+        }
+    }
+}
+
+/// Seconds that the control groups of these processes were stopped by their quota.
+fn throttled(window: &Window, members: &BTreeSet<u32>) -> f64 {
+    let processes = window.changes::<Process>();
+    let own = processes.iter().filter(|process| members.contains(&process.key().pid));
+    let groups: BTreeSet<&str> = own.filter_map(|process| process.last().cgroup.get()).collect();
+    let changes = window.changes::<Group>();
+    let stopped = changes.iter().filter(|change| groups.iter().any(|of| cgroup::in_group(Some(of), change.key())));
+    stopped.filter_map(|change| change.grown(|row| row.throttled_time)).fold(0.0, f64::max)
+}
+
+/// Of the time without a CPU, what the quota took.
+fn split_throttled(parts: &mut Vec<TimePart>, throttled: f64) {
+    let Some(at) = parts.iter().position(|part| part.kind == TimeKind::CpuWait).filter(|_| throttled > 0.0) else {
+        return;
+    };
+    let part = &mut parts[at];
+    let seconds = throttled.min(part.seconds);
+    let share = part.share * seconds / part.seconds.max(1e-9);
+    part.seconds -= seconds;
+    part.share -= share;
+    let quota = TimePart { kind: TimeKind::Throttled, seconds, share, times: 0, by: Vec::new(), functions: Vec::new() };
+    parts.push(quota);
+    parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+}
+
+/// Runs a command. Its output is its own; where the answer is JSON, it goes to stderr.
+fn run(words: &[OsString], json: bool) -> Result<Child, Failure> {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    if json {
+        command.stdout(Stdio::from(io::stderr()));
+    }
+    command.spawn().map_err(|e| Failure::usage(format!("cannot run {}: {e}", words[0].to_string_lossy())))
+}
+
+/// Docker's and Podman's containers have names in files of their own.
+fn container_by_name(target: &Target, root: &Root) -> Option<Target> {
+    let name = target.container.as_deref()?;
+    let docker = "var/lib/docker/containers";
+    let id = root.list(docker).into_iter().find(|id| {
+        let config = root.maybe(&format!("{docker}/{id}/config.v2.json")).unwrap_or_default();
+        let config: Option<serde_json::Value> = serde_json::from_str(&config).ok();
+        config.is_some_and(|config| config["Name"].as_str().is_some_and(|known| known.trim_start_matches('/') == name))
+    });
+    let id = id.or_else(|| {
+        let all = root.maybe("var/lib/containers/storage/overlay-containers/containers.json")?;
+        let all: Vec<serde_json::Value> = serde_json::from_str(&all).ok()?;
+        let named = all
+            .iter()
+            .find(|one| one["names"].as_array().is_some_and(|names| names.iter().any(|known| known == name)))?;
+        named["id"].as_str().map(str::to_owned)
+    })?;
+    Some(Target { container: Some(id), ..Target::default() })
+}
+
+fn cannot(error: &SourceError) -> Failure {
+    Failure::usage(match error {
+        SourceError::NotPermitted { why, remedy } if !remedy.is_empty() => {
+            format!("cannot trace where the time goes: {why}: {remedy}")
+        }
+        SourceError::Absent(why) | SourceError::Failed(why) | SourceError::NotPermitted { why, .. } => {
+            format!("cannot trace where the time goes: {why}")
+        }
+    })
+}

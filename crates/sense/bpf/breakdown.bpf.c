@@ -1,0 +1,305 @@
+/* Where the time of the threads of watched processes goes: on a CPU, waiting for one, and blocked, by stack, system call, device and
+ * who ended the wait. A thread is always in one of these states, so the times add up to the life of the thread.
+ *
+ * Children of watched processes may be watched from their birth. A clock samples what runs. The reader is
+ * crates/sense/src/profile/breakdown/. */
+#include "stacks.h"
+#include "syscall.h"
+
+#define WATCHED 4096
+#define THREADS 32768
+#define SLICES 32768
+#define TASK_DEAD 0x80      /* __state, include/linux/sched.h */
+
+struct task_struct___flags { u32 flags; } CORE;
+struct block_device { u32 bd_dev; } CORE;
+struct bio { struct block_device *bi_bdev; } CORE;
+
+/* What is done with a process, and its children. */
+enum { ACCOUNT = 1, FOLLOW = 2 };
+struct watch {
+	u64 began;                  /* since when, CLOCK_MONOTONIC */
+	u64 lived;                  /* ns that threads lived that have ended */
+	u32 what;
+	u32 born;                   /* threads since then */
+	char comm[16];              /* when its first thread ended */
+};
+MAP(watched, MAP_HASH, WATCHED, u32, struct watch);
+
+enum { ON_CPU, QUEUED, BLOCKED, UNSEEN, SAMPLE_USER, SAMPLE_KERNEL };
+
+struct thread {
+	u64 born;                   /* or since when it is watched */
+	u64 since;                  /* of this state */
+	u64 stack;
+	u64 on_cpu, queued, blocked;        /* ns so far */
+	u32 tgid, state;
+	u32 device;                 /* of the last bio it sent */
+	s32 first;                  /* first argument of the system call: often a file descriptor */
+	u32 call;                   /* number of the system call */
+	u16 futex, lock;            /* whether it is in futex(2), and there for a lock */
+};
+MAP(threads, MAP_HASH, THREADS, u32, struct thread);
+
+/* Time of one kind. `other` is the process that ended a wait, or that had the CPU last; `other_thread` its thread, if it is one of the
+ * same process that ended a wait in futex(2). */
+struct slice {
+	u64 stack;
+	u32 tgid, state;
+	u32 other, other_thread;
+	u32 device, call;
+	s32 first;
+	u32 flags;
+};
+enum {
+	INTERRUPT = 1,              /* the wait was ended in an interrupt of `other`, which may be none of its doing */
+	LOCK = 2,                   /* it waited for a lock in user space */
+};
+struct spent { u64 ns, times; };
+MAP(slices, MAP_HASH, SLICES, struct slice, struct spent);
+
+/* 1: nothing is counted any more, so that the reader sees all maps at one moment. */
+MAP(stopped, MAP_ARRAY, 1, u32, u32);
+
+/* How deep each CPU is in interrupts. */
+MAP(interrupts, MAP_PERCPU_ARRAY, 1, u32, u64);
+
+INLINE u32 is_stopped(void)
+{
+	u32 *flag = ONLY(stopped);
+
+	return !flag || *flag;
+}
+
+INLINE struct watch *watch_of(u32 tgid)
+{
+	return bpf_map_lookup_elem(&watched, &tgid);
+}
+
+/* `what` is zero once the process is not watched any more. */
+INLINE struct watch *accounted(u32 tgid)
+{
+	struct watch *watch = watch_of(tgid);
+
+	return watch && watch->what & ACCOUNT ? watch : 0;
+}
+
+INLINE void charge(struct slice *slice, u64 ns)
+{
+	struct spent *spent = FIND_OR_ADD(slices, slice);
+
+	if (!spent) {
+		count_lost();
+		return;
+	}
+	ADD(spent->ns, ns);
+	ADD(spent->times, 1);
+}
+
+/* A thread whose first event this is has been in this state since its process is watched. */
+INLINE struct thread *thread_of(struct task_struct *task, u32 state)
+{
+	u32 tid = task->pid;
+	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct watch *watch = thread ? 0 : accounted(task->tgid);
+	struct thread first = { .tgid = task->tgid, .state = state };
+
+	if (!watch)
+		return thread;
+	first.since = first.born = watch->began;
+	bpf_map_update_elem(&threads, &tid, &first, NOEXIST);
+	thread = bpf_map_lookup_elem(&threads, &tid);
+	if (!thread)
+		count_lost();
+	return thread;
+}
+
+INLINE u64 elapsed(struct thread *thread, u64 now)
+{
+	return now > thread->since ? now - thread->since : 0;
+}
+
+/* The thread stops running: it blocks, is preempted, or ends. */
+INLINE void switch_out(u64 *ctx, struct task_struct *task, u64 now)
+{
+	struct recording_filter whole = { .parts = KERNEL | USER };
+	u32 tid = task->pid, preempted = ctx[0] & 1;
+	struct thread *thread = thread_of(task, ON_CPU);
+
+	if (!thread)
+		return;
+	u64 ran = elapsed(thread, now);
+	struct slice slice = { .tgid = thread->tgid, .state = ON_CPU };
+
+	charge(&slice, ran);
+	thread->on_cpu += ran;
+	thread->since = now;
+	if (task->__state & TASK_DEAD) {
+		struct watch *watch = watch_of(thread->tgid);
+
+		if (watch)
+			ADD(watch->lived, now - thread->born);
+		if (watch && task->pid == task->tgid)
+			bpf_probe_read_kernel(watch->comm, sizeof watch->comm, &task->comm);
+		bpf_map_delete_elem(&threads, &tid);
+		return;
+	}
+	if (preempted || !task->__state) {
+		thread->state = QUEUED;
+		return;
+	}
+	struct syscall call = current_syscall(task, ((struct task_struct___flags *)task)->flags);
+
+	thread->state = BLOCKED;
+	thread->call = call.number;
+	thread->first = call.first;
+	thread->futex = is_futex(&call);
+	thread->lock = wants_lock(&call);
+	thread->stack = stack_of(ctx, task, &whole);
+}
+
+/* The thread runs: until now it waited for the CPU that `before` had. */
+INLINE void switch_in(struct task_struct *task, struct task_struct *before, u64 now)
+{
+	struct thread *thread = thread_of(task, QUEUED);
+
+	if (!thread)
+		return;
+	u64 waited = elapsed(thread, now);
+	struct slice slice = { .tgid = thread->tgid, .state = QUEUED, .other = before->tgid };
+
+	if (thread->state == QUEUED) {
+		charge(&slice, waited);
+		thread->queued += waited;
+		thread->since = now;
+	}
+	thread->state = ON_CPU;
+}
+
+SEC("tp_btf/sched_switch")
+int sched_switch(u64 *ctx)
+{
+	struct task_struct *before = (void *)ctx[1], *after = (void *)ctx[2];
+	u64 now = bpf_ktime_get_ns();
+
+	if (is_stopped())
+		return 0;
+	if (before->pid)
+		switch_out(ctx, before, now);
+	if (after->pid)
+		switch_in(after, before, now);
+	return 0;
+}
+
+/* In the context of the waking thread, or of an interrupt. */
+SEC("tp_btf/sched_waking")
+int sched_waking(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0], *waker = bpf_get_current_task_btf();
+	struct thread *thread = is_stopped() ? 0 : thread_of(task, UNSEEN);
+	u64 now = bpf_ktime_get_ns(), *depth = ONLY(interrupts);
+
+	if (!thread || thread->state == QUEUED || thread->state == ON_CPU)
+		return 0;
+	u64 waited = elapsed(thread, now);
+	struct slice slice = { .tgid = thread->tgid, .state = thread->state, .stack = thread->stack,
+		.other = waker->tgid, .device = thread->device, .call = thread->call, .first = thread->first,
+		.flags = (depth && *depth ? INTERRUPT : 0) | (thread->lock ? LOCK : 0) };
+
+	/* What such a thread waited for is known to the reader by its number only. */
+	if (thread->state == UNSEEN)
+		slice.first = task->pid;
+	if (thread->futex && waker->tgid == task->tgid)
+		slice.other_thread = waker->pid;
+	charge(&slice, waited);
+	thread->blocked += waited;
+	thread->since = now;
+	thread->state = QUEUED;
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int sched_process_fork(u64 *ctx)
+{
+	struct task_struct *parent = (void *)ctx[0], *child = (void *)ctx[1];
+	struct watch *watch = watch_of(parent->tgid);
+	struct watch both = { .began = bpf_ktime_get_ns(), .what = ACCOUNT | FOLLOW };
+	u32 tgid = child->tgid;
+
+	if (watch && watch->what & FOLLOW && child->tgid != parent->tgid)
+		bpf_map_update_elem(&watched, &tgid, &both, ANY);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int sched_wakeup_new(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct watch *watch = is_stopped() ? 0 : accounted(task->tgid);
+	u32 tid = task->pid;
+	u64 now = bpf_ktime_get_ns();
+	struct thread thread = { .born = now, .since = now, .tgid = task->tgid, .state = QUEUED };
+
+	if (!watch)
+		return 0;
+	ADD(watch->born, 1);
+	if (bpf_map_update_elem(&threads, &tid, &thread, ANY))
+		count_lost();
+	return 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int block_bio_queue(u64 *ctx)
+{
+	struct bio *bio = (void *)ctx[0];
+	u32 tid = bpf_get_current_pid_tgid();
+	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+
+	if (thread)
+		thread->device = bio->bi_bdev->bd_dev;
+	return 0;
+}
+
+INLINE void enter_interrupt(void)
+{
+	u64 *depth = ONLY(interrupts);
+
+	if (depth)
+		++*depth;
+}
+
+INLINE void leave_interrupt(void)
+{
+	u64 *depth = ONLY(interrupts);
+
+	/* The first may have been entered before this was attached. */
+	if (depth && *depth)
+		--*depth;
+}
+
+#define COUNTS(entry, exit) \
+	SEC("tp_btf/" #entry) int entry(u64 *ctx) { enter_interrupt(); return 0; } \
+	SEC("tp_btf/" #exit) int exit(u64 *ctx) { leave_interrupt(); return 0; }
+
+COUNTS(irq_handler_entry, irq_handler_exit)
+COUNTS(softirq_entry, softirq_exit)
+COUNTS(hrtimer_expire_entry, hrtimer_expire_exit)
+
+/* What runs, at each tick of the clock. */
+SEC("perf_event")
+int tick(void *ctx)
+{
+	struct recording_filter whole = { .parts = KERNEL | USER };
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct slice slice = { .tgid = tgid, .state = SAMPLE_USER };
+
+	if (!tgid || is_stopped() || !accounted(tgid))
+		return 0;
+	slice.stack = stack_of(ctx, (void *)bpf_get_current_task(), &whole);
+	struct stack *stack = bpf_map_lookup_elem(&stacks, &slice.stack);
+
+	if (stack && stack->kernel)
+		slice.state = SAMPLE_KERNEL;
+	charge(&slice, 0);
+	return 0;
+}

@@ -1,0 +1,335 @@
+//! What file descriptors stand for, and who is at the other end of a connection on this host (proc_pid_fd(5), proc_pid_net(5)).
+
+use crate::root::Root;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+/// Descriptors above this are not looked up: what looks like one may be half an address.
+const MOST_FILES: i32 = 1 << 16;
+
+/// An open file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum OpenFile {
+    /// By its inode.
+    Socket(u64),
+    /// By its inode, and whether this end reads.
+    Pipe { inode: u64, reads: bool },
+    /// Its path, and the name of the device it is on, or is.
+    Path { path: String, device: String },
+}
+
+/// Open files by process and descriptor, as they were when they were first waited for.
+#[derive(Debug, Default)]
+pub(super) struct OpenFiles(HashMap<(u32, i32), Option<OpenFile>>);
+
+impl OpenFiles {
+    pub(super) fn note(&mut self, pid: u32, descriptor: i32, root: &Root) {
+        if (0..MOST_FILES).contains(&descriptor) {
+            self.0.entry((pid, descriptor)).or_insert_with(|| open_file(pid, descriptor, root));
+        }
+    }
+
+    pub(super) fn get(&self, pid: u32, descriptor: i32) -> Option<&OpenFile> {
+        self.0.get(&(pid, descriptor))?.as_ref()
+    }
+
+    /// Those that have another end, with their process.
+    fn peered(&self) -> impl Iterator<Item = (u32, &OpenFile)> {
+        let open = self.0.iter().filter_map(|((pid, _), file)| Some((*pid, file.as_ref()?)));
+        open.filter(|(_, file)| !matches!(file, OpenFile::Path { .. }))
+    }
+}
+
+fn open_file(pid: u32, descriptor: i32, root: &Root) -> Option<OpenFile> {
+    let link = format!("proc/{pid}/fd/{descriptor}");
+    let path = root.link(&link)?;
+    if let Some(end) = end(&path, &link, root) {
+        return Some(end);
+    }
+    // Not stat(2), which waits for the server of a network file system.
+    let block = path.strip_prefix("/dev/").filter(|name| root.at(format!("sys/class/block/{name}")).exists());
+    let device = block.map(str::to_owned).or_else(|| device_of_mount(pid, descriptor, root))?;
+    Some(OpenFile::Path { path, device })
+}
+
+/// A socket or pipe: `socket:[1234]`.
+fn end(path: &str, link: &str, root: &Root) -> Option<OpenFile> {
+    let inode = |kind: &str| path.strip_prefix(kind)?.strip_suffix(']')?.parse().ok();
+    if let Some(inode) = inode("socket:[") {
+        return Some(OpenFile::Socket(inode));
+    }
+    let inode = inode("pipe:[")?;
+    // The link itself has the mode of the descriptor: r or w for the owner (proc_pid_fd(5)).
+    let mode = fs::symlink_metadata(root.at(link)).ok()?.mode();
+    Some(OpenFile::Pipe { inode, reads: mode & 0o400 != 0 })
+}
+
+/// The device of the mount that a file is on (proc_pid_fdinfo(5), proc_pid_mountinfo(5)): its name, or `MAJOR:MINOR` if it has none.
+fn device_of_mount(pid: u32, descriptor: i32, root: &Root) -> Option<String> {
+    let info = root.maybe(&format!("proc/{pid}/fdinfo/{descriptor}"))?;
+    let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+    let mounts = root.maybe(&format!("proc/{pid}/mountinfo"))?;
+    let numbers = mounts.lines().find_map(|line| line.strip_prefix(mount)?.strip_prefix(' ')?.split(' ').nth(1))?;
+    Some(device_name(numbers, root).unwrap_or_else(|| numbers.to_owned()))
+}
+
+/// The name of a disk or partition by `MAJOR:MINOR`.
+pub(super) fn device_name(numbers: &str, root: &Root) -> Option<String> {
+    root.link(&format!("sys/dev/block/{numbers}"))?.rsplit('/').next().map(str::to_owned)
+}
+
+/// Who is at the other end of sockets and pipes, looked up while both ends live.
+#[derive(Debug, Default)]
+pub(super) struct Peers {
+    known: HashMap<OpenFile, Option<Peer>>,
+    /// Pairs of processes with a TCP connection, and whether the first one is the server; `None` if they have none.
+    pairs: HashMap<(u32, u32), Option<bool>>,
+}
+
+/// The other end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Peer {
+    /// The process, if it is on this host.
+    pub(super) pid: Option<u32>,
+    /// Its address.
+    pub(super) address: Option<String>,
+    /// Whether it is a client: it connected to a port that is listened on here.
+    pub(super) is_client: bool,
+}
+
+impl Peers {
+    pub(super) fn of(&self, file: &OpenFile) -> Option<&Peer> {
+        self.known.get(file)?.as_ref()
+    }
+
+    /// Whether the first process has a TCP connection with the second, and is its server.
+    pub(super) fn serves(&self, a: u32, b: u32) -> Option<bool> {
+        *self.pairs.get(&(a, b))?
+    }
+
+    /// Whether [`look_up`](Self::look_up) would learn something.
+    pub(super) fn lacks(&self, files: &OpenFiles, pairs: &HashSet<(u32, u32)>) -> bool {
+        files.peered().any(|(_, file)| !self.known.contains_key(file))
+            || pairs.iter().any(|p| !self.pairs.contains_key(p))
+    }
+
+    /// Looks up what is not known yet of these files, and of these pairs of processes: reads every descriptor of every process.
+    pub(super) fn look_up(&mut self, files: &OpenFiles, pairs: &HashSet<(u32, u32)>, root: &Root) {
+        let new: Vec<(u32, &OpenFile)> = files.peered().filter(|(_, file)| !self.known.contains_key(file)).collect();
+        let new_pairs: Vec<(u32, u32)> = pairs.iter().copied().filter(|pair| !self.pairs.contains_key(pair)).collect();
+        if new.is_empty() && new_pairs.is_empty() {
+            return;
+        }
+        let pids = new.iter().map(|(pid, _)| *pid).chain(new_pairs.iter().map(|(a, _)| *a));
+        let connections = Connections::read(pids, root);
+        let ends = DescriptorEnds::read(root);
+        for (pid, file) in new {
+            let peer = match file {
+                OpenFile::Socket(inode) => connections.by_inode.get(inode).map(|pair| Peer {
+                    pid: connections.other_end(*inode).and_then(|inode| ends.sockets.get(&inode).copied()),
+                    address: address(&pair.remote).filter(|address| !address.ends_with(":0")),
+                    is_client: connections.listening.contains(port(&pair.local)),
+                }),
+                OpenFile::Pipe { inode, reads } => {
+                    let holders = ends.pipes.get(&(*inode, !reads)).map_or(&[][..], Vec::as_slice);
+                    let other = holders.iter().find(|holder| **holder != pid).or(holders.first());
+                    other.map(|&pid| Peer { pid: Some(pid), ..Peer::default() })
+                }
+                OpenFile::Path { .. } => None,
+            };
+            self.known.insert(file.clone(), peer);
+        }
+        for (a, b) in new_pairs {
+            let own = ends.sockets.iter().filter(|(_, owner)| **owner == a).map(|(inode, _)| *inode);
+            let mut shared = own.filter(|&inode| {
+                connections.other_end(inode).is_some_and(|other| ends.sockets.get(&other) == Some(&b))
+            });
+            let serves = shared
+                .next()
+                .and_then(|inode| Some(connections.listening.contains(port(&connections.by_inode.get(&inode)?.local))));
+            self.pairs.insert((a, b), serves);
+        }
+    }
+}
+
+/// Local and remote address with port, as /proc/net/tcp writes them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Ends {
+    local: String,
+    remote: String,
+}
+
+/// The TCP connections in some processes' network namespaces.
+#[derive(Debug, Default)]
+struct Connections {
+    by_inode: HashMap<u64, Ends>,
+    inodes: HashMap<Ends, u64>,
+    /// Ports that are listened on, as written.
+    listening: HashSet<String>,
+}
+
+impl Connections {
+    fn read(pids: impl Iterator<Item = u32>, root: &Root) -> Self {
+        let mut all = Self::default();
+        let mut seen = HashSet::new();
+        for pid in pids {
+            let Some(namespace) = root.link(&format!("proc/{pid}/ns/net")) else { continue };
+            if seen.insert(namespace) {
+                for table in ["tcp", "tcp6"] {
+                    all.add(&root.maybe(&format!("proc/{pid}/net/{table}")).unwrap_or_default());
+                }
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, text: &str) {
+        for (ends, inode) in text.lines().skip(1).filter_map(connection) {
+            if port(&ends.remote) == "0000" {
+                self.listening.insert(port(&ends.local).to_owned());
+            } else {
+                self.inodes.insert(ends.clone(), inode);
+                self.by_inode.insert(inode, ends);
+            }
+        }
+    }
+
+    /// The socket at the other end of a connection, if it is in one of these namespaces.
+    fn other_end(&self, socket: u64) -> Option<u64> {
+        let Ends { local, remote } = self.by_inode.get(&socket)?;
+        self.inodes.get(&Ends { local: remote.clone(), remote: local.clone() }).copied()
+    }
+}
+
+/// Which processes have which sockets and pipes open.
+#[derive(Debug, Default)]
+struct DescriptorEnds {
+    sockets: HashMap<u64, u32>,
+    /// By inode, and whether they read from it.
+    pipes: HashMap<(u64, bool), Vec<u32>>,
+}
+
+impl DescriptorEnds {
+    fn read(root: &Root) -> Self {
+        let mut ends = Self::default();
+        for pid in root.list("proc").iter().filter_map(|name| name.parse::<u32>().ok()) {
+            for descriptor in root.list(&format!("proc/{pid}/fd")) {
+                let link = format!("proc/{pid}/fd/{descriptor}");
+                match root.link(&link).and_then(|path| end(&path, &link, root)) {
+                    Some(OpenFile::Socket(inode)) => {
+                        ends.sockets.insert(inode, pid);
+                    }
+                    Some(OpenFile::Pipe { inode, reads }) => ends.pipes.entry((inode, reads)).or_default().push(pid),
+                    _ => {}
+                }
+            }
+        }
+        ends
+    }
+}
+
+fn port(address: &str) -> &str {
+    address.rsplit(':').next().unwrap_or_default()
+}
+
+/// `  0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 12345 ...`
+fn connection(line: &str) -> Option<(Ends, u64)> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let inode = fields.get(9)?.parse().ok().filter(|&inode: &u64| inode != 0)?;
+    Some((Ends { local: (*fields.get(1)?).to_owned(), remote: (*fields.get(2)?).to_owned() }, inode))
+}
+
+/// `0100007F:1F90` is 127.0.0.1:8080: words in the byte order of the machine, the port in that of people.
+fn address(text: &str) -> Option<String> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok().filter(|_| matches!(address.len(), 8 | 32))?;
+    let words: Option<Vec<u32>> = address
+        .as_bytes()
+        .chunks(8)
+        .map(|word| u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok())
+        .collect();
+    let bytes: Vec<u8> = words?.into_iter().flat_map(u32::to_ne_bytes).collect();
+    let ip = match bytes.len() {
+        4 => std::net::IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
+        16 => std::net::IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?).to_canonical(),
+        _ => return None,
+    };
+    Some(std::net::SocketAddr::new(ip, port).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::never_panics;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn addresses_are_written_as_people_write_them() {
+        if cfg!(target_endian = "little") {
+            assert_eq!(address("0100007F:1F90").as_deref(), Some("127.0.0.1:8080"));
+            assert_eq!(address("00000000000000000000000001000000:0050").as_deref(), Some("[::1]:80"));
+            assert_eq!(address("0000000000000000FFFF00000100007F:0050").as_deref(), Some("127.0.0.1:80"));
+        }
+        assert_eq!(
+            (address("0100007F"), address("0100:1"), address("x:1"), address("é1007F:1F90")),
+            (None, None, None, None)
+        );
+    }
+
+    #[test]
+    fn the_peer_of_a_connection_on_this_host_is_found() {
+        let root = Root::live();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        let own = std::process::id();
+        let descriptors = [client.as_raw_fd(), server.as_raw_fd(), reader.as_raw_fd(), writer.as_raw_fd()];
+        let mut files = OpenFiles::default();
+        descriptors.iter().for_each(|&descriptor| files.note(own, descriptor, &root));
+        let pairs = HashSet::from([(own, own), (own, 1)]);
+        let mut peers = Peers::default();
+        assert!(peers.lacks(&files, &pairs));
+        peers.look_up(&files, &pairs, &root);
+        assert!(!peers.lacks(&files, &pairs));
+        let [client_end, server_end, reader_end, writer_end] =
+            descriptors.map(|d| peers.of(files.get(own, d).unwrap()).unwrap());
+        let address = |stream: &TcpStream| Some(stream.peer_addr().unwrap().to_string());
+        assert_eq!(client_end, &Peer { pid: Some(own), address: address(&client), is_client: false });
+        assert_eq!(server_end, &Peer { pid: Some(own), address: address(&server), is_client: true });
+        assert_eq!((reader_end.pid, writer_end.pid), (Some(own), Some(own)));
+        assert!(peers.serves(own, own).is_some());
+        assert_eq!(peers.serves(own, 1), None);
+    }
+
+    #[test]
+    fn what_is_no_descriptor_is_left_out() {
+        let root = Root::live();
+        let own = std::process::id();
+        let folder = whyslow_testing::folder();
+        let path = folder.path().join("file");
+        let file = fs::File::create(&path).unwrap();
+        let mut files = OpenFiles::default();
+        for descriptor in [file.as_raw_fd(), -1, i32::MAX, 60_000] {
+            files.note(own, descriptor, &root);
+        }
+        let found = files.get(own, file.as_raw_fd());
+        let device = file.metadata().unwrap().dev();
+        let numbers = format!("{}:{}", libc::major(device), libc::minor(device));
+        let device = device_name(&numbers, &root).unwrap_or(numbers);
+        assert_eq!(found, Some(&OpenFile::Path { path: path.to_str().unwrap().into(), device }));
+        assert!([-1, i32::MAX, 60_000].iter().all(|&none| files.get(own, none).is_none()));
+    }
+
+    #[test]
+    fn no_line_makes_it_panic() {
+        let line = "  0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 12345 1";
+        never_panics(line, |text| {
+            if let Some((ends, _)) = connection(text) {
+                address(&ends.remote);
+            }
+        });
+    }
+}

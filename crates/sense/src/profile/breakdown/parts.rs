@@ -1,0 +1,249 @@
+//! Sums slices of time up into parts: what was done, by whom or what, and in which functions.
+
+use super::files::{OpenFile, OpenFiles, Peers, device_name};
+use super::{BLOCKED, FirstThread, INTERRUPT, LOCK, ON_CPU, QUEUED, SAMPLE_KERNEL, SAMPLE_USER, Slice, Spent, UNSEEN};
+use crate::profile::assemble::{is_libc, kernel_frames, user_frames};
+use crate::profile::recorder::RawStack;
+use crate::profile::symbolizer::Symbolizer;
+use crate::root::Root;
+use crate::task::{WaitFunctions, wait_reason};
+use std::collections::{BTreeMap, HashMap};
+use whyslow_model::profile::{Frame, ProfileKind};
+use whyslow_model::time_breakdown::{Contributor, FunctionShare, TimeKind, TimePart};
+
+/// How many contributors and functions of a part are kept.
+const KEPT: usize = 20;
+
+/// What slices are explained with.
+pub(super) struct Sources<'a> {
+    pub(super) root: &'a Root,
+    pub(super) functions: &'a WaitFunctions,
+    pub(super) stacks: &'a HashMap<u64, RawStack>,
+    pub(super) symbolizer: &'a Symbolizer<'a>,
+    pub(super) files: &'a OpenFiles,
+    pub(super) peers: &'a Peers,
+    pub(super) names: &'a BTreeMap<u32, String>,
+    pub(super) first_threads: &'a HashMap<u32, FirstThread>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    ns: u64,
+    times: u64,
+    /// By kind, name and number.
+    by: BTreeMap<(String, String, Option<u32>), u64>,
+    functions: BTreeMap<String, u64>,
+}
+
+/// The time of a group of processes, summed up.
+pub(super) struct PartSums<'a> {
+    sources: &'a Sources<'a>,
+    sums: BTreeMap<TimeKind, Sum>,
+    on_cpu: Spent,
+    samples: [u64; 2],
+}
+
+impl<'a> PartSums<'a> {
+    pub(super) fn new(sources: &'a Sources<'a>) -> Self {
+        Self { sources, sums: BTreeMap::new(), on_cpu: Spent::default(), samples: [0; 2] }
+    }
+
+    pub(super) fn add(&mut self, slice: &Slice, spent: Spent) {
+        match slice.state {
+            ON_CPU => {
+                self.on_cpu.ns += spent.ns;
+                self.on_cpu.times += spent.times;
+            }
+            SAMPLE_USER | SAMPLE_KERNEL => {
+                let kind = if slice.state == SAMPLE_USER { TimeKind::User } else { TimeKind::Kernel };
+                self.samples[usize::from(kind == TimeKind::Kernel)] += spent.times;
+                let function = self.innermost(slice, ProfileKind::OnCpu).unwrap_or_else(|| "unknown".into());
+                let functions = &mut self.sums.entry(kind).or_default().functions;
+                *functions.entry(function).or_default() += spent.times;
+            }
+            QUEUED => {
+                let by = (slice.other != 0).then(|| self.process(slice.other));
+                self.add_wait(TimeKind::CpuWait, spent, by, None);
+            }
+            BLOCKED => {
+                let kind = self.kind(slice);
+                let (by, function) = (self.contributor(kind, slice), self.innermost(slice, ProfileKind::OffCpu));
+                self.add_wait(kind, spent, by, function);
+            }
+            UNSEEN => {
+                let thread = u32::try_from(slice.first).ok().and_then(|tid| self.sources.first_threads.get(&tid));
+                let kind = thread.and_then(FirstThread::waits_for).unwrap_or(TimeKind::Other);
+                let first = thread.map_or(-1, |thread| thread.first);
+                self.add_wait(kind, spent, self.contributor(kind, &Slice { first, ..*slice }), None);
+            }
+            _ => {}
+        }
+    }
+
+    /// A thread that has done nothing but stay in one state.
+    pub(super) fn add_still(&mut self, thread: &FirstThread, ns: u64) {
+        let spent = Spent { ns, times: 1 };
+        if thread.runs {
+            self.on_cpu.ns += ns;
+        } else {
+            let kind = thread.waits_for().unwrap_or(TimeKind::Other);
+            let still = Slice { tgid: thread.tgid, first: thread.first, state: BLOCKED, ..Slice::default() };
+            self.add_wait(kind, spent, self.contributor(kind, &still), None);
+        }
+    }
+
+    fn add_wait(
+        &mut self,
+        kind: TimeKind,
+        spent: Spent,
+        by: Option<(String, String, Option<u32>)>,
+        function: Option<String>,
+    ) {
+        let sum = self.sums.entry(kind).or_default();
+        sum.ns += spent.ns;
+        sum.times += spent.times;
+        if let Some(by) = by {
+            *sum.by.entry(by).or_default() += spent.ns;
+        }
+        if let Some(function) = function {
+            *sum.functions.entry(function).or_default() += spent.ns;
+        }
+    }
+
+    fn kind(&self, slice: &Slice) -> TimeKind {
+        let stack = self.sources.stacks.get(&slice.stack);
+        let kind = stack.and_then(|stack| self.sources.functions.reason(stack.kernel.iter().copied()));
+        match kind {
+            Some(TimeKind::Futex) if slice.flags & LOCK != 0 => TimeKind::Lock,
+            Some(kind) => kind,
+            None => TimeKind::Other,
+        }
+    }
+
+    fn contributor(&self, kind: TimeKind, slice: &Slice) -> Option<(String, String, Option<u32>)> {
+        let file = self.sources.files.get(slice.tgid, slice.first);
+        if kind.is_disk() || kind == TimeKind::PageFault {
+            let of_file = match file {
+                Some(OpenFile::Path { device, .. }) if kind != TimeKind::PageFault => Some(device.clone()),
+                _ => None,
+            };
+            let sent_to = (slice.device != 0).then(|| self.device(slice.device)).flatten();
+            return sent_to.or(of_file).map(|name| ("device".into(), name, None));
+        }
+        // Who ended a wait for a pipe is known.
+        let is_known = kind == TimeKind::Pipe && slice.other != 0 && slice.flags & INTERRUPT == 0;
+        if let Some(file) = file
+            && !is_known
+            && matches!(kind, TimeKind::Receive | TimeKind::Send | TimeKind::Connect | TimeKind::Pipe)
+            && let Some(peer) = self.sources.peers.of(file)
+        {
+            return match (peer.pid, &peer.address, peer.is_client) {
+                (pid, _, true) => Some(self.client(pid, peer.address.as_deref())),
+                (Some(pid), _, false) => Some(self.process(pid)),
+                (None, Some(address), false) => Some(("peer".into(), address.clone(), None)),
+                (None, None, false) => None,
+            };
+        }
+        if !kind.is_for_others() || slice.other == 0 {
+            return None;
+        }
+        if slice.flags & INTERRUPT != 0 {
+            // Whoever was interrupted by a packet may not have sent it.
+            let of_sockets = matches!(kind, TimeKind::Poll | TimeKind::Receive | TimeKind::Send);
+            let serves = if of_sockets { self.sources.peers.serves(slice.tgid, slice.other)? } else { return None };
+            return Some(if serves { self.client(Some(slice.other), None) } else { self.process(slice.other) });
+        }
+        if slice.other_thread != 0 {
+            let name = self.sources.names.get(&slice.other_thread).cloned().unwrap_or_else(|| "unknown".into());
+            return Some(("thread".into(), name, Some(slice.other_thread)));
+        }
+        // Its own threads hand work to each other.
+        (slice.other != slice.tgid).then(|| self.process(slice.other))
+    }
+
+    fn process(&self, pid: u32) -> (String, String, Option<u32>) {
+        let name = self.sources.names.get(&pid).cloned();
+        let name = name.or_else(|| self.sources.root.word(&format!("proc/{pid}/comm")));
+        ("process".into(), name.unwrap_or_else(|| "unknown".into()), Some(pid))
+    }
+
+    /// A client, by its process or address.
+    fn client(&self, pid: Option<u32>, address: Option<&str>) -> (String, String, Option<u32>) {
+        let name = pid.map_or_else(|| address.unwrap_or("unknown").to_owned(), |pid| self.process(pid).1);
+        ("client".into(), name, pid)
+    }
+
+    /// A disk or partition by its number as the kernel has it (include/linux/kdev_t.h).
+    fn device(&self, number: u32) -> Option<String> {
+        device_name(&format!("{}:{}", number >> 20, number & 0xf_ffff), self.sources.root)
+    }
+
+    /// The function that did so: of the program, if it has one with a name; else of the kernel.
+    fn innermost(&self, slice: &Slice, kind: ProfileKind) -> Option<String> {
+        let stack = self.sources.stacks.get(&slice.stack)?;
+        let user = user_frames(stack, self.sources.symbolizer);
+        let kernel = kernel_frames(kind, stack, self.sources.symbolizer);
+        let named = |frame: &&Frame| frame.function.is_some();
+        let own = |frame: &&Frame| named(frame) && (kind == ProfileKind::OnCpu || !is_libc(frame));
+        let of_program = user.iter().rev().find(own);
+        let of_kernel = kernel.iter().rev().find(named);
+        let found = match slice.state {
+            SAMPLE_KERNEL => of_kernel.or(of_program),
+            _ => of_program.or(of_kernel),
+        };
+        found.and_then(|frame| frame.function.clone()).or_else(|| {
+            let file = user.last()?.module.as_deref()?;
+            Some(format!("[{}]", file.rsplit('/').next().unwrap_or(file)))
+        })
+    }
+
+    /// The parts, longest first, as shares of `lived` nanoseconds.
+    pub(super) fn finish(mut self, lived: u64) -> Vec<TimePart> {
+        let [user, kernel] = self.samples;
+        // Without a sample it ran too little to tell.
+        let in_kernel = if user + kernel == 0 { 0.0 } else { kernel as f64 / (user + kernel) as f64 };
+        let kernel_ns = (self.on_cpu.ns as f64 * in_kernel) as u64;
+        for (kind, ns) in [(TimeKind::User, self.on_cpu.ns - kernel_ns), (TimeKind::Kernel, kernel_ns)] {
+            let sum = self.sums.entry(kind).or_default();
+            (sum.ns, sum.times) = (ns, self.on_cpu.times);
+        }
+        let mut parts: Vec<TimePart> =
+            self.sums.into_iter().filter(|(_, sum)| sum.ns > 0).map(|(kind, sum)| sum.part(kind, lived)).collect();
+        parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        parts
+    }
+}
+
+impl Sum {
+    fn part(self, kind: TimeKind, lived: u64) -> TimePart {
+        let samples: u64 = self.functions.values().sum();
+        let mut by: Vec<Contributor> = self
+            .by
+            .into_iter()
+            .map(|((kind, name, pid), ns)| Contributor { kind, name, pid, share: ns as f64 / self.ns.max(1) as f64 })
+            .collect();
+        by.sort_by(|a, b| b.share.total_cmp(&a.share));
+        by.truncate(KEPT);
+        let mut functions: Vec<FunctionShare> = self
+            .functions
+            .into_iter()
+            .map(|(name, weight)| FunctionShare { name, share: weight as f64 / samples.max(1) as f64 })
+            .collect();
+        functions.sort_by(|a, b| b.share.total_cmp(&a.share));
+        functions.truncate(KEPT);
+        TimePart {
+            kind,
+            seconds: self.ns as f64 / 1e9,
+            share: self.ns as f64 / lived.max(1) as f64,
+            times: self.times,
+            by,
+            functions,
+        }
+    }
+}
+
+impl FirstThread {
+    fn waits_for(&self) -> Option<TimeKind> {
+        wait_reason(self.functions.iter().map(String::as_str))
+    }
+}
