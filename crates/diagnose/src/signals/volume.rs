@@ -58,6 +58,18 @@ impl ArrayUse<'_> {
         }
     }
 
+    /// Arrays that the kernel named are numbered; others have their name below /dev/md (mdadm(8), DEVICE NAMES).
+    fn path(&self) -> String {
+        let is_numbered = |rest: &str| {
+            let number = rest.trim_start_matches("_d");
+            !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'p')
+        };
+        match self.name.strip_prefix("md").is_some_and(is_numbered) {
+            true => format!("/dev/{}", self.name),
+            false => format!("/dev/md/{}", self.name),
+        }
+    }
+
     fn member_count(&self) -> Option<f64> {
         let logged = self.log.and_then(|l| l.members).map(|(_, all)| f64::from(all));
         self.array.and_then(|a| a.members.get()).or(logged)
@@ -70,6 +82,7 @@ impl ArrayUse<'_> {
 
 signals! { a: ArrayUse<'_>;
     "array.name" "text" "the array", "as md names it", "/sys/block/md*/md" => a.name.as_str();
+    "array.path" "text" "its device file", "/dev/NAME where md named it, else /dev/md/NAME", "/sys/block/md*/md" => a.path().as_str();
     "array.level" "text" "RAID level", "level", "/sys/block/md*/md" => a.array.and_then(|a| a.level.get());
     "array.kind" "text" "what manages it: md, zfs or ceph", "by its level", "/sys/block/md*/md, zpool status, ceph status" => a.kind();
     "array.degraded" "count" "members missing", "degraded; from the log where that is all there is", "/sys/block/md*/md, /dev/kmsg" => a.degraded();
