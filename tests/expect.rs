@@ -517,6 +517,22 @@ fn a_drive_that_reports_its_own_failure() {
 }
 
 #[test]
+fn ports_of_a_bond_that_are_down_or_not_in_its_aggregate() {
+    assert_eq!(first(&diagnosis(&["layouts/proc-net-bonding-8023ad.txt"])), "net.bond_degraded@eth2");
+    assert_eq!(first(&diagnosis(&["layouts/proc-net-bonding-backup.txt"])), "net.bond_degraded@eno1");
+}
+
+#[test]
+fn a_weak_radio_link_and_a_weak_power_supply() {
+    for (file, interface) in [("iw-link", "wlan0"), ("iw-station-dump", "wlp2s0"), ("iwconfig", "wlan0")] {
+        assert_eq!(first(&diagnosis(&[&format!("layouts/{file}.txt")])), format!("net.wireless@{interface}"));
+    }
+    let d = diagnosis(&["layouts/vcgencmd.txt"]);
+    let told = &finding(&d, "cpu.frequency@host").summary;
+    assert!(told.contains("supply voltage"), "{told}");
+}
+
+#[test]
 fn an_array_that_mdadm_lists_as_degraded() {
     finding(&diagnosis(&["layouts/mdadm-detail.txt"]), "disk.raid_degraded@md0");
 }

@@ -7,8 +7,8 @@ use crate::signals::io::IoUse;
 use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{
-    connection, core, disk, filesystem, group, host, interface, io, limit, log, off_cpu, part, pcie, peer, process,
-    quota, reports, usb, volume,
+    connection, core, disk, filesystem, group, host, interface, io, limit, link, log, off_cpu, part, pcie, peer,
+    process, quota, reports, usb, volume,
 };
 use whyslow_model::catalogue::{self, Process};
 use whyslow_model::topology::Topology;
@@ -99,6 +99,12 @@ scopes! { of;
     Notice from log::Noticed<'_> => log::notices(of.window);
     /// A network interface.
     Interface (listed) from interface::InterfaceUse<'_> => interface::interfaces(of.window, of.threads);
+    /// The link of a network interface.
+    Link from catalogue::Link => link::links(of.window);
+    /// A port of a bond.
+    Port (listed) from link::PortUse<'_> => link::ports(of.window);
+    /// A wireless interface.
+    Wireless (listed) from catalogue::Wireless => link::wireless(of.window);
     /// A TCP connection.
     Connection from connection::ConnectionUse<'_> => connection::connections(of.window);
     /// The other end of TCP connections that have ended.

@@ -23,12 +23,13 @@ use whyslow_model::value::Value;
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 32] = [
+const CAPTURES_ONLY: [&str; 39] = [
+    "board",
+    "bond_port",
     "condition",
     "cpu_mean",
     "database",
     "disk.service_time",
-    "nfs.age",
     "disk.transfer_time",
     "disk.transfers",
     "drive",
@@ -36,15 +37,20 @@ const CAPTURES_ONLY: [&str; 32] = [
     "frequency.busy",
     "frequency.busy_share",
     "latency",
+    "link.advertised_speed",
+    "link.auto_negotiation",
     "link.channels",
     "link.channels_max",
     "link.flow_control",
     "link.module_alarms",
     "link.offloads",
+    "link.partner_speed",
+    "link.supported_speed",
     "log.clock",
     "log.printed",
     "log.repeated",
     "log_read",
+    "nfs.age",
     "off_cpu",
     "path",
     "pcie_link",
@@ -55,6 +61,7 @@ const CAPTURES_ONLY: [&str; 32] = [
     "transfer",
     "usb_link",
     "volume",
+    "wireless",
     "zone",
 ];
 

@@ -215,6 +215,52 @@ pub struct BusiestLine {
     pub devices: Option<String>,
 }
 
+/// The interrupts of a network interface since boot, where they were read once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NicInterrupts {
+    /// The interface.
+    pub interface: String,
+    /// Over all CPUs.
+    pub count: f64,
+    /// The CPU with most of them, and its part.
+    pub cpu: u32,
+    pub most: f64,
+    /// How many CPUs have interrupts of any kind.
+    pub cpus: usize,
+}
+
+impl NicInterrupts {
+    /// Of the interface that has most; `None` where rates are known.
+    pub fn of(window: &Window) -> Option<Self> {
+        let changes = window.changes::<Irq>();
+        if changes.iter().any(|change| change.rate(|i| i.count).is_some()) {
+            return None;
+        }
+        let mut cpus = BTreeSet::new();
+        let mut counts: BTreeMap<&str, BTreeMap<u32, f64>> = BTreeMap::new();
+        for change in &changes {
+            let (cpu, row) = (change.key().cpu, change.last());
+            cpus.insert(cpu);
+            let interface = row.device.get().and_then(|devices| interface_among(window, devices));
+            if let Some((interface, count)) = interface.zip(row.count.get()) {
+                *counts.entry(interface).or_default().entry(cpu).or_default() += count as f64;
+            }
+        }
+        let of_interface = |(interface, by_cpu): (&str, BTreeMap<u32, f64>)| {
+            let count: f64 = by_cpu.values().sum();
+            let (cpu, most) = by_cpu.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+            Some(Self {
+                interface: interface.to_owned(),
+                count,
+                cpu,
+                most: over(Some(most), Some(count))?,
+                cpus: cpus.len(),
+            })
+        };
+        counts.into_iter().filter_map(of_interface).max_by(|a, b| a.count.total_cmp(&b.count))
+    }
+}
+
 /// Finds it: by its rate, or, where no rate of any line is known, by its count since boot.
 pub fn busiest_line(window: &Window) -> Option<BusiestLine> {
     let mut rates: BTreeMap<&Name, f64> = BTreeMap::new();
@@ -295,6 +341,23 @@ mod tests {
         assert_eq!(among("ata_piix, ensoniq, ehci_hcd:usb1, ethernet"), None);
         let known = window([0, 1], |_, s| s.net.link.push(Link::new(NetKey { ns: "".into(), name: "lan".into() })));
         assert_eq!(interface_among(&known, "i8042 lan-rx-0"), Some("lan"));
+    }
+
+    #[test]
+    fn interrupts_of_all_queues_of_a_card_are_one_sum() {
+        let window = window([5], |_, s| {
+            let mut line = |name: &str, cpu, count: u64, device: &str| {
+                let line = PerCpu { name: name.into(), cpu };
+                s.processor.irq.push(Irq { count: count.into(), device: device.into(), ..Irq::new(line) });
+            };
+            line("24", 0, 900, "eth0-TxRx-0");
+            line("25", 0, 50, "eth0-TxRx-1");
+            line("25", 1, 50, "eth0-TxRx-1");
+            line("14", 1, 5000, "ata_piix");
+            line("LOC", 2, 1, "Local timer interrupts");
+        });
+        let nic = NicInterrupts::of(&window).unwrap();
+        assert_eq!((nic.interface.as_str(), nic.count, nic.cpu, nic.most, nic.cpus), ("eth0", 1000.0, 0, 0.95, 3));
     }
 
     /// A card that waits long enough already keeps its setting: a value that only raises needs the present one.

@@ -247,6 +247,7 @@ signals! { d: DiskUse<'_>;
     "disk.service_excess" "s" "busy time per request beyond what a slow disk takes to move its bytes", "Δbusy time / Δrequests - request size / 10 MB/s", "/proc/diskstats" => d.service_excess();
     "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.read_time)), d.change.rate(|d| d.reads));
     "disk.write_wait" "s" "mean time a write took", "Δwrite time / Δwrites", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.write_time)), d.change.rate(|d| d.writes));
+    "disk.write_size" "bytes" "mean size of a write at the device", "Δsectors written x 512 / Δwrites", "/proc/diskstats fields 5, 7" => over(d.change.rate(|d| d.write_bytes), d.change.rate(|d| d.writes));
     "disk.queue_time" "s" "mean time a read or write waited before the device got it", "mean(issue - allocation)", "BPF: block_rq_issue" => ratio(d.spread(|r| &r.queue_time).and_then(|h| h.mean()));
     "disk.queue_time_p99" "s" "time within which 99 of 100 reads and writes were with the device", "99th percentile of issue - allocation", "BPF: block_rq_issue" => d.percentile(|r| &r.queue_time, 0.99);
     "disk.device_time" "s" "mean time the device took for a read or write", "mean(completion - issue)", "BPF: block_rq_issue, block_rq_complete" => ratio(d.spread(|r| &r.device_time).and_then(|h| h.mean()));

@@ -1,7 +1,7 @@
 //! The machine as a whole: CPU time by mode, stalls, memory, network totals.
 
 use super::blocked::Blocked;
-use super::core::{BusiestLine, busiest_line, interface_among};
+use super::core::{BusiestLine, NicInterrupts, busiest_line, interface_among};
 use super::frequency::{self, Clock};
 use super::log::Logged;
 use super::shortage::Room;
@@ -11,8 +11,8 @@ use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{
-    Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Process, Protocol, RunQueue,
-    System, Thread, Transfer, Vmstat,
+    Board, Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Process, Protocol,
+    RunQueue, System, Thread, Transfer, Vmstat,
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
@@ -86,6 +86,7 @@ pub struct HostUse<'w> {
     /// Share of the time in which a process waited for pages to be read.
     page_wait: Option<f64>,
     busiest: Option<BusiestLine>,
+    nic_interrupts: Option<NicInterrupts>,
     clock: Option<Clock>,
 }
 
@@ -112,6 +113,7 @@ impl<'w> HostUse<'w> {
             hides_processes: sources.hides_processes(),
             hides_io: sources.processes_refused().is_some() && task::hides_io(tasks),
             busiest: busiest_line(window),
+            nic_interrupts: NicInterrupts::of(window),
             clock: Clock::of(window),
             log: Logged::of(window),
             room,
@@ -392,6 +394,20 @@ impl<'w> HostUse<'w> {
         self.window.newest::<Transfer>().values().filter_map(|t| t.block.get()).reduce(f64::max)
     }
 
+    /// A bit that the firmware of the board sets, in any reading: it comes and goes with the load.
+    fn board(&self, bit: impl Fn(&Board) -> Gauge) -> Option<bool> {
+        let readings = self.window.snapshots().iter().filter_map(|s| bit(s.the::<Board>()?).get());
+        readings.reduce(f64::max).map(|most| most == 1.0)
+    }
+
+    /// CPUs that were idle all the time, with I/O outstanding.
+    fn waiting_cores(&self) -> Option<f64> {
+        const ALL: f64 = 0.95;
+        let waits = self.window.changes::<Cpu>().into_iter().filter_map(|cpu| ratio(cpu.rate(|c| c.iowait)));
+        let waits: Vec<f64> = waits.collect();
+        (!waits.is_empty()).then(|| waits.iter().filter(|share| **share > ALL).count() as f64)
+    }
+
     /// The receive coalescing of the card that coalesces least.
     fn coalesce(&self) -> Option<f64> {
         self.window.newest::<Link>().values().filter_map(|l| l.coalesce_rx.get()).reduce(f64::min)
@@ -441,6 +457,14 @@ signals! { h: HostUse<'_>;
     "cpu.clock_limit" "Hz" "the highest frequency that CPUs can be set to", "scaling_max_freq, else cpuinfo_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq, lscpu" => frequency::policy(h.window).map(|(limit, _)| limit).or_else(|| frequency::hardware_limit(h.window));
     "cpu.clock_limit_elsewhere" "Hz" "the same in another reading of this machine, the highest one", "max of cpu.clock_limit over the readings", "/sys/devices/system/cpu/cpu*/cpufreq, lscpu" => frequency::limit_elsewhere(h.window);
     "cpu.slowest_share" "ratio" "frequency of a CPU against the lowest one that it has, of the CPU for which that is least", "scaling_cur_freq / cpuinfo_min_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::slowest_share(h.window);
+    "cpu.cores_seen" "count" "CPUs whose own time was reported", "rows", "/proc/stat" => h.cpus as f64;
+    "cpu.waiting_cores" "count" "CPUs that did nothing but wait for I/O", "CPUs with Δiowait / Δt > 0.95", "/proc/stat" => h.waiting_cores();
+    "board.under_voltage" "flag" "1 where the supply voltage is too low", "bit 0 of throttled", "vcgencmd get_throttled" => h.board(|b| b.under_voltage);
+    "board.capped" "flag" "1 where the clock frequency is capped", "bit 1 of throttled", "vcgencmd get_throttled" => h.board(|b| b.capped);
+    "board.throttled" "flag" "1 where the CPU is throttled", "bit 2 of throttled", "vcgencmd get_throttled" => h.board(|b| b.throttled);
+    "board.soft_limit" "flag" "1 where the soft limit of the temperature is in force", "bit 3 of throttled", "vcgencmd get_throttled" => h.board(|b| b.soft_limit);
+    "board.had_under_voltage" "flag" "1 where the supply voltage was too low at some time since boot", "bit 16 of throttled", "vcgencmd get_throttled" => h.board(|b| b.had_under_voltage);
+    "board.had_throttling" "flag" "1 where the frequency was capped or the CPU throttled at some time since boot", "bits 17 and 18 of throttled", "vcgencmd get_throttled" => h.board(|b| b.had_throttling);
     "cpu.model" "text" "the model of the CPUs", "model name", "/proc/cpuinfo, lscpu" => h.state::<MachineInfo>(|m| m.processor.get());
     "stall.cpu" "ratio" "share of time in which a task waited for a CPU", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waits(true).map(|w| w.min(1.0)));
     "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
@@ -491,6 +515,11 @@ signals! { h: HostUse<'_>;
     "irq.busiest_rate" "1/s" "its interrupts", "Δcount / Δt, all CPUs", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.rate);
     "irq.busiest_devices" "text" "the devices behind it", "as the kernel gives them", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.devices.as_deref());
     "irq.busiest_interface" "text" "the network interface among them", "by its name", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| interface_among(h.window, b.devices.as_deref()?));
+    "irq.nic" "text" "the network interface with most interrupts, if they were read once", "by its name", "/proc/interrupts" => h.nic_interrupts.as_ref().map(|nic| nic.interface.as_str());
+    "irq.nic_count" "count" "its interrupts since boot", "sum over its lines and CPUs", "/proc/interrupts" => h.nic_interrupts.as_ref().map(|nic| nic.count);
+    "irq.nic_share" "ratio" "the part of them that one CPU handled", "maximum / sum over CPUs", "/proc/interrupts" => h.nic_interrupts.as_ref().map(|nic| nic.most);
+    "irq.nic_cpu" "text" "that CPU", "column", "/proc/interrupts" => h.nic_interrupts.as_ref().map(|nic| format!("cpu{}", nic.cpu)).as_deref();
+    "irq.cpus" "count" "CPUs with interrupts", "columns", "/proc/interrupts" => h.nic_interrupts.as_ref().map(|nic| nic.cpus as f64);
     "net.coalesce_rx" "s" "delay before a receive interrupt, of the card with the shortest", "rx-usecs", "ethtool" => ratio(h.coalesce());
     "asked.largest_block" "bytes" "the most that a measured transfer asked for at a time", "bs=", "output of dd, iperf" => h.largest_block();
     "disk.devices" "count" "block devices whose requests were seen", "rows", "/proc/diskstats" => h.window.newest::<Disk>().len() as f64;

@@ -12,6 +12,7 @@ pub mod host;
 pub mod interface;
 pub mod io;
 pub mod limit;
+pub mod link;
 mod lock;
 pub mod log;
 mod loss;

@@ -10,6 +10,8 @@ pub struct Timed<'w> {
     transfer: &'w Transfer,
     /// The fastest transfer of the same tool from the same place.
     best: &'w Transfer,
+    /// The fastest one that differs only in its I/O scheduler.
+    rival: Option<&'w Transfer>,
 }
 
 impl Timed<'_> {
@@ -38,6 +40,9 @@ signals! { t: Timed<'_>;
     "timed.window" "bytes" "socket buffer of the smaller end", "TCP window size", "output of dd, iperf" => t.transfer.window.get();
     "timed.segment" "bytes" "largest segment; 8948 says jumbo frames on both ends", "MSS size", "output of dd, iperf" => t.transfer.segment.get();
     "timed.delay" "s" "the round trip at which this buffer allows just this rate", "buffer / rate", "output of dd, iperf" => over(t.transfer.window.get(), t.transfer.rate.get());
+    "timed.scheduler" "text" "I/O scheduler in use, as the text says", "scheduler=", "output of dd" => scheduler(t.transfer);
+    "timed.rival_scheduler" "text" "that of the fastest transfer that differs in nothing else", "scheduler=", "output of dd" => t.rival.and_then(scheduler);
+    "timed.rival_rate" "bytes/s" "bytes a second of that one", "bytes / time", "output of dd" => t.rival.and_then(|rival| rival.rate.get());
     "timed.best_rate" "bytes/s" "the fastest transfer of the same kind", "max(bytes / time)", "output of dd, iperf" => t.best.rate.get();
     "timed.best_block" "bytes" "bytes that one asked for at a time", "bs=", "output of dd, iperf" => t.best.block.get();
     "timed.syncs" "count" "calls of fsync or fdatasync", "as printed", "output of fio" => t.transfer.syncs.get();
@@ -49,6 +54,23 @@ signals! { t: Timed<'_>;
 /// Its options, except those that have signals of their own.
 fn other_options(transfer: &Transfer) -> impl Iterator<Item = &str> {
     transfer.options.get().unwrap_or_default().split(", ").filter(|option| !option.starts_with("window="))
+}
+
+/// The I/O scheduler among its options.
+fn scheduler(transfer: &Transfer) -> Option<&str> {
+    transfer.options.get()?.split(", ").find_map(|option| option.strip_prefix("scheduler="))
+}
+
+/// Whether two transfers differ in nothing but the I/O scheduler, which is known of both.
+fn is_rival(a: &Transfer, b: &Transfer) -> bool {
+    let rest = |t: &Transfer| -> Vec<String> {
+        other_options(t).filter(|option| !option.starts_with("scheduler=")).map(str::to_owned).collect()
+    };
+    let known = scheduler(a).zip(scheduler(b)).is_some_and(|(own, other)| own != other);
+    known
+        && (a.tool.get(), a.what.get()) == (b.tool.get(), b.what.get())
+        && (a.block.get(), a.bytes.get()) == (b.block.get(), b.bytes.get())
+        && rest(a) == rest(b)
 }
 
 /// Every transfer.
@@ -69,7 +91,9 @@ pub fn transfers(window: &Window) -> Vec<Entity> {
             } else {
                 "process"
             };
-            Entity::of(Subject::new(kind, transfer.transfer.to_string()), &Timed { transfer, best })
+            let rivals = all.values().copied().filter(|other| is_rival(transfer, other) && other.rate.get().is_some());
+            let rival = rivals.max_by(|a, b| a.rate.get().unwrap_or(0.0).total_cmp(&b.rate.get().unwrap_or(0.0)));
+            Entity::of(Subject::new(kind, transfer.transfer.to_string()), &Timed { transfer, best, rival })
         })
         .collect()
 }
@@ -137,6 +161,8 @@ signals! { d: Database;
     "db.temp_bytes" "bytes" "written to temporary files since the counts were reset", "temp_bytes", "pg_stat_database" => d.temp_bytes.get();
     "db.sessions" "count" "sessions that execute a statement, or open transactions", "state = active; ACTIVE", "pg_stat_activity, INNODB STATUS" => d.sessions.get();
     "db.lock_waiters" "count" "sessions waiting for a lock of a row or table", "wait_event_type = Lock; LOCK WAIT", "pg_stat_activity, INNODB STATUS" => d.lock_waiters.get();
+    "db.exclusive_waiters" "flag" "1 where a session waits for a lock that excludes all others from a table: later ones queue behind it", "mode = AccessExclusiveLock, not granted", "pg_locks" => d.exclusive_waiters.get();
+    "db.exclusive_of" "text" "the tables that it waits for", "relation", "pg_locks" => d.exclusive_of.get();
     "db.lock_wait_share" "ratio" "share of the active sessions that wait for locks", "lock waiters / sessions", "pg_stat_activity, INNODB STATUS" => over(d.lock_waiters.get(), d.sessions.get());
     "db.lock_longest" "s" "how long one of them has waited, at least", "TRX HAS BEEN WAITING; time since query_start", "pg_stat_activity, INNODB STATUS" => ratio(d.lock_longest.get());
     "db.io_waiters" "count" "sessions waiting for reads or writes of data", "wait_event_type = IO, except of the log", "pg_stat_activity" => d.io_waiters.get();
@@ -222,6 +248,8 @@ signals! { d: Drive;
     "drive.io_errors" "count" "reads and writes that failed, as the file system counted", "READ + WRITE", "zpool status" => d.io_errors.get();
     "drive.checksum_errors" "count" "blocks whose checksum was wrong, as the file system counted", "CKSUM", "zpool status" => d.checksum_errors.get();
     "drive.defects" "count" "unreadable sectors and media errors", "unreadable + media errors, as far as reported", "smartctl, nvme smart-log" => defects(d);
+    "drive.failed_tests" "count" "self-tests that failed, as the drive's log says", "Self-Test Log error count", "smartd" => d.failed_tests.get();
+    "drive.logged_errors" "count" "errors in the drive's own log", "ATA error count", "smartd" => d.logged_errors.get();
     "drive.complaint" "text" "what it reports, in words", "the above", "smartctl, nvme smart-log" => complaint(d).as_deref();
 }
 

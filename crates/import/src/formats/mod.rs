@@ -6,6 +6,7 @@ mod biolatency;
 mod biosnoop;
 mod biotop;
 mod blkparse;
+mod bonding;
 mod bonnie;
 mod btrfs;
 mod btt;
@@ -70,6 +71,7 @@ mod perf_stat;
 mod pidstat;
 mod pidstat_headerless;
 mod ping;
+mod pmap;
 mod proc_counters;
 mod proc_scsi;
 mod proc_stat;
@@ -99,9 +101,11 @@ mod top_headerless;
 mod turbostat;
 mod ulimit;
 mod uptime;
+mod vcgencmd;
 mod vmstat;
 mod vmstat_d;
 mod vmstat_s;
+mod wireless;
 mod zones;
 mod zpool;
 
@@ -132,6 +136,8 @@ pub const FORMATS: &[Format] = &[
     dstat::FORMAT,
     // Its first line begins with a time, as those of a log do.
     innodb::FORMAT,
+    // Its words are also those of a message of the kernel.
+    vcgencmd::FORMAT,
     kernel_log::FORMAT,
     kernel_stack::FORMAT,
     kernel_files::FORMAT,
@@ -169,6 +175,8 @@ pub const FORMATS: &[Format] = &[
     netstat::INTERFACES,
     ifconfig::FORMAT,
     ethtool::FORMAT,
+    bonding::FORMAT,
+    wireless::FORMAT,
     ss::FORMAT,
     ss_summary::FORMAT,
     nstat::FORMAT,
@@ -178,6 +186,7 @@ pub const FORMATS: &[Format] = &[
     top::FORMAT,
     top_headerless::FORMAT,
     ps::FORMAT,
+    pmap::FORMAT,
     uptime::FORMAT,
     turbostat::FORMAT,
     cpupower::FORMAT,

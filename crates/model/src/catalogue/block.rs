@@ -107,6 +107,8 @@ family_group! {
         wear: gauge ratio "system.disk.health.wear" "rated endurance used up; may exceed 1";
         io_errors: gauge count "system.disk.health.io_errors" "reads and writes that failed, as the file system counted";
         checksum_errors: gauge count "system.disk.health.checksum_errors" "blocks whose checksum was wrong, as the file system counted";
+        failed_tests: gauge count "hw.disk.failed_self_tests" "self-tests that failed, as the drive logged";
+        logged_errors: gauge count "hw.disk.logged_errors" "errors in the drive's own log";
     }
 
     /// How devices are stacked: a partition on a disk, a loop device on a file system, dm and md on their members.

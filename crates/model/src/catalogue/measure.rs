@@ -89,6 +89,8 @@ family_group! {
         blocks_read: gauge count "db.blocks_read" "blocks requested from the system since the counts were reset";
         sessions: gauge count "db.sessions.active" "sessions that execute a statement, or open transactions";
         lock_waiters: gauge count "db.sessions.lock" "of these, waiting for a lock of a row or table";
+        exclusive_waiters: gauge count "db.sessions.lock.exclusive" "1 if one waits for a lock that excludes all others from a table";
+        exclusive_of: state text "db.table.locked" "the tables that it waits for";
         lock_longest: gauge ns "db.lock.longest" "longest of these waits so far";
         io_waiters: gauge count "db.sessions.io" "of these, waiting for reads or writes of data";
         log_waiters: gauge count "db.sessions.log" "of these, waiting for the log to be written or synced";

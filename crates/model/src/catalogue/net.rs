@@ -1,7 +1,7 @@
 //! The network: interfaces, protocols, connections, sockets, queueing disciplines.
 
 use super::*;
-use crate::key::{MachineKey, NetKey, SocketKey};
+use crate::key::{LinkKey, MachineKey, NetKey, SocketKey};
 
 family_group! {
     /// Network counters and state, in every visible network namespace.
@@ -30,6 +30,10 @@ family_group! {
     link: Link by interface: NetKey, from "rtnetlink, ethtool" {
         speed: gauge bps "system.network.speed" "negotiated speed; absent if unknown to the driver";
         duplex: state text "system.network.duplex" "full or half";
+        auto_negotiation: state text "system.network.auto_negotiation" "on or off; never read live";
+        supported_speed: gauge bps "system.network.speed.supported" "the highest speed that the card supports; never read live";
+        advertised_speed: gauge bps "system.network.speed.advertised" "the highest speed that it offers to the other end; never read live";
+        partner_speed: gauge bps "system.network.speed.partner" "the highest speed that the other end offers; never read live";
         mtu: gauge bytes "system.network.mtu" "largest packet";
         operstate: state text "system.network.operstate" "up, down, unknown";
         kind: state text "system.network.kind" "veth, bridge, vlan, tun, ...; absent for a physical device";
@@ -51,6 +55,28 @@ family_group! {
         module_alarms: state text "system.network.module.alarms" "alarms that the transceiver raises, or none";
         carrier_changes: counter count "system.network.carrier_changes" "times the link went up or down";
         addresses: state text "system.network.addresses" "addresses, separated by spaces";
+    }
+
+    /// Ports of a bond (Documentation/networking/bonding.rst).
+    bond_port: BondPort by port: LinkKey, from "/proc/net/bonding" {
+        mode: state text "system.network.bond.mode" "mode of the bond";
+        link: state text "system.network.bond.link" "up or down, by link monitoring";
+        failures: gauge count "system.network.bond.failures" "times the link went down";
+        speed: gauge bps "system.network.bond.speed" "its speed";
+        duplex: state text "system.network.bond.duplex" "full or half";
+        aggregator: gauge count "system.network.bond.aggregator" "the aggregate it belongs to (802.3ad)";
+        active_aggregator: gauge count "system.network.bond.active_aggregator" "the aggregate in use (802.3ad)";
+        active: gauge count "system.network.bond.active" "1 if it carries the traffic (active-backup)";
+    }
+
+    /// Wireless interfaces.
+    wireless: Wireless by interface: NetKey, from "iw, iwconfig" {
+        signal: gauge count "system.network.wireless.signal" "strength of the received signal, in dBm";
+        send_rate: gauge bps "system.network.wireless.send_rate" "rate of the modulation for sending";
+        receive_rate: gauge bps "system.network.wireless.receive_rate" "rate of the modulation for receiving";
+        sent: gauge count "system.network.wireless.sent" "frames sent";
+        retries: gauge count "system.network.wireless.retries" "frames retransmitted";
+        failed: gauge count "system.network.wireless.failed" "frames that were not acknowledged at all";
     }
 
     /// A driver's own counters (ethtool -S).

@@ -114,6 +114,16 @@ family_group! {
         package_throttles: counter count "system.cpu.throttles.package" "times the package was throttled for heat";
     }
 
+    /// What the firmware of a Raspberry Pi reports of power and heat.
+    board: Board by host: MachineKey, from "vcgencmd" {
+        under_voltage: gauge count "hw.power.under_voltage" "1 if the supply voltage is too low";
+        capped: gauge count "hw.cpu.capped" "1 if the clock frequency is capped";
+        throttled: gauge count "hw.cpu.throttled" "1 if the CPU is throttled";
+        soft_limit: gauge count "hw.cpu.soft_limit" "1 if the soft limit of the temperature is in force";
+        had_under_voltage: gauge count "hw.power.under_voltage.since_boot" "1 if the supply voltage was too low since boot";
+        had_throttling: gauge count "hw.cpu.throttled.since_boot" "1 if the frequency was capped or the CPU throttled since boot";
+    }
+
     /// Temperature by thermal zone.
     thermal: Thermal by zone: Name, from "/sys/class/thermal" {
         temperature: gauge celsius "hw.temperature" "temperature now";
