@@ -146,7 +146,8 @@ fn expanded(lines: &mut Lines<'_>) -> (Vec<ViewRow>, bool) {
         {
             // Further lines of a value have no name.
             if !name.trim().is_empty() {
-                row.values.insert(name.trim().to_owned(), value.trim().to_owned());
+                // Of two columns of one name, the first was asked for by name.
+                row.values.entry(name.trim().to_owned()).or_insert_with(|| value.trim().to_owned());
             }
         }
     }
@@ -282,6 +283,15 @@ fn locks(rows: &[ViewRow], run: &mut ToolRun) {
         let row = run.row::<Database>(0.0, last.line, SERVER.into());
         row.product = SERVER.into();
         row.lock_waiters = (sessions.len() as f64).into();
+        let exclusive =
+            |row: &&ViewRow| row.text("granted") == Some("f") && row.text("mode") == Some("AccessExclusiveLock");
+        let tables: BTreeSet<&str> = rows.iter().filter(exclusive).filter_map(|row| row.text("relation")).collect();
+        let waiting = rows.iter().any(|row| exclusive(&row));
+        let row = run.row::<Database>(0.0, last.line, SERVER.into());
+        row.exclusive_waiters = f64::from(u8::from(waiting)).into();
+        if !tables.is_empty() {
+            row.exclusive_of = tables.into_iter().collect::<Vec<_>>().join(", ").into();
+        }
     }
 }
 
@@ -488,6 +498,12 @@ mod tests {
         assert_eq!(row.lock_longest.get(), Some(3600e9));
         let locks = "-[ RECORD 1 ]------+--------------------\nrelation           | items\nlocktype           | relation\n\
             pid                | 106\nmode               | AccessExclusiveLock\ngranted            | f\n";
-        assert_eq!(row_of::<Database>(locks).lock_waiters.get(), Some(1.0));
+        let row = row_of::<Database>(locks);
+        assert_eq!(
+            (row.lock_waiters.get(), row.exclusive_waiters.get(), row.exclusive_of.get()),
+            (Some(1.0), Some(1.0), Some("items"))
+        );
+        let shared = row_of::<Database>(&locks.replace("AccessExclusiveLock", "RowShareLock"));
+        assert_eq!((shared.lock_waiters.get(), shared.exclusive_waiters.get()), (Some(1.0), Some(0.0)));
     }
 }
