@@ -210,3 +210,80 @@ fn a_page_with_several_captures_is_judged_as_the_files_are() {
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// The findings of at least medium confidence in a text, and those of low confidence.
+fn found(text: &str) -> (Vec<String>, Vec<String>) {
+    let d = judged(&[("x", text)]).unwrap_or_else(|e| panic!("{text}: {e}"));
+    let (low, certain): (Vec<_>, Vec<_>) =
+        d.findings.iter().partition(|f| f.confidence == whyslow_model::diagnosis::Confidence::Low);
+    let keys = |findings: Vec<&whyslow_model::diagnosis::Finding>| findings.iter().map(|f| f.key()).collect();
+    (keys(certain), keys(low))
+}
+
+#[test]
+fn a_line_that_was_quoted_alone_is_judged_as_far_as_it_goes() {
+    for (text, certain) in [
+        (
+            "It is all here:\n+   91.50%    90.75%  kworker/2:1-xyz  [kernel.kallsyms]  [k]\nrebuild_list\n",
+            "cpu.system_time@kworker",
+        ),
+        ("The log says `nf_conntrack: table full, dropping packet` many times.\n", "net.conntrack_full@host"),
+        ("- 231 SSD_Life_Left 0x0013 001 001 010 Pre-fail Always FAILING_NOW 1\n", "disk.failing@drive"),
+        ("root 9 98.7 0.0 0 0 ? R Jan01 999:59 [ksoftirqd/0]\n", "cpu.interrupts@ksoftirqd/0[9]"),
+        ("        Speed: 100Mb/s\n        Duplex: Half\n        Link detected: yes\n", "net.speed_mismatch@ethX"),
+    ] {
+        assert_eq!(found(text).0.first().map(String::as_str), Some(certain), "{text}");
+    }
+}
+
+#[test]
+fn a_count_without_what_it_is_a_part_of_is_a_possibility() {
+    for (text, possible) in [
+        (
+            "$ netstat -s | grep -i listen\n    4512 times the listen queue of a socket overflowed\n",
+            "net.listen_overflow@host",
+        ),
+        ("TcpRetransSegs                  812345             0.0\n", "net.loss@host"),
+        ("UdpRcvbufErrors                 52345              0.0\n", "net.udp_overflow@host"),
+        ("rx_missed_errors: 102399\n", "net.nic_drops@ethX"),
+        ("     rx_crc_errors: 5120\n", "net.errors@ethX"),
+        ("Device: /dev/sdb [SAT], Self-Test Log error count increased from 3 to 4\n", "disk.failing@sdb"),
+        ("        Speed: 10Mb/s\n        Duplex: Half\n", "net.speed_mismatch@ethX"),
+    ] {
+        let (certain, possibly) = found(text);
+        assert!(certain.is_empty() && possibly == [possible], "{text}: {certain:?} {possibly:?}");
+    }
+}
+
+/// What is denied, supposed, idle or as it should be.
+#[test]
+fn what_is_in_order_is_no_finding() {
+    for text in [
+        "There is no `nf_conntrack: table full, dropping packet` in the log.\nload average: 0.10, 0.20, 0.30\n",
+        "TcpExtListenOverflows           3                  0.0\n",
+        "rx_missed_errors: 0\nrx_crc_errors: 0\n",
+        "        Speed: 1000Mb/s\n        Duplex: Full\n        Link detected: yes\n",
+        "\tSupported link modes:   1000baseT/Full\n\t                        10000baseT/Full\n\tSpeed: 1000Mb/s\n\tLink detected: yes\n",
+        "root 9 0.1 0.0 0 0 ? S Jan01 9:59 [ksoftirqd/0]\n",
+        "throttled=0x0\ntemp=47.2'C\n",
+        "used_memory_human:11.57M\nmaxmemory_human:1.00G\nmem_fragmentation_ratio:0.66\n",
+        "  9 Power_On_Hours          0x0032   091   091   000    Old_age   Always       -       41234\n",
+        "\tsignal: -48 dBm\n",
+    ] {
+        assert_eq!(found(text), (Vec::new(), Vec::new()), "{text}");
+    }
+}
+
+#[test]
+fn tables_and_lists_of_a_forum_are_read() {
+    let (certain, _) = found(
+        "It shows\n\nname | load\n-- | --\nload average: | 1, 2, 3\n\nand\n\n  * rx_crc_errors: 5120\n  * rx_packets: 90000\n",
+    );
+    assert_eq!(certain, ["net.errors@ethX"]);
+    let text = "`free -m`\n\n  | total | used | free | shared | buff/cache | available\n-- | -- | -- | -- | -- | -- | --\n\
+        Mem: | 15884 | 15001 | 200 | 10 | 683 | 600\nSwap: | 2047 | 0 | 2047 |  |  |\n";
+    let d = judged(&[("x", text)]).unwrap();
+    let values = d.figures.iter().flat_map(|f| &f.values);
+    let available = values.clone().find(|v| v.metric == "mem.available_share").map(|v| v.value.clone());
+    assert_eq!(available, Some(Reading::Number(600.0 / 15884.0)));
+}

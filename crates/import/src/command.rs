@@ -55,6 +55,7 @@ impl CommandLine {
             let word = first_word(part);
             word.is_empty() || INCIDENTAL.contains(&word) || (is_looped && LOOPS.contains(&word))
         };
+        let text = &text.replace(" && ", "; ");
         let mut body = text.split("; ").map(str::trim_start).map(|part| match part.strip_prefix("do ") {
             Some(rest) if is_looped => rest.trim_start(),
             _ => part,

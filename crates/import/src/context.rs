@@ -17,6 +17,10 @@ pub struct CaptureContext {
     pub command: Option<CommandLine>,
     /// The files of /proc and /sys whose contents come next without their names.
     pub printed: Option<PrintedFiles>,
+    /// The folder below /proc or /sys in which commands are given.
+    pub folder: Option<String>,
+    /// The I/O scheduler that was set, or that a sentence names.
+    pub scheduler: Option<Scheduler>,
     /// The header line of sysstat's tools.
     pub banner: Option<Banner>,
     /// The machine that the file was last said to be of.
@@ -25,6 +29,43 @@ pub struct CaptureContext {
     pub at: PrintedTime,
     /// Whether an output was read since the last banner.
     pub is_past_banner: bool,
+}
+
+/// An I/O scheduler, as the text says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduler {
+    name: &'static str,
+    /// The line of a sentence that names it; `None` if a command set it.
+    said_on: Option<u32>,
+}
+
+impl Scheduler {
+    /// Those of block/, old and new; `none` and `deadline` are words of other sentences, too.
+    const NAMES: [&str; 7] = ["cfq", "bfq", "mq-deadline", "kyber", "noop", "deadline", "none"];
+    const ORDINARY_WORDS: [&str; 2] = ["deadline", "none"];
+    /// A longer line is no sentence.
+    const LONGEST: usize = 200;
+    /// How far a sentence is from what it introduces.
+    const NEAR: u32 = 4;
+
+    /// `# echo bfq > /sys/block/sda/queue/scheduler`; `With bfq I get:`. A sentence that names several says nothing.
+    pub fn named(line: &str, number: u32) -> Option<Self> {
+        if line.len() > Self::LONGEST {
+            return None;
+        }
+        let words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').map(str::to_ascii_lowercase);
+        let is_command = line.contains("echo ") && line.contains("/queue/scheduler");
+        let is_said = |name: &&str| words.clone().any(|word| word == **name);
+        let names: Vec<&str> = Self::NAMES.into_iter().filter(|name| is_said(name)).collect();
+        let [name] = names[..] else { return None };
+        let is_clear = is_command || !Self::ORDINARY_WORDS.contains(&name) || line.contains("scheduler");
+        is_clear.then_some(Self { name, said_on: (!is_command).then_some(number) })
+    }
+
+    /// The one in use for what is printed on a line, as far as the text says.
+    pub fn at(&self, line: u32) -> Option<&'static str> {
+        self.said_on.is_none_or(|said| line.saturating_sub(said) <= Self::NEAR).then_some(self.name)
+    }
 }
 
 impl CaptureContext {
@@ -84,6 +125,19 @@ impl Banner {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scheduler_is_named_by_a_command_or_by_the_sentence_above() {
+        let of = |line: &str| Scheduler::named(line, 10);
+        let set = of("# echo none > /sys/block/sda/queue/scheduler").unwrap();
+        assert_eq!((set.at(11), set.at(500)), (Some("none"), Some("none")));
+        let said = of("With BFQ, I get:").unwrap();
+        assert_eq!((said.at(12), said.at(20)), (Some("bfq"), None));
+        assert_eq!(of("With noop or deadline"), None);
+        assert_eq!(of("none of them"), None);
+        assert_eq!(of("with the deadline scheduler:").and_then(|s| s.at(11)), Some("deadline"));
+        assert_eq!(of("with mq-deadline").and_then(|s| s.at(11)), Some("mq-deadline"));
+    }
 
     #[test]
     fn banners_of_all_versions_are_read() {

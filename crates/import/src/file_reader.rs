@@ -3,7 +3,7 @@
 use crate::captures::Captures;
 use crate::clock;
 use crate::command::CommandLine;
-use crate::context::{Banner, CaptureContext};
+use crate::context::{Banner, CaptureContext, Scheduler};
 use crate::format::Format;
 use crate::formats::kernel_files::{self, PrintedFiles};
 use crate::formats::{FORMATS, begins_with_comment, command_in_file_name, command_of, is_fully_read, kernel_log};
@@ -165,7 +165,7 @@ impl FileReader<'_, '_> {
         } else if text.trim().is_empty() {
         } else if let Some(kind) = supportconfig::section(text) {
             let named = self.lines.peek(1).and_then(|line| supportconfig::printed_file(kind, line));
-            context.printed = named.as_ref().and_then(PrintedFiles::of);
+            context.printed = named.as_ref().and_then(|command| PrintedFiles::of(command, None));
             self.lines.skip(usize::from(named.is_some()));
             context.command = named;
             context.banner = None;
@@ -173,7 +173,9 @@ impl FileReader<'_, '_> {
             self.lines.skip(title - 1);
         } else if let Some(command) = command_of(text.trim_start()).filter(|_| !begins_with_comment(&mut self.lines)) {
             let command = self.continued(text).unwrap_or(command);
-            context.printed = PrintedFiles::of(&command);
+            context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
+            context.folder = kernel_files::folder_after(text, context.folder.as_deref());
+            context.printed = PrintedFiles::of(&command, context.folder.as_deref());
             context.command = Some(command);
             context.banner = None;
         } else if context.printed.is_some() {
@@ -182,6 +184,11 @@ impl FileReader<'_, '_> {
             let read = if is_read { Ok(()) } else { self.output(&kernel_files::FORMAT, context) };
             context.printed = None;
             self.lines.set_margin(Margin::None);
+            return read;
+        } else if let Some(folder) = context.folder.as_deref().filter(|_| kernel_files::is_relative(text, context)) {
+            context.printed = Some(PrintedFiles::Below(folder.to_owned()));
+            let read = self.output(&kernel_files::FORMAT, context);
+            context.printed = None;
             return read;
         } else if let Some(banner) = Banner::read(text) {
             let mut run = ToolRun::new(MACHINE, &self.file);
@@ -193,23 +200,55 @@ impl FileReader<'_, '_> {
             self.captures.add(run, &self.file, line)?;
             context.banner = Some(banner);
             context.is_past_banner = false;
+        } else if is_doubted(text) && !quotations(text).is_empty() {
+            self.captures.complaint.add(text);
         } else if let Some(format) = self.format(text) {
             let read = self.output(format, context);
             self.lines.set_margin(Margin::None);
             return read;
         } else if let Some(at) = clock::date_line(text) {
             context.at = at;
+        } else if self.quotations(text, context)? {
         } else if is_remark(text) || is_of_unknown_program(context) || self.console {
+            context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
             self.captures.complaint.add(text);
         } else if is_table_row(text) {
             // Numbers in columns could be misread or missed; other text is merely unknown here.
             self.skip(Refusal::described(&self.file, self.lines.number(), KNOWN_OUTPUT, UNKNOWN_ROW))?;
         } else {
+            context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
             self.captures.complaint.add(text);
             self.skip_unrecognized(UNKNOWN_TEXT);
         }
         self.lines.skip(1);
         Ok(())
+    }
+
+    /// Reads what a sentence quotes between backquotes, as far as it is output; whether any is.
+    fn quotations(&mut self, text: &str, context: &CaptureContext) -> Result<bool, Refusal> {
+        let console = self.console;
+        let mut any = false;
+        for quotation in quotations(text) {
+            if let Some(read) = self.inner(quotation.to_owned(), self.lines.number(), context) {
+                read?;
+                any = true;
+            }
+        }
+        self.console = console;
+        Ok(any)
+    }
+
+    /// Reads the output with which a text within a line or file begins; `None` if it is none.
+    fn inner(&mut self, content: String, line: u32, context: &CaptureContext) -> Option<Result<(), Refusal>> {
+        let content = std::io::Cursor::new(content);
+        let lines = Lines::new(self.file.clone(), content).numbered_from(line).strictly(self.strict);
+        let outer = std::mem::replace(&mut self.lines, lines);
+        let mut own = CaptureContext { printed: None, command: None, ..context.clone() };
+        let first = self.lines.peek(0).unwrap_or_default().to_owned();
+        let found = self.format(&first).filter(|format| format.name != kernel_files::FORMAT.name);
+        let read = found.map(|format| self.output(format, &mut own));
+        self.lines = outer;
+        read
     }
 
     /// The command line with the lines that it goes on in, which are taken but for the last. `None` if it is only one.
@@ -293,18 +332,10 @@ impl FileReader<'_, '_> {
 
     /// Reads a file of /proc that a format reads as text; others are collected.
     fn kernel_file(&mut self, file: KernelFile, context: &mut CaptureContext) -> Result<(), Refusal> {
-        if file.is_of_proc() {
-            let content = std::io::Cursor::new(file.content.clone());
-            let lines = Lines::new(self.file.clone(), content).numbered_from(file.line).strictly(self.strict);
-            let outer = std::mem::replace(&mut self.lines, lines);
-            let mut own = CaptureContext { printed: None, command: None, ..context.clone() };
-            let first = self.lines.peek(0).unwrap_or_default().to_owned();
-            let found = self.format(&first).filter(|format| format.name != kernel_files::FORMAT.name);
-            let read = found.map(|format| self.output(format, &mut own));
-            self.lines = outer;
-            if let Some(read) = read {
-                return read;
-            }
+        if file.is_of_proc()
+            && let Some(read) = self.inner(file.content.clone(), file.line, context)
+        {
+            return read;
         }
         (self.any, self.recognized) = (true, true);
         let added = self.captures.add_kernel_file(&self.file, file);
@@ -362,13 +393,39 @@ pub(crate) fn is_unknown_text(refusal: &Refusal) -> bool {
     refusal.expected == KNOWN_OUTPUT && [UNKNOWN_ROW, UNKNOWN_TEXT, NOTHING].contains(&refusal.found.as_str())
 }
 
+/// What a sentence quotes between backquotes and may be output.
+fn quotations(text: &str) -> Vec<&str> {
+    let parts: Vec<&str> = text.split('`').collect();
+    // Each quotation has two marks.
+    if parts.len() < 3 || parts.len().is_multiple_of(2) {
+        return Vec::new();
+    }
+    let may_be_output = |quotation: &&&str| quotation.split_whitespace().count() > 1 || quotation.contains([':', '=']);
+    parts.iter().skip(1).step_by(2).filter(may_be_output).copied().collect()
+}
+
+/// Whether the words around the quotations of a line deny or suppose something, or call it an example.
+fn is_doubted(text: &str) -> bool {
+    const DOUBTS: [&str; 22] = [
+        "not", "no", "never", "without", "none", "neither", "instead", "unlike", "if", "unless", "when", "whenever",
+        "would", "could", "should", "might", "expect", "expected", "example", "like", "such", "e.g",
+    ];
+    let is_doubt = |word: &str| {
+        let word = word.trim_matches(|c: char| c.is_ascii_punctuation()).to_ascii_lowercase();
+        DOUBTS.contains(&word.as_str()) || word.ends_with("n't")
+    };
+    text.split('`').step_by(2).flat_map(str::split_whitespace).any(is_doubt)
+}
+
 /// Whether a command line goes on in the next line: by a backslash, or because a mail program wrapped it at a word that is an
 /// option and would not have fitted.
 fn goes_on(command: &str, next: &str) -> bool {
     let is_option = |word: &str| {
         let name = word.split('=').next().unwrap_or_default();
         let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-        is_name && (word.starts_with('-') && name.bytes().any(|b| b.is_ascii_alphabetic()) || word.contains('='))
+        // `bs=1M` goes on with operands of its kind; output may begin so, too.
+        let is_operand = || word.contains('=') && command.contains('=');
+        is_name && (word.starts_with('-') && name.bytes().any(|b| b.is_ascii_alphabetic()) || is_operand())
     };
     let first = next.split_whitespace().next().unwrap_or_default();
     let would_not_fit = command.len() + first.len() >= NARROWEST;

@@ -3,7 +3,7 @@
 
 use crate::formats::another_output_starts;
 use crate::margin::{Margin, indentation};
-use crate::markup::clean;
+use crate::markup::{clean, is_table_ruler, row_without_frame};
 use crate::refusal::Refusal;
 use crate::wrap::{self, Piece, Wrap};
 use crate::wrapped_table;
@@ -62,6 +62,8 @@ pub struct Lines<'r> {
     margin: Margin,
     /// Whether a blank line was inserted after every line.
     double_spaced: bool,
+    /// Whether the line before is of a table in Markdown.
+    in_table: bool,
     /// The bytes of the current line, and buffers of earlier ones: a log of a gigabyte has ten million lines.
     bytes: Vec<u8>,
     spare: Vec<String>,
@@ -88,6 +90,7 @@ impl<'r> Lines<'r> {
             read: 0,
             margin: Margin::None,
             double_spaced: false,
+            in_table: false,
             bytes: Vec::new(),
             spare: Vec::new(),
             taken: 0,
@@ -383,6 +386,21 @@ impl<'r> Lines<'r> {
         pairs.peek() == Some(&(false, true)) && pairs.all(|(_, is_inserted_blank)| is_inserted_blank)
     }
 
+    /// Whether the current line is of a table in Markdown: its header, which a ruler follows, or what follows them.
+    fn is_in_table(&mut self) -> bool {
+        if !self.bytes.contains(&b'|') {
+            return false;
+        }
+        if self.in_table {
+            return true;
+        }
+        let end = self.line_end();
+        let buffer = self.reader.fill_buf().unwrap_or_default();
+        let next = buffer.split(|b| *b == end).next().unwrap_or_default();
+        let next = String::from_utf8_lossy(&next[..next.len().min(LARGEST_SPARE)]);
+        is_table_ruler(next.trim_start_matches(['>', ' ']))
+    }
+
     fn read_line(&mut self) -> Option<RawLine> {
         self.bytes.clear();
         let end = self.line_end();
@@ -393,6 +411,10 @@ impl<'r> Lines<'r> {
                 text.clear();
                 self.binary |= self.bytes.contains(&0);
                 let quotes = clean(&self.bytes, &mut text);
+                self.in_table = self.is_in_table();
+                if self.in_table && text.contains('|') {
+                    text = row_without_frame(&text);
+                }
                 self.read = self.read.saturating_add(1);
                 Some(RawLine { line: TextLine { number: self.read, text }, quotes })
             }

@@ -11,12 +11,17 @@ pub enum Margin {
     Indent(usize),
     /// `| `, `: `
     Mark(char),
+    /// `- `, `  * `: the sign of a list.
+    Bullet,
     /// `Nov 25 08:00:01 `, `2024-06-01T12:00:00+02:00 host vmstat[123]: `, `[12:00:00] `
     Stamp,
 }
 
 /// The marks of quotations besides `>`.
 const MARKS: [char; 3] = ['|', ':', '!'];
+
+/// The signs of lists.
+const BULLETS: [&str; 3] = ["- ", "* ", "\u{2022} "];
 
 /// The length of `Jun  1 12:00:00`.
 const SYSLOG: usize = 15;
@@ -27,9 +32,15 @@ impl Margin {
         let indent = indentation(line);
         let mark = line.chars().next().filter(|c| MARKS.contains(c));
         let stamped = stamp(line) > 0;
-        [(indent > 0).then_some(Self::Indent(indent)), mark.map(Self::Mark), stamped.then_some(Self::Stamp)]
-            .into_iter()
-            .flatten()
+        let listed = bullet(line) > 0;
+        [
+            (indent > 0).then_some(Self::Indent(indent)),
+            mark.map(Self::Mark),
+            stamped.then_some(Self::Stamp),
+            listed.then_some(Self::Bullet),
+        ]
+        .into_iter()
+        .flatten()
     }
 
     /// The length of the margin of a line in bytes.
@@ -39,6 +50,7 @@ impl Margin {
             Self::Indent(most) => indentation(line).min(most),
             Self::Mark(mark) => line.strip_prefix(mark).map_or(0, |rest| 1 + usize::from(rest.starts_with(' '))),
             Self::Stamp => stamp(line),
+            Self::Bullet => bullet(line),
         }
     }
 }
@@ -46,6 +58,13 @@ impl Margin {
 /// The length of the white space before a line.
 pub fn indentation(line: &str) -> usize {
     line.bytes().take_while(|b| matches!(b, b' ' | b'\t')).count()
+}
+
+/// The length of the sign of a list with the white space around it; 0 if there is none.
+fn bullet(line: &str) -> usize {
+    let indent = indentation(line);
+    let sign = BULLETS.iter().find(|sign| line[indent..].starts_with(**sign));
+    sign.map_or(0, |sign| indent + sign.len() + indentation(&line[indent + sign.len()..]))
 }
 
 /// The length of a time stamp at the start of a line, with the host and sender that may follow, and one space; 0 if there
@@ -124,6 +143,14 @@ mod tests {
         for line in ["sda 1 2", "", "12 1 2", "[12] x", "June was hot", "1.5 2", "12:00:00", "é 12:00:00 x"] {
             assert_eq!(Margin::Stamp.length(line), 0, "{line}");
         }
+    }
+
+    #[test]
+    fn signs_of_lists_are_no_part_of_an_output() {
+        for prefix in ["- ", "* ", "  -  ", "\u{2022} "] {
+            assert_eq!(Margin::Bullet.length(&format!("{prefix}rx_errors: 5")), prefix.len(), "{prefix:?}");
+        }
+        assert_eq!([Margin::Bullet.length("-5 x"), Margin::Bullet.length("rx - 5")], [0, 0]);
     }
 
     #[test]

@@ -10,6 +10,8 @@ const ENTITIES: [(&str, &str); 6] =
 const NO_BREAK: char = '\u{a0}';
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
+/// The colon of Chinese and Japanese input methods.
+const WIDE_COLON: char = '\u{ff1a}';
 /// Marks a block of code.
 const FENCES: [&str; 2] = ["```", "~~~"];
 /// The longest word after a fence: `console`.
@@ -25,10 +27,11 @@ pub fn clean(bytes: &[u8], into: &mut String) -> usize {
     let line = without_escapes(line);
     let line = without_elements(&line);
     let (line, quotes) = unquoted(&line);
-    if is_fence(line) || is_frame(line) {
+    if is_fence(line) || is_frame(line) || is_table_ruler(line) {
         return quotes;
     }
     let line = if line.contains(NO_BREAK) { Cow::from(line.replace(NO_BREAK, " ")) } else { line.into() };
+    let line = if line.contains(WIDE_COLON) { Cow::from(line.replace(WIDE_COLON, ":")) } else { line };
     if let Some(cells) = cells(&line) {
         into.push_str(&cells);
     } else {
@@ -126,6 +129,28 @@ fn is_frame(line: &str) -> bool {
         || (ruled() && drawn.chars().all(|c| "+-=".contains(c)))
 }
 
+/// The line below the header of a table in Markdown: `|---|:-:|`, `-- | --`.
+pub fn is_table_ruler(line: &str) -> bool {
+    const FEWEST: usize = 2;
+    let is_rule = |cell: &str| {
+        let dashes = cell.strip_prefix(':').unwrap_or(cell);
+        let dashes = dashes.strip_suffix(':').unwrap_or(dashes);
+        dashes.len() >= FEWEST && dashes.bytes().all(|b| b == b'-')
+    };
+    let inside = line.trim().trim_start_matches('|').trim_end_matches('|');
+    inside.split('|').count() >= FEWEST && inside.split('|').all(|cell| is_rule(cell.trim()))
+}
+
+/// The row of such a table whose cells have no line on the left or right: `Mem: | 251 | 2`. An empty cell before others is filled,
+/// so that these do not seem to be in its column.
+pub fn row_without_frame(line: &str) -> String {
+    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    let last = cells.iter().rposition(|cell| !cell.is_empty()).unwrap_or(0);
+    let filled =
+        cells.iter().enumerate().take(last + 1).map(|(at, cell)| if at > 0 && cell.is_empty() { "-" } else { *cell });
+    filled.collect::<Vec<_>>().join(" ")
+}
+
 /// The cells of a row between vertical lines: `│ a │ b │`, `| a | b |`. A tree, as lsblk draws it, has no line on the right.
 fn cells(line: &str) -> Option<String> {
     let row = line.trim();
@@ -162,9 +187,18 @@ mod tests {
             ("│ sda │ 1 │", "sda   1  "),
             ("| sda | 1 |", "sda   1  "),
             ("+-----+---+", ""),
+            ("|-----|:--:|", ""),
+            ("-- | -- | --", ""),
+            ("used_memory\u{ff1a}12", "used_memory:12"),
         ] {
             assert_eq!(cleaned(line).trim_end(), text.trim_end(), "{line:?}");
         }
+    }
+
+    #[test]
+    fn an_empty_cell_does_not_shift_the_others() {
+        assert_eq!(row_without_frame("  | total | used | free"), " total used free");
+        assert_eq!(row_without_frame("Swap: | 3 |  | 3 |   |"), "Swap: 3 - 3");
     }
 
     #[test]
@@ -175,6 +209,8 @@ mod tests {
             "<4>[    5.712574] x",
             "<6>Jun  1 x",
             "|--50%--foo",
+            "            |--",
+            "-----+-----",
             "a<b>c",
             "    > x",
             "+ vmstat 1",

@@ -80,7 +80,9 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     row.time = (seconds * SECOND).into();
     row.rate = (bytes / seconds).into();
     row.block = block.into();
-    row.options = command.map(options).unwrap_or_default().state();
+    let mut options = command.map(options).unwrap_or_default();
+    options.set("scheduler", context.scheduler.as_ref().and_then(|scheduler| scheduler.at(line)));
+    row.options = options.state();
     Ok(())
 }
 

@@ -104,7 +104,7 @@ fn is_module(line: &str) -> bool {
 
 /// A script that calls ethtool contains the titles too; only a report continues with its fields.
 fn starts(lines: &mut Lines<'_>) -> bool {
-    if lines.next_is(|line| is_untitled_counter(line) || is_untitled_setting(line)) {
+    if lines.next_is(is_untitled_counter) || untitled_settings_start(lines) {
         return true;
     }
     let Some((report, named)) = lines.peek(0).and_then(title) else { return false };
@@ -116,19 +116,61 @@ fn starts(lines: &mut Lines<'_>) -> bool {
             || lines.peek_past_blanks(1).is_some_and(|(_, next)| is_field(report, next)))
 }
 
-/// A line that grep left of `ethtool -S`: `     rx_crc_errors: 1000`.
+/// A line that grep left of `ethtool -S`: `     rx_crc_errors: 1000`. Without the indentation, only what all drivers spell alike.
 fn is_untitled_counter(line: &str) -> bool {
-    line.strip_prefix("     ").and_then(|line| line.split_once(": ")).is_some_and(|(field, value)| {
-        let is_name = field.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-        (field.starts_with("rx_") || field.starts_with("tx_")) && is_name && number(value.trim()).is_some()
-    })
+    let Some((field, value)) = line.trim_start().split_once(": ") else { return false };
+    let is_name = field.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    let is_common = MISSED_FRAMES.contains(&field) || DAMAGED_FRAMES.contains(&field);
+    let is_named = is_name && (field.starts_with("rx_") || field.starts_with("tx_"));
+    (is_common || line.starts_with("     ") && is_named) && number(value.trim()).is_some()
 }
 
-/// A line of `ethtool eth0` that was quoted without its title: `\tSupported ports: [ TP ]`.
+/// A line of `ethtool eth0` that was quoted without its title: `\tSupported ports: [ TP ]`, `\tSpeed: 100Mb/s`.
 fn is_untitled_setting(line: &str) -> bool {
-    let line = line.trim_start();
-    ["Supported ports: [", "Supported link modes: "].iter().any(|words| line.starts_with(words))
+    let Some((field, value)) = line.trim_start().split_once(": ") else { return false };
+    let value = value.trim();
+    match field {
+        "Supported ports" => value.starts_with('['),
+        "Supported link modes" | "Advertised link modes" => value.contains("base"),
+        "Speed" => value.strip_suffix("Mb/s").is_some_and(|speed| number(speed).is_some()) || value == "Unknown!",
+        "Duplex" => ["Half", "Full", "Unknown! (255)"].contains(&value),
+        "Auto-negotiation" => ["on", "off"].contains(&value),
+        "Link detected" => value == "yes" || value.starts_with("no"),
+        _ => false,
+    }
 }
+
+/// Whether the next line is such a setting. Of those whose names are ordinary words, it takes two.
+fn untitled_settings_start(lines: &mut Lines<'_>) -> bool {
+    let is_own =
+        |line: &str| line.trim_start().starts_with("Supported ") || line.trim_start().starts_with("Advertised ");
+    lines.next_is(|line| is_untitled_setting(line) && is_own(line))
+        || lines.next_is(is_untitled_setting) && lines.peek(1).is_some_and(is_untitled_setting)
+}
+
+/// The other fields of `ethtool eth0`: a quotation without its title ends where none of them follows.
+const OTHER_SETTINGS: [&str; 20] = [
+    "Supported pause frame use",
+    "Supports auto-negotiation",
+    "Supported FEC modes",
+    "Advertised pause frame use",
+    "Advertised auto-negotiation",
+    "Advertised FEC modes",
+    "Link partner advertised link modes",
+    "Link partner advertised pause frame use",
+    "Link partner advertised auto-negotiation",
+    "Link partner advertised FEC modes",
+    "Port",
+    "PHYAD",
+    "Transceiver",
+    "MDI-X",
+    "Lanes",
+    "master-slave cfg",
+    "master-slave status",
+    "Supports Wake-on",
+    "Wake-on",
+    "Current message level",
+];
 
 /// The name and the value on a line. The name of a counter may contain a colon: `[0]: rx_ucast_packets: 5`.
 fn field_of(report: EthtoolReport, line: &str) -> Option<(&str, &str)> {
@@ -176,7 +218,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     }
     let begin = lines.number();
     lines.skip(usize::from(is_titled && report != EthtoolReport::Module));
-    let mut fields = Vec::new();
+    let mut fields: Vec<(u32, String, String)> = Vec::new();
     let mut end = begin;
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let indented = text.starts_with([' ', '\t']);
@@ -184,6 +226,10 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             // A list of modes continues without a name.
             if report != EthtoolReport::Settings || !indented {
                 break;
+            }
+            if let Some((_, _, modes)) = fields.last_mut() {
+                modes.push(' ');
+                modes.push_str(text.trim());
             }
             lines.skip(blanks + 1);
             continue;
@@ -194,7 +240,11 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         // Indented features are parts of the one above them.
         let part = report == EthtoolReport::Features && indented;
         let field = (field.trim().to_owned(), value.trim().to_owned());
-        if another_output_starts(lines, FORMAT.name) {
+        let goes_on = is_titled
+            || report != EthtoolReport::Settings
+            || is_untitled_setting(text)
+            || OTHER_SETTINGS.contains(&field.0.as_str());
+        if !goes_on || another_output_starts(lines, FORMAT.name) {
             break;
         }
         lines.skip(blanks);
@@ -317,8 +367,18 @@ fn setting(link: &mut Link, field: &str, value: &str) {
         "Speed" => link.speed = value.strip_suffix("Mb/s").and_then(number).map(|m| m * 1e6).into(),
         "Duplex" => link.duplex = value.to_ascii_lowercase().into(),
         "Link detected" => link.operstate = if value == "yes" { "up" } else { "down" }.into(),
+        "Auto-negotiation" => link.auto_negotiation = value.into(),
+        "Supported link modes" => link.supported_speed = fastest(value).into(),
+        "Advertised link modes" => link.advertised_speed = fastest(value).into(),
+        "Link partner advertised link modes" => link.partner_speed = fastest(value).into(),
         _ => {}
     }
+}
+
+/// The highest speed among modes, in bit/s: `100baseT/Full`, `10000baseKX4/Full`, `25000baseCR/Full`.
+fn fastest(modes: &str) -> Option<f64> {
+    let speed = |mode: &str| number(mode.split_once("base")?.0);
+    modes.split_whitespace().filter_map(speed).reduce(f64::max).map(|megabits| megabits * 1e6)
 }
 
 #[cfg(test)]
@@ -345,8 +405,24 @@ mod tests {
         assert_eq!(window.the::<Interface>().unwrap().rx_frame.get(), Some(1_294_846));
         let unnamed = row_of::<Interface>(text.split_once('\n').unwrap().1);
         assert_eq!((&*unnamed.interface.name, unnamed.rx_frame.get()), (UNNAMED, Some(1_294_846)));
+        assert_eq!(row_of::<Interface>("It shows\nrx_crc_errors: 12\n").rx_frame.get(), Some(12));
         let settings = "I have\n```\n\tSupported ports: [ TP ]\n\tSupported link modes:   10baseT/Half\n\t\t\t1000baseT/Full\n\tSpeed: 100Mb/s\n\tDuplex: Full\n```\n";
         assert_eq!(row_of::<Link>(settings).speed.get(), Some(1e8));
+    }
+
+    #[test]
+    fn what_both_ends_could_do() {
+        let text = "\tSupported link modes:   10baseT/Half 10baseT/Full\n\t                        1000baseT/Full\n\
+            \tLink partner advertised link modes:  10baseT/Half 100baseT/Full\n\tSpeed: 100Mb/s\n\
+            \tAuto-negotiation: off\n\tLink detected: yes\nThe note: of mine\n";
+        let link = row_of::<Link>(text);
+        assert_eq!(
+            (link.supported_speed.get(), link.partner_speed.get(), link.speed.get()),
+            (Some(1e9), Some(1e8), Some(1e8))
+        );
+        assert_eq!((link.auto_negotiation.get(), link.operstate.get()), (Some("off"), Some("up")));
+        let cut = row_of::<Link>("```\n...\n        Speed: 10Mb/s\n        Duplex: Half\n...\n```\n");
+        assert_eq!((cut.speed.get(), cut.duplex.get()), (Some(1e7), Some("half")));
     }
 
     #[test]

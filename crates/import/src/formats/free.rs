@@ -6,18 +6,46 @@ use whyslow_model::catalogue::Meminfo;
 
 pub const FORMAT: Format = Format {
     name: "free",
-    versions: "procps 2 to 4, -b, -k, -m, -g, -h, -w; the unit from the command line, from -h, or from the numbers if they fit only one",
+    versions: "procps 2 to 4, -b, -k, -m, -g, -h, -w; the unit from the command line, from -h, or from the numbers if they fit only one; without the header, if the sums fit one version",
     shows: "how much memory is still available; page cache does not count as used",
     lacks: "whether tasks wait for memory",
     programs: &[program("free")],
     files: &["free"],
     columns: &[&MEMORY, &WITHOUT_CACHE, &SWAP],
-    starts: |lines| lines.next_is(|line| is_header(line, COLUMNS, 4) && line.trim_start().starts_with("total")),
+    starts: |lines| lines.next_is(|line| is_headline(line) || columns_of_row(line).is_some()),
     read,
     ..Format::NEW
 };
 
 const COLUMNS: &[&str] = &["total", "used", "free", "shared", "buffers", "cached", "buff/cache", "cache", "available"];
+/// Those of procps up to 3.3.9, and those since.
+const OLD: [&str; 6] = ["total", "used", "free", "shared", "buffers", "cached"];
+const NEW: [&str; 6] = ["total", "used", "free", "shared", "buff/cache", "available"];
+
+fn is_headline(line: &str) -> bool {
+    is_header(line, COLUMNS, 4) && line.trim_start().starts_with("total")
+}
+
+/// The columns of `Mem:  15884  15001  200  10  683  600` where the header was cut off, by what adds up to the total.
+fn columns_of_row(line: &str) -> Option<[&'static str; 6]> {
+    // Each is rounded.
+    const SLACK: f64 = 3.0;
+    // Sums of small numbers fit by chance.
+    const LEAST: f64 = 100.0;
+    let numbers: Option<Vec<f64>> = line.trim_start().strip_prefix("Mem:")?.split_whitespace().map(number).collect();
+    let [total, used, free, _, cache, available] = numbers?[..] else { return None };
+    let is_total = |sum: f64| (sum - total).abs() <= SLACK;
+    let is_old = is_total(used + free);
+    // Since 4.0, used is what is not available.
+    let is_new = is_total(used + free + cache) || is_total(used + available);
+    match (is_old, is_new) {
+        _ if total < LEAST => None,
+        (true, false) => Some(OLD),
+        (false, true) => Some(NEW),
+        _ => None,
+    }
+}
+
 const MEMORY: MetricColumns<Meminfo> = columns![
     "total" => mem_total, "free" => mem_free, "shared" => shmem, "buffers" => buffers, "cached" => cached,
     "buff/cache" => cached, "cache" => cached, "available" => mem_available,
@@ -36,8 +64,9 @@ struct AmountLine {
 }
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let header = lines.take().map(|line| line.text).unwrap_or_default();
-    let names: Vec<&str> = header.split_whitespace().collect();
+    let header = lines.take_if(is_headline).map(|line| line.text).unwrap_or_default();
+    let by_sums = lines.peek(0).and_then(columns_of_row).filter(|_| header.is_empty());
+    let names = by_sums.map_or_else(|| header.split_whitespace().collect(), |names| names.to_vec());
     let mut all: Vec<AmountLine> = Vec::new();
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let Some((kind, rest)) = text.split_once(':').map(|(kind, rest)| (kind.trim().to_owned(), rest)) else { break };
@@ -183,6 +212,27 @@ fn amount(field: &str) -> Option<(f64, Option<f64>)> {
 mod tests {
     use super::*;
     use crate::testing::{fixture, read_text, refusal_of, window_of};
+
+    #[test]
+    fn columns_without_a_header_are_those_that_add_up() {
+        let of = |row: &str| columns_of_row(row).map(|names| names[4]);
+        assert_eq!(
+            of("Mem:         15884       15001         200          10         683         600"),
+            Some("buff/cache")
+        );
+        assert_eq!(
+            of("Mem:         15884        9884         200          10        5800        6000"),
+            Some("buff/cache")
+        );
+        assert_eq!(of("Mem:      16265060   16000000     265060       1000     100000    9000000"), Some("buffers"));
+        assert_eq!(of("Mem:         15884       15001         200          10          83         600"), None);
+        assert_eq!(of("Mem:            15           1          14           0           0          14"), None);
+        let window = window_of(
+            "# free -m | grep Mem\nMem:         15884       15001         200          10         683         600\n",
+        );
+        let row = window.the::<Meminfo>().unwrap();
+        assert_eq!((row.mem_total.get(), row.mem_available.get()), (Some(15_884.0 * MIB), Some(600.0 * MIB)));
+    }
 
     /// What a machine prints in each unit, without the command line.
     fn printed(unit: f64) -> String {

@@ -40,15 +40,24 @@ pub enum PrintedFiles {
     Of(Vec<String>),
     /// Those of several files whose names the shell filled in.
     Unnamed,
+    /// Files below this folder, printed with their names.
+    Below(String),
 }
 
 impl PrintedFiles {
     /// Of a command that does nothing but print files of /proc and /sys without their names.
-    pub fn of(command: &CommandLine) -> Option<Self> {
+    /// Names that begin at no root are of files in `folder`.
+    pub fn of(command: &CommandLine, folder: Option<&str>) -> Option<Self> {
         if !PRINTERS.contains(&command.program()) || !command.is_plain() {
             return None;
         }
-        let operands: Vec<&str> = command.operands().filter(|word| word.starts_with('/')).collect();
+        let operands = command.positional(&["-n", "-c"]);
+        let operands: Vec<String> = operands.filter_map(|word| absolute(word, folder)).collect();
+        // head and tail print the names of several.
+        if operands.len() > 1 && ["head", "tail"].contains(&command.program()) {
+            return None;
+        }
+        let operands: Vec<&str> = operands.iter().map(String::as_str).collect();
         let is_kernels = |word: &&str| word.starts_with("/proc/") || word.starts_with("/sys/");
         if operands.is_empty() || !operands.iter().all(is_kernels) {
             return None;
@@ -61,6 +70,47 @@ impl PrintedFiles {
     pub fn is_of_proc(&self) -> bool {
         matches!(self, Self::Of(paths) if matches!(&paths[..], [path] if path.starts_with("/proc/") && !is_one_line(path)))
     }
+}
+
+/// A name as a path from the root on, if it is one or `folder` is known.
+fn absolute(name: &str, folder: Option<&str>) -> Option<String> {
+    if name.starts_with('/') {
+        return Some(name.to_owned());
+    }
+    folder.map(|folder| format!("{}/{}", folder.trim_end_matches('/'), name.trim_start_matches("./")))
+}
+
+/// The folder below /proc or /sys in which a command at a prompt leaves the shell: that of the prompt, unless the command is cd.
+pub fn folder_after(line: &str, before: Option<&str>) -> Option<String> {
+    const ROOTS: [&str; 2] = ["/sys/", "/proc/"];
+    let parts = ["# ", "$ "].iter().filter_map(|end| line.split_once(end)).min_by_key(|(prompt, _)| prompt.len());
+    let (prompt, command) = parts.unwrap_or(("", line));
+    let shown = ROOTS.iter().filter_map(|root| prompt.find(root)).min().map(|at| &prompt[at..]);
+    let shown = shown.and_then(|path| path.split([']', ' ', '#', '$', '>']).next());
+    let mut now = shown.or(before).map(str::to_owned);
+    for target in command.split([';', '&']).filter_map(|part| part.trim().strip_prefix("cd ")) {
+        // Its names are plain: no `..`, no variables.
+        let is_plain = |path: &String| file_path(&format!("{}/x", path.trim_end_matches('/'))).is_some();
+        now = absolute(target.trim(), now.as_deref()).filter(is_plain);
+    }
+    now
+}
+
+/// `==> memory.max <==`
+fn relative_heading(text: &str) -> Option<&str> {
+    text.strip_prefix("==> ")?.strip_suffix(" <==").filter(|name| !name.starts_with('/'))
+}
+
+/// `memory.max:max`, as grep prints it.
+fn relative_line(text: &str) -> Option<(&str, &str)> {
+    let (name, value) = text.split_once(':')?;
+    let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./".contains(&b));
+    (is_name && !name.starts_with('/') && !value.is_empty() && !value.starts_with(' ')).then_some((name, value))
+}
+
+/// Whether a line names a file by its path below the folder in which the last command was given.
+pub fn is_relative(text: &str, context: &CaptureContext) -> bool {
+    relative_heading(text).is_some() || context.command_of("grep").is_some() && relative_line(text).is_some()
 }
 
 /// `/sys/block/sda/queue/nr_requests:128`: the file and a line of it.
@@ -122,6 +172,7 @@ fn begins_nothing_else(text: &str) -> bool {
     !is_command(text)
         && named_line(text).is_none()
         && heading(text).is_none()
+        && relative_heading(text).is_none()
         && Banner::read(text).is_none()
         && clock::date_line(text).is_none()
 }
@@ -134,6 +185,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             lines.skip(1);
             return Err(Refusal { found: "the values of several".into(), described: true, ..refusal });
         }
+        Some(PrintedFiles::Below(folder)) => return below(lines, folder, run),
         None => {}
     }
     if lines.next_is(|text| named_line(text).is_some()) {
@@ -180,17 +232,92 @@ fn printed(lines: &mut Lines<'_>, paths: &[String], run: &mut ToolRun) -> ReadRe
         run.kernel_files.push(file);
         return Ok(());
     }
-    let is_filled = |lines: &mut Lines<'_>, at: usize| lines.peek(at).is_some_and(is_content);
-    let all = (0..paths.len()).all(|at| is_filled(lines, at)) && !is_filled(lines, paths.len());
-    if !all || !paths.iter().all(|path| is_one_line(path)) {
+    let mut counts = Vec::new();
+    let mut at = 0;
+    for path in &paths {
+        let count = lines_of(lines, at, path);
+        at += count.unwrap_or(0);
+        counts.push(count);
+    }
+    let is_filled = lines.peek(at).is_some_and(is_content);
+    let counts: Option<Vec<usize>> = counts.into_iter().collect();
+    let Some(counts) = counts.filter(|_| !is_filled && at > 0) else {
         let refusal = lines.refuse(GIVE_NAMES);
         while lines.take_if(is_content).is_some() {}
         lines.skip(usize::from(lines.number() == refusal.line));
         return Err(Refusal { found: "other lines than one of each".into(), described: true, ..refusal });
+    };
+    for (path, count) in paths.into_iter().zip(counts) {
+        let mut file: Option<KernelFile> = None;
+        for _ in 0..count {
+            let Some(line) = lines.take() else { break };
+            match &mut file {
+                Some(file) => file.push(line.number, &line.text),
+                None => file = Some(KernelFile::new(&path, line.number, &line.text)),
+            }
+        }
+        run.kernel_files.extend(file);
     }
-    for path in paths {
-        let file = content(lines, path);
-        run.kernel_files.push(file);
+    Ok(())
+}
+
+/// How many lines from the `at`th on are of a file: one, or as many as have the words that only this file has.
+fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
+    if is_one_line(path) {
+        return lines.peek(at).is_some_and(is_content).then_some(1);
+    }
+    let name = path.rsplit('/').next()?;
+    let is_own: fn(&str) -> bool = match name {
+        _ if name.ends_with(".pressure") => |line| line.starts_with("some avg") || line.starts_with("full avg"),
+        _ if name.contains(".events") && !name.starts_with("cgroup.") => |line| {
+            const EVENTS: [&str; 8] =
+                ["low", "high", "max", "oom", "oom_kill", "oom_group_kill", "sock_throttled", "fail"];
+            line.split_once(' ').is_some_and(|(key, count)| EVENTS.contains(&key) && number(count).is_some())
+        },
+        "cpu.stat" => |line| {
+            const BEGINNINGS: [&str; 7] =
+                ["usage_usec ", "user_usec ", "system_usec ", "nice_usec ", "core_sched", "nr_", "throttled_"];
+            BEGINNINGS.iter().any(|begin| line.starts_with(begin)) || line.starts_with("burst_usec ")
+        },
+        "io.max" | "io.stat" => |line| {
+            let device = line.split(' ').next().and_then(|word| word.split_once(':'));
+            device.is_some_and(|(major, minor)| number(major).is_some() && number(minor).is_some())
+        },
+        _ => return None,
+    };
+    let count = (at..).take(MOST_LINES).take_while(|at| lines.peek(*at).is_some_and(is_own)).count();
+    // No device has limits, or did I/O.
+    let may_be_empty = name.starts_with("io.") && !name.ends_with(".pressure");
+    (count > 0 || may_be_empty).then_some(count)
+}
+
+/// Files below a folder, with their names before each or before each of their lines.
+fn below(lines: &mut Lines<'_>, folder: &str, run: &mut ToolRun) -> ReadResult {
+    let path_of = |name: &str| absolute(name, Some(folder)).and_then(|path| file_path(&path).map(str::to_owned));
+    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
+        if let Some(name) = relative_heading(text) {
+            let path = path_of(name);
+            lines.skip(blanks + 1);
+            if let Some(path) = path
+                && lines.next_is(is_content)
+            {
+                let file = content(lines, path);
+                run.kernel_files.push(file);
+            }
+        } else if let Some((path, value)) =
+            relative_line(text).and_then(|(name, value)| Some((path_of(name)?, value.to_owned())))
+            && !is_command(text)
+        {
+            lines.skip(blanks);
+            let number = lines.number();
+            match run.kernel_files.last_mut().filter(|last| last.path == canonical(&path) && !is_one_line(&path)) {
+                Some(last) => last.push(number, &value),
+                None => run.kernel_files.push(KernelFile::new(&path, number, &value)),
+            }
+            lines.skip(1);
+        } else {
+            break;
+        }
     }
     Ok(())
 }
@@ -329,6 +456,33 @@ mod tests {
             |files: &[(&str, &str)]| files.iter().map(|(n, c)| ((*n).to_owned(), (*c).to_owned())).collect::<Vec<_>>();
         let found = trees(text, true).unwrap_or_default();
         assert_eq!(found, [of(&[("sys/a", "1"), ("sys/b", "2")]), of(&[("sys/a", "3"), ("sys/c", "4")])]);
+    }
+
+    #[test]
+    fn names_below_the_folder_of_the_prompt() {
+        let of = |text: &str| trees(text, true).unwrap_or_else(|refusal| panic!("{refusal}"));
+        let folder = "sys/fs/cgroup/app";
+        let one = |name: &str, content: &str| (format!("{folder}/{name}"), content.to_owned());
+        let expected = [vec![one("cpu.max", "50000 100000"), one("memory.max", "1073741824")]];
+        for text in [
+            "# cd /sys/fs/cgroup/app\n# cat memory.max cpu.max\n1073741824\n50000 100000\n",
+            "root@web:/sys/fs/cgroup/app# cat memory.max cpu.max\n1073741824\n50000 100000\n",
+            "$ cd /sys/fs/cgroup/app && head memory.max cpu.max\n==> memory.max <==\n1073741824\n\n==> cpu.max <==\n50000 100000\n",
+            "# cd /sys/fs/cgroup; cd app; grep . memory.max cpu.max\nmemory.max:1073741824\ncpu.max:50000 100000\n",
+        ] {
+            assert_eq!(of(text), expected, "{text}");
+        }
+        let several = "# cd /sys/fs/cgroup/app\n# cat memory.max memory.events io.pressure\nmax\nlow 0\nhigh 3\nmax 0\noom 0\n\
+            some avg10=0.00 avg60=0.00 avg300=0.00 total=5\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=4\n";
+        let files = of(several).concat();
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.rsplit('/').next().unwrap()).collect();
+        assert_eq!(names, ["io.pressure", "memory.events", "memory.max"]);
+        assert!(files[1].1.starts_with("low 0") && files[0].1.starts_with("some avg10"));
+        // Outside of /proc and /sys a name says nothing.
+        assert!(trees("# cd /etc/x\n# cat memory.max cpu.max\n1\n2\n", false).unwrap_or_default().is_empty());
+        assert!(
+            trees("# cd /sys/fs/cgroup/app\n# cd ../..\n# cat memory.max\n1\n", false).unwrap_or_default().is_empty()
+        );
     }
 
     #[test]

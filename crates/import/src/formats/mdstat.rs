@@ -11,7 +11,10 @@ pub const FORMAT: Format = Format {
     shows: "degraded arrays; a check or rebuild; the members of each array",
     lacks: "rates of the members",
     files: &["mdstat"],
-    starts: |lines| lines.next_is(|line| line.starts_with("Personalities :") || array(line).is_some()),
+    starts: |lines| {
+        lines.next_is(|line| line.starts_with("Personalities :") || array(line).is_some())
+            || lone_progress(lines).is_some()
+    },
     read,
     ..Format::NEW
 };
@@ -23,7 +26,33 @@ fn array(line: &str) -> Option<(&str, &str)> {
         .then_some((name.trim(), rest))
 }
 
+/// The array of a line that was quoted without its name.
+const UNNAMED: &str = "md";
+
+/// `      [>....................]  check =  3.4% (66412416/1953382464) finish=1612.9min speed=19496K/sec`, alone, and the number of
+/// lines that it stands on.
+fn lone_progress(lines: &mut Lines<'_>) -> Option<(String, usize)> {
+    let is_bar = |bar: &str| !bar.is_empty() && bar.bytes().all(|b| b"=>.".contains(&b));
+    let line = lines.peek(0)?.trim_start();
+    let begins = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).is_some_and(|(bar, _)| is_bar(bar));
+    let line = line.to_owned();
+    if !begins || !line.contains("% (") {
+        return None;
+    }
+    let is_whole = |text: &str| text.contains(" finish=") && text.ends_with("K/sec");
+    if is_whole(&line) {
+        return Some((line, 1));
+    }
+    let joined = format!("{line} {}", lines.peek(1)?.trim_start());
+    is_whole(&joined).then_some((joined, 2))
+}
+
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    if let Some((text, count)) = lone_progress(lines) {
+        progress(&text.split_whitespace().collect::<Vec<_>>(), run.row(0.0, lines.number(), UNNAMED.into()));
+        lines.skip(count);
+        return Ok(());
+    }
     lines.take_if(|line| line.starts_with("Personalities :"));
     while let Some(line) =
         lines.take_past_blanks_if(|text| text.starts_with("unused devices:") || array(text).is_some())
@@ -55,6 +84,11 @@ fn record(run: &mut ToolRun, line: u32, name: &str, text: &str) {
         row.degraded = (all - working).max(0.0).into();
     }
     row.action = "idle".into();
+    progress(&words, row);
+}
+
+/// What the array does, and how far it has come.
+fn progress(words: &[&str], row: &mut Array) {
     for (at, word) in words.iter().enumerate() {
         if ["check", "resync", "recovery", "repair", "reshape"].contains(word) && words.get(at + 1) == Some(&"=") {
             row.action = (*word).into();
@@ -110,6 +144,18 @@ mod tests {
         assert_eq!(array.sync_speed.get(), Some(38_329.0 * 1024.0));
         // Each member is a partition of its own disk.
         assert_eq!(window.newest::<Layer>().len(), 72);
+    }
+
+    #[test]
+    fn the_progress_of_a_check_alone() {
+        let line =
+            "    [=>...................]  check =  6.5% (65044480/1000072192) finish=412.6min speed=37760K/sec\n";
+        let array = crate::testing::row_of::<Array>(line);
+        assert_eq!(
+            (array.action.get(), array.sync_done.get(), array.degraded.get()),
+            (Some("check"), Some(0.065), None)
+        );
+        assert_eq!(array.sync_speed.get(), Some(37_760.0 * 1024.0));
     }
 
     #[test]

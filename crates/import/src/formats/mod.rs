@@ -77,6 +77,7 @@ mod proc_scsi;
 mod proc_stat;
 mod proc_vmstat;
 mod ps;
+mod ps_headerless;
 mod psql;
 mod redis;
 mod sar;
@@ -186,6 +187,7 @@ pub const FORMATS: &[Format] = &[
     top::FORMAT,
     top_headerless::FORMAT,
     ps::FORMAT,
+    ps_headerless::FORMAT,
     pmap::FORMAT,
     uptime::FORMAT,
     turbostat::FORMAT,

@@ -13,8 +13,9 @@ pub const FORMAT: Format = Format {
     files: &["redis-cli_info", "redis-cli_INFO"],
     columns: &[&COLUMNS],
     starts: |lines| {
-        lines.next_is(|line| section(line).is_some())
-            && lines.peek_past_blanks(1).is_some_and(|(_, next)| is_field(next))
+        let is_section = lines.next_is(|line| section(line).is_some())
+            && lines.peek_past_blanks(1).is_some_and(|(_, next)| is_field(next));
+        is_section || lines.next_is(is_own_field)
     },
     read,
     ..Format::NEW
@@ -54,6 +55,32 @@ fn is_field(line: &str) -> bool {
     field(line.trim_start()).is_some_and(|(name, _)| SECTIONS.iter().any(|(_, first)| *first == name))
 }
 
+/// Fields that no other program prints, so that they are recognized without the title of their section.
+const OWN_FIELDS: [&str; 16] = [
+    "used_memory",
+    "used_memory_human",
+    "used_memory_rss",
+    "used_memory_rss_human",
+    "used_memory_peak",
+    "used_memory_peak_human",
+    "maxmemory",
+    "maxmemory_human",
+    "maxmemory_policy",
+    "mem_fragmentation_ratio",
+    "mem_allocator",
+    "evicted_keys",
+    "rejected_connections",
+    "latest_fork_usec",
+    "aof_delayed_fsync",
+    "instantaneous_ops_per_sec",
+];
+
+fn is_own_field(line: &str) -> bool {
+    field(line.trim_start()).is_some_and(|(name, value)| {
+        OWN_FIELDS.contains(&name) && !value.is_empty() && !value.contains(char::is_whitespace)
+    })
+}
+
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_|-.".contains(&b));
@@ -66,7 +93,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let mut end = begin;
     let mut fields: BTreeMap<String, (u32, String)> = BTreeMap::new();
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
-        let known = field(text).map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let known = field(text.trim_start()).map(|(name, value)| (name.to_owned(), value.to_owned()));
         let title = section(text);
         // Another report begins with the section of the server.
         let again = title == Some("Server") && !fields.is_empty();
@@ -123,6 +150,16 @@ mod tests {
         let row = row_of::<Database>("# Stats\ntotal_connections_received:64\nrejected_connections:3\n");
         assert_eq!((row.refused.get(), row.memory_used.get()), (Some(3.0), None));
         assert!(crate::testing::read_text("# Memory\nmemory: of the server\n").map_or(true, |all| all.is_empty()));
+    }
+
+    #[test]
+    fn fields_that_were_quoted_without_their_title_are_read() {
+        let row = row_of::<Database>("I see\n  evicted_keys:7031\n  maxmemory:1048576\nall day.\n");
+        assert_eq!(
+            (row.evicted.get(), row.memory_max.get(), row.memory_used.get()),
+            (Some(7031.0), Some(1_048_576.0), None)
+        );
+        assert!(!is_own_field("maxmemory: the limit of") && !is_own_field("maxmemory:2 GB or so"));
     }
 
     #[test]

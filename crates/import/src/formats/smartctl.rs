@@ -20,7 +20,18 @@ pub const FORMAT: Format = Format {
 
 /// ATA attributes by their number, whose raw values are plain counts with all vendors.
 const ATA_HEALTH: MetricColumns<Drive> = columns![
-    "5" => reallocated, "187" => media_errors, "197" => unreadable, "198" => unreadable,
+    "5" => reallocated, "187" => media_errors, "197" => unreadable, "198" => unreadable, WORN => wear,
+];
+/// The part of its life that a drive has used, by the normalized value of [`LIFE_LEFT`].
+const WORN: &str = "worn";
+/// Attributes whose normalized value is the percentage of its life that is left, as smartmontools names them.
+const LIFE_LEFT: [&str; 6] = [
+    "Percent_Lifetime_Remain",
+    "Percent_Life_Remaining",
+    "Remaining_Lifetime_Perc",
+    "SSD_Life_Left",
+    "Media_Wearout_Indicator",
+    "Wear_Leveling_Count",
 ];
 const SCSI_HEALTH: MetricColumns<Drive> = columns!["Elements in grown defect list" => reallocated];
 
@@ -35,22 +46,18 @@ fn is_title(line: &str) -> bool {
 
 fn is_start(line: &str) -> bool {
     const SECTIONS: [&str; 3] = ["=== START OF ", "SMART Attributes Data Structure", "ID# ATTRIBUTE_NAME"];
-    is_title(line) || SECTIONS.iter().any(|section| line.starts_with(section)) || is_known_attribute(line)
+    is_title(line) || SECTIONS.iter().any(|section| line.starts_with(section)) || is_attribute_row(line)
 }
 
-/// The name that smartmontools gives an attribute of [`ATA_HEALTH`], with which its row is one even without a header.
-const NAMES: [(&str, &str); 4] = [
-    ("5", "Reallocated_Sector_Ct"),
-    ("187", "Reported_Uncorrect"),
-    ("197", "Current_Pending_Sector"),
-    ("198", "Offline_Uncorrectable"),
-];
-
-fn is_known_attribute(line: &str) -> bool {
-    let line = line.trim_start();
-    NAMES.iter().any(|(number, name)| {
-        line.strip_prefix(number).is_some_and(|rest| rest.trim_start().starts_with(name)) && attribute(line).is_some()
-    })
+/// Whether a line can be nothing but the row of an attribute, even without a header: by the form of its name, and its flags.
+fn is_attribute_row(line: &str) -> bool {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [_, name, flags, ..] = fields[..] else { return false };
+    let is_name = name.contains('_') && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-%".contains(&b));
+    let hexadecimal =
+        || flags.strip_prefix("0x").is_some_and(|n| n.len() == 4 && n.bytes().all(|b| b.is_ascii_hexdigit()));
+    let lettered = || (6..=7).contains(&flags.len()) && flags.bytes().all(|b| b"POSRCK-+".contains(&b));
+    is_name && (hexadecimal() || lettered()) && attribute(line).is_some()
 }
 
 /// The names of vendor, model, firmware and serial number for ATA, SCSI and NVMe devices.
@@ -66,16 +73,17 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut health: Vec<(String, f64)> = Vec::new();
     let mut failing = None;
     let mut values: [Option<String>; 4] = Default::default();
-    let is_row_alone = lines.next_is(is_known_attribute);
+    let is_row_alone = lines.next_is(is_attribute_row);
     lines.skip(usize::from(!is_row_alone));
     for _ in 0..MOST_LINES {
         if another_output_starts(lines, FORMAT.name) || lines.next_is(is_title) {
             break;
         }
         let text = lines.peek(0).unwrap_or_default();
-        if let Some((number, count, fails)) = attribute(text) {
-            health.push((number.to_owned(), count));
-            failing = fails.then_some(1.0).or(failing);
+        if let Some(attribute) = attribute(text) {
+            health.push((attribute.number.to_owned(), attribute.raw));
+            health.extend(attribute.worn().map(|worn| (WORN.to_owned(), worn)));
+            failing = attribute.fails.then_some(1.0).or(failing);
         } else if let Some((name, value)) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim())) {
             if let Some(field) = FIELDS.iter().position(|names| names.contains(&name)) {
                 values[field].get_or_insert_with(|| value.to_owned());
@@ -130,15 +138,35 @@ fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 /// The names of the drive's assessment of itself, for ATA and NVMe, and for SCSI.
 const HEALTH: [&str; 2] = ["SMART overall-health self-assessment test result", "SMART Health Status"];
 
-/// Number and raw value of an ATA attribute, and whether it is below its threshold now: `197 Current_Pending_Sector 0x0012
-/// 100 100 000 Old_age Always - 16`, or with -x, `197 Current_Pending_Sector -O--C- 100 100 000 - 16`.
-fn attribute(line: &str) -> Option<(&str, f64, bool)> {
+/// An ATA attribute.
+struct Attribute<'l> {
+    number: &'l str,
+    name: &'l str,
+    /// The normalized value.
+    value: Option<f64>,
+    raw: f64,
+    /// Whether the value is below its threshold now.
+    fails: bool,
+}
+
+impl Attribute<'_> {
+    /// The part of the drive's life that is used, if this attribute counts it.
+    fn worn(&self) -> Option<f64> {
+        let left = self.value.filter(|value| LIFE_LEFT.contains(&self.name) && *value <= 100.0)?;
+        Some(1.0 - left / 100.0)
+    }
+}
+
+/// `197 Current_Pending_Sector 0x0012 100 100 000 Old_age Always - 16`, or with -x, `197 Current_Pending_Sector -O--C- 100 100
+/// 000 - 16`.
+fn attribute(line: &str) -> Option<Attribute<'_>> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let number = fields.first().filter(|f| f.len() <= 3 && f.bytes().all(|b| b.is_ascii_digit()))?;
     let values = fields.get(3..6)?.iter().all(|f| f.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
     let (fails, raw) = if ["Pre-fail", "Old_age"].contains(fields.get(6)?) { (8, 9) } else { (6, 7) };
-    let raw = fields.get(raw).filter(|_| values)?;
-    Some((number, crate::number::number(raw)?, ["FAILING_NOW", "NOW"].contains(&fields[fails])))
+    let raw = crate::number::number(fields.get(raw).filter(|_| values)?)?;
+    let fails = ["FAILING_NOW", "NOW"].contains(&fields[fails]);
+    Some(Attribute { number, name: fields[1], value: crate::number::number(fields[3]), raw, fails })
 }
 
 #[cfg(test)]
@@ -182,6 +210,10 @@ mod tests {
         let quoted = "It reports\n\t197 Current_Pending_Sector  -O--C-   100   100   000    -    8\n\t198 Offline_Uncorrectable   \
             ----C-   100   100   000    -    8\nand then it stops.\n";
         assert_eq!(of(quoted), [None, Some(8.0), None, None, None]);
+        let worn = "202 Percent_Lifetime_Remain 0x0030   010   010   001    Old_age   Offline      -       90\n";
+        assert_eq!(of(worn), [None, None, None, None, Some(0.9)]);
+        let spent = "232 Available_Reservd_Space 0x0013   004   004   010    Pre-fail  Always   FAILING_NOW 4\n";
+        assert_eq!(of(spent), [Some(1.0), None, None, None, None]);
         let nvme = "# smartctl -a /dev/nvme0\nsmartctl 7.2 [x]\nSMART overall-health self-assessment test result: PASSED\n\
             Critical Warning:                   0x04\nPercentage Used:                    142%\n\
             Media and Data Integrity Errors:    1,012\n";

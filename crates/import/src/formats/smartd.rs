@@ -6,8 +6,8 @@ use whyslow_model::catalogue::Drive;
 pub const FORMAT: Format = Format {
     name: "smartd",
     versions: "smartmontools 5 to 7: in a system log, a mail, or alone",
-    shows: "drives that hold sectors they cannot read, or that assess themselves as failing",
-    lacks: "other warnings of smartd, such as self-tests and counts that changed",
+    shows: "drives that hold sectors they cannot read, that assess themselves as failing, or whose logs of errors and self-tests grow",
+    lacks: "other warnings of smartd, such as temperatures and attributes that changed",
     starts: |lines| lines.next_is(|line| Warning::of(line).is_some()),
     read,
     ..Format::NEW
@@ -18,6 +18,8 @@ struct Warning<'l> {
     device: &'l str,
     unreadable: Option<f64>,
     failing: bool,
+    failed_tests: Option<f64>,
+    logged_errors: Option<f64>,
 }
 
 impl<'l> Warning<'l> {
@@ -29,7 +31,12 @@ impl<'l> Warning<'l> {
         let pending = sectors(" Currently unreadable (pending) sectors");
         let unreadable = pending.or_else(|| sectors(" Offline uncorrectable sectors"));
         let failing = what.starts_with("FAILED SMART self-check");
-        (unreadable.is_some() || failing).then_some(Self { device, unreadable, failing })
+        // `Self-Test Log error count increased from 0 to 1`
+        let increased = |words: &str| number(what.strip_prefix(words)?.split_once(" to ")?.1.trim_end_matches('.'));
+        let failed_tests = increased("Self-Test Log error count increased from ");
+        let logged_errors = increased("ATA error count increased from ");
+        let is_warning = unreadable.is_some() || failing || failed_tests.is_some() || logged_errors.is_some();
+        is_warning.then_some(Self { device, unreadable, failing, failed_tests, logged_errors })
     }
 }
 
@@ -42,6 +49,12 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         }
         if warning.failing {
             row.failing = 1.0.into();
+        }
+        if warning.failed_tests.is_some() {
+            row.failed_tests = warning.failed_tests.into();
+        }
+        if warning.logged_errors.is_some() {
+            row.logged_errors = warning.logged_errors.into();
         }
     }
     Ok(())
@@ -63,5 +76,12 @@ mod tests {
             Device: /dev/sg2 [areca_disk#06_enc#01], 2 Offline uncorrectable sectors\n\nDevice info:\n";
         let drive = row_of::<Drive>(mail);
         assert_eq!((&*drive.device, drive.unreadable.get()), ("sg2", Some(2.0)));
+        let counts = "Device: /dev/sdb [SAT], Self-Test Log error count increased from 3 to 4\n\
+            Device: /dev/sdb [SAT], ATA error count increased from 9 to 12\n";
+        let drive = row_of::<Drive>(counts);
+        assert_eq!(
+            (drive.failed_tests.get(), drive.logged_errors.get(), drive.unreadable.get()),
+            (Some(4.0), Some(12.0), None)
+        );
     }
 }

@@ -13,7 +13,7 @@ pub const FORMAT: Format = Format {
     lacks: "whether any task waits",
     programs: &[program("uptime")],
     files: &["uptime"],
-    starts: |lines| lines.next_is(is_uptime),
+    starts: |lines| lines.next_is(|line| is_uptime(line) || are_loads(line)),
     read,
     ..Format::NEW
 };
@@ -23,6 +23,14 @@ const LOADS: &str = "load average: ";
 /// ` 16:54:42 up  6:37,  0 users,  load average: 1.24, 1.47, 2.55`
 fn is_uptime(line: &str) -> bool {
     timed_fields(line).is_some_and(|(_, fields)| fields.first() == Some(&"up")) && line.contains(LOADS)
+}
+
+/// `load average: 1.24, 1.47, 2.55`, cut out of a line.
+fn are_loads(line: &str) -> bool {
+    let loads = line.trim_start().strip_prefix(LOADS);
+    loads.is_some_and(|loads| {
+        loads.split_whitespace().count() == 3 && record_load(&mut System::new(MachineKey), loads) == 3
+    })
 }
 
 /// A shorter time since boot, printed in whole minutes, is too coarse for rates, in seconds.

@@ -21,7 +21,7 @@ pub const FORMAT: Format = Format {
                 || uncommented(line).starts_with(NO_HEADER)
                 || TableColumns::of(line).is_some()
                 || SampleRow::without_header(line).is_some()
-        })
+        }) || broken_before_symbol(lines).is_some_and(|row| SampleRow::without_header(&row).is_some())
     },
     read,
     ..Format::NEW
@@ -200,6 +200,21 @@ fn name_of_program(text: &str) -> String {
     }
 }
 
+/// The next row, if it was broken before its symbol.
+fn broken_before_symbol(lines: &mut Lines<'_>) -> Option<String> {
+    let is_broken = |row: &&str| begins_with_percentage(row) && ["[k]", "[.]"].iter().any(|mark| row.ends_with(mark));
+    let row = lines.peek(0).filter(is_broken)?.to_owned();
+    let symbol = lines.peek(1).filter(|next| is_symbol(next))?;
+    Some(format!("{row} {symbol}"))
+}
+
+/// `build_skb`, `std::vector<int>::push_back`
+fn is_symbol(text: &str) -> bool {
+    const LONGEST: usize = 100;
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || b"_.:<>~$@".contains(&b);
+    (1..=LONGEST).contains(&text.len()) && text.contains(['_', ':']) && text.bytes().all(is_part)
+}
+
 /// Whether an event measures CPU time in both modes: `cycles`, `cpu-clock:ppp`, `cpu_core/cycles/P`.
 fn is_cpu_time(event: &str) -> bool {
     let (name, modifiers) = event.rsplit_once([':', '/']).unwrap_or((event, ""));
@@ -258,7 +273,10 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let mut event_read = false;
     let mut are_rows_lost = false;
     let mut wrap = lines.wrap();
-    while let Some((count, line)) = lines.peek_whole(&mut wrap, FORMAT.name, begins_line) {
+    while let Some((mut count, mut line)) = lines.peek_whole(&mut wrap, FORMAT.name, begins_line) {
+        if let Some(row) = broken_before_symbol(lines).filter(|_| count == 1) {
+            (count, line.text) = (2, row);
+        }
         let text = line.text.as_str();
         if let Some(name) = event(text) {
             // A second screen of perf top, or the next event.
