@@ -58,7 +58,13 @@ pub fn link(name: &str, pid: u32, parts: &[TimePart]) -> ChainLink {
         };
     };
     let share = if busy > 0.0 { part.share * effective(part) / busy } else { part.share };
-    ChainLink { name: name.into(), pid, kind: part.kind, share, what: phrase(part) }
+    let mut what = phrase(part);
+    if effective(part) == 0.0
+        && let Some(client) = part.by.iter().find(|by| by.kind == "client")
+    {
+        what += &format!(" of its client {}", name_of(client));
+    }
+    ChainLink { name: name.into(), pid, kind: part.kind, share, what }
 }
 
 /// The part that took most of the time that was not idle.
@@ -135,8 +141,18 @@ pub fn conclude(breakdown: &mut TimeBreakdown, root: &[TimePart], findings: &[Fi
     };
     let saves = share * of_cause / if busy < 0.5 { busy } else { 1.0 };
     let fills = last.is_none() && breakdown.busiest.first().is_some_and(|thread| thread.on_cpu >= FILLS_A_CPU);
-    breakdown.advice =
-        cause.filter(|_| saves >= WORTH_CHANGING).map(|cause| advice(cause, last, saves, fills, findings));
+    let holds = breakdown.chain.iter().rev().nth(1).is_some_and(|link| link.kind == TimeKind::Lock);
+    breakdown.advice = cause.filter(|_| saves >= WORTH_CHANGING).map(|cause| match last {
+        Some(last) if holds && cause.kind.may_be_idle() => {
+            let ChainLink { name, pid, what, .. } = last;
+            Advice {
+                text: format!("Have {name} (pid {pid}) release its lock: it holds it while it is {what}."),
+                saves,
+                finding: None,
+            }
+        }
+        _ => advice(cause, last, saves, fills, findings),
+    });
 }
 
 fn idle(breakdown: &TimeBreakdown) -> String {
@@ -317,6 +333,18 @@ mod tests {
         let advice = found.advice.unwrap();
         assert!((advice.saves - 0.95 * 0.9).abs() < 1e-9);
         assert!(advice.text.contains("vdb"), "{}", advice.text);
+    }
+
+    #[test]
+    fn an_idle_holder_of_a_lock_is_asked_to_release_it() {
+        let wait = part(TimeKind::Lock, 1.0, &[("process", "postgres", Some(2), 1.0)]);
+        let of_holder = [part(TimeKind::Poll, 1.0, &[("client", "psql", Some(3), 1.0)])];
+        let chain = vec![link("postgres", 1, std::slice::from_ref(&wait)), link("postgres", 2, &of_holder)];
+        let found = concluded(vec![wait], chain, &of_holder);
+        assert_eq!(
+            found.advice.unwrap().text,
+            "Have postgres (pid 2) release its lock: it holds it while it is waiting for events of its client psql (pid 3)."
+        );
     }
 
     #[test]

@@ -180,10 +180,13 @@ SEC("tp_btf/sched_switch")
 int sched_switch(u64 *ctx)
 {
 	struct task_struct *before = (void *)ctx[1], *after = (void *)ctx[2];
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), *depth = ONLY(interrupts);
 
 	if (is_stopped())
 		return 0;
+	/* No interrupt switches tasks: one whose end was missed, as it was entered while this was being attached, ends here. */
+	if (depth)
+		*depth = 0;
 	if (before->pid)
 		switch_out(ctx, before, now);
 	if (after->pid)

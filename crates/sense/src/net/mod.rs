@@ -16,7 +16,7 @@ mod process_namespaces;
 mod qdiscs;
 mod rtnetlink;
 mod snmp;
-mod sock_diag;
+pub(crate) mod sock_diag;
 mod socket_cache;
 mod socket_owners;
 mod sockets;

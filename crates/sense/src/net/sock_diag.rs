@@ -95,6 +95,44 @@ pub(crate) fn one(
     Ok(taken)
 }
 
+/// A Unix socket that is connected (include/uapi/linux/unix_diag.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnixSocket {
+    pub(crate) inode: u32,
+    /// The inode of the other end.
+    pub(crate) peer: u32,
+    /// Whether it has the name of the socket that it was accepted from: it is the server's end.
+    pub(crate) named: bool,
+}
+
+/// The connected Unix sockets of this network namespace.
+pub(crate) fn unix_sockets(netlink: &mut Netlink) -> Result<Vec<UnixSocket>, SourceError> {
+    const SHOW_NAME: u32 = 1;
+    const SHOW_PEER: u32 = 4;
+    // struct unix_diag_req: family, states, flags.
+    let mut request = [0; 24];
+    request[0] = libc::AF_UNIX as u8;
+    request[4..8].copy_from_slice(&ALL_STATES.to_ne_bytes());
+    request[12..16].copy_from_slice(&(SHOW_NAME | SHOW_PEER).to_ne_bytes());
+    let mut sockets = Vec::new();
+    netlink.dump(BY_FAMILY, &request, |payload| sockets.extend(unix_socket(payload)))?;
+    Ok(sockets)
+}
+
+/// struct unix_diag_msg, and its attributes UNIX_DIAG_NAME and UNIX_DIAG_PEER.
+fn unix_socket(payload: &[u8]) -> Option<UnixSocket> {
+    const HEAD: usize = 16;
+    let (mut peer, mut named) = (None, false);
+    for (kind, value) in attributes_after(payload, HEAD) {
+        match kind {
+            0 => named = !value.is_empty(),
+            2 => peer = u32_at(value, 0),
+            _ => {}
+        }
+    }
+    Some(UnixSocket { inode: u32_at(payload, 4)?, peer: peer.filter(|&peer| peer != 0)?, named })
+}
+
 /// struct inet_diag_req_v2.
 fn request(id: &SocketId, protocol: i32, states: u32) -> [u8; 56] {
     let mut bytes = [0; 56];

@@ -1,5 +1,7 @@
 //! What file descriptors stand for, and who is at the other end of a connection on this host (proc_pid_fd(5), proc_pid_net(5)).
 
+use crate::net::netlink::Netlink;
+use crate::net::sock_diag::{UnixSocket, unix_sockets};
 use crate::root::Root;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -83,12 +85,23 @@ pub(super) fn device_name(numbers: &str, root: &Root) -> Option<String> {
 #[derive(Debug, Default)]
 pub(super) struct Peers {
     known: HashMap<OpenFile, Option<Peer>>,
-    /// Pairs of processes with a TCP connection, and whether the first one is the server; `None` if they have none.
+    /// Pairs of processes with a connection, and whether the first one is the server; `None` if they have none.
     pairs: HashMap<(u32, u32), Option<bool>>,
+    /// The only server that a process is connected to, or else its only client.
+    partners: HashMap<u32, Option<Peer>>,
+}
+
+/// What is to be looked up besides the files that were waited for.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    /// Processes that were woken while another one was interrupted, and that one.
+    pub(super) pairs: HashSet<(u32, u32)>,
+    /// Processes that wait for any of several files.
+    pub(super) pollers: HashSet<u32>,
 }
 
 /// The other end.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Peer {
     /// The process, if it is on this host.
     pub(super) pid: Option<u32>,
@@ -103,33 +116,41 @@ impl Peers {
         self.known.get(file)?.as_ref()
     }
 
-    /// Whether the first process has a TCP connection with the second, and is its server.
+    /// The only server that a process is connected to, or else its only client.
+    pub(super) fn partner(&self, pid: u32) -> Option<&Peer> {
+        self.partners.get(&pid)?.as_ref()
+    }
+
+    /// Whether the first process has a connection with the second, and is its server.
     pub(super) fn serves(&self, a: u32, b: u32) -> Option<bool> {
         *self.pairs.get(&(a, b))?
     }
 
     /// Whether [`look_up`](Self::look_up) would learn something.
-    pub(super) fn lacks(&self, files: &OpenFiles, pairs: &HashSet<(u32, u32)>) -> bool {
+    pub(super) fn lacks(&self, files: &OpenFiles, wanted: &Wanted) -> bool {
         files.peered().any(|(_, file)| !self.known.contains_key(file))
-            || pairs.iter().any(|p| !self.pairs.contains_key(p))
+            || wanted.pairs.iter().any(|pair| !self.pairs.contains_key(pair))
+            || wanted.pollers.iter().any(|pid| !self.partners.contains_key(pid))
     }
 
-    /// Looks up what is not known yet of these files, and of these pairs of processes: reads every descriptor of every process.
-    pub(super) fn look_up(&mut self, files: &OpenFiles, pairs: &HashSet<(u32, u32)>, root: &Root) {
-        let new: Vec<(u32, &OpenFile)> = files.peered().filter(|(_, file)| !self.known.contains_key(file)).collect();
-        let new_pairs: Vec<(u32, u32)> = pairs.iter().copied().filter(|pair| !self.pairs.contains_key(pair)).collect();
-        if new.is_empty() && new_pairs.is_empty() {
+    /// Looks up what is not known yet: reads every descriptor of every process.
+    pub(super) fn look_up(&mut self, files: &OpenFiles, wanted: &Wanted, root: &Root) {
+        if !self.lacks(files, wanted) {
             return;
         }
-        let pids = new.iter().map(|(pid, _)| *pid).chain(new_pairs.iter().map(|(a, _)| *a));
+        let new: Vec<(u32, &OpenFile)> = files.peered().filter(|(_, file)| !self.known.contains_key(file)).collect();
+        let pairs: Vec<(u32, u32)> =
+            wanted.pairs.iter().copied().filter(|pair| !self.pairs.contains_key(pair)).collect();
+        let pollers: Vec<u32> = wanted.pollers.iter().copied().filter(|pid| !self.partners.contains_key(pid)).collect();
+        let pids = new.iter().map(|(pid, _)| *pid).chain(pairs.iter().map(|(a, _)| *a)).chain(pollers.iter().copied());
         let connections = Connections::read(pids, root);
         let ends = DescriptorEnds::read(root);
         for (pid, file) in new {
             let peer = match file {
-                OpenFile::Socket(inode) => connections.by_inode.get(inode).map(|pair| Peer {
+                OpenFile::Socket(inode) => connections.is_known(*inode).then(|| Peer {
                     pid: connections.other_end(*inode).and_then(|inode| ends.sockets.get(&inode).copied()),
-                    address: address(&pair.remote).filter(|address| !address.ends_with(":0")),
-                    is_client: connections.listening.contains(port(&pair.local)),
+                    address: connections.by_inode.get(inode).and_then(|pair| address(&pair.remote)),
+                    is_client: connections.serves(*inode),
                 }),
                 OpenFile::Pipe { inode, reads } => {
                     let holders = ends.pipes.get(&(*inode, !reads)).map_or(&[][..], Vec::as_slice);
@@ -140,15 +161,23 @@ impl Peers {
             };
             self.known.insert(file.clone(), peer);
         }
-        for (a, b) in new_pairs {
-            let own = ends.sockets.iter().filter(|(_, owner)| **owner == a).map(|(inode, _)| *inode);
-            let mut shared = own.filter(|&inode| {
-                connections.other_end(inode).is_some_and(|other| ends.sockets.get(&other) == Some(&b))
-            });
-            let serves = shared
-                .next()
-                .and_then(|inode| Some(connections.listening.contains(port(&connections.by_inode.get(&inode)?.local))));
-            self.pairs.insert((a, b), serves);
+        // The sockets of a process, with the owner of the other end.
+        let connected = |pid: u32| {
+            let own = ends.sockets.iter().filter(move |(_, owner)| **owner == pid).map(|(inode, _)| *inode);
+            own.filter_map(|inode| Some((inode, *ends.sockets.get(&connections.other_end(inode)?)?)))
+        };
+        for (a, b) in pairs {
+            let shared = connected(a).find(|(_, other)| *other == b);
+            self.pairs.insert((a, b), shared.map(|(inode, _)| connections.serves(inode)));
+        }
+        for pid in pollers {
+            let others = connected(pid).filter(|(_, other)| *other != pid);
+            let (clients, servers): (HashSet<_>, HashSet<_>) = others
+                .map(|(inode, other)| Peer { pid: Some(other), address: None, is_client: connections.serves(inode) })
+                .partition(|peer| peer.is_client);
+            let partners = if servers.is_empty() { clients } else { servers };
+            let only = partners.len() == 1;
+            self.partners.insert(pid, partners.into_iter().next().filter(|_| only));
         }
     }
 }
@@ -160,9 +189,10 @@ struct Ends {
     remote: String,
 }
 
-/// The TCP connections in some processes' network namespaces.
+/// The TCP connections in some processes' network namespaces, and the Unix sockets of our own.
 #[derive(Debug, Default)]
 struct Connections {
+    unix: HashMap<u64, UnixSocket>,
     by_inode: HashMap<u64, Ends>,
     inodes: HashMap<Ends, u64>,
     /// Ports that are listened on, as written.
@@ -171,7 +201,10 @@ struct Connections {
 
 impl Connections {
     fn read(pids: impl Iterator<Item = u32>, root: &Root) -> Self {
-        let mut all = Self::default();
+        let unix = Netlink::open(libc::NETLINK_SOCK_DIAG).and_then(|mut netlink| unix_sockets(&mut netlink));
+        // A kernel without unix_diag has no peers to tell of.
+        let unix = unix.unwrap_or_default().into_iter().map(|socket| (socket.inode.into(), socket)).collect();
+        let mut all = Self { unix, ..Self::default() };
         let mut seen = HashSet::new();
         for pid in pids {
             let Some(namespace) = root.link(&format!("proc/{pid}/ns/net")) else { continue };
@@ -195,8 +228,23 @@ impl Connections {
         }
     }
 
+    fn is_known(&self, socket: u64) -> bool {
+        self.unix.contains_key(&socket) || self.by_inode.contains_key(&socket)
+    }
+
+    /// Whether it is the end of a server.
+    fn serves(&self, socket: u64) -> bool {
+        match self.unix.get(&socket) {
+            Some(unix) => unix.named,
+            None => self.by_inode.get(&socket).is_some_and(|ends| self.listening.contains(port(&ends.local))),
+        }
+    }
+
     /// The socket at the other end of a connection, if it is in one of these namespaces.
     fn other_end(&self, socket: u64) -> Option<u64> {
+        if let Some(unix) = self.unix.get(&socket) {
+            return Some(unix.peer.into());
+        }
         let Ends { local, remote } = self.by_inode.get(&socket)?;
         self.inodes.get(&Ends { local: remote.clone(), remote: local.clone() }).copied()
     }
@@ -264,6 +312,7 @@ mod tests {
     use crate::testing::never_panics;
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsRawFd;
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     #[test]
     fn addresses_are_written_as_people_write_them() {
@@ -289,11 +338,11 @@ mod tests {
         let descriptors = [client.as_raw_fd(), server.as_raw_fd(), reader.as_raw_fd(), writer.as_raw_fd()];
         let mut files = OpenFiles::default();
         descriptors.iter().for_each(|&descriptor| files.note(own, descriptor, &root));
-        let pairs = HashSet::from([(own, own), (own, 1)]);
+        let wanted = Wanted { pairs: HashSet::from([(own, own), (own, 1)]), pollers: HashSet::from([own]) };
         let mut peers = Peers::default();
-        assert!(peers.lacks(&files, &pairs));
-        peers.look_up(&files, &pairs, &root);
-        assert!(!peers.lacks(&files, &pairs));
+        assert!(peers.lacks(&files, &wanted));
+        peers.look_up(&files, &wanted, &root);
+        assert!(!peers.lacks(&files, &wanted));
         let [client_end, server_end, reader_end, writer_end] =
             descriptors.map(|d| peers.of(files.get(own, d).unwrap()).unwrap());
         let address = |stream: &TcpStream| Some(stream.peer_addr().unwrap().to_string());
@@ -302,6 +351,23 @@ mod tests {
         assert_eq!((reader_end.pid, writer_end.pid), (Some(own), Some(own)));
         assert!(peers.serves(own, own).is_some());
         assert_eq!(peers.serves(own, 1), None);
+    }
+
+    #[test]
+    fn the_peer_of_a_unix_socket_is_found() {
+        let root = Root::live();
+        let folder = whyslow_testing::folder();
+        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+        let client = UnixStream::connect(folder.path().join("socket")).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let own = std::process::id();
+        let mut files = OpenFiles::default();
+        [&client, &server].iter().for_each(|stream| files.note(own, stream.as_raw_fd(), &root));
+        let mut peers = Peers::default();
+        peers.look_up(&files, &Wanted::default(), &root);
+        let of = |stream: &UnixStream| peers.of(files.get(own, stream.as_raw_fd()).unwrap()).cloned();
+        assert_eq!(of(&client), Some(Peer { pid: Some(own), address: None, is_client: false }));
+        assert_eq!(of(&server), Some(Peer { pid: Some(own), address: None, is_client: true }));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod files;
 mod live_tests;
 mod parts;
 mod targets;
+mod titles;
 
 pub use targets::processes_where;
 
@@ -23,10 +24,11 @@ use crate::root::Root;
 use crate::source_error::SourceError;
 use crate::task::WaitFunctions;
 use aya::sys::{Stats, enable_stats};
-use files::{OpenFiles, Peers};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use files::{OpenFiles, Peers, Wanted};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+use titles::LockTitles;
 use whyslow_model::time_breakdown::{ThreadTime, TimePart, TraceCost};
 
 /// How often a CPU is sampled: as in a profile.
@@ -121,8 +123,8 @@ pub struct BreakdownTracer {
     spaces: AddressSpaces,
     files: OpenFiles,
     peers: Peers,
-    /// Processes that were woken while another one was interrupted, and that one.
-    pairs: HashSet<(u32, u32)>,
+    titles: LockTitles,
+    wanted: Wanted,
     looked_up: Option<Instant>,
     /// Of processes, and of threads that others waited for.
     names: BTreeMap<u32, String>,
@@ -167,7 +169,8 @@ impl BreakdownTracer {
             spaces: AddressSpaces::default(),
             files: OpenFiles::default(),
             peers: Peers::default(),
-            pairs: HashSet::new(),
+            titles: LockTitles::default(),
+            wanted: Wanted::default(),
             looked_up: None,
             names: BTreeMap::new(),
             first_threads: HashMap::new(),
@@ -262,7 +265,7 @@ impl BreakdownTracer {
             if slice.state == BLOCKED {
                 self.files.note(slice.tgid, slice.first, &self.root);
                 if slice.flags & INTERRUPT != 0 && slice.other != 0 && slice.other != slice.tgid {
-                    self.pairs.insert((slice.tgid, slice.other));
+                    self.wanted.pairs.insert((slice.tgid, slice.other));
                 }
             }
         }
@@ -271,9 +274,12 @@ impl BreakdownTracer {
                 self.files.note(thread.tgid, thread.first, &self.root);
             }
         }
+        self.wanted
+            .pollers
+            .extend(self.first_threads.values().filter(|thread| thread.polls()).map(|thread| thread.tgid));
         let due = self.looked_up.is_none_or(|last| last.elapsed() >= LOOK_UP_EVERY);
-        if due && self.peers.lacks(&self.files, &self.pairs) {
-            self.peers.look_up(&self.files, &self.pairs, &self.root);
+        if due && self.peers.lacks(&self.files, &self.wanted) {
+            self.peers.look_up(&self.files, &self.wanted, &self.root);
             self.looked_up = Some(Instant::now());
         }
         Ok(())
@@ -285,6 +291,9 @@ impl BreakdownTracer {
             let now = self.root.word(&format!("proc/{pid}/comm")).or_else(|| c_string(&watch.comm));
             if let Some(name) = now {
                 self.names.insert(pid, name);
+            }
+            if watch.what & ACCOUNT != 0 {
+                self.titles.note(pid, &self.root);
             }
         }
         Ok(())
@@ -340,6 +349,7 @@ impl BreakdownTracer {
             symbolizer: &symbolizer,
             files: &self.files,
             peers: &self.peers,
+            titles: &self.titles,
             names: &self.names,
             first_threads: &self.first_threads,
         };

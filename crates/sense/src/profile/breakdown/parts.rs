@@ -1,6 +1,7 @@
 //! Sums slices of time up into parts: what was done, by whom or what, and in which functions.
 
-use super::files::{OpenFile, OpenFiles, Peers, device_name};
+use super::files::{OpenFile, OpenFiles, Peer, Peers, device_name};
+use super::titles::LockTitles;
 use super::{BLOCKED, FirstThread, INTERRUPT, LOCK, ON_CPU, QUEUED, SAMPLE_KERNEL, SAMPLE_USER, Slice, Spent, UNSEEN};
 use crate::profile::assemble::{is_libc, kernel_frames, user_frames};
 use crate::profile::recorder::RawStack;
@@ -22,6 +23,7 @@ pub(super) struct Sources<'a> {
     pub(super) symbolizer: &'a Symbolizer<'a>,
     pub(super) files: &'a OpenFiles,
     pub(super) peers: &'a Peers,
+    pub(super) titles: &'a LockTitles,
     pub(super) names: &'a BTreeMap<u32, String>,
     pub(super) first_threads: &'a HashMap<u32, FirstThread>,
 }
@@ -67,14 +69,14 @@ impl<'a> PartSums<'a> {
             }
             BLOCKED => {
                 let kind = self.kind(slice);
-                let (by, function) = (self.contributor(kind, slice), self.innermost(slice, ProfileKind::OffCpu));
-                self.add_wait(kind, spent, by, function);
+                let function = self.innermost(slice, ProfileKind::OffCpu);
+                self.add_blocked(kind, slice, spent, function);
             }
             UNSEEN => {
                 let thread = u32::try_from(slice.first).ok().and_then(|tid| self.sources.first_threads.get(&tid));
                 let kind = thread.and_then(FirstThread::waits_for).unwrap_or(TimeKind::Other);
                 let first = thread.map_or(-1, |thread| thread.first);
-                self.add_wait(kind, spent, self.contributor(kind, &Slice { first, ..*slice }), None);
+                self.add_blocked(kind, &Slice { first, ..*slice }, spent, None);
             }
             _ => {}
         }
@@ -88,7 +90,25 @@ impl<'a> PartSums<'a> {
         } else {
             let kind = thread.waits_for().unwrap_or(TimeKind::Other);
             let still = Slice { tgid: thread.tgid, first: thread.first, state: BLOCKED, ..Slice::default() };
-            self.add_wait(kind, spent, self.contributor(kind, &still), None);
+            self.add_blocked(kind, &still, spent, None);
+        }
+    }
+
+    /// A wait; of one that looks idle, what a server's title says was a wait for a lock.
+    fn add_blocked(&mut self, kind: TimeKind, slice: &Slice, spent: Spent, function: Option<String>) {
+        let titles = self.sources.titles;
+        let of = |share: f64| Spent { ns: (spent.ns as f64 * share) as u64, times: spent.times };
+        let locked = if matches!(kind, TimeKind::Poll | TimeKind::Ipc | TimeKind::Futex) {
+            titles.waiting(slice.tgid)
+        } else {
+            0.0
+        };
+        if locked > 0.0 {
+            let by = titles.holder(slice.tgid).map(|pid| self.process(pid));
+            self.add_wait(TimeKind::Lock, of(locked), by, function.clone());
+        }
+        if locked < 1.0 {
+            self.add_wait(kind, of(1.0 - locked), self.contributor(kind, slice), function);
         }
     }
 
@@ -137,12 +157,10 @@ impl<'a> PartSums<'a> {
             && matches!(kind, TimeKind::Receive | TimeKind::Send | TimeKind::Connect | TimeKind::Pipe)
             && let Some(peer) = self.sources.peers.of(file)
         {
-            return match (peer.pid, &peer.address, peer.is_client) {
-                (pid, _, true) => Some(self.client(pid, peer.address.as_deref())),
-                (Some(pid), _, false) => Some(self.process(pid)),
-                (None, Some(address), false) => Some(("peer".into(), address.clone(), None)),
-                (None, None, false) => None,
-            };
+            return self.peer(peer);
+        }
+        if kind == TimeKind::Poll && slice.other == 0 {
+            return self.sources.peers.partner(slice.tgid).and_then(|peer| self.peer(peer));
         }
         if !kind.is_for_others() || slice.other == 0 {
             return None;
@@ -165,6 +183,15 @@ impl<'a> PartSums<'a> {
         let name = self.sources.names.get(&pid).cloned();
         let name = name.or_else(|| self.sources.root.word(&format!("proc/{pid}/comm")));
         ("process".into(), name.unwrap_or_else(|| "unknown".into()), Some(pid))
+    }
+
+    fn peer(&self, peer: &Peer) -> Option<(String, String, Option<u32>)> {
+        match (peer.pid, &peer.address, peer.is_client) {
+            (pid, address, true) => Some(self.client(pid, address.as_deref())),
+            (Some(pid), _, false) => Some(self.process(pid)),
+            (None, Some(address), false) => Some(("peer".into(), address.clone(), None)),
+            (None, None, false) => None,
+        }
     }
 
     /// A client, by its process or address.
@@ -243,6 +270,11 @@ impl Sum {
 }
 
 impl FirstThread {
+    /// Whether it waited for any of several files.
+    pub(super) fn polls(&self) -> bool {
+        self.waits_for() == Some(TimeKind::Poll)
+    }
+
     fn waits_for(&self) -> Option<TimeKind> {
         wait_reason(self.functions.iter().map(String::as_str))
     }
