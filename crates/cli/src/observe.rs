@@ -120,6 +120,9 @@ fn observe(
     // A command writes to the same terminal.
     let progress = (!runs_command).then(|| ProgressLine::new("watching", "diagnose now"));
     let mut watch = Watch { interrupt, progress, end: start + time, companion };
+    if !runs_command {
+        watch.begin()?;
+    }
     let mut window = Window::default();
     let mut due = Some(Duration::ZERO);
     let mut first_look = Some(time.mul_f64(FIRST_LOOK).min(if runs_command { FIRST_LOOK_AT_COMMAND } else { time }));
@@ -131,6 +134,10 @@ fn observe(
         window.push(sampler.sample());
         watch.begin()?;
         if wake != Wake::Due {
+            // There is a difference only between two.
+            if window.snapshots().len() < 2 {
+                window.push(sampler.sample());
+            }
             break;
         }
         if first_look.is_some_and(|at| after_start >= at) && window.snapshots().len() > 1 {
@@ -166,7 +173,8 @@ struct Watch<'c, 't> {
 }
 
 impl Watch<'_, '_> {
-    /// Starts to trace the program, once: after the first sample, so that both cover the same time.
+    /// Starts to trace the program, once: one that runs already at the beginning, a command after the first sample, which then
+    /// covers all of its time.
     fn begin(&mut self) -> Result<(), Failure> {
         self.companion.as_mut().map_or(Ok(()), |companion| companion.begin())
     }
