@@ -287,3 +287,36 @@ fn tables_and_lists_of_a_forum_are_read() {
     let available = values.clone().find(|v| v.metric == "mem.available_share").map(|v| v.value.clone());
     assert_eq!(available, Some(Reading::Number(600.0 / 15884.0)));
 }
+
+#[test]
+fn a_few_lines_that_were_cut_out_of_a_report() {
+    for (text, certain) in [
+        ("nr_periods 1000\nnr_throttled 900\nthrottled_time 123456789000\n", "cpu.throttled@/container"),
+        (
+            "$ cat /sys/fs/cgroup/cpu.stat\nusage_usec 100\nnr_periods 1000\nnr_throttled 900\nthrottled_usec 12345\n",
+            "cpu.throttled@/container",
+        ),
+        (
+            "    Last State:     Terminated\n      Reason:       OOMKilled\n      Exit Code:    137\n",
+            "mem.oom_kill@container",
+        ),
+        ("percentage_used : 12%\ncritical_warning : 0x4\n", "disk.failing@nvme"),
+        ("             State : clean, degraded\n", "disk.raid_degraded@md"),
+        ("LISTEN     129    128    0.0.0.0:80    0.0.0.0:*\n", "net.listen_overflow@0.0.0.0:80"),
+        ("50 packets transmitted, 35 received, 30% packet loss, time 49011ms\n", "net.loss@peer"),
+    ] {
+        assert_eq!(found(text).0.first().map(String::as_str), Some(certain), "{text}");
+    }
+    for text in [
+        "nr_periods 1000\nnr_throttled 0\nthrottled_time 0\n",
+        "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n",
+        "percentage_used : 12%\ncritical_warning : 0\n",
+        "             State : active\n",
+        "LISTEN     0    128    0.0.0.0:80    0.0.0.0:*\n",
+        "50 packets transmitted, 50 received, 0% packet loss, time 49011ms\n",
+        "KiB Mem :  8010000 total,   100000 free,  7800000 used,   110000 buff/cache\n",
+        "0123456789ab   web   0.28%   5.629MiB / 1.952GiB   0.28%   916B / 0B   147kB / 0B   9\n",
+    ] {
+        assert_eq!(found(text), (Vec::new(), Vec::new()), "{text}");
+    }
+}

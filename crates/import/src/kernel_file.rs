@@ -20,6 +20,8 @@ const MOST_BYTES: usize = 32 << 20;
 const MOST_FILES: usize = 10_000;
 /// The most captures side by side.
 const MOST_SETS: usize = 64;
+/// The name of a control group that its files do not give.
+const CONTAINER: &str = "container";
 /// Files of /sys that have several lines.
 const TABLES: [&str; 5] = ["meminfo", "numastat", "vmstat", "uevent", "modalias"];
 
@@ -60,10 +62,47 @@ pub fn canonical(path: &str) -> String {
         Some(below) if below.starts_with("devices/") => {
             alias("/block/", "/sys/block/").or_else(|| alias("/thermal/", "/sys/class/thermal/"))
         }
+        Some(below) => below.strip_prefix("fs/cgroup/").and_then(of_container),
         _ => None,
     }
     .unwrap_or_else(|| path.to_owned());
     path.trim_start_matches('/').to_owned()
+}
+
+/// The path of a file of a control group that stands where the root of the hierarchy is: a container sees its own group there. The
+/// machine's root has no such files, or nothing in them.
+fn of_container(below: &str) -> Option<String> {
+    const FILES: [&str; 12] = [
+        "cpu.max",
+        "cpu.stat",
+        "io.max",
+        "memory.current",
+        "memory.events",
+        "memory.high",
+        "memory.max",
+        "memory.peak",
+        "memory.swap.current",
+        "memory.swap.max",
+        "pids.current",
+        "pids.max",
+    ];
+    const OLD_FILES: [(&str, &str); 9] = [
+        ("cpu", "cpu.cfs_period_us"),
+        ("cpu", "cpu.cfs_quota_us"),
+        ("cpu", "cpu.stat"),
+        ("memory", "memory.failcnt"),
+        ("memory", "memory.limit_in_bytes"),
+        ("memory", "memory.max_usage_in_bytes"),
+        ("memory", "memory.usage_in_bytes"),
+        ("pids", "pids.current"),
+        ("pids", "pids.max"),
+    ];
+    if FILES.contains(&below) {
+        return Some(format!("/sys/fs/cgroup/{CONTAINER}/{below}"));
+    }
+    let (controllers, file) = below.split_once('/')?;
+    let is_old = OLD_FILES.iter().any(|(own, name)| *name == file && controllers.split(',').any(|c| c == *own));
+    is_old.then(|| format!("/sys/fs/cgroup/{controllers}/{CONTAINER}/{file}"))
 }
 
 /// A file of /proc or /sys.

@@ -5,12 +5,12 @@ use whyslow_model::catalogue::Group;
 
 pub const DOCKER_STATS: Format = Format {
     name: "docker stats",
-    versions: "Docker 1.5 on, Podman 3 on; one table or several",
+    versions: "Docker 1.5 on, Podman 3 on; one table or several, or rows that begin with the container's number",
     shows: "CPU time and memory of each container, and how near its memory is to the limit",
     lacks: "throttling by a CPU limit (cpu.stat of the container's cgroup); who waits; page cache, which is not counted",
     programs: &[partly_read("docker"), partly_read("podman")],
     files: &["docker_stats", "podman_stats"],
-    starts: |lines| lines.next_is(is_docker_header),
+    starts: |lines| lines.next_is(|line| is_docker_header(line) || is_lone_docker_row(line)),
     read: read_docker,
     ..Format::NEW
 };
@@ -94,9 +94,18 @@ fn docker_row(line: &str) -> Option<DockerRow> {
     Some(DockerRow { name: name.to_owned(), cpus: percent(words[cpu])? / 100.0, memory, limit })
 }
 
+/// Whether a line is a row even without the header: it begins with a container's number, and has all columns.
+fn is_lone_docker_row(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_number = |word: &&&str| word.len() == NUMBER && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let slashes = words.iter().filter(|word| **word == "/").count();
+    words.first().filter(is_number).is_some() && slashes == 3 && docker_row(line).is_some()
+}
+
 fn read_docker(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut table = 0;
-    while lines.take_past_blanks_if(is_docker_header).is_some() {
+    let mut is_alone = lines.next_is(is_lone_docker_row);
+    while std::mem::take(&mut is_alone) || lines.take_past_blanks_if(is_docker_header).is_some() {
         while let Some(line) =
             lines.take_if(|text| !text.trim().is_empty() && !is_docker_header(text) && is_docker_row(text))
         {

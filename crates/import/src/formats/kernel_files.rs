@@ -9,11 +9,13 @@ use crate::table::is_sentence;
 
 pub const FORMAT: Format = Format {
     name: "files of /proc and /sys",
-    versions: "printed with their names: grep -H . FILES, head or tail -n +1 FILES, cat FILE at a prompt, echo FILE and cat FILE",
+    versions: "printed with their names: grep -H . FILES, head or tail -n +1 FILES, cat FILE at a prompt, echo FILE and cat FILE; cpu.stat and memory.events of a control group without it",
     shows: "what a copy of /proc and /sys shows: settings of queues, clock frequency, memory and the kernel; counts since boot",
     lacks: "rates; of a file that comes twice, which of the two is in use",
     starts: |lines| {
-        lines.next_is(|text| named_line(text).is_some() || heading(text).is_some()) || lone_path(lines).is_some()
+        lines.next_is(|text| named_line(text).is_some() || heading(text).is_some())
+            || lone_path(lines).is_some()
+            || unnamed_table(lines).is_some()
     },
     read,
     ..Format::NEW
@@ -160,6 +162,24 @@ fn lone_path(lines: &mut Lines<'_>) -> Option<String> {
     lines.peek(1).is_some_and(|next| is_content(next) && file_path(next.trim()).is_none()).then_some(path)
 }
 
+/// The path of a file of a control group that is known by the words of its lines; the group is not.
+fn unnamed_table(lines: &mut Lines<'_>) -> Option<&'static str> {
+    const TABLES: [(&[&str], &str); 4] = [
+        (&["nr_periods", "nr_throttled", "throttled_time"], "/sys/fs/cgroup/cpu/container/cpu.stat"),
+        (&["nr_periods", "nr_throttled", "throttled_usec"], "/sys/fs/cgroup/container/cpu.stat"),
+        (&["usage_usec", "user_usec", "system_usec"], "/sys/fs/cgroup/container/cpu.stat"),
+        (&["low", "high", "max", "oom"], "/sys/fs/cgroup/container/memory.events"),
+    ];
+    let is_row = |lines: &mut Lines<'_>, at: usize, key: &str| {
+        lines
+            .peek(at)
+            .and_then(|line| line.split_once(' '))
+            .is_some_and(|(k, count)| k == key && number(count).is_some())
+    };
+    let found = TABLES.iter().find(|(keys, _)| keys.iter().enumerate().all(|(at, key)| is_row(lines, at, key)));
+    found.map(|(_, path)| *path)
+}
+
 /// Whether a line may be the first of a file.
 fn is_content(text: &str) -> bool {
     let is_message =
@@ -190,6 +210,11 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     }
     if lines.next_is(|text| named_line(text).is_some()) {
         return named_lines(lines, run);
+    }
+    if let Some(path) = unnamed_table(lines) {
+        let count = lines_of(lines, 0, path).unwrap_or(1);
+        run.kernel_files.extend(take(lines, path, count));
+        return Ok(());
     }
     let path = lines.peek(0).and_then(heading).map(str::to_owned).or_else(|| lone_path(lines));
     lines.skip(1);
@@ -248,17 +273,23 @@ fn printed(lines: &mut Lines<'_>, paths: &[String], run: &mut ToolRun) -> ReadRe
         return Err(Refusal { found: "other lines than one of each".into(), described: true, ..refusal });
     };
     for (path, count) in paths.into_iter().zip(counts) {
-        let mut file: Option<KernelFile> = None;
-        for _ in 0..count {
-            let Some(line) = lines.take() else { break };
-            match &mut file {
-                Some(file) => file.push(line.number, &line.text),
-                None => file = Some(KernelFile::new(&path, line.number, &line.text)),
-            }
-        }
-        run.kernel_files.extend(file);
+        run.kernel_files.extend(take(lines, &path, count));
     }
     Ok(())
+}
+
+/// A file of this many lines.
+fn take(lines: &mut Lines<'_>, path: &str, count: usize) -> Option<KernelFile> {
+    if count == 0 {
+        return None;
+    }
+    let first = lines.take()?;
+    let mut file = KernelFile::new(path, first.number, &first.text);
+    for _ in 1..count {
+        let line = lines.take()?;
+        file.push(line.number, &line.text);
+    }
+    Some(file)
 }
 
 /// How many lines from the `at`th on are of a file: one, or as many as have the words that only this file has.
@@ -478,6 +509,12 @@ mod tests {
         let names: Vec<&str> = files.iter().map(|(name, _)| name.rsplit('/').next().unwrap()).collect();
         assert_eq!(names, ["io.pressure", "memory.events", "memory.max"]);
         assert!(files[1].1.starts_with("low 0") && files[0].1.starts_with("some avg10"));
+        let container = "$ cat /sys/fs/cgroup/cpu.max\n50000 100000\n$ cat /sys/fs/cgroup/memory/memory.failcnt\n12\n";
+        let names: Vec<String> = of(container).concat().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["sys/fs/cgroup/container/cpu.max", "sys/fs/cgroup/memory/container/memory.failcnt"]);
+        let unnamed = of("It says\n\nnr_periods 1000\nnr_throttled 900\nthrottled_time 123\n\nevery time.\n").concat();
+        assert_eq!(unnamed.len(), 1);
+        assert_eq!(unnamed[0].0, "sys/fs/cgroup/cpu/container/cpu.stat");
         // Outside of /proc and /sys a name says nothing.
         assert!(trees("# cd /etc/x\n# cat memory.max cpu.max\n1\n2\n", false).unwrap_or_default().is_empty());
         assert!(

@@ -7,7 +7,7 @@ use whyslow_model::catalogue::Condition;
 
 pub const FORMAT: Format = Format {
     name: "kubectl describe",
-    versions: "kubectl 1.8 on: pods and nodes",
+    versions: "kubectl 1.8 on: pods and nodes, or the state of a killed container alone",
     shows: "containers that were killed for memory, evicted pods, nodes that are short of memory, disk space or process ids",
     lacks: "throttling (cpu.stat of the container's cgroup); what uses the resources",
     programs: &[partly_read("kubectl")],
@@ -15,6 +15,7 @@ pub const FORMAT: Format = Format {
     starts: |lines| {
         lines.next_is(|line| field(line).is_some_and(|(name, _)| name == "Name"))
             && lines.peek(1).and_then(field).is_some_and(|(name, _)| name == "Namespace" || name == "Roles")
+            || killed_alone(lines)
     },
     read,
     ..Format::NEW
@@ -27,6 +28,20 @@ fn field(line: &str) -> Option<(&str, &str)> {
         && name.bytes().all(|b| b.is_ascii_alphabetic() || b == b' ' || b == b'-');
     is_name.then_some((name, value.trim()))
 }
+
+/// Whether the state of a container comes next that was killed for memory, cut out of the description of its pod.
+fn killed_alone(lines: &mut Lines<'_>) -> bool {
+    let is = |lines: &mut Lines<'_>, at: usize, name: &str, value: &str| {
+        let found = lines.peek(at).and_then(|line| line.trim().split_once(':'));
+        found.is_some_and(|(own, text)| own == name && text.trim() == value)
+    };
+    let is_reason = |lines: &mut Lines<'_>, at: usize| is(lines, at, "Reason", "OOMKilled");
+    let is_end = ["Last State", "State"].iter().any(|name| is(lines, 0, name, "Terminated"));
+    is_end && is_reason(lines, 1) || is_reason(lines, 0) && is(lines, 1, "Exit Code", "137")
+}
+
+/// The container of a state that was cut out.
+const UNNAMED: &str = "container";
 
 /// The pressures a kubelet reports of its node.
 const PRESSURES: [&str; 3] = ["MemoryPressure", "DiskPressure", "PIDPressure"];
@@ -60,6 +75,20 @@ struct Container {
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    if killed_alone(lines) {
+        const FIELDS: [&str; 8] =
+            ["Last State", "State", "Reason", "Exit Code", "Started", "Finished", "Ready", "Restart Count"];
+        let first = lines.number();
+        let mut restarts = None;
+        while let Some(line) =
+            lines.take_if(|text| text.trim().split_once(':').is_some_and(|(f, _)| FIELDS.contains(&f)))
+        {
+            let (name, value) = line.text.trim().split_once(':').unwrap_or_default();
+            restarts = restarts.or_else(|| number(value.trim()).filter(|_| name == "Restart Count"));
+        }
+        condition(run, first, UNNAMED, "container", "OOMKilled").restarts = restarts.into();
+        return Ok(());
+    }
     let mut seen = Described { first: lines.number(), ..Described::default() };
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();

@@ -6,13 +6,14 @@ use whyslow_model::catalogue::Array;
 
 pub const FORMAT: Format = Format {
     name: "mdadm",
-    versions: "mdadm 2 to 4: --detail",
+    versions: "mdadm 2 to 4: --detail, or its line on the state alone",
     shows: "degraded arrays; a check or rebuild; the members of each array",
     lacks: "the speed of a rebuild; rates of the members",
     programs: &[partly_read("mdadm")],
     files: &["mdadm"],
     starts: |lines| {
         lines.next_is(|line| array(line).is_some()) && lines.peek(1).is_some_and(|line| field(line).is_some())
+            || lines.next_is(is_lone_state)
     },
     read,
     ..Format::NEW
@@ -39,7 +40,28 @@ fn field(line: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
+/// The array of a state that was quoted without it.
+const UNNAMED: &str = "md";
+
+/// `             State : clean, degraded, recovering`
+fn is_lone_state(line: &str) -> bool {
+    const STATES: [&str; 9] =
+        ["clean", "active", "inactive", "degraded", "recovering", "resyncing", "checking", "reshaping", "FAILED"];
+    let is_state = |word: &str| STATES.contains(&word.trim());
+    field(line).is_some_and(|(name, value)| name == "State" && value.split(',').all(is_state))
+}
+
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    if let Some(line) = lines.take_if(is_lone_state) {
+        let (_, value) = field(&line.text).unwrap_or_default();
+        let row = run.row::<Array>(0.0, line.number, UNNAMED.into());
+        row.state = value.split(',').next().unwrap_or(value).trim().into();
+        let action = ACTIONS.iter().find(|(word, _)| value.contains(word)).map(|(_, action)| *action);
+        row.action = action.unwrap_or("idle").into();
+        // At least one member is missing.
+        row.degraded = f64::from(u8::from(value.contains("degraded") || value.contains("FAILED"))).into();
+        return Ok(());
+    }
     let Some(title) = lines.take() else { return Ok(()) };
     let Some(name) = array(&title.text) else { return Ok(()) };
     let mut active = None;
@@ -101,6 +123,13 @@ mod tests {
         );
         // Each member is a partition of its own disk.
         assert_eq!(window.newest::<Layer>().len(), 6);
+    }
+
+    #[test]
+    fn a_state_that_was_quoted_alone() {
+        let of = |state: &str| row_of::<Array>(&format!("It says\n             State : {state}\n")).degraded.get();
+        assert_eq!((of("clean, degraded"), of("active, checking")), (Some(1.0), Some(0.0)));
+        assert!(!is_lone_state("State : of the art"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use whyslow_model::key::LinkKey;
 
 pub const FORMAT: Format = Format {
     name: "mdstat",
-    versions: "/proc/mdstat since 2.4",
+    versions: "/proc/mdstat since 2.4, or its line on the progress of a check or rebuild alone",
     shows: "degraded arrays; a check or rebuild; the members of each array",
     lacks: "rates of the members",
     files: &["mdstat"],

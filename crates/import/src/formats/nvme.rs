@@ -5,13 +5,13 @@ use whyslow_model::catalogue::Drive;
 
 pub const FORMAT: Format = Format {
     name: "nvme smart-log",
-    versions: "nvme-cli 1 and 2, text",
+    versions: "nvme-cli 1 and 2, text, or single fields of it",
     shows: "whether the drive assesses itself as failing; media errors; wear",
     lacks: "what the drive did when",
     programs: &[partly_read("nvme")],
     files: &["nvme_smart-log"],
     columns: &[&NVME_HEALTH],
-    starts: |lines| lines.next_is(|line| device(line).is_some()),
+    starts: |lines| lines.next_is(|line| device(line).is_some() || lone_field(line).is_some()),
     read,
     ..Format::NEW
 };
@@ -29,6 +29,24 @@ const FAILING: u32 = 0b1101;
 /// `Smart Log for NVME device:nvme0n1 namespace-id:ffffffff`
 fn device(line: &str) -> Option<&str> {
     line.strip_prefix("Smart Log for NVME device:")?.split_whitespace().next()
+}
+
+/// The drive of fields that were quoted without it.
+const UNNAMED: &str = "nvme";
+
+/// `percentage_used                         : 105%`, without its title.
+fn lone_field(line: &str) -> Option<(&str, f64)> {
+    field_alone(line).filter(|(field, _)| field.contains('_'))
+}
+
+/// A field and its amount, which nothing follows.
+pub fn field_alone(line: &str) -> Option<(&str, f64)> {
+    let (field, value) = line.trim_start().split_once(':')?;
+    let field = field.trim_end();
+    let value = value.trim();
+    let is_amount = value.starts_with(|c: char| c.is_ascii_digit()) && !value.contains(' ');
+    (is_field(field) && is_amount).then_some(())?;
+    Some((field, amount(value)?))
 }
 
 /// Whether a field says something about the drive's health.
@@ -50,10 +68,17 @@ pub fn failing(row: &TableRow) -> Option<f64> {
     Some(f64::from(u8::from(bits as u32 & FAILING != 0)))
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let Some(title) = lines.take() else { return Ok(()) };
-    let name = device(&title.text).unwrap_or_default();
     let mut fields = Vec::new();
+    let name = match device(&title.text) {
+        Some(name) => name.to_owned(),
+        None => {
+            fields.extend(lone_field(&title.text).map(|(field, amount)| (field.to_owned(), amount)));
+            let asked_for = context.command.iter().flat_map(|c| c.arguments()).find_map(|a| a.strip_prefix("/dev/"));
+            asked_for.filter(|name| !name.contains('/')).unwrap_or(UNNAMED).to_owned()
+        }
+    };
     while let Some((field, value)) = lines.peek(0).and_then(|line| line.split_once(':')) {
         let field = field.trim();
         if is_field(field) {
@@ -65,8 +90,8 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         }
     }
     let row = TableRow::of(title.number, "", fields);
-    run.counts(0.0, name.into(), &row, &NVME_HEALTH);
-    run.row::<Drive>(0.0, title.number, name.into()).failing = failing(&row).into();
+    run.counts(0.0, name.as_str().into(), &row, &NVME_HEALTH);
+    run.row::<Drive>(0.0, title.number, name.as_str().into()).failing = failing(&row).into();
     Ok(())
 }
 
@@ -84,6 +109,9 @@ mod tests {
             [drive.failing, drive.media_errors, drive.wear].map(|v| v.get()),
             [Some(1.0), Some(12.0), Some(1.42)]
         );
+        let quoted = row_of::<Drive>("It has\n  percentage_used : 105%\n  media_errors : 3\nnow.\n");
+        assert_eq!((&*quoted.device, quoted.wear.get(), quoted.media_errors.get()), ("nvme", Some(1.05), Some(3.0)));
+        assert!(field_alone("Percentage Used: about a half").is_none());
         let hot = window_of(&text.replace(": 0x5", ": 0x2"));
         assert_eq!(hot.the::<Drive>().unwrap().failing.get(), Some(0.0), "it is only hot");
     }

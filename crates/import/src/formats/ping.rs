@@ -5,11 +5,14 @@ use whyslow_model::catalogue::Ping;
 
 pub const FORMAT: Format = Format {
     name: "ping",
-    versions: "iputils, BSD and busybox, with the statistics at the end",
+    versions: "iputils, BSD and busybox, with the statistics at the end, or their counts alone",
     shows: "lost packets and round trips between two hosts; many lost ones are a finding",
     lacks: "where they were lost; whether the other end answers all of them: some limit or drop echoes; a Wi-Fi card that saves power",
     programs: &[word("ping"), word("ping6")],
-    starts: |lines| lines.next_is(|line| is_title(line) || statistics_of(line).is_some() || is_reply(line)),
+    starts: |lines| {
+        lines
+            .next_is(|line| is_title(line) || statistics_of(line).is_some() || is_reply(line) || counts(line).is_some())
+    },
     read,
     ..Format::NEW
 };
@@ -56,6 +59,11 @@ fn round_trips(line: &str) -> Option<Vec<f64>> {
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let begin = lines.number();
+    if let Some((sent, received)) = lines.peek(0).and_then(counts) {
+        lines.skip(1);
+        record(lines, run, begin, UNNAMED, sent, received);
+        return Ok(());
+    }
     // Messages such as 'Destination Host Unreachable' stand between the replies.
     let is_between = |text: &str| is_reply(text) || text.starts_with("From ") || text.contains("icmp_seq");
     let mut is_first = true;
@@ -70,7 +78,15 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let expected = "how many packets were sent, and how many came back: 4 packets transmitted, 4 received";
     let (sent, received) = counts(&line.text).ok_or_else(|| lines.refuse_at(&line, expected))?;
     let host = statistics_of(&title.text).unwrap_or_default();
-    let row = run.row::<Ping>(0.0, title.number, host.into());
+    record(lines, run, title.number, host, sent, received);
+    Ok(())
+}
+
+/// The other end, where it is not named.
+const UNNAMED: &str = "peer";
+
+fn record(lines: &mut Lines<'_>, run: &mut ToolRun, line: u32, host: &str, sent: f64, received: f64) {
+    let row = run.row::<Ping>(0.0, line, host.into());
     (row.sent, row.received) = (sent.into(), received.into());
     if let Some(last) = lines.take_if(|text| round_trips(text).is_some()) {
         let times = round_trips(&last.text).unwrap_or_default();
@@ -79,13 +95,18 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         (row.rtt_min, row.rtt_mean, row.rtt_max) = (time(0).into(), time(1).into(), time(2).into());
         row.rtt_spread = time(3).into();
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{fixture, refusal_of, row_of};
+
+    #[test]
+    fn a_summary_that_was_quoted_alone() {
+        let row = row_of::<Ping>("Then:\n40 packets transmitted, 30 received, 25% packet loss, time 39057ms\n");
+        assert_eq!((&*row.peer, row.sent.get(), row.received.get()), ("peer", Some(40.0), Some(30.0)));
+    }
 
     #[test]
     fn lost_packets_and_round_trips() {

@@ -6,7 +6,7 @@ use whyslow_model::catalogue::Database;
 
 pub const FORMAT: Format = Format {
     name: "redis-cli INFO",
-    versions: "Redis 2.4 to 8, Valkey; all sections, or single ones",
+    versions: "Redis 2.4 to 8, Valkey; all sections, single ones, or fields without their section",
     shows: "evictions, memory that is swapped out, refused connections, delayed syncs of the append-only file, how long a fork stopped the server",
     lacks: "which command is slow (SLOWLOG, LATENCY); rates, except as means since the start",
     programs: &[partly_read("redis-cli"), partly_read("valkey-cli")],

@@ -46,7 +46,12 @@ fn is_title(line: &str) -> bool {
 
 fn is_start(line: &str) -> bool {
     const SECTIONS: [&str; 3] = ["=== START OF ", "SMART Attributes Data Structure", "ID# ATTRIBUTE_NAME"];
-    is_title(line) || SECTIONS.iter().any(|section| line.starts_with(section)) || is_attribute_row(line)
+    is_title(line) || SECTIONS.iter().any(|section| line.starts_with(section)) || is_lone_row(line)
+}
+
+/// A row that is recognized without what stands above it.
+fn is_lone_row(line: &str) -> bool {
+    is_attribute_row(line) || nvme::field_alone(line).is_some_and(|(field, _)| field.contains(' '))
 }
 
 /// Whether a line can be nothing but the row of an attribute, even without a header: by the form of its name, and its flags.
@@ -73,7 +78,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut health: Vec<(String, f64)> = Vec::new();
     let mut failing = None;
     let mut values: [Option<String>; 4] = Default::default();
-    let is_row_alone = lines.next_is(is_attribute_row);
+    let is_row_alone = lines.next_is(is_lone_row);
     lines.skip(usize::from(!is_row_alone));
     for _ in 0..MOST_LINES {
         if another_output_starts(lines, FORMAT.name) || lines.next_is(is_title) {
@@ -94,7 +99,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             }
         }
         // Without a title, text may follow.
-        if is_row_alone && attribute(lines.peek(0).unwrap_or_default()).is_none() {
+        let text = lines.peek(0).unwrap_or_default();
+        if is_row_alone && attribute(text).is_none() && !is_lone_row(text) {
             break;
         }
         lines.skip(1);
@@ -212,6 +218,7 @@ mod tests {
         assert_eq!(of(quoted), [None, Some(8.0), None, None, None]);
         let worn = "202 Percent_Lifetime_Remain 0x0030   010   010   001    Old_age   Offline      -       90\n";
         assert_eq!(of(worn), [None, None, None, None, Some(0.9)]);
+        assert_eq!(of("Now:\nPercentage Used:                    142%\nIs it worn?\n")[4], Some(1.42));
         let spent = "232 Available_Reservd_Space 0x0013   004   004   010    Pre-fail  Always   FAILING_NOW 4\n";
         assert_eq!(of(spent), [Some(1.0), None, None, None, None]);
         let nvme = "# smartctl -a /dev/nvme0\nsmartctl 7.2 [x]\nSMART overall-health self-assessment test result: PASSED\n\

@@ -9,13 +9,13 @@ use whyslow_model::key::SocketKey;
 
 pub const FORMAT: Format = Format {
     name: "ss",
-    versions: "iproute2 3 to 6: -t, -u, -l, -n, -i, -m, -p, -e in any mix; numeric addresses",
+    versions: "iproute2 3 to 6: -t, -u, -l, -n, -i, -m, -p, -e in any mix; numeric addresses; rows of LISTEN without the header",
     shows: "accept queues that are full; each connection's round trip, windows and losses; of two with times, rates, and connections limited by a buffer",
     lacks: "sockets printed with names instead of numbers",
     programs: &[word("ss")],
     files: &["ss"],
     columns: &[&super::ss_info::INFO],
-    starts: |lines| lines.next_is(is_header),
+    starts: |lines| lines.next_is(|line| is_header(line) || is_listener(line)),
     read,
     ..Format::NEW
 };
@@ -40,11 +40,21 @@ fn is_header(line: &str) -> bool {
     line.contains("Recv-Q") && line.contains("Send-Q") && line.contains("Local Address:Port")
 }
 
+/// `LISTEN   129   128   0.0.0.0:80   0.0.0.0:*`, without the header: only a listening socket is known by its form.
+fn is_listener(line: &str) -> bool {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let fields = fields.strip_prefix(&["tcp"]).unwrap_or(&fields);
+    fields.first() == Some(&"LISTEN")
+        && SocketColumns::of(&fields[1..]).is_some_and(|s| address(s.local).is_some() && address(s.remote).is_some())
+}
+
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let header = lines.take().map(|line| line.text).unwrap_or_default();
-    let protocol = header.split_whitespace().next() == Some("Netid");
+    let is_row = lines.next_is(is_listener);
+    let header = if is_row { None } else { lines.take() }.map(|line| line.text).unwrap_or_default();
+    let protocol =
+        header.split_whitespace().next() == Some("Netid") || lines.next_is(|line| is_row && line.starts_with("tcp"));
     // With a filter for one state there is no column for it.
-    let has_state = header.contains("State");
+    let has_state = is_row || header.contains("State");
     let state_of = |line: &str| {
         let field = line.split_whitespace().nth(usize::from(protocol));
         field.and_then(|f| STATES.iter().find(|(s, _)| *s == f))

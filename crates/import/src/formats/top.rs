@@ -9,14 +9,14 @@ use whyslow_model::catalogue::{Cpu, CpuMean, Meminfo, System};
 
 pub const FORMAT: Format = Format {
     name: "top",
-    versions: "procps 2 to 4 in any language, one snapshot or several, with or without a line per CPU, threads by -H; CPU lines cut out of snapshots",
+    versions: "procps 2 to 4 in any language, one snapshot or several, with or without a line per CPU, threads by -H; lines on CPUs and memory cut out of snapshots",
     shows: "CPU time by mode, steal, and the processes that use most",
     lacks: "storage; a single snapshot is an average over top's delay",
     programs: &[program("top")],
     files: &["top"],
     columns: &[&MEMORY, &SWAP],
     streamed: true,
-    starts: |lines| lines.next_is(|line| is_title(line) || is_cpu_line(line)),
+    starts: |lines| lines.next_is(|line| is_title(line) || is_cpu_line(line) || is_memory_line(line)),
     read,
 };
 
@@ -77,7 +77,32 @@ fn cut_out(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     Ok(())
 }
 
+/// `KiB Mem :  8010000 total,   100000 free, ...`, which only top prints so.
+fn is_memory_line(line: &str) -> bool {
+    let begins = ["KiB Mem", "MiB Mem", "GiB Mem"].iter().any(|name| line.trim_start().starts_with(name));
+    begins && line.contains(" total,") && line.contains(" free") && memory(0, line.trim_start(), false).is_some()
+}
+
+/// The lines on memory without their screen.
+fn memory_alone(lines: &mut Lines<'_>, run: &mut ToolRun) {
+    const SWAPS: [&str; 3] = ["KiB Swap", "MiB Swap", "GiB Swap"];
+    if let Some(line) = lines.take()
+        && let Some(row) = memory(line.number, line.text.trim_start(), false)
+    {
+        run.counts(0.0, MachineKey, &row, &MEMORY);
+    }
+    if let Some(line) = lines.take_if(|text| SWAPS.iter().any(|name| text.trim_start().starts_with(name)))
+        && let Some(row) = memory(line.number, line.text.trim_start(), true)
+    {
+        run.counts(0.0, MachineKey, &row, &SWAP);
+    }
+}
+
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    if lines.next_is(is_memory_line) {
+        memory_alone(lines, run);
+        return Ok(());
+    }
     if lines.next_is(is_cpu_line) {
         return cut_out(lines, run);
     }

@@ -8,7 +8,7 @@ use whyslow_model::value::Counter;
 
 pub const FORMAT: Format = Format {
     name: "uptime",
-    versions: "procps 2 to 4, uptime and the first line of w",
+    versions: "procps 2 to 4, uptime and the first line of w, or the load averages alone",
     shows: "load averages, which alone prove nothing: they also count tasks that wait for storage; with the counts of other captures, which are since boot, rates",
     lacks: "whether any task waits",
     programs: &[program("uptime")],
