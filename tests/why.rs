@@ -123,7 +123,7 @@ fn a_process_that_ends_ends_the_watching() {
     if !skip::is_root() {
         return;
     }
-    let mut sleeper = ends_with_test(Command::new("sleep").arg("5")).spawn().unwrap();
+    let mut sleeper = ends_with_test(Command::new("sleep").arg("12")).spawn().unwrap();
     let pid = sleeper.id().to_string();
     let reaper = std::thread::spawn(move || sleeper.wait());
     let found = breakdown(&["--for", "60s", "--pid", &pid]);

@@ -79,7 +79,6 @@ pub struct TargetWatch {
     status: Option<ExitStatus>,
     name: String,
     began: Instant,
-    ended: Option<Duration>,
     /// The programs of the chain after the target.
     chain: Vec<u32>,
     next_step: Instant,
@@ -117,7 +116,6 @@ impl TargetWatch {
             status: None,
             name,
             began: now,
-            ended: None,
             chain: Vec::new(),
             next_step: now + STEP,
             seen: false,
@@ -164,9 +162,6 @@ impl TargetWatch {
             }
             None => self.members().iter().any(|pid| self.root.at(format!("proc/{pid}")).exists()),
         };
-        if !alive {
-            self.ended = Some(self.began.elapsed());
-        }
         Ok(alive)
     }
 
@@ -204,7 +199,6 @@ impl TargetWatch {
             std::thread::sleep(Duration::from_millis(20));
             self.status = child.try_wait().ok().flatten();
         }
-        self.ended = Some(self.began.elapsed());
     }
 
     /// What was found, added to the diagnosis of the machine in the same time.
@@ -213,7 +207,6 @@ impl TargetWatch {
     /// The tracer cannot be read.
     pub fn finish(mut self, window: &Window, diagnosis: &mut Diagnosis) -> Result<(), Failure> {
         self.tracer.stop().map_err(|e| cannot(&e))?;
-        let seconds = self.ended.unwrap_or_else(|| self.began.elapsed()).as_secs_f64();
         let members = self.members();
         let mut groups = vec![members.clone()];
         groups.extend(self.chain.iter().map(|pid| BTreeSet::from([*pid])));
@@ -233,7 +226,7 @@ impl TargetWatch {
         let own = times.into_iter().next().unwrap_or_default();
         let mut breakdown = TimeBreakdown {
             target: self.name.clone(),
-            seconds,
+            seconds: own.seconds,
             exit_status: self.status.map(|status| status.to_string()),
             threads: own.threads,
             thread_seconds: own.thread_seconds,

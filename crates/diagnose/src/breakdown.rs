@@ -2,7 +2,9 @@
 
 use whyslow_model::diagnosis::{Confidence, Finding};
 use whyslow_model::human;
-use whyslow_model::time_breakdown::{Advice, ChainLink, Contributor, TimeBreakdown, TimeKind, TimePart};
+use whyslow_model::time_breakdown::{
+    Advice, ChainLink, Contributor, FunctionShare, TimeBreakdown, TimeKind, TimePart, UNKNOWN,
+};
 
 /// A share of the time that was not idle, from which on another program is the next link of the chain.
 const WORTH_FOLLOWING: f64 = 0.25;
@@ -78,7 +80,7 @@ fn phrase(part: &TimePart) -> String {
     let words = part.kind.words();
     let by = part.by.iter().find(|by| by.kind != "member" && by.kind != "client");
     match (part.kind, by) {
-        (TimeKind::User | TimeKind::Kernel, _) => match part.functions.first().filter(|f| f.share >= 0.2) {
+        (TimeKind::User | TimeKind::Kernel, _) => match main_function(part) {
             Some(function) => format!("{words} ({} {})", function.name, human::share(function.share)),
             None => words.into(),
         },
@@ -96,6 +98,11 @@ fn phrase(part: &TimePart) -> String {
         (_, Some(by)) => format!("{words} on {}", name_of(by)),
         (_, None) => words.into(),
     }
+}
+
+/// The function that takes most of a part, if it is a good share and has a name.
+fn main_function(part: &TimePart) -> Option<&FunctionShare> {
+    part.functions.first().filter(|function| function.share >= 0.2 && function.name != UNKNOWN)
 }
 
 fn name_of(by: &Contributor) -> String {
@@ -205,7 +212,7 @@ fn finding_for<'f>(part: &TimePart, findings: &'f [Finding]) -> Option<&'f Findi
 
 fn own_advice(part: &TimePart, last: Option<&ChainLink>, fills: bool) -> String {
     let by = part.by.iter().find(|by| by.kind != "member" && by.kind != "client");
-    let function = part.functions.first().filter(|f| f.share >= 0.2).map(|f| f.name.as_str());
+    let function = main_function(part).map(|function| function.name.as_str());
     let whose = last.map_or("the program".to_owned(), |last| format!("{} (pid {})", last.name, last.pid));
     match (part.kind, by) {
         (TimeKind::User, _) => match (function, fills) {
@@ -269,7 +276,6 @@ fn within(function: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::time_breakdown::FunctionShare;
 
     fn part(kind: TimeKind, share: f64, by: &[(&str, &str, Option<u32>, f64)]) -> TimePart {
         let contributor = |&(kind, name, pid, share): &(&str, &str, Option<u32>, f64)| Contributor {

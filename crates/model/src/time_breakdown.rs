@@ -203,6 +203,9 @@ pub struct Contributor {
     pub share: f64,
 }
 
+/// The name of functions whose stack could not be read.
+pub const UNKNOWN: &str = "[unknown]";
+
 /// A function and its share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionShare {

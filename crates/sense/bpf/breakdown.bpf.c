@@ -6,10 +6,11 @@
 #include "stacks.h"
 #include "syscall.h"
 
-#define WATCHED 4096
+#define WATCHED 32768
 #define THREADS 32768
 #define SLICES 32768
 #define TASK_DEAD 0x80      /* __state, include/linux/sched.h */
+#define FILES 65536         /* What is larger is no file descriptor, but an address or the like. */
 
 struct task_struct___flags { u32 flags; } CORE;
 struct block_device { u32 bd_dev; } CORE;
@@ -19,6 +20,7 @@ struct bio { struct block_device *bi_bdev; } CORE;
 enum { ACCOUNT = 1, FOLLOW = 2 };
 struct watch {
 	u64 began;                  /* since when, CLOCK_MONOTONIC */
+	u64 ended;                  /* its first thread, or 0 */
 	u64 lived;                  /* ns that threads lived that have ended */
 	u32 what;
 	u32 born;                   /* threads since then */
@@ -35,9 +37,8 @@ struct thread {
 	u64 on_cpu, queued, blocked;        /* ns so far */
 	u32 tgid, state;
 	u32 device;                 /* of the last bio it sent */
-	s32 first;                  /* first argument of the system call: often a file descriptor */
-	u32 call;                   /* number of the system call */
-	u16 futex, lock;            /* whether it is in futex(2), and there for a lock */
+	s32 first;                  /* first argument of the system call, if it may be a file descriptor; else -1 */
+	u32 futex, lock;            /* whether it is in futex(2), and there for a lock */
 };
 MAP(threads, MAP_HASH, THREADS, u32, struct thread);
 
@@ -47,9 +48,9 @@ struct slice {
 	u64 stack;
 	u32 tgid, state;
 	u32 other, other_thread;
-	u32 device, call;
+	u32 device;
 	s32 first;
-	u32 flags;
+	u32 flags, pad;
 };
 enum {
 	INTERRUPT = 1,              /* the wait was ended in an interrupt of `other`, which may be none of its doing */
@@ -139,8 +140,10 @@ INLINE void switch_out(u64 *ctx, struct task_struct *task, u64 now)
 
 		if (watch)
 			ADD(watch->lived, now - thread->born);
-		if (watch && task->pid == task->tgid)
+		if (watch && task->pid == task->tgid) {
+			watch->ended = now;
 			bpf_probe_read_kernel(watch->comm, sizeof watch->comm, &task->comm);
+		}
 		bpf_map_delete_elem(&threads, &tid);
 		return;
 	}
@@ -151,14 +154,13 @@ INLINE void switch_out(u64 *ctx, struct task_struct *task, u64 now)
 	struct syscall call = current_syscall(task, ((struct task_struct___flags *)task)->flags);
 
 	thread->state = BLOCKED;
-	thread->call = call.number;
-	thread->first = call.first;
+	thread->first = call.number != NO_SYSCALL && call.first < FILES ? (s32)call.first : -1;
 	thread->futex = is_futex(&call);
 	thread->lock = wants_lock(&call);
 	thread->stack = stack_of(ctx, task, &whole);
 }
 
-/* The thread runs: until now it waited for the CPU that `before` had. */
+/* The thread runs: until now it waited for the CPU that `before` had. One that is still blocked was woken unseen. */
 INLINE void switch_in(struct task_struct *task, struct task_struct *before, u64 now)
 {
 	struct thread *thread = thread_of(task, QUEUED);
@@ -166,13 +168,24 @@ INLINE void switch_in(struct task_struct *task, struct task_struct *before, u64 
 	if (!thread)
 		return;
 	u64 waited = elapsed(thread, now);
-	struct slice slice = { .tgid = thread->tgid, .state = QUEUED, .other = before->tgid };
+	struct slice slice = { .tgid = thread->tgid, .state = thread->state };
 
 	if (thread->state == QUEUED) {
-		charge(&slice, waited);
+		slice.other = before->tgid;
 		thread->queued += waited;
-		thread->since = now;
+	} else {
+		slice.stack = thread->stack;
+		slice.device = thread->device;
+		slice.first = thread->first;
+		/* Not a choice between two pointers, which the verifier refuses. */
+		if (thread->state == UNSEEN)
+			slice.first = READ(task, pid);
+		slice.flags = thread->lock ? LOCK : 0;
+		thread->blocked += waited;
 	}
+	if (thread->state != ON_CPU)
+		charge(&slice, waited);
+	thread->since = now;
 	thread->state = ON_CPU;
 }
 
@@ -206,7 +219,7 @@ int sched_waking(u64 *ctx)
 		return 0;
 	u64 waited = elapsed(thread, now);
 	struct slice slice = { .tgid = thread->tgid, .state = thread->state, .stack = thread->stack,
-		.other = waker->tgid, .device = thread->device, .call = thread->call, .first = thread->first,
+		.other = waker->tgid, .device = thread->device, .first = thread->first,
 		.flags = (depth && *depth ? INTERRUPT : 0) | (thread->lock ? LOCK : 0) };
 
 	/* What such a thread waited for is known to the reader by its number only. */
@@ -230,7 +243,8 @@ int sched_process_fork(u64 *ctx)
 	u32 tgid = child->tgid;
 
 	if (watch && watch->what & FOLLOW && child->tgid != parent->tgid)
-		bpf_map_update_elem(&watched, &tgid, &both, ANY);
+		if (bpf_map_update_elem(&watched, &tgid, &both, ANY))
+			count_lost();
 	return 0;
 }
 

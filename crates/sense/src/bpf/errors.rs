@@ -93,7 +93,10 @@ pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
         }
     }
     let text = words.join(": ");
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("processed "));
+    // What the verifier adds at the end of its log are statistics.
+    let is_statistics =
+        |line: &str| ["processed ", "stack depth ", "verification time "].iter().any(|s| line.starts_with(s));
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_statistics(line));
     let first = lines.next().unwrap_or_default().to_owned();
     let line = lines.next_back().map_or(first.clone(), |last| format!("{first} … {last}"));
     line.chars().take(LONGEST).collect()

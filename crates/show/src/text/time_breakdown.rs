@@ -3,7 +3,7 @@
 use super::heading;
 use crate::canvas::{Canvas, NO_BREAK, bold, dim, plain};
 use crate::human;
-use whyslow_model::time_breakdown::{Contributor, TimeBreakdown, TimePart};
+use whyslow_model::time_breakdown::{Contributor, TimeBreakdown, TimePart, UNKNOWN};
 
 /// A part below this share has no row without `all`.
 const SMALL: f64 = 0.005;
@@ -68,7 +68,8 @@ fn row(canvas: &mut Canvas, part: &TimePart, all: bool) {
     let named = if all { usize::MAX } else { NAMED };
     let mut details: Vec<String> =
         part.by.iter().filter(|by| all || by.share >= 0.1).take(named).map(contributor).collect();
-    let functions = part.functions.iter().filter(|function| all || function.share >= 0.1).take(named);
+    let functions =
+        part.functions.iter().filter(|function| all || function.share >= 0.1 && function.name != UNKNOWN).take(named);
     details.extend(functions.map(|function| format!("in {} {}", function.name, human::share(function.share))));
     let mut line = vec![share(part.share), plain("  "), plain(part.kind.words())];
     if !details.is_empty() {

@@ -53,6 +53,7 @@ c_struct! {
     /// `struct watch`.
     struct Watch {
         began: u64,
+        ended: u64,
         lived: u64,
         what: u32,
         born: u32,
@@ -71,9 +72,8 @@ c_struct! {
         state: u32,
         device: u32,
         first: i32,
-        call: u32,
-        futex: u16,
-        lock: u16,
+        futex: u32,
+        lock: u32,
     }
 
     /// `struct slice`.
@@ -85,9 +85,9 @@ c_struct! {
         other: u32,
         other_thread: u32,
         device: u32,
-        call: u32,
         first: i32,
         flags: u32,
+        pad: u32,
     }
 
     /// `struct spent`.
@@ -133,12 +133,14 @@ pub struct BreakdownTracer {
     /// When counting stopped, CLOCK_MONOTONIC.
     stopped: Option<u64>,
     cpus: u32,
-    _statistics: Option<OwnedFd>,
+    statistics: Option<OwnedFd>,
 }
 
 /// The time of some processes together.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessTimes {
+    /// From when the first was watched to when the last ended, or until now, seconds.
+    pub seconds: f64,
     /// Threads, those that ended included.
     pub threads: usize,
     /// The sum of their lives while they were watched, seconds.
@@ -177,7 +179,7 @@ impl BreakdownTracer {
             began: Instant::now(),
             stopped: None,
             cpus,
-            _statistics: enable_stats(Stats::RunTime).ok(),
+            statistics: enable_stats(Stats::RunTime).ok(),
         })
     }
 
@@ -217,7 +219,7 @@ impl BreakdownTracer {
     }
 
     fn set(&mut self, pid: u32, what: u32) -> Result<(), SourceError> {
-        let watch = Watch { began: os::monotonic_ns(), lived: 0, what, born: 0, comm: [0; 16] };
+        let watch = Watch { began: os::monotonic_ns(), ended: 0, lived: 0, what, born: 0, comm: [0; 16] };
         self.object.insert("watched", pid, watch)
     }
 
@@ -287,13 +289,13 @@ impl BreakdownTracer {
 
     fn note_names(&mut self) -> Result<(), SourceError> {
         for (pid, watch) in self.watched()? {
-            // A process has another name after `execve`; that of its end is the last.
-            let now = self.root.word(&format!("proc/{pid}/comm")).or_else(|| c_string(&watch.comm));
-            if let Some(name) = now {
-                self.names.insert(pid, name);
-            }
-            if watch.what & ACCOUNT != 0 {
+            // The name that a process ended with is the last: `execve` gives it another one.
+            let last = c_string(&watch.comm);
+            if last.is_none() && watch.what & ACCOUNT != 0 {
                 self.titles.note(pid, &self.root);
+            }
+            if let Some(name) = last.or_else(|| self.root.word(&format!("proc/{pid}/comm"))) {
+                self.names.insert(pid, name);
             }
         }
         Ok(())
@@ -361,7 +363,10 @@ impl BreakdownTracer {
                 .filter(|(slice, _)| group.contains(&slice.tgid))
                 .for_each(|(slice, spent)| parts.add(slice, *spent));
             let (mut number, mut lived) = (0, 0_u64);
+            let (mut from, mut to) = (now, 0);
             for (pid, watch) in watched.iter().filter(|(pid, _)| group.contains(pid)) {
+                from = from.min(watch.began);
+                to = to.max(if watch.ended == 0 { now } else { watch.ended });
                 let still = self.threads_without_event(*pid, &threads);
                 for thread in &still {
                     parts.add_still(thread, now.saturating_sub(watch.began));
@@ -373,6 +378,7 @@ impl BreakdownTracer {
             let alive = threads.iter().filter(|(_, thread)| group.contains(&thread.tgid));
             lived += alive.clone().map(|(_, thread)| now.saturating_sub(thread.born)).sum::<u64>();
             times.push(ProcessTimes {
+                seconds: to.saturating_sub(from) as f64 / 1e9,
                 threads: number,
                 thread_seconds: lived as f64 / 1e9,
                 parts: parts.finish(lived),
@@ -413,7 +419,7 @@ impl BreakdownTracer {
     pub fn cost(&self) -> TraceCost {
         let (events, time) = self.object.cost();
         let whole = self.began.elapsed().as_secs_f64() * f64::from(self.cpus);
-        let cpu_share = self._statistics.as_ref().map(|_| time.as_secs_f64() / whole.max(1e-9));
+        let cpu_share = self.statistics.as_ref().map(|_| time.as_secs_f64() / whole.max(1e-9));
         let lost = self.object.element::<StackTotals>("totals", 0).map_or(0, |totals| totals.lost);
         TraceCost { events, cpu_share, lost }
     }
@@ -430,13 +436,13 @@ impl ThreadRecord {
             other: 0,
             other_thread: 0,
             device: if blocked { self.device } else { 0 },
-            call: if blocked { self.call } else { 0 },
             first: match self.state {
                 UNSEEN => tid as i32,
                 BLOCKED => self.first,
                 _ => 0,
             },
             flags: if blocked && self.lock != 0 { LOCK } else { 0 },
+            pad: 0,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::root::Root;
 use crate::task::{WaitFunctions, wait_reason};
 use std::collections::{BTreeMap, HashMap};
 use whyslow_model::profile::{Frame, ProfileKind};
-use whyslow_model::time_breakdown::{Contributor, FunctionShare, TimeKind, TimePart};
+use whyslow_model::time_breakdown::{Contributor, FunctionShare, TimeKind, TimePart, UNKNOWN};
 
 /// How many contributors and functions of a part are kept.
 const KEPT: usize = 20;
@@ -59,7 +59,7 @@ impl<'a> PartSums<'a> {
             SAMPLE_USER | SAMPLE_KERNEL => {
                 let kind = if slice.state == SAMPLE_USER { TimeKind::User } else { TimeKind::Kernel };
                 self.samples[usize::from(kind == TimeKind::Kernel)] += spent.times;
-                let function = self.innermost(slice, ProfileKind::OnCpu).unwrap_or_else(|| "unknown".into());
+                let function = self.innermost(slice, ProfileKind::OnCpu).unwrap_or_else(|| UNKNOWN.into());
                 let functions = &mut self.sums.entry(kind).or_default().functions;
                 *functions.entry(function).or_default() += spent.times;
             }

@@ -111,7 +111,7 @@ const PATTERNS: &[(TimeKind, &[&str])] = &[
         ],
     ),
     (TimeKind::Ipc, &["do_semtimedop", "__do_semtimedop", "do_msgrcv", "do_msgsnd", "do_mq_timed", "wq_sleep"]),
-    (TimeKind::Child, &["do_wait", "kernel_wait4", "wait_for_vfork_done", "mm_release"]),
+    (TimeKind::Child, &["do_wait", "kernel_wait4", "kernel_clone", "wait_for_vfork_done", "mm_release"]),
     (
         TimeKind::KernelLock,
         &["__mutex_lock", "mutex_lock", "rwsem_down", "down_read", "down_write", "__down", "percpu_rwsem"],
