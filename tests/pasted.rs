@@ -247,6 +247,7 @@ fn a_count_without_what_it_is_a_part_of_is_a_possibility() {
         ("UdpRcvbufErrors                 52345              0.0\n", "net.udp_overflow@host"),
         ("rx_missed_errors: 102399\n", "net.nic_drops@ethX"),
         ("     rx_crc_errors: 5120\n", "net.errors@ethX"),
+        ("[  3]  0.0-10.0 sec   112 MBytes  94.1 Mbits/sec\n", "net.speed_mismatch@to a server, line 1"),
         ("Device: /dev/sdb [SAT], Self-Test Log error count increased from 3 to 4\n", "disk.failing@sdb"),
         ("        Speed: 10Mb/s\n        Duplex: Half\n", "net.speed_mismatch@ethX"),
     ] {
@@ -300,6 +301,7 @@ fn a_few_lines_that_were_cut_out_of_a_report() {
             "    Last State:     Terminated\n      Reason:       OOMKilled\n      Exit Code:    137\n",
             "mem.oom_kill@container",
         ),
+        ("web-5d8f7c9b6d-x2x7k   0/1     OOMKilled          7          12m\n", "mem.oom_kill@web-5d8f7c9b6d-x2x7k"),
         ("percentage_used : 12%\ncritical_warning : 0x4\n", "disk.failing@nvme"),
         ("             State : clean, degraded\n", "disk.raid_degraded@md"),
         ("LISTEN     129    128    0.0.0.0:80    0.0.0.0:*\n", "net.listen_overflow@0.0.0.0:80"),
@@ -308,6 +310,9 @@ fn a_few_lines_that_were_cut_out_of_a_report() {
         assert_eq!(found(text).0.first().map(String::as_str), Some(certain), "{text}");
     }
     for text in [
+        "web-5d8f7c9b6d-x2x7k   1/1     Running          0          12m\n",
+        "[  3]  0.0-10.0 sec  1.10 GBytes   941 Mbits/sec\n",
+        "MemAvailable:   12345678 kB\nSUnreclaim:       123456 kB\n",
         "nr_periods 1000\nnr_throttled 0\nthrottled_time 0\n",
         "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n",
         "percentage_used : 12%\ncritical_warning : 0\n",

@@ -7,7 +7,7 @@ use whyslow_model::catalogue::Transfer;
 
 pub const FORMAT: Format = Format {
     name: "iperf",
-    versions: "iperf 2, client and server, text",
+    versions: "iperf 2, client and server, text, or its results alone",
     shows: "the rate of a transfer, and whether the socket buffer could be the limit",
     lacks: "the limit, from one transfer alone; the single intervals: their total is used",
     programs: &[word("iperf")],
@@ -21,8 +21,17 @@ const RULER: &str = "------------";
 fn starts(lines: &mut Lines<'_>) -> bool {
     // iperf 3 says "Server listening on 5201".
     const TITLES: [&str; 3] = ["Client connecting to ", "Server listening on TCP", "Server listening on UDP"];
+    if lines.next_is(is_lone_result) {
+        return true;
+    }
     let ruler = usize::from(lines.next_is(|line| line.starts_with(RULER)));
     lines.peek(ruler).is_some_and(|line| TITLES.iter().any(|title| line.starts_with(title)))
+}
+
+/// `[  3]  0.0-10.0 sec  112 MBytes  94.1 Mbits/sec` without what stands above it. iperf 3 puts two spaces before the unit of time.
+fn is_lone_result(line: &str) -> bool {
+    let interval = line.split_once(" sec ").map(|(before, _)| before.ends_with(|c: char| c.is_ascii_digit()));
+    line.starts_with('[') && interval == Some(true) && line.ends_with("bits/sec") && IperfResult::of(line).is_some()
 }
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {

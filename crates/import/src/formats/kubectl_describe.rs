@@ -208,9 +208,9 @@ impl Described {
 }
 
 /// The reason of what is in order.
-const NOTHING: &str = "none";
+pub const NOTHING: &str = "none";
 
-fn condition<'r>(run: &'r mut ToolRun, line: u32, object: &str, kind: &str, reason: &str) -> &'r mut Condition {
+pub fn condition<'r>(run: &'r mut ToolRun, line: u32, object: &str, kind: &str, reason: &str) -> &'r mut Condition {
     let key = format!("{object}: {reason}");
     let row = run.row::<Condition>(0.0, line, key.as_str().into());
     row.object = object.into();

@@ -10,10 +10,28 @@ pub const FORMAT: Format = Format {
     shows: "what uses memory, and how much is unaccounted for",
     lacks: "whether tasks wait for memory",
     files: &["meminfo"],
-    starts: |lines| lines.next_is(|line| line.starts_with("MemTotal:") && is_line(line)),
+    starts: |lines| lines.next_is(|line| is_own(line) && is_line(line)),
     read,
     ..Format::NEW
 };
+
+/// Whether a line is of a field that no other file has.
+fn is_own(line: &str) -> bool {
+    const OWN: [&str; 11] = [
+        "MemTotal",
+        "MemFree",
+        "MemAvailable",
+        "AnonPages",
+        "Slab",
+        "SReclaimable",
+        "SUnreclaim",
+        "KernelStack",
+        "PageTables",
+        "CommitLimit",
+        "Committed_AS",
+    ];
+    line.split_once(':').is_some_and(|(name, _)| OWN.contains(&name))
+}
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut metric = String::new();

@@ -43,6 +43,7 @@ pub(crate) mod kernel_files;
 pub(crate) mod kernel_log;
 mod kernel_stack;
 mod kubectl_describe;
+mod kubectl_get;
 mod latency_histogram;
 mod lsblk;
 mod lscpu;
@@ -236,6 +237,7 @@ pub const FORMATS: &[Format] = &[
     containers::CGTOP,
     containers::KUBECTL_TOP,
     kubectl_describe::FORMAT,
+    kubectl_get::FORMAT,
     zones::BUDDYINFO,
     zones::ZONEINFO,
     zpool::FORMAT,
