@@ -249,8 +249,10 @@ fn own_advice(part: &TimePart, last: Option<&ChainLink>, fills: bool) -> String 
         }
         (TimeKind::PageFault | TimeKind::Reclaim, _) => "Give it more memory, or have it use less.".into(),
         (TimeKind::Nfs, _) => "Look at the NFS server and the path to it: nfsiostat 1.".into(),
-        (TimeKind::Lock, Some(by)) => format!("Have {} hold the lock for less time{}.", name_of(by), within(function)),
-        (TimeKind::Lock, None) => format!("Hold the lock for less time{}.", within(function)),
+        (TimeKind::Lock, Some(by)) => {
+            format!("Have {} hold the lock for less time{}.", name_of(by), waited_in(function))
+        }
+        (TimeKind::Lock, None) => format!("Hold the lock for less time{}.", waited_in(function)),
         (TimeKind::KernelLock, _) => format!("Avoid the calls that wait for the kernel's lock{}.", within(function)),
         (TimeKind::FileLock, Some(by)) => format!("Have {} hold the file lock for less time.", name_of(by)),
         (TimeKind::Sleep, _) => {
@@ -267,6 +269,10 @@ fn own_advice(part: &TimePart, last: Option<&ChainLink>, fills: bool) -> String 
 
 fn on(by: Option<&Contributor>) -> String {
     by.map(|by| format!(" ({})", by.name)).unwrap_or_default()
+}
+
+fn waited_in(function: Option<&str>) -> String {
+    function.map(|function| format!("; it is waited for in {function}")).unwrap_or_default()
 }
 
 fn within(function: Option<&str>) -> String {

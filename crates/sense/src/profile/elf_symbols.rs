@@ -53,9 +53,17 @@ fn lookup(file: &File, offsets: &[u64], debug_information: bool) -> Option<Vec<V
 
 fn functions(found: &Symbolized<'_>) -> Vec<Function> {
     let Symbolized::Sym(Sym { name, inlined, .. }) = found else { return Vec::new() };
-    let outer = Function { name: name.to_string(), inlined: false };
-    let inner = inlined.iter().map(|function| Function { name: function.name.to_string(), inlined: true });
+    let outer = Function { name: demangled(name), inlined: false };
+    let inner = inlined.iter().map(|function| Function { name: demangled(&function.name), inlined: true });
     std::iter::once(outer).chain(inner).collect()
+}
+
+/// A name of C++ or Rust as it is in the source. Others stay: to demanglers the C function `b` is the type `bool`.
+fn demangled(name: &str) -> String {
+    let by_rust = || rustc_demangle::try_demangle(name).ok().map(|name| format!("{name:#}"));
+    let by_cpp = || cpp_demangle::Symbol::new(name).ok()?.demangle().ok();
+    let mangled = ["_Z", "_R"].iter().any(|prefix| name.starts_with(prefix));
+    mangled.then(|| by_rust().or_else(by_cpp)).flatten().unwrap_or_else(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -64,6 +72,19 @@ mod tests {
     use std::io::Write;
 
     const TIMEOUT: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn only_mangled_names_are_demangled() {
+        assert_eq!(demangled("_ZN3std2io4Read4read17h0123456789abcdefE"), "std::io::Read::read");
+        assert_eq!(
+            demangled("_ZNSt6vectorIiSaIiEE9push_backERKi"),
+            "std::vector<int, std::allocator<int> >::push_back(int const&)"
+        );
+        assert_eq!(demangled("_RNvC6_123foo3bar"), "123foo::bar");
+        for plain in ["b", "f", "main", "_start", "_Zed", ""] {
+            assert_eq!(demangled(plain), plain);
+        }
+    }
 
     #[test]
     fn a_file_other_than_elf_has_no_functions() {

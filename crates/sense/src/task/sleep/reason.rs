@@ -31,6 +31,7 @@ const PATTERNS: &[(TimeKind, &[&str])] = &[
             "ksys_sync",
             "sync_filesystem",
             "__do_sys_msync",
+            "__x64_sys_msync",
         ],
     ),
     (
@@ -98,6 +99,7 @@ const PATTERNS: &[(TimeKind, &[&str])] = &[
             "timerfd_read",
             "sigsuspend",
             "__do_sys_pause",
+            "__x64_sys_pause",
         ],
     ),
     (
