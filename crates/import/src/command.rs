@@ -7,7 +7,7 @@ pub struct CommandLine {
     is_looped: bool,
 }
 
-const PROMPT_ENDS: [&str; 4] = ["# ", "$ ", "> ", "% "];
+const PROMPT_ENDS: [&str; 6] = ["# ", "$ ", "> ", "% ", "#\t", "$\t"];
 const LONGEST_PROMPT: usize = 70;
 /// What stands before the command that matters, on the same line.
 const INCIDENTAL: [&str; 5] = ["date", "echo", "clear", "cd", "export"];
@@ -129,7 +129,7 @@ fn base_name(path: &str) -> &str {
 /// A sign alone is a prompt unless text begins with it: `> ` quotes a mail, `% ` begins a line of a report.
 fn is_prompt(text: &str, end: &str) -> bool {
     if text.is_empty() {
-        return ["# ", "$ "].contains(&end);
+        return end.starts_with(['#', '$']);
     }
     let short = text.len() <= LONGEST_PROMPT && text.split_whitespace().count() <= 3;
     short && (text.starts_with('[') || text.contains('@') || text.contains(":~") || text.contains(":/"))

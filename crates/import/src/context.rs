@@ -29,6 +29,8 @@ pub struct CaptureContext {
     pub at: PrintedTime,
     /// Whether an output was read since the last banner.
     pub is_past_banner: bool,
+    /// Whether an output was read since the last command.
+    pub is_past_command: bool,
 }
 
 /// An I/O scheduler, as the text says.
@@ -107,8 +109,8 @@ impl Banner {
     /// Reads a banner; `None` for any other line.
     pub fn read(line: &str) -> Option<Self> {
         let rest = line.trim_start().strip_prefix("Linux ")?;
-        let (release, rest) = rest.split_once(" (")?;
-        let (host, rest) = rest.split_once(')')?;
+        let (release, rest) = rest.split_once('(').filter(|(release, _)| release.ends_with(char::is_whitespace))?;
+        let (host, rest) = rest.split_once(')').filter(|(host, _)| !host.contains(' '))?;
         let cpus = rest.rsplit_once('(').and_then(|(_, count)| count.strip_suffix(" CPU)")?.parse().ok());
         let date = rest.split_whitespace().find_map(date);
         Some(Self { date, release: release.trim().to_owned(), host: host.to_owned(), cpus })

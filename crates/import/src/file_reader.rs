@@ -168,6 +168,7 @@ impl FileReader<'_, '_> {
             context.printed = named.as_ref().and_then(|command| PrintedFiles::of(command, None));
             self.lines.skip(usize::from(named.is_some()));
             context.command = named;
+            context.is_past_command = false;
             context.banner = None;
         } else if let Some(title) = supportconfig::title(&mut self.lines) {
             self.lines.skip(title - 1);
@@ -177,6 +178,7 @@ impl FileReader<'_, '_> {
             context.folder = kernel_files::folder_after(text, context.folder.as_deref());
             context.printed = PrintedFiles::of(&command, context.folder.as_deref());
             context.command = Some(command);
+            context.is_past_command = false;
             context.banner = None;
         } else if context.printed.is_some() {
             // What a format reads as text is left to it.
@@ -317,7 +319,7 @@ impl FileReader<'_, '_> {
             self.lines.skip(1);
         }
         context.host = run.host.clone();
-        context.is_past_banner = true;
+        (context.is_past_banner, context.is_past_command) = (true, true);
         if !run.is_empty() {
             (self.any, self.recognized) = (true, true);
             self.console |= format.name == kernel_log::FORMAT.name;

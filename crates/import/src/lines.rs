@@ -5,6 +5,7 @@ use crate::formats::another_output_starts;
 use crate::margin::{Margin, indentation};
 use crate::markup::{clean, is_table_ruler, row_without_frame};
 use crate::refusal::Refusal;
+use crate::table::is_cell;
 use crate::wrap::{self, Piece, Wrap};
 use crate::wrapped_table;
 use std::collections::{BTreeSet, VecDeque};
@@ -72,6 +73,8 @@ pub struct Lines<'r> {
     failure: Option<std::io::Error>,
     strict: bool,
     skipped: Vec<Refusal>,
+    /// How many lines and rows were refused.
+    refused: usize,
     binary: bool,
     /// The line after which the text ends for the format that is reading.
     until: u32,
@@ -98,6 +101,7 @@ impl<'r> Lines<'r> {
             failure: None,
             strict: false,
             skipped: Vec::new(),
+            refused: 0,
             binary: false,
             until: u32::MAX,
         }
@@ -125,12 +129,48 @@ impl<'r> Lines<'r> {
     pub fn keep<T>(&mut self, read: Result<T, Refusal>) -> Result<Option<T>, Refusal> {
         match read {
             Err(refusal) if !self.strict => {
+                self.refused += 1;
                 if self.skipped.len() < MOST_SKIPPED {
                     self.skipped.push(refusal);
                 }
                 Ok(None)
             }
             read => read.map(Some),
+        }
+    }
+
+    /// How many lines and rows were left out so far, in all outputs: sums over lines are unknown if one of them was.
+    pub fn refused(&self) -> usize {
+        self.refused
+    }
+
+    /// Takes the next line of an output. Lines that are `damaged`, and the numbers that were broken off them, are left out,
+    /// so that they do not end it. `expected` says what its lines are.
+    ///
+    /// # Errors
+    /// A damaged line, if strict.
+    pub fn take_own(
+        &mut self,
+        is_own: impl Fn(&str) -> bool,
+        is_damaged: impl Fn(&str) -> bool,
+        expected: &str,
+    ) -> Result<Option<TextLine>, Refusal> {
+        let mut after_damaged = false;
+        loop {
+            let Some(text) = self.peek(0).filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+            if is_own(text) {
+                return Ok(self.take());
+            }
+            let is_rest = text.split_whitespace().all(is_cell);
+            let goes_on = |next: &str| is_own(next) || is_damaged(next);
+            let is_between = is_rest && (after_damaged || self.peek(1).is_some_and(goes_on));
+            if !is_between && !self.next_is(&is_damaged) {
+                return Ok(None);
+            }
+            after_damaged = true;
+            let refusal = self.refuse(expected);
+            self.skip(1);
+            self.keep(Err::<(), _>(refusal))?;
         }
     }
 

@@ -15,9 +15,18 @@ const MOST_LOCATIONS: usize = 16;
 /// Rows by time in nanoseconds.
 pub struct EntitySeries<F> {
     rows: BTreeMap<u64, F>,
-    /// What each counter has grown to, for those that a tool prints rates of, and until when.
-    totals: Vec<(usize, f64, u64)>,
+    /// Those that a tool prints rates of.
+    totals: Vec<GrownCounter>,
     locations: Vec<SourceLocation>,
+}
+
+/// What a counter has grown to.
+struct GrownCounter {
+    column: usize,
+    total: f64,
+    until: u64,
+    /// Whether a later interval has a row without it: it did not stand still, but is unknown there.
+    is_lost: bool,
 }
 
 /// An [`EntitySeries`] of any family.
@@ -82,14 +91,16 @@ impl<F: Family> EntitySeries<F> {
         let totals: Vec<(usize, f64, f64)> = rates
             .iter()
             .map(|(column, rate)| {
-                let at = self.totals.iter().position(|(known, ..)| known == column).unwrap_or_else(|| {
-                    self.totals.push((*column, 0.0, from));
+                let at = self.totals.iter().position(|known| known.column == *column).unwrap_or_else(|| {
+                    self.totals.push(GrownCounter { column: *column, total: 0.0, until: from, is_lost: false });
                     self.totals.len() - 1
                 });
-                let (_, total, until) = &mut self.totals[at];
-                let before = if from > *until && is_unknown(*until, from) { 0.0 } else { *total };
-                (*total, *until) = (before + rate * interval.seconds(), to);
-                (*column, before, *total)
+                let counter = &mut self.totals[at];
+                let is_unknown = from > counter.until && (counter.is_lost || is_unknown(counter.until, from));
+                let before = if is_unknown { 0.0 } else { counter.total };
+                let after = before + rate * interval.seconds();
+                *counter = GrownCounter { column: *column, total: after, until: to, is_lost: false };
+                (*column, before, after)
             })
             .collect();
         let (row, first_is_new) = self.row(nanoseconds(interval.from), key);
@@ -97,6 +108,11 @@ impl<F: Family> EntitySeries<F> {
         let (row, second_is_new) = self.row(nanoseconds(interval.to), key);
         totals.iter().for_each(|(column, _, after)| put_counter(row, *column, after.round() as u64));
         usize::from(first_is_new) + usize::from(second_is_new)
+    }
+
+    /// Notes that the row of an interval does not have these counters.
+    pub fn lose(&mut self, columns: &[usize]) {
+        self.totals.iter_mut().filter(|known| columns.contains(&known.column)).for_each(|known| known.is_lost = true);
     }
 }
 

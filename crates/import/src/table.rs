@@ -321,7 +321,9 @@ pub fn take_row_of(
     }
     let rest = fields.split_off(want.min(fields.len()));
     let remark = |f: &String| f.starts_with(|c: char| c.is_alphabetic() || "#<(".contains(c)) || date(f).is_some();
-    if fields.len() < want || rest.first().is_some_and(|f| !remark(f)) {
+    // Another row may have been joined to it.
+    let is_remark = rest.first().is_none_or(remark) && !is_table_row(&rest.join(" "));
+    if fields.len() < want || !is_remark {
         let expected = format!("{want} columns as in the header ({})", header.join(" "));
         return Err(lines.refuse_at(&line, expected));
     }
@@ -377,7 +379,14 @@ mod tests {
 
     #[test]
     fn a_row_that_does_not_fit_is_refused_with_its_line() {
-        for text in ["sda 1 2\nsdb 1 2 3\n", "sda 1 2 3 4\n", "sda 1 x 3\n", "sda 1 2\n", "sda1.002.003.00\n"] {
+        for text in [
+            "sda 1 2\nsdb 1 2 3\n",
+            "sda 1 2 3 4\n",
+            "sda 1 2 3 sdb 1 2 3\n",
+            "sda 1 x 3\n",
+            "sda 1 2\n",
+            "sda1.002.003.00\n",
+        ] {
             let refusal = row(text, "a b c").unwrap_err();
             assert_eq!(refusal.line, 1);
             assert_eq!(refusal.found, text.lines().next().unwrap());

@@ -9,8 +9,9 @@ use crate::kernel_file::KernelFile;
 use crate::series::{AnySeries, EntitySeries};
 use crate::table::{MetricColumns, TableRow};
 use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Included};
 use whyslow_model::catalogue::{Family, MetricKind};
 use whyslow_model::key::MachineKey;
 use whyslow_model::value::{Name, Value};
@@ -24,6 +25,8 @@ pub(crate) const MOST_ROWS: usize = 200_000;
 /// The most entities of a run: processes, sockets, lines of a log.
 const MOST_ENTITIES: usize = 100_000;
 const MOST_NOTES: usize = 100;
+/// The most intervals that are remembered for a lost row.
+const MOST_LOST: usize = 1000;
 
 /// Something uncertain or skipped that the user should know about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +55,8 @@ pub struct ToolRun {
     pub has_assumed_times: bool,
     /// Whether each of its reports has a row for everything, however idle: where one is missing, it was lost.
     pub lists_all: bool,
-    /// The end of the newest interval of which a row could not be read, in nanoseconds.
-    lost: Option<u64>,
+    /// The ends of the newest intervals of which a row could not be read, in nanoseconds.
+    lost: BTreeSet<u64>,
     /// Files of /proc and /sys, which are no readings yet.
     pub(crate) kernel_files: Vec<KernelFile>,
     pub(crate) series: BTreeMap<EntityKey, Box<dyn AnySeries>>,
@@ -232,18 +235,27 @@ impl ToolRun {
         key: F::Key,
         rates: &[(&'static str, Option<f64>)],
     ) -> &mut F {
-        let known = |(name, rate): &(&'static str, Option<f64>)| {
-            let column = F::INFO.metrics.iter().position(|m| m.name == *name);
-            // Checked even if the rate is absent, so that a wrong name fails with any capture of the format.
-            Some((column.unwrap_or_else(|| panic!("{} has no counter {name}", F::INFO.name)), (*rate)?))
+        // Looked up even if the rate is absent, so that a wrong name fails with any capture of the format.
+        let column = |name: &str| {
+            let column = F::INFO.metrics.iter().position(|m| m.name == name);
+            column.unwrap_or_else(|| panic!("{} has no counter {name}", F::INFO.name))
         };
-        let rates: Vec<(usize, f64)> = rates.iter().filter_map(known).collect();
+        let (known, lost): (Vec<_>, Vec<_>) =
+            rates.iter().map(|(name, rate)| (column(name), *rate)).partition(|(_, rate)| rate.is_some());
+        if !lost.is_empty() {
+            let lost: Vec<usize> = lost.into_iter().map(|(column, _)| column).collect();
+            self.series::<F>(&key, line).series.lose(&lost);
+        }
+        let rates: Vec<(usize, f64)> = known.into_iter().filter_map(|(column, rate)| Some((column, rate?))).collect();
         self.grow_columns(interval, line, key, &rates)
     }
 
     /// Notes that a row could not be read, of an interval that ends then: what has none there is not idle, but unknown.
     pub fn lose_row(&mut self, at: f64) {
-        self.lost = self.lost.max(Some(nanoseconds(at)));
+        self.lost.insert(nanoseconds(at));
+        if self.lost.len() > MOST_LOST {
+            self.lost.pop_first();
+        }
     }
 
     fn grow_columns<F: Family>(
@@ -255,9 +267,8 @@ impl ToolRun {
     ) -> &mut F {
         // No tool leaves out the machine as a whole.
         let is_whole = self.lists_all || TypeId::of::<F::Key>() == TypeId::of::<MachineKey>();
-        let lost = self.lost;
-        let is_unknown = |from, to| is_whole || lost.is_some_and(|lost| from < lost && lost <= to);
-        let GrowingSeries { series, rows, long } = self.series::<F>(&key, line);
+        let GrowingSeries { series, rows, long, lost } = self.series::<F>(&key, line);
+        let is_unknown = |from, to| is_whole || lost.range((Excluded(from), Included(to))).next().is_some();
         *rows += series.grow(interval, &key, rates, is_unknown);
         *long |= series.length() > 2 * MOST_READINGS;
         series.row(nanoseconds(interval.to), &key).0
@@ -312,7 +323,7 @@ impl ToolRun {
         if line > 0 {
             series.located(&self.file, line);
         }
-        GrowingSeries { series, rows: &mut self.rows, long: &mut self.long }
+        GrowingSeries { series, rows: &mut self.rows, long: &mut self.long, lost: &self.lost }
     }
 }
 
@@ -321,6 +332,7 @@ struct GrowingSeries<'r, F> {
     series: &'r mut EntitySeries<F>,
     rows: &'r mut usize,
     long: &'r mut bool,
+    lost: &'r BTreeSet<u64>,
 }
 
 #[cfg(test)]
@@ -396,6 +408,17 @@ Mem:        507280     483332      23948          0       4312     181132
         };
         assert_eq!(steps(false), [Some(10.0), Some(10.0), Some(0.0), Some(10.0)], "tools leave out what is idle");
         assert_eq!(steps(true), [Some(10.0), Some(10.0), None, Some(10.0)]);
+    }
+
+    #[test]
+    fn an_entity_may_come_twice_in_an_interval_of_which_a_row_was_lost() {
+        let mut run = ToolRun::new("test", &"x".into());
+        run.lose_row(2.0);
+        for to in [1.0, 2.0, 2.0] {
+            let step = ReportInterval { from: to - 1.0, to };
+            run.grow::<Disk>(step, 1, "sda".into(), &[("reads", Some(10.0))]);
+        }
+        assert_eq!(run.rows(), 3);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Parseable output of atop (`atop -P ALL`), and its raw logs, which this machine's own atop prints in this form.
 
 use crate::prelude::*;
+use std::collections::{BTreeMap, HashMap};
 use whyslow_model::catalogue::{
     Cpu, CpuMean, Disk, Interface, MachineInfo, Meminfo, Pressure, Process, Protocol, System, Vmstat,
 };
@@ -63,6 +64,24 @@ impl<'t> Sample<'t> {
     }
 }
 
+impl Sample<'_> {
+    /// Lines of one kind have as many fields: those of the network's layers and of its interfaces are two.
+    fn kind(&self) -> String {
+        let is_of_layer = self.label == "NET" && self.rest.starts_with("upper ");
+        format!("{}{}", self.label, if is_of_layer { " upper" } else { "" })
+    }
+
+    /// The number of its fields, where a process's name counts as one.
+    fn count(&self) -> usize {
+        let rest = if self.label.starts_with("PR") {
+            process_fields(self.rest).map_or("", |(.., rest)| rest)
+        } else {
+            self.rest
+        };
+        rest.split_whitespace().count()
+    }
+}
+
 /// The fields of a line, by position; atop prints -1 where it has no number.
 struct Fields<'t>(Vec<&'t str>);
 
@@ -78,10 +97,16 @@ impl Fields<'_> {
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let mut is_since_boot = false;
+    let beginning = Beginning::of(lines);
+    let mut is_since_boot = beginning.is_since_boot;
+    let mut counts = beginning.counts;
+    let mut refused = lines.refused();
+    let mut last = 0.0;
     let mut is_empty = true;
     let mut begin: Option<f64> = None;
-    while let Some(line) = lines.take_if(|text| text == RESET || text == SEPARATOR || Sample::of(text).is_some()) {
+    let is_own = |text: &str| text == RESET || text == SEPARATOR || Sample::of(text).is_some();
+    let is_damaged = |text: &str| text.split_whitespace().next().is_some_and(|label| LABELS.contains(&label));
+    while let Some(line) = lines.take_own(is_own, is_damaged, EXPECTED)? {
         match line.text.as_str() {
             RESET => is_since_boot = true,
             SEPARATOR => is_since_boot = false,
@@ -98,8 +123,23 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
                 let to = sample.epoch - begin;
                 if !is_since_boot && to - sample.seconds > -0.5 {
                     let interval = ReportInterval { from: (to - sample.seconds).max(0.0), to };
-                    record(run, line.number, interval, &sample);
                     is_empty = false;
+                    // A damaged line was of this sample or of the one before.
+                    if lines.refused() > refused {
+                        refused = lines.refused();
+                        run.lose_row(to);
+                        run.lose_row(last);
+                    }
+                    last = to;
+                    // All rows of a label have as many fields.
+                    let count = sample.count();
+                    if *counts.entry(sample.kind()).or_insert(count) != count {
+                        run.lose_row(to);
+                        let refusal = lines.refuse_at(&line, EXPECTED);
+                        lines.keep(Err::<(), _>(refusal))?;
+                    } else {
+                        record(run, line.number, interval, &sample);
+                    }
                 }
             }
         }
@@ -115,6 +155,35 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
+const EXPECTED: &str = "as many fields as other lines with this label have";
+
+/// What the first lines show.
+struct Beginning {
+    is_since_boot: bool,
+    /// The most common number of fields, by label.
+    counts: HashMap<String, usize>,
+}
+
+impl Beginning {
+    fn of(lines: &mut Lines<'_>) -> Self {
+        /// How many lines are looked at, and how much longer than others the first interval can be.
+        const MOST: usize = 2000;
+        const TIMES: f64 = 10.0;
+        let mut seen: HashMap<String, BTreeMap<usize, usize>> = HashMap::new();
+        let (mut first, mut shortest) = (None, f64::INFINITY);
+        for text in (0..MOST).map_while(|at| lines.peek(at).map(str::to_owned)) {
+            let Some(sample) = Sample::of(&text) else { continue };
+            first.get_or_insert(sample.seconds);
+            shortest = shortest.min(sample.seconds);
+            *seen.entry(sample.kind()).or_default().entry(sample.count()).or_default() += 1;
+        }
+        let most_common = |counts: BTreeMap<usize, usize>| counts.into_iter().max_by_key(|(_, often)| *often);
+        let counts = seen.into_iter().filter_map(|(label, counts)| Some((label, most_common(counts)?.0))).collect();
+        // The line before the first sample was lost.
+        Self { is_since_boot: first.is_some_and(|first| first > TIMES * shortest), counts }
+    }
+}
+
 fn record(run: &mut ToolRun, line: u32, interval: ReportInterval, sample: &Sample<'_>) {
     if sample.label.starts_with("PR") {
         return process_line(run, line, interval, sample);
@@ -124,6 +193,7 @@ fn record(run: &mut ToolRun, line: u32, interval: ReportInterval, sample: &Sampl
     let seconds = interval.seconds();
     let rate = |at: usize, unit: f64| fields.rate(at, seconds, unit);
     if matches!(sample.label, "CPU" | "cpu") && fields.0.len() < CPU_FIELDS {
+        run.lose_row(interval.to);
         return run.note("atop", "rows of CPUs were cut", "give them as they were printed");
     }
     match sample.label {

@@ -98,6 +98,12 @@ impl<'t> SystemLine<'t> {
         (!fields.is_empty()).then_some(Self { number, label, fields })
     }
 
+    /// Whether another line was joined to it, or its name to what fills the field.
+    fn is_joined(&self) -> bool {
+        let is_name_joined = self.name().is_some_and(|name| name.len() > 4 && name.ends_with("----"));
+        is_name_joined || self.fields.iter().any(|(name, value)| LABELS.contains(name) && value.is_empty())
+    }
+
     fn text(&self, name: &str) -> Option<&'t str> {
         self.fields.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
     }
@@ -116,7 +122,8 @@ impl<'t> SystemLine<'t> {
 
     /// The disk or interface, which stands first.
     fn name(&self) -> Option<&'t str> {
-        self.fields.first().map(|(name, _)| *name)
+        const VALUES: [&str; 8] = ["busy", "read", "write", "avio", "pcki", "pcko", "si", "so"];
+        self.fields.first().map(|(name, _)| *name).filter(|name| !VALUES.contains(name))
     }
 }
 
@@ -125,10 +132,20 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     while let Some(line) = lines.take_past_blanks_if(|text| Title::of(text).is_some()) {
         let Some(title) = Title::of(&line.text) else { break };
         let mut system: Vec<(u32, String)> = Vec::new();
-        while let Some(line) = lines.take_if(|text| SystemLine::of(0, text).is_some()) {
+        let refused = lines.refused();
+        // Where lines end with a bar, one that does not was cut.
+        let has_bars = (0..2).any(|at| lines.peek(at).is_some_and(ends_with_bar));
+        let is_own = |text: &str| {
+            SystemLine::of(0, text).is_some_and(|line| !line.is_joined()) && ends_with_bar(text) >= has_bars
+        };
+        while let Some(line) =
+            lines.take_own(is_own, is_damaged, "a line of a screen: its label and fields between bars")?
+        {
             system.push((line.number, line.text));
         }
-        let is_since_boot = lines.take_if(|text| text.contains(SINCE_BOOT)).is_some();
+        let is_damaged = lines.refused() > refused;
+        let is_since_boot =
+            lines.take_if(|text| text.contains(SINCE_BOOT)).is_some() || covers_much_more_than_next(lines, &title);
         let length = if is_since_boot { 0.0 } else { title.seconds };
         let begin = *begin.get_or_insert_with(|| {
             run.host = Some(title.host.as_str().into());
@@ -143,10 +160,32 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let system: Vec<SystemLine<'_>> = system.iter().filter_map(|(n, text)| SystemLine::of(*n, text)).collect();
         if let Some(interval) = interval {
             record(run, interval, &system);
+            if is_damaged {
+                run.lose_row(interval.to);
+            }
         }
-        processes(lines, run, interval);
+        processes(lines, run, interval)?;
     }
     Ok(())
+}
+
+fn ends_with_bar(text: &str) -> bool {
+    text.trim_end().ends_with('|')
+}
+
+/// Whether a line was one of a screen: its label, or bars between fields, are left.
+fn is_damaged(text: &str) -> bool {
+    let label = text.split_whitespace().next();
+    Title::of(text).is_none() && (label.is_some_and(|label| LABELS.contains(&label)) || text.matches(" | ").count() > 1)
+}
+
+/// Whether the time of a screen is not that of the one after it: its mark was lost, and it covers the time since boot.
+fn covers_much_more_than_next(lines: &mut Lines<'_>, title: &Title) -> bool {
+    /// The most lines of a screen that are looked through, and the longest irregular interval.
+    const MOST: usize = 300;
+    const TIMES: f64 = 10.0;
+    let next = (0..MOST).find_map(|at| lines.peek(at).and_then(Title::of));
+    next.is_some_and(|next| title.seconds > TIMES * next.seconds)
 }
 
 fn record(run: &mut ToolRun, interval: ReportInterval, lines: &[SystemLine<'_>]) {
@@ -171,6 +210,7 @@ fn record(run: &mut ToolRun, interval: ReportInterval, lines: &[SystemLine<'_>])
                 // `cpu001 w  1%`
                 let named = line.fields.iter().find_map(|(name, rest)| Some((name.strip_prefix("cpu")?, *rest)));
                 let Some((cpu, waits)) = named.and_then(|(cpu, rest)| Some((cpu.parse::<u32>().ok()?, rest))) else {
+                    run.lose_row(interval.to);
                     continue;
                 };
                 let waited = waits.strip_prefix('w').and_then(|w| number(w.trim().strip_suffix('%')?));
@@ -212,7 +252,10 @@ fn record(run: &mut ToolRun, interval: ReportInterval, lines: &[SystemLine<'_>])
                 run.grow::<Pressure>(interval, line.number, MachineKey, &rates);
             }
             "DSK" | "MDD" | "LVM" => {
-                let Some(name) = line.name() else { continue };
+                let Some(name) = line.name() else {
+                    run.lose_row(interval.to);
+                    continue;
+                };
                 let bytes = |name: &str| line.count(name).map(|rate| rate * MIB);
                 let rates = [
                     ("busy_time", line.percent("busy").map(|percent| percent * PERCENT)),
@@ -224,7 +267,13 @@ fn record(run: &mut ToolRun, interval: ReportInterval, lines: &[SystemLine<'_>])
                 run.grow::<Disk>(interval, line.number, name.into(), &rates);
             }
             "NET" => {
-                let Some(name) = line.name().filter(|name| !["transport", "network"].contains(name)) else { continue };
+                let Some(name) = line.name() else {
+                    run.lose_row(interval.to);
+                    continue;
+                };
+                if ["transport", "network"].contains(&name) {
+                    continue;
+                }
                 let rates = [
                     ("rx_packets", rate("pcki")),
                     ("tx_packets", rate("pcko")),
@@ -258,21 +307,34 @@ fn bits(text: &str) -> Option<f64> {
 }
 
 /// The list of processes below, whose columns depend on the screen.
-fn processes(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Option<ReportInterval>) {
+fn processes(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Option<ReportInterval>) -> ReadResult {
     let is_header = |text: &str| text.split_whitespace().next() == Some("PID") && text.contains("CMD");
-    let Some(header) = lines.take_past_blanks_if(is_header) else { return };
+    let Some(header) = lines.take_past_blanks_if(is_header) else { return Ok(()) };
     let names: Vec<String> = header.text.split_whitespace().map(str::to_owned).collect();
+    // A row may have been joined to it.
+    if names.last().is_none_or(|name| name != "CMD") {
+        interval.into_iter().for_each(|interval| run.lose_row(interval.to));
+        let refusal = lines.refuse_at(&header, "the columns of processes, with CMD as the last");
+        lines.keep(Err::<(), _>(refusal))?;
+    }
     let mut seen: BTreeMap<u32, u32> = BTreeMap::new();
     while let Some(line) = lines.take_if(|text| {
         text.split_whitespace().next().is_some_and(|pid| pid.parse::<u32>().is_ok()) && !text.contains('|')
     }) {
         let fields: Vec<&str> = line.text.split_whitespace().collect();
         // A command may contain spaces, and stands last.
-        let Some(interval) =
-            interval.filter(|_| fields.len() >= names.len() && names.last().is_some_and(|n| n == "CMD"))
-        else {
+        let Some(interval) = interval.filter(|_| names.last().is_some_and(|n| n == "CMD")) else { continue };
+        // A row that was joined to it begins with a process, too.
+        let is_shifted = fields.get(names.len() - 1).is_some_and(|command| command.ends_with('%'));
+        let is_joined = is_shifted
+            || fields.len() >= 2 * names.len() - 1
+                && fields.iter().skip(names.len()).any(|word| word.parse::<u32>().is_ok());
+        if fields.len() < names.len() || is_joined {
+            let refusal = lines.refuse_at(&line, format!("{} columns as in the header", names.len()));
+            lines.keep(Err::<(), _>(refusal))?;
+            run.lose_row(interval.to);
             continue;
-        };
+        }
         let field = |name: &str| names.iter().position(|own| own == name).and_then(|at| fields.get(at)).copied();
         let Some(pid) = field("PID").and_then(|pid| pid.parse().ok()) else { continue };
         // A thread has the number of its own, and a row below that of its process.
@@ -292,6 +354,7 @@ fn processes(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Option<ReportIn
         row.command = fields[names.len() - 1..].join(" ").as_str().into();
         row.rss = field("RSIZE").and_then(size).into();
     }
+    Ok(())
 }
 
 #[cfg(test)]

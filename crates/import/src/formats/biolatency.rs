@@ -40,6 +40,8 @@ pub(super) fn unit(line: &str) -> Option<f64> {
 
 /// A bucket's limits and its count: `        16 -> 31         : 2868     |****    |`.
 pub(super) fn bucket(line: &str) -> Option<(f64, f64, u64)> {
+    // The bar is framed; two lines that were joined have two.
+    (line.matches('|').count() == 2).then_some(())?;
     let (range, rest) = line.split_once(':')?;
     let (from, to) = range.split_once("->")?;
     let count = rest.split(['|', ' ']).find(|field| !field.is_empty())?.parse().ok()?;

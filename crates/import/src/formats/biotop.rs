@@ -1,6 +1,7 @@
 //! biotop of bcc and libbpf-tools: which processes make requests to which disk.
 
 use crate::prelude::*;
+use crate::table::is_table_row;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Process;
 
@@ -37,7 +38,14 @@ fn row(line: &str) -> Option<(u32, String, bool, f64)> {
     let at = words.len().checked_sub(7).filter(|at| *at >= 2)?;
     let [direction @ ("R" | "W"), major, minor, _, requests, kilobytes, mean] = words[at..] else { return None };
     [major, minor, requests, mean].iter().all(|word| number(word).is_some()).then_some(())?;
+    // Two rows that were joined.
+    (!is_table_row(&words[1..at].join(" "))).then_some(())?;
     Some((words[0].parse().ok()?, words[1..at].join(" "), direction == "R", number(kilobytes)? * KIB))
+}
+
+/// Whether a line begins with a process and is none of the others.
+fn is_damaged(line: &str) -> bool {
+    line.split_whitespace().next().is_some_and(|pid| pid.parse::<u32>().is_ok()) && row(line).is_none()
 }
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -55,7 +63,10 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         }
         // A process has a row for each disk and direction.
         let mut sums: BTreeMap<u32, (u32, String, [f64; 2])> = BTreeMap::new();
-        while let Some(line) = lines.take_if(|text| row(text).is_some()) {
+        let refused = lines.refused();
+        while let Some(line) =
+            lines.take_own(|text| row(text).is_some(), is_damaged, "a process, its disk and four numbers")?
+        {
             if let Some((pid, name, reads, bytes)) = row(&line.text) {
                 sums.entry(pid).or_insert((line.number, name, [0.0; 2])).2[usize::from(!reads)] += bytes;
             }
@@ -67,6 +78,11 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         };
         let interval = ReportInterval { from: reports * seconds, to: (reports + 1.0) * seconds };
         reports += 1.0;
+        // The sums of processes that may have another row are none.
+        if lines.refused() > refused {
+            run.lose_row(interval.to);
+            continue;
+        }
         for (pid, (line, name, [read, written])) in sums {
             let rates = [("read_bytes", Some(read / seconds)), ("write_bytes", Some(written / seconds))];
             run.grow::<Process>(interval, line, process(pid), &rates).command = name.as_str().into();

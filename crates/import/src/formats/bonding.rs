@@ -1,6 +1,7 @@
 //! /proc/net/bonding: the ports of a bond (drivers/net/bonding/bond_procfs.c).
 
 use crate::prelude::*;
+use std::collections::BTreeSet;
 use whyslow_model::catalogue::BondPort;
 use whyslow_model::key::LinkKey;
 
@@ -24,6 +25,9 @@ fn port(line: &str) -> Option<&str> {
     line.strip_prefix("Slave Interface: ").map(str::trim).filter(|name| !name.is_empty() && !name.contains(' '))
 }
 
+/// The fields of a port that are read.
+const ALL_FIELDS: [&str; 5] = ["MII Status", "Speed", "Duplex", "Link Failure Count", "Aggregator ID"];
+
 /// What is said of the bond as a whole.
 #[derive(Default)]
 struct Bond {
@@ -38,6 +42,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let name = named.or_else(|| named_after_it(lines.file())).unwrap_or(UNNAMED).to_owned();
     let mut bond = Bond::default();
     let mut current: Option<LinkKey> = None;
+    let mut seen: BTreeSet<String> = BTreeSet::new();
     lines.take_if(|line| line.starts_with(TITLE));
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let Some((field, value)) = text.split_once(':').map(|(f, v)| (f.trim().to_owned(), v.trim().to_owned())) else {
@@ -63,7 +68,19 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             row.active_aggregator = bond.aggregator.into();
             row.active = bond.active.as_ref().map(|active| f64::from(u8::from(active == port))).into();
             current = Some(key);
+            seen.clear();
             continue;
+        }
+        // A field that comes again, and what follows it, are of a port whose title was lost or damaged.
+        let is_title = field.starts_with("Slave") && field != "Slave queue ID";
+        if current.is_some() && (is_title || seen.contains(&field)) {
+            let refusal = lines.refuse_at(&line, "a port with each of its fields once");
+            lines.keep(Err::<(), _>(refusal))?;
+            seen.extend(ALL_FIELDS.map(str::to_owned));
+            continue;
+        }
+        if current.is_some() && ALL_FIELDS.contains(&field.as_str()) {
+            seen.insert(field.clone());
         }
         match &current {
             Some(key) => of_port(run.row(0.0, 0, key.clone()), &field, &value),

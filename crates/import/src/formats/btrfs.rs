@@ -1,6 +1,7 @@
 //! btrfs(8): the errors of each device, and how much of a file system is allocated to data and metadata.
 
 use crate::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Drive, Volume};
 
 pub const STATS: Format = Format {
@@ -60,15 +61,36 @@ fn error_count(line: &str) -> Option<(&str, &str, f64)> {
     name.ends_with("_errs").then(|| (device.strip_prefix("/dev/").unwrap_or(device), name, count))
 }
 
-/// The other counts are of blocks with a wrong checksum, and of blocks with an old generation, where a write was lost.
 const IO_ERRORS: [&str; 3] = ["read_io_errs", "write_io_errs", "flush_io_errs"];
+/// Blocks with a wrong checksum, and with an old generation, where a write was lost.
+const DAMAGED: [&str; 2] = ["corruption_errs", "generation_errs"];
 
 fn read_stats(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    while let Some(line) = lines.take_past_blanks_if(|text| error_count(text).is_some()) {
+    let mut counts: BTreeMap<String, Vec<(u32, String, f64)>> = BTreeMap::new();
+    let is_damaged = |text: &str| text.contains("_errs") || text.starts_with("[/dev/");
+    loop {
+        let blanks =
+            lines.peek_past_blanks(0).filter(|(_, text)| error_count(text).is_some()).map(|(blanks, _)| blanks);
+        lines.skip(blanks.unwrap_or(0));
+        let is_own = |text: &str| error_count(text).is_some();
+        let Some(line) = lines.take_own(is_own, is_damaged, "a device, a kind of errors and their count")? else {
+            break;
+        };
         let Some((device, name, count)) = error_count(&line.text) else { break };
-        let row = run.row::<Drive>(0.0, line.number, device.into());
-        let sum = if IO_ERRORS.contains(&name) { &mut row.io_errors } else { &mut row.checksum_errors };
-        *sum = (sum.get().unwrap_or(0.0) + count).into();
+        counts.entry(device.to_owned()).or_default().push((line.number, name.to_owned(), count));
+    }
+    for (device, counts) in counts {
+        for (line, ..) in &counts {
+            run.row::<Drive>(0.0, *line, device.as_str().into());
+        }
+        // People leave out lines of zeros, so that what is left is the sum; but that there are none takes all of them.
+        let sum = |names: &[&str]| {
+            let own: Vec<f64> =
+                counts.iter().filter(|(_, name, _)| names.contains(&name.as_str())).map(|(.., n)| *n).collect();
+            Some(own.iter().sum::<f64>()).filter(|sum| own.len() == names.len() || *sum > 0.0)
+        };
+        let row = run.row::<Drive>(0.0, 0, device.as_str().into());
+        (row.io_errors, row.checksum_errors) = (sum(&IO_ERRORS).into(), sum(&DAMAGED).into());
     }
     Ok(())
 }
@@ -131,9 +153,12 @@ fn device(line: &str) -> Option<(f64, f64, &str)> {
 struct Space {
     size: Option<f64>,
     unallocated: Option<f64>,
-    reserve: f64,
+    reserve: Option<f64>,
     data: Option<(f64, f64)>,
     metadata: Option<(f64, f64)>,
+    /// How many devices there should be, and how many were read.
+    devices: Option<f64>,
+    seen: f64,
 }
 
 fn read_space(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -141,13 +166,18 @@ fn read_space(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun
     let mut space = Space::default();
     let mut name =
         context.command_of("btrfs").and_then(|c| c.operands().filter(|w| w.starts_with('/')).last()).map(str::to_owned);
-    let mut first = true;
+    let (mut first, mut is_whole) = (true, true);
+    let mut seen = BTreeSet::new();
     while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
         if let Some(chunks) = ChunkUse::of(&text) {
+            // The same again is of another report.
+            if !seen.insert(text.split(':').next().unwrap_or_default().replace(' ', "")) {
+                break;
+            }
             match chunks.content {
                 "Data" | "Data+Metadata" => add(&mut space.data, &chunks),
                 "Metadata" => add(&mut space.metadata, &chunks),
-                "GlobalReserve" => space.reserve = chunks.total,
+                "GlobalReserve" => space.reserve = Some(chunks.total),
                 _ => {}
             }
         } else if let Some(label) = label(&text) {
@@ -158,29 +188,41 @@ fn read_space(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun
             name = name.or_else(|| Some(label.to_owned()).filter(|label| label != "none"));
         } else if let Some((size, used, path)) = device(&text) {
             name.get_or_insert_with(|| path.trim_start_matches("/dev/").to_owned());
+            space.seen += 1.0;
             *space.size.get_or_insert(0.0) += size;
             *space.unallocated.get_or_insert(0.0) += (size - used).max(0.0);
         } else if let Some(reserve) = global_reserve(&text) {
-            space.reserve = reserve;
+            space.reserve = Some(reserve);
         } else if let Some((field, size)) = overall(&text) {
             match field {
                 "Device size" => space.size = Some(size),
                 "Device unallocated" => space.unallocated = Some(size),
                 _ => {}
             }
+        } else if let Some(count) = text.trim().strip_prefix("Total devices ") {
+            space.devices = count.split_whitespace().next().and_then(crate::number::number);
         } else if !is_detail(&text) {
-            break;
+            // A line that was damaged does not end it, but any of the sums may lack it.
+            if first || !is_damaged(&text) {
+                break;
+            }
+            let refusal = lines.refuse("a line of btrfs: what is allocated, and what of that is used");
+            lines.keep(Err::<(), _>(refusal))?;
+            is_whole = false;
         }
         first = false;
         lines.skip(blanks + 1);
     }
     let row = run.row::<Volume>(0.0, number, name.as_deref().unwrap_or("btrfs").into());
     row.kind = "btrfs".into();
-    row.size = space.size.into();
-    row.free = space.unallocated.into();
-    row.data_used = space.data.and_then(|(total, used)| share(used, total)).into();
+    let has_devices = space.devices.is_none_or(|count| count == space.seen);
+    let known = |value: Option<f64>| value.filter(|_| is_whole);
+    row.size = known(space.size).filter(|_| has_devices).into();
+    row.free = known(space.unallocated).filter(|_| has_devices).into();
+    row.data_used = known(space.data.and_then(|(total, used)| share(used, total))).into();
     // The reserve is metadata that only the file system itself may use.
-    row.metadata_used = space.metadata.and_then(|(total, used)| share(used + space.reserve, total)).into();
+    let metadata = space.metadata.zip(space.reserve);
+    row.metadata_used = known(metadata.and_then(|((total, used), reserve)| share(used + reserve, total))).into();
     Ok(())
 }
 
@@ -195,11 +237,19 @@ fn share(used: f64, total: f64) -> Option<f64> {
     (total > 0.0).then(|| (used / total).min(1.0))
 }
 
+/// What is left of a line, or two lines that were joined.
+fn is_damaged(line: &str) -> bool {
+    const NAMES: [&str; 9] =
+        ["Data", "Metadata", "System", "GlobalReserve", "Device ", "Global ", "devid", "/dev/", "Size:"];
+    let text = line.trim();
+    NAMES.iter().any(|name| text.starts_with(name) || text.contains(&format!(" {name}")))
+        || text.split_whitespace().all(|word| size(word).is_some())
+}
+
 /// Lines that name devices, ratios and times, and titles.
 fn is_detail(line: &str) -> bool {
     let text = line.trim();
     [OVERALL, "Unallocated:"].contains(&text)
-        || text.starts_with("Total devices ")
         || text.starts_with("/dev/") && text.split_whitespace().nth(1).is_some_and(|word| size(word).is_some())
         || line.starts_with([' ', '\t'])
             && text.split_once(':').is_some_and(|(name, _)| name.ends_with("ratio") || name == "Multiple profiles")

@@ -78,14 +78,14 @@ struct DockerRow {
 }
 
 /// `b95a83497c91   web   0.28%   5.629MiB / 1.952GiB   0.28%   916B / 0B   147kB / 0B   9`
-fn docker_row(line: &str) -> Option<DockerRow> {
+fn docker_row(line: &str, has_number_and_name: bool) -> Option<DockerRow> {
     let percent = |word: &str| number(word.strip_suffix('%')?);
     let words: Vec<&str> = line.split_whitespace().collect();
     let cpu = words.iter().position(|word| percent(word).is_some())?;
     let name = *words.get(cpu.checked_sub(1)?)?;
     // A row of the number alone lost its name.
     let is_number = |word: &str| word.len() == NUMBER && word.bytes().all(|b| b.is_ascii_hexdigit());
-    (cpu > 1 || !is_number(name)).then_some(())?;
+    (cpu > 1 || !has_number_and_name && !is_number(name)).then_some(())?;
     let slash = cpu + 1 + words[cpu + 1..].iter().position(|word| *word == "/")?;
     let memory = size(&words[cpu + 1..slash].concat())?;
     // Old versions put a space between number and unit.
@@ -99,17 +99,25 @@ fn is_lone_docker_row(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_number = |word: &&&str| word.len() == NUMBER && word.bytes().all(|b| b.is_ascii_hexdigit());
     let slashes = words.iter().filter(|word| **word == "/").count();
-    words.first().filter(is_number).is_some() && slashes == 3 && docker_row(line).is_some()
+    words.first().filter(is_number).is_some() && slashes == 3 && docker_row(line, true).is_some()
 }
 
 fn read_docker(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut table = 0;
+    // A row alone begins with its number.
     let mut is_alone = lines.next_is(is_lone_docker_row);
-    while std::mem::take(&mut is_alone) || lines.take_past_blanks_if(is_docker_header).is_some() {
+    loop {
+        let has_both = match std::mem::take(&mut is_alone) {
+            true => true,
+            false => match lines.take_past_blanks_if(is_docker_header) {
+                Some(header) => header.text.contains("CONTAINER ID") && header.text.contains("NAME"),
+                None => break,
+            },
+        };
         while let Some(line) =
             lines.take_if(|text| !text.trim().is_empty() && !is_docker_header(text) && is_docker_row(text))
         {
-            let Some(row) = docker_row(&line.text) else { continue };
+            let Some(row) = docker_row(&line.text, has_both) else { continue };
             record(run, table, line.number, &row.name, Some(row.cpus), Some(row.memory));
             let at = f64::from(table + 1) * ASSUMED;
             run.row::<Group>(at, line.number, row.name.as_str().into()).memory_max =
@@ -123,7 +131,7 @@ fn read_docker(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
 
 /// A row, also of a container that has stopped: `b95a83497c91   web   --   -- / --   --   --   --   --`.
 fn is_docker_row(text: &str) -> bool {
-    docker_row(text).is_some() || text.split_whitespace().filter(|word| *word == "--").count() > 3
+    docker_row(text, false).is_some() || text.split_whitespace().filter(|word| *word == "--").count() > 3
 }
 
 /// What none of these tools shows.

@@ -54,7 +54,9 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     }
     lines.skip(last + 1);
     let is_dd = |c: &&CommandLine| c.arguments().any(|a| a.starts_with("if=") || a.starts_with("of="));
-    let command = context.command.as_ref().filter(is_dd);
+    // The command line of another transfer after its only one was lost.
+    let is_of_command = |c: &&CommandLine| !context.is_past_command || !c.is_plain();
+    let command = context.command.as_ref().filter(is_dd).filter(is_of_command);
     let argument = |name: &str| command.and_then(|c| c.arguments().find_map(|a| a.strip_prefix(name)));
     let block = argument("bs=").or(argument("ibs=")).and_then(block_size);
     let bytes = summarized.map(|(bytes, _)| bytes).or(records_out.zip(block).map(|(records, block)| records * block));

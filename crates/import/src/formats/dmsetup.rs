@@ -1,6 +1,8 @@
 //! dmsetup(8): status, table and info of the device mapper's devices (Documentation/admin-guide/device-mapper).
 
 use crate::prelude::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Array, Path, Volume};
 use whyslow_model::key::LinkKey;
 
@@ -43,8 +45,13 @@ const TARGETS: [(&str, &str); 19] = [
     ("vdo", "VDO pool"),
 ];
 
+/// How a cache treats writes (Documentation/admin-guide/device-mapper/cache.rst).
+const CACHE_MODES: [&str; 3] = ["writeback", "writethrough", "passthrough"];
+
 struct Target<'l> {
     device: &'l str,
+    /// Of a device with several targets, each has a line.
+    start: f64,
     sectors: f64,
     name: &'l str,
     kind: &'static str,
@@ -58,10 +65,9 @@ fn target(line: &str) -> Option<Target<'_>> {
     let mut words = rest.split_whitespace();
     let (start, length, name) = (words.next()?, words.next()?, words.next()?);
     let kind = TARGETS.iter().find(|(target, _)| *target == name)?.1;
-    start.parse::<u64>().ok()?;
-    let sectors = length.parse::<u64>().ok()? as f64;
+    let (start, sectors) = (start.parse::<u64>().ok()? as f64, length.parse::<u64>().ok()? as f64);
     let is_name = !device.is_empty() && !device.contains(char::is_whitespace);
-    is_name.then(|| Target { device, sectors, name, kind, rest: words.collect() })
+    is_name.then(|| Target { device, start, sectors, name, kind, rest: words.collect() })
 }
 
 /// `Name             Maj Min Stat Open Targ Event  UUID`
@@ -97,26 +103,54 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         return Ok(());
     }
     if lines.next_is(|text| target(text).is_some()) {
-        while let Some(line) = lines.take_if(|text| target(text).is_some()) {
-            if let Some(target) = target(&line.text) {
-                record(&target, line.number, run);
-            }
-        }
-        return Ok(());
+        return read_targets(lines, run);
     }
     let mut device = String::new();
     while let Some(line) = lines.take_past_blanks_if(|text| info_field(text).is_some()) {
         match info_field(&line.text) {
             Some(("Name", name)) => name.clone_into(&mut device),
+            // A second state is that of a device whose name was lost.
             Some(("State", state)) if !device.is_empty() => {
                 let suspended = [("ACTIVE", 0.0), ("SUSPENDED", 1.0)].iter().find(|(name, _)| state.starts_with(name));
                 let row = run.row::<Volume>(0.0, line.number, device.as_str().into());
                 row.suspended = suspended.map(|(_, is_one)| *is_one).into();
+                device.clear();
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+fn read_targets(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
+    // Where the last target of each device ends; unknown if one of its lines is missing.
+    let mut ends: BTreeMap<String, Option<f64>> = BTreeMap::new();
+    let lost = RefCell::new(Vec::new());
+    loop {
+        let is_damaged = |text: &str| {
+            let known = named(text).filter(|device| ends.contains_key(*device));
+            lost.borrow_mut().extend(known.map(str::to_owned));
+            known.is_some()
+        };
+        let line = lines.take_own(|text| target(text).is_some(), is_damaged, "a target: vg0-data: 0 20480 linear")?;
+        ends.extend(lost.take().into_iter().map(|device| (device, None)));
+        let Some(line) = line else { break };
+        let Some(target) = target(&line.text) else { continue };
+        let end = ends.entry(target.device.to_owned()).or_insert(Some(0.0));
+        *end = end.filter(|end| *end == target.start).map(|end| end + target.sectors);
+        record(&target, line.number, run);
+    }
+    for (device, end) in ends {
+        run.row::<Volume>(0.0, 0, device.as_str().into()).size = end.map(|sectors| sectors * SECTOR).into();
+    }
+    Ok(())
+}
+
+/// The device that a line begins with: `vg0-data: `.
+fn named(line: &str) -> Option<&str> {
+    let (device, rest) = line.split_once(':')?;
+    let is_name = !device.is_empty() && device.bytes().all(|b| b.is_ascii_graphic());
+    (is_name && (rest.is_empty() || rest.starts_with([' ', '\t']))).then_some(device)
 }
 
 /// The name, and whether it is suspended: `vg0-data  253   8 L-sw    1    1      0 LVM-...`.
@@ -138,13 +172,12 @@ fn record(target: &Target<'_>, line: u32, run: &mut ToolRun) {
     let rest = &target.rest;
     let row = run.row::<Volume>(0.0, line, target.device.into());
     row.kind = target.kind.into();
-    // A device of several targets has a line for each.
-    row.size = (row.size.get().unwrap_or(0.0) + target.sectors * SECTOR).into();
     match target.name {
         "thin-pool" => {
             // The table has device numbers in this place.
-            row.metadata_used = used(rest.get(1)).into();
-            row.data_used = used(rest.get(2)).into();
+            let has_id = rest.first().is_some_and(|id| number(id).is_some());
+            row.metadata_used = used(rest.get(1)).filter(|_| has_id).into();
+            row.data_used = used(rest.get(2)).filter(|_| has_id).into();
             if rest.first() == Some(&"Fail") {
                 row.failure = "it failed: every read and write returns an error".into();
             } else if rest.contains(&"out_of_data_space") {
@@ -159,7 +192,9 @@ fn record(target: &Target<'_>, line: u32, run: &mut ToolRun) {
             row.failure = "it failed: every read and write returns an error".into()
         }
         "snapshot" | "snapshot-merge" => {
-            row.data_used = used(rest.first()).into();
+            // The sectors of its metadata follow.
+            let is_whole = rest.get(1).is_some_and(|sectors| number(sectors).is_some());
+            row.data_used = used(rest.first()).filter(|_| is_whole).into();
             match rest.first() {
                 Some(&("Invalid" | "Overflow")) => row.failure = "the snapshot is invalid: it ran out of space".into(),
                 Some(&"Merge") => row.failure = "it failed to merge into its origin".into(),
@@ -167,11 +202,15 @@ fn record(target: &Target<'_>, line: u32, run: &mut ToolRun) {
             }
         }
         "cache" => {
-            row.metadata_used = used(rest.get(1)).into();
-            row.data_used = used(rest.get(3)).into();
+            let has_sizes = [0, 2].iter().all(|at| rest.get(*at).is_some_and(|size| number(size).is_some()));
+            row.metadata_used = used(rest.get(1)).filter(|_| has_sizes).into();
+            row.data_used = used(rest.get(3)).filter(|_| has_sizes).into();
             let blocks = rest.get(3).and_then(|field| number(field.split_once('/')?.0)).filter(|blocks| *blocks > 0.0);
+            // Behind it are counted features, among them how writes are treated.
+            let mode = || rest.get(12..).is_some_and(|rest| rest.iter().any(|word| CACHE_MODES.contains(word)));
             row.dirty = rest
                 .get(10)
+                .filter(|_| rest.get(11).is_some_and(|count| number(count).is_some()) && mode())
                 .and_then(|dirty| number(dirty))
                 .zip(blocks)
                 .map(|(dirty, used)| (dirty / used).min(1.0))
@@ -231,6 +270,7 @@ fn multipath(target: &Target<'_>, line: u32, run: &mut ToolRun) -> Option<()> {
         let (paths, arguments) = (count(&mut words)?, count(&mut words)?);
         for _ in 0..paths {
             let (device, state, _failures) = (*words.next()?, *words.next()?, words.next()?);
+            (device.contains(':') && ["A", "F"].contains(&state)).then_some(())?;
             words.by_ref().take(arguments).for_each(drop);
             let key = LinkKey { upper: target.device.into(), lower: device.into() };
             run.row::<Path>(0.0, line, key).state = match (state, group) {
@@ -273,6 +313,19 @@ mod tests {
         let paths: Vec<String> =
             window.newest::<Path>().values().map(|row| format!("{}: {}", row.path, row.state.get().unwrap())).collect();
         assert_eq!(paths, ["mpatha on 8:16: active", "mpatha on 8:32: failed"]);
+    }
+
+    #[test]
+    fn a_device_of_which_a_target_is_missing_has_no_size() {
+        let size = |text: &str| {
+            let reader: Box<dyn std::io::BufRead> = Box::new(text.as_bytes());
+            let captures = crate::read(vec![crate::Input { name: "x".into(), reader }], false).unwrap();
+            captures[0].window.newest::<Volume>().values().next().unwrap().size.get()
+        };
+        assert_eq!(size("v: 0 100 linear\nv: 100 50 linear\n"), Some(150.0 * SECTOR));
+        for text in ["v: 100 50 linear\n", "v: 0 100 linear\nv: 150 50 linear\n", "v: 0 100 linear\nv: 100\n"] {
+            assert_eq!(size(text), None, "{text}");
+        }
     }
 
     #[test]

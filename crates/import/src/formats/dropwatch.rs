@@ -26,7 +26,7 @@ const TALK: [&str; 5] = [
 ];
 
 fn is_talk(line: &str) -> bool {
-    TALK.iter().any(|words| line.starts_with(words))
+    TALK.iter().any(|words| line.starts_with(words)) && !line.contains(" drops at ")
 }
 
 /// How many packets, and where: `3 drops at tcp_v4_rcv+4b (0xffffffff81662dab) [software]`.
@@ -34,13 +34,23 @@ fn drops(line: &str) -> Option<(u64, &str)> {
     let (count, rest) = line.split_once(" drops at ")?;
     let (place, rest) = rest.split_once(" (0x")?;
     let function = place.split(['+', '.']).next().filter(|name| !name.is_empty() && !name.contains(' '))?;
-    rest.contains(')').then(|| Some((count.trim().parse().ok()?, function)))?
+    // Another line may have been joined to it.
+    (rest.contains(')') && !rest.contains(" drops at ")).then(|| Some((count.trim().parse().ok()?, function)))?
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut places: BTreeMap<String, (u32, u64)> = BTreeMap::new();
     let begin = lines.number();
-    while let Some(line) = lines.take_past_blanks_if(|text| drops(text).is_some() || is_talk(text)) {
+    let refused = lines.refused();
+    let is_own = |text: &str| drops(text).is_some() || is_talk(text);
+    let is_damaged = |text: &str| {
+        let is_rest = ["(0x", "[software]", "[hardware]"].iter().any(|rest| text.trim_start().starts_with(rest));
+        text.contains(" drop") || text.starts_with("drops at ") || text.contains(" (0x") || is_rest
+    };
+    loop {
+        let blanks = lines.peek_past_blanks(0).filter(|(_, text)| is_own(text)).map_or(0, |(blanks, _)| blanks);
+        lines.skip(blanks);
+        let Some(line) = lines.take_own(is_own, is_damaged, "a count of drops and their place")? else { break };
         if let Some((count, place)) = drops(&line.text) {
             let sum = &mut places.entry(place.to_owned()).or_insert((line.number, 0)).1;
             *sum = sum.saturating_add(count);
@@ -56,7 +66,9 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     }
     for (place, (line, packets)) in places {
         let row = run.row::<PacketDrop>(0.0, line, interface(&place));
-        (row.place, row.packets) = (place.as_str().into(), packets.into());
+        // A sum of which a part is missing is none.
+        let is_sum = lines.refused() == refused;
+        (row.place, row.packets) = (place.as_str().into(), is_sum.then_some(packets).into());
     }
     Ok(())
 }

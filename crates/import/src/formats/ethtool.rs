@@ -1,7 +1,10 @@
 //! ethtool(8): the settings of an interface (`ethtool`, `-a`, `-c`, `-g`, `-i`, `-k`, `-l`, `-m`) and its driver's counters (`-S`).
 
+use super::ethtool_reports::{
+    COALESCE, CURRENT_RINGS, DAMAGED_FRAMES, EthtoolReport, MAXIMUM_RINGS, MISSED_FRAMES, TOTALS, record,
+};
 use crate::prelude::*;
-use whyslow_model::catalogue::{DriverCounter, Interface, Link};
+use whyslow_model::catalogue::Link;
 
 pub const FORMAT: Format = Format {
     name: "ethtool",
@@ -16,54 +19,10 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-const COALESCE: MetricColumns<Link> = columns![
-    "rx-usecs" => coalesce_rx * 1e3, "rx-frames" => coalesce_rx_frames, "tx-usecs" => coalesce_tx * 1e3,
-];
-const MAXIMUM_RINGS: MetricColumns<Link> = columns![
-    "RX" => ring_rx_max, "TX" => ring_tx_max,
-];
-const CURRENT_RINGS: MetricColumns<Link> = columns![
-    "RX" => ring_rx, "TX" => ring_tx,
-];
-/// Counters that every driver spells alike, and those of damaged frames, which /proc/net/dev adds up.
-const TOTALS: MetricColumns<Interface> = columns![
-    "rx_packets" => rx_packets, "rx_ucast_packets" => rx_packets, "tx_packets" => tx_packets,
-    "tx_ucast_packets" => tx_packets, "rx_bytes" => rx_bytes, "tx_bytes" => tx_bytes, "rx_errors" => rx_errors,
-    "tx_errors" => tx_errors, DAMAGED => rx_frame, MISSED => rx_fifo,
-];
-/// The largest of [`MISSED_FRAMES`]: drivers count the same under several names.
-const MISSED: &str = "missed frames";
-const MISSED_FRAMES: [&str; 6] = [
-    "rx_missed_errors",
-    "rx_fifo_errors",
-    "rx_out_of_buffer",
-    "rx_no_dma_resources",
-    "rx_no_buffer_count",
-    // i40e and ice: frames for which the port had no descriptor.
-    "port.rx_dropped",
-];
-/// The sum of [`DAMAGED_FRAMES`].
-const DAMAGED: &str = "damaged frames";
-const DAMAGED_FRAMES: [&str; 4] = ["rx_crc_errors", "rx_align_errors", "rx_frame_errors", "rx_fcs_errors"];
 /// The interface of a report that was quoted without its name.
 const UNNAMED: &str = "ethX";
 /// IFNAMSIZ, or ALTIFNAMSIZ for alternative names (include/uapi/linux/if.h).
 const LONGEST_NAME: usize = 127;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EthtoolReport {
-    Settings,
-    Coalesce,
-    Rings,
-    Features,
-    Driver,
-    Pause,
-    Channels,
-    Module,
-    Counters,
-    /// Recognized, and not evaluated.
-    Other,
-}
 
 const TITLES: [(&str, EthtoolReport); 13] = [
     ("Settings for ", EthtoolReport::Settings),
@@ -107,11 +66,18 @@ fn starts(lines: &mut Lines<'_>) -> bool {
     if lines.next_is(is_untitled_counter) || untitled_settings_start(lines) {
         return true;
     }
-    let Some((report, named)) = lines.peek(0).and_then(title) else { return false };
+    let Some((report, named)) = lines.peek(0).and_then(title).map(|(report, named)| (report, named.to_owned())) else {
+        return false;
+    };
     let plausible = |name: &str| {
         name.len() <= LONGEST_NAME && name.bytes().all(|b| b.is_ascii_graphic() && !b"$\"'`{}".contains(&b))
     };
-    plausible(named)
+    // Other tools name drivers, too.
+    let is_driver = report == EthtoolReport::Driver;
+    if is_driver && !lines.peek_past_blanks(1).is_some_and(|(_, next)| next.starts_with("version:")) {
+        return false;
+    }
+    plausible(&named)
         && (named.is_empty() && report != EthtoolReport::Counters
             || lines.peek_past_blanks(1).is_some_and(|(_, next)| is_field(report, next)))
 }
@@ -198,7 +164,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let is_titled = titled.is_some();
     let untitled = if lines.next_is(is_untitled_setting) { EthtoolReport::Settings } else { EthtoolReport::Counters };
     let (report, named) = titled.unwrap_or((untitled, String::new()));
-    let asked_for = context.command_of("ethtool").and_then(|c| c.arguments().last());
+    let asked_for = context.command_of("ethtool").and_then(|c| c.operands().next());
     let name = if named.is_empty() { asked_for.unwrap_or(UNNAMED) } else { &named };
     if report == EthtoolReport::Other {
         let begin = lines.number();
@@ -220,16 +186,24 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     lines.skip(usize::from(is_titled && report != EthtoolReport::Module));
     let mut fields: Vec<(u32, String, String)> = Vec::new();
     let mut end = begin;
-    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
+    while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
+        let text = text.as_str();
         let indented = text.starts_with([' ', '\t']);
         let Some((field, value)) = field_of(report, text) else {
-            // A list of modes continues without a name.
-            if report != EthtoolReport::Settings || !indented {
+            // A list of modes continues without a name; elsewhere such a line is damaged if the report goes on behind it.
+            let is_list = report == EthtoolReport::Settings && indented;
+            let mut is_damaged =
+                || report == EthtoolReport::Counters && lines.peek(blanks + 1).is_some_and(is_untitled_counter);
+            if !is_list && !is_damaged() {
                 break;
             }
-            if let Some((_, _, modes)) = fields.last_mut() {
-                modes.push(' ');
-                modes.push_str(text.trim());
+            match fields.last_mut() {
+                _ if !is_list => fields.push((lines.number(), String::new(), String::new())),
+                Some((_, _, modes)) => {
+                    modes.push(' ');
+                    modes.push_str(text.trim());
+                }
+                None => {}
             }
             lines.skip(blanks + 1);
             continue;
@@ -250,104 +224,16 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         lines.skip(blanks);
         end = lines.number();
         lines.skip(1);
-        if !part {
+        // Two lines that were joined say nothing for certain.
+        let is_joined = field.0.split_whitespace().skip(1).any(|word| number(word).is_some());
+        if report == EthtoolReport::Counters && is_joined {
+            fields.push((end, field.0, String::new()));
+        } else if !part {
             fields.push((end, field.0, field.1));
         }
     }
     record(run, report, name, &fields, (begin, end));
     Ok(())
-}
-
-fn record(
-    run: &mut ToolRun,
-    report: EthtoolReport,
-    name: &str,
-    fields: &[(u32, String, String)],
-    (begin, end): (u32, u32),
-) {
-    let Some((first, ..)) = fields.first() else { return };
-    let numbers = |fields: &[(u32, String, String)]| {
-        let numbers = fields.iter().filter_map(|(_, field, value)| Some((field.clone(), number(value)?)));
-        TableRow::of(*first, name, numbers).until(end)
-    };
-    match report {
-        EthtoolReport::Settings => {
-            for (line, field, value) in fields {
-                setting(run.row(0.0, *line, interface(name)), field, value);
-            }
-        }
-        EthtoolReport::Coalesce => {
-            let link = run.counts::<Link>(0.0, interface(name), &numbers(fields), &COALESCE);
-            if let Some((_, _, value)) = fields.iter().find(|(_, field, _)| field == "Adaptive RX") {
-                link.coalesce_adaptive_rx = f64::from(u8::from(value.starts_with("on"))).into();
-            }
-        }
-        EthtoolReport::Rings => {
-            let (most, current) = fields.split_at(current_settings(fields));
-            run.counts::<Link>(0.0, interface(name), &numbers(most), &MAXIMUM_RINGS);
-            run.counts::<Link>(0.0, interface(name), &numbers(current), &CURRENT_RINGS);
-        }
-        EthtoolReport::Channels => {
-            let (most, current) = fields.split_at(current_settings(fields));
-            // A queue is either combined or for one direction.
-            let of = |fields: &[(u32, String, String)]| {
-                let row = numbers(fields);
-                [row.get("RX"), row.get("Combined")].into_iter().flatten().reduce(|a, b| a + b)
-            };
-            let link = run.row::<Link>(0.0, begin, interface(name));
-            (link.channels_max, link.channels) = (of(most).into(), of(current).into());
-        }
-        EthtoolReport::Pause => {
-            let is_on = |wanted: &str| fields.iter().any(|(_, field, value)| field == wanted && value == "on");
-            // Where it was negotiated, the result is printed below what was asked for.
-            let negotiated = fields.iter().any(|(_, field, _)| field == "RX negotiated");
-            let (receives, sends) = if negotiated { ("RX negotiated", "TX negotiated") } else { ("RX", "TX") };
-            let flow_control = match (is_on(receives), is_on(sends)) {
-                (true, true) => "both ways",
-                (true, false) => "only obeyed",
-                (false, true) => "only requested",
-                (false, false) => "off",
-            };
-            run.row::<Link>(0.0, begin, interface(name)).flow_control = flow_control.into();
-            driver_counters(run, name, fields);
-        }
-        EthtoolReport::Module => {
-            let raised = fields.iter().filter(|(_, field, value)| field.ends_with("alarm") && value == "On");
-            let raised: Vec<&str> = raised.map(|(_, field, _)| field.as_str()).collect();
-            let alarms = if raised.is_empty() { "none".to_owned() } else { raised.join(", ") };
-            run.row::<Link>(0.0, begin, interface(name)).module_alarms = alarms.as_str().into();
-        }
-        EthtoolReport::Features => {
-            let on = fields.iter().filter(|(_, _, value)| value.starts_with("on"));
-            let on: Vec<&str> = on.map(|(_, field, _)| field.as_str()).collect();
-            if !on.is_empty() {
-                run.row::<Link>(0.0, begin, interface(name)).offloads = on.join(" ").into();
-            }
-        }
-        EthtoolReport::Counters => {
-            driver_counters(run, name, fields);
-            let mut row = numbers(fields);
-            let damaged = DAMAGED_FRAMES.iter().filter_map(|field| row.get(field)).reduce(|a, b| a + b);
-            row.extend(TableRow::of(end, name, damaged.map(|sum| (DAMAGED.to_owned(), sum))));
-            let missed = MISSED_FRAMES.iter().filter_map(|field| row.get(field)).reduce(f64::max);
-            row.extend(TableRow::of(end, name, missed.map(|most| (MISSED.to_owned(), most))));
-            run.counts(0.0, interface(name), &row, &TOTALS);
-        }
-        EthtoolReport::Driver | EthtoolReport::Other => {}
-    }
-}
-
-/// Where the current settings begin, below the maximum ones.
-fn current_settings(fields: &[(u32, String, String)]) -> usize {
-    fields.iter().position(|(_, field, _)| field.starts_with("Current hardware settings")).unwrap_or(fields.len())
-}
-
-fn driver_counters(run: &mut ToolRun, name: &str, fields: &[(u32, String, String)]) {
-    for (line, field, value) in fields {
-        if let Some(count) = number(value) {
-            run.row::<DriverCounter>(0.0, *line, interface(&format!("{name}/{field}"))).count = (count as u64).into();
-        }
-    }
 }
 
 /// `driver: virtio_net`, and lines with its version and firmware.
@@ -362,29 +248,11 @@ fn driver(lines: &mut Lines<'_>, run: &mut ToolRun, key: NetKey) {
     }
 }
 
-fn setting(link: &mut Link, field: &str, value: &str) {
-    match field {
-        "Speed" => link.speed = value.strip_suffix("Mb/s").and_then(number).map(|m| m * 1e6).into(),
-        "Duplex" => link.duplex = value.to_ascii_lowercase().into(),
-        "Link detected" => link.operstate = if value == "yes" { "up" } else { "down" }.into(),
-        "Auto-negotiation" => link.auto_negotiation = value.into(),
-        "Supported link modes" => link.supported_speed = fastest(value).into(),
-        "Advertised link modes" => link.advertised_speed = fastest(value).into(),
-        "Link partner advertised link modes" => link.partner_speed = fastest(value).into(),
-        _ => {}
-    }
-}
-
-/// The highest speed among modes, in bit/s: `100baseT/Full`, `10000baseKX4/Full`, `25000baseCR/Full`.
-fn fastest(modes: &str) -> Option<f64> {
-    let speed = |mode: &str| number(mode.split_once("base")?.0);
-    modes.split_whitespace().filter_map(speed).reduce(f64::max).map(|megabits| megabits * 1e6)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{fixture, row_of, window_of};
+    use whyslow_model::catalogue::{DriverCounter, Interface};
     use whyslow_model::snapshot::ReadOutcome;
 
     #[test]

@@ -15,26 +15,25 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// How starts are given.
-#[derive(Clone, Copy)]
+/// How starts are given, as far as the lines above the table say.
+#[derive(Clone, Copy, Default)]
 struct Geometry {
-    sectors_per_track: f64,
+    sectors_per_track: Option<f64>,
     /// Bytes of a unit of the table.
-    unit: f64,
+    unit: Option<f64>,
     /// Whether the units are cylinders, which are counted from 1; sectors are counted from 0.
     cylinders: bool,
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    // The geometry that fdisk shows by default.
-    let mut geometry = Geometry { sectors_per_track: 63.0, unit: SECTOR, cylinders: false };
+    let mut geometry = Geometry::default();
     lines.skip(1);
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
-        if let Some((name, start)) = partition(&text) {
+        if let Some((name, start)) = partition(&text, geometry) {
             let line = lines.number() + blanks as u32;
-            run.row::<Partition>(0.0, line, name.into()).start = start_bytes(start, geometry).into();
-        } else if text.starts_with("Units") || text.contains("sectors/track") {
+            run.row::<Partition>(0.0, line, name.into()).start = geometry.bytes(start).into();
+        } else if text.contains("Units") || text.contains("sectors/track") {
             geometry = geometry.with(&text);
         } else if !text.trim_start().starts_with("Device")
             && (!text.contains(": ") || text.starts_with("Disk /dev/") || another_output_starts(lines, FORMAT.name))
@@ -49,33 +48,39 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 impl Geometry {
     /// `Units = cylinders of 16065 * 512 = 8225280 bytes`, `255 heads, 63 sectors/track, ...`
     fn with(self, text: &str) -> Self {
-        let before = |word: &str| text.split_once(word).and_then(|(b, _)| number(b.trim().rsplit(' ').next()?));
-        let unit = before(" bytes").filter(|_| text.starts_with("Units"));
+        let before =
+            |text: &str, word: &str| text.split_once(word).and_then(|(b, _)| number(b.split_whitespace().last()?));
+        let is_known = |units: &&str| units.contains("cylinders") || units.contains("sectors");
+        let units = text.split_once("Units").map(|(_, units)| units).filter(is_known);
+        let unit = units.and_then(|units| before(units, " bytes").or_else(|| before(units, "\tbytes")));
         Self {
-            sectors_per_track: before("sectors/track").unwrap_or(self.sectors_per_track),
-            unit: unit.unwrap_or(self.unit),
-            cylinders: self.cylinders || (unit.is_some() && text.contains("cylinders")),
+            sectors_per_track: before(text, "sectors/track").or(self.sectors_per_track),
+            unit: unit.or(self.unit),
+            cylinders: self.cylinders || units.is_some_and(|units| units.contains("cylinders")),
+        }
+    }
+
+    /// The first cylinder begins with the partition table's track: its first partition starts on the second one.
+    fn bytes(self, start: f64) -> Option<f64> {
+        match self.cylinders {
+            true if start == 1.0 => self.sectors_per_track.map(|sectors| sectors * SECTOR),
+            true => self.unit.map(|unit| (start - 1.0) * unit),
+            false => self.unit.map(|unit| start * unit),
         }
     }
 }
 
-/// `/dev/sdj1  *  1  267349  ...`
-fn partition(text: &str) -> Option<(&str, f64)> {
+/// Name and start in `/dev/sdj1  *  1  267349  ...`, if start, end and the number of units or of blocks of 1 KiB agree.
+fn partition(text: &str, geometry: Geometry) -> Option<(&str, f64)> {
     let mut fields = text.split_whitespace();
     let name = fields.next()?.strip_prefix("/dev/")?;
-    let start = fields.find(|f| *f != "*")?;
-    Some((name, number(start.trim_end_matches('+'))?))
-}
-
-/// The first cylinder begins with the partition table's track: its first partition starts on the second one.
-fn start_bytes(start: f64, geometry: Geometry) -> f64 {
-    if geometry.cylinders && start == 1.0 {
-        geometry.sectors_per_track * SECTOR
-    } else if geometry.cylinders {
-        (start - 1.0) * geometry.unit
-    } else {
-        start * geometry.unit
-    }
+    let mut numbers = fields.filter(|field| *field != "*").map(|field| number(field.trim_end_matches(['+', '-'])));
+    let (start, end, amount) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let units = end - start + 1.0;
+    let unit = geometry.unit.unwrap_or(SECTOR);
+    // The partition table takes a part of the first cylinder.
+    let are_blocks = (amount * KIB - units * unit).abs() <= unit.max(KIB);
+    (units > 0.0 && (amount == units || are_blocks)).then_some((name, start))
 }
 
 #[cfg(test)]

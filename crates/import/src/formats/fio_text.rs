@@ -34,6 +34,8 @@ enum LineKind {
     Other,
 }
 
+/// The name of a job without its title.
+const UNNAMED: &str = "fio";
 const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
 /// The first words of lines that nothing is taken from.
 const OTHER: [&str; 13] = [
@@ -245,6 +247,10 @@ impl FioReport {
             LineKind::Job => self.open_job(key, rest),
             LineKind::Result => {
                 if let Some((direction, result)) = direction(key).zip(result(rest)) {
+                    // A second result is that of a job whose title was lost.
+                    if self.job().results.iter().any(|earlier| earlier.direction == direction) {
+                        self.open_job(UNNAMED, "");
+                    }
                     self.job().results.push(FioResult { direction, line, ..result });
                 }
             }
@@ -291,7 +297,7 @@ impl FioReport {
         if self.jobs.is_empty() {
             self.open = 0;
             self.jobs.push(FioJob {
-                id: ["fio".into(), String::new(), String::new()],
+                id: [UNNAMED.into(), String::new(), String::new()],
                 processes: 1.0,
                 ..FioJob::default()
             });

@@ -14,12 +14,15 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
+/// Seconds are printed with two digits.
+const ROUNDING: f64 = 0.006;
+
 /// ` Timing buffered disk reads: 398 MB in  3.01 seconds = 132.23 MB/sec`: what was read, its bytes and the seconds.
 fn timed(line: &str) -> Option<(&str, f64, f64)> {
     let (what, rest) = line.trim().strip_prefix("Timing ")?.split_once(':')?;
     let what = what.strip_suffix(" reads").or_else(|| Some(what.split_once(" reads (")?.0))?;
     let (amount, rest) = rest.split_once(" in ")?;
-    let (seconds, _) = rest.split_once("seconds")?;
+    let (seconds, rate) = rest.split_once("seconds")?;
     let (amount, unit) = amount.trim().split_once(' ')?;
     // hdparm counts in 2^20 bytes (hdparm.c, time_device).
     let unit = match unit.trim() {
@@ -28,7 +31,13 @@ fn timed(line: &str) -> Option<(&str, f64, f64)> {
         _ => return None,
     };
     let seconds = number(seconds.trim()).filter(|seconds| *seconds > 0.0)?;
-    Some((what.trim(), number(amount)? * unit, seconds))
+    // The rate that follows is that of these numbers, as far as the seconds are rounded.
+    let rate = rate.trim().strip_prefix('=')?.split_whitespace().collect::<Vec<_>>();
+    let [rate, rate_unit] = rate[..] else { return None };
+    let rate = number(rate)? * if rate_unit.starts_with("kB") { KIB } else { MIB };
+    let bytes = number(amount)? * unit;
+    let is_same = (bytes / seconds / rate - 1.0).abs() <= ROUNDING + ROUNDING / seconds;
+    is_same.then_some((what.trim(), bytes, seconds))
 }
 
 /// `/dev/sda:`

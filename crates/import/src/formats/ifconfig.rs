@@ -27,7 +27,7 @@ const INTERFACE: MetricColumns<Interface> = columns![
 fn title(line: &str) -> Option<&str> {
     let name = line.split([' ', '\t']).next().filter(|n| !n.is_empty())?;
     let known = line.contains("Link encap:") || (line.contains(": flags=") && line.contains("mtu "));
-    known.then(|| name.trim_end_matches(':'))
+    (known && name != "Link").then(|| name.trim_end_matches(':'))
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -35,17 +35,25 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let Some(name) = title(&first.text) else { break };
         let mut values = values(&first.text);
         while let Some(line) = lines.take_if(|text| text.starts_with([' ', '\t'])) {
-            // Packets stand before bytes; a number at the end of a line that was cut may be cut, too.
-            let is_cut = line.text.contains(" packets ") && !line.text.contains(" bytes ");
-            if !is_cut {
-                values.extend(self::values(&line.text));
-            }
+            values.extend(self::values(&line.text).into_iter().filter(|(name, _)| !is_cut(&line.text, name)));
         }
         let row = TableRow::of(first.number, name, values).until(lines.number() - 1);
         run.counts(0.0, interface(name), &row, &LINK);
         run.counts(0.0, interface(name), &row, &INTERFACE);
     }
     Ok(())
+}
+
+/// Whether the number of this name stands last on its line, where more follows it in both layouts: it may be cut, too.
+fn is_cut(text: &str, name: &str) -> bool {
+    let followed = ["packets", "bytes", "errors", "dropped", "overruns"];
+    // In the old layout the metric follows.
+    if name == "mtu" {
+        return text.trim_end().rsplit_once("MTU:").is_some_and(|(_, rest)| !rest.contains(' '));
+    }
+    let word = name.rsplit(' ').next().unwrap_or_default();
+    let rest = text.rsplit_once(word).map_or("", |(_, rest)| rest);
+    followed.contains(&word) && rest.split([' ', '\t', ':']).filter(|part| !part.is_empty()).count() < 2
 }
 
 /// The values of a line, `errors:1270942` or `errors 1270942`, by name and direction. The old layout has the bytes of

@@ -146,6 +146,8 @@ struct Status {
     reads: Option<f64>,
     writes: Option<f64>,
     has_semaphores: bool,
+    /// Whether a line of a transaction cannot be read, so that their number is unknown.
+    is_damaged: bool,
 }
 
 impl Status {
@@ -177,8 +179,9 @@ impl Status {
         if let Some(rest) = text.strip_prefix("History list length ") {
             self.history = number(rest.trim());
             self.has_transactions = true;
-        } else if text.starts_with("---TRANSACTION") {
-            // `---TRANSACTION 274, ACTIVE 33 sec fetching rows`, `ACTIVE (PREPARED) 3 sec committing`
+        } else if text.starts_with("---TRANSACTI") {
+            // `---TRANSACTION 274, ACTIVE 33 sec fetching rows`, `ACTIVE (PREPARED) 3 sec committing`; or `not started`.
+            self.is_damaged |= !text.contains(", ACTIVE ") && !text.contains(", not started");
             if let Some((_, state)) = text.split_once(", ACTIVE ") {
                 self.sessions += 1.0;
                 let state = state.strip_prefix("(PREPARED) ").unwrap_or(state);
@@ -187,6 +190,9 @@ impl Status {
             }
         } else if text.starts_with("LOCK WAIT ") {
             self.lock_waiters += 1.0;
+        } else if text.contains("---TRANSACTION ") || text.contains(" LOCK WAIT ") && text.contains(" lock struct(s)") {
+            // Two lines that were joined.
+            self.is_damaged = true;
         } else if text.contains("TRX HAS BEEN WAITING ") {
             // MariaDB prints microseconds.
             let seconds = between(text, "WAITING ", " SEC FOR")
@@ -230,15 +236,15 @@ impl Status {
         if self.latch_waiters > 0.0 {
             row.latch_longest = (self.latch_longest * SECOND).into();
         }
-        if self.has_transactions {
+        if self.has_transactions && !self.is_damaged {
             row.sessions = self.sessions.into();
             row.lock_waiters = self.lock_waiters.into();
             row.log_waiters = self.log_waiters.into();
         }
-        if self.sessions > 0.0 {
+        if self.sessions > 0.0 && !self.is_damaged {
             row.oldest_transaction = (self.oldest * SECOND).into();
         }
-        if self.lock_waiters > 0.0 {
+        if self.lock_waiters > 0.0 && !self.is_damaged {
             row.lock_longest = (self.lock_longest * SECOND).into();
         }
         row.undo_entries = self.history.into();

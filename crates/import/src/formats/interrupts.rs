@@ -48,9 +48,10 @@ fn read<F: Family>(
     let mut counts = Vec::with_capacity(cpus.len());
     while let Some(line) = lines.take_if(is_line) {
         let Some((name, rest)) = split(&line.text, &cpus, &mut counts) else { break };
-        // Two lines that were joined.
-        if rest.split_whitespace().next().is_some_and(|word| word.ends_with(':')) {
-            let refusal = lines.refuse_at(&line, "one line of interrupts");
+        // Two lines that were joined, or more counts than there are CPUs in the header.
+        let is_next = |word: &str| word.ends_with(':') || word.bytes().all(|b| b.is_ascii_digit());
+        if rest.split_whitespace().next().is_some_and(is_next) {
+            let refusal = lines.refuse_at(&line, format!("one line with a count for each of {} CPUs", cpus.len()));
             lines.keep(Err::<(), _>(refusal))?;
             continue;
         }

@@ -28,6 +28,8 @@ const OTHER_COLUMNS: &str = "Device: Device tps Blk_dscd/s Blk_read Blk_wrtn Blk
     kB_w+d MB_dscd/s MB_read MB_wrtn MB_dscd MB_w+d %rrqm %wrqm %drqm avgrq-sz areq-sz rareq-sz wareq-sz \
     dareq-sz await r_await w_await d_await f_await Blk_w+d/s kB_w+d/s MB_w+d/s sec/s kB/s MB/s rqm/s";
 const LEAST_COLUMNS: usize = 3;
+/// The most devices that are remembered.
+const MOST_DEVICES: usize = 10_000;
 const CPU_COLUMNS: &[&str] = &["avg-cpu:", "%user", "%nice", "%sys", "%system", "%iowait", "%steal", "%idle"];
 
 fn is_device_column(name: &str) -> bool {
@@ -62,6 +64,25 @@ impl IostatReport {
             Some(first_part) => first_part.extend(row),
             None => self.devices.push(row),
         }
+    }
+
+    /// Whether its amounts are those of a longer time than the interval, at its rates.
+    fn is_of_longer_time(&self, interval: ReportInterval) -> bool {
+        const AMOUNTS: [(&str, &str); 6] = [
+            ("kB_read/s", "kB_read"),
+            ("kB_wrtn/s", "kB_wrtn"),
+            ("Blk_read/s", "Blk_read"),
+            ("Blk_wrtn/s", "Blk_wrtn"),
+            ("MB_read/s", "MB_read"),
+            ("MB_wrtn/s", "MB_wrtn"),
+        ];
+        /// Times of reports are whole seconds.
+        const SLACK: f64 = 2.0;
+        let is_longer = |row: &TableRow, (rate, amount): &(&str, &str)| {
+            let times = row.get(rate).zip(row.get(amount)).filter(|(rate, _)| *rate >= 1.0);
+            times.is_some_and(|(rate, amount)| amount / rate > SLACK * interval.seconds() + SLACK)
+        };
+        self.devices.iter().any(|row| AMOUNTS.iter().any(|names| is_longer(row, names)))
     }
 
     pub fn record(&self, run: &mut ToolRun, interval: ReportInterval) {
@@ -154,6 +175,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         header,
         layout: DeviceHeader::default(),
         date: context.day().date,
+        devices: BTreeSet::new(),
     };
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
@@ -170,6 +192,17 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             break;
         } else if reader.is_row_at(lines, 0) {
             reader.row(lines)?;
+        } else if reader.is_damaged_header(&text) && reader.goes_on(lines) {
+            // The rows below it are those of another table.
+            reader.header = None;
+            let refusal = lines.refuse("a header of device columns");
+            lines.keep(Err::<(), _>(refusal))?;
+            lines.skip(1);
+        } else if reader.is_known_device(&text) && reader.goes_on(lines) {
+            reader.open.is_row_lost = true;
+            let refusal = lines.refuse("a device and a number in each of its columns");
+            lines.keep(Err::<(), _>(refusal))?;
+            lines.skip(1);
         } else if is_remark(&text) && !is_sentence(&text) && reader.goes_on(lines) {
             lines.skip(1);
         } else {
@@ -197,6 +230,8 @@ struct ReportReader<'a> {
     header: Option<TableHeader>,
     layout: DeviceHeader,
     date: Option<jiff::civil::Date>,
+    /// The devices of which a row was read.
+    devices: BTreeSet<String>,
 }
 
 impl ReportReader<'_> {
@@ -205,7 +240,12 @@ impl ReportReader<'_> {
             let report = std::mem::take(&mut self.open);
             let when = report.when;
             if let Some((report, interval)) = self.intervals.next(report, when, self.context, self.run) {
-                report.record(self.run, interval);
+                // iostat was started again, and the report before this one was lost.
+                if when.is_some() && report.is_of_longer_time(interval) {
+                    self.run.lose_row(interval.to);
+                } else {
+                    report.record(self.run, interval);
+                }
             }
         }
     }
@@ -244,6 +284,18 @@ impl ReportReader<'_> {
         }
         self.layout = layout;
         self.header = Some(header);
+    }
+
+    /// Whether a line begins with a device of which there was a row.
+    fn is_known_device(&self, text: &str) -> bool {
+        let first = text.split_whitespace().nth(self.layout.stamped);
+        self.header.is_some() && first.is_some_and(|name| self.devices.contains(name))
+    }
+
+    /// Whether a line has names of columns, but is no header.
+    fn is_damaged_header(&self, text: &str) -> bool {
+        let is_name = |word: &str| word.contains("/s") || word.starts_with('%') || word.ends_with("_await");
+        self.header.is_some() && text.split_whitespace().any(|word| is_device_column(word) && is_name(word))
     }
 
     /// Whether its output goes on after the next line.
@@ -301,9 +353,21 @@ impl ReportReader<'_> {
             return Ok(());
         };
         let seen = self.open.positions.get(row.label()).and_then(|at| self.open.devices.get(*at));
-        // Without headers between them, a device that comes again marks the next report.
+        // Without headers between them, a device that comes again marks the next report. In this layout none is left out, so
+        // that it is the next table.
         if seen.is_some_and(|first| first.has_any(&names)) {
+            if self.layout.device_last {
+                self.header = None;
+                self.open.is_row_lost = true;
+                let expected = "a header between two rows of a device";
+                return lines
+                    .keep(Err(Refusal::described(lines.file(), row.line, expected, "none")))
+                    .map(|_: Option<()>| ());
+            }
             self.next_report();
+        }
+        if !self.devices.contains(row.label()) && self.devices.len() < MOST_DEVICES {
+            self.devices.insert(row.label().to_owned());
         }
         if self.layout.stamped > 0 {
             let fields: Vec<&str> = row.labels.iter().map(String::as_str).collect();

@@ -33,6 +33,7 @@ fn is_header(line: &str) -> bool {
     let mut words = line.split_whitespace().skip_while(|word| *word == "TIME");
     words.next().is_some_and(|first| ["TID", "PID"].contains(&first))
         && HEADER.iter().all(|name| words.next() == Some(*name))
+        && words.all(|word| word.bytes().any(|b| b.is_ascii_uppercase()))
 }
 
 fn starts(lines: &mut Lines<'_>) -> bool {
@@ -45,6 +46,7 @@ struct IotopReport {
     /// The time with which -t begins each line.
     time: Option<f64>,
     rows: Vec<IotopRow>,
+    is_row_lost: bool,
 }
 
 struct IotopRow {
@@ -74,6 +76,10 @@ fn row(line: u32, text: &str) -> Option<IotopRow> {
     // Where delays are not accounted for, one word stands for both shares.
     let waited = swapped.and_then(|_| share());
     let command = words.collect::<Vec<_>>().join(" ");
+    // Another row may have been joined to it.
+    let is_priority = |word: &str| ["be/", "rt/"].iter().any(|class| word.starts_with(class));
+    let is_joined = command.split(' ').any(is_priority) && command.contains("/s ");
+    (!is_joined).then_some(())?;
     Some(IotopRow { line, pid, read, write, waited, command })
 }
 
@@ -88,12 +94,28 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut close = |report: Option<IotopReport>, run: &mut ToolRun| {
         let Some(report) = report else { return };
         let at = report.time.map(|time| PrintedTime { date: None, time: Some(time) });
+        let is_row_lost = report.is_row_lost;
         if let Some((rows, interval)) = intervals.next(report.rows, at, context, run) {
             record(run, interval, rows);
+            if is_row_lost {
+                run.lose_row(interval.to);
+            }
         }
     };
     let is_own = |text: &str| is_total(text) || is_header(text) || row(0, text).is_some();
-    while let Some(line) = lines.take_past_blanks_if(is_own) {
+    let is_damaged = |text: &str| {
+        let is_process = text.split_whitespace().next().is_some_and(|pid| pid.parse::<u32>().is_ok());
+        is_process || HEADER.iter().all(|name| text.contains(name))
+    };
+    let mut refused = lines.refused();
+    loop {
+        let blanks = lines.peek_past_blanks(0).filter(|(_, text)| is_own(text)).map_or(0, |(blanks, _)| blanks);
+        lines.skip(blanks);
+        let Some(line) = lines.take_own(is_own, is_damaged, "a process, its priority, user and rates")? else { break };
+        if lines.refused() > refused {
+            refused = lines.refused();
+            open.get_or_insert_default().is_row_lost = true;
+        }
         // A report begins with its totals, or where those were cut off, with its header.
         let is_sum = line.text.contains("Total DISK READ");
         let header = is_header(&line.text);

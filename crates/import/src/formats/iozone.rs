@@ -40,7 +40,7 @@ const KINDS: [&str; 13] = [
 const TOTAL_LINES: [&str; 7] =
     ["Children see", "Parent sees", "Min ", "Max ", "Avg ", "CPU Utilization", "CPU utilization"];
 /// How far the end of a number may be from the end of its heading.
-const SLACK: usize = 3;
+const SLACK: usize = 2;
 
 /// `     kB  reclen    write  rewrite ...`
 fn is_header(line: &str) -> bool {
@@ -95,10 +95,19 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 }
 
 fn table(lines: &mut Lines<'_>, run: &mut ToolRun, headings: &[usize]) -> ReadResult {
+    let mut rows = Vec::new();
     while let Some(line) = lines.take_if(|text| text.split_whitespace().next().is_some_and(|w| number(w).is_some())) {
         let Some(values) = values(&line.text, headings).filter(|_| !lines.is_joined(&line)) else {
             return Err(lines.refuse_at(&line, "file and record size, and rates that end below their headings"));
         };
+        rows.push((line, values));
+    }
+    // Each row has the same tests.
+    let tests = |values: &[Option<f64>]| values.iter().map(Option::is_some).collect::<Vec<_>>();
+    if let Some((line, _)) = rows.iter().find(|(_, values)| tests(values) != tests(&rows[0].1)) {
+        return Err(lines.refuse_at(line, "rates of the same tests as in the first row"));
+    }
+    for (line, values) in rows {
         let [Some(size), Some(record), ref rates @ ..] = values[..] else {
             return Err(lines.refuse_at(&line, "the sizes of file and record in KiB"));
         };

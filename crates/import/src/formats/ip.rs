@@ -52,13 +52,20 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
+/// States of RFC 2863 as the kernel names them (Documentation/networking/operstates.rst).
+const STATES: [&str; 7] = ["UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN", "TESTING", "DORMANT", "UP"];
+
 fn link(row: &mut Link, text: &str) {
-    let mut words = text.split_whitespace();
+    let mut words = text.split_whitespace().collect::<Vec<_>>().into_iter();
     while let Some(word) = words.next() {
         match word {
-            "mtu" => row.mtu = words.next().and_then(|w| w.parse::<f64>().ok()).into(),
+            // At the end of a line that was cut, the number may be cut, too.
+            "mtu" => row.mtu = words.next().and_then(|w| w.parse::<f64>().ok()).filter(|_| words.len() > 0).into(),
             "qlen" => row.tx_queue_length = words.next().and_then(|w| w.parse::<f64>().ok()).into(),
-            "state" => row.operstate = words.next().map(|w| w.to_ascii_lowercase().into()).unwrap_or_default(),
+            "state" => {
+                let state = words.next().filter(|state| STATES.contains(state));
+                row.operstate = state.map(str::to_ascii_lowercase).as_deref().into();
+            }
             _ => {}
         }
     }

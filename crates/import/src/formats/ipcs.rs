@@ -60,15 +60,24 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 
 /// The bytes of each segment, the semaphores of each array.
 fn amounts(lines: &mut Lines<'_>, kind: IpcsTable) -> Result<Vec<f64>, Refusal> {
-    let column = if kind == IpcsTable::Queues { 5 } else { 4 };
+    // Where the amount stands, and how many columns a row has; segments may have a state.
+    let (column, columns) = match kind {
+        IpcsTable::Memory => (4, 6..=7),
+        IpcsTable::Semaphores => (4, 5..=5),
+        IpcsTable::Queues => (5, 6..=6),
+    };
     let mut amounts = Vec::new();
     while let Some(line) = lines
         .take_past_blanks_if(|text| text.split_whitespace().next().is_some_and(|f| f == "key" || f.starts_with("0x")))
     {
         if line.text.trim_start().starts_with("0x") {
-            match line.text.split_whitespace().nth(column).and_then(number) {
-                Some(amount) => amounts.push(amount),
-                None => return Err(lines.refuse_at(&line, "key, id, owner, permissions and a number")),
+            let words: Vec<&str> = line.text.split_whitespace().collect();
+            let is_id = words.get(1).is_some_and(|id| number(id).is_some());
+            let is_mode =
+                words.get(3).is_some_and(|mode| mode.len() <= 4 && mode.bytes().all(|b| (b'0'..b'8').contains(&b)));
+            match words.get(column).and_then(|word| number(word)) {
+                Some(amount) if is_id && is_mode && columns.contains(&words.len()) => amounts.push(amount),
+                _ => return Err(lines.refuse_at(&line, "key, id, owner, permissions and a number")),
             }
         }
     }

@@ -57,7 +57,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         }
         streams += usize::from(text.contains(" local ") && text.contains(" connected with "));
         if let Some(rest) = text.strip_prefix("Client connecting to ") {
-            peer = rest.split(',').next().unwrap_or(rest).to_owned();
+            let named = rest.split_once(',').map(|(peer, _)| peer.trim()).filter(|peer| !peer.is_empty());
+            peer = named.unwrap_or("a server").to_owned();
             window = None;
         } else if text.starts_with("Server listening") {
             window = None;
@@ -65,7 +66,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             let words: Vec<&str> = rest.split_whitespace().collect();
             window = amount(&words, KIB, "Byte");
         } else if let Some((_, rest)) = text.split_once("MSS size ") {
-            segment = rest.split(' ').next().and_then(number);
+            segment = rest.split_once(" bytes").and_then(|(bytes, _)| number(bytes.trim()));
         } else if text.starts_with('[') && text.contains("sec ") {
             let Some(result) = IperfResult::of(text) else {
                 let expected = "interval, transfer and bandwidth: 0.0-10.0 sec  900 MBytes  955 Mbits/sec";

@@ -64,8 +64,11 @@ fn read_text(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun)
     let mut protocol = protocol_of(first);
     let mut streams = usize::from(connection(first).is_some());
     let mut peer = peer_of(first).or_else(|| connection(first)).unwrap_or("another host").to_owned();
-    let mut totals: Vec<(u32, &str, IperfResult)> = Vec::new();
+    let mut totals: Vec<StreamTotal> = Vec::new();
     let mut intervals = Intervals::default();
+    // Above totals stands how often segments were sent again, but no window.
+    let heads_totals = |text: &str| text.contains("Retr") && !text.contains("Cwnd");
+    let mut are_totals = is_heading(first) && heads_totals(first);
     lines.skip(1);
     while let Some(line) = lines.take_if(is_own) {
         let text = &line.text;
@@ -80,12 +83,10 @@ fn read_text(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun)
                     "interval, transfer and bitrate: 0.00-9.00   sec  10.3 GBytes  9.79 Gbits/sec  7  sender";
                 return Err(lines.refuse_at(&line, expected));
             };
-            // The sum replaces the single streams.
-            if text.starts_with("[SUM]") {
-                totals.retain(|(_, other, _)| *other != end);
-            }
-            totals.push((line.number, end, result));
-        } else if let Some((stream, from, result)) = interval(text) {
+            totals.push(StreamTotal { line: line.number, end, is_sum: text.starts_with("[SUM]"), result });
+        } else if is_heading(text) {
+            are_totals = heads_totals(text);
+        } else if let Some((stream, from, result)) = interval(text).filter(|_| !are_totals) {
             intervals.add(line.number, stream, from, result);
         }
     }
@@ -95,9 +96,9 @@ fn read_text(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun)
         let row = mean.record(run, line, FORMAT.name, &peer);
         row.options = options_of(command, protocol, streams).state();
     }
+    let totals = [whole(&totals, "receiver"), whole(&totals, "sender")];
     // What arrived counts; a sender that was interrupted knows only what it sent.
-    let arrived = totals.iter().any(|(_, end, _)| *end == "receiver");
-    for (line, _, result) in totals.into_iter().filter(|(_, end, _)| !arrived || *end == "receiver") {
+    if let Some(StreamTotal { line, result, .. }) = totals.into_iter().flatten().next() {
         let row = result.record(run, line, FORMAT.name, &peer);
         let window = command.and_then(|command| value(command, 'w', "window")).and_then(size);
         // Datagrams wait for no acknowledgement; of several streams, each has a buffer.
@@ -106,6 +107,22 @@ fn read_text(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun)
         row.options = options_of(command, protocol, streams).state();
     }
     Ok(())
+}
+
+/// What was sent or received in all, by one stream or as the sum of all.
+#[derive(Clone, Copy)]
+struct StreamTotal {
+    line: u32,
+    end: &'static str,
+    is_sum: bool,
+    result: IperfResult,
+}
+
+/// The total of one end: of several streams the sum, if it was printed.
+fn whole(totals: &[StreamTotal], end: &str) -> Option<StreamTotal> {
+    let own: Vec<&StreamTotal> = totals.iter().filter(|total| total.end == end).collect();
+    let sum = own.iter().find(|total| total.is_sum);
+    sum.or(own.first().filter(|_| own.len() == 1)).map(|total| **total)
 }
 
 /// The stream, the beginning and the numbers of one interval, in which nothing may have passed.
@@ -136,6 +153,8 @@ struct StreamIntervals {
     seconds: f64,
     /// When the last one ended.
     end: f64,
+    /// Whether one in between is missing.
+    has_gap: bool,
 }
 
 impl Intervals {
@@ -145,11 +164,13 @@ impl Intervals {
             bytes: 0.0,
             seconds: 0.0,
             end: from,
+            has_gap: false,
         });
         // A total whose last word was wrapped begins where the first one did.
         if from < sum.end - 0.05 {
             return;
         }
+        sum.has_gap |= from > sum.end + 0.05;
         sum.bytes += result.bytes;
         sum.seconds += result.seconds;
         sum.end = from + result.seconds;
@@ -158,8 +179,8 @@ impl Intervals {
     /// Of several streams the sum; without it some could be missing.
     fn mean(&self) -> Option<(u32, IperfResult)> {
         let only = (self.streams.len() == 1).then(|| self.streams.values().next()).flatten();
-        let StreamIntervals { line, bytes, seconds, .. } = *self.streams.get("SUM").or(only)?;
-        Some((line, IperfResult { bytes, seconds, rate: bytes / seconds }))
+        let StreamIntervals { line, bytes, seconds, has_gap, .. } = *self.streams.get("SUM").or(only)?;
+        (!has_gap).then_some((line, IperfResult { bytes, seconds, rate: bytes / seconds }))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::containers::note_throttling;
 use crate::prelude::*;
+use std::collections::BTreeSet;
 use whyslow_model::catalogue::Condition;
 
 pub const FORMAT: Format = Format {
@@ -57,6 +58,8 @@ struct Described {
     heading: String,
     /// Whether the lines that show whether it is healthy were seen.
     has_states: bool,
+    /// The pressures that a node is said not to have.
+    relieved: BTreeSet<&'static str>,
     container: Container,
     containers: Vec<Container>,
     reason: Option<(u32, String)>,
@@ -67,6 +70,7 @@ struct Described {
 #[derive(Default)]
 struct Container {
     name: String,
+    has_id: bool,
     killed: Option<u32>,
     restarts: Option<f64>,
     memory_max: Option<f64>,
@@ -121,8 +125,8 @@ fn another_output_starts_past(lines: &mut Lines<'_>, blanks: usize) -> bool {
 impl Described {
     fn top(&mut self, line: u32, name: String, value: String) {
         match name.as_str() {
-            "Name" => self.name = value,
-            "Namespace" => self.namespace = value,
+            "Name" => self.name = first_word(&value),
+            "Namespace" => self.namespace = first_word(&value),
             "Roles" => self.is_node = true,
             "Reason" => self.reason = Some((line, value)),
             "Message" => self.message = value,
@@ -138,11 +142,15 @@ impl Described {
                 let mut words = text.split_whitespace();
                 let (kind, status) = (words.next(), words.next());
                 let pressure = PRESSURES.iter().find(|pressure| kind == Some(**pressure));
-                self.has_states |= pressure.is_some() && status == Some("False");
+                self.relieved.extend(pressure.filter(|_| status == Some("False")));
+                // The third came with Kubernetes 1.10.
+                self.has_states = PRESSURES[..2].iter().all(|pressure| self.relieved.contains(pressure));
                 if let Some(kind) = pressure
                     && status == Some("True")
                 {
-                    let message = text.trim().rsplit("  ").next().unwrap_or_default().trim();
+                    // Type, status, two times, reason and message.
+                    let cells: Vec<&str> = text.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+                    let message = if cells.len() == 6 { cells[5] } else { "" };
                     self.pressures.push((line, kind, message.to_owned()));
                 }
             }
@@ -159,27 +167,43 @@ impl Described {
         let value = value.trim();
         let depth = text.len() - text.trim_start().len();
         // `  app:` under the heading; everything about it is indented further.
-        if depth <= 2 && value.is_empty() {
-            self.containers.push(std::mem::replace(
-                &mut self.container,
-                Container { name: name.to_owned(), ..Container::default() },
-            ));
+        if depth <= 2 && (value.is_empty() || value.starts_with("Container ID:")) {
+            self.next_container(name);
+            self.container.has_id = !value.is_empty();
             return;
         }
         match (name, value) {
+            // It is the first field: the name of this container was lost.
+            ("Container ID", _) => {
+                if self.container.has_id {
+                    self.next_container("");
+                }
+                self.container.has_id = true;
+            }
             ("Reason", "OOMKilled") => self.container.killed = Some(line),
             ("Restart Count", count) => self.container.restarts = number(count),
             ("Limits", _) => self.container.in_limits = true,
             ("Requests" | "Liveness" | "Readiness" | "Environment" | "Mounts", _) => self.container.in_limits = false,
-            ("memory", limit) if self.container.in_limits => self.container.memory_max = quantity(limit),
+            ("memory", limit) if self.container.in_limits => {
+                // What it requests follows, with the same names.
+                self.container.memory_max = quantity(limit);
+                self.container.in_limits = false;
+            }
             ("cpu", _) if self.container.in_limits => self.container.has_cpu_limit = true,
             _ => {}
         }
     }
 
+    fn next_container(&mut self, name: &str) {
+        let next = Container { name: name.to_owned(), ..Container::default() };
+        self.containers.push(std::mem::replace(&mut self.container, next));
+    }
+
     fn record(mut self, run: &mut ToolRun) {
         self.containers.push(std::mem::take(&mut self.container));
         let Self { name, namespace, is_node, first, has_states, pressures, reason, message, containers, .. } = self;
+        let unnamed = || if is_node { "a node" } else { "a pod" }.to_owned();
+        let name = Some(name).filter(|name| !name.is_empty()).unwrap_or_else(unnamed);
         let path = if namespace.is_empty() { name } else { format!("{namespace}/{name}") };
         let mut healthy = true;
         for (line, pressure, text) in &pressures {
@@ -205,6 +229,12 @@ impl Described {
             note_throttling(run);
         }
     }
+}
+
+/// A name, of the characters that names have; what was joined to it is left out.
+fn first_word(text: &str) -> String {
+    let is_name = |word: &&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+    text.split_whitespace().next().filter(is_name).unwrap_or_default().to_owned()
 }
 
 /// The reason of what is in order.

@@ -3,7 +3,7 @@
 
 use super::biolatency;
 use crate::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::Latency;
 use whyslow_model::histogram::{Histogram, bucket_of};
 
@@ -69,8 +69,8 @@ fn kind_of(program: &str) -> Option<&'static str> {
 
 /// The name and value above the histogram of a part: `operation = 'read'`, `pid = 812 mysqld`, `flags = Sync-Write`.
 fn section(line: &str) -> Option<(&str, &str)> {
-    let (name, value) = line.trim().split_once(" = ")?;
-    let value = value.trim();
+    let (name, value) =
+        line.trim().split_once('=').map_or((line.trim(), ""), |(name, value)| (name.trim(), value.trim()));
     let value = value.strip_prefix('b').filter(|rest| rest.starts_with(['\'', '"'])).unwrap_or(value);
     ["operation", "pid", "tid", "pidns", "flags"].contains(&name).then(|| (name, value.trim_matches(['\'', '"'])))
 }
@@ -102,9 +102,21 @@ fn map_bucket(line: &str) -> Option<(f64, f64, u64)> {
         Some((from, to)) => (limit(from)?, limit(to)?),
         None => (limit(&rest[..end])?, limit(&rest[..end])?),
     };
+    (line.matches('|').count() == 2).then_some(())?;
     let mut words = rest[end + 1..].split_whitespace();
     let count = words.next()?.parse().ok()?;
     (to >= from && words.next().is_some_and(|bar| bar.starts_with('|'))).then_some((from, to, count))
+}
+
+/// Where the next bucket begins: single values have one of their own.
+fn end_of((from, to, _): (f64, f64, u64)) -> f64 {
+    if to > from { to } else { from + 1.0 }
+}
+
+/// Whether a line may be what is left of a bucket or of its headings.
+fn is_damaged(line: &str) -> bool {
+    let is_number = |word: &str| word == "-" || number(word).is_some();
+    line.contains("->") || line.contains('|') || line.split_whitespace().all(is_number)
 }
 
 /// What may stand between histograms.
@@ -130,6 +142,10 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     }
     let line = lines.number();
     let mut open: Option<f64> = None;
+    // Where the next bucket begins; all sizes of a histogram are printed.
+    let mut next: Option<f64> = None;
+    let mut damaged: BTreeSet<Part> = BTreeSet::new();
+    let mut is_named = false;
     let mut part: Part = (None, None);
     let mut parts: BTreeMap<Part, Vec<(u32, u64)>> = BTreeMap::new();
     let mut is_unknown = false;
@@ -139,23 +155,47 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
                 "operation" | "flags" => (None, Some(value.to_owned())),
                 _ => (Some(process_of(value)), None),
             };
+            is_named = true;
+            if value.is_empty() {
+                damaged.insert(part.clone());
+            }
         } else if let Some(unit) = biolatency::unit(text) {
-            open = Some(unit);
+            // The name of this part was lost.
+            if !is_named && part != (None, None) {
+                part = (None, None);
+                damaged.insert(part.clone());
+            }
+            (open, next, is_named) = (Some(unit), None, false);
         } else if let Some((name, key)) = map(text) {
-            open = unit_of(name);
+            (open, next) = (unit_of(name), None);
             is_unknown |= open.is_none();
             part = (None, Some(key.to_owned()).filter(|key| !key.is_empty()));
         } else if let Some((from, to, count)) =
             biolatency::bucket(text).map(|(from, to, count)| (from, to + 1.0, count)).or(map_bucket(text))
         {
+            let bucket = (from, to, count);
+            if next.is_some_and(|next| next != from) {
+                damaged.insert(part.clone());
+            }
+            next = Some(end_of(bucket));
             if let Some(unit) = open {
                 let value = ((from + to) / 2.0 * unit) as u64;
                 parts.entry(part.clone()).or_default().push((bucket_of(value), count));
             }
+        } else if blanks == 0 && is_damaged(text) && !is_command(text) {
+            damaged.insert(part.clone());
         } else if !is_between(text) {
             break;
         }
         lines.skip(blanks + 1);
+    }
+    // Either all parts have a name, or there is only one.
+    if parts.len() > 1 {
+        parts.remove(&(None, None));
+    }
+    if parts.keys().any(|part| damaged.contains(part)) {
+        run.note("a histogram", "lines are missing or damaged: it is left out", "give it as it was printed");
+        parts.retain(|part, _| !damaged.contains(part));
     }
     let Some(kind) = kind.filter(|_| !is_unknown) else {
         let why = "what it counts, or its unit, is not printed";

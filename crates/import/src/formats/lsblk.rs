@@ -87,8 +87,10 @@ impl BlockDevice {
         }
         let queue = run.counts(0.0, self.name().into(), &row, &QUEUE);
         let text = |column: &str| self.get(column).map(Into::into).unwrap_or_default();
-        queue.scheduler = text("SCHED");
-        queue.model = text("MODEL");
+        // A number is that of a column beside it.
+        queue.scheduler = self.get("SCHED").filter(|name| number(name).is_none()).into();
+        // A path is that of a column beside it.
+        queue.model = self.get("MODEL").filter(|name| !name.starts_with('/')).into();
         queue.serial = text("SERIAL");
         queue.address = text("HCTL");
         queue.state = text("STATE");
@@ -158,6 +160,7 @@ fn read_tree(lines: &mut Lines<'_>) -> Result<Vec<BlockDevice>, Refusal> {
     let mut devices: Vec<BlockDevice> = Vec::new();
     // The names on the path to the previous device, by indentation.
     let mut path: Vec<(usize, String)> = Vec::new();
+    let mut is_row_lost = false;
     while let Some(text) = lines.peek(0).map(str::to_owned) {
         let indent = text.chars().take_while(|c| BRANCHES.contains(c)).count();
         let blank = text.chars().take(indent).all(char::is_whitespace);
@@ -168,6 +171,13 @@ fn read_tree(lines: &mut Lines<'_>) -> Result<Vec<BlockDevice>, Refusal> {
             if !point.starts_with('/') && point != "[SWAP]" {
                 break;
             }
+            // The first one stands in the device's own row, unless that was lost.
+            if is_row_lost || device.get("MOUNTPOINTS").is_none() {
+                let refusal = lines.refuse("a mount point below that of its device");
+                lines.keep(Err::<(), _>(refusal))?;
+                lines.skip(1);
+                continue;
+            }
             device.cells.entry("MOUNTPOINTS".into()).or_default().push_str(&format!("\n{point}"));
             lines.skip(1);
             continue;
@@ -177,12 +187,29 @@ fn read_tree(lines: &mut Lines<'_>) -> Result<Vec<BlockDevice>, Refusal> {
         }
         let read = cells(&header, &text, indent).ok_or_else(|| lines.refuse("words below the names of their columns"));
         path.retain(|(depth, _)| *depth < indent);
+        // A mount point is a path, or swap: another row may have been joined to this one.
+        let is_point = |cell: &String| cell.is_empty() || cell.starts_with(['/', '[']);
+        // What was broken off a row begins with a number.
+        let is_named = |cells: &BTreeMap<String, String>| {
+            cells.get("NAME").is_none_or(|name| name.bytes().any(|b| b.is_ascii_alphabetic()))
+        };
+        let are_points = |cells: &BTreeMap<String, String>| {
+            ["MOUNTPOINT", "MOUNTPOINTS"].iter().all(|column| cells.get(*column).is_none_or(is_point))
+        };
+        let read = match read {
+            Ok(cells) if !are_points(&cells) || !is_named(&cells) => {
+                Err(lines.refuse("one device, and where it is mounted"))
+            }
+            read => read,
+        };
         let Some(cells) = lines.keep(read)? else {
             // What is stacked on it has no known place.
             path.clear();
+            is_row_lost = true;
             lines.skip(1);
             continue;
         };
+        is_row_lost = false;
         let parent = path.last().map(|(_, name)| name.clone());
         let mut device = BlockDevice { line: lines.number(), parent, cells };
         // The line of its disk may have been lost.

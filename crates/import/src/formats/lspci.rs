@@ -37,6 +37,7 @@ struct Listed {
     below: Option<String>,
     capability: Option<Link>,
     status: Option<(u32, Link)>,
+    has_control: bool,
     /// Whether a field comes twice: the next device's title was lost.
     is_mixed: bool,
 }
@@ -44,11 +45,14 @@ struct Listed {
 /// Address and description in `01:00.0 Ethernet controller: Intel Corporation X550 (rev 01)`; a PCI domain may precede it.
 fn device(line: &str) -> Option<(&str, &str)> {
     let (address, description) = line.split_once(' ')?;
-    let (bus, function) = address.rsplit_once('.')?;
+    (is_address(address) && description.contains(": ")).then_some((address, description))
+}
+
+/// `01:00.0`, `0000:01:00.0`
+fn is_address(word: &str) -> bool {
+    let Some((bus, function)) = word.rsplit_once('.') else { return false };
     let hexadecimal = |part: &str| (2..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_hexdigit());
-    let is_address =
-        bus.contains(':') && bus.split(':').all(hexadecimal) && matches!(function.as_bytes(), [b'0'..=b'7']);
-    (is_address && description.contains(": ")).then_some((address, description))
+    bus.contains(':') && bus.split(':').all(hexadecimal) && matches!(function.as_bytes(), [b'0'..=b'7'])
 }
 
 /// The link in `LnkCap: Port #0, Speed 8GT/s, Width x8, ASPM L1`, `LnkSta: Speed 8GT/s (downgraded), Width x2 (downgraded)`.
@@ -86,6 +90,10 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         } else if since_device > MOST_LINES || !(text.trim().is_empty() || text.starts_with(['\t', ' '])) {
             break;
         } else if let Some(current) = devices.last_mut() {
+            // Each device has one such line: the title of another was lost, or joined to a line of this one.
+            let is_control = text.trim_start().starts_with("Control: ");
+            current.is_mixed |= is_control && std::mem::replace(&mut current.has_control, true);
+            current.is_mixed |= text.split_whitespace().skip(1).any(is_address);
             if let Some(limits) = link(text, "LnkCap:") {
                 current.is_mixed |= current.capability.replace(limits).is_some();
             } else if let Some(below) = bus_below(text) {
@@ -109,7 +117,9 @@ fn record(devices: &[Listed], run: &mut ToolRun) {
         .filter(|port| !port.is_mixed)
         .filter_map(|port| Some((port.below.as_deref()?, port.capability?)))
         .collect();
-    for Listed { address, what, below, capability, status, .. } in devices.iter().filter(|device| !device.is_mixed) {
+    for Listed { address, what, below, capability, status, .. } in
+        devices.iter().filter(|device| !device.is_mixed && !device.what.starts_with("PCI bridge"))
+    {
         let (None, Some((max_speed, max_width)), Some((line, (speed, width)))) = (below, capability, status) else {
             continue;
         };

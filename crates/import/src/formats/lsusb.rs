@@ -1,6 +1,7 @@
 //! lsusb(8) -t: the speed of USB devices, and of the hubs above them.
 
 use crate::prelude::*;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::UsbLink;
 
@@ -11,13 +12,16 @@ pub const FORMAT: Format = Format {
     lacks: "what the device itself supports: lsusb -v",
     programs: &[partly_read("lsusb")],
     files: &["lsusb_-t"],
-    starts: |lines| lines.next_is(|line| root(line).is_some()),
+    starts: |lines| lines.next_is(|line| root(line).is_some() || line.starts_with("/:")),
     read,
     ..Format::NEW
 };
 
 /// A tree of USB is seven levels deep (USB 3.2, 10.1).
 const DEEPEST: usize = 8;
+
+/// How far devices are indented below their hub, at most.
+const STEP: usize = 4;
 
 /// A device: the number of its bus or port, what it is, and its speed.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,12 +34,16 @@ struct Device {
 impl Device {
     /// `Port 2: Dev 3, If 0, Class=Mass Storage, Driver=uas, 5000M`; the driver of a hub has its number of ports behind it.
     fn of(number: &str, rest: &str) -> Option<Self> {
-        let (_, rest) = rest.split_once("Class=")?;
+        // Two lines may have been joined.
+        let (_, rest) = rest.split_once("Class=").filter(|(_, rest)| !rest.contains("Class="))?;
         let (rest, speed) = rest.rsplit_once(',')?;
         let (class, driver) = rest.split_once(", Driver=").unwrap_or((rest, ""));
         let driver = driver.split('/').next().unwrap_or_default().trim();
         let what = if driver.is_empty() { class.trim().to_owned() } else { format!("{}, {driver}", class.trim()) };
-        let speed = speed.trim().strip_suffix('M').and_then(self::number).map(|m| m * 1e6);
+        // `20000M/x2` is one over two lanes.
+        let (megabits, lanes) = speed.trim().split_once('M')?;
+        (lanes.is_empty() || lanes.starts_with("/x")).then_some(())?;
+        let speed = self::number(megabits).map(|m| m * 1e6);
         Some(Self { number: number.trim().parse().ok()?, what, speed })
     }
 }
@@ -50,7 +58,7 @@ fn root(line: &str) -> Option<Device> {
 
 /// How far the line of a device is indented, and the device: `    |__ Port 2: Dev 3, If 0, Class=Hub, Driver=hub/4p, 480M`.
 fn child(line: &str) -> Option<(usize, Device)> {
-    let at = line.find("|__ Port ")?;
+    let at = line.find("|__ Port ").filter(|at| line[..*at].bytes().all(|b| b" \t|".contains(&b)))?;
     let (port, rest) = line[at + "|__ Port ".len()..].split_once(':')?;
     Some((at, Device::of(port, rest)?))
 }
@@ -61,20 +69,36 @@ fn is_detail(line: &str) -> bool {
     text.starts_with("ID ") || text.starts_with("/sys/")
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut bus = None;
     let mut fastest: Option<f64> = None;
     // Indentation, path and speed of the devices above.
     let mut above: Vec<(usize, String, Option<f64>)> = Vec::new();
     let mut found: BTreeMap<String, (u32, Device, Option<f64>)> = BTreeMap::new();
-    while let Some(line) = lines.take_if(|text| root(text).is_some() || child(text).is_some() || is_detail(text)) {
+    let is_own = |text: &str| root(text).is_some() || child(text).is_some() || is_detail(text);
+    // What stands below a damaged line has no known place, and the fastest bus may be among them.
+    let damaged = Cell::new((false, false));
+    let is_damaged = |text: &str| {
+        let is_child = text.contains("|__");
+        let is_root = text.trim_start().starts_with('/') || text.contains("root_hub");
+        damaged.set((damaged.get().0 || is_root, damaged.get().1 || is_root));
+        let is_end = text.trim().strip_suffix('M').is_some_and(|speed| number(speed).is_some());
+        is_child || is_root || is_end || text.contains("Class=") || text.contains("Driver=")
+    };
+    while let Some(line) = lines.take_own(is_own, is_damaged, "a device: its port, class and speed")? {
+        if damaged.replace((damaged.get().0, false)).1 {
+            bus = None;
+        }
         if let Some(root) = root(&line.text) {
             fastest = [fastest, root.speed].into_iter().flatten().reduce(f64::max);
             above = vec![(0, format!("{}-", root.number), root.speed)];
             bus = Some(root.number);
         } else if let Some((indent, device)) = child(&line.text).filter(|_| bus.is_some()) {
             above.retain(|(of, path, _)| *of < indent || path.ends_with('-'));
-            let Some((_, path, hub_speed)) = above.last().cloned().filter(|_| above.len() <= DEEPEST) else { continue };
+            // The line of the hub between them was lost.
+            let is_below = |(of, ..): &(usize, String, Option<f64>)| indent <= of + STEP;
+            let hub = above.last().cloned().filter(|hub| above.len() <= DEEPEST && is_below(hub));
+            let Some((_, path, hub_speed)) = hub else { continue };
             let separator = if path.ends_with('-') { "" } else { "." };
             let path = format!("{path}{separator}{}", device.number);
             above.push((indent, path.clone(), device.speed));
@@ -82,6 +106,9 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             found.entry(path).or_insert((line.number, device, hub_speed));
         }
     }
+    // The first bus may stand behind the command.
+    let is_joined = context.command_of("lsusb").is_some_and(|c| c.arguments().any(|word| word.starts_with("Class=")));
+    let fastest = fastest.filter(|_| !damaged.get().0 && !is_joined);
     for (path, (line, device, hub_speed)) in found {
         let row = run.row::<UsbLink>(0.0, line, path.as_str().into());
         row.what = device.what.as_str().into();

@@ -61,6 +61,17 @@ impl ReportColumns {
         Self(words_at(header).map(|(at, word)| (at, word.into())).collect())
     }
 
+    /// Whether each word begins where its column does, or ends where it does. The last column may have several words.
+    fn are_aligned(&self, line: &str) -> bool {
+        let Some((last, name)) = self.0.last() else { return false };
+        let may_be_last = |at: usize| at == *last || at > *last && is_right_aligned(name);
+        words_at(line).skip(1).all(|(at, word)| {
+            let behind = at + word.chars().count() + 1;
+            let ends_here = |pair: &[(usize, Rc<str>)]| pair[1].0 == behind && is_right_aligned(&pair[0].1);
+            may_be_last(at) || self.0.iter().any(|(from, _)| *from == at) || self.0.windows(2).any(ends_here)
+        })
+    }
+
     /// The cell of a column: the text that begins within it.
     fn cell<'l>(&self, line: &'l str, name: &str) -> Option<&'l str> {
         let column = self.0.iter().position(|(_, own)| **own == *name)?;
@@ -69,6 +80,11 @@ impl ReportColumns {
         let to = self.0.get(column + 1).map_or(usize::MAX, |(at, _)| *at);
         words_at(line).find(|(at, _)| (from..to).contains(at)).map(|(_, word)| word)
     }
+}
+
+/// Counts and sizes are aligned on the right.
+fn is_right_aligned(column: &str) -> bool {
+    ["#", "Size", "Free", "Used", "Ext", "Maj", "Min", "Start"].iter().any(|part| column.contains(part))
 }
 
 /// The words of a line, with their position in characters.
@@ -85,7 +101,8 @@ fn size(text: &str) -> Option<f64> {
     let step = if text.ends_with(|c: char| c.is_ascii_uppercase()) { 1000.0 } else { KIB };
     match text.strip_suffix(['b', 'B']) {
         Some(bytes) => number(bytes),
-        None => scaled(text, step, 1.0),
+        // Only whole numbers are printed without a unit.
+        None => scaled(text, step, 1.0).filter(|_| !text.contains(['.', ',']) || text.ends_with(char::is_alphabetic)),
     }
 }
 
@@ -100,7 +117,11 @@ fn read_report(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
         return Err(lines.refuse_at(&header, "a header of lvs, vgs or pvs"));
     };
     let columns = ReportColumns::of(&header.text);
-    while let Some(line) = lines.take_if(|text| is_row(text, &columns)) {
+    // No volume is called like a percentage.
+    let is_name = |text: &str, column: &str| columns.cell(text, column).is_none_or(|name| number(name).is_none());
+    let are_names = |text: &str| ["Pool", "Origin"].iter().all(|column| is_name(text, column));
+    let is_own = |text: &str| is_row(text, &columns) && columns.are_aligned(text) && are_names(text);
+    while let Some(line) = lines.take_own(is_own, has_attributes, "words below the names of their columns")? {
         let text = line.text.as_str();
         let cell = |name: &str| columns.cell(text, name);
         match report {
@@ -132,8 +153,16 @@ fn read_report(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
 
 /// A row has attributes where the header has them.
 fn is_row(text: &str, columns: &ReportColumns) -> bool {
-    let is_attributes = |word: &str| word.contains('-') && word.bytes().all(|b| b == b'-' || b.is_ascii_alphabetic());
     columns.cell(text, "Attr").is_some_and(is_attributes)
+}
+
+fn is_attributes(word: &str) -> bool {
+    word.contains('-') && word.bytes().all(|b| b == b'-' || b.is_ascii_alphabetic())
+}
+
+/// Whether a line has attributes anywhere: it is indented like a row.
+fn has_attributes(text: &str) -> bool {
+    text.starts_with("  ") && text.split_whitespace().any(|word| (3..=10).contains(&word.len()) && is_attributes(word))
 }
 
 const MISSING: &str = "a physical volume is missing";
@@ -203,6 +232,7 @@ fn volume<'l>(cell: &impl Fn(&str) -> Option<&'l str>, line: u32, run: &mut Tool
 fn read_display(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     while let Some(title) = lines.take_past_blanks_if(|text| text.trim() == DISPLAY_TITLE) {
         let (mut name, mut group) = (String::new(), String::new());
+        let mut is_damaged = false;
         let mut volume = Volume::default();
         let mut last = title.number;
         // `  LV Size                5.00 GiB`
@@ -210,6 +240,8 @@ fn read_display(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
             last = lines.number();
             lines.skip(1);
             let Some((field, value)) = display_field(&text) else { continue };
+            // Two lines that were joined.
+            is_damaged |= value.contains("  ");
             let percent = || share(value.strip_suffix('%'));
             match field {
                 "LV Name" => name = value.rsplit('/').next().unwrap_or(value).to_owned(),
@@ -232,9 +264,14 @@ fn read_display(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
                 "LV snapshot status" if value.starts_with("INACTIVE") => {
                     volume.failure = "the snapshot is invalid: it ran out of space".into();
                 }
-                "LV Status" => volume.suspended = f64::from(u8::from(value == "suspended")).into(),
+                "LV Status" if !value.is_empty() => volume.suspended = f64::from(u8::from(value == "suspended")).into(),
                 _ => {}
             }
+        }
+        if is_damaged {
+            let refusal = lines.refuse_at(&title, "one field of a logical volume on each line");
+            lines.keep(Err::<(), _>(refusal))?;
+            continue;
         }
         if name.is_empty() {
             return Err(lines.refuse_at(&title, "the fields of a logical volume, with its name"));

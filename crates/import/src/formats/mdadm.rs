@@ -3,6 +3,7 @@
 use super::mdstat::record_member;
 use crate::prelude::*;
 use whyslow_model::catalogue::Array;
+use whyslow_model::value::State;
 
 pub const FORMAT: Format = Format {
     name: "mdadm",
@@ -76,11 +77,16 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
                 "Active Devices" => active = number(value),
                 "State" => {
                     row.state = value.split(',').next().unwrap_or(value).trim().into();
+                    // A list that goes on was cut.
                     let action = ACTIONS.iter().find(|(word, _)| value.contains(word)).map(|(_, action)| *action);
-                    row.action = action.unwrap_or("idle").into();
+                    row.action = action.or((!value.ends_with(',')).then_some("idle")).into();
                 }
                 "Rebuild Status" | "Resync Status" | "Reshape Status" | "Check Status" => {
                     row.sync_done = value.split('%').next().and_then(number).map(|percent| percent / 100.0).into();
+                    // Its state says what runs, unless it was cut.
+                    if row.action.get() == Some("idle") {
+                        row.action = State::default();
+                    }
                 }
                 _ => {}
             }
@@ -137,6 +143,7 @@ mod tests {
         let text = fixture("layouts/mdadm-detail.txt");
         let text =
             text.replace("Active Devices : 2", "Active Devices : 3").replace("active, degraded, recovering", "clean");
+        let text = text.replace("    Rebuild Status : 37% complete\n", "");
         let array = row_of::<Array>(&text);
         assert_eq!((array.degraded.get(), array.action.get()), (Some(0.0), Some("idle")));
     }

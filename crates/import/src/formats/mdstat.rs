@@ -19,6 +19,9 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
+/// The personalities of md, and what they are called in old kernels.
+const LEVELS: [&str; 9] = ["raid0", "raid1", "raid4", "raid5", "raid6", "raid10", "linear", "multipath", "faulty"];
+
 /// `md0 : active raid1 sdc1[2] sda1[0]`
 fn array(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.split_once(" : ")?;
@@ -76,7 +79,7 @@ fn record(run: &mut ToolRun, line: u32, name: &str, text: &str) {
     words.iter().filter_map(|w| member(w)).for_each(|member| record_member(run, line, name, member));
     let row = run.row::<Array>(0.0, line, name.into());
     row.state = words.first().copied().unwrap_or_default().into();
-    if let Some(level) = words.iter().find(|w| w.starts_with("raid") || **w == "linear") {
+    if let Some(level) = words.iter().find(|word| LEVELS.contains(word)) {
         row.level = (*level).into();
     }
     if let Some((all, working)) = words.iter().find_map(|w| member_counts(w)) {

@@ -1,6 +1,7 @@
 //! mkfs.xfs(8) and xfs_info(8): how a file system was made, and where its log is.
 
 use crate::prelude::*;
+use std::collections::BTreeSet;
 use whyslow_model::catalogue::Setting;
 
 pub const FORMAT: Format = Format {
@@ -15,33 +16,42 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The sections, which are followed by `name=value` pairs.
-const SECTIONS: [&str; 5] = ["meta-data", "data", "naming", "log", "realtime"];
-/// The values that affect performance.
-const VALUES: [&str; 5] = ["sectsz", "bsize", "sunit", "swidth", "blocks"];
+/// The sections, which are followed by `name=value` pairs, and the values in them that affect performance.
+const SECTIONS: [(&str, &[&str]); 5] = [
+    ("meta-data", &["sectsz"]),
+    ("data", &["bsize", "blocks", "sunit", "swidth"]),
+    ("naming", &["bsize"]),
+    ("log", &["bsize", "blocks", "sectsz", "sunit"]),
+    ("realtime", &["blocks"]),
+];
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let (mut system, mut section) = (String::new(), "");
-    let begins = |name: &str| SECTIONS.into_iter().find(|section| *section == name.trim());
+    let mut system = String::new();
+    let mut section: (&str, &[&str]) = ("", &[]);
+    // What comes again is of a section whose beginning was lost.
+    let mut seen = BTreeSet::new();
+    let begins = |name: &str| SECTIONS.into_iter().find(|(section, _)| *section == name.trim());
     while let Some(line) = lines
         .take_if(|text| text.split_once('=').is_some_and(|(name, _)| name.trim().is_empty() || begins(name).is_some()))
     {
         let Some((name, rest)) = line.text.split_once('=') else { break };
+        // The next line was joined to it.
+        let rest = rest.split_once(" =").map_or(rest, |(own, _)| own);
         let place = rest.split_whitespace().next().unwrap_or_default().trim_start_matches("/dev/");
         let mut set = |what: &str, value: &str, system: &str| {
             run.row::<Setting>(0.0, line.number, format!("xfs {system} {what}").into()).value = value.into();
         };
         if let Some(named) = begins(name) {
             section = named;
-            match section {
+            match section.0 {
                 "meta-data" => system = place.to_owned(),
                 "log" => set("log", place, &system),
                 _ => {}
             }
         }
         for (key, value) in rest.split([' ', ',']).filter_map(|word| word.split_once('=')) {
-            if VALUES.contains(&key) {
-                set(&format!("{section}.{key}"), value, &system);
+            if section.1.contains(&key) && seen.insert((section.0, key.to_owned())) {
+                set(&format!("{}.{key}", section.0), value, &system);
             }
         }
     }

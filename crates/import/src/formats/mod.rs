@@ -21,6 +21,7 @@ mod dmsetup;
 mod dropwatch;
 mod dstat;
 mod ethtool;
+mod ethtool_reports;
 mod fdisk;
 mod fio;
 mod fio_text;

@@ -1,6 +1,7 @@
 //! mountstats(8), and /proc/self/mountstats from which it computes: counts since a file system was mounted.
 
 use crate::prelude::*;
+use crate::table::is_cell;
 use whyslow_model::catalogue::NfsMount;
 use whyslow_proc::mountstats::{Operations, age, counts, mount, operations};
 
@@ -57,7 +58,9 @@ fn totals(lines: &mut Lines<'_>) -> Result<Option<(Operations, Option<f64>)>, Re
     let mut seen: Vec<String> = Vec::new();
     let mut refusal = None;
     while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
-        if title(&text).is_some() || another_output_starts(lines, FORMAT.name) {
+        // What was broken off a line is no row of another output.
+        let is_piece = blanks == 0 && text.split_whitespace().all(is_cell);
+        if title(&text).is_some() || !is_piece && another_output_starts(lines, FORMAT.name) {
             break;
         }
         lines.skip(blanks);

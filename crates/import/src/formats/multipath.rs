@@ -23,14 +23,15 @@ fn device(line: &str) -> Option<&str> {
     let is_mapped = |word: &str| word.strip_prefix("dm-").is_some_and(|n| n.parse::<u32>().is_ok());
     let mut words = line.split_whitespace();
     // `create: ` and `reload: ` precede it while devices are set up.
-    let name = words.by_ref().find(|word| !word.ends_with(':'))?;
+    let name = words.by_ref().find(|word| !word.ends_with(':')).filter(|name| !name.starts_with('('))?;
     words.take(2).any(is_mapped).then_some(name)
 }
 
 /// Whether the group is in use: `|-+- policy='service-time 0' prio=50 status=active`, `\_ round-robin 0 [prio=50][active]`.
 fn group(line: &str) -> Option<bool> {
     if let Some((_, status)) = line.split_once("status=") {
-        return Some(status.trim() == "active");
+        let known = [("active", true), ("enabled", false), ("disabled", false), ("undef", false)];
+        return known.into_iter().find(|(name, _)| *name == status.trim()).map(|(_, in_use)| in_use);
     }
     (line.contains("[prio=") || line.contains(" 0 [")).then(|| line.contains("[active]"))
 }
@@ -42,24 +43,43 @@ fn path(line: &str) -> Option<(&str, &str, Vec<&str>)> {
     let mut words = rest.split(['[', ']', ' ']).filter(|word| !word.is_empty());
     let (name, number) = (words.next()?, words.next()?);
     let known = (address.matches(':').count() == 3 || address == "#:#:#:#") && number.contains(':');
-    known.then(|| (address, name, words.collect()))
+    let states: Vec<&str> = words.collect();
+    let is_whole = states.len() >= 2 && states.len() <= 4 && ["active", "failed", "undef"].contains(&states[0]);
+    (known && is_whole).then_some((address, name, states))
+}
+
+/// Whether it is the last path of its group, so that the next one belongs to another.
+fn is_last_of_group(line: &str) -> bool {
+    line.contains("`- ")
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     while let Some(title) = lines.take_past_blanks_if(|line| device(line).is_some()) {
         let name = device(&title.text).unwrap_or_default();
-        let mut in_use = false;
+        let mut in_use = None;
+        let mut sizes = 0;
         while let Some(text) = lines.peek(0) {
             if let Some((address, lower, states)) = path(text) {
-                let state = state_of(&states, in_use);
+                // The line of its group, or that of its device, was lost.
+                let group = in_use.filter(|_| sizes < 2);
+                in_use = in_use.filter(|_| !is_last_of_group(text));
+                let Some(group) = group else {
+                    let refusal = lines.refuse("a path below its group");
+                    lines.keep(Err::<(), _>(refusal))?;
+                    lines.skip(1);
+                    continue;
+                };
+                let state = state_of(&states, group);
                 let adapter = address.split(':').next().map(|host| format!("host{host}"));
                 let key = LinkKey { upper: name.into(), lower: lower.into() };
                 let row = run.row::<Path>(0.0, lines.number(), key);
                 row.state = state.into();
                 row.adapter = adapter.unwrap_or_default().as_str().into();
             } else if let Some(active) = group(text) {
-                in_use = active;
-            } else if !text.contains("size=") {
+                in_use = Some(active);
+            } else if text.contains("size=") {
+                sizes += 1;
+            } else {
                 break;
             }
             lines.skip(1);

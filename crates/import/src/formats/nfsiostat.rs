@@ -26,7 +26,7 @@ pub const FORMAT: Format = Format {
 /// `filer:/export mounted on /mnt:`
 fn title(line: &str) -> Option<(&str, &str)> {
     let (server, point) = line.trim_end().strip_suffix(':')?.split_once(" mounted on ")?;
-    (!server.contains(' ')).then_some((server, point))
+    (!server.contains(' ')).then_some((server, point.trim()))
 }
 
 /// A mount's reads and writes together, per second except for retransmissions.
@@ -124,6 +124,9 @@ fn tables(lines: &mut Lines<'_>, report: &mut MountReport) -> ReadResult {
     }
 }
 
+/// The columns of all versions.
+const COLUMNS: [&str; 8] = ["ops/s", "kB/s", "kB/op", "retrans", "rtt", "exe", "queue", "errors"];
+
 /// `read:  ops/s  kB/s  kB/op  retrans  avg RTT (ms)  avg exe (ms)`: some names have several words.
 fn names(text: &str) -> Vec<String> {
     let text = text.replace("avg RTT (ms)", "rtt").replace("avg exe (ms)", "exe").replace("avg queue (ms)", "queue");
@@ -139,7 +142,8 @@ fn operation(
 ) -> ReadResult {
     let fields = line.text.split_whitespace().filter(|f| !(f.starts_with('(') && f.ends_with(')')));
     let values: Option<Vec<f64>> = fields.map(number).collect();
-    let Some(values) = values.filter(|v| v.len() == columns.len()) else {
+    let are_known = columns.iter().all(|name| COLUMNS.contains(&name.as_str()));
+    let Some(values) = values.filter(|v| v.len() == columns.len() && are_known) else {
         return Err(lines.refuse_at(line, format!("a number in each of the columns {}", columns.join(" "))));
     };
     let row = TableRow::of(line.number, "", columns.iter().cloned().zip(values));

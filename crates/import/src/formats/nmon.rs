@@ -132,13 +132,16 @@ impl NmonFile {
     fn timed(&mut self, time: &Time) {
         if let Some(at) = time.at.time {
             self.start = if self.start.time.is_none() { time.at } else { self.start };
-            self.before = self.newest.map(|(_, at)| at);
+            // The time of the snapshot before may have been lost.
+            let before = self.newest.filter(|(snapshot, _)| snapshot.checked_add(1) == Some(time.snapshot));
+            self.before = before.map(|(_, at)| at);
             self.newest = Some((time.snapshot, self.clock.read(at)));
         }
     }
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    run.lists_all = true;
     let mut file = NmonFile::default();
     while let Some(line) = lines.take_if(is_line) {
         let fields: Vec<&str> = line.text.trim_end().split(',').collect();
@@ -151,6 +154,14 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         } else if section == "TOP" {
             top(&mut file, run, line.number, &fields);
         } else if let Some(snapshot) = snapshot(second) {
+            // Where more stands in the last field than a number, another line was joined.
+            let is_joined = fields.last().is_some_and(|last| last.contains(' '));
+            let names = file.headers.get(section).filter(|names| is_joined || names.len() != fields.len() - 2);
+            if names.is_some() {
+                let refusal = lines.refuse_at(&line, "as many numbers as the section has columns");
+                lines.keep(Err::<(), _>(refusal))?;
+                continue;
+            }
             row(&file, run, line.number, section, snapshot, &fields[2..]);
         } else if !section.starts_with("BBB") && file.headers.len() < MOST_SECTIONS {
             let names = fields.iter().skip(2).map(|name| (*name).to_owned()).collect();

@@ -1,6 +1,7 @@
 //! numastat(8): allocations by NUMA node; with -m memory by node, with -p memory of processes by node.
 
 use crate::prelude::*;
+use crate::table::is_cell;
 use whyslow_model::catalogue::{Node, Process};
 
 pub const FORMAT: Format = Format {
@@ -44,7 +45,10 @@ fn is_process_header(line: &str) -> bool {
 fn process_of(text: &str) -> Option<(u32, &str, &str)> {
     let (pid, rest) = text.split_once(" (")?;
     let (name, rest) = rest.rsplit_once(')')?;
-    Some((pid.trim().parse().ok()?, name, rest))
+    // Two rows that were joined.
+    let is_joined =
+        name.split(") ").skip(1).any(|rest| rest.split_whitespace().next().is_some_and(|w| number(w).is_some()));
+    Some((pid.trim().parse().ok().filter(|_| !is_joined)?, name, rest))
 }
 
 /// The nodes in the header: `node0  node1`, or `Node 0  Node 1  Total`.
@@ -66,9 +70,12 @@ fn is_ruler(line: &str) -> bool {
 }
 
 fn is_row(line: &str) -> bool {
-    let Some(name) = line.split_whitespace().next() else { return false };
+    let mut words = line.split_whitespace();
+    let Some(name) = words.next() else { return false };
     let known = || Node::INFO.metrics.iter().any(|metric| metric.name == name);
-    name.starts_with(|c: char| c.is_ascii_alphabetic()) && (line.split_whitespace().count() > 1 || known())
+    let numbers: Vec<&str> = words.collect();
+    let has_numbers = !numbers.is_empty() && numbers.iter().all(|word| is_cell(word));
+    name.starts_with(|c: char| c.is_ascii_alphabetic()) && (has_numbers || known())
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {

@@ -71,10 +71,17 @@ fn partition(
     line: &crate::lines::TextLine,
 ) -> ReadResult {
     let fields: Vec<&str> = line.text.split_whitespace().collect();
-    let [count, start, ..] = fields[..] else {
+    let [count, start, end, size, ..] = fields[..] else {
         return Err(lines.refuse_at(line, "a number, a start, an end and a size"));
     };
-    if count.parse::<u32>().is_err() {
+    // Exact ones agree; others are rounded.
+    let exact = |unit: char| {
+        let of = |field: &str| field.strip_suffix(unit).and_then(number);
+        Some((of(start)?, of(end)?, of(size)?))
+    };
+    let agree = |(start, end, size): (f64, f64, f64)| end - start + 1.0 == size;
+    let unit = ['s', 'B'].into_iter().find(|unit| start.strip_suffix(*unit).and_then(number).is_some());
+    if count.parse::<u32>().is_err() || !unit.is_none_or(|unit| exact(unit).is_some_and(agree)) {
         return Err(lines.refuse_at(line, "a partition's number, start, end and size"));
     }
     let bytes = match (start.strip_suffix('s').and_then(number), sector) {

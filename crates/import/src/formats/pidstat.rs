@@ -51,6 +51,17 @@ fn row(line: &str) -> Option<(f64, Vec<&str>)> {
     timed_fields(line).filter(|(_, fields)| fields.first().is_some_and(|f| number(f).is_some() || *f == "-"))
 }
 
+/// Whether numbers, or dashes in their place, stand in all columns but those of names: the user and the command.
+fn are_numbers(columns: &[String], fields: &[&str]) -> bool {
+    let is_name = |column: &str| ["UID", "USER", "Command"].contains(&column);
+    let numbers = columns.iter().zip(fields).filter(|(column, _)| !is_name(column));
+    let are_numbers =
+        numbers.into_iter().all(|(_, field)| *field == "-" || number(field.trim_end_matches('%')).is_some());
+    // Where the header lost a name, the last number stands below the command.
+    let is_shifted = columns.iter().zip(fields).any(|(name, field)| name == "Command" && number(field).is_some());
+    are_numbers && !is_shifted
+}
+
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     run.start = context.day();
     let mut times = TableTime::default();
@@ -77,7 +88,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
                 let rest = &fields[columns.len()..];
                 rest.iter().any(|field| clock::time_of_day(&[*field]).is_some()) || is_table_row(&rest.join(" "))
             };
-            let recorded = if fields.len() < columns.len() || is_joined() {
+            let recorded = if fields.len() < columns.len() || !are_numbers(&columns, &fields) || is_joined() {
                 // The row of the next process may be among them.
                 if let Some(open) = &mut open {
                     open.is_whole = false;

@@ -55,6 +55,7 @@ fn fits(columns: &[&str], fields: &[&str]) -> bool {
     ["UID", "PID", "CPU"].iter().all(|name| is_whole(name).is_some())
         && shares.clone().all(|(at, _)| has_decimals(at))
         && fields.get(columns.len() - 1).is_some_and(|command| number(command).is_none())
+        && !fields.iter().any(|field| clock::time_of_day(&[*field]).is_some())
         && sum().zip(get("%CPU")).is_some_and(|(sum, all)| all > 0.0 && (sum - all).abs() <= ROUNDING)
 }
 
@@ -78,8 +79,16 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         rows.push((clock.read(row.time), lines.number(), row));
         lines.skip(count);
     }
+    // Rows of one run have the same columns: those with fewer lost one.
+    let most = rows.iter().map(|(.., row)| row.columns.len()).max().unwrap_or(0);
+    let (rows, damaged): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(.., row)| row.columns.len() == most);
     let first = rows.first().map_or(0.0, |(at, ..)| *at);
     let interval = rows.iter().find(|(at, ..)| *at > first).map_or(INTERVAL, |(at, ..)| at - first);
+    for (at, line, _) in damaged {
+        let refusal = Refusal::described(lines.file(), line, "as many columns as in other rows", "fewer");
+        lines.keep(Err::<(), _>(refusal))?;
+        run.lose_row(at - first + interval);
+    }
     let mut span = ReportInterval { from: 0.0, to: interval };
     for (at, line, row) in &rows {
         let to = at - first + interval;

@@ -11,7 +11,15 @@ pub const DISKSTATS: Format = Format {
     shows: "requests in flight, and the mean wait since boot; of two copies with times, requests, queue, wait and utilization of each device",
     lacks: "what happens now, if read once",
     starts: |lines| lines.next_is(is_disk),
-    read: |lines, _, run| copy(lines, run, is_disk, |text, _| Some(diskstats::row(text)?.disk), DISK_LINE),
+    read: |lines, _, run| {
+        let counts = |text: &str| text.split_whitespace().count();
+        let rows = next_rows(lines).into_iter().filter(|text| is_disk(text)).map(|text| counts(&text));
+        // Partitions had fewer before 2.6.25. A row that was cut may have as many as an older kernel's.
+        let most = rows.filter(|count| DISK_COLUMNS.contains(count)).max().unwrap_or(0);
+        let fits = |count: usize| count == most || (most, count) == (DISK_COLUMNS[1], DISK_COLUMNS[0]);
+        let row = |text: &str, _| Some(diskstats::row(text).filter(|_| fits(counts(text)))?.disk);
+        copy(lines, run, is_disk, row, DISK_LINE)
+    },
     ..Format::NEW
 };
 
@@ -34,20 +42,38 @@ pub const SOFTNET: Format = Format {
     lacks: "what happens now, if read once",
     starts: |lines| lines.next_is(is_softnet),
     read: |lines, _, run| {
-        // A row that was broken would make two.
+        // A row that was broken or cut has fewer.
+        let count = |text: &str| text.split_whitespace().count();
         let mut wrap = lines.wrap();
-        let first = lines.peek_whole(&mut wrap, run.tool, is_softnet);
-        let columns = first.map_or(0, |(_, line)| line.text.split_whitespace().count());
+        let first = lines.peek_whole(&mut wrap, run.tool, is_softnet).map_or(0, |(_, line)| count(&line.text));
+        let rows = next_rows(lines).into_iter().filter(|text| is_softnet(text)).map(|text| count(&text));
+        let columns = rows.chain([first]).filter(|count| SOFTNET_COLUMNS.contains(count)).max().unwrap_or(0);
         let row = |text: &str, cpu| net::softnet(text, cpu).filter(|_| text.split_whitespace().count() == columns);
         copy(lines, run, is_softnet, row, "as many columns of eight hexadecimal digits as in the first row")
     },
     ..Format::NEW
 };
 
+/// Numbers, name and counts of a device, from Linux 2.6 to 6.
+const DISK_COLUMNS: [usize; 4] = [7, 14, 18, 20];
 const DISK_LINE: &str = "a device's two numbers and its name, then 4, 11, 15 or 17 counts";
 const INTERFACE_LINE: &str = "an interface, a colon, then eight counts received and eight sent";
-/// The fewest columns of /proc/net/softnet_stat: Linux 2.6 has 9.
-const SOFTNET_COLUMNS: usize = 9;
+/// The columns of /proc/net/softnet_stat, from Linux 2.6 to 6.
+const SOFTNET_COLUMNS: [usize; 5] = [9, 10, 11, 13, 15];
+/// How many rows are compared with each other.
+const MOST_COMPARED: usize = 64;
+
+/// The next lines up to a blank one.
+fn next_rows(lines: &mut Lines<'_>) -> Vec<String> {
+    let text = |at| lines.peek(at).filter(|text| !text.trim().is_empty()).map(str::to_owned);
+    (0..MOST_COMPARED).map_while(text).collect()
+}
+
+/// Whether a line has only numbers: what is left of a row that was broken.
+fn is_piece(text: &str) -> bool {
+    let mut words = text.split_whitespace().peekable();
+    words.peek().is_some() && words.all(|word| word.bytes().all(|b| b.is_ascii_hexdigit()))
+}
 
 /// Reads one copy. `row` gets a line and its number in the file, from 0. An entity that comes again belongs to the next
 /// copy.
@@ -62,6 +88,12 @@ fn copy<F: Family>(
     let mut wrap = lines.wrap();
     for index in 0.. {
         let whole = lines.peek_whole(&mut wrap, run.tool, is_line).filter(|(_, line)| is_line(&line.text));
+        if whole.is_none() && lines.next_is(is_piece) {
+            let refusal = lines.refuse(expected);
+            lines.skip(1);
+            lines.keep(Err::<(), _>(refusal))?;
+            continue;
+        }
         let Some((count, TextLine { text, .. })) = whole else { break };
         let read = row(&text, index).ok_or_else(|| lines.refuse(expected));
         if read.as_ref().is_ok_and(|row| !seen.insert(row.key().clone())) {
@@ -105,7 +137,7 @@ fn interface_row(text: &str) -> Option<whyslow_model::catalogue::Interface> {
 /// `00000a70 00000000 ...`
 fn is_softnet(text: &str) -> bool {
     let column = |word: &str| word.len() == 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
-    text.split_whitespace().count() >= SOFTNET_COLUMNS && text.split_whitespace().all(column)
+    text.split_whitespace().count() >= SOFTNET_COLUMNS[0] && text.split_whitespace().all(column)
 }
 
 #[cfg(test)]

@@ -31,7 +31,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         else {
             return Err(lines.refuse(format!("the vendor and model of the device at {address}")));
         };
-        let (model, revision) = rest.split_once("Rev:").unwrap_or((rest, ""));
+        let Some((model, revision)) = rest.split_once("Rev:") else {
+            let refusal = lines.refuse("vendor, model and revision of a device");
+            lines.keep(Err::<(), _>(refusal))?;
+            lines.skip(1);
+            lines.take_if(|l| l.trim_start().starts_with("Type:"));
+            continue;
+        };
         let row = run.row::<Queue>(0.0, line, address.as_str().into());
         row.model = format!("{} {}, firmware {}", vendor.trim(), model.trim(), revision.trim()).into();
         row.address = address.into();

@@ -1,8 +1,10 @@
 //! /proc/vmstat, whole or cut out: paging, reclaim and refaults since boot.
 
 use crate::prelude::*;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use whyslow_model::catalogue::Vmstat;
+use whyslow_model::value::Counter;
 use whyslow_proc::vmstat;
 
 pub const FORMAT: Format = Format {
@@ -10,7 +12,7 @@ pub const FORMAT: Format = Format {
     versions: "2.6 on, whole or in part",
     shows: "pages read, swapped, reclaimed and read again since boot; of two copies with times, rates",
     lacks: "which process; what happens now, if read once",
-    starts: |lines| lines.next_is(is_known) && lines.peek(1).is_some_and(is_known),
+    starts: |lines| lines.next_is(is_known) && lines.peek(1).is_some_and(is_known) && !is_of_zone(lines),
     read,
     ..Format::NEW
 };
@@ -26,22 +28,65 @@ fn entry(line: &str) -> Option<&str> {
     (is_name(name) && !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit())).then_some(name)
 }
 
+/// The counts that are sums over zones.
+fn vmstat_sum<'r>(row: &'r mut Vmstat, name: &str) -> Option<&'r mut Counter> {
+    match name {
+        "allocstall" => Some(&mut row.allocstall),
+        "pgscan_kswapd" => Some(&mut row.pgscan_kswapd),
+        "pgscan_direct" => Some(&mut row.pgscan_direct),
+        "pgsteal_kswapd" => Some(&mut row.pgsteal_kswapd),
+        "pgsteal_direct" => Some(&mut row.pgsteal_direct),
+        _ => None,
+    }
+}
+
+/// The name on a line that is no entry, but was one: without its number, or with another entry behind it.
+fn damaged_name(line: &str) -> Option<&str> {
+    let name = line.split_whitespace().next().filter(|_| entry(line).is_none())?;
+    let is_one = name.contains('_') && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    is_one.then_some(name)
+}
+
+/// Whether these are the counts of one node, in /proc/zoneinfo: those of its first zone follow.
+fn is_of_zone(lines: &mut Lines<'_>) -> bool {
+    /// There are fewer counts of a node.
+    const MOST: usize = 80;
+    let is_end = |text: &str| text.trim_start().starts_with("pages free");
+    let own = (0..MOST)
+        .map_while(|at| lines.peek(at).filter(|text| is_end(text) || entry(text.trim_start()).is_some()).map(is_end));
+    own.into_iter().any(|is_end| is_end)
+}
+
 fn is_known(line: &str) -> bool {
     entry(line).is_some_and(|name| BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)))
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    const EXPECTED: &str = "a name and a whole number: pgpgin 48732";
     let mut seen = BTreeSet::new();
-    while let Some(text) = lines.peek(0).filter(|text| entry(text).is_some()).map(str::to_owned) {
-        // A name again belongs to the next reading.
-        if entry(&text).is_some_and(|name| !seen.insert(name.to_owned())) {
-            break;
+    // Counts of which one zone's part is damaged.
+    let lost = RefCell::new(BTreeSet::new());
+    let is_damaged = |text: &str| {
+        let name = damaged_name(text);
+        lost.borrow_mut().extend(name.and_then(|name| Some(name.rsplit_once('_')?.0.to_owned())));
+        name.is_some()
+    };
+    // A name again belongs to the next reading.
+    while lines.peek(0).and_then(entry).is_none_or(|name| !seen.contains(name))
+        && let Some(line) =
+            lines.take_own(|text| entry(text).is_some_and(|name| !seen.contains(name)), is_damaged, EXPECTED)?
+    {
+        seen.extend(entry(&line.text).map(str::to_owned));
+        let row = run.row::<Vmstat>(0.0, line.number, MachineKey);
+        if vmstat::take(&line.text, row).is_none() {
+            return Err(lines.refuse_at(&line, EXPECTED));
         }
-        let row = run.row::<Vmstat>(0.0, lines.number(), MachineKey);
-        if vmstat::take(&text, row).is_none() {
-            return Err(lines.refuse("a name and a whole number: pgpgin 48732"));
+    }
+    let row = run.row::<Vmstat>(0.0, 0, MachineKey);
+    for name in lost.into_inner() {
+        if let Some(sum) = vmstat_sum(row, &name) {
+            *sum = Counter::default();
         }
-        lines.skip(1);
     }
     Ok(())
 }

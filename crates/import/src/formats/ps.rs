@@ -21,7 +21,7 @@ const LIFETIME: ReportInterval = ReportInterval { from: 0.0, to: 1.0 };
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let Some(columns) = lines.peek(0).and_then(TaskColumns::of) else { return Ok(()) };
     lines.skip(1);
-    read_tasks(lines, run, LIFETIME, &columns, TaskKind::Processes)?;
+    read_tasks(lines, run, LIFETIME, &columns, TaskKind::Unknown)?;
     run.note(
         "current CPU use",
         "ps shows an average over each process's lifetime",

@@ -120,6 +120,7 @@ impl ViewRow {
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let Some(table) = table_that_starts(lines) else { return Err(lines.refuse("a table of psql")) };
     let (rows, are_all) = if table.columns.is_empty() { expanded(lines) } else { aligned(lines, &table.columns)? };
+    let are_all = are_all && (table.view != View::Activity || rows.iter().all(has_known_state));
     match table.view {
         View::Activity if !are_all => run.note(
             "what the sessions of PostgreSQL do",
@@ -134,17 +135,43 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
+/// The states of a session (monitoring-stats.html).
+const STATES: [&str; 8] = [
+    "active",
+    "idle",
+    "idle in transaction",
+    "idle in transaction (aborted)",
+    "fastpath function call",
+    "disabled",
+    "starting",
+    "<insufficient privilege>",
+];
+
+/// Whether the state of a session is one, and missing only for processes of the server, which have no database.
+fn has_known_state(row: &ViewRow) -> bool {
+    let has_both = row.text("wait_event").is_some() == row.text("wait_event_type").is_some();
+    if row.values.contains_key("wait_event") && row.values.contains_key("wait_event_type") && !has_both {
+        return false;
+    }
+    match row.text("state") {
+        Some(state) => STATES.iter().any(|known| state.split_whitespace().eq(known.split_whitespace())),
+        None => row.text("datname").is_none(),
+    }
+}
+
 /// The rows, and whether they are all.
 fn expanded(lines: &mut Lines<'_>) -> (Vec<ViewRow>, bool) {
     let mut rows: Vec<ViewRow> = Vec::new();
     let is_from_first = lines.next_is(|line| line.contains("RECORD 1 "));
+    let mut is_mixed = false;
     while let Some(line) = lines.take_if(|text| is_record(text) || (text.contains('|') && !is_command(text))) {
         if is_record(&line.text) {
             rows.push(ViewRow { line: line.number, values: BTreeMap::new() });
         } else if let Some((name, value)) = line.text.split_once('|')
             && let Some(row) = rows.last_mut()
         {
-            // Further lines of a value have no name.
+            // Further lines of a value have no name. A name that comes again is of a record whose title was lost or joined.
+            is_mixed |= value.contains("-[ RECORD ") || row.values.contains_key(name.trim());
             if !name.trim().is_empty() {
                 // Of two columns of one name, the first was asked for by name.
                 row.values.entry(name.trim().to_owned()).or_insert_with(|| value.trim().to_owned());
@@ -154,9 +181,12 @@ fn expanded(lines: &mut Lines<'_>) -> (Vec<ViewRow>, bool) {
     let is_complete = |row: &ViewRow| rows.iter().all(|other| other.values.len() <= row.values.len());
     let are_all = rows.iter().all(is_complete) && !lines.peek_past_blanks(0).is_some_and(|(_, next)| is_record(next));
     // What does not continue the record may be the rest of a line that was broken.
-    let is_cut =
-        lines.peek(1).is_some_and(|next| next.contains('|') && !is_command(next) && View::of(&cells(next)).is_none());
-    (rows, is_from_first && are_all && !is_cut)
+    let goes_on =
+        |next: &str| is_record(next) || next.contains('|') && !is_command(next) && View::of(&cells(next)).is_none();
+    let is_cut = lines.next_is(|next| !next.trim().is_empty())
+        && (1..3).any(|at| lines.peek(at).is_some_and(goes_on))
+        && !lines.next_is(is_command);
+    (rows, is_from_first && are_all && !is_mixed && !is_cut)
 }
 
 /// The rows, and whether they are all.
@@ -211,7 +241,8 @@ fn joined(mut fields: Vec<String>, columns: &[String]) -> Option<Vec<String>> {
 
 /// `2026-11-25 17:58:35.42+00`, `2026-11-25 17:58:35+05:30` as seconds since 1970.
 fn timestamp(text: &str) -> Option<f64> {
-    let (day, rest) = text.split_once(' ')?;
+    let (day, rest) = text.split_once(char::is_whitespace)?;
+    let rest = rest.trim_start();
     let sign = rest.find(['+', '-']);
     let (time, zone) = rest.split_at(sign.unwrap_or(rest.len()));
     let printed = clock::PrintedTime { date: date(day), time: clock::time_of_day(&[time]).map(|(seconds, _)| seconds) };
@@ -236,7 +267,8 @@ fn interval(text: &str) -> Option<f64> {
 
 fn activity(rows: &[ViewRow], run: &mut ToolRun) {
     // The statement that shows the view begins when it is shown.
-    let began = rows.iter().filter_map(|row| row.time("query_start")).reduce(f64::max);
+    let are_known = rows.iter().all(|row| row.text("query_start").is_none() || row.time("query_start").is_some());
+    let began = rows.iter().filter_map(|row| row.time("query_start")).reduce(f64::max).filter(|_| are_known);
     let now = rows.iter().find_map(|row| row.time("now")).or(began);
     let since = |row: &ViewRow, column: &str| Some((now? - row.time(column)?).max(0.0));
     // An age under another name may be that of the transaction, the statement or the wait.
@@ -251,7 +283,7 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
         };
         let Some(sessions) = sessions else { continue };
         lines = (lines.0.min(row.line), lines.1.max(row.line));
-        let state = row.text("state").unwrap_or_default();
+        let state = row.text("state").unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         if state.is_empty() || row.text("query").is_some_and(|query| query.contains("pg_stat_activity")) {
             continue;
         }

@@ -53,7 +53,10 @@ fn read_slabtop(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
     if lines.take_past_blanks_if(is_header).is_none() {
         return Err(lines.refuse("the header of slabtop: OBJS ACTIVE USE"));
     }
-    while let Some(line) = lines.take_if(|line| slabtop_row(line).is_some()) {
+    let is_damaged = |line: &str| crate::table::is_table_row(line);
+    while let Some(line) =
+        lines.take_own(|line| slabtop_row(line).is_some(), is_damaged, "a cache: seven numbers and its name")?
+    {
         if let Some((objects, active, bytes, name)) = slabtop_row(&line.text) {
             record(run, line.number, name, objects, active, bytes);
         }
@@ -64,18 +67,21 @@ fn read_slabtop(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
 /// `ext4_inode  275  275  160  25  1 : tunables  0  0  0 : slabdata  11  11  0`: objects, those in use, bytes, name.
 fn cache(line: &str) -> Option<(f64, f64, f64, &str)> {
     let (first, rest) = line.split_once(" : tunables ")?;
-    let (_, slabs) = rest.split_once(" : slabdata ")?;
+    let (tunables, slabs) = rest.split_once(" : slabdata ")?;
     let mut words = first.split_whitespace();
     let name = words.next().filter(|name| *name != "#")?;
     let numbers: Vec<f64> = words.map(number).collect::<Option<_>>()?;
     let [active, objects, _size, _per_slab, pages] = numbers[..] else { return None };
-    let slabs = number(slabs.split_whitespace().nth(1)?)?;
+    let three = |text: &str| text.split_whitespace().map(number).collect::<Option<Vec<f64>>>().filter(|n| n.len() == 3);
+    let (_, slabs) = (three(tunables)?, three(slabs)?[1]);
     Some((objects, active, slabs * pages * PAGE, name))
 }
 
 fn read_slabinfo(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let is_title = |line: &str| line.starts_with("slabinfo - version:") || line.starts_with("# name ");
-    while let Some(line) = lines.take_if(|line| is_title(line) || cache(line).is_some()) {
+    let is_own = |line: &str| is_title(line) || cache(line).is_some();
+    let is_damaged = |line: &str| line.contains(" : ");
+    while let Some(line) = lines.take_own(is_own, is_damaged, "a cache: name, five numbers, tunables and slabdata")? {
         if let Some((objects, active, bytes, name)) = cache(&line.text) {
             record(run, line.number, name, objects, active, bytes);
         }

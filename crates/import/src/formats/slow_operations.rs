@@ -1,6 +1,7 @@
 //! Lists of what took longer than a limit, by tools of bcc and libbpf: ext4slower and its like, fileslower, runqslower.
 
 use crate::prelude::*;
+use crate::table::is_table_row;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Latency;
 use whyslow_model::histogram::{Histogram, bucket_of};
@@ -83,8 +84,14 @@ impl List {
             let operation = operation(words.get(at + 1)?);
             let first = at + 1 + usize::from(operation.is_some());
             (operation.is_some() != (self == Self::RunQueue)).then_some(())?;
+            // The name of a program, and no other row before this one.
+            (!is_table_row(&words[1..at].join(" "))).then_some(())?;
             let values: Option<Vec<f64>> =
                 words.get(first..first + numbers)?.iter().map(|word| number(word.trim_start_matches('-'))).collect();
+            // A name of a file follows, and nothing that was joined to it.
+            let rest = &words[first + numbers..];
+            let is_whole = (self == Self::RunQueue || !rest.is_empty()) && !is_table_row(&rest.join(" "));
+            is_whole.then_some(())?;
             Some((words[1..at].join(" "), operation, values?.last()? * unit))
         })
     }
@@ -116,7 +123,9 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let Some(header) = lines.take_past_blanks_if(|text| List::of(text).is_some()) else { return Ok(()) };
     let Some(list) = List::of(&header.text) else { return Ok(()) };
     let mut times: BTreeMap<SlowOperation, (u32, Vec<(u32, u64)>)> = BTreeMap::new();
-    while let Some(line) = lines.take_if(|text| list.row(text).is_some()) {
+    let is_damaged =
+        |text: &str| text.split_whitespace().next().is_some_and(|word| clock::time_of_day(&[word]).is_some());
+    while let Some(line) = lines.take_own(|text| list.row(text).is_some(), is_damaged, "an operation in one line")? {
         if let Some((program, operation, time)) = list.row(&line.text) {
             let (_, buckets) = times.entry((program, operation)).or_insert((line.number, Vec::new()));
             let bucket = bucket_of(time as u64);

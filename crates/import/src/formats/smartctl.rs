@@ -170,7 +170,9 @@ fn attribute(line: &str) -> Option<Attribute<'_>> {
     let number = fields.first().filter(|f| f.len() <= 3 && f.bytes().all(|b| b.is_ascii_digit()))?;
     let values = fields.get(3..6)?.iter().all(|f| f.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
     let (fails, raw) = if ["Pre-fail", "Old_age"].contains(fields.get(6)?) { (8, 9) } else { (6, 7) };
-    let raw = crate::number::number(fields.get(raw).filter(|_| values)?)?;
+    // Another row may have been joined to it.
+    let is_joined = fields.get(raw + 1..)?.iter().any(|field| field.starts_with("0x"));
+    let raw = crate::number::number(fields.get(raw).filter(|_| values && !is_joined)?)?;
     let fails = ["FAILING_NOW", "NOW"].contains(&fields[fails]);
     Some(Attribute { number, name: fields[1], value: crate::number::number(fields[3]), raw, fails })
 }

@@ -26,7 +26,11 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     while let Some(text) = lines.peek(0).filter(|text| !is_command(text)).map(str::to_owned) {
         let fields: Vec<&str> = text.split_whitespace().collect();
         if let Some((_, rest)) = text.split_once("Load Balance:") {
-            balanced = rest.split_whitespace().next().map(|word| f64::from(u8::from(word != "Off")));
+            balanced = match rest.split_whitespace().next() {
+                Some("On") => Some(1.0),
+                Some("Off") => Some(0.0),
+                _ => None,
+            };
         } else if let Some(name) = of_device(&fields) {
             device = name.to_owned();
         } else if let Some((instance, adapter, state)) = path(&fields) {
@@ -49,7 +53,10 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 /// The name in `0/ 3   spd   6005-08B4-...   4`: target and lun, name, world-wide id, number of paths.
 fn of_device<'t>(fields: &[&'t str]) -> Option<&'t str> {
     let [.., name, id, count] = fields else { return None };
-    let known = fields.first()?.contains('/') && id.matches('-').count() >= 3 && count.parse::<u32>().is_ok();
+    let known = number(name).is_none()
+        && fields.first()?.contains('/')
+        && id.matches('-').count() >= 3
+        && count.parse::<u32>().is_ok();
     known.then_some(*name)
 }
 

@@ -85,6 +85,14 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             info.push(' ');
             info.push_str(rest.text.trim());
         }
+        // What is printed of two sockets belongs to neither.
+        let is_mixed =
+            ["rto:", "skmem:"].iter().any(|name| info.split_whitespace().filter(|w| w.starts_with(name)).count() > 1);
+        let socket = if is_mixed {
+            Err(Refusal::described(lines.file(), line, "what is known of one socket", "that of two"))
+        } else {
+            socket
+        };
         let Some(socket) = lines.keep(socket)?.filter(|_| wanted) else { continue };
         let Some(key) = socket.key(&info) else {
             run.note("sockets by name", "ports or addresses are names, which do not identify them", "add -n to ss");

@@ -64,15 +64,30 @@ pub fn record_tcp_info(run: &mut ToolRun, line: u32, key: SocketKey, words: &str
     if value(words, "rto").and_then(number).is_none() {
         return;
     }
-    let mut row = TableRow::of(line, "", values(words));
-    let zeros = OMITTED_IF_ZERO.iter().filter(|(name, with)| row.get(name).is_none() && row.get(with).is_some());
+    let mut row = TableRow::of(line, "", values(without_cut_end(words)));
+    // Nor were two words joined.
+    let is_one = |word: &str| word.contains('(') || word.matches(':').count() < 2;
+    let is_whole = LAST.iter().any(|name| value(words, name).is_some()) && words.split_whitespace().all(is_one);
+    let zeros =
+        OMITTED_IF_ZERO.iter().filter(|(name, with)| row.get(name).is_none() && row.get(with).is_some() && is_whole);
     let zeros: Vec<_> = zeros.map(|(name, _)| ((*name).to_owned(), 0.0)).collect();
     row.extend(TableRow::of(line, "", zeros));
     let connection = run.counts(0.0, key, &row, &INFO);
-    if connection.delivery_rate.get().is_some() {
-        connection.app_limited = f64::from(u8::from(words.split_whitespace().any(|w| w == "app_limited"))).into();
+    let is_limited = words.contains("app_limited");
+    if connection.delivery_rate.get().is_some() && (is_whole || is_limited) {
+        connection.app_limited = f64::from(u8::from(is_limited)).into();
     }
     connection.congestion_control = congestion_control(words).map(Into::into).unwrap_or_default();
+}
+
+/// Values that stand behind all those that may be omitted: without one of them a line may have been cut.
+const LAST: [&str; 5] = ["rcv_space", "rcv_ssthresh", "minrtt", "snd_wnd", "rcv_wnd"];
+
+/// The words without the last one, if that is a number where more should follow: it may have been cut, too.
+fn without_cut_end(words: &str) -> &str {
+    let last = words.rsplit(' ').next().unwrap_or_default();
+    let is_end = LAST.iter().any(|name| last.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
+    if is_end || last.ends_with(')') { words } else { words.trim_end().rsplit_once(' ').map_or("", |(rest, _)| rest) }
 }
 
 /// The values among these words: `cwnd:10`, `rtt:20.25/0.5`, `rwnd_limited:12ms(0.5%)`, `pacing_rate 11.4Mbps`.

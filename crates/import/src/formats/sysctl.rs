@@ -48,7 +48,10 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             Some((name, number(value)?))
         });
         let row = TableRow::of(line.number, "", values);
-        record(run, &row, &IPC);
+        // It has four values, unless it was cut.
+        if name != "kernel.sem" || value.split_whitespace().count() == 4 {
+            record(run, &row, &IPC);
+        }
         record(run, &row, &LIMITS);
         record(run, &row, &CONNTRACK);
         run.row::<Setting>(0.0, line.number, name.into()).value = value.into();

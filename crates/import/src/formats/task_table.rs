@@ -2,7 +2,7 @@
 
 use crate::lines::TextLine;
 use crate::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Process, Thread};
 use whyslow_model::value::{Gauge, State};
 
@@ -18,6 +18,8 @@ pub enum TaskKind {
     Processes,
     /// Threads, whose process is not shown: top -H.
     Threads,
+    /// One of both: the line that says which is missing.
+    Unknown,
 }
 
 /// Names of the command's column, which contains spaces.
@@ -34,7 +36,7 @@ impl TaskColumns {
         let names = crate::table::words(line);
         let has = |name: &str| names.iter().any(|n| n == name);
         // In another language top's own columns are known by their places.
-        let is_top = names.len() == 12 && names[0] == "PID" && names[8] == "%CPU";
+        let is_top = names.len() == 12 && names[0] == "PID" && names[8] == "%CPU" && !has("TIME+");
         let command = match names.iter().position(|name| COMMANDS.contains(&name.as_str())) {
             Some(command) => command,
             None if is_top => names.len() - 1,
@@ -107,13 +109,30 @@ impl TaskColumns {
     /// The first column whose field is none of its kind: a field is missing, or there is one too many.
     fn misfit(&self, fields: &[String]) -> Option<&str> {
         // Behind a command in the last column stand its own words.
+        // Only the last column has words that are numbers and times.
+        let is_other = |word: &str| number(word).is_some() || is_cpu_time(word);
+        if self.command + 1 < self.names.len()
+            && fields.get(self.command).is_some_and(|command| command.split_whitespace().skip(1).any(is_other))
+        {
+            return self.names.get(self.command).map(String::as_str);
+        }
         let names = self.names.iter().zip(fields).enumerate().filter(|(at, _)| *at != self.command);
+        // A command that is a time stands below a header of which a name is missing.
+        if fields.get(self.command).is_some_and(|command| is_cpu_time(command)) {
+            return self.names.get(self.command).map(String::as_str);
+        }
         names.map(|(_, pair)| pair).find(|(name, field)| !is_of_column(name, field)).map(|(name, _)| name.as_str())
     }
 
     fn is_task(&self, fields: &[String]) -> bool {
         self.pid(fields).is_some() || self.field(fields, &["PID"]) == Some("-")
     }
+}
+
+/// `0:01.90`, `00:00:04`
+fn is_cpu_time(field: &str) -> bool {
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    field.contains(':') && field.split([':', '.', '-']).all(is_digits)
 }
 
 /// Whether a field may stand in a column. Where ps prints a line for each thread, it is `-` in those of the process.
@@ -124,6 +143,8 @@ fn is_of_column(name: &str, field: &str) -> bool {
             "PID" | "PPID" | "LWP" | "TID" | "SPID" => field.bytes().all(|b| b.is_ascii_digit()),
             "%CPU" | "%MEM" | "C" | "NLWP" | "THCNT" | "VSZ" | "RSS" | "VIRT" | "RES" | "SHR" => is_number(field),
             "NI" => is_number(field.trim_start_matches('-')),
+            // An address has more digits.
+            "WCHAN" => field.len() > 3 || field.bytes().any(|b| !b.is_ascii_digit()),
             "STARTED" => field.contains(':') || !field.contains(' '),
             // top has hours, days and weeks where minutes do not fit (procps, scale_tics).
             "TIME" | "TIME+" => {
@@ -148,11 +169,33 @@ pub fn read_tasks(
     kind: TaskKind,
 ) -> ReadResult {
     let mut listed = ListedThreads::new();
+    let kind = match kind {
+        TaskKind::Unknown if share_memory(lines, columns) => TaskKind::Threads,
+        kind => kind,
+    };
     let result = read_rows(lines, run, interval, columns, kind, &mut listed);
     for (group, threads) in listed {
         record_group(run, interval, columns, &group, threads);
     }
     result
+}
+
+/// Whether two of top's rows have the same memory, as threads of one process do.
+fn share_memory(lines: &mut Lines<'_>, columns: &TaskColumns) -> bool {
+    /// How many rows are looked at.
+    const MOST: usize = 300;
+    let mut seen = BTreeSet::new();
+    for at in 0..MOST {
+        let Some(text) = lines.peek(at).filter(|text| !text.trim().is_empty()) else { break };
+        let fields = columns.joined(crate::table::words(text));
+        let sizes: Option<Vec<String>> =
+            ["VIRT", "RES", "SHR"].iter().map(|name| columns.field(&fields, &[name]).map(str::to_owned)).collect();
+        let Some(sizes) = sizes.filter(|_| columns.is_task(&fields)) else { break };
+        if sizes.iter().all(|size| size != "0") && !seen.insert(sizes) {
+            return true;
+        }
+    }
+    false
 }
 
 fn read_rows(
@@ -166,6 +209,7 @@ fn read_rows(
     let mut process: Option<(u32, String)> = None;
     let mut started = false;
     let mut rows = 0;
+    let mut was_refused = false;
     let mut wrap = lines.wrap();
     let begins = |line: &str| columns.is_task(&columns.joined(crate::table::words(line)));
     while let Some((count, TextLine { text, .. })) = lines.peek_whole(&mut wrap, run.tool, begins) {
@@ -179,11 +223,23 @@ fn read_rows(
         }
         let read = row(lines, columns, &text, count);
         let Some(read) = lines.keep(read)? else {
-            started = true;
+            (started, was_refused) = (true, true);
             lines.skip(count);
             continue;
         };
-        let Some((count, fields)) = read else { break };
+        let Some((count, fields)) = read else {
+            // What was broken off a row does not end the table.
+            let is_piece = was_refused && lines.peek(count).is_some_and(begins);
+            if !is_piece {
+                break;
+            }
+            was_refused = false;
+            let refusal = lines.refuse("a row of the table");
+            lines.keep(Err::<(), _>(refusal))?;
+            lines.skip(count);
+            continue;
+        };
+        was_refused = false;
         let task = ListedTask::of(lines.number(), columns, fields);
         rows += 1;
         if rows > MOST_ROWS {
@@ -291,10 +347,19 @@ fn record_group(
     // A process whose threads are not all listed used more than their sum.
     let is_whole = count == Some(listed) && !is_ambiguous;
     let cpu = threads.iter().map(|t| t.cpu).sum::<Option<f64>>().filter(|_| is_whole);
-    let of_process =
-        ListedTask { cpu, line: own.line, command: own.command.clone(), fields: own.fields.clone(), ..*own };
+    // Threads may have names of their own. That of the process is the first thread's, unless its row is missing.
+    let are_alike = || threads.len() > 1 && threads.iter().all(|thread| thread.command == own.command);
+    let is_known = own.tid == Some(first) || are_alike();
+    let command = if is_known { own.command.clone() } else { String::new() };
+    let of_process = ListedTask { cpu, line: own.line, command, fields: own.fields.clone(), ..*own };
     let row = record_process(run, interval, columns, *pid, &of_process);
     row.threads = count.unwrap_or(listed).max(listed).into();
+    if own.tid != Some(first) {
+        (row.state, row.wait_channel) = (State::default(), State::default());
+    }
+    if !is_known {
+        row.command = State::default();
+    }
 }
 
 fn continues_after_blank(lines: &mut Lines<'_>, columns: &TaskColumns) -> bool {

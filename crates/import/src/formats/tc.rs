@@ -34,7 +34,11 @@ impl QdiscTitle {
         let [what @ ("qdisc" | "class"), kind, handle, ref rest @ ..] = words[..] else { return None };
         let after = |name: &str| rest.iter().position(|w| *w == name).and_then(|at| rest.get(at + 1)).copied();
         let is_placed = |word: &&str| ["dev", "root", "parent", "ingress"].contains(word);
-        if !handle.contains(':') || (what == "qdisc" && !rest.iter().any(is_placed)) {
+        let is_nameless = rest.last() == Some(&"dev") || after("dev").is_some_and(|device| is_placed(&device));
+        let is_handle = handle.split_once(':').is_some_and(|(major, minor)| {
+            [major, minor].iter().all(|number| number.bytes().all(|b| b.is_ascii_hexdigit()))
+        });
+        if !is_handle || is_nameless || (what == "qdisc" && !rest.iter().any(is_placed)) {
             return None;
         }
         let place = match (handle, after("parent")) {

@@ -145,18 +145,21 @@ pub fn record_load(system: &mut System, loads: &str) -> usize {
 
 fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) -> ReadResult {
     let mut seen_memory = false;
-    let mut kind = TaskKind::Processes;
+    let mut kind = TaskKind::Unknown;
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.trim_start().to_owned();
         lines.skip(blanks);
         let line = lines.number();
         if is_cpu_name(&text) && !text.starts_with("%CPU ") {
-            cpu(lines, run, interval)?;
+            let shares = cpu(lines, run, interval);
+            if lines.keep(shares)?.is_none() && lines.number() == line {
+                lines.skip(1);
+            }
             continue;
         }
-        // With -H; in other languages threads pass for processes, as they do for top.
-        if text.starts_with("Threads:") {
-            kind = TaskKind::Threads;
+        // The first is that of -H.
+        for (name, named) in [("Threads:", TaskKind::Threads), ("Tasks:", TaskKind::Processes)] {
+            kind = if text.starts_with(name) { named } else { kind };
         }
         if let Some(running) = running(&text) {
             run.row::<System>(interval.to, line, MachineKey).running = running.into();
@@ -165,7 +168,7 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
             let is_swap = seen_memory || text.split(':').next().is_some_and(|name| name.contains("Swap"));
             run.counts(interval.to, MachineKey, &row, if is_swap { &SWAP } else { &MEMORY });
             seen_memory = true;
-        } else if let Some(columns) = TaskColumns::of(&text) {
+        } else if let Some(columns) = TaskColumns::of(&text).or_else(|| wrapped_columns(lines)) {
             lines.skip(1);
             return read_tasks(lines, run, interval, &columns, kind);
         } else if another_output_starts(lines, FORMAT.name) || !is_table_near(lines) {
@@ -180,7 +183,20 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
 fn is_table_near(lines: &mut Lines<'_>) -> bool {
     /// The most lines above the table.
     const MOST: usize = 6;
-    (1..=MOST).any(|at| lines.peek(at).is_some_and(|text| TaskColumns::of(text).is_some()))
+    let is_header = |text: &str| TaskColumns::of(text).is_some() || begins_header(text);
+    (1..=MOST).any(|at| lines.peek(at).is_some_and(is_header))
+}
+
+/// `  PID USER      PR  NI`, which may go on in the next line.
+fn begins_header(text: &str) -> bool {
+    text.split_whitespace().take(3).eq(["PID", "USER", "PR"])
+}
+
+/// The columns of a table whose header a mail program broke.
+fn wrapped_columns(lines: &mut Lines<'_>) -> Option<TaskColumns> {
+    let is_begun = lines.next_is(begins_header);
+    let joined = |lines: &mut Lines<'_>| lines.peek(0).and_then(TaskColumns::of);
+    is_begun.then(|| lines.join_wrapped_table(joined)).flatten()
 }
 
 /// How many tasks run: `Tasks: 227 total,   1 running, 226 sleeping,   0 stopped,   0 zombie`, in any language.
@@ -252,7 +268,10 @@ fn memory(line: u32, text: &str, is_swap: bool) -> Option<TableRow> {
     let (name, amounts) = text.split_once(':')?;
     let (unit, kind) = name.trim().split_once(' ').unwrap_or(("KiB", name.trim()));
     let is_english = ["Mem", "Swap"].contains(&kind);
-    if kind == name.trim() && !is_english {
+    // Without a unit before the name, each amount has its own.
+    let has_units =
+        || amounts.split_whitespace().any(|word| word.ends_with('k') && number(word.trim_end_matches('k')).is_some());
+    if kind == name.trim() && (!is_english || !has_units()) {
         return None;
     }
     let unit = match unit {

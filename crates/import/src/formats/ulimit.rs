@@ -1,6 +1,7 @@
 //! ulimit -a: the limits of the shell it was typed into, as bash and dash print them.
 
 use crate::prelude::*;
+use std::collections::BTreeSet;
 use whyslow_model::catalogue::Setting;
 
 pub const FORMAT: Format = Format {
@@ -45,15 +46,19 @@ fn limit(line: &str) -> Option<(&str, &str)> {
             return Some((option, value));
         }
     }
-    NAMES.iter().find(|(name, _)| *name == rest.trim_end()).map(|(_, option)| (*option, value))
+    NAMES.iter().find(|(name, _)| *name == rest.trim()).map(|(_, option)| (*option, value))
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    while let Some(line) = lines.take_if(|text| limit(text).is_some()) {
-        if let Some((option, value)) = limit(&line.text) {
-            let name = format!("ulimit {option}");
-            run.row::<Setting>(0.0, line.number, name.into()).value = value.into();
-        }
+    let mut seen = BTreeSet::new();
+    // The beginning of a name, of which the rest is another one.
+    let is_damaged = |text: &str| NAMES.iter().any(|(name, _)| name.starts_with(text.trim()));
+    while let Some(line) = lines.take_own(|text| limit(text).is_some(), is_damaged, "a limit and its value")? {
+        let Some((option, value)) = limit(&line.text) else { break };
+        // One that comes twice is the end of another's name, for one of them.
+        let is_first = seen.insert(option.to_owned());
+        let row = run.row::<Setting>(0.0, line.number, format!("ulimit {option}").into());
+        row.value = is_first.then_some(value).into();
     }
     Ok(())
 }

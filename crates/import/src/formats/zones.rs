@@ -20,7 +20,7 @@ pub const ZONEINFO: Format = Format {
     lacks: "whether anything waits for memory",
     files: &["zoneinfo"],
     columns: &[&WATERMARKS],
-    starts: |lines| lines.next_is(|line| zone(line).is_some_and(|(_, rest)| rest.is_empty())),
+    starts: |lines| lines.next_is(|line| zone(line).is_some_and(|(_, rest)| is_title(&rest))),
     read: read_zoneinfo,
     ..Format::NEW
 };
@@ -28,6 +28,8 @@ pub const ZONEINFO: Format = Format {
 const WATERMARKS: MetricColumns<Zone> =
     columns!["free" => free, "min" => min, "low" => low, "high" => high, "managed" => managed];
 
+/// How many orders there are (NR_PAGE_ORDERS): by default, and with pages of 16 and 64 KiB on arm64.
+const ORDERS: [usize; 3] = [11, 12, 14];
 /// The order of a huge page: 2 MiB in pages of 4 KiB.
 const HUGE: usize = 9;
 
@@ -40,18 +42,27 @@ fn zone(line: &str) -> Option<(String, Vec<&str>)> {
     Some((format!("{name} of node {node}"), words.collect()))
 }
 
+/// Whether nothing follows the name of a zone but a heading that was joined to it.
+fn is_title(rest: &[&str]) -> bool {
+    rest.is_empty() || rest == ["per-node", "stats"]
+}
+
 /// The key, and the number of free blocks of each order.
 fn buddy_row(line: &str) -> Option<(String, Vec<f64>)> {
     let (key, fields) = zone(line)?;
     let blocks: Option<Vec<f64>> = fields.into_iter().map(number).collect();
-    blocks.filter(|blocks| blocks.len() > HUGE).map(|blocks| (key, blocks))
+    blocks.filter(|blocks| ORDERS.contains(&blocks.len())).map(|blocks| (key, blocks))
 }
 
 fn read_buddyinfo(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut seen: Vec<String> = Vec::new();
     // Every zone has the same orders.
     let mut orders = None;
-    while let Some(line) = lines.take_if(|text| buddy_row(text).is_some_and(|(key, _)| !seen.contains(&key))) {
+    let is_damaged = |text: &str| zone(text).is_some_and(|(_, rest)| !rest.is_empty()) && buddy_row(text).is_none();
+    let expected = "a zone and the number of free blocks of each order";
+    while let Some(line) =
+        lines.take_own(|text| buddy_row(text).is_some_and(|(key, _)| !seen.contains(&key)), is_damaged, expected)?
+    {
         let Some((key, blocks)) = buddy_row(&line.text) else { continue };
         if *orders.get_or_insert(blocks.len()) != blocks.len() {
             let refusal = lines.refuse_at(&line, "as many orders as the other zones have");
@@ -73,12 +84,23 @@ fn read_buddyinfo(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) 
 fn read_zoneinfo(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut seen: Vec<String> = Vec::new();
     while let Some(title) =
-        lines.take_past_blanks_if(|text| zone(text).is_some_and(|(key, rest)| rest.is_empty() && !seen.contains(&key)))
+        lines.take_past_blanks_if(|text| zone(text).is_some_and(|(key, rest)| is_title(&rest) && !seen.contains(&key)))
     {
         let Some((key, _)) = zone(&title.text) else { continue };
         let mut fields: Vec<(String, f64)> = Vec::new();
         let mut last = title.number;
-        while let Some(text) = lines.peek(0).filter(|text| text.starts_with(' ') && zone(text).is_none()) {
+        while let Some(text) = lines.peek(0).filter(|text| zone(text).is_none()) {
+            // A line that was broken does not end the zone.
+            if !text.starts_with(' ') {
+                let goes_on = |next: &str| next.starts_with(' ') || zone(next).is_some();
+                if text.trim().is_empty() || is_command(text) || !lines.peek(1).is_some_and(goes_on) {
+                    break;
+                }
+                let refusal = lines.refuse("a line of a zone: its name and a number");
+                lines.keep(Err::<(), _>(refusal))?;
+                lines.skip(1);
+                continue;
+            }
             // `  pages free     24956`, `        min      2116`
             let mut words = text.trim_start().trim_start_matches("pages ").split_whitespace();
             let (name, value, more) =

@@ -24,6 +24,8 @@ const MOST_LINES: usize = 60;
 const HEADER: [&str; 5] = ["NAME", "STATE", "READ", "WRITE", "CKSUM"];
 /// What groups of devices are called: they have no errors of their own.
 const GROUPS: [&str; 9] = ["raidz", "mirror", "draid", "spare", "replacing", "logs", "cache", "special", "dedup"];
+/// All states of a device (zpoolconcepts(7)).
+const STATES: [&str; 8] = ["ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "AVAIL", "INUSE"];
 /// The states of a device that is in use, and of a spare one.
 const WHOLE: [&str; 3] = ["ONLINE", "AVAIL", "INUSE"];
 
@@ -35,9 +37,9 @@ fn field<'t>(line: &'t str, name: &str) -> Option<&'t str> {
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let number = lines.number();
     let Some(pool) = lines.take().and_then(|line| field(&line.text, "pool").map(str::to_owned)) else { return Ok(()) };
-    let row = run.row::<Array>(0.0, number, pool.as_str().into());
-    row.action = "idle".into();
+    run.row::<Array>(0.0, number, pool.as_str().into());
     let mut devices = None;
+    let mut is_listed = false;
     for _ in 0..MOST_LINES {
         let Some((blanks, text)) = lines.peek_past_blanks(0) else { break };
         if field(text, "pool").is_some() || is_command(text) {
@@ -47,17 +49,19 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let row = run.row::<Array>(0.0, number, pool.as_str().into());
         if let Some(state) = field(&text, "state") {
             row.state = state.to_ascii_lowercase().as_str().into();
-        } else if let Some(scan) = field(&text, "scan").filter(|scan| scan.contains("in progress")) {
-            row.action = if scan.starts_with("resilver") { "resilver" } else { "scrub" }.into();
+        } else if let Some(scan) = field(&text, "scan") {
+            row.action = action(scan).into();
         } else if text.contains("% done") {
             let mut words = text.split([' ', ',', '\t']);
             let share = words.find_map(number_of_percent);
             row.sync_done = share.into();
         } else if text.split_whitespace().eq(HEADER) {
             lines.skip(blanks + 1);
-            devices = Some(list(lines, run, &pool));
+            let refused = lines.refused();
+            devices = Some(list(lines, run, &pool)?).filter(|_| lines.refused() == refused);
+            is_listed = true;
             continue;
-        } else if devices.is_some() {
+        } else if is_listed {
             // `errors: No known data errors` ends a pool.
             lines.skip(if field(&text, "errors").is_some() { blanks + 1 } else { 0 });
             break;
@@ -71,6 +75,22 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         row.level = devices.level.as_deref().unwrap_or("stripe").into();
     }
     Ok(())
+}
+
+/// What runs, by `scrub in progress since ...`, `scrub repaired 150M in 02:10:20 ...`, `none requested`.
+fn action(scan: &str) -> Option<&'static str> {
+    const ENDED: [&str; 7] = [
+        "none requested",
+        "scrub repaired",
+        "scrub canceled",
+        "scrub paused",
+        "resilvered ",
+        "resilver canceled",
+        "error scrubbed",
+    ];
+    let runs = [("resilver in progress", "resilver"), ("scrub in progress", "scrub")];
+    let running = runs.into_iter().find(|(words, _)| scan.starts_with(words)).map(|(_, action)| action);
+    running.or_else(|| ENDED.iter().any(|words| scan.starts_with(words)).then_some("idle"))
 }
 
 /// `26.05%`
@@ -87,9 +107,11 @@ struct Devices {
     level: Option<String>,
 }
 
-fn list(lines: &mut Lines<'_>, run: &mut ToolRun, pool: &str) -> Devices {
+fn list(lines: &mut Lines<'_>, run: &mut ToolRun, pool: &str) -> Result<Devices, Refusal> {
     let mut devices = Devices::default();
-    while let Some(line) = lines.take_if(|text| text.starts_with([' ', '\t']) && !text.trim().is_empty()) {
+    let is_own = |text: &str| text.starts_with([' ', '\t']) && is_row(text);
+    let is_damaged = |text: &str| field(text, "errors").is_none() && !is_command(text) && field(text, "pool").is_none();
+    while let Some(line) = lines.take_own(is_own, is_damaged, "a device, its state and three counts")? {
         let fields: Vec<&str> = line.text.split_whitespace().collect();
         let Some(&name) = fields.first().filter(|name| **name != pool) else { continue };
         if let Some(group) = GROUPS.iter().find(|group| name.starts_with(**group)) {
@@ -109,7 +131,22 @@ fn list(lines: &mut Lines<'_>, run: &mut ToolRun, pool: &str) -> Devices {
         row.io_errors = (read + write).into();
         row.checksum_errors = checksum.into();
     }
-    devices
+    Ok(devices)
+}
+
+/// Whether a row has a name, a state and counts, and no other row behind them. Groups of spares, logs and caches have only a
+/// name, and spares no counts.
+fn is_row(text: &str) -> bool {
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    match fields[..] {
+        [name] => GROUPS.iter().any(|group| name.starts_with(group)) && !name.contains('-'),
+        [_, state, ref rest @ ..] if STATES.contains(&state) => {
+            let counts = rest.iter().take_while(|count| scaled(count, 1e3, 1.0).is_some()).count();
+            let is_spare = counts == 0 && state.len() == 5;
+            (counts == 3 || is_spare) && !rest.iter().any(|word| STATES.contains(word))
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]
