@@ -210,7 +210,8 @@ fn hide(command: clap::Command, path: &[&str], options: &[&str], above: &[Arg]) 
 
 /// clap's message with its suggestion, without its usage; without a suggestion, with the command that shows the usage.
 fn one_line(error: &clap::Error) -> String {
-    let text = error.to_string();
+    let text =
+        mistyped_command(error).map_or_else(|| error.to_string(), |typed| format!("unrecognized subcommand '{typed}'"));
     let message = text.split("\n\n").next().unwrap_or_default();
     let words: Vec<&str> = message.trim_start_matches("error: ").split_whitespace().collect();
     let what_to_do = match (suggestion(error), error.kind()) {
@@ -231,7 +232,19 @@ fn command_of(error: &clap::Error) -> String {
     if names.is_empty() { "whyslow".to_owned() } else { names.join(" ") }
 }
 
+/// A word that is no command: with `-- COMMAND`, clap takes it for an argument.
+fn mistyped_command(error: &clap::Error) -> Option<&str> {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_word = error.kind() == ErrorKind::UnknownArgument && !typed.starts_with('-');
+    (is_word && command_of(error) == "whyslow").then_some(typed)
+}
+
 fn suggestion(error: &clap::Error) -> Option<String> {
+    if let Some(typed) = mistyped_command(error) {
+        let commands: Vec<String> =
+            description().get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        return suggest::closest(typed, &commands).and_then(|_| closest(typed, &commands));
+    }
     let kinds = [
         (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
         (ContextKind::InvalidArg, ContextKind::SuggestedArg),

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use whyslow_model::human::without_error_numbers;
+use whyslow_sense::SourceError;
 use whyslow_show::text::TextStyle;
 use whyslow_show::{escape, json};
 
@@ -45,6 +46,18 @@ impl Failure {
     /// Ended by Ctrl-C before there was anything to tell.
     pub fn interrupted(what: impl Into<String>) -> Self {
         Self { what: what.into(), status: INTERRUPTED }
+    }
+
+    /// The kernel does not let it be read, with what would help.
+    pub fn unreadable(to_do: &str, error: SourceError) -> Self {
+        Self::usage(match error {
+            SourceError::NotPermitted { why, remedy } if !remedy.is_empty() => {
+                format!("cannot {to_do}: {why}: {remedy}")
+            }
+            SourceError::Absent(why) | SourceError::Failed(why) | SourceError::NotPermitted { why, .. } => {
+                format!("cannot {to_do}: {why}")
+            }
+        })
     }
 
     pub fn words(&self) -> &str {

@@ -192,13 +192,8 @@ fn record(args: &ProfileArgs, blamed: Option<u32>) -> Result<StackProfile, Failu
     profiler.finish().map_err(cannot)
 }
 
-fn cannot(miss: SourceError) -> Failure {
-    Failure::usage(match miss {
-        SourceError::NotPermitted { why, remedy } if !remedy.is_empty() => format!("cannot profile: {why}: {remedy}"),
-        SourceError::Absent(why) | SourceError::Failed(why) | SourceError::NotPermitted { why, .. } => {
-            format!("cannot profile: {why}")
-        }
-    })
+fn cannot(error: SourceError) -> Failure {
+    Failure::unreadable("profile", error)
 }
 
 fn draw(profile: &StackProfile, format: ProfileFormat, style: &TextStyle) -> String {

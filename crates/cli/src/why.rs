@@ -94,18 +94,18 @@ impl TargetWatch {
     pub fn begin(target: &Target, json: bool) -> Result<Self, Failure> {
         let root = Root::live();
         let target = container_by_name(target, &root).unwrap_or_else(|| target.clone());
-        let mut tracer = BreakdownTracer::start(root.clone()).map_err(|e| cannot(&e))?;
+        let mut tracer = BreakdownTracer::start(root.clone()).map_err(cannot)?;
         let (mut child, mut name) = (None, String::new());
         if target.is_command() {
-            tracer.follow_own_children().map_err(|e| cannot(&e))?;
+            tracer.follow_own_children().map_err(cannot)?;
             child = Some(run(&target.command, json)?);
-            tracer.stop_following_own().map_err(|e| cannot(&e))?;
+            tracer.stop_following_own().map_err(cannot)?;
             name = target.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         } else if let Some(pid) = target.pid {
             let command = root.word(&format!("proc/{pid}/comm"));
             let command = command.ok_or_else(|| Failure::usage(format!("there is no process {pid}")))?;
             name = format!("{command} (pid {pid})");
-            tracer.watch(pid, false).map_err(|e| cannot(&e))?;
+            tracer.watch(pid, false).map_err(cannot)?;
         }
         let now = Instant::now();
         let mut watch = Self {
@@ -135,7 +135,7 @@ impl TargetWatch {
         }
         self.seen = true;
         for pid in members {
-            self.tracer.watch(pid, true).map_err(|e| cannot(&e))?;
+            self.tracer.watch(pid, true).map_err(cannot)?;
         }
         if self.name.is_empty() {
             self.name = self.target.given();
@@ -148,7 +148,7 @@ impl TargetWatch {
     /// # Errors
     /// The tracer cannot be read.
     pub fn tick(&mut self) -> Result<bool, Failure> {
-        self.tracer.poll().map_err(|e| cannot(&e))?;
+        self.tracer.poll().map_err(cannot)?;
         if Instant::now() >= self.next_step {
             self.watch_members()?;
             self.follow_chain()?;
@@ -177,12 +177,12 @@ impl TargetWatch {
             return Ok(());
         }
         let last = self.chain.last().map_or_else(|| self.members(), |last| BTreeSet::from([*last]));
-        let times = self.tracer.read(&[last]).map_err(|e| cannot(&e))?;
+        let times = self.tracer.read(&[last]).map_err(cannot)?;
         let Some(next) = times.first().and_then(|times| waited_for(&times.parts)) else { return Ok(()) };
         // Two programs that wait for each other take turns.
         if !self.chain.contains(&next) && !self.members().contains(&next) && next != std::process::id() {
             self.chain.push(next);
-            self.tracer.watch(next, false).map_err(|e| cannot(&e))?;
+            self.tracer.watch(next, false).map_err(cannot)?;
         }
         Ok(())
     }
@@ -206,11 +206,11 @@ impl TargetWatch {
     /// # Errors
     /// The tracer cannot be read.
     pub fn finish(mut self, window: &Window, diagnosis: &mut Diagnosis) -> Result<(), Failure> {
-        self.tracer.stop().map_err(|e| cannot(&e))?;
+        self.tracer.stop().map_err(cannot)?;
         let members = self.members();
         let mut groups = vec![members.clone()];
         groups.extend(self.chain.iter().map(|pid| BTreeSet::from([*pid])));
-        let mut times = self.tracer.read(&groups).map_err(|e| cannot(&e))?;
+        let mut times = self.tracer.read(&groups).map_err(cannot)?;
         if let Some(own) = times.first_mut() {
             mark_members(&mut own.parts, &members);
             split_throttled(&mut own.parts, throttled(window, &members));
@@ -327,13 +327,6 @@ fn container_by_name(target: &Target, root: &Root) -> Option<Target> {
     Some(Target { container: Some(id), ..Target::default() })
 }
 
-fn cannot(error: &SourceError) -> Failure {
-    Failure::usage(match error {
-        SourceError::NotPermitted { why, remedy } if !remedy.is_empty() => {
-            format!("cannot trace where the time goes: {why}: {remedy}")
-        }
-        SourceError::Absent(why) | SourceError::Failed(why) | SourceError::NotPermitted { why, .. } => {
-            format!("cannot trace where the time goes: {why}")
-        }
-    })
+fn cannot(error: SourceError) -> Failure {
+    Failure::unreadable("trace where the time goes", error)
 }
