@@ -52,7 +52,9 @@ impl Scheduler {
 
     /// `# echo bfq > /sys/block/sda/queue/scheduler`; `With bfq I get:`. A sentence that names several says nothing.
     pub fn named(line: &str, number: u32) -> Option<Self> {
-        if line.len() > Self::LONGEST {
+        // Checked first, since it is asked of every line that is no output.
+        let may_name = ["fq", "FQ", "eadline", "yber", "oop", "cheduler"].iter().any(|part| line.contains(part));
+        if !may_name || line.len() > Self::LONGEST {
             return None;
         }
         let words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').map(str::to_ascii_lowercase);

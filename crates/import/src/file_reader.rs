@@ -202,7 +202,7 @@ impl FileReader<'_, '_> {
             self.captures.add(run, &self.file, line)?;
             context.banner = Some(banner);
             context.is_past_banner = false;
-        } else if is_doubted(text) && !quotations(text).is_empty() {
+        } else if !quotations(text).is_empty() && is_doubted(text) {
             self.captures.complaint.add(text);
         } else if let Some(format) = self.format(text) {
             let read = self.output(format, context);
@@ -397,6 +397,10 @@ pub(crate) fn is_unknown_text(refusal: &Refusal) -> bool {
 
 /// What a sentence quotes between backquotes and may be output.
 fn quotations(text: &str) -> Vec<&str> {
+    // Asked of every line that begins no output.
+    if !text.contains('`') {
+        return Vec::new();
+    }
     let parts: Vec<&str> = text.split('`').collect();
     // Each quotation has two marks.
     if parts.len() < 3 || parts.len().is_multiple_of(2) {
