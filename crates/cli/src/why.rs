@@ -7,13 +7,14 @@ use std::ffi::OsString;
 use std::io;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use whyslow_diagnose::breakdown::{conclude, link, waited_for};
+use whyslow_diagnose::breakdown::{conclude, link, of_waited_for, waited_for};
 use whyslow_diagnose::cgroup;
 use whyslow_model::catalogue::{Group, Process};
 use whyslow_model::diagnosis::Diagnosis;
-use whyslow_model::time_breakdown::{TimeBreakdown, TimeKind, TimePart};
+use whyslow_model::time_breakdown::{ChainLink, TimeBreakdown, TimeKind, TimePart};
 use whyslow_model::window::Window;
-use whyslow_sense::profile::breakdown::{BreakdownTracer, processes_where};
+use whyslow_sense::profile::breakdown::{BreakdownTracer, ProcessTimes, processes_where};
+use whyslow_sense::profile::process_name;
 use whyslow_sense::{Root, SourceError};
 
 /// After what time the members of a control group are listed again, and the chain of waits is followed one step further.
@@ -102,8 +103,7 @@ impl TargetWatch {
             tracer.stop_following_own().map_err(cannot)?;
             name = target.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         } else if let Some(pid) = target.pid {
-            let command = root.word(&format!("proc/{pid}/comm"));
-            let command = command.ok_or_else(|| Failure::usage(format!("there is no process {pid}")))?;
+            let command = process_name(pid, &root).map_err(|error| Failure::usage(plain(error)))?;
             name = format!("{command} (pid {pid})");
             tracer.watch(pid, false).map_err(cannot)?;
         }
@@ -179,8 +179,9 @@ impl TargetWatch {
         let last = self.chain.last().map_or_else(|| self.members(), |last| BTreeSet::from([*last]));
         let times = self.tracer.read(&[last]).map_err(cannot)?;
         let Some(next) = times.first().and_then(|times| waited_for(&times.parts)) else { return Ok(()) };
-        // Two programs that wait for each other take turns.
-        if !self.chain.contains(&next) && !self.members().contains(&next) && next != std::process::id() {
+        // Two programs that wait for each other take turns; one that has ended shows nothing any more.
+        let alive = self.root.at(format!("proc/{next}")).exists();
+        if alive && !self.chain.contains(&next) && !self.members().contains(&next) && next != std::process::id() {
             self.chain.push(next);
             self.tracer.watch(next, false).map_err(cannot)?;
         }
@@ -201,6 +202,27 @@ impl TargetWatch {
         }
     }
 
+    /// The chain of waits, as far as it holds over the whole time: each waits most for the next one.
+    fn chain(&self, times: &mut [ProcessTimes], members: &BTreeSet<u32>) -> Vec<ChainLink> {
+        let mut before = members.clone();
+        for (pid, times) in self.chain.iter().zip(times.iter_mut().skip(1)) {
+            // What it waits for the others for is their turn.
+            mark_members(&mut times.parts, &before);
+            before.insert(*pid);
+        }
+        let holds = |(times, next): &(&ProcessTimes, &u32)| waited_for(&times.parts) == Some(**next);
+        let long = times.iter().zip(&self.chain).take_while(holds).count();
+        if long == 0 {
+            return Vec::new();
+        }
+        let first = members.first().copied().unwrap_or_default();
+        let others = self.chain.iter().zip(&times[1..]).take(long);
+        let others = others.map(|(pid, times)| {
+            link(self.tracer.name(*pid).unwrap_or("an ended process"), *pid, &of_waited_for(&times.parts))
+        });
+        std::iter::once(link(&self.name, first, &times[0].parts)).chain(others).collect()
+    }
+
     /// What was found, added to the diagnosis of the machine in the same time.
     ///
     /// # Errors
@@ -215,14 +237,9 @@ impl TargetWatch {
             mark_members(&mut own.parts, &members);
             split_throttled(&mut own.parts, throttled(window, &members));
         }
-        let mut chain = Vec::new();
-        if !self.chain.is_empty() {
-            let first = members.first().copied().unwrap_or_default();
-            let names = std::iter::once((self.name.clone(), first))
-                .chain(self.chain.iter().map(|pid| (self.tracer.name(*pid).unwrap_or("unknown").to_owned(), *pid)));
-            chain = names.zip(&times).map(|((name, pid), times)| link(&name, pid, &times.parts)).collect();
-        }
-        let root = times.last().map(|times| times.parts.clone()).unwrap_or_default();
+        let chain = self.chain(&mut times, &members);
+        let root =
+            times.get(chain.len().saturating_sub(1)).map(|times| of_waited_for(&times.parts)).unwrap_or_default();
         let own = times.into_iter().next().unwrap_or_default();
         let mut breakdown = TimeBreakdown {
             target: self.name.clone(),
@@ -325,6 +342,13 @@ fn container_by_name(target: &Target, root: &Root) -> Option<Target> {
         named["id"].as_str().map(str::to_owned)
     })?;
     Some(Target { container: Some(id), ..Target::default() })
+}
+
+/// What is wrong with a target.
+fn plain(error: SourceError) -> String {
+    match error {
+        SourceError::Absent(why) | SourceError::Failed(why) | SourceError::NotPermitted { why, .. } => why,
+    }
 }
 
 fn cannot(error: SourceError) -> Failure {

@@ -32,7 +32,20 @@ pub fn waited_for(parts: &[TimePart]) -> Option<u32> {
 
 /// The share of the time in which something was done or waited for that someone else has to do.
 fn busy_share(parts: &[TimePart]) -> f64 {
-    parts.iter().map(|part| part.share * effective(part)).sum()
+    parts.iter().map(weight).sum()
+}
+
+fn weight(part: &TimePart) -> f64 {
+    part.share * effective(part)
+}
+
+/// The parts of a program that another one waits for: if it sleeps, that is what is waited for.
+pub fn of_waited_for(parts: &[TimePart]) -> Vec<TimePart> {
+    let awake = |part: &TimePart| match part.kind {
+        TimeKind::Sleep => TimePart { kind: TimeKind::Pause, ..part.clone() },
+        _ => part.clone(),
+    };
+    parts.iter().map(awake).collect()
 }
 
 /// How much of a part counts: nothing of what its own processes or its clients are waited for, or of a wait that nobody ended, if a
@@ -59,7 +72,7 @@ pub fn link(name: &str, pid: u32, parts: &[TimePart]) -> ChainLink {
             what: "nothing was seen of it".into(),
         };
     };
-    let share = if busy > 0.0 { part.share * effective(part) / busy } else { part.share };
+    let share = if busy > 0.0 { weight(part) / busy } else { part.share };
     let mut what = phrase(part);
     if effective(part) == 0.0
         && let Some(client) = part.by.iter().find(|by| by.kind == "client")
@@ -71,7 +84,6 @@ pub fn link(name: &str, pid: u32, parts: &[TimePart]) -> ChainLink {
 
 /// The part that took most of the time that was not idle.
 fn most(parts: &[TimePart]) -> Option<&TimePart> {
-    let weight = |part: &TimePart| part.share * effective(part);
     parts.iter().filter(|part| weight(part) > 0.0).max_by(|a, b| weight(a).total_cmp(&weight(b)))
 }
 
@@ -122,7 +134,7 @@ pub fn conclude(breakdown: &mut TimeBreakdown, root: &[TimePart], findings: &[Fi
         breakdown.conclusion = idle(breakdown);
         return;
     };
-    let share = part.share * effective(part);
+    let share = weight(part);
     let of_what = if busy < 0.5 {
         format!(
             "has nothing to do {} of the time; of the rest, {} is",
@@ -142,11 +154,11 @@ pub fn conclude(breakdown: &mut TimeBreakdown, root: &[TimePart], findings: &[Fi
         Some(_) => {
             let all = busy_share(root);
             let cause = most(root).or(root.first());
-            (cause, cause.map_or(0.0, |cause| if all > 0.0 { cause.share * effective(cause) / all } else { 1.0 }))
+            (cause, cause.map_or(0.0, |cause| if all > 0.0 { weight(cause) / all } else { 1.0 }))
         }
         None => (Some(part), 1.0),
     };
-    let saves = share * of_cause / if busy < 0.5 { busy } else { 1.0 };
+    let saves = share * of_cause / busy;
     let fills = last.is_none() && breakdown.busiest.first().is_some_and(|thread| thread.on_cpu >= FILLS_A_CPU);
     let holds = breakdown.chain.iter().rev().nth(1).is_some_and(|link| link.kind == TimeKind::Lock);
     breakdown.advice = cause.filter(|_| saves >= WORTH_CHANGING).map(|cause| match last {
@@ -255,8 +267,8 @@ fn own_advice(part: &TimePart, last: Option<&ChainLink>, fills: bool) -> String 
         (TimeKind::Lock, None) => format!("Hold the lock for less time{}.", waited_in(function)),
         (TimeKind::KernelLock, _) => format!("Avoid the calls that wait for the kernel's lock{}.", within(function)),
         (TimeKind::FileLock, Some(by)) => format!("Have {} hold the file lock for less time.", name_of(by)),
-        (TimeKind::Sleep, _) => {
-            format!("{whose} sleeps: shorten the pause{}, or wait for the event itself.", within(function))
+        (TimeKind::Sleep | TimeKind::Pause, _) => {
+            format!("Shorten the pause of {whose}{}, or have it wait for the event itself.", within(function))
         }
         (TimeKind::Stopped, _) => format!("Continue {whose}: it was stopped by a signal or a debugger."),
         (TimeKind::Receive | TimeKind::Send | TimeKind::Connect, Some(by)) => {
@@ -345,6 +357,22 @@ mod tests {
         let advice = found.advice.unwrap();
         assert!((advice.saves - 0.95 * 0.9).abs() < 1e-9);
         assert!(advice.text.contains("vdb"), "{}", advice.text);
+    }
+
+    #[test]
+    fn a_program_that_is_waited_for_is_not_idle_while_it_sleeps() {
+        let wait = part(TimeKind::Receive, 1.0, &[("process", "db", Some(2), 1.0)]);
+        let of_db = of_waited_for(&[part(TimeKind::Sleep, 0.98, &[]), part(TimeKind::CpuWait, 0.02, &[])]);
+        let chain = vec![link("app", 1, std::slice::from_ref(&wait)), link("db", 2, &of_db)];
+        let found = concluded(vec![wait], chain, &of_db);
+        assert!(found.conclusion.ends_with("in the end the time goes to db (pid 2), asleep."), "{}", found.conclusion);
+        assert!(found.advice.unwrap().text.starts_with("Shorten the pause of db (pid 2)"));
+    }
+
+    #[test]
+    fn a_stopped_program_is_not_idle() {
+        let found = concluded(vec![part(TimeKind::Stopped, 1.0, &[])], Vec::new(), &[]);
+        assert_eq!(found.conclusion, "app (pid 1) spends 100 % of its time stopped.");
     }
 
     #[test]

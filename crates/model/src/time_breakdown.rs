@@ -88,6 +88,8 @@ pub enum TimeKind {
     Poll,
     /// Sleep for a time, or for a signal.
     Sleep,
+    /// The same, of a program that another one waits for.
+    Pause,
     /// Stopped by a signal, a debugger or the freezer.
     Stopped,
     /// Anything else.
@@ -104,7 +106,7 @@ impl TimeKind {
             Self::Throttled => "stopped by its CPU quota",
             Self::Read => "reading files",
             Self::Write => "writing files",
-            Self::DirectIo => "direct I/O",
+            Self::DirectIo => "doing direct I/O",
             Self::Fsync => "waiting for fsync",
             Self::Journal => "waiting for the journal",
             Self::Writeback => "held back because too many pages are dirty",
@@ -123,7 +125,7 @@ impl TimeKind {
             Self::Child => "waiting for a child process",
             Self::Futex => "waiting for another thread",
             Self::Poll => "waiting for events",
-            Self::Sleep => "asleep",
+            Self::Sleep | Self::Pause => "asleep",
             Self::Stopped => "stopped",
             Self::Other => "waiting for something else",
         }
@@ -133,15 +135,7 @@ impl TimeKind {
     pub fn may_be_idle(self) -> bool {
         matches!(
             self,
-            Self::Receive
-                | Self::Pipe
-                | Self::Ipc
-                | Self::Child
-                | Self::Futex
-                | Self::Poll
-                | Self::Sleep
-                | Self::Stopped
-                | Self::Other
+            Self::Receive | Self::Pipe | Self::Ipc | Self::Child | Self::Futex | Self::Poll | Self::Sleep | Self::Other
         )
     }
 
@@ -248,7 +242,7 @@ pub struct ChainLink {
 pub struct Advice {
     /// What to do.
     pub text: String,
-    /// The share of the time that it could save, 0..1, at most.
+    /// The share of the program's time, without that in which it had nothing to do, that it could save, 0..1, at most.
     pub saves: f64,
     /// The key of the finding on the machine that it belongs to, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,6 +9,7 @@
 #define WATCHED 32768
 #define THREADS 32768
 #define SLICES 32768
+#define FUTEX_PRIVATE 128    /* FUTEX_PRIVATE_FLAG, include/uapi/linux/futex.h */
 #define TASK_DEAD 0x80      /* __state, include/linux/sched.h */
 #define FILES 65536         /* What is larger is no file descriptor, but an address or the like. */
 
@@ -39,6 +40,11 @@ struct thread {
 	u32 device;                 /* of the last bio it sent */
 	s32 first;                  /* first argument of the system call, if it may be a file descriptor; else -1 */
 	u32 futex, lock;            /* whether it is in futex(2), and there for a lock */
+	u32 shared, pad;            /* whether other processes may hold that */
+	/* The lock that it got last after a wait: its address, when, and who had kept it waiting most. */
+	u64 got, acquired;
+	u64 wanted;                 /* the address of the lock that it waits for */
+	u32 kept_by, kept_by_thread;
 };
 MAP(threads, MAP_HASH, THREADS, u32, struct thread);
 
@@ -64,6 +70,11 @@ MAP(stopped, MAP_ARRAY, 1, u32, u32);
 
 /* How deep each CPU is in interrupts. */
 MAP(interrupts, MAP_PERCPU_ARRAY, 1, u32, u64);
+
+/* Who ran on each CPU lately, and until when. */
+#define RAN 16
+struct history { u64 next; struct { u64 until; u32 tgid, pad; } ran[RAN]; };
+MAP(histories, MAP_PERCPU_ARRAY, 1, u32, struct history);
 
 INLINE u32 is_stopped(void)
 {
@@ -157,34 +168,69 @@ INLINE void switch_out(u64 *ctx, struct task_struct *task, u64 now)
 	thread->first = call.number != NO_SYSCALL && call.first < FILES ? (s32)call.first : -1;
 	thread->futex = is_futex(&call);
 	thread->lock = wants_lock(&call);
+	thread->shared = !(call.second & FUTEX_PRIVATE);
+	thread->wanted = call.first;
 	thread->stack = stack_of(ctx, task, &whole);
 }
 
-/* The thread runs: until now it waited for the CPU that `before` had. One that is still blocked was woken unseen. */
-INLINE void switch_in(struct task_struct *task, struct task_struct *before, u64 now)
+INLINE void note_run(struct task_struct *task, u64 now)
+{
+	struct history *history = ONLY(histories);
+
+	if (!history)
+		return;
+	u64 at = history->next++ & (RAN - 1);
+
+	history->ran[at].until = now;
+	history->ran[at].tgid = task->tgid;
+}
+
+/* Charges a wait for this CPU to those who ran on it meanwhile; the beginning of a long one to the first of them that is known. */
+INLINE void charge_runs(u32 tgid, u64 from, u64 now)
+{
+	struct history *history = ONLY(histories);
+	struct slice slice = { .tgid = tgid, .state = QUEUED };
+	u64 until = now;
+
+	if (!history)
+		return;
+#pragma clang loop unroll(disable)
+	for (u64 i = 1; i <= RAN; i++) {
+		u64 at = (history->next - i) & (RAN - 1), before = (history->next - i - 1) & (RAN - 1);
+		u64 since = history->ran[before].until;
+
+		if (i == RAN || since < from || since > until)
+			since = from;
+		slice.other = history->ran[at].tgid;
+		charge(&slice, until - since);
+		until = since;
+		if (until <= from)
+			break;
+	}
+}
+
+/* The thread runs: until now it waited for this CPU. One that is still blocked was woken unseen. */
+INLINE void switch_in(struct task_struct *task, u64 now)
 {
 	struct thread *thread = thread_of(task, QUEUED);
 
 	if (!thread)
 		return;
 	u64 waited = elapsed(thread, now);
-	struct slice slice = { .tgid = thread->tgid, .state = thread->state };
 
 	if (thread->state == QUEUED) {
-		slice.other = before->tgid;
+		charge_runs(thread->tgid, now - waited, now);
 		thread->queued += waited;
-	} else {
-		slice.stack = thread->stack;
-		slice.device = thread->device;
-		slice.first = thread->first;
+	} else if (thread->state != ON_CPU) {
+		struct slice slice = { .tgid = thread->tgid, .state = thread->state, .stack = thread->stack,
+			.device = thread->device, .first = thread->first, .flags = thread->lock ? LOCK : 0 };
+
 		/* Not a choice between two pointers, which the verifier refuses. */
 		if (thread->state == UNSEEN)
 			slice.first = READ(task, pid);
-		slice.flags = thread->lock ? LOCK : 0;
+		charge(&slice, waited);
 		thread->blocked += waited;
 	}
-	if (thread->state != ON_CPU)
-		charge(&slice, waited);
 	thread->since = now;
 	thread->state = ON_CPU;
 }
@@ -200,11 +246,40 @@ int sched_switch(u64 *ctx)
 	/* No interrupt switches tasks: one whose end was missed, as it was entered while this was being attached, ends here. */
 	if (depth)
 		*depth = 0;
+	note_run(before, now);
 	if (before->pid)
 		switch_out(ctx, before, now);
 	if (after->pid)
-		switch_in(after, before, now);
+		switch_in(after, now);
 	return 0;
+}
+
+/* Charges a wait for a lock to its holder, which is who ended it. A holder that had waited for the same lock itself is charged only
+ * from when it got it; what was before, to whoever kept that one waiting: a lock that is handed on from one to the next was held up by
+ * the first. */
+INLINE void charge_holders(struct thread *thread, struct slice *slice, u64 waited, u64 now)
+{
+	u32 tid = slice->other_thread ? slice->other_thread : slice->other;
+	struct thread *holder = bpf_map_lookup_elem(&threads, &tid);
+	u64 before = 0;
+
+	thread->got = thread->wanted;
+	thread->acquired = now;
+	thread->kept_by = slice->other;
+	thread->kept_by_thread = slice->other_thread;
+	if (holder && holder->got == thread->wanted && holder->acquired > thread->since && holder->kept_by) {
+		struct slice first = *slice;
+
+		before = holder->acquired - thread->since;
+		first.other = holder->kept_by;
+		first.other_thread = holder->kept_by_thread;
+		charge(&first, before);
+		if (before > waited / 2) {
+			thread->kept_by = first.other;
+			thread->kept_by_thread = first.other_thread;
+		}
+	}
+	charge(slice, waited - before);
 }
 
 /* In the context of the waking thread, or of an interrupt. */
@@ -227,7 +302,13 @@ int sched_waking(u64 *ctx)
 		slice.first = task->pid;
 	if (thread->futex && waker->tgid == task->tgid)
 		slice.other_thread = waker->pid;
-	charge(&slice, waited);
+	/* A signal, not a holder, ends a wait for a lock from outside of the process. */
+	if (thread->lock && waker->tgid != task->tgid && !thread->shared)
+		slice.other = 0;
+	if (thread->lock && slice.other)
+		charge_holders(thread, &slice, waited, now);
+	else
+		charge(&slice, waited);
 	thread->blocked += waited;
 	thread->since = now;
 	thread->state = QUEUED;

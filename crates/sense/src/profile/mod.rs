@@ -42,6 +42,14 @@ pub struct ProfileOptions {
     pub user: bool,
 }
 
+/// The name of a process.
+///
+/// # Errors
+/// There is no such process, or the number is that of a thread.
+pub fn process_name(pid: u32, root: &Root) -> Result<String, SourceError> {
+    Target::find(pid, root).map(|target| target.into_process().name)
+}
+
 /// A profile being recorded. Dropping it stops the recording.
 pub struct Profiler {
     options: ProfileOptions,

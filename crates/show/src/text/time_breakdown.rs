@@ -38,7 +38,7 @@ pub(super) fn draw(canvas: &mut Canvas, breakdown: &TimeBreakdown, all: bool) {
     canvas.blank();
     canvas.paragraph(0, 2, &[bold("Answer"), plain("  "), plain(&breakdown.conclusion)]);
     if let Some(advice) = &breakdown.advice {
-        let saves = format!("saves up to {} of its time", human::share(advice.saves));
+        let saves = format!("saves up to {} of the time that it is not idle", human::share(advice.saves));
         canvas.paragraph(0, 2, &[bold("Do"), plain("      "), plain(&advice.text), dim(format!(" ({saves})"))]);
     }
     canvas.blank();

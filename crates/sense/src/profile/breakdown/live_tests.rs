@@ -5,6 +5,8 @@ use crate::root::Root;
 use crate::testing::{Reaped, has_bpf, no_crowd, wait_until};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use whyslow_model::time_breakdown::{TimeKind, TimePart};
 
@@ -129,4 +131,36 @@ fn threads_that_end_count_as_long_as_they_lived() {
         |times: &ProcessTimes| times.parts.iter().find(|p| p.kind == TimeKind::Sleep).map_or(0.0, |p| p.seconds);
     assert!(asleep(&times) - asleep(&before) >= 1.2, "{times:#?}");
     assert_adds_up(&times);
+}
+
+#[test]
+fn a_lock_that_is_handed_on_is_charged_to_who_held_it_up() {
+    if !has_bpf() {
+        return;
+    }
+    let _uncrowded = no_crowd();
+    let lock = Arc::new(Mutex::new(()));
+    let end = Arc::new(AtomicBool::new(false));
+    let mut tracer = BreakdownTracer::start(Root::live()).unwrap();
+    tracer.watch(std::process::id(), false).unwrap();
+    let thread = |name: &str, held: u64, pause: u64| {
+        let (lock, end) = (lock.clone(), end.clone());
+        let work = move || {
+            while !end.load(Ordering::Relaxed) {
+                let guard = lock.lock().unwrap();
+                std::thread::sleep(Duration::from_micros(held));
+                drop(guard);
+                std::thread::sleep(Duration::from_micros(pause));
+            }
+        };
+        std::thread::Builder::new().name(name.into()).spawn(work).unwrap()
+    };
+    let mut threads = vec![thread("lockhog", 100_000, 10_000)];
+    threads.extend((0..4).map(|_| thread("victim", 300, 1000)));
+    let times = watched(&mut tracer, Duration::from_secs(2));
+    end.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let by = &part(&times, TimeKind::Lock).by;
+    assert_eq!((by[0].name.as_str(), by[0].kind.as_str()), ("lockhog", "thread"), "{by:#?}");
+    assert!(by[0].share > 0.7, "{by:#?}");
 }

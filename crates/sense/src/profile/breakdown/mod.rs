@@ -74,6 +74,13 @@ c_struct! {
         first: i32,
         futex: u32,
         lock: u32,
+        shared: u32,
+        pad: u32,
+        got: u64,
+        acquired: u64,
+        wanted: u64,
+        kept_by: u32,
+        kept_by_thread: u32,
     }
 
     /// `struct slice`.
@@ -410,7 +417,8 @@ impl BreakdownTracer {
                 waiting_for_cpu: of(QUEUED, thread.queued) as f64 / life,
             }
         };
-        let mut all: Vec<ThreadTime> = alive.map(time).collect();
+        // Of one that has just ended the name is gone.
+        let mut all: Vec<ThreadTime> = alive.map(time).filter(|thread| !thread.name.is_empty()).collect();
         all.sort_by(|a, b| (b.on_cpu + b.waiting_for_cpu).total_cmp(&(a.on_cpu + a.waiting_for_cpu)));
         all
     }

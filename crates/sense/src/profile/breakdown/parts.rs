@@ -69,7 +69,7 @@ impl<'a> PartSums<'a> {
             }
             BLOCKED => {
                 let kind = self.kind(slice);
-                let function = self.innermost(slice, ProfileKind::OffCpu);
+                let function = self.waiting_function(kind, slice);
                 self.add_blocked(kind, slice, spent, function);
             }
             UNSEEN => {
@@ -162,7 +162,15 @@ impl<'a> PartSums<'a> {
         if kind == TimeKind::Poll && slice.other == 0 {
             return self.sources.peers.partner(slice.tgid).and_then(|peer| self.peer(peer));
         }
-        if !kind.is_for_others() || slice.other == 0 {
+        if kind == TimeKind::Child && slice.other == 0 {
+            return self.only_child(slice.tgid);
+        }
+        if kind == TimeKind::FileLock && slice.other == 0 {
+            return lock_holder(slice.tgid, self.sources.root).map(|pid| self.process(pid));
+        }
+        // This program ends commands by signals.
+        let ended_here = slice.other == std::process::id() && slice.other != slice.tgid;
+        if !kind.is_for_others() || slice.other == 0 || ended_here {
             return None;
         }
         if slice.flags & INTERRUPT != 0 {
@@ -182,7 +190,17 @@ impl<'a> PartSums<'a> {
     fn process(&self, pid: u32) -> (String, String, Option<u32>) {
         let name = self.sources.names.get(&pid).cloned();
         let name = name.or_else(|| self.sources.root.word(&format!("proc/{pid}/comm")));
-        ("process".into(), name.unwrap_or_else(|| "unknown".into()), Some(pid))
+        ("process".into(), name.unwrap_or_else(|| "an ended process".into()), Some(pid))
+    }
+
+    /// The child that a process waits for, if it has only one (proc_pid_task_tid_children(5)).
+    fn only_child(&self, pid: u32) -> Option<(String, String, Option<u32>)> {
+        let children = self.sources.root.maybe(&format!("proc/{pid}/task/{pid}/children"))?;
+        let mut pids = children.split_ascii_whitespace().map(str::parse);
+        match (pids.next(), pids.next()) {
+            (Some(Ok(child)), None) => Some(self.process(child)),
+            _ => None,
+        }
     }
 
     fn peer(&self, peer: &Peer) -> Option<(String, String, Option<u32>)> {
@@ -203,6 +221,20 @@ impl<'a> PartSums<'a> {
     /// A disk or partition by its number as the kernel has it (include/linux/kdev_t.h).
     fn device(&self, number: u32) -> Option<String> {
         device_name(&format!("{}:{}", number >> 20, number & 0xf_ffff), self.sources.root)
+    }
+
+    /// The program's function that waits; the kernel's only where the kind of the wait does not tell as much.
+    fn waiting_function(&self, kind: TimeKind, slice: &Slice) -> Option<String> {
+        let function = self.innermost(slice, ProfileKind::OffCpu)?;
+        let of_kernel = self.sources.stacks.get(&slice.stack).is_some_and(|stack| {
+            let named = |frame: &Frame| frame.function.as_deref() == Some(&function);
+            !user_frames(stack, self.sources.symbolizer).iter().any(named)
+        });
+        let tells = matches!(
+            kind,
+            TimeKind::Other | TimeKind::KernelLock | TimeKind::BlockIo | TimeKind::Write | TimeKind::Reclaim
+        );
+        (!of_kernel || tells).then_some(function)
     }
 
     /// The function that did so: of the program, if it has one with a name; else of the kernel.
@@ -269,6 +301,20 @@ impl Sum {
     }
 }
 
+/// The process that holds the file lock that another one waits for (proc_locks(5)): `1: -> FLOCK ADVISORY WRITE 4711 ...` waits for
+/// what `1: FLOCK ADVISORY WRITE 4710 ...` has.
+fn lock_holder(waiter: u32, root: &Root) -> Option<u32> {
+    let text = root.maybe("proc/locks")?;
+    let pid = |line: &str, at: usize| line.split_ascii_whitespace().nth(at)?.parse::<u32>().ok();
+    let waits = |line: &&str| line.split_ascii_whitespace().nth(1) == Some("->");
+    let line = text.lines().filter(waits).find(|line| pid(line, 5) == Some(waiter))?;
+    let number = line.split(':').next()?;
+    text.lines()
+        .filter(|line| !waits(line))
+        .find(|line| line.split(':').next() == Some(number))
+        .and_then(|line| pid(line, 4))
+}
+
 impl FirstThread {
     /// Whether it waited for any of several files.
     pub(super) fn polls(&self) -> bool {
@@ -277,5 +323,24 @@ impl FirstThread {
 
     fn waits_for(&self) -> Option<TimeKind> {
         wait_reason(self.functions.iter().map(String::as_str))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_of_a_file_lock_has_the_number_of_the_one_that_waits() {
+        let folder = whyslow_testing::folder();
+        std::fs::create_dir(folder.path().join("proc")).unwrap();
+        let locks = "1: POSIX  ADVISORY  READ  11 fd:00:1:2 0 EOF\n\
+            2: FLOCK  ADVISORY  WRITE 12 fd:00:1:3 0 EOF\n\
+            2: -> FLOCK  ADVISORY  WRITE 13 fd:00:1:3 0 EOF\n\
+            3: OFDLCK ADVISORY  WRITE -1 fd:00:1:4 0 EOF\n\
+            3: -> OFDLCK ADVISORY  WRITE 14 fd:00:1:4 0 EOF\n";
+        std::fs::write(folder.path().join("proc/locks"), locks).unwrap();
+        let root = Root::captured(folder.path());
+        assert_eq!([13, 12, 14, 99].map(|pid| lock_holder(pid, &root)), [Some(12), None, None, None]);
     }
 }
