@@ -137,6 +137,7 @@ const NAMELESS: &[&str] = &[
     "another host",
     "a client",
     "wlan",
+    "peer",
     "container: ",
     "btrfs",
     // Of a file system without its mount point, the device.

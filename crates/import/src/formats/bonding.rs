@@ -102,7 +102,9 @@ fn of_bond(bond: &mut Bond, field: &str, value: &str) {
         "Bonding Mode" => bond.mode = Some(value.to_owned()),
         // In the part on 802.3ad: the aggregate in use.
         "Aggregator ID" => bond.aggregator = number(value),
-        "Currently Active Slave" if value != "None" => bond.active = Some(value.to_owned()),
+        "Currently Active Slave" if value != "None" && !value.is_empty() && !value.contains(' ') => {
+            bond.active = Some(value.to_owned())
+        }
         _ => {}
     }
 }

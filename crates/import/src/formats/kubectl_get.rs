@@ -43,6 +43,8 @@ struct Pod<'l> {
     name: &'l str,
     state: &'l str,
     restarts: f64,
+    /// The position of the column READY.
+    ready: usize,
 }
 
 impl<'l> Pod<'l> {
@@ -57,23 +59,35 @@ impl<'l> Pod<'l> {
         let is_age =
             |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.ends_with(['s', 'm', 'h', 'd', 'y']);
         let is_pod = STATES.contains(&state) && words[ready + 3..].iter().any(is_age);
-        is_pod.then_some(Self { name: words[ready - 1], state, restarts: number(restarts)? })
+        is_pod.then_some(Self { name: words[ready - 1], state, restarts: number(restarts)?, ready })
     }
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    lines.take_if(is_header);
+    let header = lines.take_if(is_header);
+    // Below a header the namespace and the name stand in their columns.
+    let ready = header.and_then(|header| header.text.split_whitespace().position(|name| name == "READY"));
+    let is_own = |text: &str| Pod::of(text).is_some_and(|pod| ready.is_none_or(|ready| pod.ready == ready));
+    let is_cut = |text: &str| {
+        let has_state = text.split_whitespace().any(|word| STATES.contains(&word));
+        has_state && !is_own(text) && !is_header(text) && !is_command(text)
+    };
     let mut first: Option<(u32, String)> = None;
     let mut healthy = true;
     loop {
         // What a mail program broke off a row stands before the next one.
         let is_rest = |text: &str| !text.trim().is_empty() && !is_command(text) && !is_header(text);
-        if lines.next_is(|text| Pod::of(text).is_none() && is_rest(text))
-            && lines.peek(1).is_some_and(|next| Pod::of(next).is_some())
-        {
+        if lines.next_is(is_cut) {
+            let refusal = lines.refuse("a pod, how many of its containers are ready, its state, restarts and age");
+            lines.keep(Err::<(), _>(refusal))?;
+            lines.skip(1);
+            healthy = false;
+            continue;
+        }
+        if lines.next_is(|text| !is_own(text) && is_rest(text)) && lines.peek(1).is_some_and(is_own) {
             lines.skip(1);
         }
-        let Some(line) = lines.take_if(|text| Pod::of(text).is_some()) else { break };
+        let Some(line) = lines.take_if(is_own) else { break };
         let Some(pod) = Pod::of(&line.text) else { break };
         first.get_or_insert_with(|| (line.number, pod.name.to_owned()));
         let kind = match pod.state {
