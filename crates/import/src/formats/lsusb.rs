@@ -20,8 +20,9 @@ pub const FORMAT: Format = Format {
 /// A tree of USB is seven levels deep (USB 3.2, 10.1).
 const DEEPEST: usize = 8;
 
-/// How far devices are indented below their hub, at most.
-const STEP: usize = 4;
+/// How far devices are indented below their hub, at most: by four blanks, and one more where mail stuffs lines that begin with one
+/// (RFC 3676, 4.4).
+const STEP: usize = 5;
 
 /// A device: the number of its bus or port, what it is, and its speed.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,6 +141,15 @@ mod tests {
                 ("2-3", "Mass Storage, uas", Some(5e9), Some(10e9), all),
             ]
         );
+    }
+
+    #[test]
+    fn mail_may_stuff_lines_with_a_blank() {
+        let devices = |text: &str| window_of(text).newest::<UsbLink>().into_values().cloned().collect::<Vec<_>>();
+        let text = fixture("layouts/lsusb-t.txt");
+        let stuffed = text.lines().map(|line| format!("{}{line}\n", if line.starts_with(' ') { " " } else { "" }));
+        assert_eq!(devices(&stuffed.collect::<String>()), devices(&text));
+        assert!(!devices(&text).is_empty());
     }
 
     #[test]
