@@ -6,6 +6,7 @@ use crate::root::Root;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
 
 /// Descriptors above this are not looked up: what looks like one may be half an address.
 const MOST_FILES: i32 = 1 << 16;
@@ -21,24 +22,42 @@ pub(super) enum OpenFile {
     Path { path: String, device: String },
 }
 
-/// Open files by process and descriptor, as they were when they were first waited for.
+/// How long a descriptor is taken to stand for the same file: it may be closed and opened again, or belong to another program after
+/// `execve`.
+const VALID: Duration = Duration::from_secs(1);
+
+/// Open files by process and descriptor, and when they were looked up.
 #[derive(Debug, Default)]
-pub(super) struct OpenFiles(HashMap<(u32, i32), Option<OpenFile>>);
+pub(super) struct OpenFiles(HashMap<(u32, i32), (Instant, Option<OpenFile>)>);
 
 impl OpenFiles {
     pub(super) fn note(&mut self, pid: u32, descriptor: i32, root: &Root) {
-        if (0..MOST_FILES).contains(&descriptor) {
-            self.0.entry((pid, descriptor)).or_insert_with(|| open_file(pid, descriptor, root));
+        if !(0..MOST_FILES).contains(&descriptor) {
+            return;
+        }
+        let known = self.0.get(&(pid, descriptor));
+        if known.is_some_and(|(at, _)| at.elapsed() < VALID) {
+            return;
+        }
+        let now = open_file(pid, descriptor, root);
+        // Of a process that has ended, what it had is still known.
+        if now.is_some() || known.is_none() {
+            self.0.insert((pid, descriptor), (Instant::now(), now));
         }
     }
 
+    /// The process runs another program now.
+    pub(super) fn forget(&mut self, pid: u32) {
+        self.0.retain(|(of, _), _| *of != pid);
+    }
+
     pub(super) fn get(&self, pid: u32, descriptor: i32) -> Option<&OpenFile> {
-        self.0.get(&(pid, descriptor))?.as_ref()
+        self.0.get(&(pid, descriptor))?.1.as_ref()
     }
 
     /// Those that have another end, with their process.
     fn peered(&self) -> impl Iterator<Item = (u32, &OpenFile)> {
-        let open = self.0.iter().filter_map(|((pid, _), file)| Some((*pid, file.as_ref()?)));
+        let open = self.0.iter().filter_map(|((pid, _), (_, file))| Some((*pid, file.as_ref()?)));
         open.filter(|(_, file)| !matches!(file, OpenFile::Path { .. }))
     }
 }

@@ -301,8 +301,12 @@ impl BreakdownTracer {
             if last.is_none() && watch.what & ACCOUNT != 0 {
                 self.titles.note(pid, &self.root);
             }
-            if let Some(name) = last.or_else(|| self.root.word(&format!("proc/{pid}/comm"))) {
-                self.names.insert(pid, name);
+            let name = last.clone().or_else(|| self.root.word(&format!("proc/{pid}/comm")));
+            if let Some(name) = name.filter(|name| self.names.get(&pid) != Some(name)) {
+                let renamed = self.names.insert(pid, name).is_some();
+                if renamed && last.is_none() {
+                    self.files.forget(pid);
+                }
             }
         }
         Ok(())
