@@ -11,7 +11,7 @@ use whyslow_diagnose::breakdown::{conclude, link, of_waited_for, waited_for};
 use whyslow_diagnose::cgroup;
 use whyslow_model::catalogue::{Group, Process};
 use whyslow_model::diagnosis::Diagnosis;
-use whyslow_model::time_breakdown::{ChainLink, TimeBreakdown, TimeKind, TimePart};
+use whyslow_model::time_breakdown::{ChainLink, LockedThread, TimeBreakdown, TimeKind, TimePart};
 use whyslow_model::window::Window;
 use whyslow_sense::profile::breakdown::{BreakdownTracer, ProcessTimes, processes_where};
 use whyslow_sense::profile::process_name;
@@ -82,6 +82,8 @@ pub struct TargetWatch {
     began: Instant,
     /// The programs of the chain after the target.
     chain: Vec<u32>,
+    /// Seen before a command was ended.
+    deadlock: Vec<LockedThread>,
     next_step: Instant,
     /// Whether its group had members.
     seen: bool,
@@ -117,6 +119,7 @@ impl TargetWatch {
             name,
             began: now,
             chain: Vec::new(),
+            deadlock: Vec::new(),
             next_step: now + STEP,
             seen: false,
         };
@@ -178,6 +181,9 @@ impl TargetWatch {
         }
         let last = self.chain.last().map_or_else(|| self.members(), |last| BTreeSet::from([*last]));
         let times = self.tracer.read(&[last]).map_err(cannot)?;
+        if let Some(own) = times.first().filter(|times| self.chain.is_empty() && !times.deadlock.is_empty()) {
+            self.deadlock.clone_from(&own.deadlock);
+        }
         let Some(next) = times.first().and_then(|times| waited_for(&times.parts)) else { return Ok(()) };
         // Two programs that wait for each other take turns; one that has ended shows nothing any more.
         let alive = self.root.at(format!("proc/{next}")).exists();
@@ -249,6 +255,7 @@ impl TargetWatch {
             thread_seconds: own.thread_seconds,
             parts: own.parts,
             busiest: own.busiest,
+            deadlock: if own.deadlock.is_empty() { self.deadlock } else { own.deadlock },
             chain,
             cost: self.tracer.cost(),
             ..TimeBreakdown::default()

@@ -128,6 +128,17 @@ fn name_of(by: &Contributor) -> String {
 /// Adds the conclusion and the advice to a breakdown whose parts and chain are known. `root` are the parts of the last program in
 /// the chain; `findings` are those of the machine in the same time.
 pub fn conclude(breakdown: &mut TimeBreakdown, root: &[TimePart], findings: &[Finding]) {
+    if !breakdown.deadlock.is_empty() {
+        let threads: Vec<String> = breakdown.deadlock.iter().map(|t| format!("{} (tid {})", t.name, t.tid)).collect();
+        let how = match &threads[..] {
+            [one] => format!("the thread {one} waits for a lock that it holds itself"),
+            several => format!("the threads {} wait for each other's locks", several.join(" and ")),
+        };
+        breakdown.conclusion = format!("{} is deadlocked: {how}.", breakdown.target);
+        let text = "Restart it, and have all code take these locks in the same order.".into();
+        breakdown.advice = Some(Advice { text, saves: 1.0, finding: None });
+        return;
+    }
     let busy = busy_share(&breakdown.parts);
     let target = breakdown.target.clone();
     let Some(part) = most(&breakdown.parts).filter(|_| busy >= WORTH_CHANGING / 5.0) else {
@@ -294,6 +305,7 @@ fn within(function: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whyslow_model::time_breakdown::LockedThread;
 
     fn part(kind: TimeKind, share: f64, by: &[(&str, &str, Option<u32>, f64)]) -> TimePart {
         let contributor = |&(kind, name, pid, share): &(&str, &str, Option<u32>, f64)| Contributor {
@@ -367,6 +379,22 @@ mod tests {
         let found = concluded(vec![wait], chain, &of_db);
         assert!(found.conclusion.ends_with("in the end the time goes to db (pid 2), asleep."), "{}", found.conclusion);
         assert!(found.advice.unwrap().text.starts_with("Shorten the pause of db (pid 2)"));
+    }
+
+    #[test]
+    fn a_deadlock_is_named_first() {
+        let thread = |name: &str, tid| LockedThread { name: name.into(), tid };
+        let mut breakdown = TimeBreakdown {
+            target: "app (pid 1)".into(),
+            parts: vec![part(TimeKind::Lock, 1.0, &[])],
+            deadlock: vec![thread("one", 2), thread("two", 3)],
+            ..TimeBreakdown::default()
+        };
+        conclude(&mut breakdown, &[], &[]);
+        assert_eq!(
+            breakdown.conclusion,
+            "app (pid 1) is deadlocked: the threads one (tid 2) and two (tid 3) wait for each other's locks."
+        );
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub struct TimeBreakdown {
     pub parts: Vec<TimePart>,
     /// The threads that were busiest, those first that spent most time on a CPU, waiting for one, or waiting for a device.
     pub busiest: Vec<ThreadTime>,
+    /// Threads, each of which waits for a lock that the next one holds, and the last for one of the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deadlock: Vec<LockedThread>,
     /// Whom it waits for, who that waits for, and so on; the last is where the time goes. Empty if it waits for no other program.
     pub chain: Vec<ChainLink>,
     /// The answer in one sentence.
@@ -207,6 +210,15 @@ pub struct FunctionShare {
     pub name: String,
     /// Share of the part, 0..1.
     pub share: f64,
+}
+
+/// A thread of a deadlock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockedThread {
+    /// Its name.
+    pub name: String,
+    /// Its TID.
+    pub tid: u32,
 }
 
 /// The time of one thread.

@@ -29,6 +29,7 @@ pub use command_line::command_line;
 #[cfg(test)]
 pub(crate) use iterator::read_records;
 pub(crate) use sleep::reason::{WaitFunctions, of_functions as wait_reason};
+pub(crate) use system_call::awaited_lock;
 
 use crate::root::Root;
 use crate::source::{Source, SourceInfo, loaded};

@@ -44,6 +44,11 @@ pub(super) fn sleep_reason(line: &[u8]) -> Option<SleepReason> {
     Some(if is_lock(operation, expected) { SleepReason::Lock } else { SleepReason::Other })
 }
 
+/// The address of the lock that a thread waits for in futex(2), by the same line.
+pub(crate) fn awaited_lock(line: &[u8]) -> Option<u64> {
+    (sleep_reason(line) == Some(SleepReason::Lock)).then(|| words(line).nth(1).and_then(hexadecimal)).flatten()
+}
+
 /// Whether these arguments of futex(2) are those of a lock.
 fn is_lock(operation: u64, expected: u64) -> bool {
     // Both have 32 bits; the upper halves of the registers are undefined.

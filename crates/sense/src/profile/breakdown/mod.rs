@@ -22,14 +22,16 @@ use crate::bpf::{Object, c_string, c_struct, include_object};
 use crate::os;
 use crate::root::Root;
 use crate::source_error::SourceError;
-use crate::task::WaitFunctions;
+use crate::task::{WaitFunctions, awaited_lock};
 use aya::sys::{Stats, enable_stats};
 use files::{OpenFiles, Peers, Wanted};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 use titles::LockTitles;
-use whyslow_model::time_breakdown::{ThreadTime, TimePart, TraceCost};
+use whyslow_model::time_breakdown::{LockedThread, ThreadTime, TimePart, TraceCost};
 
 /// How often a CPU is sampled: as in a profile.
 const HZ: u32 = 99;
@@ -120,6 +122,8 @@ struct FirstThread {
     functions: Vec<String>,
     /// The first argument of the system call that it was in; -1 if it was in none.
     first: i32,
+    /// The address of the lock that it waited for.
+    lock: Option<u64>,
 }
 
 /// Traces the time of processes. Dropping it stops the tracing.
@@ -156,6 +160,8 @@ pub struct ProcessTimes {
     pub parts: Vec<TimePart>,
     /// The threads that are alive, busiest first.
     pub busiest: Vec<ThreadTime>,
+    /// Threads that wait for each other's locks.
+    pub deadlock: Vec<LockedThread>,
 }
 
 impl BreakdownTracer {
@@ -238,7 +244,8 @@ impl BreakdownTracer {
         // `0 0x3 0x7ffd...`: the number and the arguments of the system call (proc_pid_syscall(5)).
         let call = self.root.maybe(&format!("proc/{tgid}/task/{tid}/syscall")).unwrap_or_default();
         let first = call.split(' ').nth(1).and_then(|word| i32::from_str_radix(word.strip_prefix("0x")?, 16).ok());
-        Some(FirstThread { tgid, runs, functions, first: first.unwrap_or(-1) })
+        let lock = awaited_lock(call.trim_end().as_bytes());
+        Some(FirstThread { tgid, runs, functions, first: first.unwrap_or(-1), lock })
     }
 
     fn watched(&self) -> Result<Vec<(u32, Watch)>, SourceError> {
@@ -350,8 +357,18 @@ impl BreakdownTracer {
         let watched: BTreeMap<u32, Watch> = self.watched()?.into_iter().collect();
         let threads: HashMap<u32, ThreadRecord> = self.object.entries("threads")?.into_iter().collect();
         let mut slices: HashMap<Slice, Spent> = self.object.entries("slices")?.into_iter().collect();
+        let mut owners: BTreeMap<u32, u32> = BTreeMap::new();
+        for (tid, thread) in self.first_threads.iter().filter(|(tid, _)| !threads.contains_key(tid)) {
+            owners.extend(thread.lock.and_then(|lock| Some((*tid, lock_owner(thread.tgid, lock, &self.root)?))));
+        }
         for (tid, thread) in &threads {
-            let spent = slices.entry(thread.open_slice(*tid)).or_default();
+            let mut slice = thread.open_slice(*tid);
+            if thread.state == BLOCKED && thread.lock != 0 {
+                slice.other_thread = lock_owner(thread.tgid, thread.wanted, &self.root).unwrap_or_default();
+                slice.other = if slice.other_thread == 0 { 0 } else { thread.tgid };
+                owners.extend((slice.other_thread != 0).then_some((*tid, slice.other_thread)));
+            }
+            let spent = slices.entry(slice).or_default();
             spent.ns = spent.ns.saturating_add(now.saturating_sub(thread.since));
             spent.times += 1;
         }
@@ -394,6 +411,7 @@ impl BreakdownTracer {
                 thread_seconds: lived as f64 / 1e9,
                 parts: parts.finish(lived),
                 busiest: self.busiest(alive, now),
+                deadlock: self.named(group, &cycle(&owners)),
             });
         }
         Ok(times)
@@ -427,6 +445,15 @@ impl BreakdownTracer {
         all
     }
 
+    /// Threads of a group of processes, with their names.
+    fn named(&self, group: &BTreeSet<u32>, tids: &[u32]) -> Vec<LockedThread> {
+        let of = |tid: &u32| {
+            let name = |pid: &u32| self.root.word(&format!("proc/{pid}/task/{tid}/comm"));
+            Some(LockedThread { name: group.iter().find_map(name)?, tid: *tid })
+        };
+        tids.iter().filter_map(of).collect()
+    }
+
     /// What tracing has cost.
     pub fn cost(&self) -> TraceCost {
         let (events, time) = self.object.cost();
@@ -435,6 +462,29 @@ impl BreakdownTracer {
         let lost = self.object.element::<StackTotals>("totals", 0).map_or(0, |totals| totals.lost);
         TraceCost { events, cpu_share, lost }
     }
+}
+
+/// Threads that wait for each other, by who waits for whom; empty if there are none.
+fn cycle(owners: &BTreeMap<u32, u32>) -> Vec<u32> {
+    for &start in owners.keys() {
+        let way: Vec<u32> =
+            std::iter::successors(Some(start), |tid| owners.get(tid).copied()).take(owners.len() + 1).collect();
+        if let Some(back) = way.iter().skip(1).position(|&tid| tid == start) {
+            return way[..=back].to_vec();
+        }
+    }
+    Vec::new()
+}
+
+/// The thread that holds a mutex, as glibc notes it behind the futex word (struct __pthread_mutex_s, sysdeps/nptl). What other libraries
+/// have there is hardly ever the number of one of the process's threads.
+fn lock_owner(pid: u32, address: u64, root: &Root) -> Option<u32> {
+    const OWNER: u64 = 8;
+    let memory = File::open(root.at(format!("proc/{pid}/mem"))).ok()?;
+    let mut owner = [0; 4];
+    memory.read_exact_at(&mut owner, address.checked_add(OWNER)?).ok()?;
+    let owner = u32::from_ne_bytes(owner);
+    (owner != 0 && root.at(format!("proc/{pid}/task/{owner}")).exists()).then_some(owner)
 }
 
 impl ThreadRecord {
@@ -456,5 +506,19 @@ impl ThreadRecord {
             flags: if blocked && self.lock != 0 { LOCK } else { 0 },
             pad: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cycle;
+
+    #[test]
+    fn threads_that_wait_for_each_other_are_found() {
+        let of = |pairs: &[(u32, u32)]| cycle(&pairs.iter().copied().collect());
+        assert_eq!(of(&[(1, 2), (2, 1)]), [1, 2]);
+        assert_eq!(of(&[(1, 2), (2, 3), (3, 4), (4, 2)]), [2, 3, 4]);
+        assert_eq!(of(&[(5, 5)]), [5]);
+        assert!(of(&[(1, 2), (2, 3), (4, 3)]).is_empty() && of(&[]).is_empty());
     }
 }

@@ -2,7 +2,9 @@
 
 use super::files::{OpenFile, OpenFiles, Peer, Peers, device_name};
 use super::titles::LockTitles;
-use super::{BLOCKED, FirstThread, INTERRUPT, LOCK, ON_CPU, QUEUED, SAMPLE_KERNEL, SAMPLE_USER, Slice, Spent, UNSEEN};
+use super::{
+    BLOCKED, FirstThread, INTERRUPT, LOCK, ON_CPU, QUEUED, SAMPLE_KERNEL, SAMPLE_USER, Slice, Spent, UNSEEN, lock_owner,
+};
 use crate::profile::assemble::{is_libc, kernel_frames, user_frames};
 use crate::profile::recorder::RawStack;
 use crate::profile::symbolizer::Symbolizer;
@@ -89,7 +91,10 @@ impl<'a> PartSums<'a> {
             self.on_cpu.ns += ns;
         } else {
             let kind = thread.waits_for().unwrap_or(TimeKind::Other);
-            let still = Slice { tgid: thread.tgid, first: thread.first, state: BLOCKED, ..Slice::default() };
+            let owner = thread.lock.and_then(|lock| lock_owner(thread.tgid, lock, self.sources.root)).unwrap_or(0);
+            let other = if owner == 0 { 0 } else { thread.tgid };
+            let (tgid, first) = (thread.tgid, thread.first);
+            let still = Slice { tgid, first, state: BLOCKED, other, other_thread: owner, ..Slice::default() };
             self.add_blocked(kind, &still, spent, None);
         }
     }
@@ -180,7 +185,9 @@ impl<'a> PartSums<'a> {
             return Some(if serves { self.client(Some(slice.other), None) } else { self.process(slice.other) });
         }
         if slice.other_thread != 0 {
-            let name = self.sources.names.get(&slice.other_thread).cloned().unwrap_or_else(|| "unknown".into());
+            let path = format!("proc/{}/task/{}/comm", slice.other, slice.other_thread);
+            let name = self.sources.names.get(&slice.other_thread).cloned().or_else(|| self.sources.root.word(&path));
+            let name = name.unwrap_or_else(|| "an ended thread".into());
             return Some(("thread".into(), name, Some(slice.other_thread)));
         }
         // Its own threads hand work to each other.
@@ -322,6 +329,9 @@ impl FirstThread {
     }
 
     fn waits_for(&self) -> Option<TimeKind> {
+        if self.lock.is_some() {
+            return Some(TimeKind::Lock);
+        }
         wait_reason(self.functions.iter().map(String::as_str))
     }
 }
