@@ -54,9 +54,7 @@ impl Failure {
             SourceError::NotPermitted { why, remedy } if !remedy.is_empty() => {
                 format!("cannot {to_do}: {why}: {remedy}")
             }
-            SourceError::Absent(why) | SourceError::Failed(why) | SourceError::NotPermitted { why, .. } => {
-                format!("cannot {to_do}: {why}")
-            }
+            error => format!("cannot {to_do}: {}", error.why()),
         })
     }
 

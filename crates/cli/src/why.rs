@@ -21,7 +21,7 @@ use whyslow_sense::{Root, SourceError};
 const STEP: Duration = Duration::from_millis(300);
 /// How many programs a chain has at most.
 const LONGEST_CHAIN: usize = 6;
-/// How long a command may go on after it was told to end.
+/// How long a command may keep running after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Whose time to explain.
@@ -85,8 +85,6 @@ pub struct TargetWatch {
     /// Seen before a command was ended.
     deadlock: Vec<LockedThread>,
     next_step: Instant,
-    /// Whether its group had members.
-    seen: bool,
 }
 
 impl TargetWatch {
@@ -98,14 +96,14 @@ impl TargetWatch {
         let root = Root::live();
         let target = container_by_name(target, &root).unwrap_or_else(|| target.clone());
         let mut tracer = BreakdownTracer::start(root.clone()).map_err(cannot)?;
-        let (mut child, mut name) = (None, String::new());
+        let (mut child, mut name) = (None, target.given());
         if target.is_command() {
             tracer.follow_own_children().map_err(cannot)?;
             child = Some(run(&target.command, json)?);
             tracer.stop_following_own().map_err(cannot)?;
             name = target.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         } else if let Some(pid) = target.pid {
-            let command = process_name(pid, &root).map_err(|error| Failure::usage(plain(error)))?;
+            let command = process_name(pid, &root).map_err(|error| Failure::usage(error.why()))?;
             name = format!("{command} (pid {pid})");
             tracer.watch(pid, false).map_err(cannot)?;
         }
@@ -121,7 +119,6 @@ impl TargetWatch {
             chain: Vec::new(),
             deadlock: Vec::new(),
             next_step: now + STEP,
-            seen: false,
         };
         watch.watch_members()?;
         Ok(watch)
@@ -133,15 +130,12 @@ impl TargetWatch {
             return Ok(());
         }
         let members = processes_where(&self.root, |path| self.target.matches(path));
-        if members.is_empty() && !self.seen {
+        // A group may become empty later.
+        if members.is_empty() && self.members().is_empty() {
             return Err(Failure::usage(self.target.missing()));
         }
-        self.seen = true;
         for pid in members {
             self.tracer.watch(pid, true).map_err(cannot)?;
-        }
-        if self.name.is_empty() {
-            self.name = self.target.given();
         }
         Ok(())
     }
@@ -212,7 +206,7 @@ impl TargetWatch {
     fn chain(&self, times: &mut [ProcessTimes], members: &BTreeSet<u32>) -> Vec<ChainLink> {
         let mut before = members.clone();
         for (pid, times) in self.chain.iter().zip(times.iter_mut().skip(1)) {
-            // What it waits for the others for is their turn.
+            // A program of the chain that waits for those before it has nothing to do.
             mark_members(&mut times.parts, &before);
             before.insert(*pid);
         }
@@ -287,7 +281,7 @@ impl Target {
     }
 }
 
-/// Parts that wait for other members of the same group are told apart.
+/// Marks waits for other members of the same group as such.
 fn mark_members(parts: &mut [TimePart], members: &BTreeSet<u32>) {
     for by in parts.iter_mut().flat_map(|part| &mut part.by) {
         if by.kind == "process" && by.pid.is_some_and(|pid| members.contains(&pid)) {
@@ -349,13 +343,6 @@ fn container_by_name(target: &Target, root: &Root) -> Option<Target> {
         named["id"].as_str().map(str::to_owned)
     })?;
     Some(Target { container: Some(id), ..Target::default() })
-}
-
-/// What is wrong with a target.
-fn plain(error: SourceError) -> String {
-    match error {
-        SourceError::Absent(why) | SourceError::Failed(why) | SourceError::NotPermitted { why, .. } => why,
-    }
 }
 
 fn cannot(error: SourceError) -> Failure {

@@ -39,7 +39,7 @@ fn weight(part: &TimePart) -> f64 {
     part.share * effective(part)
 }
 
-/// The parts of a program that another one waits for: if it sleeps, that is what is waited for.
+/// The parts of a program that another one waits for: its sleep is then the cause, and not idleness.
 pub fn of_waited_for(parts: &[TimePart]) -> Vec<TimePart> {
     let awake = |part: &TimePart| match part.kind {
         TimeKind::Sleep => TimePart { kind: TimeKind::Pause, ..part.clone() },

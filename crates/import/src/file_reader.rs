@@ -240,7 +240,7 @@ impl FileReader<'_, '_> {
         Ok(any)
     }
 
-    /// Reads the output with which a text within a line or file begins; `None` if it is none.
+    /// Reads the output that a text within a line or file begins with; `None` if it begins with none.
     fn inner(&mut self, content: String, line: u32, context: &CaptureContext) -> Option<Result<(), Refusal>> {
         let content = std::io::Cursor::new(content);
         let lines = Lines::new(self.file.clone(), content).numbered_from(line).strictly(self.strict);

@@ -34,6 +34,13 @@ impl SourceError {
         }
     }
 
+    /// The reason, without a remedy.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Absent(why) | Self::Failed(why) | Self::NotPermitted { why, .. } => why,
+        }
+    }
+
     /// A line of `/path` that does not follow the kernel's documentation.
     pub fn malformed(path: &str, line: &str) -> Self {
         Self::Failed(format!("/{path}: unexpected content {line:?}"))

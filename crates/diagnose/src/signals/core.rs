@@ -218,9 +218,9 @@ pub struct BusiestLine {
 /// The interrupts of a network interface since boot, where they were read once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NicInterrupts {
-    /// The interface.
+    /// Its name.
     pub interface: String,
-    /// Over all CPUs.
+    /// Interrupts on all CPUs.
     pub count: f64,
     /// The CPU with most of them, and its part.
     pub cpu: u32,

@@ -43,7 +43,7 @@ fn row(line: &str) -> Option<(u32, String, bool, f64)> {
     Some((words[0].parse().ok()?, words[1..at].join(" "), direction == "R", number(kilobytes)? * KIB))
 }
 
-/// Whether a line begins with a process and is none of the others.
+/// Whether a line begins with a PID but is no complete row.
 fn is_damaged(line: &str) -> bool {
     line.split_whitespace().next().is_some_and(|pid| pid.parse::<u32>().is_ok()) && row(line).is_none()
 }

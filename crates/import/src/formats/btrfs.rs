@@ -83,7 +83,7 @@ fn read_stats(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
         for (line, ..) in &counts {
             run.row::<Drive>(0.0, *line, device.as_str().into());
         }
-        // People leave out lines of zeros, so that what is left is the sum; but that there are none takes all of them.
+        // People leave out lines of zeros, so the sum of the others is right; that all are zero is known only if all are there.
         let sum = |names: &[&str]| {
             let own: Vec<f64> =
                 counts.iter().filter(|(_, name, _)| names.contains(&name.as_str())).map(|(.., n)| *n).collect();

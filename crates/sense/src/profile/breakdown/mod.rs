@@ -363,10 +363,12 @@ impl BreakdownTracer {
         }
         for (tid, thread) in &threads {
             let mut slice = thread.open_slice(*tid);
-            if thread.state == BLOCKED && thread.lock != 0 {
-                slice.other_thread = lock_owner(thread.tgid, thread.wanted, &self.root).unwrap_or_default();
-                slice.other = if slice.other_thread == 0 { 0 } else { thread.tgid };
-                owners.extend((slice.other_thread != 0).then_some((*tid, slice.other_thread)));
+            if thread.state == BLOCKED
+                && thread.lock != 0
+                && let Some(owner) = lock_owner(thread.tgid, thread.wanted, &self.root)
+            {
+                (slice.other, slice.other_thread) = (thread.tgid, owner);
+                owners.insert(*tid, owner);
             }
             let spent = slices.entry(slice).or_default();
             spent.ns = spent.ns.saturating_add(now.saturating_sub(thread.since));
@@ -396,8 +398,8 @@ impl BreakdownTracer {
                 from = from.min(watch.began);
                 to = to.max(if watch.ended == 0 { now } else { watch.ended });
                 let still = self.threads_without_event(*pid, &threads);
-                for thread in &still {
-                    parts.add_still(thread, now.saturating_sub(watch.began));
+                for (tid, thread) in &still {
+                    parts.add_still(thread, owners.get(tid).copied(), now.saturating_sub(watch.began));
                 }
                 lived += watch.lived + still.len() as u64 * now.saturating_sub(watch.began);
                 number +=
@@ -418,12 +420,9 @@ impl BreakdownTracer {
     }
 
     /// Threads that have done nothing but stay in one state since they are watched.
-    fn threads_without_event(&self, pid: u32, threads: &HashMap<u32, ThreadRecord>) -> Vec<&FirstThread> {
+    fn threads_without_event(&self, pid: u32, threads: &HashMap<u32, ThreadRecord>) -> Vec<(&u32, &FirstThread)> {
         let silent = self.first_threads.iter().filter(|(tid, thread)| thread.tgid == pid && !threads.contains_key(tid));
-        silent
-            .filter(|(tid, _)| self.root.at(format!("proc/{pid}/task/{tid}")).exists())
-            .map(|(_, thread)| thread)
-            .collect()
+        silent.filter(|(tid, _)| self.root.at(format!("proc/{pid}/task/{tid}")).exists()).collect()
     }
 
     fn busiest<'a>(&self, alive: impl Iterator<Item = (&'a u32, &'a ThreadRecord)>, now: u64) -> Vec<ThreadTime> {
@@ -439,7 +438,7 @@ impl BreakdownTracer {
                 waiting_for_cpu: of(QUEUED, thread.queued) as f64 / life,
             }
         };
-        // Of one that has just ended the name is gone.
+        // A thread that has just ended has no name any more.
         let mut all: Vec<ThreadTime> = alive.map(time).filter(|thread| !thread.name.is_empty()).collect();
         all.sort_by(|a, b| (b.on_cpu + b.waiting_for_cpu).total_cmp(&(a.on_cpu + a.waiting_for_cpu)));
         all

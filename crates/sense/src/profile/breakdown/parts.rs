@@ -2,9 +2,7 @@
 
 use super::files::{OpenFile, OpenFiles, Peer, Peers, device_name};
 use super::titles::LockTitles;
-use super::{
-    BLOCKED, FirstThread, INTERRUPT, LOCK, ON_CPU, QUEUED, SAMPLE_KERNEL, SAMPLE_USER, Slice, Spent, UNSEEN, lock_owner,
-};
+use super::{BLOCKED, FirstThread, INTERRUPT, LOCK, ON_CPU, QUEUED, SAMPLE_KERNEL, SAMPLE_USER, Slice, Spent, UNSEEN};
 use crate::profile::assemble::{is_libc, kernel_frames, user_frames};
 use crate::profile::recorder::RawStack;
 use crate::profile::symbolizer::Symbolizer;
@@ -61,7 +59,7 @@ impl<'a> PartSums<'a> {
             SAMPLE_USER | SAMPLE_KERNEL => {
                 let kind = if slice.state == SAMPLE_USER { TimeKind::User } else { TimeKind::Kernel };
                 self.samples[usize::from(kind == TimeKind::Kernel)] += spent.times;
-                let function = self.innermost(slice, ProfileKind::OnCpu).unwrap_or_else(|| UNKNOWN.into());
+                let function = self.running_function(slice).unwrap_or_else(|| UNKNOWN.into());
                 let functions = &mut self.sums.entry(kind).or_default().functions;
                 *functions.entry(function).or_default() += spent.times;
             }
@@ -84,17 +82,16 @@ impl<'a> PartSums<'a> {
         }
     }
 
-    /// A thread that has done nothing but stay in one state.
-    pub(super) fn add_still(&mut self, thread: &FirstThread, ns: u64) {
+    /// A thread that has done nothing but stay in one state. `owner` is the thread that holds the lock it waits for.
+    pub(super) fn add_still(&mut self, thread: &FirstThread, owner: Option<u32>, ns: u64) {
         let spent = Spent { ns, times: 1 };
         if thread.runs {
             self.on_cpu.ns += ns;
         } else {
             let kind = thread.waits_for().unwrap_or(TimeKind::Other);
-            let owner = thread.lock.and_then(|lock| lock_owner(thread.tgid, lock, self.sources.root)).unwrap_or(0);
-            let other = if owner == 0 { 0 } else { thread.tgid };
             let (tgid, first) = (thread.tgid, thread.first);
-            let still = Slice { tgid, first, state: BLOCKED, other, other_thread: owner, ..Slice::default() };
+            let (other, other_thread) = owner.map_or((0, 0), |owner| (tgid, owner));
+            let still = Slice { tgid, first, state: BLOCKED, other, other_thread, ..Slice::default() };
             self.add_blocked(kind, &still, spent, None);
         }
     }
@@ -155,7 +152,7 @@ impl<'a> PartSums<'a> {
             let sent_to = (slice.device != 0).then(|| self.device(slice.device)).flatten();
             return sent_to.or(of_file).map(|name| ("device".into(), name, None));
         }
-        // Who ended a wait for a pipe is known.
+        // The writer that woke a reader of a pipe, or the reverse, is known already.
         let is_known = kind == TimeKind::Pipe && slice.other != 0 && slice.flags & INTERRUPT == 0;
         if let Some(file) = file
             && !is_known
@@ -173,13 +170,13 @@ impl<'a> PartSums<'a> {
         if kind == TimeKind::FileLock && slice.other == 0 {
             return lock_holder(slice.tgid, self.sources.root).map(|pid| self.process(pid));
         }
-        // This program ends commands by signals.
+        // A command that this program ended was woken by its signal.
         let ended_here = slice.other == std::process::id() && slice.other != slice.tgid;
         if !kind.is_for_others() || slice.other == 0 || ended_here {
             return None;
         }
         if slice.flags & INTERRUPT != 0 {
-            // Whoever was interrupted by a packet may not have sent it.
+            // The process that a packet interrupted need not be the one that sent it.
             let of_sockets = matches!(kind, TimeKind::Poll | TimeKind::Receive | TimeKind::Send);
             let serves = if of_sockets { self.sources.peers.serves(slice.tgid, slice.other)? } else { return None };
             return Some(if serves { self.client(Some(slice.other), None) } else { self.process(slice.other) });
@@ -230,37 +227,31 @@ impl<'a> PartSums<'a> {
         device_name(&format!("{}:{}", number >> 20, number & 0xf_ffff), self.sources.root)
     }
 
+    /// The function that runs.
+    fn running_function(&self, slice: &Slice) -> Option<String> {
+        let (user, kernel) = self.frames(slice, ProfileKind::OnCpu)?;
+        let of_program = innermost(&user);
+        let of_kernel = innermost(&kernel);
+        let found = if slice.state == SAMPLE_KERNEL { of_kernel.or(of_program) } else { of_program.or(of_kernel) };
+        found.or_else(|| file_of(&user))
+    }
+
     /// The program's function that waits; the kernel's only where the kind of the wait does not tell as much.
     fn waiting_function(&self, kind: TimeKind, slice: &Slice) -> Option<String> {
-        let function = self.innermost(slice, ProfileKind::OffCpu)?;
-        let of_kernel = self.sources.stacks.get(&slice.stack).is_some_and(|stack| {
-            let named = |frame: &Frame| frame.function.as_deref() == Some(&function);
-            !user_frames(stack, self.sources.symbolizer).iter().any(named)
-        });
-        let tells = matches!(
+        let (user, kernel) = self.frames(slice, ProfileKind::OffCpu)?;
+        let of_program = user.iter().rev().filter(|frame| !is_libc(frame)).find_map(|frame| frame.function.clone());
+        let says_little = matches!(
             kind,
             TimeKind::Other | TimeKind::KernelLock | TimeKind::BlockIo | TimeKind::Write | TimeKind::Reclaim
         );
-        (!of_kernel || tells).then_some(function)
+        let instead = || says_little.then(|| innermost(&kernel).or_else(|| file_of(&user))).flatten();
+        of_program.or_else(instead)
     }
 
-    /// The function that did so: of the program, if it has one with a name; else of the kernel.
-    fn innermost(&self, slice: &Slice, kind: ProfileKind) -> Option<String> {
+    /// User and kernel frames, outermost first.
+    fn frames(&self, slice: &Slice, kind: ProfileKind) -> Option<(Vec<Frame>, Vec<Frame>)> {
         let stack = self.sources.stacks.get(&slice.stack)?;
-        let user = user_frames(stack, self.sources.symbolizer);
-        let kernel = kernel_frames(kind, stack, self.sources.symbolizer);
-        let named = |frame: &&Frame| frame.function.is_some();
-        let own = |frame: &&Frame| named(frame) && (kind == ProfileKind::OnCpu || !is_libc(frame));
-        let of_program = user.iter().rev().find(own);
-        let of_kernel = kernel.iter().rev().find(named);
-        let found = match slice.state {
-            SAMPLE_KERNEL => of_kernel.or(of_program),
-            _ => of_program.or(of_kernel),
-        };
-        found.and_then(|frame| frame.function.clone()).or_else(|| {
-            let file = user.last()?.module.as_deref()?;
-            Some(format!("[{}]", file.rsplit('/').next().unwrap_or(file)))
-        })
+        Some((user_frames(stack, self.sources.symbolizer), kernel_frames(kind, stack, self.sources.symbolizer)))
     }
 
     /// The parts, longest first, as shares of `lived` nanoseconds.
@@ -306,6 +297,17 @@ impl Sum {
             functions,
         }
     }
+}
+
+/// The innermost function with a name.
+fn innermost(frames: &[Frame]) -> Option<String> {
+    frames.iter().rev().find_map(|frame| frame.function.clone())
+}
+
+/// The file of the innermost code, where no function has a name.
+fn file_of(frames: &[Frame]) -> Option<String> {
+    let file = frames.last()?.module.as_deref()?;
+    Some(format!("[{}]", file.rsplit('/').next().unwrap_or(file)))
 }
 
 /// The process that holds the file lock that another one waits for (proc_locks(5)): `1: -> FLOCK ADVISORY WRITE 4711 ...` waits for
