@@ -49,6 +49,9 @@ struct thread {
 	u64 queued;                 /* since when it waits on a run queue, or 0 */
 	struct wait_site site;
 	struct syscall call;           /* the one that led to this site */
+	/* The lock that it got last after a wait: its address, when, and who had kept it waiting most. */
+	u64 got, acquired;
+	struct task_id kept_by;
 };
 
 MAP(threads, MAP_HASH, THREADS, u32, struct thread);
@@ -85,9 +88,9 @@ INLINE void count_lost(void)
 		ADD(*count, 1);
 }
 
-INLINE void add_wait(void *map, const void *key, u64 ns)
+INLINE void add_waits(void *map, const void *key, u64 ns, u64 times)
 {
-	struct waited first = { .ns = ns, .times = 1 };
+	struct waited first = { .ns = ns, .times = times };
 	struct waited *waited = bpf_map_lookup_elem(map, key);
 
 	if (!waited) {
@@ -100,7 +103,12 @@ INLINE void add_wait(void *map, const void *key, u64 ns)
 		return;
 	}
 	ADD(waited->ns, ns);
-	ADD(waited->times, 1);
+	ADD(waited->times, times);
+}
+
+INLINE void add_wait(void *map, const void *key, u64 ns)
+{
+	add_waits(map, key, ns, 1);
 }
 
 INLINE void add_latency(struct task_id process, u32 bucket)
@@ -201,14 +209,32 @@ int sched_switch(u64 *ctx)
 	return 0;
 }
 
-/* A thread that releases a lock wakes the next one: the current thread held it. */
-INLINE void charge_holder(struct task_struct *woken, u64 ns)
+/* A thread that releases a lock wakes the next one: the current thread held it. One that had waited for the same lock itself is
+ * charged only from when it got it; what was before, to whoever kept that one waiting: a lock that is handed on from one to the
+ * next was held up by the first. */
+INLINE void charge_holders(struct thread *thread, struct task_struct *woken, u64 now)
 {
-	struct task_struct *holder = bpf_get_current_task_btf();
-	struct task_id id = { .start = holder->start_boottime, .pid = holder->tgid, .tid = holder->pid };
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct task_id id = { .start = waker->start_boottime, .pid = waker->tgid, .tid = waker->pid };
+	u64 waited = now - thread->left, before = 0;
+	u32 tid = waker->pid;
 
-	if (holder->tgid == woken->tgid && holder->pid != woken->pid)
-		add_wait(&lock_holders, &id, ns);
+	if (waker->tgid != woken->tgid || waker->pid == woken->pid)
+		return;
+	struct thread *holder = bpf_map_lookup_elem(&threads, &tid);
+
+	thread->got = thread->call.first;
+	thread->acquired = now;
+	thread->kept_by = id;
+	if (holder && holder->got == thread->got && holder->acquired > thread->left) {
+		struct task_id first = holder->kept_by;
+
+		before = holder->acquired - thread->left;
+		add_waits(&lock_holders, &first, before, 0);
+		if (before > waited / 2)
+			thread->kept_by = first;
+	}
+	add_wait(&lock_holders, &id, waited - before);
 }
 
 /* Unlike sched_wakeup, in the context of the waking thread. */
@@ -225,7 +251,7 @@ int sched_waking(u64 *ctx)
 	if (thread->left && !(task->flags & PF_KTHREAD)) {
 		add_wait(&wait_sites, &thread->site, now - thread->left);
 		if (thread->site.lock)
-			charge_holder(task, now - thread->left);
+			charge_holders(thread, task, now);
 	}
 	thread->left = 0;
 	thread->queued = now;

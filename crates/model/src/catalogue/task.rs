@@ -106,7 +106,7 @@ family_group! {
 
     /// Threads that held user-space locks that other threads of their process waited for, traced on demand.
     lock_holder: LockHolder by task: TaskKey, from "BPF: sched_waking" {
-        kept_waiting: counter ns "thread.lock.kept_waiting" "time others slept until it released the lock and woke them";
+        kept_waiting: counter ns "thread.lock.kept_waiting" "time others slept until it released the lock; of a lock that was handed on, until it handed it on";
         handed_on: counter count "thread.lock.handed_on" "number of times it released a contended lock";
     }
 

@@ -4,6 +4,7 @@ use super::{INFO, SleepTracer};
 use crate::source::{Source, loaded};
 use crate::testing::{attached, no_crowd, own_tid, read, skip, wait_until_state};
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn};
@@ -104,6 +105,38 @@ fn the_holder_of_a_lock_is_the_thread_that_wakes_the_waiter() {
     assert!(waits >= own_waits && own_waits > 0, "{waits} {own_waits}");
     // Threads of other tests wait meanwhile.
     assert!(own.run_queue_latency.count().unwrap().abs_diff(own_waits) < own_waits / 2 + 10, "{own:?}");
+}
+
+#[test]
+fn a_lock_that_is_handed_on_is_charged_to_who_held_it_up() {
+    let _uncrowded = no_crowd();
+    let Some(mut source) = attached(loaded(INFO, SleepTracer::load, SleepTracer::read)) else { return };
+    let (lock, end) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
+    let thread = |held: u64, pause: u64| {
+        let (lock, end) = (lock.clone(), end.clone());
+        let (say, said) = channel();
+        let work = move || {
+            say.send(own_tid()).unwrap();
+            while !end.load(Ordering::Relaxed) {
+                let guard = lock.lock().unwrap();
+                sleep(Duration::from_micros(held));
+                drop(guard);
+                sleep(Duration::from_micros(pause));
+            }
+        };
+        (spawn(work), said.recv().unwrap())
+    };
+    let (hog, hog_tid) = thread(100_000, 10_000);
+    let others: Vec<_> = (0..4).map(|_| thread(300, 1000).0).collect();
+    sleep(Duration::from_secs(2));
+    let out = read(&mut *source);
+    end.store(true, Ordering::Relaxed);
+    [hog].into_iter().chain(others).for_each(|thread| thread.join().unwrap());
+    let mine = out.task.lock_holder.iter().filter(|row| row.task.pid == std::process::id());
+    let kept: Vec<(u32, u64)> = mine.filter_map(|row| Some((row.task.tid, row.kept_waiting.get()?))).collect();
+    let of = |tid: u32| kept.iter().filter(|(holder, _)| *holder == tid).map(|(_, ns)| *ns).sum::<u64>() as f64;
+    let all: u64 = kept.iter().map(|(_, ns)| *ns).sum();
+    assert!(of(hog_tid) > 0.7 * all as f64, "{hog_tid}: {kept:?}");
 }
 
 #[test]
