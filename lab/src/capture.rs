@@ -13,7 +13,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Verdict};
+use whyslow_model::diagnosis::Diagnosis;
 
 /// How long the tools may take beyond their observation time, and whyslow to read their output.
 const GRACE: Duration = Duration::from_secs(20);
@@ -33,20 +33,9 @@ const COUNTS: [(&str, &str); 2] = [("ss", "ss -tinmp"), ("netstat", "netstat -s"
 pub fn judged(observer: &Observer, bed: &Testbed, trial: &Trial, expect: &Expect) -> Result<(Diagnosis, Vec<String>)> {
     let files = take(observer.seconds, bed)?;
     let answer = read(observer, bed, &files)?;
-    let wrong = mismatches(&answer, trial, expect);
+    let wrong = judge::mismatches_of_less(&answer, trial, expect);
+    let wrong = wrong.into_iter().map(|why| format!("the captures: {why}")).collect();
     Ok((answer, wrong))
-}
-
-/// whyslow must name the same first cause; or nothing wrong, with a blind spot.
-fn mismatches(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
-    let wrong = judge::wrong_from_captures(answer, trial, expect);
-    let sure = answer.findings.iter().find(|f| f.confidence == Confidence::High && f.explained_by.is_none());
-    match (wrong.is_empty(), sure) {
-        (true, _) => Vec::new(),
-        (false, None) if answer.verdict == Verdict::Undetermined && !answer.blind_spots.is_empty() => Vec::new(),
-        (false, None) => vec!["the captures: neither the cause nor a blind spot is named".into()],
-        (false, Some(other)) => vec![format!("the captures: {} is found instead", other.key())],
-    }
 }
 
 /// Runs the tools side by side, the network tools also in each of the lab's namespaces.

@@ -187,6 +187,12 @@ fn hierarchies() -> Vec<Hierarchy> {
     mounts.lines().filter_map(Hierarchy::parse).collect()
 }
 
+/// Where the hierarchies of a version, 1 or 2, are mounted.
+pub fn roots(version: u8) -> Vec<PathBuf> {
+    let of_version = |hierarchy: &Hierarchy| hierarchy.v1_controllers.is_none() == (version == 2);
+    hierarchies().into_iter().filter(of_version).map(|hierarchy| hierarchy.root).collect()
+}
+
 /// What the name of a file in the trial's directory begins with that says which controller the trial has enabled, and where.
 const ENABLED: &str = "enabled-controller-";
 
@@ -199,7 +205,7 @@ fn enable(bed: &mut Testbed, root: &Path, controller: &str) -> Result<()> {
     }
     let file = root.join("cgroup.subtree_control");
     if !has("cgroup.subtree_control")? {
-        write(&bed.path(&format!("{ENABLED}{controller}")), file.display())?;
+        write(&bed.record_path(&format!("{ENABLED}{controller}")), file.display())?;
         write(&file, format!("+{controller}"))?;
         let disable = format!("-{controller}");
         bed.defer(move || drop(fs::write(file, disable)));

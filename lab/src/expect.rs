@@ -11,6 +11,12 @@ pub struct Expect {
     pub subjects: Vec<EntityPattern>,
     /// Empty if the subject itself is the culprit.
     pub culprits: Vec<EntityPattern>,
+    /// Independent causes that must be found as well; any of them may come first.
+    pub beside: Vec<(&'static str, Self)>,
+    /// Findings that must be there as effects of the first.
+    pub effects: Vec<(&'static str, Self)>,
+    /// Look-alikes of the parts of a compound fault, in addition to those of the trial.
+    pub never: Vec<&'static str>,
 }
 
 impl Expect {
@@ -21,12 +27,42 @@ impl Expect {
 
     /// The finding is about any of these.
     pub fn subject(subjects: impl Into<Vec<EntityPattern>>) -> Self {
-        Self { subjects: subjects.into(), culprits: Vec::new() }
+        Self { subjects: subjects.into(), ..Self::default() }
     }
 
     /// The first culprit is any of these.
     pub fn culprit(self, culprits: impl Into<Vec<EntityPattern>>) -> Self {
         Self { culprits: culprits.into(), ..self }
+    }
+
+    /// The first finding has this effect.
+    pub fn effect(mut self, id: &'static str, effect: Self) -> Self {
+        self.effects.push((id, effect));
+        self
+    }
+
+    /// Another fault is found, too.
+    pub fn beside(mut self, id: Option<&'static str>, mut other: Self) -> Self {
+        self.never.append(&mut other.never);
+        self.beside.extend(id.map(|id| (id, other)));
+        self
+    }
+
+    /// None of these is found.
+    pub fn never(mut self, ids: &[&'static str]) -> Self {
+        self.never.extend(ids);
+        self
+    }
+
+    /// What must be found, in words, if this is about the finding `id`.
+    pub fn of(&self, id: &str) -> String {
+        let mut text = format!("{id}@{self}");
+        for (word, others) in [("and", &self.beside), ("causing", &self.effects)] {
+            for (id, other) in others {
+                text.push_str(&format!(" {word} {}", other.of(id)));
+            }
+        }
+        text
     }
 }
 

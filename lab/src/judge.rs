@@ -12,7 +12,7 @@ pub const SLIGHT: f64 = 0.25;
 /// What is wrong with an answer, one sentence each.
 pub fn mismatches(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
     let mut wrong = match trial.finding {
-        Some(id) => wrong_first(answer.findings.first(), id, expect),
+        Some(id) => wrong_causes(answer, id, expect),
         None => wrong_health(answer, trial),
     };
     let ruled_out = answer.ruled_out.iter().filter(|cleared| trial.not_ruled_out.contains(&&*cleared.id));
@@ -20,7 +20,7 @@ pub fn mismatches(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<Str
     for finding in &answer.findings {
         // A finding that another one explains is its effect, and rightly there.
         let sure = finding.confidence == Confidence::High && finding.explained_by.is_none();
-        if sure && trial.never.contains(&&*finding.id) {
+        if sure && is_look_alike(&finding.id, trial, expect) {
             wrong.push(format!("{} must not be found", finding.key()));
         }
         if !(0.0..=1.0).contains(&finding.impact) {
@@ -28,6 +28,12 @@ pub fn mismatches(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<Str
         }
     }
     wrong
+}
+
+/// Whether an id must not be found. The look-alike of one part of a compound fault may be another part.
+fn is_look_alike(id: &str, trial: &Trial, expect: &Expect) -> bool {
+    let is_part = trial.finding == Some(id) || expect.beside.iter().any(|(part, _)| *part == id);
+    trial.never.contains(&id) || (expect.never.contains(&id) && !is_part)
 }
 
 /// Removes findings about steal time after the lab itself has seen the hypervisor steal CPU time; on a healthy control also
@@ -72,13 +78,58 @@ impl CpuTicks {
     }
 }
 
-/// What is wrong with the first finding from captures. They do not show every culprit, and may show for the whole machine
-/// what a live observation attributes to a part of it.
-pub fn wrong_from_captures(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
+/// What is wrong with an answer from less than a machine usually shows: from captures, or from a machine that lacks something. It
+/// must name the same first cause; or nothing wrong, with a blind spot.
+pub fn mismatches_of_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
+    let wrong = wrong_from_less(answer, trial, expect);
+    let sure = answer.findings.iter().find(|f| f.confidence == Confidence::High && f.explained_by.is_none());
+    match (wrong.is_empty(), sure) {
+        (true, _) => Vec::new(),
+        (false, None) if answer.verdict == Verdict::Undetermined && !answer.blind_spots.is_empty() => Vec::new(),
+        (false, None) => vec!["neither the cause nor a blind spot is named".into()],
+        (false, Some(other)) => vec![format!("{} is found instead", other.key())],
+    }
+}
+
+/// What is wrong with the first finding. Not every culprit may be seen, and what a full observation attributes to a part of the
+/// machine may be seen for the whole of it.
+fn wrong_from_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
     let Some(id) = trial.finding else { return wrong_health(answer, trial) };
     let Some(found) = answer.findings.first() else { return vec!["nothing was found".into()] };
-    let subject = found.subject.kind == "host" || expect.subjects.iter().any(|pattern| pattern.is(&found.subject));
-    if found.id == id && subject { Vec::new() } else { vec![format!("first is {}", found.key())] }
+    let is = |id: &str, expect: &Expect| {
+        let subject = found.subject.kind == "host" || expect.subjects.iter().any(|pattern| pattern.is(&found.subject));
+        found.id == id && subject
+    };
+    if is(id, expect) || expect.beside.iter().any(|(id, other)| is(id, other)) {
+        Vec::new()
+    } else {
+        vec![format!("first is {}", found.key())]
+    }
+}
+
+/// What is wrong with the causes that are found, and with the effects of the first.
+fn wrong_causes(answer: &Diagnosis, id: &str, expect: &Expect) -> Vec<String> {
+    let first = answer.findings.first();
+    let mut wrong = wrong_first(first, id, expect);
+    if expect.beside.iter().any(|(id, other)| wrong_first(first, id, other).is_empty()) {
+        wrong = missing(answer, id, expect, |f| f.explained_by.is_none());
+    }
+    for (id, other) in &expect.beside {
+        wrong.extend(missing(answer, id, other, |f| f.explained_by.is_none()));
+    }
+    let caused = format!("{id}@");
+    for (id, effect) in &expect.effects {
+        let is_effect = |f: &Finding| f.explained_by.as_ref().is_some_and(|cause| cause.starts_with(&caused));
+        wrong.extend(missing(answer, id, effect, is_effect));
+    }
+    wrong
+}
+
+/// What is wrong if no finding of at least medium confidence is the expected one.
+fn missing(answer: &Diagnosis, id: &str, expect: &Expect, is_so: impl Fn(&Finding) -> bool) -> Vec<String> {
+    let mut found = answer.findings.iter().filter(|f| f.id == id && f.confidence >= Confidence::Medium && is_so(f));
+    let is_there = found.any(|f| wrong_first(Some(f), id, expect).is_empty());
+    if is_there { Vec::new() } else { vec![format!("{} is not found as it should be", expect.of(id))] }
 }
 
 fn wrong_first(found: Option<&Finding>, id: &str, expect: &Expect) -> Vec<String> {
@@ -115,7 +166,9 @@ fn wrong_health(answer: &Diagnosis, trial: &Trial) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Culprit, Host, ObserverCost, Origin, RuledOut, SCHEMA, Subject, TimeSpan};
+    use whyslow_model::diagnosis::{
+        BlindSpot, Culprit, Host, ObserverCost, Origin, RuledOut, SCHEMA, Subject, TimeSpan,
+    };
 
     fn finding(id: &str, subject: Subject, culprit: u32) -> Finding {
         let (kind, name, of) = ("process".into(), "lab-x".into(), "it".into());
@@ -209,6 +262,58 @@ mod tests {
         assert!(build(maybe.clone()).is_empty());
         maybe.impact = 0.9;
         assert_eq!(build(maybe), wrong);
+    }
+
+    #[test]
+    fn who_sees_less_may_be_unsure_but_not_wrong() {
+        let expect = Expect::subject([EntityPattern::device("loop3")]);
+        let wrong = |answer: &Diagnosis| mismatches_of_less(answer, &SATURATED, &expect);
+        let blind = |verdict, findings| {
+            let (what, why, remedy) = ("pressure".into(), "absent".into(), String::new());
+            Diagnosis { blind_spots: vec![BlindSpot { what, why, remedy }], ..answer(verdict, findings) }
+        };
+        let right = finding("disk.saturated", Subject::host(), 7);
+        assert!(wrong(&blind(Verdict::Bottleneck, vec![right])).is_empty());
+        assert!(wrong(&blind(Verdict::Undetermined, vec![])).is_empty());
+        for unsaid in [blind(Verdict::Healthy, vec![]), answer(Verdict::Undetermined, vec![])] {
+            assert_eq!(wrong(&unsaid), ["neither the cause nor a blind spot is named"]);
+        }
+        let other = finding("disk.small_io", Subject::new("device", "loop3"), 7);
+        assert_eq!(wrong(&blind(Verdict::Undetermined, vec![other])), ["disk.small_io@loop3 is found instead"]);
+    }
+
+    #[test]
+    fn all_causes_of_a_compound_fault_must_be_found_in_any_order() {
+        let device = |name: &str| Expect::subject([EntityPattern::device(name)]);
+        let expect = device("loop3").beside(Some("disk.flush_bound"), device("loop4").never(&["disk.small_io"]));
+        let saturated = finding("disk.saturated", Subject::new("device", "loop3"), 7);
+        let flush = finding("disk.flush_bound", Subject::new("device", "loop4"), 8);
+        let wrong = |findings: &[&Finding]| {
+            let findings = findings.iter().map(|f| (*f).clone()).collect();
+            mismatches(&answer(Verdict::Bottleneck, findings), &SATURATED, &expect)
+        };
+        assert!(wrong(&[&saturated, &flush]).is_empty() && wrong(&[&flush, &saturated]).is_empty());
+        let missing = ["disk.flush_bound@loop4 is not found as it should be"];
+        assert_eq!(wrong(&[&saturated]), missing);
+        let hidden = Finding { explained_by: Some(saturated.key()), ..flush.clone() };
+        assert_eq!(wrong(&[&saturated, &hidden]), missing);
+        let unsure = Finding { confidence: Confidence::Low, ..saturated.clone() };
+        let not_sure = "disk.saturated@loop3 and disk.flush_bound@loop4 is not found as it should be";
+        assert_eq!(wrong(&[&flush, &unsure]), [not_sure]);
+        let alike = finding("disk.small_io", Subject::new("device", "loop4"), 7);
+        assert_eq!(wrong(&[&saturated, &flush, &alike]), ["disk.small_io@loop4 must not be found"]);
+    }
+
+    #[test]
+    fn an_effect_must_be_found_as_the_effect_of_the_first() {
+        let effect = Expect::subject([EntityPattern::device("loop4")]);
+        let expect = Expect::subject([EntityPattern::device("loop3")]).effect("task.blocked", effect);
+        let cause = finding("disk.saturated", Subject::new("device", "loop3"), 7);
+        let alone = finding("task.blocked", Subject::new("device", "loop4"), 8);
+        let effect = Finding { explained_by: Some(cause.key()), ..alone.clone() };
+        let wrong = |other| mismatches(&answer(Verdict::Bottleneck, vec![cause.clone(), other]), &SATURATED, &expect);
+        assert!(wrong(effect).is_empty());
+        assert_eq!(wrong(alone), ["task.blocked@loop4 is not found as it should be"]);
     }
 
     #[test]

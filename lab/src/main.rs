@@ -1,6 +1,7 @@
 //! Injects faults on this machine's real kernel, and judges what whyslow finds. See README.md.
 
 mod bench;
+mod blind;
 mod capture;
 mod cgroup;
 mod command;
@@ -13,29 +14,32 @@ mod leftovers;
 mod link;
 mod load;
 mod load_process;
+mod matrix;
 mod netns;
 mod observer;
+mod plan;
 mod run;
 mod swap;
 mod testbed;
 mod trial;
 mod trials;
 
-use bench::BenchTrial;
+use blind::Blind;
 use clap::{Parser, Subcommand};
 use error::{Error, Result};
 use observer::Observer;
+use plan::{Plan, Selection};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
-use trial::{Mark, Outcome, Trial};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use trial::Mark;
 
 /// Injects faults on this machine's real kernel, runs whyslow against each, and judges the answer
 #[derive(Parser)]
 #[command(name = "whyslow-lab", version)]
 struct Args {
     #[command(subcommand)]
-    load: Option<Hidden>,
+    command: Option<Job>,
     /// Run only the quick subset
     #[arg(long)]
     quick: bool,
@@ -48,10 +52,23 @@ struct Args {
     /// The whyslow program [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     whyslow: Option<PathBuf>,
+    /// Run every trial with this many seeds, of which --seed is the first
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// Run only the healthy controls
+    #[arg(long)]
+    controls: bool,
+    /// Repeat the trials with new seeds until whyslow has observed for so many minutes
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    minutes: Option<u64>,
     /// How many seconds whyslow observes [default: 10, or 6 with --quick]
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<u64>,
-    /// Run whyslow without BPF: it must find every fault all the same
+    /// Run whyslow without this, as on a machine that lacks it: it must find the fault, or say what it cannot see. May be repeated:
+    /// every trial is run without each
+    #[arg(long, value_name = "WHAT", value_enum)]
+    without: Vec<Blind>,
+    /// Run whyslow without BPF: unlike with `--without bpf`, it must find every fault all the same
     #[arg(long)]
     no_bpf: bool,
     /// Also run `whyslow read` on what vmstat, iostat, mpstat, pidstat, sar, ss and netstat print during the fault
@@ -66,7 +83,16 @@ struct Args {
 }
 
 #[derive(Subcommand)]
-enum Hidden {
+enum Job {
+    /// Write the confusion matrix of runs into a document
+    Matrix {
+        /// What these runs printed with --json
+        #[arg(required = true)]
+        runs: Vec<PathBuf>,
+        /// The document
+        #[arg(long, value_name = "FILE", default_value = "docs/accuracy.md")]
+        into: PathBuf,
+    },
     /// One of the lab's load programs
     #[command(hide = true)]
     Load {
@@ -76,11 +102,13 @@ enum Hidden {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    if let Some(Hidden::Load { load }) = args.load {
-        return load.run();
-    }
-    match run(&args) {
+    let mut args = Args::parse();
+    let done = match args.command.take() {
+        Some(Job::Load { load }) => return load.run(),
+        Some(Job::Matrix { runs, into }) => matrix::write(&runs, &into).map(|()| true),
+        None => run(&args),
+    };
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(Error::Interrupted) => ExitCode::from(130),
@@ -93,7 +121,7 @@ fn main() -> ExitCode {
 
 /// Whether no trial went wrong.
 fn run(args: &Args) -> Result<bool> {
-    let (trials, bench_trials) = selected(args)?;
+    let (trials, bench_trials) = Selection { only: &args.only, quick: args.quick, controls: args.controls }.trials()?;
     if args.list {
         trials.iter().for_each(|t| println!("{:<24} {}", t.name, t.what));
         bench_trials.iter().for_each(|t| println!("{:<24} {}", t.name, t.what));
@@ -106,52 +134,34 @@ fn run(args: &Args) -> Result<bool> {
         whyslow: whyslow(args)?,
         seconds: args.seconds.unwrap_or(if args.quick { 6 } else { 10 }),
         bpf: !args.no_bpf,
+        without: None,
         captures: args.captures,
     };
-    let seed = args.seed.unwrap_or_else(time_of_day);
+    let plan = Plan {
+        trials,
+        bench_trials,
+        seed: args.seed.unwrap_or_else(time_of_day),
+        seeds: args.seeds,
+        blind: args.without.clone(),
+        total: args.minutes.map(|minutes| Duration::from_secs(60 * minutes)),
+    };
     let _lock = leftovers::lock()?;
     interrupt::install_handlers()?;
     leftovers::remove_all();
-    let outcomes = run_all(&trials, &bench_trials, seed, &observer, args.json)?;
+    if !args.json {
+        println!("{}", run::heading());
+    }
+    let outcomes = plan.run(&observer, |outcome| {
+        if !args.json {
+            println!("{}", run::row(outcome));
+        }
+    })?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&outcomes)?);
     } else {
-        println!("seed {seed}\n{}", run::summary(&outcomes));
+        println!("seed {}\n{}", plan.seed, run::summary(&outcomes));
     }
     Ok(outcomes.iter().all(|o| o.mark != Mark::Wrong))
-}
-
-fn run_all(
-    trials: &[&Trial],
-    bench_trials: &[&BenchTrial],
-    seed: u64,
-    observer: &Observer,
-    quiet: bool,
-) -> Result<Vec<Outcome>> {
-    if !quiet {
-        println!("{}", run::heading());
-    }
-    let trials = trials.iter().map(|trial| run::run(trial, seed, observer));
-    let mut outcomes = Vec::new();
-    for outcome in trials.chain(bench_trials.iter().map(|trial| trial.run(seed, observer))) {
-        let outcome = outcome?;
-        if !quiet {
-            println!("{}", run::row(&outcome));
-        }
-        outcomes.push(outcome);
-    }
-    Ok(outcomes)
-}
-
-fn selected(args: &Args) -> Result<(Vec<&'static Trial>, Vec<&'static BenchTrial>)> {
-    let exists = |name: &str| trials::all().any(|t| t.name == name) || bench::TRIALS.iter().any(|t| t.name == name);
-    if let Some(unknown) = args.only.iter().find(|name| !exists(name)) {
-        return Err(Error::failed(format!("no trial is called {unknown}: see whyslow-lab --list")));
-    }
-    let wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|n| n == name);
-    let trials = trials::all().filter(|t| wanted(t.name) && (!args.quick || t.quick));
-    let bench_trials = bench::TRIALS.iter().filter(|t| wanted(t.name) && !args.quick);
-    Ok((trials.collect(), bench_trials.collect()))
 }
 
 fn whyslow(args: &Args) -> Result<PathBuf> {

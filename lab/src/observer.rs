@@ -1,5 +1,6 @@
 //! Runs whyslow against a trial.
 
+use crate::blind::Blind;
 use crate::cgroup::Cgroup;
 use crate::command::{ChildGuard, join_namespace, kill_with_parent};
 use crate::error::{Context, Error, Result};
@@ -15,11 +16,14 @@ use whyslow_model::diagnosis::Diagnosis;
 /// How long whyslow may take beyond its observation time; what bench-explain runs in its place records for twenty seconds of it.
 const GRACE: Duration = Duration::from_secs(60);
 
+#[derive(Clone)]
 pub struct Observer {
     pub whyslow: PathBuf,
     /// How long it observes.
     pub seconds: u64,
     pub bpf: bool,
+    /// What it must do without: it may be unsure then.
+    pub without: Option<Blind>,
     /// Whether it must also diagnose what other tools print.
     pub captures: bool,
 }
@@ -56,6 +60,9 @@ impl Observer {
         }
         if let Some(group) = group {
             group.add_on_spawn(&mut command)?;
+        }
+        if let Some(blind) = self.without {
+            blind.take_from(&mut command)?;
         }
         let mut child = ChildGuard(command.spawn().context(self.whyslow.display())?);
         let status = interrupt::wait_for(timeout, || Ok(child.0.try_wait()?))?

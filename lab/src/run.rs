@@ -6,7 +6,8 @@ use crate::interrupt;
 use crate::judge;
 use crate::observer::Observer;
 use crate::testbed::Testbed;
-use crate::trial::{Mark, Outcome, Trial};
+use crate::trial::{Found, Mark, Outcome, Trial};
+use crate::trials;
 use std::time::Duration;
 use whyslow_model::diagnosis::{Diagnosis, Finding};
 
@@ -21,7 +22,9 @@ const ATTEMPTS: usize = 3;
 /// # Errors
 /// Only [`Error::Interrupted`]: all others are outcomes.
 pub fn run(trial: &Trial, seed: u64, observer: &Observer) -> Result<Outcome> {
-    Outcome::of(trial.name, |outcome| {
+    Outcome::of(trial.name, seed, |outcome| {
+        (outcome.kind, outcome.without) = (trials::kind(trial), observer.without);
+        outcome.causes = trial.causes().into_iter().map(str::to_owned).collect();
         for _ in 1..ATTEMPTS {
             match attempt(trial, seed, observer, outcome)? {
                 None => return Ok(()),
@@ -35,8 +38,8 @@ pub fn run(trial: &Trial, seed: u64, observer: &Observer) -> Result<Outcome> {
 /// Sets up, observes and judges once. If a load ended meanwhile, there is nothing to judge: says which.
 fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome) -> Result<Option<String>> {
     let mut bed = Testbed::new(trial.name, seed)?;
-    let expect = (trial.setup)(&mut bed)?;
-    outcome.expected = trial.finding.map_or_else(|| "healthy".into(), |id| format!("{id}@{expect}"));
+    let expect = trial.set_up(&mut bed)?;
+    outcome.expected = trial.finding.map_or_else(|| "healthy".into(), |id| expect.of(id));
     interrupt::sleep(SETTLE)?;
     let before = judge::CpuTicks::now()?;
     let mut answer = observer.look(&bed)?;
@@ -46,11 +49,15 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
     if before.substantial_since()? {
         judge::remove_steal(&mut answer, trial);
     }
-    outcome.found = found_first(&answer);
-    outcome.because = judge::mismatches(&answer, trial, &expect);
+    outcome.found_first = found_first(&answer);
+    outcome.found = answer.findings.iter().map(found).collect();
+    outcome.because = match observer.without {
+        None => judge::mismatches(&answer, trial, &expect),
+        Some(_) => judge::mismatches_of_less(&answer, trial, &expect),
+    };
     if observer.captures {
         let (answer, wrong) = capture::judged(observer, &bed, trial, &expect)?;
-        outcome.found = format!("{}; read: {}", outcome.found, found_first(&answer));
+        outcome.found_first = format!("{}; read: {}", outcome.found_first, found_first(&answer));
         outcome.because.extend(wrong);
     }
     Ok(None)
@@ -58,6 +65,11 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
 
 fn found_first(answer: &Diagnosis) -> String {
     answer.findings.first().map_or_else(|| format!("{:?}", answer.verdict).to_lowercase(), describe)
+}
+
+fn found(finding: &Finding) -> Found {
+    let (confidence, is_effect) = (finding.confidence, finding.explained_by.is_some());
+    Found { id: finding.id.clone(), confidence, is_effect }
 }
 
 fn describe(finding: &Finding) -> String {
@@ -80,7 +92,10 @@ pub fn row(outcome: &Outcome) -> String {
         Mark::Wrong => "WRONG",
         Mark::Skipped => "skipped",
     };
-    let mut text = line(outcome.name, &outcome.expected, &outcome.found, mark, outcome.seconds);
+    let mut text = line(&outcome.name, &outcome.expected, &outcome.found_first, mark, outcome.seconds);
+    if let Some(blind) = outcome.without {
+        text.push_str(&format!(" without {}", blind.name()));
+    }
     for why in &outcome.because {
         text.push_str(&format!("\n    {}", why.escape_debug()));
     }

@@ -33,7 +33,10 @@ pub struct Testbed {
     guards: Vec<Box<dyn Any>>,
     /// Name and process of each running load.
     loads: Vec<(String, Pid)>,
+    /// The trial's directory.
     dir: PathBuf,
+    /// Where the part that is being set up keeps its files: the trial's directory, or one below it.
+    folder: PathBuf,
 }
 
 impl Testbed {
@@ -51,7 +54,15 @@ impl Testbed {
         let mut hasher = DefaultHasher::new();
         (seed, name).hash(&mut hasher);
         let rng = SmallRng::seed_from_u64(hasher.finish());
-        Self { ipc_namespace_of: None, netns: None, rng, guards: Vec::new(), loads: Vec::new(), dir }
+        Self {
+            ipc_namespace_of: None,
+            netns: None,
+            rng,
+            guards: Vec::new(),
+            loads: Vec::new(),
+            folder: dir.clone(),
+            dir,
+        }
     }
 
     /// A random number from a range such as `2..=8`.
@@ -74,9 +85,24 @@ impl Testbed {
         self.range(20_000..=32_000)
     }
 
-    /// A path in the trial's directory.
+    /// A path in the trial's directory, or in that of the part that is being set up.
     pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// A path in the trial's directory, where the next run looks for records of what a killed one has changed.
+    pub fn record_path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
+    }
+
+    /// Sets up a part of the trial with a directory of its own.
+    pub fn part<T>(&mut self, name: &str, setup: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let folder = self.dir.join(name);
+        fs::create_dir_all(&folder).context(folder.display())?;
+        let before = std::mem::replace(&mut self.folder, folder);
+        let result = setup(self);
+        self.folder = before;
+        result
     }
 
     /// Keeps a guard until the end of the trial.
@@ -163,6 +189,15 @@ mod tests {
         assert_eq!(numbers("x", 7), numbers("x", 7));
         assert_ne!(numbers("x", 7), numbers("y", 7));
         assert_ne!(numbers("x", 7), numbers("x", 8));
+    }
+
+    #[test]
+    fn each_part_has_its_own_files() {
+        let dir = whyslow_testing::folder();
+        let mut bed = Testbed::at(dir.path().to_owned(), "x", 7);
+        let in_part = bed.part("a", |bed| Ok((bed.path("fs"), bed.record_path("fs")))).unwrap();
+        assert_eq!(in_part, (dir.path().join("a/fs"), dir.path().join("fs")));
+        assert_eq!(bed.path("fs"), dir.path().join("fs"));
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! A fault or healthy control, and how it went.
 
+use crate::blind::Blind;
 use crate::error::{Error, Result};
 use crate::expect::Expect;
 use crate::testbed::Testbed;
-use serde::Serialize;
+use crate::trials;
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
+use whyslow_model::diagnosis::Confidence;
 
 /// One row of the tables in `trials/`: a fault, or a healthy control that resembles one.
 pub struct Trial {
@@ -25,17 +28,66 @@ pub struct Trial {
     pub slightly: &'static [&'static str],
     /// Starts the fault or the control, with parameters from the testbed's seed.
     pub setup: fn(&mut Testbed) -> Result<Expect>,
+    /// In place of `setup`: faults from the other tables, which are set up side by side. Each must be found, in any order.
+    pub parts: &'static [&'static str],
+}
+
+/// What a trial is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Fault,
+    Compound,
+    /// A real program, with a fault or without.
+    Program,
+    Control,
+    /// It measures with `whyslow bench`.
+    Benchmark,
+}
+
+impl Kind {
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Fault => "single faults",
+            Self::Compound => "compound faults",
+            Self::Program => "real programs",
+            Self::Control => "healthy controls",
+            Self::Benchmark => "benchmarks",
+        }
+    }
+
+    /// Whether whyslow says what is wrong.
+    pub fn is_diagnosed(self) -> bool {
+        self != Self::Benchmark
+    }
+}
+
+/// A finding of a trial.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Found {
+    pub id: String,
+    pub confidence: Confidence,
+    /// Whether another finding explains it.
+    pub is_effect: bool,
 }
 
 /// How a trial went.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The trial's name.
-    pub name: &'static str,
+    pub name: String,
+    pub kind: Kind,
+    pub seed: u64,
+    /// What whyslow had to do without.
+    pub without: Option<Blind>,
+    /// The ids of what was wrong with the machine; empty for a healthy control.
+    pub causes: Vec<String>,
     /// What was expected, in words.
     pub expected: String,
     /// What was found first, in words.
-    pub found: String,
+    pub found_first: String,
+    /// All findings, causes first.
+    pub found: Vec<Found>,
     pub mark: Mark,
     /// What is wrong, or why the trial was skipped.
     pub because: Vec<String>,
@@ -43,7 +95,7 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
     Right,
@@ -58,16 +110,9 @@ impl Outcome {
     ///
     /// # Errors
     /// Only [`Error::Interrupted`]: all others are outcomes.
-    pub fn of(name: &'static str, carry_out: impl FnOnce(&mut Self) -> Result<()>) -> Result<Self> {
+    pub fn of(name: &str, seed: u64, carry_out: impl FnOnce(&mut Self) -> Result<()>) -> Result<Self> {
         let start = Instant::now();
-        let mut outcome = Self {
-            name,
-            expected: String::new(),
-            found: String::new(),
-            mark: Mark::Right,
-            because: Vec::new(),
-            seconds: 0.0,
-        };
+        let mut outcome = Self::before(name, seed);
         match carry_out(&mut outcome) {
             Ok(()) if outcome.because.is_empty() => {}
             Ok(()) => outcome.mark = Mark::Wrong,
@@ -77,6 +122,36 @@ impl Outcome {
         }
         outcome.seconds = start.elapsed().as_secs_f64();
         Ok(outcome)
+    }
+
+    /// Nothing is known yet.
+    pub fn before(name: &str, seed: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: Kind::Benchmark,
+            seed,
+            without: None,
+            causes: Vec::new(),
+            expected: String::new(),
+            found_first: String::new(),
+            found: Vec::new(),
+            mark: Mark::Right,
+            because: Vec::new(),
+            seconds: 0.0,
+        }
+    }
+
+    /// Whether the first finding is what was wrong, or a healthy machine was taken for one.
+    pub fn is_cause_first(&self) -> bool {
+        match self.found.first() {
+            Some(found) if !self.causes.is_empty() => self.causes.contains(&found.id),
+            _ => self.causes.is_empty() && self.mark == Mark::Right,
+        }
+    }
+
+    /// Whether the first finding is certain and is not what was wrong.
+    pub fn is_confidently_wrong(&self) -> bool {
+        !self.is_cause_first() && self.found.first().is_some_and(|found| found.confidence == Confidence::High)
     }
 }
 
@@ -91,5 +166,32 @@ impl Trial {
         not_ruled_out: &[],
         slightly: &[],
         setup: |_| Ok(Expect::healthy()),
+        parts: &[],
     };
+
+    /// Starts the fault or the control, or all its parts.
+    ///
+    /// # Errors
+    /// Those of the setup.
+    pub fn set_up(&self, bed: &mut Testbed) -> Result<Expect> {
+        let mut parts = self.parts.iter().map(|name| trials::find(name));
+        let Some(first) = parts.next() else { return (self.setup)(bed) };
+        let mut expect = first.set_up_part(bed)?;
+        for part in parts {
+            let other = part.set_up_part(bed)?;
+            expect = expect.beside(part.finding, other);
+        }
+        Ok(expect)
+    }
+
+    /// The ids of what is wrong with the machine.
+    pub fn causes(&self) -> Vec<&'static str> {
+        let parts = self.parts.iter().filter_map(|name| trials::find(name).finding);
+        if self.parts.is_empty() { self.finding.into_iter().collect() } else { parts.collect() }
+    }
+
+    /// Starts it as a part of another trial.
+    fn set_up_part(&self, bed: &mut Testbed) -> Result<Expect> {
+        Ok(bed.part(self.name, self.setup)?.never(self.never))
+    }
 }

@@ -57,7 +57,7 @@ impl BenchTrial {
     /// # Errors
     /// Only [`Error::Interrupted`]: all others are outcomes.
     pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
-        Outcome::of(self.name, |outcome| {
+        Outcome::of(self.name, seed, |outcome| {
             let mut bed = Testbed::new(self.name, seed)?;
             let benchmark = (self.setup)(&mut bed)?;
             outcome.expected.clone_from(&benchmark.expected);
@@ -74,7 +74,7 @@ impl BenchTrial {
             if let Some(missing) = checked.missing {
                 return Err(Error::Missing(missing));
             }
-            (outcome.found, outcome.because) = (checked.found, checked.because);
+            (outcome.found_first, outcome.because) = (checked.found, checked.because);
             Ok(())
         })
     }

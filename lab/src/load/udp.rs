@@ -1,5 +1,6 @@
 //! UDP datagrams.
 
+use super::cpu::compute;
 use super::{Endless, Pacer, ready};
 use clap::Args;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -16,8 +17,11 @@ pub struct UdpSink {
     #[arg(long)]
     buffer: usize,
     /// Time between two datagrams
-    #[arg(long)]
+    #[arg(long, default_value_t = 0)]
     every_us: u64,
+    /// CPU time for each datagram
+    #[arg(long, default_value_t = 0)]
+    work_us: u64,
 }
 
 impl UdpSink {
@@ -29,6 +33,7 @@ impl UdpSink {
         loop {
             pacer.wait();
             socket.recv(&mut buffer)?;
+            compute(Duration::from_micros(self.work_us));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The trials, one table per resource: faults, and healthy controls that resemble them.
 
+mod compound;
 mod cpu;
 mod disk;
 mod filesystem;
@@ -8,15 +9,39 @@ mod memory;
 mod network;
 mod tasks;
 
-use crate::trial::Trial;
+use crate::trial::{Kind, Trial};
 
-const TABLES: &[&[Trial]] =
-    &[cpu::TRIALS, memory::TRIALS, disk::TRIALS, filesystem::TRIALS, network::TRIALS, limits::TRIALS, tasks::TRIALS];
+const TABLES: &[&[Trial]] = &[
+    cpu::TRIALS,
+    memory::TRIALS,
+    disk::TRIALS,
+    filesystem::TRIALS,
+    network::TRIALS,
+    limits::TRIALS,
+    tasks::TRIALS,
+    compound::TRIALS,
+];
 
 /// All trials: the faults first, then the controls.
 pub fn all() -> impl Iterator<Item = &'static Trial> {
     let rows = || TABLES.iter().copied().flatten();
     rows().filter(|trial| trial.finding.is_some()).chain(rows().filter(|trial| trial.finding.is_none()))
+}
+
+/// What a trial is about.
+pub fn kind(trial: &Trial) -> Kind {
+    let is_in = |table: &[Trial]| table.iter().any(|row| row.name == trial.name);
+    match trial.finding {
+        _ if is_in(compound::TRIALS) => Kind::Compound,
+        Some(_) => Kind::Fault,
+        None => Kind::Control,
+    }
+}
+
+/// The trial of this name, which a table has named.
+pub fn find(name: &str) -> &'static Trial {
+    let named = TABLES.iter().copied().flatten().find(|trial| trial.name == name);
+    named.unwrap_or_else(|| unreachable!("a test compares the names in the tables: {name}"))
 }
 
 #[cfg(test)]
@@ -31,6 +56,15 @@ mod tests {
         for trial in all() {
             assert!(trial.finding.is_none_or(|id| !trial.never.contains(&id)), "{}", trial.name);
             assert!(trial.finding.is_none() || trial.slightly.is_empty(), "{}", trial.name);
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_compound_fault_are_faults_and_the_first_is_what_it_expects() {
+        for trial in all().filter(|trial| !trial.parts.is_empty()) {
+            let found: Vec<_> = trial.parts.iter().map(|name| find(name).finding).collect();
+            assert!(found.iter().all(Option::is_some) && found[0] == trial.finding, "{}", trial.name);
+            assert!(trial.parts.iter().all(|name| find(name).parts.is_empty()), "{}", trial.name);
         }
     }
 }

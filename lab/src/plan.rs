@@ -1,0 +1,100 @@
+//! Which trials are run, how often, and what whyslow must do without.
+
+use crate::bench::{self, BenchTrial};
+use crate::blind::Blind;
+use crate::error::{Error, Result};
+use crate::observer::Observer;
+use crate::run;
+use crate::trial::{Mark, Outcome, Trial};
+use crate::trials;
+use std::time::Duration;
+
+pub struct Plan {
+    pub trials: Vec<&'static Trial>,
+    pub bench_trials: Vec<&'static BenchTrial>,
+    /// The first seed; the following rounds have the following ones.
+    pub seed: u64,
+    /// How many seeds all trials are run with.
+    pub seeds: u64,
+    /// If there are any, every trial is run without each of them, and no benchmark is.
+    pub blind: Vec<Blind>,
+    /// The trials are repeated with new seeds until whyslow has observed for so long.
+    pub total: Option<Duration>,
+}
+
+/// Which trials are wanted.
+pub struct Selection<'a> {
+    /// Their names; all if it is empty.
+    pub only: &'a [String],
+    /// Only the quick subset.
+    pub quick: bool,
+    /// Only healthy controls.
+    pub controls: bool,
+}
+
+impl Selection<'_> {
+    /// The trials, and the benchmarks.
+    ///
+    /// # Errors
+    /// If no trial has one of the names.
+    pub fn trials(&self) -> Result<(Vec<&'static Trial>, Vec<&'static BenchTrial>)> {
+        let exists = |name: &str| trials::all().any(|t| t.name == name) || bench::TRIALS.iter().any(|t| t.name == name);
+        if let Some(unknown) = self.only.iter().find(|name| !exists(name)) {
+            return Err(Error::failed(format!("no trial is called {unknown}: see whyslow-lab --list")));
+        }
+        let is_named = |name: &str| self.only.is_empty() || self.only.iter().any(|n| n == name);
+        let trials = trials::all()
+            .filter(|t| is_named(t.name) && (t.quick || !self.quick) && (t.finding.is_none() || !self.controls));
+        let bench_trials = bench::TRIALS.iter().filter(|t| is_named(t.name) && !self.quick && !self.controls);
+        Ok((trials.collect(), bench_trials.collect()))
+    }
+}
+
+impl Plan {
+    /// Runs everything; `report` is called with each outcome.
+    ///
+    /// # Errors
+    /// Only [`Error::Interrupted`].
+    pub fn run(&self, observer: &Observer, mut report: impl FnMut(&Outcome)) -> Result<Vec<Outcome>> {
+        let mut outcomes = Vec::new();
+        let mut observed = Duration::ZERO;
+        for round in 0.. {
+            let before = observed;
+            for (trial, observer) in self.round(observer) {
+                let outcome = run::run(trial, self.seed.wrapping_add(round), &observer)?;
+                if outcome.mark != Mark::Skipped {
+                    observed += Duration::from_secs(observer.seconds);
+                }
+                report(&outcome);
+                outcomes.push(outcome);
+                if self.total.is_some_and(|total| observed >= total) {
+                    return Ok(outcomes);
+                }
+            }
+            // A round in which everything was skipped would be followed by others like it.
+            let is_last = self.total.map_or(round + 1 >= self.seeds, |_| observed == before);
+            if is_last {
+                break;
+            }
+        }
+        if self.blind.is_empty() {
+            for trial in &self.bench_trials {
+                let outcome = trial.run(self.seed, observer)?;
+                report(&outcome);
+                outcomes.push(outcome);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// All trials of one seed, each with the observer that looks at it.
+    fn round<'a>(&'a self, observer: &Observer) -> Vec<(&'a Trial, Observer)> {
+        let observers: Vec<Observer> = if self.blind.is_empty() {
+            vec![observer.clone()]
+        } else {
+            self.blind.iter().map(|blind| Observer { without: Some(*blind), ..observer.clone() }).collect()
+        };
+        let of_each = |observer: Observer| self.trials.iter().map(move |trial| (*trial, observer.clone()));
+        observers.into_iter().flat_map(of_each).collect()
+    }
+}
