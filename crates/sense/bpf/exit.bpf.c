@@ -28,13 +28,23 @@ MAP(lost, MAP_ARRAY, 1, u32, u64);
 /* The depth of the observer's pid namespace, set by the observer. */
 MAP(level, MAP_ARRAY, 1, u32, u32);
 
+/* The record being made, here so that `add` finds it. */
+MAP(scratch, MAP_PERCPU_ARRAY, 1, u32, struct exit_record);
+
 /* Threads that end together, at most; the rest is left out. */
 #define MOST_THREADS 256
 
 #define SIGCHLD 17
 
-INLINE void add(struct exit_record *to, struct task_struct *thread)
+/* Adds what a thread used to the record. */
+APART int add(u64 address)
 {
+	struct task_struct *thread = (void *)address;
+	struct exit_record *to = ONLY(scratch);
+
+	if (!to)
+		return 0;
+
 	struct used *used = &to->used;
 	struct io *io = &used->io;
 
@@ -54,17 +64,18 @@ INLINE void add(struct exit_record *to, struct task_struct *thread)
 	io->cancelled_write_bytes += READ(thread, ioac.cancelled_write_bytes);
 	if (HAS(thread->sched_info.run_delay))
 		to->run_delay += READ(thread, sched_info.run_delay);
+	return 0;
 }
 
 /* Threads that end together all still exist: each is added to the sums of the process only when it is released. */
-INLINE void add_threads(struct exit_record *to, struct signal_struct *signal)
+INLINE void add_threads(struct signal_struct *signal)
 {
 	struct task_struct *task = 0;
 	struct list_head *head = (void *)signal + OFFSET(signal->thread_head);
 	struct list_head *link = READ(head, next);
 
 	for (int i = 0; i < MOST_THREADS && link && link != head; i++) {
-		add(to, (void *)link - OFFSET(task->thread_node));
+		add((u64)link - OFFSET(task->thread_node));
 		link = READ(link, next);
 	}
 }
@@ -77,32 +88,34 @@ INLINE void count_lost(void)
 		ADD(*count, 1);
 }
 
-/* Reports a process if this is its last thread. */
+/* Reports a process if this is its last thread. For each pointer that is read from a trusted task directly, the verifier searches all
+ * types of the kernel, which takes milliseconds at the start. */
 INLINE int put_record(struct task_struct *task)
 {
 	struct signal_struct *signal = task->signal;
-	struct task_struct *main = task->group_leader, *parent = task->real_parent;
+	struct task_struct *main = READ(task, group_leader), *parent = READ(task, real_parent);
+	struct task_struct *parents_main = READ(parent, group_leader);
+	struct signal_struct *parents_signal = READ(parent, signal);
 
 	if (signal->live.counter > 0)
 		return 0;
-	struct exit_record *to = bpf_ringbuf_reserve(&exits, sizeof *to, 0);
-	if (!to) {
-		count_lost();
+	struct exit_record *to = ONLY(scratch);
+	if (!to)
 		return 0;
-	}
 	u32 *depth = ONLY(level);
 	to->tgid = (u32)task->tgid;
 	to->pid = number(signal->pids[PIDTYPE_TGID], depth ? *depth : 0);
-	to->start = main->start_boottime;
-	to->parent = number(parent->signal->pids[PIDTYPE_TGID], depth ? *depth : 0);
-	to->parent_start = parent->group_leader->start_boottime;
+	to->start = READ(main, start_boottime);
+	to->parent = number(READ(parents_signal, pids[PIDTYPE_TGID]), depth ? *depth : 0);
+	to->parent_start = READ(parents_main, start_boottime);
 	put_used_by_ended(&to->used, signal);
 	to->run_delay = 0;
 	to->cutime = signal->cutime;
 	to->cstime = signal->cstime;
-	add_threads(to, signal);
+	add_threads(signal);
 	bpf_probe_read_kernel(to->comm, sizeof to->comm, main->comm);
-	bpf_ringbuf_submit(to, RB_NO_WAKEUP);
+	if (bpf_ringbuf_output(&exits, to, sizeof *to, RB_NO_WAKEUP))
+		count_lost();
 	return 0;
 }
 

@@ -10,9 +10,9 @@ struct bpf_iter__task { struct bpf_iter_meta *meta; struct task_struct *task; } 
 INLINE u32 readers_level(void)
 {
 	struct task_struct *reader = bpf_get_current_task_btf();
-	struct pid *pid = reader->thread_pid;
+	struct pid *pid = READ(reader, thread_pid);
 
-	return pid ? pid->level : 0;
+	return pid ? READ(pid, level) : 0;
 }
 
 /* Too large for the BPF stack. */

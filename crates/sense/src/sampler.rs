@@ -41,7 +41,7 @@ impl Clone for Sampler {
 }
 
 impl Sampler {
-    /// Every source, prepared, which takes a quarter of a second if BPF is used.
+    /// Every source, prepared, which takes a tenth of a second or two if BPF is used.
     pub fn new(root: Root) -> Self {
         let subsystems = [
             crate::processor::sources(),

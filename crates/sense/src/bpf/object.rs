@@ -72,10 +72,8 @@ impl BtfLoader {
     fn load(&mut self, bytes: &[u8]) -> Result<Ebpf, EbpfError> {
         let mut ebpf = self.loader.load(&functions::resolved(bytes, &self.btf))?;
         for (name, program) in ebpf.programs_mut() {
-            match program {
-                Program::BtfTracePoint(program) => program.load(name, &self.btf)?,
-                Program::Iter(program) if !name.starts_with(ONCE) => program.load(name, &self.btf)?,
-                _ => {}
+            if let Program::BtfTracePoint(program) = program {
+                program.load(name, &self.btf)?;
             }
         }
         Ok(ebpf)
@@ -98,7 +96,8 @@ pub(crate) struct Object {
 
 impl Object {
     /// Loads the object and attaches its tracepoint programs (`SEC("tp_btf/NAME") int NAME(...)`, named after their tracepoints).
-    /// Iterators are loaded and run when read; programs of other kinds are left to the caller ([`programs`](Self::programs)).
+    /// Iterators are loaded on request ([`load_iterator`](Self::load_iterator)); programs of other kinds are left to the caller
+    /// ([`programs`](Self::programs)).
     ///
     /// # Errors
     /// BPF cannot be used here, this kernel lacks a tracepoint or field, or the verifier rejects a program.
@@ -129,7 +128,7 @@ impl Object {
         Ok((Tracepoints { object: self.name, programs: programs.into() }, Attached { _links: attached }))
     }
 
-    /// Runs an iterator (`SEC("iter/NAME") int NAME(...)`) and returns the file with its output.
+    /// Runs an iterator that is loaded and returns the file with its output.
     pub(crate) fn iterate(&mut self, iterator: &str) -> Result<File, SourceError> {
         let name = self.name;
         let link = match self.iterator.take() {
@@ -145,14 +144,18 @@ impl Object {
         file
     }
 
-    /// Loads an iterator that is called once (`SEC("iter/NAME") int once_NAME(...)`) and may use kfuncs that not every kernel has.
-    /// Returns whether this one does.
-    pub(crate) fn load_once(&mut self, iterator: &str, root: &Root) -> bool {
-        let Ok(btf) = KernelBtf::of(root) else { return false };
+    /// Loads an iterator (`SEC("iter/NAME") int NAME(...)`, or `once_NAME` if it is called once), which takes tens of milliseconds.
+    ///
+    /// # Errors
+    /// It uses kfuncs that this kernel lacks, or the verifier rejects it.
+    pub(crate) fn load_iterator(&mut self, iterator: &str, root: &Root) -> Result<(), SourceError> {
+        let btf = KernelBtf::of(root)?;
         let loader = btf.0.lock().unwrap_or_else(PoisonError::into_inner);
         match self.ebpf.program_mut(iterator) {
-            Some(Program::Iter(program)) => program.load(over(iterator), &loader.btf).is_ok(),
-            _ => false,
+            Some(Program::Iter(program)) => {
+                program.load(over(iterator), &loader.btf).map_err(|e| errors::refused(self.name, &e))
+            }
+            _ => Err(errors::missing(self.name, iterator)),
         }
     }
 
@@ -189,7 +192,6 @@ impl Object {
         map.set(index, value, 0).map_err(|e| errors::failed(name, &e))
     }
 
-    /// Reports an error of one of its maps.
     /// Adds an entry to a hash map, or replaces it.
     pub(crate) fn insert<K: Pod, V: Pod>(&mut self, map: &str, key: K, value: V) -> Result<(), SourceError> {
         let name = self.name;
@@ -204,6 +206,7 @@ impl Object {
         info.fold((0, Duration::ZERO), |(runs, time), info| (runs + info.run_count(), time + info.run_time()))
     }
 
+    /// Reports an error of one of its maps.
     pub(crate) fn failed(&self, error: &(dyn Error + 'static)) -> SourceError {
         errors::failed(self.name, error)
     }

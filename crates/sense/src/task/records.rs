@@ -46,6 +46,9 @@ pub(super) enum RecordPart<'r> {
 
 pub(super) struct Records {
     object: Object,
+    root: Root,
+    /// Whether [`EACH`] is loaded: it is if the kernel cannot walk, or once a walk has failed.
+    has_each: bool,
     /// The sample from which on a walk is tried; `None` if the kernel does not support it.
     walks_from: Option<u64>,
     readings: u64,
@@ -56,8 +59,12 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn load(root: &Root) -> Result<Self, SourceError> {
         let mut object = Object::load("task", include_object!("task"), root)?;
-        let walks_from = object.load_once(WALK, root).then_some(0);
-        let mut records = Self { object, walks_from, readings: 0, bytes: Vec::new() };
+        let walks_from = object.load_iterator(WALK, root).is_ok().then_some(0);
+        let root = root.clone();
+        let mut records = Self { object, root, has_each: false, walks_from, readings: 0, bytes: Vec::new() };
+        if records.walks_from.is_none() {
+            records.load_each()?;
+        }
         records.set_batch_size(BATCH)?;
         Ok(records)
     }
@@ -111,8 +118,17 @@ impl Records {
         from_bytes(&run).ok_or_else(|| failed("a run without outcome"))
     }
 
+    fn load_each(&mut self) -> Result<(), SourceError> {
+        if !self.has_each {
+            self.object.load_iterator(EACH, &self.root)?;
+            self.has_each = true;
+        }
+        Ok(())
+    }
+
     /// Has a program called for each task. Returns the number of bytes it wrote.
     fn each(&mut self) -> Result<usize, SourceError> {
+        self.load_each()?;
         let mut file = self.object.iterate(EACH)?;
         let mut length = 0;
         loop {
