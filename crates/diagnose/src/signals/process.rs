@@ -96,6 +96,7 @@ signals! { p: ProcessUse<'_>;
     "proc.memory" "bytes" "resident memory and swap", "rss + VmSwap", "/proc/PID/status" => sum([p.change.last().rss.get(), p.change.last().swap.get()]);
     "proc.growth" "bytes/s" "how fast its own memory grows, swapped or not; 0 where it does not keep growing", "Δ(rss - file pages + swap) / Δt over the latter half of the window", "/proc/PID/status" => p.growth;
     "proc.grown_for" "s" "time since it began, where its memory has grown as fast ever since", "now - start, if its memory / (now - start) is within a quarter of the growth over the window", "/proc/PID/stat, /proc/PID/status" => p.grown_for();
+    "proc.watched" "s" "how long it was watched: less than the window if it began or ended in it", "last reading - first reading", "the window" => Some(p.change.seconds());
     "proc.exhausted_in" "s" "time until its growth has used up all memory and swap that it can have, where it is most of what uses that up", "room / rate at which it shrinks, of the machine or one of its control groups", "/proc/meminfo, memory.stat, /proc/PID/status" => p.room.and_then(Room::exhausted_in);
     "proc.room" "bytes" "memory and swap that are left to it", "MemAvailable + SwapFree, or what its control group may still take", "/proc/meminfo, memory.stat" => p.room.map(|r| r.left);
     "proc.room_of" "text" "whose memory it uses up", "the machine, or the control group with the limit", "/proc/PID/cgroup" => p.room.map(|r| r.of.as_str());
