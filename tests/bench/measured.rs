@@ -1,7 +1,7 @@
 //! What is measured, and whether the accounting is right.
 
 use crate::fixture::{
-    Fixture, MIB, assert_refused, complete_report_of, has_completions, must, report, report_when, whyslow,
+    Fixture, MIB, assert_refused, complete_report_of, content, has_completions, must, report, report_when, whyslow,
 };
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use whyslow_model::bench::{BenchReport, Limit};
+use whyslow_model::bench::{BenchReport, Limit, Measurement};
 
 #[test]
 fn a_folder_is_left_as_it_was() {
@@ -162,4 +162,91 @@ fn foreign_reads_are_not_counted_and_make_a_round_unreliable() {
     assert!(foreign > MIB && round.spoiled.as_ref().is_some_and(|why| why.contains(name)), "{:?}", round.spoiled);
     let pid = std::process::id();
     assert!(disturbed.environment.others.iter().any(|other| other.pid == pid), "{:?}", disturbed.environment.others);
+}
+
+/// The names and conditions of the figures of a study.
+fn figures(report: &BenchReport, study: &str) -> Vec<(String, String)> {
+    let study = report.studies.iter().find(|found| found.name == study).expect("the study");
+    study.figures.iter().map(|figure| (figure.name.clone(), figure.under.clone())).collect()
+}
+
+#[test]
+fn sequential_reads_are_measured_by_block_size_and_by_readers_and_change_nothing() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 16 * MIB);
+    // On a busy machine, a short run may not issue a request.
+    let has_all = |figure: &Measurement| figure.samples.len() == 10;
+    let report = report_when(&["disk", &device, "--only", "blocks,readers"], |report| {
+        report.studies.iter().flat_map(|study| &study.figures).all(has_all)
+    });
+    assert_eq!((report.ceilings.len(), report.rounds.len(), report.studies.len()), (0, 0, 2));
+    let curve = |name: &str, unders: &[&str]| -> Vec<(String, String)> {
+        unders.iter().map(|&under| (name.to_owned(), under.to_owned())).collect()
+    };
+    let small = ["2 KiB", "4 KiB", "8 KiB", "16 KiB", "32 KiB", "64 KiB", "128 KiB", "256 KiB", "512 KiB"];
+    let blocks = [&small[..], &["1 MiB", "2 MiB", "4 MiB"]].concat();
+    let readers = ["1 reader", "2 readers", "4 readers", "8 readers", "16 readers"];
+    for (study, unders) in
+        [("sequential read by block size", &blocks[..]), ("sequential read by readers", &readers[..])]
+    {
+        assert_eq!(figures(&report, study), [curve("direct", unders), curve("buffered", unders)].concat());
+    }
+    for study in &report.studies {
+        assert_eq!(study.target.map(|at| &*report.targets[at].path), Some(&*device));
+        assert!(study.figures.iter().flat_map(|figure| &figure.samples).all(|&rate| rate > 0.0), "{study:?}");
+        let says = |what: &str| study.findings.iter().filter(|finding| finding.starts_with(what)).count();
+        assert_eq!(
+            (says("Direct sequential reads"), says("Buffered sequential reads")),
+            (1, 1),
+            "{:?}",
+            study.findings
+        );
+    }
+    assert!(content(&device).iter().all(|&byte| byte == 0x5a));
+}
+
+#[test]
+fn a_device_that_splits_requests_is_named_with_its_limit() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 16 * MIB);
+    let name = device.trim_start_matches("/dev/");
+    let whole = report(&[&device, "--only", "blocks"]);
+    assert!(whole.splits.iter().all(|split| split.from > 64 << 10), "{:?}", whole.splits);
+    let limit = format!("/sys/block/{name}/queue/max_sectors_kb");
+    // The kernel keeps it when the device is detached.
+    let (before, file) = (fs::read_to_string(&limit).unwrap(), limit.clone());
+    fixture.undo(move || drop(fs::write(file, before)));
+    fs::write(&limit, "64").unwrap();
+    let split = report(&[&device, "--only", "blocks"]);
+    let [found] = &split.splits[..] else { panic!("{:?}", split.splits) };
+    assert_eq!((&*found.device, found.from, found.block, found.request), (name, 128 << 10, 4 << 20, 65536.0));
+    assert_eq!((found.limit.as_deref(), found.limit_bytes), (Some("queue/max_sectors_kb"), Some(64 << 10)));
+    let said =
+        format!("{name} splits reads of more than 64 KiB (queue/max_sectors_kb): 4 MiB become requests of 64 KiB.");
+    assert!(split.studies[0].findings.contains(&said), "{:?}", split.studies[0].findings);
+}
+
+#[test]
+fn direct_reads_are_no_smaller_than_a_sector() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    fs::write(fixture.path("a.img"), vec![0x5a; 4 * MIB as usize]).unwrap();
+    let file = fixture.name("a.img");
+    let device = fixture.attach(&["--sector-size", "4096", &file]);
+    let report = report(&[&device, "--only", "blocks"]);
+    let figures = figures(&report, "sequential read by block size");
+    let has = |name: &str, under: &str| figures.contains(&(name.to_owned(), under.to_owned()));
+    assert!(!has("direct", "2 KiB") && has("direct", "4 KiB") && has("buffered", "2 KiB"), "{figures:?}");
+}
+
+#[test]
+fn what_a_benchmark_takes_at_most_is_said_before_it_begins() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 4 * MIB);
+    let said = |args: &[&str]| {
+        let out = whyslow(&[&["disk", &*device, "--for", "10ms"], args].concat()).output().unwrap();
+        String::from_utf8(out.stderr).unwrap()
+    };
+    // Five sizes, direct and buffered, each with 0.3 s to start ten runs of 1 ms.
+    assert_eq!(said(&["--only", "readers"]), "This takes at most 4 s.\n");
+    assert!(!said(&["--cache", "warm", "--poll"]).contains("at most"), "a benchmark that is refused takes no time");
 }

@@ -7,9 +7,12 @@ use crate::page_cache::{MemoryLimit, drop_cached};
 use crate::round::{self, RunResult, RunSpec};
 use crate::target::{BenchTarget, StorageMap, TargetSpec};
 use crate::{Error, Progress, ProgressFn, Result, Stop};
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use whyslow_model::bench::{
-    AccessPattern, BenchKind, BenchReport, Cache, Engine, IoAccounting, Round, SCHEMA, SyncPolicy, Traffic, Workload,
+    AccessPattern, BenchKind, BenchReport, Cache, DiskRun, Engine, IoAccounting, Round, SCHEMA, SyncPolicy, TargetInfo,
+    Traffic, Workload,
 };
 use whyslow_model::human;
 use whyslow_sense::Root;
@@ -50,6 +53,13 @@ impl<'w> BenchSession<'w> {
 
     /// Opens a target and returns its index. Fails if it must not, or cannot, be measured.
     pub(crate) fn open(&mut self, spec: &TargetSpec) -> Result<usize> {
+        let target = self.claim(spec)?;
+        self.targets.push(target);
+        Ok(self.targets.len() - 1)
+    }
+
+    /// The same, without a place in the report.
+    pub(crate) fn claim(&mut self, spec: &TargetSpec) -> Result<BenchTarget> {
         if spec.path.is_dir() {
             self.reserve(&spec.path, SpaceNeeded::file(spec.size))?;
         }
@@ -59,8 +69,7 @@ impl<'w> BenchSession<'w> {
             self.reserve(&folder, SpaceNeeded { bytes, inodes: 0 })?;
         }
         self.caveats.extend(target.caveats.iter().cloned());
-        self.targets.push(target);
-        Ok(self.targets.len() - 1)
+        Ok(target)
     }
 
     /// Reserves space on a folder's file system, in addition to what was reserved before.
@@ -128,13 +137,19 @@ impl<'w> BenchSession<'w> {
             seed: load.seed,
             ..Workload::of_blocks(FILL_BLOCK)
         };
-        let path = file.about.path.clone();
-        let spec = self.run_spec("fill", target, fill);
-        let results = round::run("writing the file to measure", &[spec], &self.stop, self.progress)?;
-        match results.into_iter().find_map(|result| result.run.failed) {
+        let (path, file) = (file.about.path.clone(), file.file.clone());
+        match self.run_apart("writing the file to measure", file, fill)?.failed {
             Some(why) => Err(Error::new(format!("{path}: cannot fill the temporary file: {why}"))),
             None => Ok(()),
         }
+    }
+
+    /// Runs a workload on a file, without accounting and without a place in the report.
+    pub(crate) fn run_apart(&mut self, name: &str, file: Arc<File>, load: Workload) -> Result<DiskRun> {
+        let spec = RunSpec { name: name.into(), target: 0, load, files: vec![file], delay: 0.0 };
+        let results = round::run(name, &[spec], &self.stop, self.progress)?;
+        let run = results.into_iter().next().map(|result| result.run);
+        run.ok_or_else(|| Error::new(format!("{name}: the workload did not run")))
     }
 
     pub(crate) fn report_progress(&mut self, progress: Progress) {
@@ -152,8 +167,22 @@ impl<'w> BenchSession<'w> {
         RunSpec { name: name.into(), target, load, files, delay: 0.0 }
     }
 
-    /// Runs a round with its accounting; `None` if the benchmark was stopped before. Fails if the round cannot start.
+    /// Runs a round with its accounting and reports it; `None` if the benchmark was stopped before. Fails if the round
+    /// cannot start.
     pub(crate) fn run_round(&mut self, group: &str, name: &str, specs: &[RunSpec]) -> Result<Option<&Round>> {
+        let Some(round) = self.measure_round(group, name, specs, None)? else { return Ok(None) };
+        self.rounds.push(round);
+        Ok(self.rounds.last())
+    }
+
+    /// The same, without a place in the report. Progress is that of the step that the round is part of, if there is one.
+    pub(crate) fn measure_round(
+        &mut self,
+        group: &str,
+        name: &str,
+        specs: &[RunSpec],
+        part_of: Option<Progress>,
+    ) -> Result<Option<Round>> {
         if self.stop.is_asked() {
             return Ok(None);
         }
@@ -168,7 +197,10 @@ impl<'w> BenchSession<'w> {
         used.sort_unstable();
         used.dedup();
         let before = self.accounting.start(&used.iter().map(|&at| &self.targets[at]).collect::<Vec<_>>());
-        let mut results = round::run(name, specs, &self.stop, self.progress)?;
+        let mut say = |at: Progress| {
+            (self.progress)(part_of.map_or(at, |step| Progress { elapsed: step.elapsed + at.elapsed, ..step }));
+        };
+        let mut results = round::run(name, specs, &self.stop, &mut say)?;
         let asked: Vec<_> = used.iter().map(|&at| (at, &self.targets[at], asked(&results, at))).collect();
         let accounting = self.accounting.finish(before, &self.map, &asked);
         share_cost(&mut results, accounting.machine);
@@ -180,15 +212,15 @@ impl<'w> BenchSession<'w> {
         let spoiled = disturbed_by_others(&accounting.targets).or(missed);
         let runs = results.into_iter().map(|result| result.run).collect();
         let (name, group, ledgers) = (name.into(), group.into(), accounting.targets);
-        self.rounds.push(Round { name, group, runs, ledgers, spoiled });
-        Ok(self.rounds.last())
+        Ok(Some(Round { name, group, runs, ledgers, spoiled }))
     }
 
     /// The report, without the results that only some kinds of benchmarks have.
     pub(crate) fn finish(self, kind: BenchKind) -> BenchReport {
         let (started, started_ms) = self.environment.started().unzip();
         let seconds = self.environment.seconds();
-        let environment = self.environment.end(&self.targets);
+        let targets: Vec<TargetInfo> = self.targets.into_iter().map(|target| target.about).collect();
+        let environment = self.environment.end(&targets);
         BenchReport {
             schema: SCHEMA.to_owned(),
             kind,
@@ -197,9 +229,10 @@ impl<'w> BenchSession<'w> {
             seconds,
             interrupted: self.stop.is_asked(),
             environment,
-            targets: self.targets.into_iter().map(|target| target.about).collect(),
+            targets,
             rounds: self.rounds,
             ceilings: Vec::new(),
+            splits: Vec::new(),
             layers: Vec::new(),
             files: Vec::new(),
             pairs: Vec::new(),

@@ -1,11 +1,13 @@
-//! `bench disk`: IOPS and bandwidth of a disk by queue depth and block size.
+//! `bench disk`: IOPS and bandwidth of a disk by queue depth, block size and number of readers.
 
 mod depth_sweep;
+mod sequential_sweep;
+mod size_knee;
 
 use crate::bench_session::BenchSession;
 use crate::target::TargetSpec;
 use crate::{Error, Progress, Result, Stop};
-use depth_sweep::{DepthPoint, DepthSweep};
+use depth_sweep::{DepthPoint, DepthSweep, MOST_RUNS};
 use whyslow_model::bench::{
     AccessPattern, BenchKind, BenchReport, Cache, Ceiling, Engine, Limit, SyncPolicy, Workload,
 };
@@ -16,6 +18,8 @@ use whyslow_model::human;
 pub struct DiskOptions {
     /// The target.
     pub target: TargetSpec,
+    /// The parts to measure.
+    pub parts: Vec<DiskPart>,
     /// The I/O engine.
     pub engine: Engine,
     /// Poll for completions; needs io_uring, direct I/O, and a device with polled queues.
@@ -26,6 +30,17 @@ pub struct DiskOptions {
     pub seconds: f64,
     /// Seed of random offsets.
     pub seed: u64,
+}
+
+/// A part of the benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskPart {
+    /// Throughput and latency by queue depth.
+    Depth,
+    /// Sequential reads by block size.
+    Blocks,
+    /// Sequential reads by number of readers.
+    Readers,
 }
 
 /// Share of a run's length that precedes it unmeasured: queues fill, caches of the device adapt.
@@ -71,8 +86,32 @@ pub fn measure(options: &DiskOptions, stop: &Stop, progress: &mut dyn FnMut(Prog
     let mut benchmark = DiskBenchmark { session, options, target, largest_polled, ceilings: Vec::new() };
     benchmark.session.check_block_fits(target, benchmark.small())?;
     benchmark.run()?;
+    let (studies, splits) = sequential_sweep::measure(&mut benchmark.session, options, target)?;
     let DiskBenchmark { session, ceilings, .. } = benchmark;
-    Ok(BenchReport { ceilings, ..session.finish(BenchKind::Disk) })
+    Ok(BenchReport { ceilings, studies, splits, ..session.finish(BenchKind::Disk) })
+}
+
+/// The longest that the benchmark takes, seconds, beside writing the file to measure.
+pub fn longest(options: &DiskOptions) -> f64 {
+    let depth = if options.parts.contains(&DiskPart::Depth) {
+        let kinds = if is_written(options) { READS.len() + WRITES.len() } else { READS.len() };
+        let jobs = cpus().ilog2();
+        // Each kind by depth and by jobs, one in two by block size, and synced writes.
+        let runs = kinds * (MOST_RUNS + jobs as usize) + kinds / 2 * MEDIUM.len() + usize::from(is_written(options));
+        runs as f64 * options.seconds * (1.0 + RAMP)
+    } else {
+        0.0
+    };
+    depth + sequential_sweep::longest(options)
+}
+
+/// Whether writes are measured.
+fn is_written(options: &DiskOptions) -> bool {
+    options.target.write || options.target.path.is_dir()
+}
+
+fn cpus() -> u32 {
+    std::thread::available_parallelism().map_or(1, usize::from) as u32
 }
 
 fn check_engine(options: &DiskOptions, session: &BenchSession) -> Result<()> {
@@ -103,6 +142,9 @@ impl DiskBenchmark<'_> {
         let temporary = self.session.targets[self.target].temporary;
         if temporary {
             self.session.fill(self.target, &self.load(READS[0], SMALL))?;
+        }
+        if !self.options.parts.contains(&DiskPart::Depth) {
+            return Ok(());
         }
         for kind in READS {
             self.find_maximum(kind)?;
@@ -144,7 +186,7 @@ impl DiskBenchmark<'_> {
 
     /// Spreads the requests over more threads, if one was too slow.
     fn add_jobs(&mut self, kind: RequestKind, block: u32, sweep: &mut DepthSweep) -> Result<()> {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+        let cpus = cpus();
         let depth = sweep.best().map_or(1, |best| best.depth);
         let mut jobs = 2;
         while jobs <= cpus && jobs <= depth {

@@ -1,10 +1,9 @@
 //! The machine a benchmark ran on, and what else used it meanwhile.
 
-use crate::target::BenchTarget;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use whyslow_model::bench::{Environment, OtherProcess};
+use whyslow_model::bench::{Environment, OtherProcess, TargetInfo};
 use whyslow_model::catalogue::{Cpu, MachineInfo, Meminfo, Process};
 use whyslow_model::diagnosis::Host;
 use whyslow_model::snapshot::Snapshot;
@@ -68,7 +67,7 @@ impl EnvironmentMonitor {
         reports_free_pages(&self.root).then_some(FREE_PAGE_REPORTING)
     }
 
-    pub(crate) fn end(mut self, targets: &[BenchTarget]) -> Environment {
+    pub(crate) fn end(mut self, targets: &[TargetInfo]) -> Environment {
         let settings = settings(&self.root, targets);
         let window = Window::new(vec![self.before, self.sampler.sample()]);
         Environment { host: host(&window), settings, others_cpus: others_cpus(&window), others: others(&window) }
@@ -106,8 +105,8 @@ fn host(window: &Window) -> Host {
     }
 }
 
-fn settings(root: &Root, targets: &[BenchTarget]) -> BTreeMap<String, String> {
-    let devices = targets.iter().flat_map(|target| target.about.device.iter().chain(&target.about.below));
+fn settings(root: &Root, targets: &[TargetInfo]) -> BTreeMap<String, String> {
+    let devices = targets.iter().flat_map(|target| target.device.iter().chain(&target.below));
     let of_disks = devices.flat_map(|device| {
         let folder = format!("sys/block/{}/queue", device.replace('/', "!"));
         QUEUE_SETTINGS.map(|file| format!("{folder}/{file}"))

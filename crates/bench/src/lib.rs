@@ -26,6 +26,7 @@ pub mod net;
 mod page_cache;
 mod permutation;
 mod plateau;
+mod request_splits;
 mod round;
 #[cfg(test)]
 #[path = "../../../tests/skip/mod.rs"]

@@ -17,7 +17,7 @@ const MAX_OVERHEAD: u32 = 20;
 /// overhead.
 const MIN_COUNTED: f64 = 0.05;
 /// A repetition is disturbed if a thread waited for its CPU for more than this share of it.
-const DISTURBED: f64 = 0.01;
+pub(crate) const DISTURBED: f64 = 0.01;
 
 /// Which time counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

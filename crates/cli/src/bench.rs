@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use whyslow_bench::contend::{self, ContendOptions};
 use whyslow_bench::cpu::{self, CpuOptions};
-use whyslow_bench::disk::{self, DiskOptions};
+use whyslow_bench::disk::{self, DiskOptions, DiskPart};
 use whyslow_bench::fio::{self, JobFile};
 use whyslow_bench::fs::{self, FsOptions, FsPart};
 use whyslow_bench::layers::{self, LayersOptions};
@@ -21,6 +21,7 @@ use whyslow_bench::memory::{self, MemoryOptions};
 use whyslow_bench::target::TargetSpec;
 use whyslow_bench::{Error, Stop};
 use whyslow_model::bench::{BenchReport, Cache, Engine};
+use whyslow_model::human;
 use whyslow_show::{json, text};
 
 /// What to benchmark, and whether to save the result.
@@ -35,7 +36,7 @@ pub struct BenchArgs {
 /// What to benchmark.
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
-    /// Measure a disk: IOPS and throughput by queue depth and block size
+    /// Measure a disk: IOPS and throughput by queue depth, block size and number of readers
     Disk(DiskArgs),
     /// Measure a file system: streams, small files, fsync, and how they interfere
     Fs(FsArgs),
@@ -91,12 +92,15 @@ pub struct DiskArgs {
     #[arg(required_unless_present = "job")]
     target: Option<PathBuf>,
     /// Run the jobs in this file (fio format) instead
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "time", "size", "cache", "engine", "poll", "seed"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "only", "time", "size", "cache", "engine", "poll", "seed"])]
     job: Option<PathBuf>,
     /// Write JSON in fio's format
     #[arg(long, requires = "job", conflicts_with = "json")]
     json_fio: bool,
-    /// Duration of each run
+    /// Parts to measure: the curve by queue depth, sequential reads by block size, by number of readers [default: all]
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = one_of(&DISK_PARTS))]
+    only: Vec<DiskPart>,
+    /// Duration of each run; sequential reads divide it among their ten passes
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
     time: Duration,
     /// Size of the temporary file created in a folder
@@ -123,6 +127,8 @@ pub struct DiskArgs {
     seed: u64,
 }
 
+const DISK_PARTS: [(&str, DiskPart); 3] =
+    [("depth", DiskPart::Depth), ("blocks", DiskPart::Blocks), ("readers", DiskPart::Readers)];
 const ENGINES: [(&str, Engine); 3] = [("io_uring", Engine::IoUring), ("psync", Engine::Psync), ("mmap", Engine::Mmap)];
 
 /// Options of `bench fs`.
@@ -279,23 +285,39 @@ fn sweep(args: &DiskArgs, target: &Path) -> Result<BenchReport, Failure> {
     };
     let asked = DiskOptions {
         target,
+        parts: chosen(&args.only, &DISK_PARTS),
         engine: args.engine,
         poll: args.poll,
         cache: cache.unwrap_or(Cache::AsIs),
         seconds: seconds(args.time)?,
         seed: args.seed,
     };
-    watched(|stop, watch| disk::measure(&asked, stop, watch))
+    watched_for(Some(disk::longest(&asked)), |stop, watch| disk::measure(&asked, stop, watch))
 }
 
 /// Runs a benchmark with a progress line, until Ctrl-C.
 fn watched(
     benchmark: impl FnOnce(&Stop, &mut dyn FnMut(whyslow_bench::Progress)) -> Result<BenchReport, Error>,
 ) -> Result<BenchReport, Failure> {
+    watched_for(None, benchmark)
+}
+
+/// The same; says before it begins how many seconds it takes at most, if that is known.
+fn watched_for(
+    longest: Option<f64>,
+    benchmark: impl FnOnce(&Stop, &mut dyn FnMut(whyslow_bench::Progress)) -> Result<BenchReport, Error>,
+) -> Result<BenchReport, Failure> {
     let interrupt = Interrupt::listen()?;
     let stop = Stop::from(interrupt.flag());
     let progress = ProgressLine::new("measuring", "stop and report");
-    let mut watch = |at: whyslow_bench::Progress| progress.say(&said(&at));
+    // A benchmark that is refused makes no progress.
+    let mut longest = longest;
+    let mut watch = |at: whyslow_bench::Progress| {
+        if let Some(seconds) = longest.take() {
+            eprintln!("This takes at most {}.", human::quantity(seconds.ceil(), "s"));
+        }
+        progress.say(&said(&at));
+    };
     benchmark(&stop, &mut watch).map_err(|e| Failure::usage(e.to_string()))
 }
 

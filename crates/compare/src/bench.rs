@@ -25,7 +25,8 @@ pub fn of_bench(reports: &[BenchReport]) -> Baseline {
 
 /// The series of a report, without spoiled rounds.
 fn of_report(report: &BenchReport, one_of_several: bool) -> Vec<BaselineSeries> {
-    let mut all: Vec<BaselineSeries> = report.studies.iter().flat_map(of_study).collect();
+    let mut all: Vec<BaselineSeries> =
+        report.studies.iter().flat_map(|study| of_study(study, &report.targets)).collect();
     for round in report.rounds.iter().filter(|round| round.spoiled.is_none()) {
         for run in round.runs.iter().filter(|run| run.failed.is_none()) {
             let Some(target) = report.targets.get(run.target) else { continue };
@@ -38,13 +39,14 @@ fn of_report(report: &BenchReport, one_of_several: bool) -> Vec<BaselineSeries> 
     all
 }
 
-/// The figures of memory and processors, whose repetitions are samples.
-fn of_study(study: &Study) -> impl Iterator<Item = BaselineSeries> {
-    study.figures.iter().map(|figure| {
+/// Figures that were measured repeatedly: repetitions are samples.
+fn of_study(study: &Study, targets: &[TargetInfo]) -> impl Iterator<Item = BaselineSeries> {
+    let subject = study.target.and_then(|at| targets.get(at)).map_or_else(Subject::host, subject);
+    study.figures.iter().map(move |figure| {
         let under = if figure.under.is_empty() { String::new() } else { format!(", {}", figure.under) };
         let metric = format!("{}: {}{under}", study.name, figure.name);
         let better = if figure.more_is_better { Better::Higher } else { Better::Lower };
-        BaselineSeries::of_repeats(&metric, Subject::host(), &figure.unit, better, figure.samples.clone())
+        BaselineSeries::of_repeats(&metric, subject.clone(), &figure.unit, better, figure.samples.clone())
     })
 }
 

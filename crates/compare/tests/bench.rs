@@ -3,8 +3,9 @@
 use whyslow_compare::{LEAST, compare, of_bench};
 use whyslow_model::baseline::BaselineKind;
 use whyslow_model::bench::{
-    BenchKind, BenchReport, CpuCost, Direction, DiskRun, DiskSeries, Environment, Generator, Latency, NetEnd, NetLoad,
-    NetRound, NetRun, NetSeries, Network, Peer, Percentile, RequestStats, Round, SCHEMA, TargetInfo, Workload,
+    BenchKind, BenchReport, CpuCost, Direction, DiskRun, DiskSeries, Environment, Generator, Latency, Measurement,
+    NetEnd, NetLoad, NetRound, NetRun, NetSeries, Network, Peer, Percentile, RequestStats, Round, SCHEMA, Study,
+    TargetInfo, Workload,
 };
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
@@ -62,6 +63,7 @@ fn report(rate: f64) -> BenchReport {
             round("random read of 64 KiB", Some("others used the disk".into())),
         ],
         ceilings: vec![],
+        splits: vec![],
         layers: vec![],
         files: vec![],
         pairs: vec![],
@@ -93,6 +95,22 @@ fn of_several_runs_each_counts_as_one() {
     assert_eq!(better, [("s", Some(true)), ("1/s", Some(true)), ("s", Some(true))], "{:#?}", told.differences);
     assert!(told.caveats.is_empty());
     assert!(compare(&old, &runs([1001.0, 1008.0, 992.0, 1003.0, 996.0, 1004.0]), LEAST).differences.is_empty());
+}
+
+#[test]
+fn figures_of_a_device_are_compared_with_those_of_the_same_device() {
+    let samples = |value: f64| (0..10).map(|at| 1e6 * (value + f64::from(at * 7 % 10))).collect();
+    let figure = |value: f64| Measurement::of("direct", "64 KiB", "bytes/s", samples(value)).unwrap();
+    let study =
+        |target, value| Study { name: "by size".into(), target, figures: vec![figure(value)], ..Study::default() };
+    let of = |target, value| BenchReport { rounds: vec![], studies: vec![study(target, value)], ..report(1.0) };
+    let kept = of_bench(&[of(Some(0), 100.0)]);
+    let of_device = kept.series("by size: direct, 64 KiB", &Subject::new("device", "vdb")).unwrap();
+    assert_eq!((of_device.unit.as_str(), &of_device.samples[..3]), ("bytes/s", &[100e6, 107e6, 104e6][..]));
+    let told = compare(&kept, &of_bench(&[of(Some(0), 50.0)]), LEAST);
+    assert_eq!(told.differences.iter().map(|found| found.better).collect::<Vec<_>>(), [Some(false)]);
+    let machine = of_bench(&[of(None, 100.0)]);
+    assert!(machine.series("by size: direct, 64 KiB", &Subject::host()).is_some());
 }
 
 /// A stream to another machine that moved so many bytes in each tenth of a second.

@@ -112,6 +112,7 @@ fn report() -> BenchReport {
         targets: vec![target("/dev/sdb"), target("/dev/sdc")],
         rounds: vec![round(4, 4000.0, 1e-3), round(1, 1100.0, 9e-4)],
         ceilings: vec![ceiling],
+        splits: vec![],
         layers: Vec::new(),
         files: Vec::new(),
         pairs: Vec::new(),
@@ -193,6 +194,7 @@ fn layers_and_pairs_have_their_own_tables() {
         &BenchReport {
             rounds: Vec::new(),
             ceilings: Vec::new(),
+            splits: Vec::new(),
             layers: vec![layer("sdb", 1e-4, None, None), layer("xfs, direct", 1.25e-4, Some(2.5e-5), Some(0.2))],
             pairs: vec![pair],
             ..report()
@@ -229,7 +231,8 @@ fn figures_stand_side_by_side_as_far_as_there_is_room() {
     figures.push(figure("write", "in memory", 0.001));
     figures.push(Measurement { disturbed: 3, ..figure("past the cache", "in memory", 0.02) });
     let method = "Arrays are summed up.".to_owned();
-    let study = Study { name: "bandwidth".into(), method, figures, findings: vec!["It is fast.".into()] };
+    let study =
+        Study { name: "bandwidth".into(), method, figures, findings: vec!["It is fast.".into()], ..Study::default() };
     let report = BenchReport { kind: BenchKind::Memory, studies: vec![study], ..empty() };
     let drawn = text::bench(&report, &TextStyle { width: 60, ..PLAIN });
     let expected = "\

@@ -87,6 +87,7 @@ fn report(network: Network) -> BenchReport {
         targets: Vec::new(),
         rounds: Vec::new(),
         ceilings: Vec::new(),
+        splits: Vec::new(),
         layers: Vec::new(),
         files: Vec::new(),
         pairs: Vec::new(),

@@ -29,7 +29,7 @@ pub const RATE: BenchTrial = BenchTrial {
                 ],
             )
         };
-        let args = ["disk", &node(&disk.device), "--for", "3s"];
+        let args = ["disk", &node(&disk.device), "--only", "depth", "--for", "3s"];
         Ok(Benchmark { group: Some(group), ..Benchmark::new(&args, format!("{limit} reads/s"), check) })
     },
 };
@@ -73,7 +73,7 @@ pub const KNEE: BenchTrial = BenchTrial {
         let mut disk = SimulatedDisk::new(bed, 1 << 30, DiskSpec::new(latency, channels))?;
         disk.enable_delays()?;
         let known = Known { channels, latency: latency.as_secs_f64(), device: disk.device.name.clone() };
-        let args = ["disk", &node(&disk.device), "--for", "2s"];
+        let args = ["disk", &node(&disk.device), "--only", "depth", "--for", "2s"];
         Ok(Benchmark::new(&args, format!("knee at {channels}"), move |report| check_knee(report, &known)))
     },
 };

@@ -34,7 +34,7 @@ pub(super) fn study(context: &mut StudyContext) -> Result<Study> {
             }
         }
     }
-    Ok(Study { name: "context switch".into(), method: METHOD.into(), figures, findings: Vec::new() })
+    Ok(Study { name: "context switch".into(), method: METHOD.into(), figures, ..Study::default() })
 }
 
 fn figure(

@@ -25,7 +25,7 @@ pub(super) fn study(context: &mut StudyContext) -> Result<Study> {
         }
     }
     let findings = findings(&figures, cores, places.len());
-    Ok(Study { name: "scaling".into(), method: METHOD.into(), figures, findings })
+    Ok(Study { name: "scaling".into(), method: METHOD.into(), figures, findings, ..Study::default() })
 }
 
 /// Thread counts: doubling up to all cores, then all CPUs.

@@ -41,7 +41,7 @@ pub(super) fn study(context: &mut StudyContext) -> Result<Study> {
     figures.extend(time(context, "timer set and taken back", timer)?);
     let source = context.root.word(CLOCKSOURCE);
     let findings = finding(&figures, source.as_deref()).into_iter().collect();
-    Ok(Study { name: "calls".into(), method: METHOD.into(), figures, findings })
+    Ok(Study { name: "calls".into(), method: METHOD.into(), figures, findings, ..Study::default() })
 }
 
 fn time<C: FnMut() -> R, R>(

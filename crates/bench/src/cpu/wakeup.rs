@@ -53,7 +53,7 @@ pub(super) fn study(context: &mut StudyContext) -> Result<Study> {
             figures.extend(figure("by a thread", under, &by_thread(context, cpu, other)?));
         }
     }
-    Ok(Study { name: "waking".into(), method: METHOD.into(), figures, findings: Vec::new() })
+    Ok(Study { name: "waking".into(), method: METHOD.into(), figures, ..Study::default() })
 }
 
 fn figure(name: &str, under: &str, repetitions: &[LatencyHistogram]) -> Option<Measurement> {

@@ -5,6 +5,8 @@ use whyslow_model::bench::{Ceiling, DiskRun, Knee, Limit, RequestStats};
 
 /// No disk gains from a deeper queue.
 const MAX_DEPTH: u32 = 256;
+/// Depths of a sweep at most: nine doublings from 1 to 256, and the bisection below the knee.
+pub(super) const MOST_RUNS: usize = 12;
 /// The knee is the lowest depth that reaches this share of the maximum.
 const KNEE: f64 = 0.9;
 
@@ -135,6 +137,8 @@ mod tests {
     fn the_sweep_ends_when_further_depths_tell_nothing() {
         assert_eq!(sweep(1).1, [1, 2, 4]);
         assert_eq!(sweep(4).1, [1, 2, 4, 8, 16, 3]);
+        let most = (1..=2 * MAX_DEPTH).map(|channels| sweep(channels).1.len()).max();
+        assert!(most.is_some_and(|most| most <= MOST_RUNS), "{most:?}");
     }
 
     #[test]

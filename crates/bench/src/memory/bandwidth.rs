@@ -36,7 +36,7 @@ pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<St
         }
     }
     let findings = findings(&figures);
-    Ok(Study { name: "bandwidth".into(), method: METHOD.into(), figures, findings })
+    Ok(Study { name: "bandwidth".into(), method: METHOD.into(), figures, findings, ..Study::default() })
 }
 
 fn cases(context: &StudyContext, sets: &WorkingSets) -> Vec<BandwidthCase> {

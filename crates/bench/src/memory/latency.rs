@@ -37,7 +37,7 @@ pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<St
         add_page_caveat(context, pages, &region);
     }
     let findings = findings(&figures, sets);
-    Ok(Study { name: "latency".into(), method: METHOD.into(), figures, findings })
+    Ok(Study { name: "latency".into(), method: METHOD.into(), figures, findings, ..Study::default() })
 }
 
 pub(super) fn map(context: &StudyContext, bytes: u64, pages: PageKind, node: Option<u32>) -> Result<MemoryRegion> {

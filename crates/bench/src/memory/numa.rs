@@ -30,7 +30,7 @@ pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<St
     context.time = usual;
     let findings = findings(&measured, pairs);
     let figures = measured.into_iter().map(|(figure, _)| figure).collect();
-    Ok(Study { name: "memory of nodes".into(), method: METHOD.into(), figures, findings })
+    Ok(Study { name: "memory of nodes".into(), method: METHOD.into(), figures, findings, ..Study::default() })
 }
 
 fn of_node(

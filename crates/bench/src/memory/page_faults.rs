@@ -35,7 +35,7 @@ pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<St
         }
     }
     let findings = findings(&figures);
-    Ok(Study { name: "page faults".into(), method: METHOD.into(), figures, findings })
+    Ok(Study { name: "page faults".into(), method: METHOD.into(), figures, findings, ..Study::default() })
 }
 
 fn size(bytes: usize) -> String {

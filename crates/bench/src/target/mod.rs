@@ -12,6 +12,7 @@ use crate::extents;
 use crate::{Error, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,8 +123,13 @@ impl StorageMap {
         device::start(self, partition)
     }
 
+    /// A number in a file of /sys/block/DEVICE; of the disk, for a partition.
+    pub(crate) fn block_attribute(&self, device: &str, file: &str) -> Option<u64> {
+        self.root.number(&format!("sys/block/{}/{file}", self.disk(device).replace('/', "!")))
+    }
+
     /// The disk of a partition; other devices are their own.
-    fn disk<'d>(&'d self, device: &'d str) -> &'d str {
+    pub(crate) fn disk<'d>(&'d self, device: &'d str) -> &'d str {
         let disk = self.topology.below(device).find(|lower| self.relation(device, lower) == Some("partition"));
         disk.map_or(device, |disk| &**disk)
     }
@@ -137,7 +143,7 @@ impl StorageMap {
         };
         // Documentation/ABI/stable/sysfs-block, queue/io_poll.
         let setting = format!("sys/block/{}/queue/io_poll", device.replace('/', "!"));
-        match self.root.number(&setting) {
+        match self.block_attribute(device, "queue/io_poll") {
             Some(1) => {
                 let largest = self.queue(device).and_then(|queue| queue.max_request.get());
                 Ok(largest.map_or(u64::from(PAGE), |bytes| bytes as u64))
@@ -160,8 +166,7 @@ impl StorageMap {
         const OF_SEVERAL: [&str; 3] = ["btrfs", "bcachefs", "zfs"];
         let Some(device) = target.device.as_deref().map(|device| self.disk(device)) else { return false };
         let kind = target.file_system.as_deref().unwrap_or_default();
-        let setting = format!("sys/block/{}/queue/iostats", device.replace('/', "!"));
-        !OF_SEVERAL.contains(&kind) && self.root.number(&setting).is_none_or(|on| on > 0)
+        !OF_SEVERAL.contains(&kind) && self.block_attribute(device, "queue/iostats").is_none_or(|on| on > 0)
     }
 
     /// Of the disk, for a partition.
@@ -189,6 +194,20 @@ impl BenchTarget {
         };
         target.about.path = ask.path.display().to_string();
         Ok(target)
+    }
+
+    /// The same file or device through the page cache. A device stays claimed by the first.
+    pub(crate) fn buffered(&self) -> Result<Self> {
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let file = open(Path::new(&path), self.temporary, false, 0)
+            .map_err(|e| Error::at(Path::new(&self.about.path), "cannot be opened for buffered I/O", &e))?;
+        Ok(Self {
+            about: self.about.clone(),
+            file: Arc::new(file),
+            grain: 1,
+            temporary: self.temporary,
+            caveats: Vec::new(),
+        })
     }
 
     pub(crate) fn is_direct(&self) -> bool {

@@ -50,6 +50,23 @@ pub struct Knee {
     pub parallelism: f64,
 }
 
+/// A device that splits direct reads into smaller requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestSplit {
+    /// The device whose counters are the first to show it; the disk of a partition.
+    pub device: String,
+    /// The smallest block size that it splits, bytes.
+    pub from: u64,
+    /// The largest block size that was measured, bytes.
+    pub block: u64,
+    /// Mean size of its requests for such a block, bytes.
+    pub request: f64,
+    /// The limit that explains all sizes, as in /sys/block/DEVICE/queue; `None` if none does.
+    pub limit: Option<String>,
+    /// The largest request that the limit allows, bytes.
+    pub limit_bytes: Option<u64>,
+}
+
 /// The same reads at one layer below a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayerResult {

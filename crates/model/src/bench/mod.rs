@@ -9,13 +9,13 @@ mod study;
 mod workload;
 
 pub use accounting::{CacheTraffic, IoAccounting, LayerTraffic, Traffic};
-pub use findings::{Ceiling, FileWork, Interference, Knee, LayerResult, Limit};
+pub use findings::{Ceiling, FileWork, Interference, Knee, LayerResult, Limit, RequestSplit};
 pub use median::Median;
 pub use net::{
     Datagrams, Direction, Loaded, NetEnd, NetLoad, NetRound, NetRun, NetSeries, NetStream, Network, PathMtu, Peer,
     SampleStats, Size, Sizes, StreamTime, Transport, Work,
 };
-pub use study::{Measurement, Study};
+pub use study::{Measurement, SizeKnee, Study};
 pub use workload::{AccessPattern, BlockSize, Cache, Engine, SyncPolicy, Workload};
 
 use crate::diagnosis::Host;
@@ -49,6 +49,9 @@ pub struct BenchReport {
     pub rounds: Vec<Round>,
     /// Maximum throughput by kind of request; of `disk`.
     pub ceilings: Vec<Ceiling>,
+    /// Devices that split requests; of `disk`.
+    #[serde(default)]
+    pub splits: Vec<RequestSplit>,
     /// The cost of each layer below a file; of `layers`.
     #[serde(default)]
     pub layers: Vec<LayerResult>,
@@ -58,7 +61,7 @@ pub struct BenchReport {
     /// Interference; of `contend` and `fs`.
     #[serde(default)]
     pub pairs: Vec<Interference>,
-    /// Figures; of `memory` and `cpu`.
+    /// Figures that were measured repeatedly.
     #[serde(default)]
     pub studies: Vec<Study>,
     /// Results of `net`.

@@ -1,19 +1,46 @@
-//! Figures of memory and CPUs, each measured repeatedly, with a confidence interval.
+//! Figures that are each measured repeatedly, with a confidence interval.
 
 use super::{Latency, Median};
 use serde::{Deserialize, Serialize};
 
 /// Figures measured in the same way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
     /// `latency`, `context switch`, ...
     pub name: String,
+    /// Index into the report's targets; `None` for the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<usize>,
     /// How the figures are measured, and what they count.
     pub method: String,
     /// In order; name and conditions are unique.
     pub figures: Vec<Measurement>,
+    /// Where throughput stops rising with the size; of figures by size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub knees: Vec<SizeKnee>,
     /// Results in sentences.
     pub findings: Vec<String>,
+}
+
+/// Where throughput stops rising with the size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SizeKnee {
+    /// The name of the figures that are compared.
+    pub name: String,
+    /// The conditions of the figure at the knee.
+    pub under: String,
+    /// The size from which on a larger one gains little for certain: block size in bytes, or number of readers.
+    pub size: u64,
+    /// The smallest size that no larger one exceeds by more than noise; the plateau may begin there.
+    pub earliest: u64,
+    /// Throughput there, bytes per second.
+    pub value: f64,
+    /// Whether larger sizes bring no more; otherwise, throughput still rises at this size, the largest.
+    pub reached: bool,
+    /// The most that a larger size may gain, as a share of the throughput (95 % confidence); 0 if none does.
+    pub most_gain: f64,
+    /// Whether the CPU generating the load was the limit there.
+    pub generator: bool,
 }
 
 /// One figure.
