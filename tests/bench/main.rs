@@ -4,6 +4,7 @@ mod ended;
 mod fio;
 mod fixture;
 mod in_use;
+mod journal;
 mod layers;
 mod machine;
 mod measured;

@@ -24,6 +24,8 @@ const FILL_DEPTH: u32 = 8;
 pub(crate) struct BenchSession<'w> {
     pub(crate) map: StorageMap,
     pub(crate) targets: Vec<BenchTarget>,
+    /// Targets that are no longer open; in the report, after the others.
+    pub(crate) closed: Vec<TargetInfo>,
     accounting: AccountingRecorder,
     budget: Budget,
     root: Root,
@@ -40,6 +42,7 @@ impl<'w> BenchSession<'w> {
         Self {
             map: StorageMap::new(root.clone()),
             targets: Vec::new(),
+            closed: Vec::new(),
             accounting: AccountingRecorder::new(root.clone()),
             budget: Budget::new(&root),
             root: root.clone(),
@@ -54,11 +57,12 @@ impl<'w> BenchSession<'w> {
     /// Opens a target and returns its index. Fails if it must not, or cannot, be measured.
     pub(crate) fn open(&mut self, spec: &TargetSpec) -> Result<usize> {
         let target = self.claim(spec)?;
+        self.caveats.extend(target.caveats.iter().cloned());
         self.targets.push(target);
         Ok(self.targets.len() - 1)
     }
 
-    /// The same, without a place in the report.
+    /// The same, without a place in the report, and without its caveats, which are about reading.
     pub(crate) fn claim(&mut self, spec: &TargetSpec) -> Result<BenchTarget> {
         if spec.path.is_dir() {
             self.reserve(&spec.path, SpaceNeeded::file(spec.size))?;
@@ -68,7 +72,6 @@ impl<'w> BenchSession<'w> {
         for (folder, bytes) in device.map(|device| self.map.unallocated(device)).unwrap_or_default() {
             self.reserve(&folder, SpaceNeeded { bytes, inodes: 0 })?;
         }
-        self.caveats.extend(target.caveats.iter().cloned());
         Ok(target)
     }
 
@@ -219,7 +222,7 @@ impl<'w> BenchSession<'w> {
     pub(crate) fn finish(self, kind: BenchKind) -> BenchReport {
         let (started, started_ms) = self.environment.started().unzip();
         let seconds = self.environment.seconds();
-        let targets: Vec<TargetInfo> = self.targets.into_iter().map(|target| target.about).collect();
+        let targets: Vec<TargetInfo> = self.targets.into_iter().map(|target| target.about).chain(self.closed).collect();
         let environment = self.environment.end(&targets);
         BenchReport {
             schema: SCHEMA.to_owned(),

@@ -15,6 +15,7 @@ use whyslow_bench::contend::{self, ContendOptions};
 use whyslow_bench::cpu::{self, CpuOptions};
 use whyslow_bench::disk::{self, DiskOptions, DiskPart};
 use whyslow_bench::fio::{self, JobFile};
+use whyslow_bench::fs::journal::{self, JournalOptions, JournaledFs};
 use whyslow_bench::fs::{self, FsOptions, FsPart};
 use whyslow_bench::layers::{self, LayersOptions};
 use whyslow_bench::memory::{self, MemoryOptions};
@@ -134,11 +135,21 @@ const ENGINES: [(&str, Engine); 3] = [("io_uring", Engine::IoUring), ("psync", E
 /// Options of `bench fs`.
 #[derive(Debug, Args)]
 pub struct FsArgs {
-    /// A folder, in which temporary files are created, written, read and removed
-    folder: PathBuf,
+    /// A folder, in which temporary files are created, written, read and removed; with --log-device, a block device
+    target: PathBuf,
     /// Parts to measure [default: all]
     #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = one_of(&FS_PARTS))]
     only: Vec<FsPart>,
+    /// Compare file systems with their log inside and on this block device: makes both on the target. DESTROYS ALL DATA ON
+    /// BOTH DEVICES; needs --destroy for each
+    #[arg(long, value_name = "DEV", requires = "destroy", conflicts_with_all = ["only", "time"])]
+    log_device: Option<PathBuf>,
+    /// With --log-device: the serial number of a device whose data is lost, as confirmation; once for each device
+    #[arg(long, value_name = "SERIAL", requires = "log_device")]
+    destroy: Vec<String>,
+    /// With --log-device: the file systems to compare [default: those whose mkfs is installed]
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',', requires = "log_device", value_parser = one_of(&JOURNALED))]
+    kinds: Vec<JournaledFs>,
     /// Duration of each timed run
     #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration)]
     time: Duration,
@@ -159,6 +170,8 @@ const FS_PARTS: [(&str, FsPart); 4] = [
     ("files", FsPart::Files),
     ("together", FsPart::Together),
 ];
+
+const JOURNALED: [(&str, JournaledFs); 2] = [("xfs", JournaledFs::Xfs), ("ext4", JournaledFs::Ext4)];
 
 /// Options of `bench memory`.
 #[derive(Debug, Args)]
@@ -222,8 +235,20 @@ fn disk(args: &DiskArgs) -> Result<BenchReport, Failure> {
 }
 
 fn file_system(args: &FsArgs) -> Result<BenchReport, Failure> {
+    if let Some(log) = &args.log_device {
+        let asked = JournalOptions {
+            data: args.target.clone(),
+            log: log.clone(),
+            destroy: args.destroy.clone(),
+            kinds: args.kinds.clone(),
+            size: args.size,
+            files: args.files,
+            seed: args.seed,
+        };
+        return watched(|stop, watch| journal::compare(&asked, stop, watch));
+    }
     let asked = FsOptions {
-        folder: args.folder.clone(),
+        folder: args.target.clone(),
         parts: chosen(&args.only, &FS_PARTS),
         size: args.size,
         files: args.files,

@@ -1,5 +1,6 @@
 //! `bench fs`: what a file system does for ordinary programs, which use the page cache.
 
+pub mod journal;
 mod small_files;
 
 use crate::bench_session::BenchSession;

@@ -7,7 +7,7 @@ use crate::permutation::Permutation;
 use crate::remove_leftovers;
 use crate::round::UsageSnapshot;
 use crate::{Error, Progress, Result};
-use nix::unistd::getuid;
+use nix::unistd::{getuid, syncfs};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -44,6 +44,25 @@ pub(super) fn measure(folder: &Path, count: u32, seed: u64, session: &mut BenchS
     }
     done.extend(files.create_synced(session)?);
     Ok(done)
+}
+
+/// Files per second: created and then synced together, and each synced with its folder. `None` if stopped before the end.
+pub(super) fn synced_rates(
+    folder: &Path,
+    count: u32,
+    seed: u64,
+    session: &mut BenchSession,
+) -> Result<Option<[f64; 2]>> {
+    let files = SmallFiles::create(folder, count, seed)?;
+    let began = Instant::now();
+    let created = files.each("create", false, create, session)?;
+    files.sync()?;
+    let seconds = began.elapsed().as_secs_f64();
+    files.each("delete", false, delete, session)?;
+    files.sync()?;
+    let synced = files.create_synced(session)?;
+    let rate = |work: FileWork| work.operations as f64 / seconds;
+    Ok(created.map(rate).zip(synced.map(|work| work.rate)).map(|(created, synced)| [created, synced]))
 }
 
 pub(super) fn space_needed(folder: &Path, count: u32) -> SpaceNeeded {
@@ -99,6 +118,13 @@ impl SmallFiles {
             let path = file(index);
             step(&path).map_err(|e| Error::at(&path, what, &e))
         })
+    }
+
+    /// Syncs the whole file system.
+    fn sync(&self) -> Result<()> {
+        let failed = |e: io::Error| Error::at(&self.folder, "cannot be synced", &e);
+        let folder = File::open(&self.folder).map_err(failed)?;
+        syncfs(&folder).map_err(|e| failed(e.into()))
     }
 
     /// Files synced with their folder, one after the other: the cost of a journal commit.

@@ -54,6 +54,21 @@ struct DeviceStack {
     regions: Vec<ByteRange>,
 }
 
+impl DeviceStack {
+    /// Whether both have the same data. A device that shares only lower devices with another, such as another partition, is
+    /// its neighbour.
+    fn is_twin_of(&self, other: &Self) -> bool {
+        let overlaps = self.regions.iter().any(|mine| other.regions.iter().any(|theirs| mine.overlaps(theirs)));
+        overlaps && self.devices.is_disjoint(&other.devices)
+    }
+}
+
+/// Whether two devices are one, one lies on the other, or both have the same data.
+pub(super) fn have_common_data(map: &StorageMap, device: &str, other: &str) -> bool {
+    let [own, theirs] = [device, other].map(|device| stack(map, device));
+    own.devices.contains(other) || theirs.devices.contains(device) || own.is_twin_of(&theirs)
+}
+
 /// Uses of a device's data that are not uses of the device itself.
 pub(super) fn uses(map: &StorageMap, device: &str) -> Vec<String> {
     let own = stack(map, device);
@@ -63,11 +78,7 @@ pub(super) fn uses(map: &StorageMap, device: &str) -> Vec<String> {
         if own.devices.contains(&other) || over.contains(&other) {
             continue;
         }
-        // A device that shares only lower devices with this one, such as another partition, is a neighbour.
-        let twin = stack(map, &other);
-        let shares = own.regions.iter().any(|mine| twin.regions.iter().any(|theirs| mine.overlaps(theirs)));
-        let is_neighbour = !twin.devices.is_disjoint(&own.devices);
-        if shares && !is_neighbour {
+        if own.is_twin_of(&stack(map, &other)) {
             let what = in_use::uses(map, &other);
             uses.extend(what.into_iter().map(|what| format!("{other} has the same data as {device}, and {what}")));
         }

@@ -112,7 +112,7 @@ fn instead(ask: &TargetSpec) -> &'static str {
 }
 
 /// The name of a device number.
-fn name(map: &StorageMap, number: u64) -> Option<String> {
+pub(super) fn name(map: &StorageMap, number: u64) -> Option<String> {
     let (major, minor) = (libc::major(number), libc::minor(number));
     let link = map.root.link(&format!("sys/dev/block/{major}:{minor}"))?;
     link.rsplit('/').next().map(|name| name.replace('!', "/"))

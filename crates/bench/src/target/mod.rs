@@ -118,6 +118,22 @@ impl StorageMap {
         self.topology.relation(upper, lower)
     }
 
+    /// The name of the block device that a path leads to.
+    pub(crate) fn device_of(&self, path: &Path) -> Option<String> {
+        let meta = fs::metadata(path).ok().filter(|meta| meta.file_type().is_block_device())?;
+        device::name(self, meta.rdev())
+    }
+
+    /// What has to be typed before a device is overwritten.
+    pub(crate) fn identity(&self, device: &str) -> String {
+        device::identity(self, device).text
+    }
+
+    /// Whether two devices are one, one is a part of the other, or both keep their data in the same place.
+    pub(crate) fn have_common_data(&self, device: &str, other: &str) -> bool {
+        backing_store::have_common_data(self, device, other)
+    }
+
     /// Offset of a partition on its disk, bytes.
     pub(crate) fn start(&self, partition: &str) -> u64 {
         device::start(self, partition)
