@@ -22,7 +22,7 @@ struct process_record {
 	/* Used by threads that have ended. */
 	struct used ended;
 	u64 cutime, cstime;
-	u64 pages, rss_file, rss_anon, swap, rss_shmem;
+	u64 pages, page_table_bytes, mappings, rss_file, rss_anon, swap, rss_shmem;
 	u64 files, files_limit, files_hard_limit, processes_limit;
 };
 
@@ -58,10 +58,13 @@ INLINE u64 open_files(struct task_struct *task)
 
 INLINE void put_memory(struct process_record *to, struct mm_struct *mm)
 {
-	to->pages = to->rss_file = to->rss_anon = to->swap = to->rss_shmem = UNKNOWN;
+	to->pages = to->page_table_bytes = to->mappings = UNKNOWN;
+	to->rss_file = to->rss_anon = to->swap = to->rss_shmem = UNKNOWN;
 	if (!mm)
 		return;
 	to->pages = mm->total_vm;
+	to->page_table_bytes = mm->pgtables_bytes.counter;
+	to->mappings = (u32)mm->map_count;
 	if (HAS(mm->rss_stat[0].count)) {
 		to->rss_file = mm->rss_stat[MM_FILEPAGES].count;
 		to->rss_anon = mm->rss_stat[MM_ANONPAGES].count;

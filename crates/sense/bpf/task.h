@@ -23,7 +23,12 @@ struct signal_struct {
 	struct prev_cputime prev_cputime;
 } CORE;
 struct percpu_counter { s64 count; } CORE;
-struct mm_struct { u64 total_vm; struct percpu_counter rss_stat[4]; } CORE;
+struct mm_struct {
+	u64 total_vm;
+	int map_count;
+	struct { s64 counter; } pgtables_bytes;
+	struct percpu_counter rss_stat[4];
+} CORE;
 /* Until Linux 6.2 the counters were atomic_long. */
 struct atomic_long { s64 counter; } CORE;
 struct mm_rss_stat { struct atomic_long count[4]; } CORE;

@@ -130,7 +130,7 @@ family_group! {
     }
 
     /// Memory and allocations by NUMA node.
-    node: Node by node: u32, from "/sys/devices/system/node" {
+    node: Node by node: u32, from "/sys/devices/system/node" since boot {
         mem_total: gauge bytes "system.numa.memory.limit" "memory of the node";
         mem_free: gauge bytes "system.numa.memory.free" "free memory of the node";
         numa_hit: counter count "system.numa.hit" "pages allocated here as wanted";
@@ -140,6 +140,13 @@ family_group! {
         local_node: counter count "system.numa.local" "pages allocated here by a task of this node";
         other_node: counter count "system.numa.other" "pages allocated here by a task of another node";
         cpus: state text "system.numa.cpus" "CPUs of the node";
+    }
+
+    /// Memory modules with error correction.
+    memory_module: MemoryModule by module: Name, from "/sys/devices/system/edac/mc" since boot {
+        label: state text "hw.memory.slot" "label of its slot on the board";
+        corrected: counter count "hw.errors" "errors that were corrected";
+        uncorrected: counter count "hw.errors" "errors that could not be corrected";
     }
 
     /// A zone of a node's memory; counts are pages (Documentation/admin-guide/sysctl/vm.rst: min_free_kbytes).

@@ -37,6 +37,8 @@ family_group! {
         rss_shmem: gauge bytes "process.memory.shmem" "of that shared memory";
         swap: gauge bytes "process.memory.swap" "swapped out";
         virtual_size: gauge bytes "process.memory.virtual" "address space";
+        page_tables: gauge bytes "process.memory.page_tables" "page tables";
+        mappings: gauge count "process.memory.mappings" "memory mappings (needs BPF)";
         read_chars: counter bytes "process.io.read_chars" "bytes asked of read calls, cached or not";
         write_chars: counter bytes "process.io.write_chars" "bytes given to write calls";
         read_calls: counter count "process.io.read_calls" "read calls";
@@ -92,6 +94,7 @@ family_group! {
         lock_waits: counter count "process.wait.lock.count" "number of those waits";
         futex: counter ns "process.wait.futex" "time asleep in futex(2) for anything else: work queues, condition variables, thread joins";
         memory: counter ns "process.wait.memory" "time asleep in page faults, in reclaim and for dirty pages to become fewer";
+        dirty_throttle: counter ns "process.wait.dirty_throttle" "of that, time held back until less memory is dirty (balance_dirty_pages)";
         block_io: counter ns "process.wait.block_io" "time asleep for block I/O";
         network: counter ns "process.wait.network" "time asleep waiting for the peer of a socket";
         pipe: counter ns "process.wait.pipe" "time asleep waiting for the other end of a pipe";

@@ -1,5 +1,6 @@
 //! Memory: what holds it, reclaim, huge pages, swap, slab, NUMA nodes.
 
+mod edac;
 mod meminfo;
 mod numa;
 mod sysfs_mm;
@@ -16,5 +17,6 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         stateless(meminfo::SWAPS, meminfo::read_swaps),
         stateless(meminfo::SLABS, meminfo::read_slabs),
         listed(numa::INFO, numa::list, numa::read),
+        listed(edac::INFO, edac::modules, edac::read),
     ]
 }

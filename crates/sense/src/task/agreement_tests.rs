@@ -15,7 +15,7 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
 /// Metrics that are in no file, or not in the first reading of the files.
-const NOT_COMPARED: [&str; 3] = ["swap_delay", "reclaim_delay", "lock_wait"];
+const NOT_COMPARED: [&str; 4] = ["swap_delay", "reclaim_delay", "lock_wait", "mappings"];
 
 /// Starts a script, waits until it prints `ready`, and stops it, so that its values do not change between two readings.
 fn stopped(script: &str) -> Reaped {
@@ -108,6 +108,11 @@ fn a_stopped_process_reads_the_same_both_ways() {
         assert_eq!(a.task, b.task);
         assert_eq!(differences::<Process>(&a, &b), Vec::<String>::new());
         assert!(a.user.get().unwrap() > 0 && a.read_chars.get().unwrap() > 0, "{a:?}");
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", still.pid())).unwrap();
+        // The kernel appends this page to the list of every process.
+        let mappings = maps.lines().filter(|line| !line.ends_with("[vsyscall]")).count();
+        assert_eq!(a.mappings.get(), Some(mappings as f64));
+        assert!(a.page_tables.get().unwrap() > 0.0, "{a:?}");
         assert!(a.cgroup.get().is_some() && a.open_files.get().unwrap() >= 3.0, "{a:?}");
         // The kernel rounds `sleep`'s few pages to zero; a test program has more than its per-CPU counters hold back.
         let own = iterated.task.process.iter().find(|p| p.task.pid == std::process::id()).unwrap();

@@ -363,6 +363,8 @@ fn put_memory(row: &mut ProcessRow, memory: Option<MemoryPages>) {
     row.rss_file = part(|m| m.file);
     row.rss_shmem = part(|m| m.shmem);
     row.swap = part(|m| m.swap);
+    row.page_tables = memory.as_ref().map(|m| m.page_table_bytes).into();
+    row.mappings = memory.as_ref().map(|m| m.mappings).into();
     let all = memory.unwrap_or_default();
     row.rss = [all.anon, all.file, all.shmem].map(bytes).into_iter().fold(0, u64::saturating_add).into();
     row.virtual_size = bytes(all.size).into();

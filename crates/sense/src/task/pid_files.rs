@@ -118,6 +118,7 @@ pub(super) struct ProcessStatus {
     pub(super) rss_file: Option<u64>,
     pub(super) rss_shmem: Option<u64>,
     pub(super) swap: Option<u64>,
+    pub(super) page_tables: Option<u64>,
     /// Of this thread only, as the next.
     pub(super) voluntary_switches: Option<u64>,
     pub(super) involuntary_switches: Option<u64>,
@@ -133,6 +134,7 @@ pub(super) fn status(text: &[u8]) -> ProcessStatus {
             b"RssFile" => status.rss_file = kilobytes(value),
             b"RssShmem" => status.rss_shmem = kilobytes(value),
             b"VmSwap" => status.swap = kilobytes(value),
+            b"VmPTE" => status.page_tables = kilobytes(value),
             b"voluntary_ctxt_switches" => status.voluntary_switches = number(value),
             b"nonvoluntary_ctxt_switches" => status.involuntary_switches = number(value),
             _ => {}
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_status_of_a_process_has_memory_and_that_of_a_kernel_thread_none() {
-        let text = b"Name:\tUid:\t9\nState:\tS (sleeping)\nUid:\t1000\t33\t33\t33\nVmSwap:\t       4 kB\n\
+        let text = b"Name:\tUid:\t9\nState:\tS (sleeping)\nUid:\t1000\t33\t33\t33\nVmSwap:\t       4 kB\nVmPTE:\t      36 kB\n\
             RssAnon:\t     100 kB\nRssFile:\t      50 kB\nRssShmem:\t       0 kB\n\
             voluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
         let expected = ProcessStatus {
@@ -225,12 +227,13 @@ mod tests {
             rss_file: Some(51_200),
             rss_shmem: Some(0),
             swap: Some(4096),
+            page_tables: Some(36_864),
             voluntary_switches: Some(150),
             involuntary_switches: Some(545),
         };
         assert_eq!(status(text), expected);
         let kernel = status(b"Name:\tkswapd0\nUid:\t0\t0\t0\t0\nvoluntary_ctxt_switches:\t1\n");
-        assert_eq!((kernel.swap, kernel.rss_anon, kernel.user_id), (None, None, Some(0)));
+        assert_eq!((kernel.swap, kernel.page_tables, kernel.user_id), (None, None, Some(0)));
     }
 
     #[test]

@@ -159,6 +159,7 @@ impl ProcProcess {
         row.rss_file = status.rss_file.into();
         row.rss_shmem = status.rss_shmem.into();
         row.swap = status.swap.into();
+        row.page_tables = status.page_tables.into();
         if stat.threads <= 1 {
             let (task, moves) = (row.task, thread::migrations(dir));
             if let Some(stats) = self.threads.get_mut(&task) {

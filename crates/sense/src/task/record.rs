@@ -92,6 +92,8 @@ c_struct! {
     #[derive(Debug, Default)]
     pub(super) struct MemoryPages {
         pub(super) size: u64,
+        pub(super) page_table_bytes: u64,
+        pub(super) mappings: u64,
         pub(super) file: u64,
         pub(super) anon: u64,
         pub(super) swap: u64,

@@ -176,6 +176,9 @@ fn add_wait(row: &mut Sleep, reason: Option<TimeKind>, waited: &Waited) {
     if reason == Some(TimeKind::Lock) {
         add(&mut row.lock_waits, waited.times);
     }
+    if reason == Some(TimeKind::Writeback) {
+        add(&mut row.dirty_throttle, waited.ns);
+    }
     let slot = match reason {
         Some(TimeKind::Lock) => &mut row.lock,
         Some(TimeKind::Futex) => &mut row.futex,
