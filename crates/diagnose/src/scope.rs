@@ -7,8 +7,8 @@ use crate::signals::io::IoUse;
 use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{
-    connection, core, disk, filesystem, group, host, interface, io, limit, link, log, off_cpu, part, pcie, peer,
-    process, quota, reports, usb, volume,
+    connection, core, disk, filesystem, group, host, interface, io, limit, link, log, memory_module, numa, off_cpu,
+    part, pcie, peer, process, quota, reports, usb, volume,
 };
 use whyslow_model::catalogue::{self, Process};
 use whyslow_model::topology::Topology;
@@ -88,7 +88,7 @@ scopes! { of;
     /// A control group.
     Group (listed) from group::GroupUse<'_> => group::entities(of.window, of.rooms, of.members, of.memory_stall);
     /// A process.
-    Process from process::ProcessUse<'_> => process::processes(of.processes, of.changes, of.rooms);
+    Process from process::ProcessUse<'_> => process::processes(of.window, of.processes, of.changes, of.rooms);
     /// A thread; a process with one thread is one.
     Thread from TaskUse => process::threads(of.threads);
     /// A process' use of a device.
@@ -149,6 +149,10 @@ scopes! { of;
     Condition (listed) from catalogue::Condition => reports::conditions(of.window);
     /// A zone of the machine's memory.
     Zone (listed) from catalogue::Zone => reports::zones(of.window);
+    /// A memory module with error correction.
+    Module (listed) from Change<'_, catalogue::MemoryModule> => memory_module::entities(of.window);
+    /// A NUMA node, of a machine with several.
+    Node (listed) from numa::NodeUse<'_> => numa::entities(of.window);
     /// A process with files of a full file system open.
     Writer from Change<'_, catalogue::Writer> => filesystem::writers(of.window, of.processes);
 }

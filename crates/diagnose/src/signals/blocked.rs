@@ -27,6 +27,9 @@ pub(super) const PAGE_WAITS: [&str; 6] = [
     "wait_on_page_bit_killable",
 ];
 
+/// Where a task sleeps that the kernel holds back because too much memory is dirty (mm/page-writeback.c).
+pub(super) const DIRTY_WAITS: [&str; 2] = ["balance_dirty_pages", "balance_dirty_pages_ratelimited"];
+
 /// Where a task sleeps that waits for a flush of a device, or for the file system's journal or log to be committed, as in fsync(2):
 /// block/bio.c, block/blk-flush.c, fs/jbd2/journal.c, fs/xfs/xfs_log.c, fs/btrfs/tree-log.c and transaction.c, fs/f2fs/segment.c.
 const FLUSH_WAITS: [&str; 13] = [
@@ -231,11 +234,22 @@ impl Blocked {
         longest.max(samples as f64 / self.samples.len() as f64)
     }
 
+    /// Those of these processes that were blocked at these places more often than anywhere else.
+    fn waiting_at(&self, places: &[&str], pids: impl Iterator<Item = u32>) -> BTreeSet<u32> {
+        let waits =
+            |pid: &u32| self.of_process(*pid).is_some_and(|(_, place)| place.is_some_and(|p| places.contains(&p)));
+        pids.filter(waits).collect()
+    }
+
     /// Those of these processes that were blocked for pages to be read, more often than for anything else.
     pub(super) fn waiting_for_pages(&self, pids: impl Iterator<Item = u32>) -> BTreeSet<u32> {
-        let waits =
-            |pid: &u32| self.of_process(*pid).is_some_and(|(_, place)| place.is_some_and(|p| PAGE_WAITS.contains(&p)));
-        pids.filter(waits).collect()
+        self.waiting_at(&PAGE_WAITS, pids)
+    }
+
+    /// Share of the time in which one of these processes was held back because too much memory was dirty, of those that were
+    /// blocked for that more often than for anything else.
+    pub(super) fn dirty_wait_share(&self, pids: impl Iterator<Item = u32>) -> f64 {
+        self.share(&self.waiting_at(&DIRTY_WAITS, pids))
     }
 
     /// Share of the time in which any process waited for pages to be read.
@@ -323,6 +337,20 @@ mod tests {
         let blocked = Blocked::of(&window);
         assert_eq!(blocked.of_process(7), Some((0.75, Some("jbd2_log_wait_commit"))));
         assert_eq!([blocked.flush_waiters(7), blocked.flush_waiters(8)], [1.0, 0.0]);
+    }
+
+    #[test]
+    fn writers_that_are_held_back_are_told_from_those_that_wait_for_something_else() {
+        let window = window(0..4, |_, s| {
+            for (pid, place) in [(1, "balance_dirty_pages"), (2, "folio_wait_bit_common")] {
+                let key = TaskKey { pid, tid: pid, start: 1 };
+                let row = ProcessRow { state: "D".into(), wait_channel: place.into(), ..ProcessRow::new(key) };
+                s.task.process.push(row.into());
+            }
+        });
+        let blocked = Blocked::of(&window);
+        let share = |pid| blocked.dirty_wait_share(std::iter::once(pid));
+        assert_eq!([share(1), share(2), share(3)], [1.0, 0.0, 0.0]);
     }
 
     #[test]

@@ -272,6 +272,7 @@ signals! { d: DiskUse<'_>;
     "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "Δbusy time / Δt", "/proc/diskstats field 10" => d.busy();
     "disk.busy_steps" "ratio" "share of the samples in which it was busy more than half the time", "steps with Δbusy > Δt / 2", "/proc/diskstats" => d.busy_steps();
     "disk.stall" "ratio" "share of the time in which a task waited for this device", "share of the time in which its users were blocked (state D, or in io_getevents or io_uring_enter), at most that with requests of theirs in flight; where they are not known min(stall.io, disk.busy); where no waiting was counted, min(disk.queue, disk.busy)", "/proc/PID/stat, /proc/pressure/io, /proc/diskstats" => d.waited_for();
+    "disk.held_back" "ratio" "share of the time in which a process that writes to it was held back because too much memory was dirty", "share of the time asleep in balance_dirty_pages, of its users that write", "BPF: sched_switch, sched_waking; /proc/PID/task/TID/stat, wchan (mm/page-writeback.c)" => d.users.as_ref().map(|users| users.held_back);
     "disk.flushes" "1/s" "flush requests", "Δflushes / Δt", "/proc/diskstats field 16" => d.change.rate(|d| d.flushes);
     "disk.flush_share" "ratio" "flushes in flight, mean", "Δflush time / Δt", "/proc/diskstats field 17" => d.flush_share();
     "disk.flush_wait" "s" "mean time a flush took", "Δflush time / Δflushes", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.flush_time)), d.change.rate(|d| d.flushes));
@@ -350,6 +351,8 @@ struct Users {
     /// Bytes they moved, per second.
     bytes: f64,
     write: bool,
+    /// Share of the time in which one of them was held back because too much memory was dirty.
+    held_back: f64,
 }
 
 impl Users {
@@ -365,8 +368,17 @@ impl Users {
             in_flight: users.iter().filter_map(|u| u.in_flight()).reduce(|a, b| a + b),
             bytes: users.iter().filter_map(|u| u.storage()).sum(),
             write: users.iter().any(|u| u.writes()),
+            held_back: held_back(&users, blocked),
         })
     }
+}
+
+/// Share of the time in which one of these was held back as it wrote.
+fn held_back(users: &[&IoUse<'_>], blocked: &Blocked) -> f64 {
+    let writers = || users.iter().filter(|u| u.writes());
+    // Samples may have missed it.
+    let longest = writers().filter_map(|u| u.held_back()).fold(0.0, f64::max);
+    longest.max(blocked.dirty_wait_share(writers().filter_map(|u| u.pid())))
 }
 
 /// Whether a device works for those on top of it. Each of its bytes counts on the lowest of them, so that a volume and a loop

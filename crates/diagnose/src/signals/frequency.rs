@@ -98,6 +98,13 @@ pub fn heat_throttles(window: &Window) -> Option<f64> {
     counts.flatten().max().map(|count| count as f64)
 }
 
+/// How often heat throttled the CPU that it throttled most, per second.
+pub fn heat_throttle_rate(window: &Window) -> Option<f64> {
+    let changes = window.changes::<Frequency>();
+    let rates = changes.iter().flat_map(|cpu| [cpu.rate(|f| f.core_throttles), cpu.rate(|f| f.package_throttles)]);
+    rates.flatten().reduce(f64::max)
+}
+
 /// The hottest thermal zone, in degrees Celsius.
 pub fn hottest(window: &Window) -> Option<f64> {
     window.newest::<Thermal>().values().filter_map(|zone| zone.temperature.get()).reduce(f64::max)
@@ -149,5 +156,14 @@ mod tests {
         let later = Snapshot { boot_ns: 2, ..snapshot.clone() };
         assert_eq!(heat_throttles(&Window::new(vec![snapshot, later])), None);
         assert_eq!(heat_throttles(&Window::new(vec![Snapshot::default()])), None);
+    }
+
+    #[test]
+    fn throttling_that_goes_on_is_a_rate() {
+        let window = crate::testing::window([0, 4], |t, s| {
+            let row = |cpu: u32, count: u64| Frequency { core_throttles: count.into(), ..Frequency::new(cpu) };
+            s.processor.frequency = vec![row(0, 7), row(1, 9 + 3 * t)];
+        });
+        assert_eq!((heat_throttle_rate(&window), heat_throttles(&window)), (Some(3.0), None));
     }
 }

@@ -5,6 +5,7 @@ use super::shortage::{Room, Rooms};
 use super::task::TaskUse;
 use crate::cgroup::in_group;
 use crate::signal::{Entity, mean, over, page_size, ratio, signals, sum};
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Group, Process, Sleep};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
@@ -20,6 +21,8 @@ pub struct GroupUse<'w> {
     page_wait: Option<f64>,
     /// The machine's memory pressure.
     machine_stall: Option<f64>,
+    /// Page tables of its processes, bytes.
+    page_tables: Option<f64>,
     /// Times of its processes on run queues, nanoseconds, if they were traced.
     latency: Option<Histogram>,
 }
@@ -60,6 +63,23 @@ fn latency_in(group: &str, latencies: &[(Option<&str>, Histogram)]) -> Option<Hi
     within.map(|(_, latency)| latency.clone()).reduce(|a, b| a.merged(&b))
 }
 
+/// Page tables of the newest sample's processes by their control groups.
+fn page_tables(window: &Window) -> BTreeMap<&str, f64> {
+    let mut sums = BTreeMap::new();
+    let newest = window.snapshots().iter().rev().find(|snapshot| !snapshot.task.process.is_empty());
+    for process in newest.iter().flat_map(|snapshot| &snapshot.task.process) {
+        if let Some((cgroups, bytes)) = process.cgroup.get().zip(process.page_tables.get()) {
+            *sums.entry(cgroups).or_default() += bytes;
+        }
+    }
+    sums
+}
+
+fn page_tables_in(group: &str, page_tables: &BTreeMap<&str, f64>) -> Option<f64> {
+    let within = page_tables.iter().filter(|(cgroups, _)| in_group(Some(cgroups), group));
+    within.map(|(_, bytes)| *bytes).reduce(|a, b| a + b)
+}
+
 impl GroupUse<'_> {
     /// Its own pressure, of memory or of I/O; version 1 has none: there by the states of its threads.
     fn waited(&self) -> Option<f64> {
@@ -97,6 +117,8 @@ signals! { g: GroupUse<'_>;
     "group.exhausted_in" "s" "time until none is left at this rate", "room / rate at which it shrinks over the latter half of the window", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.and_then(Room::exhausted_in);
     "group.anon_share" "ratio" "share of its memory that is anonymous", "anon / usage", "memory.stat" => over(g.mean(|g| g.anon), g.mean(|g| g.memory));
     "group.file_share" "ratio" "share of its memory that is page cache", "file / usage", "memory.stat" => over(g.mean(|g| g.file), g.mean(|g| g.memory));
+    "group.page_tables" "bytes" "page tables of its processes, which are charged to it", "ΣVmPTE", "/proc/PID/status, /proc/PID/cgroup" => g.page_tables;
+    "group.page_tables_share" "ratio" "share of its limit that they take", "ΣVmPTE / limit", "/proc/PID/status, memory.max, memory.limit_in_bytes" => over(g.page_tables, g.last().memory_max.get());
     "group.swap" "bytes" "swap charged", "memory.swap.current", "cgroup-v2.rst" => g.last().swap.get();
     "group.limit_hits" "1/s" "times its usage hit the limit and it had to reclaim", "Δmax events (v1 failcnt) / Δt", "memory.events, memory.failcnt" => sum([g.rate(|g| g.limit_events), g.rate(|g| g.high_events)]);
     "group.limit_reached" "count" "times its usage hit the hard limit in the window", "Δmax events (v1 failcnt)", "memory.events, memory.failcnt" => g.grown(|g| g.limit_events);
@@ -125,6 +147,7 @@ pub fn entities(
 ) -> Vec<Entity> {
     let page_size = page_size(window);
     let latencies = latencies(window);
+    let page_tables = page_tables(window);
     window
         .changes::<Group>()
         .into_iter()
@@ -133,8 +156,8 @@ pub fn entities(
             let name = change.key().to_string();
             let room = rooms.of_the_group(&name);
             let (blocked, latency) = (members.blocked_share(&name), latency_in(&name, &latencies));
-            let page_wait = members.page_wait_share(&name);
-            let group = GroupUse { change, page_size, room, blocked, page_wait, machine_stall, latency };
+            let (page_wait, page_tables) = (members.page_wait_share(&name), page_tables_in(&name, &page_tables));
+            let group = GroupUse { change, page_size, room, blocked, page_wait, machine_stall, page_tables, latency };
             Entity::of(Subject::new("cgroup", name.clone()), &group).within(Some(name))
         })
         .collect()
@@ -201,6 +224,22 @@ mod tests {
         let window = with_waits([10, 50, 1_000_000]);
         assert_eq!(reading(&window, "group.run_queue_median"), Some(Reading::Number(10e-9)));
         assert_eq!(reading(&window, "group.run_queue_p99"), Some(Reading::Number(50e-9)));
+    }
+
+    #[test]
+    fn page_tables_are_those_of_the_processes_that_still_run() {
+        let window = window([1, 2], |t, s| {
+            s.cgroup.group.push(Group { memory_max: 1000.into(), ..Group::new("/apps".into()) });
+            for (pid, cgroup) in [(1, "/apps"), (2, "/apps/web\n/"), (3, "/appsy"), (4, "/apps")] {
+                if pid < 4 || t == 1 {
+                    let key = TaskKey { pid, tid: pid, start: 1 };
+                    let row = ProcessRow { cgroup: cgroup.into(), page_tables: 100.into(), ..ProcessRow::new(key) };
+                    s.task.process.push(row.into());
+                }
+            }
+        });
+        assert_eq!(reading(&window, "group.page_tables"), Some(Reading::Number(200.0)));
+        assert_eq!(reading(&window, "group.page_tables_share"), Some(Reading::Number(0.2)));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use super::blocked::Blocked;
 use super::core::{BusiestLine, NicInterrupts, busiest_line, interface_among};
 use super::frequency::{self, Clock};
+use super::huge_pages::{self, Pool};
 use super::log::Logged;
-use super::shortage::Room;
+use super::shortage::{Room, climb};
 use super::slab;
 use super::task::{self, BACKGROUND_NICE, TaskUse};
 use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
@@ -12,7 +13,7 @@ use crate::sources::Sources;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{
     Board, Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Process, Protocol,
-    RunQueue, System, Thread, Transfer, Vmstat,
+    RunQueue, Sharing, System, Thread, Transfer, Vmstat,
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
@@ -88,6 +89,10 @@ pub struct HostUse<'w> {
     busiest: Option<BusiestLine>,
     nic_interrupts: Option<NicInterrupts>,
     clock: Option<Clock>,
+    /// The reserved huge pages of the size with most unused memory.
+    pool: Option<Pool>,
+    /// The object cache that grew most, and how fast, of those that cannot be reclaimed.
+    growing_cache: Option<(&'w str, f64)>,
 }
 
 impl<'w> HostUse<'w> {
@@ -115,6 +120,8 @@ impl<'w> HostUse<'w> {
             busiest: busiest_line(window),
             nic_interrupts: NicInterrupts::of(window),
             clock: Clock::of(window),
+            pool: Pool::largest_unused(window),
+            growing_cache: slab::fastest_growing_fixed(window),
             log: Logged::of(window),
             room,
             page_wait: blocked.map(Blocked::page_wait_share),
@@ -381,6 +388,26 @@ impl<'w> HostUse<'w> {
         self.memory(|m| m.s_unreclaim).or_else(|| slab::largest_fixed(self.window).map(|(_, bytes)| bytes))
     }
 
+    /// How fast the objects grow that cannot be reclaimed, bytes a second; 0 unless they keep growing.
+    fn slab_growth(&self) -> Option<f64> {
+        climb(&self.meminfo.as_ref()?.course(|m| m.s_unreclaim.get()).collect::<Vec<_>>())
+    }
+
+    /// Time until they have used up all memory, if they are most of what uses it up.
+    fn slab_exhausts_in(&self) -> Option<f64> {
+        let (room, growth) = (self.room?, self.slab_growth()?);
+        room.is_taken_by(growth).then(|| room.exhausted_in())?
+    }
+
+    fn grown(&self, f: impl Fn(&Vmstat) -> Counter + Copy) -> Option<f64> {
+        self.vmstat.as_ref()?.grown(f)
+    }
+
+    /// The level of dirty memory at which writers are held back.
+    fn dirty_limit(&self) -> Option<f64> {
+        Some(self.vmstat.as_ref()?.last().nr_dirty_threshold.get()? * page_size(self.window))
+    }
+
     /// Of the device that was waited for most, the share of the time in which requests were in flight.
     fn most_waited(&self) -> Option<f64> {
         let disks = self.window.changes::<Disk>();
@@ -451,6 +478,7 @@ signals! { h: HostUse<'_>;
     "cpu.clock_busy" "ratio" "how busy these CPUs are", "mean of Busy%", "turbostat" => h.clock.as_ref().map(Clock::busy);
     "cpu.temperature" "count" "the hottest sensor, in degrees Celsius", "max of the thermal zones", "/sys/class/thermal, turbostat" => frequency::hottest(h.window);
     "cpu.heat_throttles" "count" "times heat throttled a CPU since boot, of the CPU with most, if that was read once", "max of core_throttle_count and package_throttle_count", "/sys/devices/system/cpu/cpu*/thermal_throttle" => frequency::heat_throttles(h.window);
+    "cpu.heat_throttle_rate" "1/s" "times heat throttles a CPU, of the CPU with most", "max of Δcore_throttle_count and Δpackage_throttle_count / Δt", "/sys/devices/system/cpu/cpu*/thermal_throttle" => frequency::heat_throttle_rate(h.window);
     "cpu.policy_limit" "Hz" "the highest frequency that the policy allows, of the CPU that it limits most", "scaling_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::policy(h.window).map(|(limit, _)| limit);
     "cpu.hardware_limit" "Hz" "the highest frequency that this CPU has", "cpuinfo_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::hardware_limit(h.window);
     "cpu.policy_share" "ratio" "the former against the latter", "scaling_max_freq / cpuinfo_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::policy(h.window).map(|(limit, most)| limit / most);
@@ -485,16 +513,42 @@ signals! { h: HostUse<'_>;
     "mem.swap_out_rate" "bytes/s" "memory swapped out", "Δpswpout x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpout);
     "mem.wait" "ratio" "share of the time in which a task waited for memory: for reclaim, or for pages to be read, which work on other CPUs does not dilute", "max of Δmemory some total / Δt and the share of the time in which a thread was blocked in mm/filemap.c", "/proc/pressure/memory, /proc/PID/task/TID/wchan" => h.memory_wait();
     "mem.refault_rate" "bytes/s" "file pages read again soon after eviction", "Δworkingset_refault_file x page size / Δt", "/proc/vmstat (mm/workingset.c)" => h.vm_bytes(|v| v.workingset_refault_file);
-    "mem.refaulted" "bytes" "the same over the whole window", "Δworkingset_refault_file x page size", "/proc/vmstat (mm/workingset.c)" => h.vmstat.as_ref().and_then(|v| v.grown(|v| v.workingset_refault_file)).map(|pages| pages * page_size(h.window));
+    "mem.refaulted" "bytes" "the same over the whole window", "Δworkingset_refault_file x page size", "/proc/vmstat (mm/workingset.c)" => h.grown(|v| v.workingset_refault_file).map(|pages| pages * page_size(h.window));
     "mem.refault_share" "ratio" "the same as a share of what is read from block devices", "Δworkingset_refault_file x page size / Δpgpgin", "/proc/vmstat (mm/workingset.c)" => over(h.vm_bytes(|v| v.workingset_refault_file), h.vm(|v| v.pgpgin));
     "mem.read_rate" "bytes/s" "bytes read from block devices", "Δpgpgin / Δt", "/proc/vmstat" => h.vm(|v| v.pgpgin);
     "mem.direct_scan_rate" "1/s" "pages scanned by tasks that wanted memory", "Δpgscan_direct / Δt", "/proc/vmstat" => h.vm(|v| v.pgscan_direct);
-    "mem.oom_kills" "count" "processes killed for memory in the window", "Δoom_kill", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| v.grown(|v| v.oom_kill));
+    "mem.oom_kills" "count" "processes killed for memory in the window", "Δoom_kill", "/proc/vmstat" => h.grown(|v| v.oom_kill);
     "mem.dirty_fill" "ratio" "dirty pages against the level at which writers are held back", "mean(nr_dirty + nr_writeback) / nr_dirty_threshold", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| over(sum([v.mean(|v| v.nr_dirty), v.mean(|v| v.nr_writeback)]), v.last().nr_dirty_threshold.get()));
     "mem.unaccounted" "bytes" "memory that neither processes, page cache nor a known part of the kernel holds", "MemTotal - MemFree - Active - Inactive - Slab - PageTables - KernelStack - Percpu - Hugetlb - VmallocUsed", "/proc/meminfo" => h.unaccounted();
     "mem.unaccounted_share" "ratio" "the same as a share of memory", "unaccounted / MemTotal", "/proc/meminfo" => over(h.unaccounted(), h.memory(|m| m.mem_total));
     "mem.fixed_slab" "bytes" "objects of the kernel that cannot be reclaimed", "SUnreclaim; without it the largest cache that is no cache of files", "/proc/meminfo, /proc/slabinfo" => h.fixed_slab();
     "mem.fixed_slab_share" "ratio" "the same as a share of memory", "SUnreclaim / MemTotal", "/proc/meminfo, /proc/slabinfo" => over(h.fixed_slab(), h.memory(|m| m.mem_total));
+    "mem.fixed_slab_growth" "bytes/s" "how fast they grow; 0 where they do not keep growing", "ΔSUnreclaim / Δt over the latter half of the window", "/proc/meminfo" => h.slab_growth();
+    "mem.slab_exhausted_in" "s" "time until their growth has used up all memory and swap, where it is most of what uses that up", "room / rate at which it shrinks", "/proc/meminfo" => h.slab_exhausts_in();
+    "mem.growing_cache" "text" "the object cache that grew most, of those that cannot be reclaimed", "max of Δ(slabs x size of a slab)", "/proc/slabinfo, slabtop" => h.growing_cache.as_ref().map(|(name, _)| *name);
+    "mem.growing_cache_rate" "bytes/s" "how fast it grew", "Δ(slabs x size of a slab) / Δt", "/proc/slabinfo, slabtop" => h.growing_cache.as_ref().map(|(_, rate)| *rate);
+    "mem.page_tables" "bytes" "page tables of all processes", "PageTables", "/proc/meminfo" => h.memory(|m| m.page_tables);
+    "mem.page_tables_share" "ratio" "the same as a share of memory", "PageTables / MemTotal", "/proc/meminfo" => h.of_memory(|m| m.page_tables);
+    "mem.shared" "bytes" "shared memory and tmpfs", "Shmem", "/proc/meminfo" => h.memory(|m| m.shmem);
+    "mem.hugepages" "bytes" "memory reserved for huge pages, of the size with most unused memory", "nr_hugepages x size", "/proc/meminfo, /sys/kernel/mm/hugepages" => h.pool.as_ref().map(Pool::bytes);
+    "mem.hugepages_unused" "bytes" "the part of it that no program uses, nor has been promised", "(free_hugepages - resv_hugepages) x size", "/proc/meminfo, /sys/kernel/mm/hugepages" => h.pool.as_ref().map(Pool::unused_bytes);
+    "mem.hugepages_unused_share" "ratio" "the same as a share of memory", "(free_hugepages - resv_hugepages) x size / MemTotal", "/proc/meminfo, /sys/kernel/mm/hugepages" => over(h.pool.as_ref().map(Pool::unused_bytes), h.memory(|m| m.mem_total));
+    "mem.hugepages_pool" "text" "the pool of that size", "its name", "/sys/kernel/mm/hugepages" => h.pool.as_ref().map(Pool::name).as_deref();
+    "mem.hugepages_needed" "count" "pages of it that are in use or promised", "nr_hugepages - free_hugepages + resv_hugepages", "/proc/meminfo, /sys/kernel/mm/hugepages" => h.pool.as_ref().map(Pool::needed);
+    "mem.anon_huge" "bytes" "anonymous memory in transparent huge pages", "AnonHugePages", "/proc/meminfo" => h.memory(|m| m.anon_huge_pages);
+    "mem.anon_huge_share" "ratio" "the same as a share of anonymous memory", "AnonHugePages / AnonPages", "/proc/meminfo" => over(h.memory(|m| m.anon_huge_pages), h.memory(|m| m.anon_pages));
+    "mem.thp" "text" "when transparent huge pages are used", "as the kernel gives it", "/sys/kernel/mm/transparent_hugepage" => h.state::<Sharing>(|s| s.thp_enabled.get());
+    "mem.huge_splits" "1/s" "transparent huge pages that were split", "Δthp_split_page / Δt", "/proc/vmstat" => h.vm(|v| v.thp_split_page);
+    "mem.huge_split" "count" "the same in the window", "Δthp_split_page", "/proc/vmstat" => h.grown(|v| v.thp_split_page);
+    "mem.huge_split_share" "ratio" "the same as a share of those that were made", "Δthp_split_page / Δ(thp_fault_alloc + thp_collapse_alloc)", "/proc/vmstat" => h.vmstat.as_ref().and_then(huge_pages::split_share);
+    "mem.ksm_runs" "flag" "1 where page sharing looks for equal pages", "run = 1", "/sys/kernel/mm/ksm" => huge_pages::ksm_runs(h.window);
+    "mem.ksm_saved" "bytes" "memory that page sharing saves", "pages_sharing x page size", "/sys/kernel/mm/ksm" => h.window.the::<Sharing>().and_then(|s| s.ksm_pages_sharing.get()).map(|pages| pages * page_size(h.window));
+    "mem.dirty_limit" "bytes" "dirty memory at which writers are held back", "nr_dirty_threshold x page size", "/proc/vmstat" => h.dirty_limit();
+    "mem.direct_reclaims" "1/s" "times a task that wanted memory had to reclaim some first", "Δallocstall / Δt", "/proc/vmstat" => h.vm(|v| v.allocstall);
+    "mem.corrupted" "bytes" "memory taken out of use because of errors", "HardwareCorrupted", "/proc/meminfo" => h.memory(|m| m.hardware_corrupted);
+    "mem.numa_hints" "1/s" "page faults by which NUMA balancing samples who uses which memory", "Δnuma_hint_faults / Δt", "/proc/vmstat" => h.vm(|v| v.numa_hint_faults);
+    "mem.numa_hints_remote" "ratio" "share of them that found the memory on another node", "1 - Δnuma_hint_faults_local / Δnuma_hint_faults", "/proc/vmstat" => over(h.grown(|v| v.numa_hint_faults_local), h.grown(|v| v.numa_hint_faults)).map(|local| (1.0 - local).max(0.0));
+    "mem.numa_migrated" "bytes/s" "memory that NUMA balancing moved to other nodes", "Δnuma_pages_migrated x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.numa_pages_migrated);
     "mem.largest_cache" "text" "the largest object cache that cannot be reclaimed", "max of slabs x size of a slab", "/proc/slabinfo, slabtop" => slab::largest_fixed(h.window).map(|(name, _)| name);
     "mem.largest_cache_bytes" "bytes" "memory that it holds", "slabs x size of a slab", "/proc/slabinfo, slabtop" => slab::largest_fixed(h.window).map(|(_, bytes)| bytes);
     "mem.room" "bytes" "memory and swap still available", "MemAvailable + SwapFree; MemFree + Buffers + Cached for the former if it is not reported", "/proc/meminfo" => h.room.map(|r| r.left);

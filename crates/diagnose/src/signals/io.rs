@@ -3,7 +3,7 @@
 //! BPF sees who makes each request of a request-based device. Where it does not look, and for devices that pass on what
 //! they are asked (dm, md), what is left are the bytes of each process, and the devices that delivered as many.
 
-use super::blocked::PAGE_WAITS;
+use super::blocked::{DIRTY_WAITS, PAGE_WAITS};
 use super::requester::{self, RequesterUse};
 use super::served::{ByteRates, Devices};
 use super::task::TaskUse;
@@ -27,6 +27,7 @@ pub struct IoUse<'w> {
     made: Option<RequesterUse>,
     read_ahead: Option<f64>,
     cache_wait: Option<f64>,
+    held_back: Option<f64>,
     cache: Option<CacheUse>,
     main: bool,
 }
@@ -74,6 +75,13 @@ impl IoUse<'_> {
     /// Share of the samples in which one of its threads waited for the page cache to be read.
     pub fn cache_wait(&self) -> Option<f64> {
         self.cache_wait
+    }
+
+    /// Share of the time in which one of its threads was held back because too much memory was dirty. Samples can miss it, or find
+    /// nothing else, where a program writes as regularly as they are taken.
+    pub fn held_back(&self) -> Option<f64> {
+        let traced = self.process.and_then(|(task, _)| task.sleep.dirty_throttle);
+        traced.map(|threads| threads.min(1.0)).or(self.held_back)
     }
 
     /// Bytes read from storage for it, per second.
@@ -131,6 +139,7 @@ signals! { u: IoUse<'_>;
     "io.asked" "bytes/s" "bytes it can have asked for at most", "(Δrchar + Δ(minor + major faults) x 64 KiB) / Δt", "/proc/PID/io, /proc/PID/stat; mm/memory.c: fault_around_bytes" => u.asked();
     "io.amplification" "count" "bytes read from storage for each byte it asked for, at least", "Δread_bytes / (Δrchar + Δ(minor + major faults) x 64 KiB)", "/proc/PID/io, /proc/PID/stat" => over(u.read_rate(), u.asked());
     "io.cache_wait" "ratio" "share of the samples in which one of its threads waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => u.cache_wait;
+    "io.held_back" "ratio" "share of the time in which one of its threads was held back because too much memory was dirty", "Δtime asleep in balance_dirty_pages / Δt, at most 1; without BPF the samples found so / samples", "BPF: sched_switch, sched_waking; /proc/PID/wchan (mm/page-writeback.c)" => u.held_back();
     "io.misses" "1/s" "times it found nothing in the page cache and had it read", "Δmisses / Δt", "BPF: page_cache_sync_ra" => u.cache.map(|c| c.misses);
     "io.hit_share" "ratio" "share of its read calls and page faults that found something in the page cache, read ahead or before", "1 - Δmisses / Δ(lookups + faults)", "BPF: page_cache_sync_ra, mm_filemap_get_pages, mm_filemap_fault, mm_filemap_map_pages" => u.cache.and_then(|c| c.hit_share());
     "io.read_ahead" "bytes" "read-ahead of the device it used", "read_ahead_kb", "/sys/block/*/queue" => u.read_ahead;
@@ -162,7 +171,8 @@ pub fn uses<'w>(
             process,
             made: None,
             read_ahead: device.as_ref().and_then(|d| queues.get(d)?.read_ahead.get()),
-            cache_wait: process.map(|(_, change)| cache_wait(key, change, &threads)),
+            cache_wait: process.map(|(_, change)| wait_share(&PAGE_WAITS, key, change, &threads)),
+            held_back: process.map(|(_, change)| wait_share(&DIRTY_WAITS, key, change, &threads)),
             cache: caches.get(&key).copied(),
             device,
             main: false,
@@ -214,18 +224,17 @@ fn mark_main(uses: &mut [IoUse<'_>]) {
 }
 
 /// The largest share of the samples in which a thread of the process waited for the page cache.
-fn cache_wait(process: TaskKey, change: &Change<'_, Process>, threads: &[Change<'_, Thread>]) -> f64 {
-    let of_main = waits(change.rows().map(|r| (&r.state, &r.wait_channel)));
+fn wait_share(places: &[&str], process: TaskKey, change: &Change<'_, Process>, threads: &[Change<'_, Thread>]) -> f64 {
+    let of_main = waits(places, change.rows().map(|r| (&r.state, &r.wait_channel)));
     threads
         .iter()
         .filter(|t| t.key().pid == process.pid)
-        .map(|t| waits(t.rows().map(|r| (&r.state, &r.wait_channel))))
+        .map(|t| waits(places, t.rows().map(|r| (&r.state, &r.wait_channel))))
         .fold(of_main, f64::max)
 }
 
-fn waits<'r>(samples: impl Iterator<Item = (&'r State, &'r State)>) -> f64 {
-    let is_waiting = |(state, place): (&State, &State)| {
-        state.get() == Some("D") && place.get().is_some_and(|p| PAGE_WAITS.contains(&p))
-    };
+fn waits<'r>(places: &[&str], samples: impl Iterator<Item = (&'r State, &'r State)>) -> f64 {
+    let is_waiting =
+        |(state, place): (&State, &State)| state.get() == Some("D") && place.get().is_some_and(|p| places.contains(&p));
     share_of_true(samples.map(is_waiting)).unwrap_or(0.0)
 }

@@ -3,9 +3,9 @@
 use super::shortage::{self, Room, Rooms};
 use super::task::{TaskUse, since_start};
 use crate::signal::{Entity, over, ratio, signals, sum};
-use whyslow_model::catalogue::Process;
+use whyslow_model::catalogue::{Limits, Process};
 use whyslow_model::diagnosis::Subject;
-use whyslow_model::window::Change;
+use whyslow_model::window::{Change, Window};
 
 /// Seconds to fill a CPU's own cache anew: about 1 MiB, at the 10 GB/s at which memory or a shared cache gives it.
 const REFILL: f64 = 100e-6;
@@ -15,6 +15,8 @@ pub struct ProcessUse<'w> {
     task: &'w TaskUse,
     change: &'w Change<'w, Process>,
     resident: Resident,
+    /// How many mappings any process can have.
+    mappings_limit: Option<f64>,
     growth: Option<f64>,
     /// The room that it takes up by growing: the machine's, or that of one of its control groups.
     room: Option<&'w Room>,
@@ -61,9 +63,18 @@ impl ProcessUse<'_> {
         since_start(self.change, shortage::own_memory)
     }
 
-    fn at_limit(&self) -> Option<f64> {
+    fn open_files_share(&self) -> Option<f64> {
         let last = self.change.last();
         over(last.open_files.get(), last.open_files_limit.get())
+    }
+
+    fn mappings_share(&self) -> Option<f64> {
+        over(self.change.last().mappings.get(), self.mappings_limit)
+    }
+
+    /// Whether it is near one of its limits.
+    fn is_near_limit(&self) -> bool {
+        [self.open_files_share(), self.mappings_share()].into_iter().flatten().any(|share| share > 0.5)
     }
 }
 
@@ -105,7 +116,11 @@ signals! { p: ProcessUse<'_>;
     "proc.open_files" "count" "open file descriptors", "entries of the folder", "/proc/PID/fd" => p.change.last().open_files.get();
     "proc.open_files_limit" "count" "how many it may open", "Max open files, soft", "/proc/PID/limits" => p.change.last().open_files_limit.get();
     "proc.open_files_hard_limit" "count" "to how many it may raise that limit itself", "Max open files, hard", "/proc/PID/limits" => p.change.last().open_files_hard_limit.get();
-    "proc.open_files_share" "ratio" "open file descriptors against the limit", "open / limit", "/proc/PID/fd, /proc/PID/limits" => p.at_limit();
+    "proc.open_files_share" "ratio" "open file descriptors against the limit", "open / limit", "/proc/PID/fd, /proc/PID/limits" => p.open_files_share();
+    "proc.mappings" "count" "memory mappings", "mm->map_count", "BPF, /proc/PID/maps" => p.change.last().mappings.get();
+    "proc.mappings_limit" "count" "how many a process can have", "vm.max_map_count", "/proc/sys/vm/max_map_count" => p.mappings_limit;
+    "proc.mappings_share" "ratio" "memory mappings against the limit", "mappings / vm.max_map_count", "BPF, /proc/PID/maps, /proc/sys/vm/max_map_count" => p.mappings_share();
+    "proc.page_tables" "bytes" "page tables, which map its memory", "VmPTE", "/proc/PID/status" => p.change.last().page_tables.get();
     "proc.switches" "1/s" "times it gave up the CPU or lost it", "Δ(voluntary + involuntary switches) / Δt", "/proc/PID/task/TID/status" => p.task.switches();
     "proc.voluntary_switches" "1/s" "times it gave up the CPU to wait", "Δvoluntary_ctxt_switches / Δt", "/proc/PID/task/TID/status" => p.task.voluntary_switches;
     "proc.involuntary_switches" "1/s" "times the CPU was taken from it", "Δnonvoluntary_ctxt_switches / Δt", "/proc/PID/task/TID/status" => p.task.involuntary_switches;
@@ -137,20 +152,21 @@ pub fn subject(task: &TaskUse) -> Subject {
 }
 
 /// Every process. Most sleep through the window and are near no limit; no rule is judged on those.
-pub fn processes(tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Rooms) -> Vec<Entity> {
+pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Rooms) -> Vec<Entity> {
     let resident = Resident::of(changes);
+    let mappings_limit = window.the::<Limits>().and_then(|limits| limits.map_count_max.get());
     tasks
         .iter()
         .zip(changes)
         .map(|(task, change)| {
             let growth = shortage::growth(change);
             let room = growth.and_then(|growth| rooms.taken_by(growth, task.cgroup.as_deref()));
-            let p = ProcessUse { task, change, resident, growth, room };
+            let p = ProcessUse { task, change, resident, mappings_limit, growth, room };
             let active = task.cpu != Some(0.0)
                 || task.blocked > 0.0
                 || task.short_lived.is_some()
                 || task.storage.is_some_and(|b| b > 0.0)
-                || p.at_limit().is_some_and(|s| s > 0.5);
+                || p.is_near_limit();
             Entity { idle: !active, ..Entity::of(subject(task), &p).within(task.cgroup.clone()) }
         })
         .collect()
@@ -221,7 +237,8 @@ mod tests {
         let mut tasks = task::processes(&window, &changes, &Blocked::of(&window));
         tasks[0].lock = Some(LockUse { waiters: 3.0, blocked: 0.0 });
         let resident = Resident::of(&changes);
-        let process = ProcessUse { task: &tasks[0], change: &changes[0], resident, growth: None, room: None };
+        let (task, change) = (&tasks[0], &changes[0]);
+        let process = ProcessUse { task, change, resident, mappings_limit: Some(1000.0), growth: None, room: None };
         let entity = Entity::of(subject(&tasks[0]), &process);
         move |name| entity.number(name)
     }

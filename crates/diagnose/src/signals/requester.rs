@@ -36,6 +36,9 @@ impl RequesterUse {
     }
 }
 
+/// Where write-back to another device takes no more than this part of the time, nearly all that was written went to this one.
+const LITTLE: f64 = 0.1;
+
 /// Kernel threads that write the journal of ext4 and ocfs2 for the callers of fsync (fs/jbd2/journal.c).
 const JOURNAL: &str = "jbd2/";
 
@@ -80,10 +83,14 @@ pub fn made(window: &Window, topology: &Topology, tasks: &[TaskUse]) -> BTreeMap
     }
     let owners = owners(window, tasks);
     let used: BTreeSet<(TaskKey, Name)> = all.keys().cloned().collect();
-    let devices: BTreeSet<Name> = written_back.keys().map(|(device, _)| device.clone()).collect();
+    let mut times: BTreeMap<Name, f64> = BTreeMap::new();
+    for ((device, _), time) in &written_back {
+        *times.entry(device.clone()).or_default() += time;
+    }
     for ((device, cgroup), time) in written_back {
         let mut owners = members(&owners, &cgroup, tasks);
-        if devices.iter().any(|other| is_apart(other, &device, topology)) {
+        let compares = |other: f64| times.get(&device).is_some_and(|own| other > LITTLE * own);
+        if times.iter().any(|(other, time)| is_apart(other, &device, topology) && compares(*time)) {
             owners.retain(|task, _| used.contains(&(*task, device.clone())));
         }
         let bytes_of_all: f64 = owners.values().sum();
@@ -254,6 +261,21 @@ mod tests {
             |pid, device: &str| made.get(&(key(pid), Name::from(device))).map(|m| (m.in_flight() * 100.0).round());
         assert_eq!(in_flight(30, "sda"), Some(90.0), "its own, and all that was written back");
         assert_eq!([(30, "sdb"), (31, "sda"), (31, "sdb")].map(|(pid, device)| in_flight(pid, device)), [None; 3]);
+    }
+
+    #[test]
+    fn a_little_write_back_elsewhere_leaves_the_writer_of_nearly_all() {
+        let window = window(1..3, |t, s| {
+            let mut other = row(t, 9, "write", 4);
+            other.user.on.device = "sdb".into();
+            s.block.requester.extend([row(t, 9, "write", 80), other]);
+        });
+        let task =
+            |pid, kernel, written| TaskUse { key: key(pid), kernel, written: Some(written), ..TaskUse::default() };
+        let tasks = [task(9, true, 0.0), task(30, false, 1e6)];
+        let made = made(&window, &Topology::default(), &tasks);
+        let is_charged = |device: &str| made.contains_key(&(key(30), Name::from(device)));
+        assert_eq!([is_charged("sda"), is_charged("sdb")], [true, false]);
     }
 
     #[test]

@@ -31,6 +31,11 @@ impl Room {
         Some(Self { of: of.to_owned(), left: last, shrinks: climb(&used) })
     }
 
+    /// Whether something that grows at this rate is most of what uses it up.
+    pub fn is_taken_by(&self, growth: f64) -> bool {
+        self.shrinks.is_some_and(|rate| rate > 0.0 && growth > MOST * rate)
+    }
+
     /// Seconds until nothing is left, if it decreases.
     pub fn exhausted_in(&self) -> Option<f64> {
         self.shrinks.filter(|rate| *rate > 0.0).map(|rate| self.left / rate)
@@ -67,11 +72,7 @@ impl Rooms {
     /// exhausts it.
     pub fn taken_by(&self, growth: f64, cgroups: Option<&str>) -> Option<&Room> {
         let within = self.groups.values().filter(|room| in_group(cgroups, &room.of));
-        let taken = self
-            .machine
-            .iter()
-            .chain(within)
-            .filter(|room| room.shrinks.is_some_and(|rate| rate > 0.0 && growth > MOST * rate));
+        let taken = self.machine.iter().chain(within).filter(|room| room.is_taken_by(growth));
         taken.min_by(|a, b| a.exhausted_in().unwrap_or(f64::MAX).total_cmp(&b.exhausted_in().unwrap_or(f64::MAX)))
     }
 }
@@ -116,7 +117,7 @@ pub fn own_memory(p: &Process) -> Option<f64> {
 
 /// How fast a level rises over the latter half of its readings; 0 where it does not keep rising. `None` where there are too
 /// few to tell.
-fn climb(levels: &[(f64, f64)]) -> Option<f64> {
+pub fn climb(levels: &[(f64, f64)]) -> Option<f64> {
     let (first, last) = (levels.first()?, levels.last()?);
     if levels.len() < READINGS || last.0 - first.0 < SECONDS {
         return None;

@@ -11,6 +11,17 @@ pub fn largest_fixed(window: &Window) -> Option<(&str, f64)> {
     fixed.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
+/// The one of them that grew most over the window, and how fast.
+pub fn fastest_growing_fixed(window: &Window) -> Option<(&str, f64)> {
+    let changes = window.changes::<Slab>().into_iter().filter(|slab| !is_reclaimable(slab.key()));
+    let rates = changes.filter_map(|slab| {
+        let course: Vec<_> = slab.course(|slab| slab.bytes.get()).collect();
+        let ((start, first), (end, last)) = (course.first()?, course.last()?);
+        (end > start && last > first).then(|| (&**slab.key(), (last - first) / (end - start)))
+    });
+    rates.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
 /// Caches of files, directories and pages (SLAB_RECLAIM_ACCOUNT).
 fn is_reclaimable(name: &str) -> bool {
     const NAMES: [&str; 8] = [
@@ -32,16 +43,30 @@ fn is_reclaimable(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::window;
     use whyslow_model::catalogue::Family;
     use whyslow_model::snapshot::Snapshot;
 
+    fn slab(name: &str, bytes: f64) -> Slab {
+        Slab { bytes: bytes.into(), ..Slab::keyed(name.into()) }
+    }
+
     #[test]
     fn caches_of_files_are_not_counted() {
-        let slab = |name: &str, bytes: f64| Slab { bytes: bytes.into(), ..Slab::keyed(name.into()) };
         let mut snapshot = Snapshot { boot_ns: 1, ..Snapshot::default() };
         snapshot.memory.slab =
             vec![slab("dentry", 9e9), slab("ext4_inode_cache", 8e9), slab("kmalloc-64", 7e9), slab("skbuff_head", 1e9)];
         let window = Window::new(vec![snapshot]);
         assert_eq!(largest_fixed(&window), Some(("kmalloc-64", 7e9)));
+        assert_eq!(fastest_growing_fixed(&window), None, "one reading");
+    }
+
+    #[test]
+    fn the_cache_that_grows_need_not_be_the_largest() {
+        let window = window([0, 2], |t, s| {
+            let caches = [("kmalloc-64", 7e9, 0.0), ("msg", 1e6, 5e6), ("dentry", 1e6, 9e6)];
+            s.memory.slab = caches.map(|(name, bytes, growth)| slab(name, bytes + growth * t as f64)).into();
+        });
+        assert_eq!(fastest_growing_fixed(&window), Some(("msg", 5e6)));
     }
 }

@@ -18,6 +18,8 @@ pub struct SleepUse {
     pub futex: Option<f64>,
     /// For memory.
     pub memory: Option<f64>,
+    /// Of these, held back because too much memory was dirty.
+    pub dirty_throttle: Option<f64>,
     /// For block I/O.
     pub block_io: Option<f64>,
     /// For the other end of a socket.
@@ -62,6 +64,7 @@ fn of(change: &Change<'_, Sleep>) -> SleepUse {
         lock_waits: change.rate(|s| s.lock_waits),
         futex: mean(|s| s.futex),
         memory: mean(|s| s.memory),
+        dirty_throttle: mean(|s| s.dirty_throttle),
         block_io: mean(|s| s.block_io),
         network: mean(|s| s.network),
         pipe: mean(|s| s.pipe),
@@ -104,6 +107,7 @@ mod tests {
                 lock_waits: (t * 200).into(),
                 block_io: (t * SECOND / 2).into(),
                 memory: 0.into(),
+                dirty_throttle: (t * SECOND / 5).into(),
                 run_queue: (t * 4_000_000).into(),
                 run_queue_waits: (t * 1000).into(),
                 ..Sleep::new(KEY)
@@ -116,6 +120,7 @@ mod tests {
         }))[&KEY];
         assert_eq!((found.lock, found.lock_waits, found.kernel_lock), (Some(3.0), Some(200.0), Some(0.75)));
         assert!((found.run_queue.unwrap() - 4e-6).abs() < 1e-12, "{found:?}");
+        assert_eq!(found.dirty_throttle, Some(0.2));
         assert_eq!(found.network, None, "not read is not zero");
         // Three for locks beside 0.5 for a disk, 0.4 running and 0.1 waiting for a CPU.
         assert_eq!(found.lock_share(Some(0.4), Some(0.1)), Some(0.75));
