@@ -1,5 +1,6 @@
 //! Runs a trial, from an empty testbed to a judgement, and prints the table of outcomes.
 
+use crate::blind::Blind;
 use crate::capture;
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -25,6 +26,9 @@ pub fn run(trial: &Trial, seed: u64, observer: &Observer) -> Result<Outcome> {
     Outcome::of(trial.name, seed, |outcome| {
         (outcome.kind, outcome.without) = (trials::kind(trial), observer.without);
         outcome.causes = trial.causes().into_iter().map(str::to_owned).collect();
+        if trial.needs_bpf && matches!(observer.without, Some(Blind::Bpf | Blind::Root)) {
+            return Err(Error::Missing("BPF".into()));
+        }
         for _ in 1..ATTEMPTS {
             match attempt(trial, seed, observer, outcome)? {
                 None => return Ok(()),

@@ -26,6 +26,8 @@ pub struct Trial {
     pub not_ruled_out: &'static [&'static str],
     /// On a healthy control: ids that may be found, with an impact of at most [`SLIGHT`](crate::judge::SLIGHT).
     pub slightly: &'static [&'static str],
+    /// Whether only BPF shows it.
+    pub needs_bpf: bool,
     /// Starts the fault or the control, with parameters from the testbed's seed.
     pub setup: fn(&mut Testbed) -> Result<Expect>,
     /// In place of `setup`: faults from the other tables, which are set up side by side. Each must be found, in any order.
@@ -165,6 +167,7 @@ impl Trial {
         never: &[],
         not_ruled_out: &[],
         slightly: &[],
+        needs_bpf: false,
         setup: |_| Ok(Expect::healthy()),
         parts: &[],
     };

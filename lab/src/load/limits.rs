@@ -45,6 +45,66 @@ impl Files {
     }
 }
 
+/// Creates memory mappings up to vm.max_map_count
+#[derive(Args)]
+pub struct Mappings {
+    /// How many of those that it can have, in percent; at 100 it keeps trying to create more
+    #[arg(long)]
+    percent: u64,
+}
+
+impl Mappings {
+    /// Ready when all exist or the limit is reached.
+    pub fn run(self) -> Endless {
+        let limit = fs::read_to_string("/proc/sys/vm/max_map_count")?;
+        let limit: usize = limit.trim().parse().map_err(io::Error::other)?;
+        let region = Region::new(limit)?;
+        // Each page that differs from both its neighbours is a mapping, and so is the gap before it.
+        let mut wanted = (1..limit).step_by(2).take(limit * self.percent as usize / 200);
+        let all_made = wanted.all(|page| region.allow_reading(page));
+        ready("")?;
+        if self.percent < 100 {
+            return if all_made { sleep_forever() } else { Err(io::Error::last_os_error()) };
+        }
+        let mut pacer = Pacer::every(Duration::from_millis(20));
+        loop {
+            pacer.wait();
+            // Fails with ENOMEM, as intended.
+            region.allow_reading(limit);
+        }
+    }
+}
+
+/// Address space without access.
+struct Region {
+    start: *mut libc::c_void,
+}
+
+const PAGE: usize = 4096;
+
+impl Region {
+    fn new(pages: usize) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping wherever there is room; nothing is accessed.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), (pages + 2) * PAGE, libc::PROT_NONE, flags, -1, 0) };
+        if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { start }) }
+    }
+
+    /// Whether the page can be read now: it becomes a mapping of its own.
+    fn allow_reading(&self, page: usize) -> bool {
+        // SAFETY: the page is within the region, which nothing else uses.
+        unsafe { libc::mprotect(self.start.byte_add(page * PAGE), PAGE, libc::PROT_READ) == 0 }
+    }
+}
+
+/// The limits of the host's IPC namespace are those of all its programs.
+fn refuse_hosts_ipc() -> io::Result<()> {
+    if fs::read_link("/proc/self/ns/ipc")? == fs::read_link(format!("/proc/{}/ns/ipc", getppid()))? {
+        return Err(io::Error::other("refusing to change the limits of the host's IPC namespace"));
+    }
+    Ok(())
+}
+
 /// Creates shared memory segments up to the limit of its own IPC namespace
 #[derive(Args)]
 pub struct Shm {
@@ -59,9 +119,7 @@ pub struct Shm {
 impl Shm {
     /// Ready when the limit is reached; keeps trying.
     pub fn run(self) -> Endless {
-        if fs::read_link("/proc/self/ns/ipc")? == fs::read_link(format!("/proc/{}/ns/ipc", getppid()))? {
-            return Err(io::Error::other("refusing to change the limits of the host's IPC namespace"));
-        }
+        refuse_hosts_ipc()?;
         fs::write("/proc/sys/kernel/shmmni", self.limit.to_string())?;
         while self.create() {}
         ready("")?;

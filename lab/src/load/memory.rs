@@ -2,8 +2,14 @@
 
 use super::{Endless, Pacer, ready, sleep_forever};
 use clap::Args;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use nix::unistd::{ForkResult, fork, ftruncate};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;

@@ -77,6 +77,7 @@ loads! {
     UdpSource(udp::UdpSource),
     Files(limits::Files),
     Shm(limits::Shm),
+    Mappings(limits::Mappings),
     Relay(relay::Relay),
     Disk(disk::DiskServer),
 }

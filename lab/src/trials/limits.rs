@@ -34,6 +34,28 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "limit.map_count",
+        what: "a process has as many memory mappings as it may, and keeps trying to create more",
+        finding: Some("limit.map_count"),
+        never: &["limit.open_files", "mem.leak"],
+        needs_bpf: true,
+        setup: |bed| {
+            let mappings = LoadCommand::new("mappings").with("percent", 100).start(bed)?;
+            Ok(Expect::subject([Process(mappings.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "half-mappings",
+        what: "a process has half to two thirds of the memory mappings that it may have",
+        setup: |bed| {
+            let percent = bed.range(50..=66);
+            LoadCommand::new("mappings").with("percent", percent).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "half-open-files",
         what: "a process has half as many files open as it may",
         setup: |bed| {

@@ -169,8 +169,12 @@ fn file_reader(file: &Path) -> LoadCommand {
 
 /// Bytes available without swapping.
 fn mem_available() -> Result<u64> {
+    meminfo("MemAvailable:")
+}
+
+fn meminfo(name: &str) -> Result<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").context("/proc/meminfo")?;
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kib.map(|kib| kib * 1024).ok_or_else(|| Error::Missing("MemAvailable in /proc/meminfo".into()))
+    kib.map(|kib| kib * 1024).ok_or_else(|| Error::Missing(format!("{name} in /proc/meminfo")))
 }

@@ -24,7 +24,7 @@ const IPC: MetricColumns<Ipc> = columns![
 ];
 const LIMITS: MetricColumns<Limits> = columns![
     "fs.file-max" => files_max, "fs.file-nr" => files, "kernel.pid_max" => pid_max,
-    "kernel.threads-max" => threads_max,
+    "kernel.threads-max" => threads_max, "vm.max_map_count" => map_count_max,
 ];
 const CONNTRACK: MetricColumns<Conntrack> = columns![
     "net.netfilter.nf_conntrack_max" => max, "net.netfilter.nf_conntrack_count" => count,
