@@ -76,6 +76,16 @@ fn the_largest_object_cache_is_named() {
 }
 
 #[test]
+fn memory_that_huge_pages_or_page_tables_take() {
+    let d = diagnosis(&["layouts/meminfo-page-tables.txt"]);
+    assert_eq!(keys(&d), ["mem.page_tables@host"]);
+    // 25 GiB of 62.8 GiB, while 3.8 GiB are available.
+    let tables = finding(&d, "mem.page_tables@host");
+    assert_eq!(number(&tables.evidence, "mem.page_tables"), Some(25_600.0 * MIB));
+    assert_eq!(tables.confidence, Confidence::High);
+}
+
+#[test]
 fn queues_rings_and_pauses_of_network_cards() {
     let d = diagnosis(&["layouts/ethtool-S-queues.txt"]);
     assert_eq!(keys(&d), ["net.nic_drops@eth2"]);

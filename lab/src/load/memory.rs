@@ -110,3 +110,55 @@ impl OomLoop {
         }
     }
 }
+
+/// What one page of page tables maps.
+const TABLE: u64 = 2 << 20;
+
+/// Maps sparse shared memory in many processes, each with page tables of its own
+#[derive(Args)]
+pub struct PageTables {
+    /// Bytes of address space
+    #[arg(long)]
+    bytes: u64,
+    /// Processes
+    #[arg(long)]
+    processes: u64,
+}
+
+impl PageTables {
+    /// Ready when all processes have mapped it.
+    pub fn run(self) -> Endless {
+        let memory = memfd_create(c"lab", MFdFlags::empty())?;
+        ftruncate(&memory, self.bytes.cast_signed())?;
+        let length = NonZeroUsize::new(self.bytes as usize).ok_or_else(|| io::Error::other("no bytes"))?;
+        for _ in 0..self.processes {
+            let (touched, touching) = io::pipe()?;
+            // SAFETY: this process has one thread.
+            if let ForkResult::Child = unsafe { fork() }? {
+                nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
+                // SAFETY: a new mapping wherever there is room.
+                let start = unsafe {
+                    mmap(
+                        None,
+                        length,
+                        ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                        MapFlags::MAP_SHARED,
+                        memory.as_fd(),
+                        0,
+                    )?
+                };
+                for at in (0..self.bytes).step_by(TABLE as usize) {
+                    // SAFETY: within the mapping.
+                    unsafe { start.byte_add(at as usize).cast::<u8>().write_volatile(1) };
+                }
+                drop((touched, touching));
+                sleep_forever();
+            }
+            drop(touching);
+            // It ends when the child has closed it.
+            io::copy(&mut { touched }, &mut io::sink())?;
+        }
+        ready("")?;
+        sleep_forever()
+    }
+}

@@ -62,6 +62,7 @@ loads! {
     Touch(memory::Touch),
     Hog(memory::Hog),
     OomLoop(memory::OomLoop),
+    PageTables(memory::PageTables),
     Read(read::Read),
     MmapRead(read::MmapRead),
     AioRead(aio_read::AioRead),

@@ -129,6 +129,44 @@ pub const TRIALS: &[Trial] = &[
         ..LEAK
     },
     Trial {
+        name: "mem.page_tables",
+        what: "processes in a cgroup map the same memory, and their page tables leave too little of its limit for a file",
+        finding: Some("mem.page_tables"),
+        never: &["mem.thrashing", "mem.oom_kill", "mem.leak"],
+        setup: |bed| {
+            let group = Cgroup::new(bed, "tables", &[Controller::Memory])?;
+            let processes = bed.range(20..=40);
+            // Twice what their page tables take, and what else the kernel needs for them.
+            let (tables, rest) = (processes << 21, processes << 18);
+            let limit = tables * 2 + rest;
+            let latency = Duration::from_micros(bed.range(800..=1500));
+            let mut disk = SimulatedDisk::new(bed, 512 << 20, DiskSpec::new(latency, 32))?;
+            let file = disk.device.ext4(bed, "fs", &[])?.join("program");
+            write_file(&file, tables * 4 / 3)?;
+            group.set_memory_limit_without_swap(limit)?;
+            disk.enable_delays()?;
+            let load = LoadCommand::new("page-tables").with("bytes", 1_u64 << 30).with("processes", processes);
+            load.in_cgroup(&group)?.start(bed)?;
+            file_reader(&file).in_cgroup(&group)?.start(bed)?;
+            let group = EntityPattern::cgroup(&group);
+            Ok(Expect::subject([group.clone()]).culprit([group]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "full-of-tables",
+        what: "processes in a cgroup with room to spare map the same memory",
+        setup: |bed| {
+            let group = Cgroup::new(bed, "tables", &[Controller::Memory])?;
+            let processes = bed.range(20..=40_u64);
+            group.set_memory_limit_without_swap(processes << 22)?;
+            let load = LoadCommand::new("page-tables").with("bytes", 1_u64 << 30).with("processes", processes);
+            load.in_cgroup(&group)?.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "page-cache",
         what: "the page cache fills with a file that is read once, slowly enough for its disk",
         setup: |bed| {
