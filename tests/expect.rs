@@ -77,6 +77,13 @@ fn the_largest_object_cache_is_named() {
 
 #[test]
 fn memory_that_huge_pages_or_page_tables_take() {
+    let d = diagnosis(&["layouts/meminfo-hugepages.txt"]);
+    assert_eq!(keys(&d), ["mem.hugepages_unused@host"]);
+    let unused = finding(&d, "mem.hugepages_unused@host");
+    // 23,200 of 2 MiB, as 300 of the 23,500 free ones are promised; 800 are needed.
+    assert_eq!(number(&unused.evidence, "mem.hugepages_unused"), Some(23_200.0 * 2.0 * MIB));
+    assert_eq!(unused.confidence, Confidence::High);
+    assert_eq!(unused.actions[0].set["hugepages.nr@hugepages-2048kB"], "800");
     let d = diagnosis(&["layouts/meminfo-page-tables.txt"]);
     assert_eq!(keys(&d), ["mem.page_tables@host"]);
     // 25 GiB of 62.8 GiB, while 3.8 GiB are available.

@@ -4,6 +4,7 @@ use crate::cgroup;
 use crate::command;
 use crate::disk::{thaw_if_frozen, unmount};
 use crate::error::{Context, Error, Result};
+use crate::kernel_setting;
 use crate::swap;
 use crate::testbed::{WORK, entries};
 use nix::fcntl::{Flock, FlockArg};
@@ -21,6 +22,7 @@ pub fn remove_all() {
     let mut mounts = mounts();
     mounts.iter().for_each(|dir| thaw_if_frozen(dir));
     swap::remove_leftovers();
+    kernel_setting::restore_leftovers();
     mounts.reverse();
     for dir in mounts {
         detach_loops(&dir);

@@ -10,6 +10,7 @@ mod error;
 mod expect;
 mod interrupt;
 mod judge;
+mod kernel_setting;
 mod leftovers;
 mod link;
 mod load;

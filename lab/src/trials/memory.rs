@@ -6,6 +6,7 @@ use crate::error::{Context, Error, Result};
 use crate::expect::EntityPattern::{self, Command, Host, Process};
 use crate::expect::Expect;
 use crate::interrupt;
+use crate::kernel_setting;
 use crate::load_process::LoadCommand;
 use crate::swap;
 use crate::trial::Trial;
@@ -154,6 +155,29 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "mem.hugepages_unused",
+        what: "huge pages are reserved and not used, and take all but a seventh of memory",
+        finding: Some("mem.hugepages_unused"),
+        never: &["mem.leak", "mem.thrashing", "mem.slab_growth"],
+        setup: |bed| {
+            let left = mem_total()? / 1000 * bed.range(130..=140);
+            let pages = mem_available()?.saturating_sub(left) / HUGE_PAGE;
+            reserve_huge_pages(bed, pages)?;
+            Ok(Expect::subject([Host]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "spare-huge-pages",
+        what: "huge pages are reserved and not used, and memory is plentiful",
+        setup: |bed| {
+            let pages = mem_available()? / 100 * bed.range(12..=20) / HUGE_PAGE;
+            reserve_huge_pages(bed, pages)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "full-of-tables",
         what: "processes in a cgroup with room to spare map the same memory",
         setup: |bed| {
@@ -205,9 +229,32 @@ fn file_reader(file: &Path) -> LoadCommand {
     LoadCommand::new("read").with("path", file.display()).with("jobs", 4).with("size", 64 << 10).flag("random")
 }
 
+const HUGE_PAGE: u64 = 2 << 20;
+const HUGE_PAGES: &str = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+
+/// Reserves as many until the end of the trial. The kernel gives up where memory is too fragmented, but has moved some of it
+/// together by then.
+fn reserve_huge_pages(bed: &mut Testbed, pages: u64) -> Result<()> {
+    kernel_setting::set(bed, HUGE_PAGES, pages)?;
+    for _ in 0..20 {
+        let reserved = fs::read_to_string(format!("/{HUGE_PAGES}")).context(HUGE_PAGES)?;
+        if reserved.trim().parse::<u64>().is_ok_and(|reserved| reserved >= pages) {
+            return Ok(());
+        }
+        fs::write("/proc/sys/vm/drop_caches", "1").context("drop_caches")?;
+        fs::write("/proc/sys/vm/compact_memory", "1").context("compact_memory")?;
+        fs::write(format!("/{HUGE_PAGES}"), pages.to_string()).context(HUGE_PAGES)?;
+    }
+    Err(Error::Missing(format!("{pages} huge pages: memory is too fragmented")))
+}
+
 /// Bytes available without swapping.
 fn mem_available() -> Result<u64> {
     meminfo("MemAvailable:")
+}
+
+fn mem_total() -> Result<u64> {
+    meminfo("MemTotal:")
 }
 
 fn meminfo(name: &str) -> Result<u64> {

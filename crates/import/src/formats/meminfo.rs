@@ -1,13 +1,13 @@
 //! /proc/meminfo (Documentation/filesystems/proc.rst), whole or in part.
 
 use crate::prelude::*;
-use whyslow_model::catalogue::Meminfo;
+use whyslow_model::catalogue::{Hugepages, Meminfo};
 use whyslow_proc::meminfo;
 
 pub const FORMAT: Format = Format {
     name: "/proc/meminfo",
     versions: "all, whole or in part",
-    shows: "what uses memory, and how much is unaccounted for",
+    shows: "what uses memory, how much is unaccounted for, and how many huge pages are unused",
     lacks: "whether tasks wait for memory",
     files: &["meminfo"],
     starts: |lines| lines.next_is(|line| is_own(line) && is_line(line)),
@@ -35,16 +35,59 @@ fn is_own(line: &str) -> bool {
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut metric = String::new();
+    let (mut pool, mut pool_line) = (HugePages::default(), lines.number());
     let is_cut = |text: &str| text.trim().trim_matches('.').is_empty();
     while let Some(line) = lines.take_if(|text| is_line(text) || is_cut(text)) {
         if is_line(&line.text) {
+            if pool.take(&line.text) {
+                pool_line = line.number;
+            }
             let row = run.row::<Meminfo>(0.0, line.number, MachineKey);
             if meminfo::take(&line.text, row, &mut metric).is_none() {
                 return Err(lines.refuse_at(&line, "a name, an amount and its unit: MemTotal:  394292660 kB"));
             }
         }
     }
+    if let Some(read) = pool.row() {
+        let row = run.row::<Hugepages>(0.0, pool_line, read.size);
+        (row.total, row.free, row.reserved, row.surplus) = (read.total, read.free, read.reserved, read.surplus);
+    }
     Ok(())
+}
+
+/// The pool of huge pages of the default size, which takes five lines.
+#[derive(Default)]
+struct HugePages {
+    size: Option<u64>,
+    counts: [Option<u64>; 4],
+}
+
+impl HugePages {
+    /// Whether the line is one of them.
+    fn take(&mut self, line: &str) -> bool {
+        const COUNTS: [&str; 4] = ["HugePages_Total", "HugePages_Free", "HugePages_Rsvd", "HugePages_Surp"];
+        let Some((name, value)) = meminfo::entry(line) else { return false };
+        match COUNTS.iter().position(|count| *count == name) {
+            Some(at) => self.counts[at] = Some(value),
+            None if name == "Hugepagesize" => self.size = Some(value),
+            None => return false,
+        }
+        true
+    }
+
+    /// Nothing if lines are missing, or do not fit together.
+    fn row(&self) -> Option<Hugepages> {
+        let [Some(total), Some(free), Some(reserved), Some(surplus)] = self.counts else { return None };
+        let is_plausible = free <= total && reserved <= free && surplus <= total;
+        let row = Hugepages::new(self.size.filter(|_| is_plausible)?);
+        Some(Hugepages {
+            total: total.into(),
+            free: free.into(),
+            reserved: reserved.into(),
+            surplus: surplus.into(),
+            ..row
+        })
+    }
 }
 
 /// A name that ends in a colon, then a number or what is left of one.
@@ -57,7 +100,18 @@ fn is_line(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, row_of};
+    use crate::testing::{fixture, row_of, window_of};
+
+    #[test]
+    fn huge_pages_are_read_if_all_their_lines_are_there() {
+        let text = fixture("layouts/meminfo-hugepages.txt");
+        let pool = row_of::<Hugepages>(&text);
+        assert_eq!((pool.size, pool.total.get(), pool.free.get()), (2 << 20, Some(24_000.0), Some(23_500.0)));
+        assert_eq!(pool.reserved.get(), Some(300.0));
+        let found = |text: &str| !window_of(text).newest::<Hugepages>().is_empty();
+        assert!(found(&text) && !found(&text.replace("Hugepagesize", "Hugepag")));
+        assert!(!found(&text.replace("HugePages_Free:    23500", "HugePages_Free:    93500")), "more than there are");
+    }
 
     #[test]
     fn lines_cut_out_are_absent() {
