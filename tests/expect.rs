@@ -93,6 +93,16 @@ fn memory_that_huge_pages_or_page_tables_take() {
 }
 
 #[test]
+fn page_sharing_beside_huge_pages() {
+    let d = diagnosis(&["layouts/ksm-thp.txt"]);
+    assert_eq!(keys(&d), ["virt.ksm_splits_thp@host"]);
+    let split = finding(&d, "virt.ksm_splits_thp@host");
+    // 455,012 of 600,324.
+    assert!((number(&split.evidence, "mem.huge_split_share").unwrap() - 0.757_944).abs() < 1e-6);
+    assert_eq!(split.confidence, Confidence::Low);
+}
+
+#[test]
 fn queues_rings_and_pauses_of_network_cards() {
     let d = diagnosis(&["layouts/ethtool-S-queues.txt"]);
     assert_eq!(keys(&d), ["net.nic_drops@eth2"]);

@@ -162,3 +162,45 @@ impl PageTables {
         sleep_forever()
     }
 }
+
+/// Keeps allocating memory with equal contents that may be shared (KSM), and frees it after a while
+#[derive(Args)]
+pub struct Mergeable {
+    /// Bytes per second
+    #[arg(long)]
+    rate: u64,
+    /// Bytes held at any time
+    #[arg(long)]
+    hold: u64,
+    /// Ask for huge pages; otherwise for small ones
+    #[arg(long)]
+    huge: bool,
+}
+
+impl Mergeable {
+    pub fn run(self) -> Endless {
+        let length = NonZeroUsize::new(8 * TABLE as usize).ok_or_else(|| io::Error::other("no bytes"))?;
+        let pages = if self.huge { MmapAdvise::MADV_HUGEPAGE } else { MmapAdvise::MADV_NOHUGEPAGE };
+        let mut pacer = Pacer::rate(self.rate, length.get() as u64);
+        let mut held = std::collections::VecDeque::new();
+        ready("")?;
+        loop {
+            pacer.wait();
+            // SAFETY: a new mapping wherever there is room, which nothing else uses.
+            unsafe {
+                let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
+                let start = mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, flags)?;
+                madvise(start, length.get(), pages)?;
+                madvise(start, length.get(), MmapAdvise::MADV_MERGEABLE)?;
+                start.cast::<u8>().write_bytes(0x5a, length.get());
+                held.push_back(start);
+            }
+            if (held.len() * length.get()) as u64 > self.hold
+                && let Some(oldest) = held.pop_front()
+            {
+                // SAFETY: mapped above, and no longer used.
+                unsafe { munmap(oldest, length.get())? };
+            }
+        }
+    }
+}

@@ -63,6 +63,7 @@ loads! {
     Hog(memory::Hog),
     OomLoop(memory::OomLoop),
     PageTables(memory::PageTables),
+    Mergeable(memory::Mergeable),
     Read(read::Read),
     MmapRead(read::MmapRead),
     AioRead(aio_read::AioRead),

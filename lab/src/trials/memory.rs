@@ -9,6 +9,7 @@ use crate::interrupt;
 use crate::kernel_setting;
 use crate::load_process::LoadCommand;
 use crate::swap;
+use crate::testbed::Testbed;
 use crate::trial::Trial;
 use std::fs;
 use std::path::Path;
@@ -168,6 +169,26 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "virt.ksm_splits_thp",
+        what: "page sharing merges the memory of a program that asked for huge pages",
+        finding: Some("virt.ksm_splits_thp"),
+        never: &["mem.leak", "cpu.system_time", "cpu.single_thread"],
+        setup: |bed| {
+            mergeable(bed)?.flag("huge").start(bed)?;
+            Ok(Expect::subject([Host]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "sharing",
+        what: "page sharing merges the memory of a program that asked for small pages",
+        setup: |bed| {
+            mergeable(bed)?.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "spare-huge-pages",
         what: "huge pages are reserved and not used, and memory is plentiful",
         setup: |bed| {
@@ -246,6 +267,14 @@ fn reserve_huge_pages(bed: &mut Testbed, pages: u64) -> Result<()> {
         fs::write(format!("/{HUGE_PAGES}"), pages.to_string()).context(HUGE_PAGES)?;
     }
     Err(Error::Missing(format!("{pages} huge pages: memory is too fragmented")))
+}
+
+/// A program with equal memory, and page sharing that looks for it.
+fn mergeable(bed: &mut Testbed) -> Result<LoadCommand> {
+    kernel_setting::set(bed, "sys/kernel/mm/ksm/pages_to_scan", 2000)?;
+    kernel_setting::set(bed, "sys/kernel/mm/ksm/run", 1)?;
+    let rate = bed.range(30..=60_u64) << 20;
+    Ok(LoadCommand::new("mergeable").with("rate", rate).with("hold", rate * 6))
 }
 
 /// Bytes available without swapping.
