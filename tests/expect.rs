@@ -93,6 +93,17 @@ fn memory_that_huge_pages_or_page_tables_take() {
 }
 
 #[test]
+fn a_numa_node_that_is_full() {
+    let d = diagnosis(&["layouts/numastat-two-nodes.txt"]);
+    assert_eq!(keys(&d), ["mem.numa_remote@node0"]);
+    let remote = finding(&d, "mem.numa_remote@node0");
+    // 702,914,338 of 4,921,757,345 pages.
+    assert!((number(&remote.evidence, "node.foreign_share").unwrap() - 0.142_818).abs() < 1e-6);
+    assert!((number(&remote.evidence, "node.free_share").unwrap() - 0.009_506).abs() < 1e-6);
+    assert!((number(&remote.evidence, "node.free_elsewhere").unwrap() - 0.589_360).abs() < 1e-6);
+}
+
+#[test]
 fn page_sharing_beside_huge_pages() {
     let d = diagnosis(&["layouts/ksm-thp.txt"]);
     assert_eq!(keys(&d), ["virt.ksm_splits_thp@host"]);
