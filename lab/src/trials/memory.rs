@@ -169,6 +169,21 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "mem.dirty_throttling",
+        what: "bursts of writes that a disk absorbs with half its time to spare do not fit below a low limit of dirty memory",
+        finding: Some("mem.dirty_throttling"),
+        never: &["disk.saturated", "disk.flush_bound", "disk.write_burst"],
+        setup: |bed| {
+            let limit = bed.range(2..=6_u64) << 20;
+            let (device, command) = write_bursts(bed)?;
+            kernel_setting::set(bed, "proc/sys/vm/dirty_background_bytes", limit / 2)?;
+            kernel_setting::set(bed, "proc/sys/vm/dirty_bytes", limit)?;
+            let writer = command.start(bed)?;
+            Ok(Expect::subject([EntityPattern::device(&device)]).culprit([Process(writer.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "virt.ksm_splits_thp",
         what: "page sharing merges the memory of a program that asked for huge pages",
         finding: Some("virt.ksm_splits_thp"),
@@ -184,6 +199,18 @@ pub const TRIALS: &[Trial] = &[
         what: "page sharing merges the memory of a program that asked for small pages",
         setup: |bed| {
             mergeable(bed)?.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "absorbed-bursts",
+        what: "bursts of writes fit into memory, from where they are written at once",
+        slightly: &["disk.write_burst"],
+        setup: |bed| {
+            let (_, command) = write_bursts(bed)?;
+            kernel_setting::set(bed, "proc/sys/vm/dirty_background_bytes", 1 << 20)?;
+            command.start(bed)?;
             Ok(Expect::healthy())
         },
         ..Trial::IDLE
@@ -267,6 +294,19 @@ fn reserve_huge_pages(bed: &mut Testbed, pages: u64) -> Result<()> {
         fs::write(format!("/{HUGE_PAGES}"), pages.to_string()).context(HUGE_PAGES)?;
     }
     Err(Error::Missing(format!("{pages} huge pages: memory is too fragmented")))
+}
+
+/// Writes 32 MiB every two seconds, of which a new disk takes 40 to 50 MB a second: the name of the disk, and the writer.
+fn write_bursts(bed: &mut Testbed) -> Result<(String, LoadCommand)> {
+    let bandwidth = bed.range(40..=50) * 1_000_000;
+    let mut disk =
+        SimulatedDisk::new(bed, 512 << 20, DiskSpec { bandwidth, ..DiskSpec::new(Duration::from_micros(500), 32) })?;
+    // So that what is written back is not split into small requests.
+    disk.device.set_max_request(bed, 1 << 20)?;
+    let log = disk.device.ext4(bed, "fs", &[])?.join("log");
+    disk.enable_delays()?;
+    let writer = LoadCommand::new("append").with("path", log.display()).with("size", 32 << 20).with("every-ms", 2000);
+    Ok((disk.device.name, writer.flag("lazy")))
 }
 
 /// A program with equal memory, and page sharing that looks for it.
