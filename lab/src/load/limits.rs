@@ -97,6 +97,49 @@ impl Region {
     }
 }
 
+/// Sends messages that no one receives: kernel memory that cannot be reclaimed
+#[derive(Args)]
+pub struct Messages {
+    /// Bytes of kernel memory per second
+    #[arg(long)]
+    rate: u64,
+    /// Bytes at most
+    #[arg(long)]
+    most: u64,
+}
+
+/// With its header a message takes a page (ipc/msgutil.c).
+const MESSAGE: usize = 4000;
+
+#[repr(C)]
+struct Message {
+    kind: libc::c_long,
+    text: [u8; MESSAGE],
+}
+
+impl Messages {
+    pub fn run(self) -> Endless {
+        refuse_hosts_ipc()?;
+        fs::write("/proc/sys/kernel/msgmnb", i32::MAX.to_string())?;
+        // SAFETY: msgget(2) takes two numbers. The queue is destroyed with its namespace.
+        let queue = unsafe { libc::msgget(libc::IPC_PRIVATE, libc::IPC_CREAT | 0o600) };
+        let message = Message { kind: 1, text: [0; MESSAGE] };
+        let mut pacer = Pacer::rate(self.rate, 100 * PAGE as u64);
+        ready("")?;
+        for _ in 0..self.most.div_ceil(100 * PAGE as u64) {
+            pacer.wait();
+            for _ in 0..100 {
+                // SAFETY: `message` begins with its type, and its text is as long as stated.
+                let sent = unsafe { libc::msgsnd(queue, (&raw const message).cast(), MESSAGE, 0) };
+                if sent != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+        }
+        sleep_forever()
+    }
+}
+
 /// The limits of the host's IPC namespace are those of all its programs.
 fn refuse_hosts_ipc() -> io::Result<()> {
     if fs::read_link("/proc/self/ns/ipc")? == fs::read_link(format!("/proc/{}/ns/ipc", getppid()))? {

@@ -7,9 +7,11 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonym
 use nix::unistd::{ForkResult, fork, ftruncate};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
+use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
@@ -202,5 +204,32 @@ impl Mergeable {
                 unsafe { munmap(oldest, length.get())? };
             }
         }
+    }
+}
+
+/// Looks for files that do not exist, which the kernel remembers
+#[derive(Args)]
+pub struct Lookups {
+    /// The directory
+    #[arg(long)]
+    dir: PathBuf,
+    /// Files per second
+    #[arg(long)]
+    rate: u64,
+}
+
+impl Lookups {
+    pub fn run(self) -> Endless {
+        const STEP: u64 = 1000;
+        let mut pacer = Pacer::rate(self.rate, STEP);
+        ready("")?;
+        for number in 0_u64.. {
+            if number % STEP == 0 {
+                pacer.wait();
+            }
+            // There is none, as intended.
+            drop(fs::metadata(self.dir.join(number.to_string())));
+        }
+        sleep_forever()
     }
 }

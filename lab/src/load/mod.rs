@@ -64,6 +64,7 @@ loads! {
     OomLoop(memory::OomLoop),
     PageTables(memory::PageTables),
     Mergeable(memory::Mergeable),
+    Lookups(memory::Lookups),
     Read(read::Read),
     MmapRead(read::MmapRead),
     AioRead(aio_read::AioRead),
@@ -80,6 +81,7 @@ loads! {
     Files(limits::Files),
     Shm(limits::Shm),
     Mappings(limits::Mappings),
+    Messages(limits::Messages),
     Relay(relay::Relay),
     Disk(disk::DiskServer),
 }

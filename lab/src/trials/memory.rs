@@ -169,6 +169,21 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "mem.slab_growth",
+        what: "the kernel keeps messages that no one receives, and would run out of memory in two to four minutes",
+        finding: Some("mem.slab_growth"),
+        never: &["cpu.system_time", "mem.leak", "mem.thrashing", "cpu.single_thread"],
+        not_ruled_out: &["memory"],
+        setup: |bed| {
+            let available = mem_available()?;
+            let rate = available / bed.range(120..=240);
+            let load = LoadCommand::new("messages").with("rate", rate).with("most", available / 4);
+            load.in_own_ipc().start(bed)?;
+            Ok(Expect::subject([Host]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "mem.dirty_throttling",
         what: "bursts of writes that a disk absorbs with half its time to spare do not fit below a low limit of dirty memory",
         finding: Some("mem.dirty_throttling"),
@@ -211,6 +226,18 @@ pub const TRIALS: &[Trial] = &[
             let (_, command) = write_bursts(bed)?;
             kernel_setting::set(bed, "proc/sys/vm/dirty_background_bytes", 1 << 20)?;
             command.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "file-name-cache",
+        what: "the kernel's cache of file names grows, which it reclaims when it needs memory",
+        setup: |bed| {
+            let disk = SimulatedDisk::new(bed, 64 << 20, DiskSpec::new(Duration::from_micros(100), 32))?;
+            let dir = disk.device.ext4(bed, "fs", &[])?;
+            let rate = bed.range(20_000..=50_000);
+            LoadCommand::new("lookups").with("dir", dir.display()).with("rate", rate).start(bed)?;
             Ok(Expect::healthy())
         },
         ..Trial::IDLE
