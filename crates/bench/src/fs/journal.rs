@@ -3,17 +3,15 @@
 //! File systems are made on both devices, so both are guarded like a device that is overwritten. They are mounted in a
 //! mount namespace of this program, so that no mount is left of them, however the program ends.
 
+use super::mount_point::{MountPoint, run, run_patiently};
 use super::{buffered, small_files};
 use crate::bench_session::BenchSession;
 use crate::target::{BenchTarget, StorageMap, TargetSpec};
-use crate::{Error, Progress, Result, Stop, remove_leftovers};
-use nix::sched::{CloneFlags, unshare};
+use crate::{Error, Progress, Result, Stop};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 use whyslow_model::bench::{BenchKind, BenchReport, Measurement, Median, Study, SyncPolicy, TargetInfo, Workload};
 use whyslow_model::human;
 use whyslow_sense::Root;
@@ -67,10 +65,6 @@ const SMALLEST: u64 = 512 << 20;
 const LARGEST: u64 = 16 << 30;
 /// A log device that gains less is not worth it.
 const WORTH: f64 = 1.05;
-/// udev reads a device that was written, and is gone soon.
-const ATTEMPTS: u32 = 10;
-const AGAIN: Duration = Duration::from_millis(200);
-const PREFIX: &str = "whyslow-bench-mount-";
 const STREAM: u32 = super::STREAM;
 
 /// What is measured of each layout: a rate.
@@ -248,7 +242,7 @@ impl Layouts<'_, '_> {
         if kind == JournaledFs::Xfs && place == LogPlace::External {
             mount.extend(["-o", &with_log]);
         }
-        let point = self.mount.path.clone();
+        let point = self.mount.path().to_owned();
         let name = point.to_string_lossy();
         mount.extend([data.as_str(), &name]);
         run("mount", &mount)?;
@@ -340,58 +334,6 @@ impl JournaledFs {
             }
         }
     }
-}
-
-/// A folder to mount on, in a mount namespace of this program.
-struct MountPoint {
-    path: PathBuf,
-}
-
-impl MountPoint {
-    fn new() -> Result<Self> {
-        let folder = std::env::temp_dir();
-        remove_leftovers(&folder, PREFIX, |path, _| fs::remove_dir(path));
-        let failed = |e: nix::Error| Error::new(format!("cannot make a mount namespace: {e} (needs root)"));
-        unshare(CloneFlags::CLONE_NEWNS).map_err(failed)?;
-        run("mount", &["--make-rprivate", "/"])?;
-        let path = folder.join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&path).map_err(|e| Error::at(&path, "cannot create the folder", &e))?;
-        Ok(Self { path })
-    }
-
-    fn unmount(&self) -> Result<()> {
-        run_patiently("umount", &[&self.path.to_string_lossy()])
-    }
-}
-
-impl Drop for MountPoint {
-    fn drop(&mut self) {
-        // Mounted only after an error; the kernel ends the mount with the program in any case.
-        if fs::remove_dir(&self.path).is_err() {
-            let _ = self.unmount();
-            let _ = fs::remove_dir(&self.path);
-        }
-    }
-}
-
-/// Retries while udev may have the device open.
-fn run_patiently(program: &str, args: &[&str]) -> Result<()> {
-    let mut done = run(program, args);
-    for _ in 1..ATTEMPTS {
-        if done.is_ok() {
-            break;
-        }
-        sleep(AGAIN);
-        done = run(program, args);
-    }
-    done
-}
-
-fn run(program: &str, args: &[&str]) -> Result<()> {
-    let failed = |why: &str| Error::new(format!("{program} {}: {why}", args.join(" ")));
-    let done = Command::new(program).args(args).stdin(Stdio::null()).output().map_err(|e| failed(&e.to_string()))?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    if done.status.success() { Ok(()) } else { Err(failed(said.trim().lines().last().unwrap_or("failed"))) }
 }
 
 /// The rates of both layouts, and in a sentence whether the log device is worth it. `log` is its node.

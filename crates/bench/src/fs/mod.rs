@@ -1,6 +1,7 @@
 //! `bench fs`: what a file system does for ordinary programs, which use the page cache.
 
 pub mod journal;
+mod mount_point;
 mod small_files;
 
 use crate::bench_session::BenchSession;
