@@ -44,6 +44,7 @@ impl Hierarchies {
             changed = true;
         }
         if self.all.is_empty() {
+            self.require_mounted(root)?;
             return Err(SourceError::Absent("no cgroup hierarchy with a controller is mounted".into()));
         }
         let counts = root.polled_text("proc/cgroups").unwrap_or_default();
@@ -51,6 +52,26 @@ impl Hierarchies {
             changed |= listed.refresh(root, &counts);
         }
         Ok(changed)
+    }
+
+    /// The controllers of version 1 that have cgroups, but whose hierarchy is not mounted here.
+    ///
+    /// # Errors
+    /// There are any.
+    pub(super) fn require_mounted(&self, root: &Root) -> Result<(), SourceError> {
+        // A copy of /proc need not come with the mounts.
+        if !root.is_live() {
+            return Ok(());
+        }
+        let counts = root.polled_text("proc/cgroups").unwrap_or_default();
+        let hidden = hidden(&counts, self.all.iter().map(|listed| &listed.hierarchy.version));
+        if hidden.is_empty() {
+            return Ok(());
+        }
+        Err(SourceError::NotPermitted {
+            why: format!("the cgroup hierarchies of these controllers are not mounted: {}", hidden.join(", ")),
+            remedy: "run whyslow where /sys/fs/cgroup shows them".into(),
+        })
     }
 
     /// The hierarchies, if they may have changed since the last call.
@@ -109,6 +130,10 @@ pub(super) enum Version {
 }
 
 impl Version {
+    fn has(&self, controller: &str) -> bool {
+        matches!(self, Self::V1 { controllers } if controllers.contains(&controller))
+    }
+
     /// The version's name in the catalogue.
     pub(super) fn name(&self) -> &'static str {
         match self {
@@ -116,6 +141,19 @@ impl Version {
             Self::V2 => "v2",
         }
     }
+}
+
+/// The controllers that /proc/cgroups (name, number of the hierarchy, cgroups) shows in use in version 1, and that no mounted
+/// hierarchy has. Those of version 2 have the number 0 there; a single cgroup is the root, which has no limits.
+fn hidden<'v>(proc_cgroups: &str, mounted: impl Iterator<Item = &'v Version> + Clone) -> Vec<&'static str> {
+    let in_use = proc_cgroups.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let name = words.next()?;
+        let (hierarchy, cgroups): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let is_used = hierarchy > 0 && cgroups > 1;
+        CONTROLLERS.iter().copied().find(|controller| is_used && *controller == name)
+    });
+    in_use.filter(|controller| !mounted.clone().any(|version| version.has(controller))).collect()
 }
 
 /// The hierarchies with something to read, version 2 first.
@@ -253,6 +291,16 @@ mod tests {
 
     fn found(mountinfo: &str) -> Vec<CgroupHierarchy> {
         of_mounts(mountinfo::parse(mountinfo))
+    }
+
+    #[test]
+    fn controllers_that_are_in_use_and_not_mounted_are_hidden() {
+        let counts = "#subsys_name\thierarchy\tnum_cgroups\tenabled\n\
+            cpuset\t3\t9\t1\ncpu\t1\t9\t1\nmemory\t4\t2\t1\nblkio\t5\t1\t1\npids\t0\t40\t1\n";
+        let cpu = Version::V1 { controllers: vec!["cpu", "cpuacct"] };
+        assert_eq!(hidden(counts, [Version::V2].iter()), ["cpu", "memory"]);
+        assert_eq!(hidden(counts, [Version::V2, cpu].iter()), ["memory"]);
+        assert_eq!(hidden("", [].iter()), [""; 0]);
     }
 
     #[test]

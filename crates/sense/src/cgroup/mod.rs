@@ -65,7 +65,8 @@ impl Source for Cgroups {
         if gone {
             self.hierarchies.invalidate();
         }
-        denied.map_or(Ok(()), Err)
+        denied.map_or(Ok(()), Err)?;
+        self.hierarchies.require_mounted(root)
     }
 }
 
