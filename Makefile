@@ -14,7 +14,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab lab-blind bench-sense bench-explain bench-disk bench-net bench-import bench-record lint build build-lab install uninstall need-build need-test need-lab need-bench clean
+.PHONY: run test lab lab-blind bench-sense bench-explain bench-disk bench-net bench-import bench-record lint build build-lab install uninstall need-build need-test need-lab need-programs need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -30,10 +30,10 @@ test: need-test ## every test; the lab's quick subset needs root
 	  echo 'lab: skipped, it needs root (1 suite skipped)'; \
 	fi
 
-lab: need-lab build build-lab ## every fault and every healthy control, as root
+lab: need-programs build build-lab ## every fault and every healthy control, as root
 	$(LAB) --whyslow $(BIN) $(LAB_ARGS)
 
-lab-blind: need-lab build build-lab ## the same without PSI, BPF, root, and cgroups, in turn; as root, some seventy minutes
+lab-blind: need-programs build build-lab ## the same without PSI, BPF, root, and cgroups, in turn; as root, some seventy minutes
 	$(LAB) --whyslow $(BIN) --without psi --without bpf --without root --without cgroup-v1 --without cgroup-v2 $(LAB_ARGS)
 
 bench-sense: need-bench build ## what observing costs, and how much it slows loads down; as root, some twenty minutes
@@ -104,6 +104,9 @@ need-bench:
 
 need-lab:
 	@scripts/install-missing.sh build lab
+
+need-programs:
+	@scripts/install-missing.sh build lab programs
 
 clean:
 	cargo clean

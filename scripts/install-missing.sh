@@ -1,11 +1,12 @@
 #!/bin/sh
-# Installs the Debian packages that are missing, and only those: install-missing.sh build [test] [lab] [bench]
+# Installs the Debian packages that are missing, and only those: install-missing.sh build [test] [lab] [programs] [bench]
 set -eu
 
 # A package and a file it brings: the file is looked for, so that nothing is installed that is there by other means.
 build='clang-14:clang-14 llvm-14:llvm-strip-14 gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h make:/usr/bin/make'
 lab='iproute2:ip e2fsprogs:mkfs.ext4 util-linux:losetup procps:sysctl nftables:nft xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs'
 test='iproute2:ip nftables:nft util-linux:losetup e2fsprogs:mkfs.ext4 xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs fio:fio iperf3:iperf3 sysstat:sadf atop:atop'
+programs='postgresql:/usr/lib/postgresql/*/bin/postgres mariadb-server-core:mariadbd mariadb-client-core:mariadb redis-server:redis-server nginx-light:nginx apache2-utils:ab nodejs:node default-jdk-headless:javac python3:/usr/bin/python3 ffmpeg:ffmpeg rsync:rsync'
 bench='iproute2:ip fio:fio bonnie++:bonnie++ iperf3:iperf3 atop:atop sysstat:pidstat bpftrace:bpftrace'
 
 PATH=$PATH:/usr/sbin:/sbin
@@ -13,7 +14,9 @@ PATH=$PATH:/usr/sbin:/sbin
 missing() {
     for pair in $1; do
         what=${pair#*:}
-        command -v "$what" >/dev/null 2>&1 || [ -e "$what" ] || printf '%s ' "${pair%%:*}"
+        # Unquoted: a path may have a version in it.
+        # shellcheck disable=SC2086
+        command -v "$what" >/dev/null 2>&1 || ls $what >/dev/null 2>&1 || printf '%s ' "${pair%%:*}"
     done
 }
 
@@ -54,8 +57,9 @@ for list in "$@"; do
         build) packages="$packages$(missing "$build")" ;;
         test) packages="$packages$(missing "$test")" ;;
         lab) packages="$packages$(missing "$lab")" ;;
+        programs) packages="$packages$(missing "$programs")" ;;
         bench) packages="$packages$(missing "$bench")" ;;
-        *) echo "install-missing.sh: no list '$list': build, test, lab, bench" >&2; exit 2 ;;
+        *) echo "install-missing.sh: no list '$list': build, test, lab, programs, bench" >&2; exit 2 ;;
     esac
 done
 
@@ -69,10 +73,12 @@ if [ -n "$packages" ]; then
     # Unquoted: a list of words.
     # shellcheck disable=SC2086
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages
-    # Its package also starts a recorder, which would run on.
-    case " $packages " in
-        *" atop "*) [ ! -d /run/systemd/system ] || as_root systemctl disable --quiet --now atop.service atopacct.service ;;
-    esac
+    # These packages also start services, which would run on.
+    for started in atop:atop.service atop:atopacct.service postgresql:postgresql.service redis-server:redis-server.service nginx-light:nginx.service; do
+        case " $packages " in
+            *" ${started%%:*} "*) [ ! -d /run/systemd/system ] || as_root systemctl disable --quiet --now "${started#*:}" ;;
+        esac
+    done
 fi
 
 case " $* " in

@@ -1,13 +1,11 @@
 //! Takes from whyslow what a machine may lack: each in whyslow's own namespaces, so that nothing else notices.
 
 use crate::cgroup;
+use crate::command::run_as_nobody;
 use crate::error::{Context, Error, Result};
 use clap::ValueEnum;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::prctl;
-use nix::sys::signal::Signal;
-use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -34,9 +32,6 @@ pub enum Blind {
 /// Where the kernel shows pressure stall information (Documentation/accounting/psi.rst).
 const PRESSURE: &str = "/proc/pressure";
 
-/// The user and group `nobody` and `nogroup` of Debian, who own nothing.
-const NOBODY: u32 = 65534;
-
 impl Blind {
     pub fn name(self) -> &'static str {
         match self {
@@ -60,7 +55,7 @@ impl Blind {
                 Ok(())
             }
             Self::Root => {
-                drop_privileges(command);
+                run_as_nobody(command);
                 Ok(())
             }
             Self::CgroupV1 => unmount_all(command, cgroup::roots(1), self),
@@ -118,16 +113,4 @@ fn in_own_mounts(command: &mut Command, change: impl Fn() -> nix::Result<()> + S
     };
     // SAFETY: system calls only; paths as short as these are copied to the stack.
     unsafe { command.pre_exec(move || change().map_err(io::Error::from)) };
-}
-
-fn drop_privileges(command: &mut Command) {
-    let drop_them = || -> nix::Result<()> {
-        setgroups(&[])?;
-        setgid(Gid::from_raw(NOBODY))?;
-        setuid(Uid::from_raw(NOBODY))?;
-        // The kernel forgets it when the user changes (prctl(2)).
-        prctl::set_pdeathsig(Signal::SIGKILL)
-    };
-    // SAFETY: four system calls, async-signal-safe.
-    unsafe { command.pre_exec(move || drop_them().map_err(io::Error::from)) };
 }

@@ -4,10 +4,14 @@ use crate::error::{Error, Result};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
+use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+
+/// The user `nobody` and the group `nogroup` of Debian, who own nothing.
+pub const NOBODY: u32 = 65534;
 
 /// Runs a program to its end and returns its output.
 ///
@@ -49,6 +53,19 @@ pub fn kill_with_parent(command: &mut Command) {
     command.process_group(0);
     // SAFETY: prctl(2) is one system call, async-signal-safe.
     unsafe { command.pre_exec(|| prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)) };
+}
+
+/// Makes a child run as `nobody`. Nothing that is done to it later may need privileges.
+pub fn run_as_nobody(command: &mut Command) {
+    let drop_privileges = || -> nix::Result<()> {
+        setgroups(&[])?;
+        setgid(Gid::from_raw(NOBODY))?;
+        setuid(Uid::from_raw(NOBODY))?;
+        // The kernel forgets it when the user changes (prctl(2)).
+        prctl::set_pdeathsig(Signal::SIGKILL)
+    };
+    // SAFETY: four system calls, async-signal-safe.
+    unsafe { command.pre_exec(move || drop_privileges().map_err(io::Error::from)) };
 }
 
 /// Makes a child start in the namespace of `file`.

@@ -5,6 +5,7 @@ use crate::command;
 use crate::disk::{thaw_if_frozen, unmount};
 use crate::error::{Context, Error, Result};
 use crate::kernel_setting;
+use crate::program::kill_all_in;
 use crate::swap;
 use crate::testbed::{WORK, entries};
 use nix::fcntl::{Flock, FlockArg};
@@ -19,6 +20,7 @@ pub fn lock() -> Result<Flock<File>> {
 
 /// Removes all leftovers, from the top of the storage stack down.
 pub fn remove_all() {
+    kill_all_in(Path::new(WORK));
     let mut mounts = mounts();
     mounts.iter().for_each(|dir| thaw_if_frozen(dir));
     swap::remove_leftovers();

@@ -17,8 +17,10 @@ mod load;
 mod load_process;
 mod matrix;
 mod netns;
+mod noise;
 mod observer;
 mod plan;
+mod program;
 mod run;
 mod swap;
 mod testbed;
@@ -56,6 +58,9 @@ struct Args {
     /// Run every trial with this many seeds, of which --seed is the first
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
+    /// Also run harmless programs in the background, which the seed chooses
+    #[arg(long)]
+    noise: bool,
     /// Run only the healthy controls
     #[arg(long)]
     controls: bool,
@@ -137,6 +142,7 @@ fn run(args: &Args) -> Result<bool> {
         bpf: !args.no_bpf,
         without: None,
         captures: args.captures,
+        noise: args.noise,
     };
     let plan = Plan {
         trials,

@@ -26,6 +26,8 @@ pub struct Observer {
     pub without: Option<Blind>,
     /// Whether it must also diagnose what other tools print.
     pub captures: bool,
+    /// Whether harmless programs run in the background.
+    pub noise: bool,
 }
 
 impl Observer {

@@ -5,6 +5,7 @@ use crate::capture;
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::judge;
+use crate::noise;
 use crate::observer::Observer;
 use crate::testbed::Testbed;
 use crate::trial::{Found, Mark, Outcome, Trial};
@@ -41,6 +42,7 @@ pub fn run(trial: &Trial, seed: u64, observer: &Observer) -> Result<Outcome> {
 
 /// Sets up, observes and judges once. If a load ended meanwhile, there is nothing to judge: says which.
 fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome) -> Result<Option<String>> {
+    let _noise = if observer.noise { Some(noise::start(trial.name, seed)?) } else { None };
     let mut bed = Testbed::new(trial.name, seed)?;
     let expect = trial.set_up(&mut bed)?;
     outcome.expected = trial.finding.map_or_else(|| "healthy".into(), |id| expect.of(id));

@@ -6,6 +6,7 @@ mod cpu;
 mod disk;
 mod fill;
 mod forks;
+mod http;
 mod limits;
 mod listen;
 mod lock;
@@ -74,6 +75,7 @@ loads! {
     Sink(tcp::Sink),
     Source(tcp::Source),
     ShortConns(tcp::ShortConns),
+    HttpGet(http::HttpGet),
     Accept(listen::Accept),
     Connect(listen::Connect),
     UdpSink(udp::UdpSink),

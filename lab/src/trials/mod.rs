@@ -7,6 +7,7 @@ mod filesystem;
 mod limits;
 mod memory;
 mod network;
+mod programs;
 mod tasks;
 
 use crate::trial::{Kind, Trial};
@@ -20,6 +21,10 @@ const TABLES: &[&[Trial]] = &[
     limits::TRIALS,
     tasks::TRIALS,
     compound::TRIALS,
+    programs::database::TRIALS,
+    programs::web::TRIALS,
+    programs::files::TRIALS,
+    programs::compute::TRIALS,
 ];
 
 /// All trials: the faults first, then the controls.
@@ -33,6 +38,7 @@ pub fn kind(trial: &Trial) -> Kind {
     let is_in = |table: &[Trial]| table.iter().any(|row| row.name == trial.name);
     match trial.finding {
         _ if is_in(compound::TRIALS) => Kind::Compound,
+        _ if programs::TABLES.iter().any(|table| is_in(table)) => Kind::Program,
         Some(_) => Kind::Fault,
         None => Kind::Control,
     }

@@ -1,0 +1,169 @@
+//! Real programs as loads: servers and tools of the system, run by an unprivileged user in a directory of the trial.
+
+use crate::cgroup::Cgroup;
+use crate::command::{ChildGuard, NOBODY, join_namespace, kill_with_parent, run_as_nobody};
+use crate::error::{Context, Error, Result};
+use crate::interrupt;
+use crate::netns::NetNs;
+use crate::testbed::Testbed;
+use nix::sched::CloneFlags;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Gid, Pid, Uid, chown};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Where programs are; those of PostgreSQL are in a directory of their version.
+const DIRECTORIES: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"];
+const POSTGRESQL: &str = "/usr/lib/postgresql";
+
+/// How long a program may take to set something up, or a server to answer.
+const READY_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long processes may take to be gone after SIGKILL.
+const GONE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A program to be run.
+pub struct ProgramCommand {
+    name: String,
+    log: PathBuf,
+    command: Command,
+}
+
+impl ProgramCommand {
+    /// `name`, which Debian has in `package`. It works in `home`, a directory of [`home`].
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if it is not installed.
+    pub fn new(home: &Path, name: &str, package: &str) -> Result<Self> {
+        let missing = || Error::Missing(format!("the program {name} (package {package})"));
+        let path = find(name).ok_or_else(missing)?;
+        let log = home.join(format!("{name}.log"));
+        let mut command = Command::new(path);
+        command.current_dir(home).env_clear().env("HOME", home).env("LC_ALL", "C").env("PATH", DIRECTORIES.join(":"));
+        let output = File::create(&log).context(log.display())?;
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        command.arg0(name);
+        kill_with_parent(&mut command);
+        Ok(Self { name: name.to_owned(), log, command })
+    }
+
+    /// Adds arguments.
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// Starts it in a control group.
+    pub fn in_cgroup(mut self, group: &Cgroup) -> Result<Self> {
+        group.add_on_spawn(&mut self.command)?;
+        Ok(self)
+    }
+
+    /// Starts it in a network namespace.
+    pub fn in_netns(mut self, ns: &NetNs) -> Result<Self> {
+        join_namespace(&mut self.command, File::open(ns.path())?, CloneFlags::CLONE_NEWNET);
+        Ok(self)
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// If it fails or takes too long: the last line that it printed.
+    pub fn run(mut self) -> Result<()> {
+        run_as_nobody(&mut self.command);
+        let mut child = ChildGuard(self.command.spawn().context(&self.name)?);
+        match interrupt::wait_for(READY_TIMEOUT, || Ok(child.0.try_wait()?))? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(Error::failed(format!("{}: {status}: {}", self.name, last_line(&self.log)))),
+            None => Err(Error::failed(format!("{}: did not end in time: {}", self.name, last_line(&self.log)))),
+        }
+    }
+
+    /// Starts it as a load until the end of the trial; its PID.
+    pub fn start(mut self, bed: &mut Testbed) -> Result<u32> {
+        run_as_nobody(&mut self.command);
+        let child = ChildGuard(self.command.spawn().context(&self.name)?);
+        let pid = child.0.id();
+        bed.keep_load(&self.name, child);
+        Ok(pid)
+    }
+
+    /// Starts it and waits until it has printed a word.
+    pub fn start_and_await(self, bed: &mut Testbed, word: &str) -> Result<u32> {
+        let log = self.log.clone();
+        let pid = self.start(bed)?;
+        let has_printed = || Ok(fs::read_to_string(&log).unwrap_or_default().contains(word).then_some(()));
+        wait_until_ready(bed, &log, has_printed)?;
+        Ok(pid)
+    }
+
+    /// Starts a server and waits until it accepts connections at this port.
+    pub fn serve(self, bed: &mut Testbed, port: u16) -> Result<u32> {
+        let log = self.log.clone();
+        let pid = self.start(bed)?;
+        wait_until_ready(bed, &log, || Ok(TcpStream::connect(("127.0.0.1", port)).ok().map(drop)))?;
+        Ok(pid)
+    }
+}
+
+/// A directory in which programs work. What works there at the end of the trial is killed: not all programs end with their parent.
+pub fn home(bed: &mut Testbed) -> Result<PathBuf> {
+    let dir = bed.path("home");
+    fs::create_dir_all(&dir).context(dir.display())?;
+    give(bed, &dir)?;
+    Ok(dir)
+}
+
+/// Makes a directory, such as a mounted file system, one in which programs work.
+pub fn give(bed: &mut Testbed, dir: &Path) -> Result<()> {
+    chown(dir, Some(Uid::from_raw(NOBODY)), Some(Gid::from_raw(NOBODY))).context(dir.display())?;
+    let given = dir.to_owned();
+    bed.defer(move || kill_all_in(&given));
+    Ok(())
+}
+
+/// Kills all processes whose working directory is this one or below, and waits until they are gone.
+pub fn kill_all_in(dir: &Path) {
+    let end = Instant::now() + GONE_TIMEOUT;
+    while Instant::now() < end {
+        let pids = working_in(dir);
+        if pids.is_empty() {
+            return;
+        }
+        // A process may be gone by now.
+        for pid in pids {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    eprintln!("whyslow-lab: cleaning up: processes still work in {}", dir.display());
+}
+
+fn working_in(dir: &Path) -> Vec<Pid> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let works_there = |pid: &Pid| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(dir));
+    let pids = processes.filter_map(|entry| Some(Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)));
+    pids.filter(works_there).collect()
+}
+
+fn wait_until_ready(bed: &Testbed, log: &Path, is_ready: impl Fn() -> Result<Option<()>>) -> Result<()> {
+    let ready = interrupt::wait_for(READY_TIMEOUT, || match bed.exited_load()? {
+        Some(ended) => Err(Error::failed(format!("{ended}: {}", last_line(log)))),
+        None => is_ready(),
+    })?;
+    ready.ok_or_else(|| Error::failed(format!("not ready in time: {}", last_line(log))))
+}
+
+fn find(name: &str) -> Option<PathBuf> {
+    let versions = fs::read_dir(POSTGRESQL).into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));
+    let directories = versions.chain(DIRECTORIES.iter().map(PathBuf::from));
+    directories.map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
+fn last_line(log: &Path) -> String {
+    fs::read_to_string(log).unwrap_or_default().lines().last().unwrap_or_default().to_owned()
+}
