@@ -33,7 +33,7 @@ test: need-test ## every test; the lab's quick subset needs root
 lab: need-programs build build-lab ## every fault and every healthy control, as root
 	$(LAB) --whyslow $(BIN) $(LAB_ARGS)
 
-lab-blind: need-programs build build-lab ## the same without PSI, BPF, root, and cgroups, in turn; as root, some seventy minutes
+lab-blind: need-programs build build-lab ## the same without PSI, BPF, root, and cgroups, in turn; as root, some two hours
 	$(LAB) --whyslow $(BIN) --without psi --without bpf --without root --without cgroup-v1 --without cgroup-v2 $(LAB_ARGS)
 
 bench-sense: need-bench build ## what observing costs, and how much it slows loads down; as root, some twenty minutes
