@@ -8,7 +8,7 @@ use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{
     connection, core, disk, filesystem, group, host, interface, io, limit, link, log, memory_module, numa, off_cpu,
-    part, pcie, peer, process, quota, reports, usb, volume,
+    part, pcie, peer, ports, process, quota, reports, usb, volume,
 };
 use whyslow_model::catalogue::{self, Process};
 use whyslow_model::topology::Topology;
@@ -109,6 +109,8 @@ scopes! { of;
     Connection from connection::ConnectionUse<'_> => connection::connections(of.window);
     /// The other end of TCP connections that have ended.
     Peer from Change<'_, catalogue::EndedConnections> => peer::entities(of.window);
+    /// Connections to one peer that take up many of the local ports.
+    Ports from ports::PortUse<'_> => ports::entities(of.window);
     /// A listening socket.
     Listener from Change<'_, catalogue::Listener> => connection::listeners(of.window);
     /// A UDP socket.

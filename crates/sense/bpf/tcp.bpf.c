@@ -1,17 +1,23 @@
 /* Ended TCP connections by peer address: many end before a sample sees them (include/trace/events/tcp.h, sock.h; struct tcp_sock of
  * include/linux/tcp.h). Counts connections whose start was seen, and segments as TCP counts them: one retransmission event can be
- * of several. The reader is crates/sense/src/net/bpf.rs. */
+ * of several. Counts attempts without a local port too (net/ipv4/tcp_ipv4.c: tcp_v4_connect). The reader is
+ * crates/sense/src/net/bpf.rs. */
 #include "net.h"
 #include "event_sampling.h"
 
 enum { MAP_LRU_PERCPU_HASH = 10, MAX_PEERS = 1024, MAX_CONNECTIONS = 16384 };
 enum { AF_INET = 2, AF_INET6 = 10, COMMAND = 16 };
 /* include/net/tcp_states.h */
-enum { ESTABLISHED = 1, SYN_SENT = 2, FIN_WAIT1 = 4, LAST_ACK = 9 };
+enum { ESTABLISHED = 1, SYN_SENT = 2, FIN_WAIT1 = 4, CLOSED = 7, LAST_ACK = 9 };
 /* The timer until a round trip has been measured (include/net/tcp.h: TCP_TIMEOUT_INIT). */
 enum { FIRST_TIMEOUT_US = 1000000 };
 
+struct inet_sock { u16 inet_sport; } CORE;
+
+struct inet_connection_sock { struct inet_sock icsk_inet; } CORE;
+
 struct tcp_sock {
+	struct inet_connection_sock inet_conn;
 	u32 srtt_us, rttvar_us, data_segs_out, total_retrans, dsack_dups;
 	u16 total_rto;
 } CORE;
@@ -23,6 +29,7 @@ struct ended_totals {
 	u64 connections, segments, retransmits, spurious, timeouts, waited, lived;
 	/* Connections whose timeouts the kernel counts (since Linux 6.7). */
 	u64 timed;
+	u64 no_port;
 	u64 process;
 	char command[COMMAND];
 };
@@ -65,6 +72,38 @@ INLINE void note_state(u64 socket, int state)
 		set_owner(connection);
 }
 
+INLINE void set_peer(struct peer *to, struct sock *socket)
+{
+	struct sock_common *common = &socket->__sk_common;
+
+	to->namespace = common->skc_net.net->ns.inum;
+	to->family = common->skc_family;
+	if (to->family == AF_INET6)
+		bpf_probe_read_kernel(to->address, sizeof to->address, &common->skc_v6_daddr);
+	else
+		*(u32 *)to->address = common->skc_daddr;
+}
+
+/* The kernel gives an attempt its port between SYN_SENT and the first segment. It runs in the process that connects. */
+INLINE void note_failure(u64 address)
+{
+	struct sock *socket = (void *)address;
+	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(socket);
+	struct connection *connection = bpf_map_lookup_elem(&connections, &address);
+	struct peer peer = {};
+
+	if (!connection || !tcp || tcp->inet_conn.icsk_inet.inet_sport)
+		return;
+	set_peer(&peer, socket);
+	struct ended_totals *totals = FIND_OR_ADD(peers, &peer);
+
+	if (!totals)
+		return;
+	totals->no_port += connection->weight;
+	totals->process = connection->process;
+	__builtin_memcpy(totals->command, connection->command, sizeof totals->command);
+}
+
 SEC("tp_btf/inet_sock_set_state")
 int inet_sock_set_state(u64 *ctx)
 {
@@ -77,19 +116,9 @@ int inet_sock_set_state(u64 *ctx)
 		track(socket, 1);
 	else if (after == ESTABLISHED || after == FIN_WAIT1 || after == LAST_ACK)
 		note_state(socket, after);
+	else if (after == CLOSED && before == SYN_SENT)
+		note_failure(socket);
 	return 0;
-}
-
-INLINE void set_peer(struct peer *to, struct sock *socket)
-{
-	struct sock_common *common = &socket->__sk_common;
-
-	to->namespace = common->skc_net.net->ns.inum;
-	to->family = common->skc_family;
-	if (to->family == AF_INET6)
-		bpf_probe_read_kernel(to->address, sizeof to->address, &common->skc_v6_daddr);
-	else
-		*(u32 *)to->address = common->skc_daddr;
 }
 
 INLINE void add(struct ended_totals *to, struct tcp_sock *tcp, struct connection *connection)

@@ -164,6 +164,8 @@ struct Load {
     receiver: UdpSocket,
     /// A connection whose data nobody reads, and one that nobody accepts, with its listening socket.
     _idle: (TcpStream, TcpStream, TcpStream, TcpListener),
+    /// Connections that take up most local ports.
+    _many: Vec<TcpStream>,
 }
 
 impl Load {
@@ -181,8 +183,13 @@ impl Load {
             client.write_all(&[7; 1000]).unwrap();
             client
         };
+        let server = backlogged.local_addr().unwrap();
+        let many = within(&netns.a, || {
+            fs::write("/proc/sys/net/ipv4/ip_local_port_range", "40000 40149").unwrap();
+            (0..100).map(|_| TcpStream::connect(server).unwrap()).collect()
+        });
         let idle = (connect(&listener), listener.accept().unwrap().0, connect(&backlogged), backlogged);
-        Some(Self { netns, disk, _full: FullTmpfs::new(), listener, receiver, _idle: idle })
+        Some(Self { netns, disk, _full: FullTmpfs::new(), listener, receiver, _idle: idle, _many: many })
     }
 
     fn run(&self) {

@@ -24,6 +24,7 @@ pub mod off_cpu;
 pub mod part;
 pub mod pcie;
 pub mod peer;
+pub mod ports;
 pub mod process;
 pub mod quota;
 pub mod reports;

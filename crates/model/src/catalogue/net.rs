@@ -174,7 +174,7 @@ family_group! {
         congestion_control: state text "network.tcp.congestion_control" "algorithm";
     }
 
-    /// TCP connections that were opened and closed during the observation, by peer address.
+    /// TCP connections that were opened and closed during the observation, and attempts that failed, by peer address.
     ended_connections: EndedConnections by peer: NetKey, from "BPF: tcp_destroy_sock, inet_sock_set_state" {
         pid: gauge count "process.pid" "a process that held the most recent one";
         command: state text "process.executable.name" "its name";
@@ -185,6 +185,14 @@ family_group! {
         timeouts: counter count "network.tcp.timeouts" "retransmission timers that expired (since Linux 6.7)";
         waited: counter ns "network.tcp.waited" "time waited for those timers";
         lived: counter ns "network.tcp.lived" "duration of those connections, summed";
+        no_port: counter count "network.tcp.no_port" "attempts to connect that failed because no local port was left";
+    }
+
+    /// Peers to which connections take up at least half of the local ports (ip_local_port_range of Documentation/networking/ip-sysctl.rst).
+    ports_used: PortsUsed by peer: NetKey, from "sock_diag, /proc/sys/net/ipv4" {
+        used: gauge count "network.ports.used" "local ports of connections from one address to this peer, those in TIME_WAIT included";
+        time_wait: gauge count "network.ports.time_wait" "those in TIME_WAIT";
+        available: gauge count "network.ports.available" "local ports that a connection can be given, used or not";
     }
 
     /// Listening TCP sockets.

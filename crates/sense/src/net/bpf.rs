@@ -68,6 +68,7 @@ c_struct! {
         waited: u64,
         lived: u64,
         timed: u64,
+        no_port: u64,
         process: u64,
         command: [u8; 16],
     }
@@ -208,7 +209,7 @@ fn ended(peer: NetKey, totals: &[EndedTotals]) -> EndedConnections {
     // A kernel that does not count timeouts has not counted zero.
     let if_timed = |count: Counter| if totals.iter().any(|t| t.timed > 0) { count } else { Counter::ABSENT };
     // Of several owners, the last one on the CPU with the most connections.
-    let owner = totals.iter().filter(|t| t.process != 0).max_by_key(|t| t.connections);
+    let owner = totals.iter().filter(|t| t.process != 0).max_by_key(|t| t.connections + t.no_port);
     EndedConnections {
         peer,
         pid: owner.map(|t| t.process).into(),
@@ -220,5 +221,6 @@ fn ended(peer: NetKey, totals: &[EndedTotals]) -> EndedConnections {
         timeouts: if_timed(sum(|t| t.timeouts)),
         waited: if_timed(sum(|t| t.waited)),
         lived: sum(|t| t.lived),
+        no_port: sum(|t| t.no_port),
     }
 }

@@ -3,9 +3,12 @@
 use super::bpf::{ended_connections, packet_drops, packet_sizes};
 use crate::source::Source;
 use crate::testing::{NetnsPair, attached, has_program, read, run, wait_for, within};
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 use whyslow_model::catalogue::{PacketDrop, PacketSize};
 use whyslow_model::histogram::bucket_of;
 use whyslow_model::snapshot::Snapshot;
@@ -122,4 +125,25 @@ fn connections_too_short_for_a_sample_are_counted_at_both_ends() {
     let own = Some(f64::from(std::process::id()));
     assert_eq!((client.pid.get(), server.pid.get()), (own, own));
     assert!((20_000..10_000_000_000).contains(&client.lived.get().unwrap()), "{client:?}");
+}
+
+#[test]
+fn attempts_without_a_local_port_are_counted_by_peer() {
+    let Some((pair, mut source)) = rig(ended_connections(Arc::default())) else { return };
+    let (a, listener) = (&pair.a, within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap()));
+    let server = listener.local_addr().unwrap();
+    within(a, || fs::write("/proc/sys/net/ipv4/ip_local_port_range", "40000 40003").unwrap());
+    let connect = |_| {
+        // Of many within a clock tick, only a sample would be counted.
+        thread::sleep(Duration::from_millis(20));
+        TcpStream::connect(server)
+    };
+    let attempts: Vec<_> = within(a, || (0..7).map(connect).collect());
+    assert_eq!(attempts.iter().filter(|attempt| attempt.is_ok()).count(), 4);
+    // Refused by the peer: this one had a port.
+    assert!(within(a, || TcpStream::connect("10.203.0.2:9")).is_err());
+    let rows = read(&mut *source).net.ended_connections;
+    let row = rows.iter().find(|e| *e.peer.ns == **a && &*e.peer.name == "10.203.0.2").unwrap();
+    let own = Some(f64::from(std::process::id()));
+    assert_eq!((row.no_port.get(), row.connections.get(), row.pid.get()), (Some(3), Some(0), own));
 }

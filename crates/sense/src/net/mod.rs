@@ -12,6 +12,7 @@ mod live_tests;
 mod namespaces;
 mod net_dev;
 pub(crate) mod netlink;
+mod ports;
 mod process_namespaces;
 mod qdiscs;
 mod rtnetlink;

@@ -17,10 +17,11 @@ const RECEIVE_BUFFER: usize = 1;
 const SEND_BUFFER: usize = 3;
 const DROPS: usize = 8;
 
-/// TCP_LISTEN of include/net/tcp_states.h.
+// States of include/net/tcp_states.h.
+pub(crate) const TIME_WAIT: u8 = 6;
 pub(crate) const LISTEN: u8 = 10;
-/// TCP states of connections that carry data: not TIME_WAIT (6), CLOSE (7) nor NEW_SYN_RECV (12), of which there can be very many.
-pub(crate) const CONNECTED_STATES: u32 = 0xfff & !(1 | 1 << 6 | 1 << 7 | 1 << LISTEN);
+/// TCP states of connections that carry data: not TIME_WAIT, CLOSE (7) nor NEW_SYN_RECV (12), of which there can be very many.
+pub(crate) const CONNECTED_STATES: u32 = 0xfff & !(1 | 1 << TIME_WAIT | 1 << 7 | 1 << LISTEN);
 pub(crate) const ALL_STATES: u32 = u32::MAX;
 
 /// Identifies a socket to the kernel: its family, and struct inet_diag_sockid, which includes a unique cookie.

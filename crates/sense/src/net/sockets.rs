@@ -3,9 +3,10 @@
 use super::namespaces::Namespaces;
 use super::net_text;
 use super::netlink::{HomeSocket, Netlink};
+use super::ports::{PortCounter, PortWatch};
 use super::rtnetlink::{self, interface_name};
 use super::snmp::sockstat_value;
-use super::sock_diag::{self, ALL_STATES, CONNECTED_STATES, DiagSocket, LISTEN};
+use super::sock_diag::{self, ALL_STATES, CONNECTED_STATES, DiagSocket, LISTEN, TIME_WAIT};
 use super::socket_cache::{CachedSockets, SocketCache};
 use super::socket_owners::SocketOwners;
 use super::tcp_info;
@@ -30,6 +31,7 @@ pub(super) struct Sockets {
     owners: SocketOwners,
     activity: Activity,
     cache: SocketCache,
+    ports: PortWatch,
 }
 
 impl Sockets {
@@ -40,6 +42,7 @@ impl Sockets {
             owners: SocketOwners::default(),
             activity: Activity::default(),
             cache: SocketCache::default(),
+            ports: PortWatch::default(),
         }
     }
 }
@@ -59,7 +62,13 @@ impl Source for Sockets {
                 namespace,
                 || Netlink::open(libc::NETLINK_SOCK_DIAG),
                 |netlink| {
-                    let tcp = read_tcp(netlink, &families, namespace, &mut self.activity, &mut self.cache, out);
+                    let sockets = families.tcp_count() + families.time_wait;
+                    let mut ports = self.ports.counter(root, namespace, sockets);
+                    let tcp = Tcp::new(namespace, &mut self.activity, ports.as_mut());
+                    let tcp = read_tcp(netlink, &families, tcp, &mut self.cache, out);
+                    if let Some(ports) = ports {
+                        out.net.ports_used.extend(self.ports.finish(namespace, ports));
+                    }
                     tcp.and(read_udp(netlink, &families, namespace, &mut self.activity, out))
                 },
             )
@@ -125,6 +134,9 @@ impl Activity {
 struct SocketFamilies {
     tcp: Vec<(i32, u64)>,
     udp: Vec<(i32, u64)>,
+    /// TCP sockets in TIME_WAIT, which are counted by no family.
+    time_wait: u64,
+    has_ipv6: bool,
 }
 
 impl SocketFamilies {
@@ -136,24 +148,28 @@ impl SocketFamilies {
             let six = (libc::AF_INET6, sockets(&six, &format!("{protocol}6")));
             [(libc::AF_INET, sockets(&four, protocol)), six].into_iter().filter(|(_, sockets)| *sockets > 0).collect()
         };
-        Self { tcp: families("TCP"), udp: families("UDP") }
+        let time_wait = sockstat_value(&four, "TCP", "tw").unwrap_or(0);
+        Self { tcp: families("TCP"), udp: families("UDP"), time_wait, has_ipv6: !six.is_empty() }
+    }
+
+    fn tcp_count(&self) -> u64 {
+        self.tcp.iter().map(|(_, sockets)| sockets).sum()
     }
 }
 
 fn read_tcp(
     netlink: &mut Netlink,
     families: &SocketFamilies,
-    namespace: &Name,
-    activity: &mut Activity,
+    mut tcp: Tcp<'_>,
     cache: &mut SocketCache,
     out: &mut Snapshot,
 ) -> Result<(), SourceError> {
-    let mut tcp = Tcp { namespace, activity, listeners: Vec::new(), connections: BusiestRows::new() };
-    let count = families.tcp.iter().map(|(_, sockets)| sockets).sum();
+    let namespace = tcp.namespace;
+    let count = families.tcp_count();
     let outcome = if cache.read(netlink, namespace, count, |socket, interface| tcp.add(socket, interface)) {
         Ok(())
     } else {
-        (tcp.listeners, tcp.connections) = (Vec::new(), BusiestRows::new());
+        tcp.clear();
         let mut found = CachedSockets::default();
         let walked = walk_tcp(netlink, families, |socket, interface| {
             if tcp.add(socket, &interface) {
@@ -165,6 +181,13 @@ fn read_tcp(
     };
     out.net.listener.append(&mut tcp.listeners);
     out.net.connection.extend(tcp.connections.rows());
+    if let Some(ports) = tcp.ports.filter(|_| families.time_wait > 0) {
+        let ipv6 = families.has_ipv6.then_some(libc::AF_INET6);
+        for family in [libc::AF_INET].into_iter().chain(ipv6) {
+            let tcp = (family, libc::IPPROTO_TCP);
+            sock_diag::dump(netlink, tcp, 1 << TIME_WAIT, |socket| ports.add(socket))?;
+        }
+    }
     outcome
 }
 
@@ -173,9 +196,21 @@ struct Tcp<'a> {
     activity: &'a mut Activity,
     listeners: Vec<Listener>,
     connections: BusiestRows<Connection>,
+    ports: Option<&'a mut PortCounter>,
 }
 
-impl Tcp<'_> {
+impl<'a> Tcp<'a> {
+    fn new(namespace: &'a Name, activity: &'a mut Activity, ports: Option<&'a mut PortCounter>) -> Self {
+        Self { namespace, activity, listeners: Vec::new(), connections: BusiestRows::new(), ports }
+    }
+
+    fn clear(&mut self) {
+        (self.listeners, self.connections) = (Vec::new(), BusiestRows::new());
+        if let Some(ports) = &mut self.ports {
+            ports.clear();
+        }
+    }
+
     /// False if the kernel no longer has a tcp_info for it.
     fn add(&mut self, socket: &DiagSocket<'_>, interface: &State) -> bool {
         if socket.state == LISTEN {
@@ -183,6 +218,9 @@ impl Tcp<'_> {
             self.activity.add_queued(socket.inode, waiting);
             self.listeners.push(listener(self.namespace, socket));
             return true;
+        }
+        if let Some(ports) = &mut self.ports {
+            ports.add(socket);
         }
         let Some(row) = connection(self.namespace, socket, interface) else { return false };
         let total = row.bytes_acked.get().unwrap_or(0).saturating_add(row.bytes_received.get().unwrap_or(0));
