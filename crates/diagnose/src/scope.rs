@@ -8,7 +8,7 @@ use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{
     connection, core, disk, filesystem, group, host, interface, io, limit, link, log, memory_module, numa, off_cpu,
-    part, pcie, peer, ports, process, quota, reports, usb, volume,
+    part, pcie, peer, ports, process, quota, reports, shaper, usb, volume,
 };
 use whyslow_model::catalogue::{self, Process};
 use whyslow_model::topology::Topology;
@@ -99,6 +99,8 @@ scopes! { of;
     Notice from log::Noticed<'_> => log::notices(of.window);
     /// A network interface.
     Interface (listed) from interface::InterfaceUse<'_> => interface::interfaces(of.window, of.threads);
+    /// The shaper of a network interface that holds most back.
+    Shaper from shaper::ShaperUse<'_> => shaper::entities(of.window);
     /// The link of a network interface.
     Link from catalogue::Link => link::links(of.window);
     /// A port of a bond.

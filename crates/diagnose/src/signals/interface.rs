@@ -2,6 +2,7 @@
 
 use super::core::kernel_shares;
 use super::nic::{self, NicCounts, QueueCounts};
+use super::shaper;
 use super::task::TaskUse;
 use crate::signal::{Entity, netns, over, share_of_true, signals, sum};
 use whyslow_model::catalogue::{Interface, Link, PacketSize, Qdisc};
@@ -60,9 +61,9 @@ impl InterfaceUse<'_> {
         self.link?.speed.get().filter(|s| *s > 0.0)
     }
 
-    /// The rate of the tightest shaper.
+    /// The rate of the shaper that everything sent passes through.
     fn shaper(&self) -> Option<f64> {
-        self.qdiscs.iter().filter_map(|q| q.last().rate.get()).filter(|r| *r > 0.0).reduce(f64::min)
+        shaper::of_all(&self.qdiscs)?.last().rate.get()
     }
 
     fn sending(&self) -> Option<f64> {
@@ -114,7 +115,7 @@ signals! { i: InterfaceUse<'_>;
     "iface.sending" "bit/s" "rate sent", "Δtx_bytes x 8 / Δt", "/proc/net/dev" => i.sending();
     "iface.receiving" "bit/s" "rate received", "Δrx_bytes x 8 / Δt", "/proc/net/dev" => i.receiving();
     "iface.speed" "bit/s" "negotiated speed of the line", "as the driver gives it", "ethtool" => i.speed();
-    "iface.shaper_rate" "bit/s" "rate of the tightest shaper on it", "rate of tbf, ceil of htb", "rtnetlink (tc(8))" => i.shaper();
+    "iface.shaper_rate" "bit/s" "rate of the shaper that everything it sends passes through", "rate of a tbf at the root, ceil of the only htb class there", "rtnetlink (tc(8))" => i.shaper();
     "iface.use" "ratio" "the fuller direction against its capacity", "max(sent / min(speed, shaper), received / speed)", "/proc/net/dev, ethtool, rtnetlink" => [over(i.sending(), i.send_capacity()), over(i.receiving(), i.speed())].into_iter().flatten().reduce(f64::max);
     "iface.full_share" "ratio" "share of the samples in which a direction ran above 85 % of its capacity", "steps with rate > 0.85 x capacity / steps", "/proc/net/dev, ethtool, rtnetlink" => i.full_share();
     "iface.backlog" "bytes" "bytes that waited in the queueing discipline, mean", "mean(backlog)", "rtnetlink" => i.qdisc(|q| q.mean(|q| q.backlog));

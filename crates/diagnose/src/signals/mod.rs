@@ -30,6 +30,7 @@ pub mod quota;
 pub mod reports;
 mod requester;
 mod served;
+pub mod shaper;
 mod short_lived;
 pub mod shortage;
 mod slab;

@@ -24,6 +24,8 @@ struct QdiscTitle {
     device: String,
     /// Its handle, or its parent if the kernel created it without a handle.
     place: String,
+    /// The class above it, or `root`.
+    parent: Option<String>,
     rate: Option<f64>,
 }
 
@@ -41,6 +43,7 @@ impl QdiscTitle {
         if !is_handle || is_nameless || (what == "qdisc" && !rest.iter().any(is_placed)) {
             return None;
         }
+        let parent = after("parent").or(rest.contains(&"root").then_some("root")).map(str::to_owned);
         let place = match (handle, after("parent")) {
             ("0:", Some(parent)) => format!("0: parent {parent}"),
             ("0:", None) => "0: parent ffff:ffff".to_owned(),
@@ -48,7 +51,7 @@ impl QdiscTitle {
         };
         let limit = after("ceil").or(after("rate")).or(after("bandwidth"));
         let rate = limit.and_then(|rate| scaled(rate.strip_suffix("bit")?, 1e3, 1.0));
-        Some(Self { kind: kind.into(), device: after("dev").unwrap_or_default().into(), place, rate })
+        Some(Self { kind: kind.into(), device: after("dev").unwrap_or_default().into(), place, parent, rate })
     }
 }
 
@@ -74,6 +77,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             row.interface = Some(title.device.as_str()).filter(|device| !device.is_empty()).into();
             row.kind = title.kind.into();
             row.rate = title.rate.into();
+            row.parent = title.parent.into();
             run.put(0.0, line, row);
         }
     }
@@ -140,7 +144,8 @@ class htb 1:10 root prio 0 rate 1Mbit ceil 2Mbit burst 1600b cburst 1600b
             (fifo.drops.get(), fifo.backlog.get(), fifo.queue_length.get()),
             (Some(7), Some(12_288.0), Some(9.0))
         );
-        assert_eq!(rows[&interface("eth0 htb 1:10")].rate.get(), Some(2e6));
+        let class = rows[&interface("eth0 htb 1:10")];
+        assert_eq!((class.rate.get(), class.parent.get()), (Some(2e6), Some("root")));
         let unnamed = row_of::<Qdisc>(text.replace(" dev eth0", "").split("class").next().unwrap_or_default());
         assert_eq!((&*unnamed.qdisc.name, unnamed.interface.get()), ("pfifo_fast 0: parent ffff:ffff", None));
         assert_eq!(unnamed.drops.get(), Some(7));

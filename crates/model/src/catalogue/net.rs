@@ -223,6 +223,7 @@ family_group! {
         backlog: gauge bytes "network.qdisc.backlog" "bytes waiting";
         queue_length: gauge count "network.qdisc.length" "packets waiting";
         rate: gauge bps "network.qdisc.rate" "rate set, for shapers";
+        parent: state text "network.qdisc.parent" "the class it belongs to, or root";
     }
 
     /// Packets dropped by the kernel, by function, reason, interface and protocol.

@@ -18,6 +18,8 @@ const HEAD: usize = 20;
 /// Qdiscs whose classes have queues and rates set by an administrator. Others create a class per transmit queue (mq) or per flow
 /// (fq_codel), which adds nothing to the qdisc itself.
 const CLASSFUL: [&str; 2] = ["htb", "hfsc"];
+/// TC_H_ROOT of include/uapi/linux/pkt_sched.h.
+const ROOT: u32 = u32::MAX;
 /// The default of virtual interfaces; has no queue.
 const NO_QUEUE: &str = "noqueue";
 
@@ -117,6 +119,10 @@ impl TrafficQueue {
             row.queue_length = u64::from(stats.packets).into();
         }
         row.rate = self.rate.map(|bytes| bytes as f64 * 8.0).into();
+        row.parent = match self.parent {
+            ROOT => "root".into(),
+            parent => format!("{:x}:{:x}", parent >> 16, parent & 0xffff).into(),
+        };
         row
     }
 
@@ -239,13 +245,20 @@ mod tests {
         assert_eq!((row.bytes.get(), row.packets.get()), (Some(1000), Some(10)));
         assert_eq!((row.queue_length.get(), row.backlog.get(), row.drops.get()), (Some(1.0), Some(2.0), Some(3)));
         assert_eq!((row.requeues.get(), row.overlimits.get()), (Some(4), Some(5)));
-        assert_eq!(row.rate.get(), Some(50e6));
+        assert_eq!((row.rate.get(), row.parent.get()), (Some(50e6), Some("root")));
     }
 
     #[test]
     fn a_rate_above_32_bits_has_its_own_attribute() {
         let options = [attribute(1, &words(&[0, 0, u32::MAX])), attribute(4, &5_000_000_000u64.to_ne_bytes())].concat();
         assert_eq!(rate("tbf", &options), Some(5_000_000_000));
+    }
+
+    #[test]
+    fn the_parent_of_a_class_is_named_as_tc_does() {
+        let (_, class) = decode(&message(b"htb\0", 0x1_0010, 0x1_0001, &[])).unwrap();
+        let row = class.row(&Name::default(), &"eth0".into());
+        assert_eq!((&*row.qdisc.name, row.parent.get()), ("eth0 htb 1:10", Some("1:1")));
     }
 
     #[test]
