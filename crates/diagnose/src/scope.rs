@@ -8,7 +8,7 @@ use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{
     connection, core, disk, filesystem, group, host, interface, io, limit, link, log, memory_module, numa, off_cpu,
-    part, pcie, peer, ports, process, quota, reports, shaper, usb, volume,
+    part, pcie, peer, ports, process, quota, reports, shaper, subnet, usb, volume,
 };
 use whyslow_model::catalogue::{self, Process};
 use whyslow_model::topology::Topology;
@@ -101,6 +101,8 @@ scopes! { of;
     Interface (listed) from interface::InterfaceUse<'_> => interface::interfaces(of.window, of.threads);
     /// The shaper of a network interface that holds most back.
     Shaper from shaper::ShaperUse<'_> => shaper::entities(of.window);
+    /// A subnet in which several interfaces have addresses.
+    Subnet from subnet::SubnetUse<'_> => subnet::entities(of.window);
     /// The link of a network interface.
     Link from catalogue::Link => link::links(of.window);
     /// A port of a bond.

@@ -583,6 +583,7 @@ signals! { h: HostUse<'_>;
     "net.retransmitted_opening" "ratio" "share of the segments sent again that open connections", "ΔTCPSynRetrans / ΔRetransSegs", "/proc/net/netstat, /proc/net/snmp" => over(h.counted(|p| p.tcp_ext_tcp_syn_retrans), h.counted(|p| p.tcp_retrans_segs));
     "net.retransmits" "1/s" "segments sent again, those that open connections not included", "(ΔRetransSegs - ΔTCPSynRetrans) / Δt", "/proc/net/snmp, /proc/net/netstat" => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_ext_tcp_syn_retrans)).map(|(all, opening)| (all - opening).max(0.0));
     "net.timeouts" "1/s" "retransmission timers that expired, needless ones not included", "(ΔTCPTimeouts - ΔTCPSpuriousRTOs) / Δt", "/proc/net/netstat" => h.timeouts();
+    "net.reverse_path_drops" "1/s" "packets dropped because their source is reached through another interface", "ΔIPReversePathFilter / Δt", "/proc/net/netstat" => h.protocol(|p| p.tcp_ext_ip_reverse_path_filter);
     "net.connects" "1/s" "connections opened from here", "ΔActiveOpens / Δt", "/proc/net/snmp" => h.protocol(|p| p.tcp_active_opens);
     "net.listen_overflow_rate" "1/s" "connections dropped because an accept queue was full", "ΔListenOverflows / Δt", "/proc/net/netstat" => h.protocol(|p| p.tcp_ext_listen_overflows);
     "net.listen_overflows" "count" "the same, in the window", "ΔListenOverflows", "/proc/net/netstat" => h.counted(|p| p.tcp_ext_listen_overflows);

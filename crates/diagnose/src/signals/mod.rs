@@ -35,6 +35,7 @@ mod short_lived;
 pub mod shortage;
 mod slab;
 mod sleep;
+pub mod subnet;
 pub mod task;
 pub mod usb;
 pub mod volume;

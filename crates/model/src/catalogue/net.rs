@@ -55,6 +55,10 @@ family_group! {
         module_alarms: state text "system.network.module.alarms" "alarms that the transceiver raises, or none";
         carrier_changes: counter count "system.network.carrier_changes" "times the link went up or down";
         addresses: state text "system.network.addresses" "addresses, separated by spaces";
+        arp_filter: gauge count "system.network.arp_filter" "1 if it answers ARP requests only from where it would send to (arp_filter), its own or for all interfaces";
+        arp_ignore: gauge count "system.network.arp_ignore" "which ARP requests it answers (arp_ignore); the larger of its own and that of all interfaces";
+        rp_filter: gauge count "system.network.rp_filter" "whether it drops packets whose source is reached otherwise (rp_filter); the larger of its own and that of all interfaces";
+        routing_rules: gauge count "system.network.routing_rules" "rules for IPv4 in its namespace that choose a routing table, those of the kernel not included";
     }
 
     /// Ports of a bond (Documentation/networking/bonding.rst).

@@ -3,7 +3,7 @@
 use super::ethtool::Ethtool;
 use super::namespaces::Namespaces;
 use super::netlink::Netlink;
-use super::rtnetlink::{self, Address, LinkInfo};
+use super::rtnetlink::{self, Address, ArpSettings, LinkInfo};
 use crate::Root;
 use crate::source::{Source, SourceInfo};
 use crate::source_error::SourceError;
@@ -27,14 +27,15 @@ impl Source for LinkSettings {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         root.require_live()?;
-        let all = open_all(&self.0, root);
+        let namespaces = open_all(&self.0, root);
         self.0.each(root, |namespace| {
             let mut netlink = Netlink::open(libc::NETLINK_ROUTE)?;
             let ethtool = Ethtool::open()?;
             let links = rtnetlink::links(&mut netlink)?;
             let addresses = rtnetlink::addresses(&mut netlink)?;
+            let (all, rules) = (arp_settings_of_all(root), rtnetlink::routing_rules(&mut netlink).ok());
             let peers = if links.iter().any(|l| l.peer_namespace.is_some()) {
-                by_id(&mut netlink, &all)
+                by_id(&mut netlink, &namespaces)
             } else {
                 HashMap::new()
             };
@@ -42,11 +43,27 @@ impl Source for LinkSettings {
                 let mut row = row_of(namespace, &link, &addresses);
                 row.peer_ns = link.peer_namespace.and_then(|id| peers.get(&id).cloned()).into();
                 add_driver_settings(&ethtool, &link, &mut row);
+                if let Some(arp) = link.arp.zip(all).map(|(own, all)| own.with_all(all)) {
+                    row.arp_filter = u64::from(arp.arp_filter).into();
+                    row.arp_ignore = u64::from(arp.arp_ignore).into();
+                    row.rp_filter = u64::from(arp.rp_filter).into();
+                    row.routing_rules = rules.into();
+                }
                 out.net.link.push(row);
             }
             Ok(())
         })
     }
+}
+
+/// The settings for all interfaces of the thread's namespace.
+fn arp_settings_of_all(root: &Root) -> Option<ArpSettings> {
+    let setting = |name: &str| u32::try_from(root.number(&format!("proc/sys/net/ipv4/conf/all/{name}"))?).ok();
+    Some(ArpSettings {
+        arp_filter: setting("arp_filter")?,
+        arp_ignore: setting("arp_ignore")?,
+        rp_filter: setting("rp_filter")?,
+    })
 }
 
 /// Opens every namespace that can be entered, including our own.

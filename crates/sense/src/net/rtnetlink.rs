@@ -12,6 +12,12 @@ use whyslow_model::value::Name;
 const LINK_HEAD: usize = 16;
 /// struct ifaddrmsg.
 const ADDRESS_HEAD: usize = 8;
+/// struct fib_rule_hdr.
+const RULE_HEAD: usize = 12;
+/// FRA_PRIORITY of include/uapi/linux/fib_rules.h.
+const RULE_PRIORITY: u16 = 6;
+/// IFLA_INET_CONF of include/uapi/linux/if_link.h.
+const INET_CONF: u16 = 1;
 /// struct rtgenmsg, padded.
 const NAMESPACE_HEAD: usize = 4;
 /// RTEXT_FILTER_SKIP_STATS: without the counters of each interface.
@@ -34,6 +40,33 @@ pub(crate) struct LinkInfo {
     pub carrier_changes: Option<u32>,
     /// The namespace id of the other end, if that is in another namespace.
     pub peer_namespace: Option<u32>,
+    /// Its own settings of IPv4, if it resolves addresses by ARP.
+    pub arp: Option<ArpSettings>,
+}
+
+/// What decides which interface answers for an address, and which packets it accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ArpSettings {
+    pub arp_filter: u32,
+    pub arp_ignore: u32,
+    pub rp_filter: u32,
+}
+
+impl ArpSettings {
+    /// From IFLA_INET_CONF: numbers in the order of IPV4_DEVCONF_* of include/uapi/linux/ip.h, which begin with 1.
+    fn parse(value: &[u8]) -> Option<Self> {
+        let setting = |number: usize| u32_at(value, 4 * (number - 1));
+        Some(Self { arp_filter: setting(13)?, arp_ignore: setting(19)?, rp_filter: setting(8)? })
+    }
+
+    /// The kernel takes the larger of an interface's own setting and that for all (include/linux/inetdevice.h).
+    pub(crate) fn with_all(self, all: Self) -> Self {
+        Self {
+            arp_filter: self.arp_filter.max(all.arp_filter),
+            arp_ignore: self.arp_ignore.max(all.arp_ignore),
+            rp_filter: self.rp_filter.max(all.rp_filter),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +82,20 @@ pub(crate) fn links(netlink: &mut Netlink) -> Result<Vec<LinkInfo>, SourceError>
     let mut found = Vec::new();
     netlink.dump(libc::RTM_GETLINK, &request, |payload| found.extend(link(payload)))?;
     Ok(found)
+}
+
+/// How many rules for IPv4 choose a routing table, besides the three that every namespace begins with (ip-rule(8)).
+pub(crate) fn routing_rules(netlink: &mut Netlink) -> Result<u64, SourceError> {
+    let mut request = [0; RULE_HEAD];
+    request[0] = libc::AF_INET as u8;
+    let mut count = 0;
+    netlink.dump(libc::RTM_GETRULE, &request, |payload| {
+        let priority = attributes_after(payload, RULE_HEAD).find(|(kind, _)| *kind == RULE_PRIORITY);
+        // That of the first is 0, which is left out.
+        let priority = priority.and_then(|(_, value)| u32_at(value, 0)).unwrap_or(0);
+        count += u64::from(![0, 32_766, 32_767].contains(&priority));
+    })?;
+    Ok(count)
 }
 
 pub(crate) fn addresses(netlink: &mut Netlink) -> Result<Vec<Address>, SourceError> {
@@ -99,6 +146,7 @@ pub(crate) fn interface_index(netlink: &Netlink, name: &str) -> Option<u32> {
 
 fn link(payload: &[u8]) -> Option<LinkInfo> {
     let mut link = LinkInfo { index: u32_at(payload, 4)?, ..LinkInfo::default() };
+    let flags = u32_at(payload, 8)?;
     if u16_at(payload, 2)? == libc::ARPHRD_LOOPBACK {
         link.kind = Some("loopback".into());
     }
@@ -109,6 +157,7 @@ fn link(payload: &[u8]) -> Option<LinkInfo> {
             libc::IFLA_TXQLEN => link.tx_queue_length = u32_at(value, 0),
             libc::IFLA_OPERSTATE => link.operstate = value.first().copied(),
             libc::IFLA_CARRIER_CHANGES => link.carrier_changes = u32_at(value, 0),
+            libc::IFLA_AF_SPEC => link.arp = arp_settings(value).filter(|_| flags & libc::IFF_NOARP as u32 == 0),
             libc::IFLA_LINK_NETNSID => link.peer_namespace = u32_at(value, 0),
             libc::IFLA_LINKINFO => {
                 link.kind = attributes(value).find(|(k, _)| *k == libc::IFLA_INFO_KIND).map(|(_, v)| text(v));
@@ -117,6 +166,12 @@ fn link(payload: &[u8]) -> Option<LinkInfo> {
         }
     }
     Some(link)
+}
+
+fn arp_settings(value: &[u8]) -> Option<ArpSettings> {
+    let (_, inet) = attributes(value).find(|(family, _)| *family == libc::AF_INET as u16)?;
+    let (_, settings) = attributes(inet).find(|(kind, _)| *kind == INET_CONF)?;
+    ArpSettings::parse(settings)
 }
 
 fn address(payload: &[u8]) -> Option<Address> {
@@ -168,6 +223,9 @@ mod tests {
         bytes.extend(attribute(libc::IFLA_LINK_NETNSID, &2u32.to_ne_bytes()));
         // Nested attributes carry NLA_F_NESTED in their type.
         bytes.extend(attribute(libc::IFLA_LINKINFO | 0x8000, &attribute(libc::IFLA_INFO_KIND, b"veth\0")));
+        let settings: Vec<u8> = (1..=33u32).flat_map(u32::to_ne_bytes).collect();
+        let inet = attribute(libc::AF_INET as u16, &attribute(INET_CONF, &settings));
+        bytes.extend(attribute(libc::IFLA_AF_SPEC, &inet));
         let expected = LinkInfo {
             index: 7,
             name: "veth0".into(),
@@ -175,6 +233,7 @@ mod tests {
             mtu: Some(1500),
             operstate: Some(6),
             peer_namespace: Some(2),
+            arp: Some(ArpSettings { arp_filter: 13, arp_ignore: 19, rp_filter: 8 }),
             ..LinkInfo::default()
         };
         assert_eq!(link(&bytes), Some(expected));
