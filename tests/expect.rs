@@ -136,6 +136,22 @@ fn queues_rings_and_pauses_of_network_cards() {
 }
 
 #[test]
+fn what_interfaces_drop_and_damage_within_a_minute() {
+    let d = diagnosis(&["layouts/proc-net-dev-twice.txt"]);
+    // 600 damaged frames and 59,400 packets; 1,000 collisions and 19,000 packets sent; 3,000 dropped and 299,000 received.
+    for (key, metric, value) in [
+        ("net.errors@eth0", "iface.damaged_share", 600.0 / 60_000.0),
+        ("net.errors@eth1", "iface.collision_share", 1_000.0 / 20_000.0),
+        ("net.nic_drops@eth2", "iface.ring_drop_share", 3_000.0 / 302_000.0),
+    ] {
+        let found = finding(&d, key);
+        assert!((number(&found.evidence, metric).unwrap() - value).abs() < 1e-9, "{found:?}");
+        assert!(found.confidence >= Confidence::Medium, "{found:?}");
+    }
+    assert_eq!(d.findings.len(), 3, "{:?}", keys(&d));
+}
+
+#[test]
 fn waits_that_were_traced() {
     // Everything is fast enough there.
     assert_eq!(keys(&diagnosis(&["runqlat.txt"])), [""; 0]);

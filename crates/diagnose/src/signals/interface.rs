@@ -8,6 +8,7 @@ use crate::signal::{Entity, netns, over, share_of_true, signals, sum};
 use whyslow_model::catalogue::{Interface, Link, PacketSize, Qdisc};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
+use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
 
 /// Share of its capacity from which an interface counts as full in a sample; framing and acknowledgements take the rest.
@@ -98,6 +99,15 @@ impl InterfaceUse<'_> {
         self.change.grown(|i| i.rx_frame).or_else(|| self.change.grown(|i| i.rx_errors))
     }
 
+    /// The part of the steps in which a count grew; unknown of the time since boot, which is one step.
+    fn growing_share(&self, f: impl Fn(&Interface) -> Counter) -> Option<f64> {
+        share_of_true(self.change.steps(f).filter_map(|(_, grown)| Some(grown? > 0.0)))
+    }
+
+    fn collisions(&self) -> Option<f64> {
+        sum([self.change.grown(|i| i.tx_collisions), self.change.grown(|i| i.tx_carrier)])
+    }
+
     fn qdisc(&self, f: impl Fn(&Change<'_, Qdisc>) -> Option<f64>) -> Option<f64> {
         self.qdiscs.iter().filter_map(|q| f(q)).reduce(f64::max)
     }
@@ -127,8 +137,13 @@ signals! { i: InterfaceUse<'_>;
     "iface.ring_drop_share" "ratio" "the same as a share of the packets that arrived", "Δrx_fifo / Δ(rx_packets + rx_fifo)", "/proc/net/dev" => failed_share(i.change.grown(|i| i.rx_fifo), i.change.grown(|i| i.rx_packets));
     "iface.damaged" "count" "frames that arrived damaged, in the window", "Δrx_frame, else Δrx_errors", "/proc/net/dev, ethtool" => i.damaged();
     "iface.damaged_share" "ratio" "the same as a share of the frames that arrived", "Δdamaged / Δ(rx_packets + damaged)", "/proc/net/dev, ethtool" => failed_share(i.damaged(), i.change.grown(|i| i.rx_packets));
+    "iface.damaging_share" "ratio" "share of the samples in which frames arrived damaged", "steps with Δrx_frame > 0, else Δrx_errors > 0 / steps", "/proc/net/dev, ethtool" => i.growing_share(|i| i.rx_frame).or_else(|| i.growing_share(|i| i.rx_errors));
+    "iface.colliding_share" "ratio" "share of the samples with collisions", "steps with Δtx_collisions > 0 / steps", "/proc/net/dev" => i.growing_share(|i| i.tx_collisions);
+    "iface.ring_dropping_share" "ratio" "share of the samples in which the receive ring overflowed", "steps with Δrx_fifo > 0 / steps", "/proc/net/dev" => i.growing_share(|i| i.rx_fifo);
     "iface.send_errors" "count" "packets that could not be sent, in the window", "Δtx_errors", "/proc/net/dev" => i.change.grown(|i| i.tx_errors);
     "iface.send_error_share" "ratio" "the same as a share of those to send", "Δtx_errors / Δ(tx_packets + tx_errors)", "/proc/net/dev" => failed_share(i.change.grown(|i| i.tx_errors), i.change.grown(|i| i.tx_packets));
+    "iface.collisions" "count" "collisions on sending, and packets that lost their carrier, in the window", "Δ(tx_collisions + tx_carrier)", "/proc/net/dev" => i.collisions();
+    "iface.collision_share" "ratio" "the same as a share of the packets sent", "Δ(tx_collisions + tx_carrier) / Δ(tx_packets + tx_collisions + tx_carrier)", "/proc/net/dev" => failed_share(i.collisions(), i.change.grown(|i| i.tx_packets));
     "iface.errors" "1/s" "bad packets", "Δ(rx_errors + tx_errors) / Δt", "/proc/net/dev" => sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]);
     "iface.error_share" "ratio" "share of the packets that were bad", "Δerrors / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]), i.packets());
     "iface.packets" "1/s" "packets in both directions", "Δ(rx_packets + tx_packets) / Δt", "/proc/net/dev" => i.packets();
