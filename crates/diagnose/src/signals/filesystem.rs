@@ -1,6 +1,7 @@
 //! Mounted file systems: their space, the processes that fill it, and NFS mounts as the client counts their operations.
 
 use super::process;
+use super::shortage;
 use super::task::TaskUse;
 use crate::signal::{Entity, over, ratio, signals};
 use std::collections::BTreeMap;
@@ -15,6 +16,9 @@ signals! { m: Change<'_, Mount>;
     "mount.available" "bytes" "space an ordinary user can have", "f_bavail x f_frsize", "statvfs(3)" => m.last().available.get();
     "mount.free" "bytes" "space free, the reserve for root included", "f_bfree x f_frsize", "statvfs(3)" => m.last().free.get();
     "mount.available_share" "ratio" "the same as a share", "f_bavail / (f_blocks - f_bfree + f_bavail), as df computes it", "statvfs(3)" => available_share(m.last());
+    "mount.shrunk" "bytes" "how much less space is available at the end of the window than at its start", "first - last", "statvfs(3)" => m.first().available.get().zip(m.last().available.get()).map(|(first, last)| first - last);
+    "mount.shrink_rate" "bytes/s" "how fast the space available decreases; 0 unless it keeps decreasing", "-Δ(f_bavail x f_frsize) / Δt over the latter half of the window", "statvfs(3)" => shrink_rate(m);
+    "mount.full_in" "s" "time until none is left at this rate", "available / rate at which it decreases", "statvfs(3)" => over(m.last().available.get(), shrink_rate(m).filter(|rate| *rate > 0.0));
     "mount.inodes" "count" "inodes in all", "f_files", "statvfs(3)" => m.last().inodes.get();
     "mount.inodes_free" "count" "inodes free", "f_ffree", "statvfs(3)" => m.last().inodes_free.get();
     "mount.inodes_free_share" "ratio" "inodes free as a share", "f_ffree / f_files", "statvfs(3)" => over(m.last().inodes_free.get(), m.last().inodes.get());
@@ -22,6 +26,10 @@ signals! { m: Change<'_, Mount>;
     "mount.turned_read_only" "flag" "1 where it became read-only in the window", "first sample writable, last not", "/proc/self/mountinfo" => m.first().read_only.get().zip(m.last().read_only.get()).map(|(a, b)| a < b);
     "mount.kind" "text" "file system type", "as the kernel gives it", "/proc/self/mountinfo" => m.last().kind.get();
     "mount.device" "text" "what is mounted", "as the kernel gives it", "/proc/self/mountinfo" => m.last().device.get();
+}
+
+fn shrink_rate(m: &Change<'_, Mount>) -> Option<f64> {
+    shortage::fall(m.course(|m| m.available.get())).filter(|_| !m.is_since_boot())
 }
 
 fn available_share(m: &Mount) -> Option<f64> {
@@ -96,4 +104,28 @@ signals! { n: NfsUse<'_>;
 pub fn nfs_mounts(window: &Window) -> Vec<Entity> {
     let changes = window.changes::<NfsMount>();
     changes.iter().map(|n| Entity::of(Subject::new("mount", n.key().to_string()), &NfsUse(n))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::window;
+
+    fn mount(available: impl Fn(u64) -> u64) -> Entity {
+        let window = window(0..=10, |t, s| {
+            s.block.mount.push(Mount { available: available(t).into(), ..Mount::new("/srv".into()) });
+        });
+        mounts(&window).remove(0)
+    }
+
+    #[test]
+    fn space_that_keeps_decreasing_lasts_as_long_as_the_rest_at_that_rate() {
+        let filling = mount(|t| 1000 - 50 * t);
+        let number = |name: &str| filling.number(name);
+        assert_eq!((number("mount.shrunk"), number("mount.shrink_rate")), (Some(500.0), Some(50.0)));
+        assert_eq!(number("mount.full_in"), Some(10.0));
+        // A copy that has ended.
+        let full = mount(|t| 1000 - 100 * t.min(5));
+        assert_eq!((full.number("mount.shrunk"), full.number("mount.full_in")), (Some(500.0), None));
+    }
 }

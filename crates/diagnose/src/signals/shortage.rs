@@ -27,8 +27,7 @@ pub struct Room {
 impl Room {
     fn new(of: &str, left: Vec<(f64, f64)>) -> Option<Self> {
         let last = left.last()?.1.max(0.0);
-        let used: Vec<_> = left.into_iter().map(|(at, left)| (at, -left)).collect();
-        Some(Self { of: of.to_owned(), left: last, shrinks: climb(&used) })
+        Some(Self { of: of.to_owned(), left: last, shrinks: fall(left.into_iter()) })
     }
 
     /// Whether something that grows at this rate is most of what uses it up.
@@ -103,6 +102,11 @@ fn of_group(group: &Change<'_, Group>, swap_free: f64) -> Option<Room> {
         Some(g.memory_max.get()? - (g.memory.get()? - cache) + swap)
     };
     Room::new(group.key(), group.course(left).collect())
+}
+
+/// How fast a level keeps falling, per second; 0 where it does not keep falling, `None` without enough readings.
+pub(super) fn fall(levels: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+    climb(&levels.map(|(at, level)| (at, -level)).collect::<Vec<_>>())
 }
 
 /// How fast a process' own memory grows, bytes a second; 0 where it does not keep growing.
