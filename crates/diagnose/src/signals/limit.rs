@@ -1,9 +1,10 @@
 //! Counts that stand against a limit of the kernel.
 
-use crate::signal::{Entity, over, share_of_true, signals};
-use whyslow_model::catalogue::{Conntrack, Ipc, Limits, System};
+use crate::signal::{Entity, over, page_size, share_of_true, signals};
+use whyslow_model::catalogue::{Conntrack, Ipc, Limits, Protocol, Setting, System};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::human;
+use whyslow_model::value::{Gauge, Name};
 use whyslow_model::window::Window;
 
 /// One count and its limit.
@@ -17,7 +18,7 @@ pub struct LimitUse {
 
 signals! { l: LimitUse;
     "limit.name" "text" "the setting that limits", "sysctl name", "/proc/sys" => l.name;
-    "limit.used" "count" "how much is taken (bytes for kernel.shmall)", "as the kernel gives it", "/proc/sysvipc, /proc/sys, /proc/loadavg" => l.used;
+    "limit.used" "count" "how much is taken (bytes for kernel.shmall)", "as the kernel gives it", "/proc/sysvipc, /proc/sys, /proc/loadavg, /proc/net/sockstat" => l.used;
     "limit.max" "count" "how much there can be", "as the kernel gives it", "/proc/sys" => l.most;
     "limit.usage" "text" "how much is taken of what there can be, in the unit of the setting", "used of max", "/proc/sysvipc, /proc/sys" => usage(l).as_deref();
     "limit.fill" "ratio" "taken against what can be", "used / max", "/proc/sysvipc, /proc/sys" => over(l.used, l.most);
@@ -34,6 +35,7 @@ fn usage(limit: &LimitUse) -> Option<String> {
         "kernel.shmall" => {
             format!("{:.0} of {:.0} pages ({})", used / PAGE, most / PAGE, human::quantity(most, "bytes"))
         }
+        "net.ipv4.tcp_mem" | "net.ipv4.udp_mem" => format!("{used:.0} of {most:.0} pages"),
         _ => format!("{used} of {most}"),
     })
 }
@@ -48,6 +50,20 @@ macro_rules! limit {
             refused: None,
         })
     }};
+}
+
+/// The pages of all sockets of a protocol against the third number of its setting (tcp(7): tcp_mem, udp(7): udp_mem).
+fn socket_memory(window: &Window, name: &'static str, memory: fn(&Protocol) -> Gauge) -> Option<LimitUse> {
+    let settings = window.newest::<Setting>();
+    let setting = settings.get(&Name::from(name))?.value.get()?;
+    let most: f64 = setting.split_ascii_whitespace().nth(2)?.parse().ok()?;
+    // Only the row of the observer's own namespace has what is machine-wide.
+    let protocols = window.changes::<Protocol>();
+    let protocol = protocols.iter().find(|p| p.key().ns.is_empty())?;
+    let pages: Vec<f64> = protocol.readings(memory).map(|bytes| bytes / page_size(window)).collect();
+    let used = Some(*pages.last()?);
+    let at_limit_share = share_of_true(pages.iter().map(|pages| *pages >= 0.95 * most));
+    Some(LimitUse { name, used, most: Some(most), at_limit_share, refused: None })
 }
 
 /// Every such count.
@@ -69,7 +85,36 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             .map(|l| LimitUse { refused: conntrack_refused, ..l }),
     ]
     .into_iter()
+    .chain([
+        socket_memory(window, "net.ipv4.tcp_mem", |p| p.tcp_memory),
+        socket_memory(window, "net.ipv4.udp_mem", |p| p.udp_memory),
+    ])
     .flatten()
     .map(|l| Entity::of(Subject::new("limit", l.name), &l))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::window;
+    use whyslow_model::key::NetKey;
+
+    #[test]
+    fn the_memory_of_tcp_sockets_is_compared_with_the_third_number_of_tcp_mem() {
+        let window = window([0, 5, 10], |t, s| {
+            let setting = Setting { value: "500 700 1000".into(), ..Setting::new("net.ipv4.tcp_mem".into()) };
+            s.kernel.setting.push(setting);
+            for (ns, pages) in [("", if t == 0 { 100 } else { 960 }), ("shop", 7)] {
+                let key = NetKey { ns: ns.into(), name: "ip".into() };
+                s.net.protocol.push(Protocol { tcp_memory: (pages * 4096).into(), ..Protocol::new(key) });
+            }
+        });
+        let found = entities(&window);
+        let [tcp] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(tcp.subject.name, "net.ipv4.tcp_mem");
+        assert_eq!((tcp.number("limit.used"), tcp.number("limit.fill")), (Some(960.0), Some(0.96)));
+        // Two of three samples.
+        assert_eq!(tcp.number("limit.at_limit_share").map(|share| (share * 3.0).round()), Some(2.0));
+    }
 }
