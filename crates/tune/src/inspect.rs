@@ -12,14 +12,16 @@ use crate::target::Target;
 use crate::undo;
 use whyslow_model::tune::{CheckLine, Here, HistoryEntry, Status, TunableDocument, Unavailable, Undoing};
 
-/// Every tunable of the catalogue whose name, meaning or use holds a word, with what it is here.
+/// Every tunable of the catalogue whose name (here or on another Unix system), meaning or use holds a word, with what it is here.
 pub fn tunables(machine: &Machine, word: Option<&str>) -> Vec<TunableDocument> {
     let word = word.map(str::to_lowercase).unwrap_or_default();
     let entries = Catalogue::built_in().entries().iter();
     entries
         .filter(|entry| {
             let tunable = &entry.tunable;
-            [&tunable.name, &tunable.means, &tunable.used_for].iter().any(|text| text.to_lowercase().contains(&word))
+            let texts =
+                [&tunable.name, &tunable.means, &tunable.used_for].into_iter().chain(tunable.elsewhere.values());
+            texts.map(|text| text.to_lowercase()).any(|text| text.contains(&word))
         })
         .map(|entry| TunableDocument {
             tunable: entry.tunable.clone(),

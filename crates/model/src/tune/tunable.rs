@@ -1,6 +1,7 @@
 //! A tunable, as described in the catalogue.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A setting of the kernel or of one of its objects.
@@ -58,6 +59,9 @@ pub struct Tunable {
     pub until: Option<String>,
     /// The document that describes it.
     pub source: String,
+    /// What other Unix systems call it, by system, with the unit if that differs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub elsewhere: BTreeMap<String, String>,
 }
 
 /// The class of object that has a setting.

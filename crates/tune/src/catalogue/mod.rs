@@ -9,7 +9,7 @@ use crate::machine::{Machine, Release};
 use crate::request::ChangeRequest;
 use crate::target::{Target, captured, file_of, filled, name_of, sysctl_path};
 use crate::values::Values;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 use toml::{Table, Value};
 use whyslow_model::suggest::did_you_mean;
@@ -259,6 +259,7 @@ fn uncatalogued(name: &str, path: &str) -> Result<Entry, String> {
         since: None,
         until: None,
         source: String::new(),
+        elsewhere: BTreeMap::new(),
     })
 }
 
@@ -280,6 +281,8 @@ mod tests {
             let t = &entry.tunable;
             assert!(t.means.ends_with('.'), "{}: a sentence", t.name);
             assert!(t.used_for.ends_with('.'), "{}: a sentence", t.name);
+            let systems = ["AIX", "FreeBSD", "HP-UX", "Solaris"];
+            assert!(t.elsewhere.keys().all(|system| systems.contains(&&**system)), "{}: {:?}", t.name, t.elsewhere);
             for other in t.disturbs.iter().chain(&t.after) {
                 assert!(names.contains(other.as_str()), "{}: no tunable {other}", t.name);
             }

@@ -167,6 +167,10 @@ fn facts(canvas: &mut Canvas, tunable: &Tunable) {
             canvas.paragraph(2, 18, &[Piece::cell(Ink::Dim, name, 14), plain("  "), plain(fact)]);
         }
     }
+    for (system, name) in &tunable.elsewhere {
+        let system = format!("on {system}");
+        canvas.paragraph(2, 18, &[Piece::cell(Ink::Dim, &system, 14), plain("  "), plain(name)]);
+    }
 }
 
 /// How it is read and written.
