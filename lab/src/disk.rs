@@ -6,6 +6,8 @@ use crate::load_process::{LoadCommand, LoadProcess};
 use crate::testbed::Testbed;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::mount::{MntFlags, umount2};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -116,6 +118,15 @@ impl SimulatedDisk {
         bed.defer(move || unmount(&mounted));
         let device = LoopDevice::over(bed, &dir.join("disk"))?;
         Ok(Self { device, server })
+    }
+
+    /// Ends the disk before what was set up until now: programs that wait for a request that never completes cannot be killed.
+    pub fn end_first(&self, bed: &mut Testbed) {
+        let server = Pid::from_raw(self.server.pid.cast_signed());
+        // All requests in flight fail once the server is gone.
+        bed.defer(move || {
+            let _ = kill(server, Signal::SIGKILL);
+        });
     }
 
     /// Makes the disk as slow as its spec says.

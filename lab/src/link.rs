@@ -38,13 +38,55 @@ pub fn veth_pair(bed: &mut Testbed) -> Result<Link> {
     Ok(link)
 }
 
+/// Two interfaces of the near end, `veth0` and `veth2`, in the subnet of a bridge at the far end, `br0`.
+pub struct SharedSubnet {
+    pub near: NetNs,
+    pub far: NetNs,
+    /// The addresses of `veth0` and `veth2`.
+    pub near_ips: [String; 2],
+}
+
+/// Sets up a [`SharedSubnet`]. The far end has learned that both addresses belong to the interface `answers`.
+pub fn shared_subnet(bed: &mut Testbed, answers: [&str; 2]) -> Result<SharedSubnet> {
+    let (link, near_ip) = Link::new(bed, 215)?;
+    let Link { near, far, far_ip } = link;
+    let near_ips = [near_ip, format!("{}3", &far_ip[..far_ip.len() - 1])];
+    far.ip(&["link", "add", "br0", "type", "bridge"])?;
+    far.up("br0", &far_ip)?;
+    let ends = ["veth0", "veth2"];
+    for (n, (end, ip)) in ends.iter().zip(&near_ips).enumerate() {
+        let (other, mac) = (format!("port{n}"), mac(end));
+        near.ip(&["link", "add", end, "address", &mac, "type", "veth", "peer", "name", &other, "netns", far.name()])?;
+        near.up(end, ip)?;
+        far.ip(&["link", "set", &other, "master", "br0", "up"])?;
+    }
+    for (ip, answer) in near_ips.iter().zip(answers) {
+        far.ip(&["neighbour", "replace", ip, "lladdr", &mac(answer), "dev", "br0", "nud", "permanent"])?;
+    }
+    Ok(SharedSubnet { near, far, near_ips })
+}
+
+/// A locally administered address for `veth0` and `veth2`.
+fn mac(end: &str) -> String {
+    format!("02:00:00:00:00:0{}", end.trim_start_matches("veth"))
+}
+
 /// A relay between two TUN devices, both `tun0`. It delays packets by `delay_us` and loses `loss` of ten thousand, each
 /// way.
 pub fn tun_relay(bed: &mut Testbed, delay_us: u64, loss: u64) -> Result<Link> {
+    start_relay(bed, |relay| relay.with("delay-us", delay_us).with("loss", loss))
+}
+
+/// The same, but it damages `damage` of ten thousand packets each way, which the receiving device then counts and refuses.
+pub fn damaging_relay(bed: &mut Testbed, delay_us: u64, damage: u64) -> Result<Link> {
+    start_relay(bed, |relay| relay.with("delay-us", delay_us).with("damage", damage))
+}
+
+fn start_relay(bed: &mut Testbed, settings: impl FnOnce(LoadCommand) -> LoadCommand) -> Result<Link> {
     let (link, near_ip) = Link::new(bed, 214)?;
     let relay =
         LoadCommand::new("relay").with("near", link.near.path().display()).with("far", link.far.path().display());
-    relay.with("delay-us", delay_us).with("loss", loss).start(bed)?;
+    settings(relay).start(bed)?;
     link.near.up("tun0", &near_ip)?;
     link.far.up("tun0", &link.far_ip)?;
     Ok(link)
@@ -65,10 +107,20 @@ pub fn drop_randomly(bed: &Testbed, ns: &NetNs, loss: u64) -> Result<()> {
     load(bed, ns, &format!("meta l4proto tcp numgen random mod 10000 < {loss} drop\n"))
 }
 
+/// Tracks the connections of a namespace, and keeps entries of datagrams without an answer for an hour.
+pub fn track_connections(bed: &Testbed, ns: &NetNs) -> Result<()> {
+    load_chain(bed, ns, "output priority filter", "ct state new accept\n")?;
+    ns.set("net.netfilter.nf_conntrack_udp_timeout", 3600)
+}
+
 /// Loads a chain of rules for all received packets.
 fn load(bed: &Testbed, ns: &NetNs, rules: &str) -> Result<()> {
+    load_chain(bed, ns, "prerouting priority raw", rules)
+}
+
+fn load_chain(bed: &Testbed, ns: &NetNs, hook: &str, rules: &str) -> Result<()> {
     command::run("nft", &["--version"])?;
-    let text = format!("table ip lab {{\nchain in {{\ntype filter hook prerouting priority raw;\n{rules}}}\n}}\n");
+    let text = format!("table ip lab {{\nchain in {{\ntype filter hook {hook};\n{rules}}}\n}}\n");
     let path = bed.path("rules.nft");
     fs::write(&path, text).context(path.display())?;
     ns.exec("nft", &["-f", &path.to_string_lossy()])

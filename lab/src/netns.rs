@@ -33,16 +33,38 @@ impl NetNs {
         command::run("ip", &[&["-n", &self.0], args].concat()).map(drop)
     }
 
-    /// Limits what an interface sends with a token bucket (tc-tbf(8)).
-    pub fn shape(&self, interface: &str, megabits: u64, burst: &str) -> Result<()> {
+    /// Limits what an interface sends with a token bucket (tc-tbf(8)), in which a packet waits for `latency` at most.
+    pub fn shape(&self, interface: &str, megabits: u64, burst: &str, latency: &str) -> Result<()> {
         let rate = format!("{megabits}mbit");
-        let args = ["qdisc", "add", "dev", interface, "root", "tbf", "rate", &rate, "burst", burst, "latency", "50ms"];
-        command::run("tc", &[&["-n", &self.0], &args[..]].concat()).map(drop)
+        self.tc(&["qdisc", "add", "dev", interface, "root", "tbf", "rate", &rate, "burst", burst, "latency", latency])
+    }
+
+    /// Limits to `megabits` what an interface sends in the default class of a hierarchical token bucket (tc-htb(8)). The bucket
+    /// and its other class can send more.
+    pub fn shape_class(&self, interface: &str, megabits: u64) -> Result<()> {
+        let (rate, all) = (format!("{megabits}mbit"), format!("{}mbit", 10 * megabits));
+        self.tc(&["qdisc", "add", "dev", interface, "root", "handle", "1:", "htb", "default", "20"])?;
+        let class = |parent: &str, id: &str, rate: &str| {
+            self.tc(&["class", "add", "dev", interface, "parent", parent, "classid", id, "htb", "rate", rate])
+        };
+        class("1:", "1:1", &all)?;
+        class("1:1", "1:10", &all)?;
+        class("1:1", "1:20", &rate)
+    }
+
+    fn tc(&self, args: &[&str]) -> Result<()> {
+        command::run("tc", &[&["-n", &self.0], args].concat()).map(drop)
     }
 
     /// Runs a program in it, with a /sys that shows its interfaces (ip-netns(8)).
     pub fn exec(&self, program: &str, args: &[&str]) -> Result<()> {
         command::run("ip", &[&["netns", "exec", &self.0, program], args].concat()).map(drop)
+    }
+
+    /// Sets a sysctl of its own.
+    pub fn set(&self, name: &str, value: impl std::fmt::Display) -> Result<()> {
+        let file = format!("/proc/sys/{}", name.replace('.', "/"));
+        self.exec("sh", &["-c", &format!("echo '{value}' >{file}")])
     }
 
     /// Gives an interface an address in a /24 and brings it up.

@@ -20,7 +20,7 @@ pub const LINK_RATE: BenchTrial = BenchTrial {
     setup: |bed| {
         let link = veth_pair(bed)?;
         let megabits = bed.range(20..=200);
-        link.near.shape("veth0", megabits, "16k")?;
+        link.near.shape("veth0", megabits, "16k", "50ms")?;
         let bits = megabits as f64 * 1e6;
         let check = move |report: &BenchReport| {
             let Some((goodput, mss)) = report.network.as_ref().and_then(goodput_and_mss) else {
@@ -51,7 +51,7 @@ pub const BUFFER: BenchTrial = BenchTrial {
         let delay_ms = bed.range(10..=30);
         let link = tun_relay(bed, delay_ms * 1000, 0)?;
         let megabits = bed.range(20..=60);
-        link.near.shape("tun0", megabits, "16k")?;
+        link.near.shape("tun0", megabits, "16k", "50ms")?;
         let product = megabits as f64 * 1e6 / 8.0 * 2.0 * delay_ms as f64 / 1e3;
         let check = move |report: &BenchReport| {
             let buffers = report.network.as_ref().and_then(|network| network.buffers.as_ref());

@@ -22,6 +22,9 @@ pub struct Fill {
     /// Delete that file while it is open
     #[arg(long, requires = "hold")]
     deleted: bool,
+    /// Bytes per second until it is full, and ready at once; 0 for as many as possible
+    #[arg(long, default_value_t = 0)]
+    rate: u64,
     /// Interval between two attempts once it is full
     #[arg(long)]
     every_ms: u64,
@@ -40,7 +43,13 @@ impl Fill {
         } else {
             let path = self.dir.join("fill");
             let (mut file, chunk) = (File::create(&path)?, vec![1; 64 << 10]);
-            while !full(file.write_all(&chunk))? {}
+            let mut pacer = Pacer::rate(self.rate, chunk.len() as u64);
+            if self.rate > 0 {
+                ready("")?;
+            }
+            while !full(file.write_all(&chunk))? {
+                pacer.wait();
+            }
             // Delayed allocation must be resolved, or the last blocks become free again.
             full(file.sync_all())?;
             if self.deleted {
@@ -48,7 +57,9 @@ impl Fill {
             }
             held = Some(file).filter(|_| self.hold);
         }
-        ready("")?;
+        if self.rate == 0 {
+            ready("")?;
+        }
         let mut pacer = Pacer::every(Duration::from_millis(self.every_ms));
         loop {
             pacer.wait();

@@ -1,4 +1,4 @@
-//! A link that delays and loses packets.
+//! A link that delays, loses and damages packets.
 
 use super::{Endless, ready};
 use clap::Args;
@@ -30,55 +30,72 @@ pub struct Relay {
     /// How many of ten thousand packets are lost, each way
     #[arg(long, default_value_t = 0)]
     loss: u64,
+    /// How many of ten thousand packets arrive damaged, each way
+    #[arg(long, default_value_t = 0)]
+    damage: u64,
 }
 
 impl Relay {
     /// Ready when both devices exist; ends when one of them is removed.
     pub fn run(self) -> Endless {
         let (near, far) = (tun(&self.near)?, tun(&self.far)?);
-        let delay = Duration::from_micros(self.delay_us);
         let (near_back, far_back) = (near.try_clone()?, far.try_clone()?);
-        let loss = self.loss;
-        thread::spawn(move || forward(far_back, near_back, delay, Loss::new(1, loss)));
+        let back = Wire::new(&self, 1);
+        thread::spawn(move || forward(far_back, near_back, back));
         ready("")?;
-        forward(near, far, delay, Loss::new(2, loss))
+        forward(near, far, Wire::new(&self, 2))
     }
 }
 
-/// Loses each packet with the same probability, independently of the others.
-struct Loss {
+/// One direction. Each packet is lost or damaged with the same probability, independently of the others.
+struct Wire {
+    delay: Duration,
     rng: SmallRng,
-    of_ten_thousand: u64,
+    loss: u64,
+    damage: u64,
 }
 
-impl Loss {
-    fn new(seed: u64, of_ten_thousand: u64) -> Self {
-        Self { rng: SmallRng::seed_from_u64(seed), of_ten_thousand }
+impl Wire {
+    fn new(relay: &Relay, seed: u64) -> Self {
+        let (delay, rng) = (Duration::from_micros(relay.delay_us), SmallRng::seed_from_u64(seed));
+        Self { delay, rng, loss: relay.loss, damage: relay.damage }
     }
 
     fn loses_next(&mut self) -> bool {
-        self.rng.random_range(0..10_000) < self.of_ten_thousand
+        self.rng.random_range(0..10_000) < self.loss
+    }
+
+    /// Damages some packets: no header of struct virtio_net_hdr has this type (gso_type of include/uapi/linux/virtio_net.h), and the
+    /// device counts a framing error.
+    fn damage(&mut self, packet: &mut [u8]) {
+        if self.rng.random_range(0..10_000) < self.damage
+            && let Some(gso_type) = packet.get_mut(1)
+        {
+            *gso_type = 0x7f;
+        }
     }
 }
 
 /// Packets in transit are held in the channel until they are due.
-fn forward(mut from: File, mut to: File, delay: Duration, mut loss: Loss) -> Endless {
+fn forward(mut from: File, mut to: File, mut wire: Wire) -> Endless {
     let (send, sent) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         for (due, packet) in sent {
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            // A device that is down loses packets.
+            // A device that is down loses packets, and refuses damaged ones.
             drop(to.write(&packet));
         }
     });
-    let mut buffer = [0; 65536];
+    // A packet, and the header before it.
+    let mut buffer = [0; 65536 + 10];
     loop {
         let length = from.read(&mut buffer)?;
-        if loss.loses_next() {
+        if wire.loses_next() {
             continue;
         }
-        let packet = (Instant::now() + delay, buffer[..length].to_vec());
-        send.send(packet).map_err(|_| io::ErrorKind::BrokenPipe)?;
+        let mut packet = buffer[..length].to_vec();
+        wire.damage(&mut packet);
+        send.send((Instant::now() + wire.delay, packet)).map_err(|_| io::ErrorKind::BrokenPipe)?;
     }
 }
 
@@ -91,7 +108,7 @@ fn tun(namespace: &PathBuf) -> io::Result<File> {
     for (to, from) in request.ifr_name.iter_mut().zip(b"tun0") {
         *to = *from as libc::c_char;
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
     // SAFETY: the request is valid and outlives the call.
     unsafe { tunsetiff(file.as_raw_fd(), &raw const request as u64) }?;
     Ok(file)

@@ -1,6 +1,6 @@
 //! TCP streams.
 
-use super::{Endless, Pacer, ready};
+use super::{Endless, Pacer, ready, sleep_forever};
 use clap::Args;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, listen, setsockopt, socket, sockopt,
@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::thread;
+use std::time::Duration;
 
 /// Receives TCP streams, each in its own thread, as fast as they arrive
 #[derive(Args)]
@@ -97,24 +98,66 @@ pub struct ShortConns {
     /// Connections at a time
     #[arg(long, default_value_t = 1)]
     clients: u64,
+    /// Attempts to connect per second of each client; 0 for as many as possible
+    #[arg(long, default_value_t = 0)]
+    rate: u64,
 }
 
 impl ShortConns {
     pub fn run(self) -> Endless {
-        let (to, bytes) = (self.to, self.bytes);
+        let (to, bytes, rate) = (self.to, self.bytes, self.rate);
         ready("")?;
         for _ in 1..self.clients {
-            thread::spawn(move || connect_repeatedly(to, bytes));
+            thread::spawn(move || connect_repeatedly(to, bytes, rate));
         }
-        connect_repeatedly(to, bytes)
+        connect_repeatedly(to, bytes, rate)
+    }
+}
+
+/// Opens connections, keeps them, and tries to open more
+#[derive(Args)]
+pub struct HoldConns {
+    /// Address to connect to
+    #[arg(long)]
+    to: SocketAddrV4,
+    /// Connections to open; beyond those that it can, it keeps trying
+    #[arg(long)]
+    connections: usize,
+    /// Time between two attempts once one has failed
+    #[arg(long, default_value_t = 20)]
+    every_ms: u64,
+}
+
+impl HoldConns {
+    /// Ready when all are open or none is possible.
+    pub fn run(self) -> Endless {
+        let mut held = Vec::new();
+        while held.len() < self.connections
+            && let Ok(stream) = TcpStream::connect(self.to)
+        {
+            held.push(stream);
+        }
+        ready("")?;
+        let mut pacer = Pacer::every(Duration::from_millis(self.every_ms));
+        while held.len() < self.connections {
+            pacer.wait();
+            held.extend(TcpStream::connect(self.to));
+        }
+        sleep_forever()
     }
 }
 
 /// Sends, shuts down, and waits until the other end has closed: only then has everything arrived.
-fn connect_repeatedly(to: SocketAddrV4, bytes: usize) -> Endless {
+fn connect_repeatedly(to: SocketAddrV4, bytes: usize, rate: u64) -> Endless {
     let request = vec![7; bytes];
+    let mut pacer = Pacer::rate(rate, 1);
     loop {
-        let mut stream = TcpStream::connect(to)?;
+        pacer.wait();
+        let mut stream = match TcpStream::connect(to) {
+            // No local port is left.
+            Err(e) if e.kind() == io::ErrorKind::AddrNotAvailable => continue,
+            outcome => outcome?,
+        };
         stream.write_all(&request)?;
         stream.shutdown(Shutdown::Write)?;
         stream.read_to_end(&mut Vec::new())?;

@@ -1,10 +1,10 @@
 //! UDP datagrams.
 
 use super::cpu::compute;
-use super::{Endless, Pacer, ready};
+use super::{Endless, Pacer, ready, sleep_forever};
 use clap::Args;
 use nix::sys::socket::{setsockopt, sockopt};
-use std::net::{SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::Duration;
 
 /// Receives datagrams slowly
@@ -50,20 +50,56 @@ pub struct UdpSource {
     /// Datagrams per second; 0 for as many as possible
     #[arg(long)]
     rate: u64,
+    /// Datagrams sent at once: a sleep for each would cost more than the datagram
+    #[arg(long, default_value_t = 10)]
+    burst: u64,
 }
 
 impl UdpSource {
     pub fn run(self) -> Endless {
-        // Sent in bursts of ten: a sleep per datagram would cost more than the datagram.
-        const BURST: u64 = 10;
         let (socket, datagram) = (UdpSocket::bind("0.0.0.0:0")?, vec![0; self.size]);
-        let mut pacer = Pacer::rate(self.rate, BURST);
+        let mut pacer = Pacer::rate(self.rate, self.burst);
         ready("")?;
         loop {
             pacer.wait();
-            for _ in 0..BURST {
+            for _ in 0..self.burst {
                 socket.send_to(&datagram, self.to)?;
             }
         }
+    }
+}
+
+/// Sends one datagram to each of many ports and addresses, then goes on slowly with others
+#[derive(Args)]
+pub struct UdpFlows {
+    /// First address; the others follow it
+    #[arg(long)]
+    to: Ipv4Addr,
+    /// Flows that are opened at once
+    #[arg(long)]
+    flows: u64,
+    /// Flows per second that are opened after that
+    #[arg(long)]
+    rate: u64,
+}
+
+impl UdpFlows {
+    /// Ready when the first flows are open.
+    pub fn run(self) -> Endless {
+        const PORTS: u64 = 60_000;
+        let socket = UdpSocket::bind("0.0.0.0:0")?;
+        let mut pacer = Pacer::rate(self.rate, 1);
+        for flow in 0.. {
+            if flow == self.flows {
+                ready("")?;
+            }
+            if flow >= self.flows {
+                pacer.wait();
+            }
+            let address = Ipv4Addr::from(u32::from(self.to) + (flow / PORTS) as u32);
+            // A packet that is dropped for lack of an entry is an error (EPERM).
+            drop(socket.send_to(&[7], (address, (1024 + flow % PORTS) as u16)));
+        }
+        sleep_forever()
     }
 }

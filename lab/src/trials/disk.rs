@@ -9,6 +9,7 @@ use crate::load_process::LoadCommand;
 use crate::testbed::Testbed;
 use crate::trial::Trial;
 use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub const TRIALS: &[Trial] = &[
@@ -228,6 +229,48 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "disk.hung",
+        what: "a disk accepts requests and completes none",
+        finding: Some("disk.hung"),
+        never: &["disk.saturated", "disk.slow_device", "disk.depth_one", "disk.small_io"],
+        setup: |bed| {
+            let (channels, jobs) = (bed.range(2..=8), bed.range(2..=6));
+            let mut disk = SimulatedDisk::new(bed, 2 << 30, DiskSpec::new(Duration::from_secs(3600), channels))?;
+            disk.enable_delays()?;
+            disk.device.reader(64 << 10).with("jobs", jobs).flag("random").flag("direct").start(bed)?;
+            disk.end_first(bed);
+            Ok(Expect::subject([device(&disk)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.write_burst",
+        what: "a program writes and flushes a lot at once every few seconds, to a disk that could carry it evenly",
+        finding: Some("disk.write_burst"),
+        never: &["disk.saturated", "disk.slow_device", "disk.throttled"],
+        setup: |bed| {
+            let (period, bandwidth) = (bed.range(3_000..=4_000), bed.range(20..=40) << 20);
+            let (disk, dir) = disk_with_bandwidth(bed, bandwidth)?;
+            // Takes the disk one to one and a half seconds.
+            let size = bandwidth * bed.range(100..=150) / 100;
+            append_to(&dir, size, period).start(bed)?;
+            Ok(Expect::subject([device(&disk)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "even-writer",
+        what: "a program writes and flushes as much as another in bursts, but evenly",
+        setup: |bed| {
+            let bandwidth = bed.range(20..=40) << 20;
+            let (_, dir) = disk_with_bandwidth(bed, bandwidth)?;
+            // A tenth of what the disk can carry, in records that take it some milliseconds.
+            append_to(&dir, bandwidth / 100, 100).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "paced-read",
         what: "a large file is read sequentially at less than half of its disk's throughput",
         setup: |bed| {
@@ -318,6 +361,21 @@ fn slow_disk(bed: &mut Testbed, latency_us: RangeInclusive<u64>, channels: u64) 
     let mut disk = SimulatedDisk::new(bed, 2 << 30, DiskSpec::new(latency, channels))?;
     disk.enable_delays()?;
     Ok(disk)
+}
+
+/// ext4 on a disk of so many bytes per second, already slow.
+fn disk_with_bandwidth(bed: &mut Testbed, bandwidth: u64) -> Result<(SimulatedDisk, PathBuf)> {
+    let spec = DiskSpec { bandwidth, ..DiskSpec::new(Duration::from_micros(300), 16) };
+    let mut disk = SimulatedDisk::new(bed, 256 << 20, spec)?;
+    let dir = disk.device.ext4(bed, "fs", &[])?;
+    disk.enable_delays()?;
+    Ok((disk, dir))
+}
+
+/// A program that appends and flushes records of `size` bytes.
+fn append_to(dir: &Path, size: u64, every_ms: u64) -> LoadCommand {
+    let append = LoadCommand::new("append").with("path", dir.join("log").display());
+    append.with("size", size).with("every-ms", every_ms)
 }
 
 /// A program that reads asynchronously at random offsets.

@@ -58,14 +58,38 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "fs.filling",
+        what: "a program fills the last part of a file system steadily, and it lasts for about a minute",
+        finding: Some("fs.filling"),
+        never: &["fs.full", "fs.inodes_full", "fs.readonly", "disk.saturated"],
+        setup: |bed| {
+            let dir = file_system(bed, 512 << 20, &["-m", "0"])?;
+            let free = occupy(&dir, bed.range(86..=92))?;
+            filler(bed, &dir).with("rate", free / bed.range(40..=80)).flag("hold").start(bed)?;
+            Ok(Expect::subject([EntityPattern::mount(&dir)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "rotating-log",
+        what: "a program writes into a file system that is nearly full as fast as one that fills it, but over the same file",
+        setup: |bed| {
+            let dir = file_system(bed, 512 << 20, &["-m", "0"])?;
+            occupy(&dir, bed.range(86..=92))?;
+            let append = LoadCommand::new("append").with("path", dir.join("log").display());
+            // It has its full length within two seconds.
+            append.with("size", 1 << 20).with("every-ms", bed.range(50..=100)).flag("lazy").start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "fs-85",
         what: "a file system is 85 % full and stays so",
         setup: |bed| {
             let bytes = bed.range(128..=512) << 20;
             let dir = file_system(bed, bytes, &[])?;
-            let space = nix::sys::statvfs::statvfs(&dir)?;
-            let used = space.blocks_available() * space.fragment_size() * bed.range(80..=86) / 100;
-            write_file(&dir.join("data"), used)?;
+            occupy(&dir, bed.range(80..=86))?;
             Ok(Expect::healthy())
         },
         ..Trial::IDLE
@@ -76,6 +100,15 @@ pub const TRIALS: &[Trial] = &[
 fn file_system(bed: &mut Testbed, bytes: u64, options: &[&str]) -> Result<PathBuf> {
     let disk = SimulatedDisk::new(bed, bytes, DiskSpec::new(Duration::ZERO, 4))?;
     disk.device.ext4(bed, "full", options)
+}
+
+/// Uses up so many hundredths of the available space, and returns how many bytes are left.
+fn occupy(dir: &Path, percent: u64) -> Result<u64> {
+    let space = nix::sys::statvfs::statvfs(dir)?;
+    let available = space.blocks_available() * space.fragment_size();
+    let used = available * percent / 100;
+    write_file(&dir.join("data"), used)?;
+    Ok(available - used)
 }
 
 fn filler(bed: &mut Testbed, dir: &Path) -> LoadCommand {

@@ -1,12 +1,14 @@
 //! Networks: links at their limit, loss, and buffers or queues that are too small.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expect::EntityPattern::{self, Host, Named, Port, Process};
 use crate::expect::Expect;
-use crate::link::{Link, drop_randomly, tun_relay, veth_pair};
+use crate::link::{Link, damaging_relay, drop_randomly, shared_subnet, track_connections, tun_relay, veth_pair};
 use crate::load_process::{LoadCommand, LoadProcess};
+use crate::netns::NetNs;
 use crate::testbed::Testbed;
 use crate::trial::Trial;
+use std::fs;
 
 pub const TRIALS: &[Trial] = &[
     Trial {
@@ -68,13 +70,26 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "net.errors",
+        what: "a TCP stream crosses a link that damages some of the packets, which the interfaces count and refuse",
+        finding: Some("net.errors"),
+        never: &["net.window_limited", "net.link_saturated", "net.nic_drops", "net.udp_overflow"],
+        setup: |bed| {
+            let (delay, damage) = (bed.range(1_000..=10_000), bed.range(100..=500));
+            let link = damaging_relay(bed, delay, damage)?;
+            start_stream(bed, &link)?;
+            Ok(Expect::subject([EntityPattern::interface("tun0")]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "net.link_saturated",
         what: "TCP streams fill a link up to the rate of its shaper",
         finding: Some("net.link_saturated"),
         never: &["net.window_limited", "net.udp_overflow", "cpu.saturated"],
         setup: |bed| {
             let link = veth_pair(bed)?;
-            link.near.shape("veth0", bed.range(20..=80), "64kb")?;
+            link.near.shape("veth0", bed.range(20..=80), "64kb", "50ms")?;
             let (port, streams) = (bed.port(), bed.range(1..=4));
             let to = link.address(port);
             LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
@@ -82,6 +97,39 @@ pub const TRIALS: &[Trial] = &[
             let source = source.in_netns(&link.near)?.start(bed)?;
             let subject = EntityPattern::interface("veth0");
             Ok(Expect::subject([subject]).culprit([Process(source.pid), Port(port)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.shaped",
+        what: "TCP streams fill a class of a shaper that could send much more",
+        finding: Some("net.shaped"),
+        never: &["net.link_saturated", "net.window_limited", "net.loss", "cpu.saturated"],
+        setup: |bed| {
+            let link = veth_pair(bed)?;
+            link.near.shape_class("veth0", bed.range(5..=40))?;
+            let (port, streams) = (bed.port(), bed.range(1..=4));
+            let to = link.address(port);
+            LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
+            let source = LoadCommand::new("source").with("to", &to).with("streams", streams);
+            let source = source.in_netns(&link.near)?.start(bed)?;
+            let subject = EntityPattern::interface("veth0");
+            Ok(Expect::subject([subject]).culprit([Process(source.pid), Port(port)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.shaped.bursts",
+        what: "bursts of datagrams, few on average, overflow the short queue of a shaper",
+        finding: Some("net.shaped"),
+        never: &["net.link_saturated", "net.udp_overflow", "net.small_packets", "cpu.saturated"],
+        setup: |bed| {
+            let (link, megabits) = (veth_pair(bed)?, bed.range(20..=60));
+            link.near.shape("veth0", megabits, "16kb", "2ms")?;
+            // A fifth of the rate on average.
+            let (size, burst) = (bed.range(500..=1400), bed.range(100..=300));
+            start_datagrams(bed, &link, size, megabits * 1_000_000 / 8 / 5 / size, burst)?;
+            Ok(Expect::subject([EntityPattern::interface("veth0")]))
         },
         ..Trial::IDLE
     },
@@ -114,6 +162,56 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "net.ports_exhausted",
+        what: "short connections to a server leave a local port in TIME_WAIT each, until none is left",
+        finding: Some("net.ports_exhausted"),
+        never: &["net.loss", "net.listen_overflow", "limit.open_files"],
+        setup: |bed| {
+            let (link, port) = (veth_pair(bed)?, bed.port());
+            limit_ports(bed, &link.near)?;
+            let to = link.address(port);
+            LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
+            let (bytes, clients) = (bed.range(100..=2000), bed.range(1..=3));
+            let clients = LoadCommand::new("short-conns").with("to", &to).with("bytes", bytes).with("clients", clients);
+            let clients = clients.with("rate", bed.range(200..=1000)).in_netns(&link.near)?.start(bed)?;
+            Ok(Expect::subject([Port(port)]).culprit([Process(clients.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.ports_exhausted.held",
+        what: "a program opens connections to a server and closes none, until no local port is left",
+        finding: Some("net.ports_exhausted"),
+        never: &["net.loss", "net.listen_overflow", "limit.open_files"],
+        setup: |bed| {
+            let (link, port) = (veth_pair(bed)?, bed.port());
+            let ports = limit_ports(bed, &link.near)?;
+            let clients = hold_connections(bed, &link, port, ports + 1)?;
+            Ok(Expect::subject([Port(port)]).culprit([Process(clients.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.conntrack_full",
+        what: "a program opens more flows than the connection tracking table holds",
+        finding: Some("net.conntrack_full"),
+        never: &["net.loss", "net.ports_exhausted", "net.small_packets", "net.udp_overflow"],
+        setup: |bed| {
+            open_flows(bed, 105)?;
+            Ok(Expect::subject([Named("limit", "net.netfilter.nf_conntrack_max".into())]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "many-flows",
+        what: "a program opens half as many flows as the connection tracking table holds",
+        setup: |bed| {
+            open_flows(bed, 50)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "net.udp_overflow",
         what: "datagrams arrive faster than their reader takes them from a small buffer",
         finding: Some("net.udp_overflow"),
@@ -126,6 +224,57 @@ pub const TRIALS: &[Trial] = &[
             let (rate, size) = (bed.range(1000..=4000), bed.range(200..=1400));
             LoadCommand::new("udp-source").with("to", &at).with("size", size).with("rate", rate).start(bed)?;
             Ok(Expect::subject([Port(port)]).culprit([Process(sink.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "many-connections",
+        what: "programs hold more connections than there are local ports, to several servers",
+        setup: |bed| {
+            let link = veth_pair(bed)?;
+            let ports = limit_ports(bed, &link.near)?;
+            let first = bed.port();
+            for port in first..first + 3 {
+                let share = bed.range(50..=85);
+                hold_connections(bed, &link, port, ports * share / 100)?;
+            }
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.arp_flux",
+        what: "packets come by another of two interfaces of one subnet, and the reverse-path filter drops them",
+        finding: Some("net.arp_flux"),
+        never: &["net.loss", "net.udp_overflow", "net.shaped", "net.nic_drops"],
+        setup: |bed| {
+            // The route to the far end leaves by the first interface; what comes by the second one is dropped.
+            let subnet = shared_subnet(bed, ["veth2", "veth2"])?;
+            subnet.near.set("net.ipv4.conf.all.rp_filter", 1)?;
+            let (to, rate) = (format!("{}:{}", subnet.near_ips[0], bed.port()), bed.range(50..=500));
+            let source = LoadCommand::new("udp-source").with("to", to).with("rate", rate).with("size", 200);
+            source.in_netns(&subnet.far)?.start(bed)?;
+            Ok(Expect::subject([EntityPattern::interface("veth0+veth2")]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.arp_flux.strayed",
+        what: "a stream to one of two interfaces of one subnet comes by the other",
+        finding: Some("net.arp_flux"),
+        never: &["net.loss", "net.link_saturated", "net.window_limited"],
+        setup: |bed| {
+            start_stream_into(bed, ["veth0", "veth0"])?;
+            Ok(Expect::subject([EntityPattern::interface("veth0+veth2")]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "two-interfaces",
+        what: "a stream to one of two interfaces of one subnet comes by that interface",
+        setup: |bed| {
+            start_stream_into(bed, ["veth0", "veth2"])?;
+            Ok(Expect::healthy())
         },
         ..Trial::IDLE
     },
@@ -151,6 +300,20 @@ pub const TRIALS: &[Trial] = &[
             let to = link.address(bed.port());
             LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
             let rate = bed.range(100..=400) << 10;
+            LoadCommand::new("source").with("to", &to).with("rate", rate).in_netns(&link.near)?.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "shaped-below",
+        what: "a TCP stream in a class of a shaper sends at about half of the rate of its class",
+        setup: |bed| {
+            let (link, megabits) = (veth_pair(bed)?, bed.range(10..=40));
+            link.near.shape_class("veth0", megabits)?;
+            let to = link.address(bed.port());
+            LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
+            let rate = megabits * 1_000_000 / 8 * bed.range(40..=60) / 100;
             LoadCommand::new("source").with("to", &to).with("rate", rate).in_netns(&link.near)?.start(bed)?;
             Ok(Expect::healthy())
         },
@@ -200,12 +363,56 @@ fn start_stream(bed: &mut Testbed, link: &Link) -> Result<(u16, LoadProcess)> {
     Ok((port, source.in_netns(&link.near)?.start(bed)?))
 }
 
-/// Tiny datagrams over a veth pair, `rate` per second or as many as possible (0). No one has joined the multicast group, so
-/// that only sending costs anything.
-fn start_multicast(bed: &mut Testbed, rate: u64) -> Result<LoadProcess> {
+/// A paced stream to the second of two interfaces of one subnet. `answers` are the interfaces by which packets to each of their
+/// addresses come.
+fn start_stream_into(bed: &mut Testbed, answers: [&str; 2]) -> Result<()> {
+    let subnet = shared_subnet(bed, answers)?;
+    let to = format!("{}:{}", subnet.near_ips[1], bed.port());
+    LoadCommand::new("sink").with("at", &to).in_netns(&subnet.near)?.start(bed)?;
+    let rate = bed.range(1..=10) << 20;
+    LoadCommand::new("source").with("to", &to).with("rate", rate).in_netns(&subnet.far)?.start(bed)?;
+    Ok(())
+}
+
+/// Leaves a namespace a few hundred local ports for connections, and returns how many.
+fn limit_ports(bed: &mut Testbed, ns: &NetNs) -> Result<u64> {
+    let (first, ports) = (bed.range(33_000..=50_000), bed.range(200..=600));
+    ns.set("net.ipv4.ip_local_port_range", format!("{first} {}", first + ports - 1))?;
+    Ok(ports)
+}
+
+/// Opens flows in a namespace that tracks them, whyslow's, until the table holds so many hundredths of its maximum.
+fn open_flows(bed: &mut Testbed, percent: u64) -> Result<()> {
     let link = veth_pair(bed)?;
+    track_connections(bed, &link.near)?;
+    bed.netns = Some(link.near.path());
+    // No one has joined the multicast groups, so that no one answers.
+    link.near.ip(&["route", "add", "239.0.0.0/8", "dev", "veth0"])?;
+    let max = fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_max")?;
+    let max: u64 = max.trim().parse().map_err(|_| Error::failed("nf_conntrack_max is no number"))?;
+    let flows = LoadCommand::new("udp-flows").with("to", "239.1.0.1").with("flows", max * percent / 100);
+    flows.with("rate", bed.range(20..=200)).in_netns(&link.near)?.start(bed)?;
+    Ok(())
+}
+
+/// Connections from the near to a port of the far end that are opened and kept.
+fn hold_connections(bed: &mut Testbed, link: &Link, port: u16, connections: u64) -> Result<LoadProcess> {
+    let to = link.address(port);
+    LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
+    let clients = LoadCommand::new("hold-conns").with("to", &to).with("connections", connections);
+    clients.in_netns(&link.near)?.start(bed)
+}
+
+/// Tiny datagrams over a veth pair, `rate` per second or as many as possible (0).
+fn start_multicast(bed: &mut Testbed, rate: u64) -> Result<LoadProcess> {
+    let (link, size) = (veth_pair(bed)?, bed.range(16..=200));
+    start_datagrams(bed, &link, size, rate, 10)
+}
+
+/// Datagrams over a link, `rate` per second in bursts. No one has joined the multicast group, so that only sending costs anything.
+fn start_datagrams(bed: &mut Testbed, link: &Link, size: u64, rate: u64, burst: u64) -> Result<LoadProcess> {
     link.near.ip(&["route", "add", "239.0.0.0/8", "dev", "veth0"])?;
     let to = format!("239.{}.0.1:{}", bed.range(1..=250), bed.port());
-    let source = LoadCommand::new("udp-source").with("to", to).with("rate", rate).with("size", bed.range(16..=200));
-    source.in_netns(&link.near)?.start(bed)
+    let source = LoadCommand::new("udp-source").with("to", to).with("rate", rate).with("size", size);
+    source.with("burst", burst).in_netns(&link.near)?.start(bed)
 }

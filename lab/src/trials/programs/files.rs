@@ -90,7 +90,7 @@ const RSYNC: u16 = 8730;
 /// Copies a file of a gigabyte from the far end of a link, which is shaped there, with a limit in kilobytes per second.
 fn rsync(bed: &mut Testbed, limit: Option<u64>) -> Result<()> {
     let link = veth_pair(bed)?;
-    link.far.shape("veth1", bed.range(20..=80), "64kb")?;
+    link.far.shape("veth1", bed.range(20..=80), "64kb", "50ms")?;
     let home = home(bed)?;
     fs::File::create(home.join("large"))?.set_len(1 << 30)?;
     let config = format!("port = {RSYNC}\nuse chroot = no\n[lab]\npath = {}\n", home.display());
