@@ -184,6 +184,18 @@ fn logs_of_nmon_and_atop() {
 }
 
 #[test]
+fn an_archive_of_pcp() {
+    // Taken while six dd wrote with oflag=direct,dsync.
+    let d = diagnosis(&["pmlogdump.txt"]);
+    assert_eq!(keys(&d), ["disk.flush_bound@vda"]);
+    let found = finding(&d, "disk.flush_bound@vda");
+    assert_eq!((found.confidence, found.culprits[0].name.as_str()), (Confidence::High, "dd"));
+    let writes = (79_239_619.0 - 78_499_751.0) / 10.000_043;
+    figures(&d, "vda", &[("disk.writes", writes)]);
+    figures(&d, "host", &[("stall.io", (2_523_321_234.0 - 2_515_760_276.0) / 10_000_043.0)]);
+}
+
+#[test]
 fn a_disk_on_a_slow_usb_port() {
     let d = diagnosis(&["layouts/lsusb-t.txt"]);
     assert_eq!(keys(&d), ["usb.link_degraded@1-1.4"]);

@@ -384,6 +384,51 @@ fn binary_files_of_sar_through_this_machines_sadf() {
     assert!(text(&out.stderr).contains("sadf"), "{}", text(&out.stderr));
 }
 
+/// How people name an archive of Performance Co-Pilot: its folder, the name that its files have in common, any file of it.
+const PCP_ARCHIVE: [&str; 4] =
+    ["binary/pcp", "binary/pcp/20261126", "binary/pcp/20261126.0.xz", "binary/pcp/20261126.index"];
+
+#[test]
+fn archives_of_pcp_through_this_machines_pmlogdump() {
+    let exists = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    if !exists("pmlogdump") && !exists("pmdumplog") {
+        return skip::skip("needs pmlogdump (pcp)");
+    }
+    for name in PCP_ARCHIVE {
+        let d = diagnosis(&[name]);
+        assert_eq!((d.window.seconds.round(), d.host.name.as_deref()), (10.0, Some("db7")), "{name}");
+        figures(&d, "vda", &[("disk.writes", (79_239_619.0 - 78_499_751.0) / 10.0)]);
+    }
+}
+
+#[test]
+fn all_files_of_a_pcp_archive_are_unpacked_for_its_tool() {
+    let folder = whyslow_testing::folder();
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    std::fs::copy(PathBuf::from(FIXTURES).join("pmlogdump.txt"), folder.path().join("dump")).unwrap();
+    let script = folder.path().join("pmdumplog");
+    let checks = format!(
+        "#!/bin/sh\nfor last; do :; done\n[ \"$(stat -c %s $last.0 $last.meta $last.index | tr '\\n' ' ')\" = '28368 27168 212 ' ] || exit 7\n\
+         cat {}/dump\n",
+        folder.path().display()
+    );
+    std::fs::write(&script, checks).unwrap();
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    let read = |name: &str, path: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+        command.args(["read", "--json", name]).current_dir(FIXTURES).env("PATH", path).output().unwrap()
+    };
+    for name in PCP_ARCHIVE {
+        let out = read(name, &format!("{}:/usr/bin:/bin", folder.path().display()));
+        assert_eq!(out.status.code(), Some(0), "{name}: {}", text(&out.stderr));
+        assert!(text(&out.stdout).contains("\"name\": \"db7\""), "{name}: {}", text(&out.stdout));
+        let missing = read(name, "/nonexistent");
+        assert_eq!(missing.status.code(), Some(2), "{name}");
+        assert!(text(&missing.stderr).contains("needs pmlogdump"), "{name}: {}", text(&missing.stderr));
+        assert!(text(&missing.stderr).contains("install pcp"), "{name}: {}", text(&missing.stderr));
+    }
+}
+
 #[test]
 fn raw_logs_of_atop_through_this_machines_atop() {
     if !skip::has_program("atop") {

@@ -35,7 +35,7 @@ const OFTEN: Duration = Duration::from_millis(250);
 /// What to read.
 #[derive(Debug, Args)]
 pub struct ReadArgs {
-    /// Files, folders or archives (tar, gzip, xz), all of one incident; - or none reads standard input
+    /// Files, folders or archives (tar, gzip, xz, PCP), all of one incident; - or none reads standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Refuse input if anything in it cannot be read with certainty, instead of leaving that out
@@ -142,6 +142,8 @@ fn gather(asked: &ReadArgs, watch: &Arc<ReadMonitor>) -> Result<IncidentContents
 }
 
 fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result<(), Failure> {
+    let recording = whyslow_import::recording(path);
+    let path = recording.as_deref().unwrap_or(path);
     let added = if path == Path::new("-") {
         incident.add("standard input", standard_input(watch)?)
     } else {
@@ -158,7 +160,7 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result
             incident.add(&name, DeviceReader { file, left: MOST_OF_DEVICE })
         } else if !kind.is_file() {
             incident.add(&name, InterruptibleReader::new(file, watch))
-        } else if let Some(converted) = whyslow_import::converted(&mut file, watch).map_err(failed)? {
+        } else if let Some(converted) = whyslow_import::converted(path, &mut file, watch).map_err(failed)? {
             incident.add(&name, converted)
         } else {
             incident.add(&name, file)

@@ -36,7 +36,7 @@ mod wrapped_table;
 
 pub use file_reader::Input;
 pub use format::Format;
-pub use formats::{FORMATS, converted};
+pub use formats::{FORMATS, converted, recording};
 pub use incident::{Incident, IncidentContents, ProcCopy, ProcTree, ProcTrees, ReadMonitor, join};
 pub use merge::Capture;
 pub use refusal::Refusal;

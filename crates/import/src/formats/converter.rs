@@ -1,24 +1,33 @@
-//! Binary files of sar (sa21, sa20240101) and of atop (atop_20240101): only the tools themselves know the layout of each
-//! version, so this machine's own sadf(1) and atop(1) convert them to text.
+//! Binary files of sar (sa21, sa20240101), of atop (atop_20240101) and of Performance Co-Pilot (20240101.0, .meta, .index):
+//! only the tools themselves know the layout of each version, so this machine's own sadf(1), atop(1) and pmlogdump(1) convert
+//! them to text.
 //!
 //! The file may be hostile, and the tools are written in C: they run without privileges, under limits, and not for long.
 
-use crate::incident::{ReadMonitor, UnpackedReader, over_limit};
-use std::fs::{File, Permissions};
+use crate::incident::{ReadMonitor, UnpackedReader, opened, over_limit};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// A tool that prints its own binary files as text.
 struct Converter {
-    program: &'static str,
+    /// The program, by its present name and earlier ones.
+    programs: &'static [&'static str],
+    /// [`INPUT`] stands for what it reads.
     arguments: &'static [&'static str],
-    /// How its files begin.
+    /// How its files begin, after this many bytes.
     magic: &'static [&'static [u8]],
+    magic_at: usize,
+    /// Whether several files are one recording, so that the program wants a name that they have in common.
+    has_parts: bool,
     /// What they are.
     what: &'static str,
     package: &'static str,
@@ -26,28 +35,45 @@ struct Converter {
     by_hand: &'static str,
 }
 
-const CONVERTERS: [Converter; 2] = [
+const INPUT: &str = "{}";
+
+const CONVERTERS: [Converter; 3] = [
     Converter {
-        program: "sadf",
-        arguments: &["-j", "--", "-A", STANDARD_INPUT],
+        programs: &["sadf"],
+        arguments: &["-j", "--", "-A", INPUT],
         // SYSSTAT_MAGIC of sa.h, in either byte order.
         magic: &[&[0x96, 0xd5], &[0xd5, 0x96]],
+        magic_at: 0,
+        has_parts: false,
         what: "a binary file of sar",
         package: "sysstat",
         by_hand: "sadf -c FILE > NEW",
     },
     Converter {
-        program: "atop",
-        arguments: &["-r", STANDARD_INPUT, "-P", "ALL"],
+        programs: &["atop"],
+        arguments: &["-r", INPUT, "-P", "ALL"],
         // MYMAGIC of rawlog.h, in either byte order.
         magic: &[&[0xef, 0xbe, 0xed, 0xfe], &[0xfe, 0xed, 0xbe, 0xef]],
+        magic_at: 0,
+        has_parts: false,
         what: "a raw log of atop",
         package: "atop",
         by_hand: "atopconvert FILE NEW",
     },
+    Converter {
+        programs: &["pmlogdump", "pmdumplog"],
+        arguments: &["-x", "-Z", "UTC", "-L", "-d", "-m", INPUT],
+        // PM_LOG_MAGIC of libpcp.h with versions 2 and 3, behind the length of the label.
+        magic: &[&[0x50, 0x05, 0x26, 0x02], &[0x50, 0x05, 0x26, 0x03]],
+        magic_at: 4,
+        has_parts: true,
+        what: "an archive of Performance Co-Pilot",
+        package: "pcp",
+        by_hand: "pmlogdump -x -Z UTC -L -d -m ARCHIVE > NEW",
+    },
 ];
 /// The longest beginning.
-const MAGIC_LENGTH: u64 = 4;
+const MAGIC_LENGTH: u64 = 8;
 /// A day of a large machine, once per second, is smaller.
 const LARGEST: u64 = 1 << 30;
 /// The limits of a tool: address space, CPU time, open files and total time.
@@ -62,32 +88,83 @@ const NOBODY: u32 = 65534;
 /// The file on the tool's standard input, by a name that needs no permissions in its directories.
 const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
-/// The content of a binary file of sar or atop as text; `None` for any other file.
+/// The content of a binary file of sar, atop or Performance Co-Pilot as text; `None` for any other file.
 ///
 /// # Errors
 /// If it cannot be read, or its tool is not installed.
-pub fn converted(file: &mut File, monitor: &Arc<ReadMonitor>) -> io::Result<Option<Box<dyn BufRead>>> {
-    let mut magic = Vec::new();
-    file.by_ref().take(MAGIC_LENGTH).read_to_end(&mut magic)?;
-    file.seek(SeekFrom::Start(0))?;
-    let is_own = |converter: &&Converter| converter.magic.iter().any(|own| magic.starts_with(own));
-    let Some(converter) = CONVERTERS.iter().find(is_own) else { return Ok(None) };
-    let Converter { program, what, package, .. } = converter;
+pub fn converted(path: &Path, file: &mut File, monitor: &Arc<ReadMonitor>) -> io::Result<Option<Box<dyn BufRead>>> {
+    let Some(converter) = converter_of(file, monitor)? else { return Ok(None) };
+    let Converter { what, package, programs, .. } = converter;
+    let program = programs[0];
     if file.metadata()?.len() > LARGEST {
-        let most = LARGEST >> 20;
-        return Err(over_limit(format!("{what} of more than {most} MiB; convert a part of it with {program} first")));
+        return Err(too_large(what, program));
     }
     // SAFETY: the call takes nothing and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
-    let input = if root { readable_by_all(file)? } else { file.try_clone()? };
+    let parts = if converter.has_parts { Some(RecordingParts::of(path, converter, monitor)?) } else { None };
+    let needs =
+        |e: io::Error| io::Error::new(e.kind(), format!("{what}, which needs {program}: {e}; install {package}"));
+    let program = *programs.iter().find(|program| is_installed(program)).unwrap_or(&program);
+    let input = match &parts {
+        Some(_) => Stdio::null(),
+        None if root => readable_by_all(file)?.into(),
+        None => file.try_clone()?.into(),
+    };
+    let name = parts.as_ref().map_or(PathBuf::from(STANDARD_INPUT), RecordingParts::name);
+    let mut child = command(program, converter.arguments, &name, root).stdin(input).spawn().map_err(needs)?;
+    let stdout = child.stdout.take().ok_or_else(|| io::Error::other(format!("{program} has no output")))?;
+    let output = Conversion {
+        converter,
+        child,
+        stdout,
+        monitor: Arc::clone(monitor),
+        end: Instant::now() + MOST_TIME,
+        any: false,
+        _parts: parts,
+    };
+    Ok(Some(Box::new(UnpackedReader::new(BufReader::new(output), Arc::clone(monitor)))))
+}
+
+fn is_installed(program: &str) -> bool {
+    std::env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
+}
+
+fn search_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into())
+}
+
+/// The converter whose file this is. Those of recordings with several parts may be compressed.
+fn converter_of(file: &mut File, monitor: &Arc<ReadMonitor>) -> io::Result<Option<&'static Converter>> {
+    let mut begin = |unpacked: bool| {
+        let mut bytes = Vec::new();
+        let read = match unpacked {
+            // What cannot be unpacked is read, and refused, as any other file.
+            true => opened(&mut *file, monitor)
+                .and_then(|mut r| r.by_ref().take(MAGIC_LENGTH).read_to_end(&mut bytes))
+                .or(Ok(0)),
+            false => file.by_ref().take(MAGIC_LENGTH).read_to_end(&mut bytes),
+        };
+        file.seek(SeekFrom::Start(0))?;
+        read.map(|_| bytes)
+    };
+    let (plain, unpacked) = (begin(false)?, begin(true)?);
+    let is_own = |converter: &&Converter| {
+        let begin = if converter.has_parts { &unpacked } else { &plain };
+        converter.magic.iter().any(|own| begin.get(converter.magic_at..).is_some_and(|rest| rest.starts_with(own)))
+    };
+    Ok(CONVERTERS.iter().find(is_own))
+}
+
+fn command(program: &str, arguments: &[&str], input: &Path, root: bool) -> Command {
     let mut command = Command::new(program);
     command
-        .args(converter.arguments)
+        .args(
+            arguments.iter().map(|argument| if *argument == INPUT { input.as_os_str() } else { OsStr::new(*argument) }),
+        )
         .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()))
+        .env("PATH", search_path())
         .env("LC_ALL", "C")
         .current_dir("/")
-        .stdin(input)
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     if root {
@@ -97,14 +174,85 @@ pub fn converted(file: &mut File, monitor: &Arc<ReadMonitor>) -> io::Result<Opti
     unsafe {
         command.pre_exec(limited);
     }
-    let mut child = command
-        .spawn()
-        .map_err(|e| io::Error::new(e.kind(), format!("{what}, which needs {program}: {e}; install {package}")))?;
-    let stdout = child.stdout.take().ok_or_else(|| io::Error::other(format!("{program} has no output")))?;
-    let monitored = Arc::clone(monitor);
-    let output =
-        Conversion { converter, child, stdout, monitor: monitored, end: Instant::now() + MOST_TIME, any: false };
-    Ok(Some(Box::new(UnpackedReader::new(BufReader::new(output), Arc::clone(monitor)))))
+    command
+}
+
+fn too_large(what: &str, program: &str) -> io::Error {
+    let most = LARGEST >> 20;
+    over_limit(format!("{what} of more than {most} MiB; convert a part of it with {program} first"))
+}
+
+/// The name that the parts of a recording have in common, and the rest: `20261126` and `meta.xz` of `20261126.meta.xz`.
+fn part_name(name: &str) -> Option<(&str, &str)> {
+    let unpacked = PACKED.iter().find_map(|extension| name.strip_suffix(extension)).unwrap_or(name);
+    let (common, part) = unpacked.rsplit_once('.')?;
+    let is_part = [METADATA, "index"].contains(&part) || !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    (is_part && !common.is_empty()).then(|| (common, &name[common.len() + 1..]))
+}
+
+/// Whether this is the name of the part that describes a recording of Performance Co-Pilot.
+pub fn is_metadata(name: &str) -> bool {
+    part_name(name).is_some_and(|(_, part)| part.split('.').next() == Some(METADATA))
+}
+
+/// The file to read for a path that may be the common name of a recording's files.
+pub fn recording(path: &Path) -> Option<PathBuf> {
+    let named = |extension: &str| {
+        let mut name = path.file_name()?.to_owned();
+        name.push(format!(".{METADATA}{extension}"));
+        Some(path.with_file_name(name)).filter(|path| path.is_file())
+    };
+    if path.exists() { None } else { [""].iter().chain(&PACKED).find_map(|extension| named(extension)) }
+}
+
+const METADATA: &str = "meta";
+const PACKED: [&str; 4] = [".xz", ".gz", ".zst", ".bz2"];
+
+/// Unpacked copies of a recording's files, in a folder of their own that anyone can read.
+struct RecordingParts(TempDir);
+
+impl RecordingParts {
+    const NAME: &str = "recording";
+
+    fn of(path: &Path, converter: &Converter, monitor: &Arc<ReadMonitor>) -> io::Result<Self> {
+        let what = converter.what;
+        let name = path.file_name().and_then(OsStr::to_str).and_then(part_name);
+        let (common, _) = name.ok_or_else(|| {
+            io::Error::other(format!("{what} whose file is not named NAME.meta, NAME.index or NAME.0"))
+        })?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let copies =
+            tempfile::Builder::new().prefix("whyslow-read-").permissions(Permissions::from_mode(0o755)).tempdir()?;
+        let mut left = LARGEST;
+        let mut is_described = false;
+        for entry in folder.read_dir()? {
+            let name = entry?.file_name();
+            let Some((_, part)) = name.to_str().and_then(part_name).filter(|(own, _)| *own == common) else { continue };
+            let part = part.split('.').next().unwrap_or_default();
+            is_described |= part == METADATA;
+            let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+            let original = OpenOptions::new().read(true).custom_flags(flags).open(folder.join(&name))?;
+            if !original.metadata()?.is_file() {
+                continue;
+            }
+            let to = copies.path().join(format!("{}.{part}", Self::NAME));
+            // Both a part and its compressed copy: while it is being compressed.
+            let Ok(mut copy) = OpenOptions::new().write(true).create_new(true).mode(0o644).open(to) else { continue };
+            left -= io::copy(&mut opened(original, monitor)?.take(left), &mut copy)?;
+            if left == 0 {
+                return Err(too_large(what, converter.programs[0]));
+            }
+        }
+        if !is_described {
+            return Err(io::Error::other(format!("{what} without its {common}.{METADATA}, which names its metrics")));
+        }
+        Ok(Self(copies))
+    }
+
+    /// The name that the copies have in common.
+    fn name(&self) -> PathBuf {
+        self.0.path().join(Self::NAME)
+    }
 }
 
 /// The file, readable by anyone: an unnamed copy if the original is not.
@@ -152,6 +300,8 @@ struct Conversion {
     end: Instant,
     /// Whether it has printed anything.
     any: bool,
+    /// What it reads, which is removed at the end.
+    _parts: Option<RecordingParts>,
 }
 
 impl Conversion {
@@ -161,7 +311,7 @@ impl Conversion {
             self.monitor.stopped()?;
             if Instant::now() > self.end {
                 let most = MOST_TIME.as_secs();
-                let program = self.converter.program;
+                let program = self.converter.programs[0];
                 return Err(over_limit(format!("{program} takes more than {most} s; convert a part of it first")));
             }
             let mut poll = libc::pollfd { fd: self.stdout.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -182,7 +332,7 @@ impl Read for Conversion {
             let status = self.child.wait()?;
             // atop reports a file of another version without a failure.
             if !status.success() || !self.any {
-                let Converter { program, by_hand, .. } = self.converter;
+                let Converter { programs: [program, ..], by_hand, .. } = self.converter else { return Ok(0) };
                 let why =
                     format!("{program} cannot read it; where another version wrote it, convert it first: {by_hand}");
                 return Err(io::Error::other(format!("{why} ({status})")));

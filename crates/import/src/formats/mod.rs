@@ -68,6 +68,7 @@ mod numastat;
 mod nvme;
 mod offcputime;
 mod parted;
+mod pcp;
 mod perf_report;
 mod perf_stat;
 mod pidstat;
@@ -112,7 +113,7 @@ mod wireless;
 mod zones;
 mod zpool;
 
-pub use converter::converted;
+pub use converter::{converted, is_metadata, recording};
 
 use crate::clock;
 use crate::command::CommandLine;
@@ -134,6 +135,7 @@ pub const FORMATS: &[Format] = &[
     iotop::FORMAT,
     vmstat::FORMAT,
     nmon::FORMAT,
+    pcp::FORMAT,
     atop::FORMAT,
     atop_screen::FORMAT,
     dstat::FORMAT,

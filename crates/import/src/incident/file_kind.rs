@@ -1,6 +1,6 @@
 //! Which files of a folder or archive are worth reading, by their names.
 
-use crate::formats::FORMATS;
+use crate::formats::{FORMATS, is_metadata};
 
 /// What a file is.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum FileKind {
         /// `net/dev`
         path: Vec<String>,
     },
+    /// The part of a binary recording that describes it, to be converted together with the others.
+    Recording,
     /// Anything else.
     Other,
 }
@@ -47,8 +49,12 @@ pub fn file_kind(path: &str) -> FileKind {
     if let Some((folder, above)) = folders.split_last().filter(|(folder, _)| PROC_FOLDERS.contains(folder)) {
         return FileKind::MayBeProc { root: above.join("/"), path: owned(&[*folder, *name]) };
     }
-    let at_top = folders.len() <= 1 && TEXT.iter().any(|extension| name.ends_with(extension));
-    if at_top || FORMATS.iter().any(|format| format.is_named(name)) { FileKind::Capture } else { FileKind::Other }
+    let at_top = folders.len() <= 1;
+    if at_top && is_metadata(name) {
+        return FileKind::Recording;
+    }
+    let is_text = at_top && TEXT.iter().any(|extension| name.ends_with(extension));
+    if is_text || FORMATS.iter().any(|format| format.is_named(name)) { FileKind::Capture } else { FileKind::Other }
 }
 
 /// The parts of a path; `None` if it leads outside.

@@ -13,6 +13,7 @@ mod staging;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use archive::opened;
 pub use join::{ProcCopy, join};
 pub use monitor::ReadMonitor;
 pub(crate) use monitor::{UnpackedReader, over_limit};
@@ -20,13 +21,14 @@ pub use staging::{ProcTree, ProcTrees};
 
 use crate::captures::Captures;
 use crate::file_reader::{Input, read_file};
+use crate::formats::converted;
 use crate::kernel_file::KernelFileSets;
 use crate::merge::Capture;
 use crate::refusal::Refusal;
 use file_kind::{FileKind, file_kind};
 use monitor::MonitoredReader;
 use staging::StagingArea;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -96,10 +98,28 @@ impl Incident {
             if !opened.metadata().is_ok_and(|m| m.is_file()) {
                 continue;
             }
+            if file_kind(&file.inside) == FileKind::Recording {
+                self.recording(&format!("{shown}/{}", file.inside), &file.path, opened)?;
+                continue;
+            }
             let reader = MonitoredReader::new(opened, Arc::clone(&self.monitor));
             self.member(shown, &file.inside, BufReader::with_capacity(BUFFER, reader))?;
         }
         Ok(())
+    }
+
+    /// Adds a binary recording, as far as its tool is installed and can read it.
+    fn recording(&mut self, name: &str, path: &Path, mut file: File) -> Result<(), Refusal> {
+        match converted(path, &mut file, &self.monitor) {
+            Ok(Some(reader)) => self.captured(name.to_owned(), reader),
+            Ok(None) => Ok(()),
+            Err(e) if monitor::is_over_limit(&e) && self.strict => Err(unreadable(name, &e)),
+            Err(e) => {
+                self.captures.not_recognized(&unreadable(name, &e));
+                self.captures.note(&Name::from(name), "the file", e.to_string(), "convert it by hand");
+                Ok(())
+            }
+        }
     }
 
     /// Reads an archive; if it is damaged or truncated, up to that point.
@@ -138,6 +158,16 @@ impl Incident {
             FileKind::Capture => self.captured(format!("{container}/{inside}"), reader),
             FileKind::InProcTree { root, path } => self.staging.put(container, &root, &path, reader),
             FileKind::MayBeProc { root, path } => self.staging.put_aside(container, &root, &path, reader),
+            FileKind::Recording => {
+                let why = "its tool reads it only where its files are on disk".into();
+                self.captures.note(
+                    &Name::from(format!("{container}/{inside}")),
+                    "the file",
+                    why,
+                    "unpack the archive first",
+                );
+                Ok(())
+            }
             FileKind::Other => Ok(()),
         }
     }
