@@ -5,12 +5,12 @@ use whyslow_model::catalogue::Mount;
 
 pub const FORMAT: Format = Format {
     name: "df",
-    versions: "coreutils 5 on: plain, -k, -m, -h, -T, -i",
+    versions: "coreutils 5 on: plain, -k, -m, -h, -T, -i; rows without the header, if the unit shows in them or on the command line",
     shows: "file systems without space or inodes",
     lacks: "whether one is read-only by nature",
     programs: &[program("df")],
     files: &["df"],
-    starts: |lines| lines.next_is(|line| DfColumns::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| DfColumns::of(line).is_some() || is_row(line)),
     read,
     ..Format::NEW
 };
@@ -41,45 +41,105 @@ impl DfColumns {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let Some(columns) = lines.take().and_then(|line| DfColumns::of(&line.text)) else { return Ok(()) };
-    while !another_output_starts(lines, FORMAT.name) {
-        let Some(line) = lines.take_if(|text| !text.trim().is_empty()) else { break };
-        let mut fields = crate::table::words(&line.text);
-        // A long device name stands on a line of its own.
-        if fields.len() == 1
-            && let Some(rest) = lines.take_if(|next| next.starts_with(' '))
-        {
-            fields.extend(crate::table::words(&rest.text));
-        }
-        let first = 1 + usize::from(columns.kind);
-        let amounts = fields.get(first..first + 3).and_then(|f| f.iter().map(|f| amount(f, columns.unit)).collect());
-        let amounts: Option<Vec<f64>> = amounts;
-        let (Some(amounts), Some(point)) = (amounts, fields.get(first + 4..).filter(|p| !p.is_empty())) else {
-            let expected = "a device, its size, used and free space, a percentage and its mount point";
-            return Err(lines.refuse_at(&line, expected));
-        };
-        let row = run.row::<Mount>(0.0, line.number, point.join(" ").as_str().into());
-        row.device = fields[0].trim_start_matches("/dev/").into();
-        if columns.kind {
-            row.kind = fields[1].as_str().into();
-        }
-        if columns.inodes {
-            row.inodes = amounts[0].into();
-            row.inodes_free = amounts[2].into();
-        } else {
-            row.size = amounts[0].into();
-            // Free space includes the reserve for root, available space does not.
-            row.free = (amounts[0] - amounts[1]).max(0.0).into();
-            row.available = amounts[2].into();
-        }
+/// Whether a line is a row of any df: its percentage is what df computes from its amounts, rounded up.
+fn is_row(line: &str) -> bool {
+    /// Amounts with a suffix are rounded to two digits.
+    const ROUNDING: f64 = 0.05;
+    const DEVICES: [&str; 4] = ["tmpfs", "devtmpfs", "overlay", "none"];
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [device, amounts @ .., share, point] = &fields[..] else { return false };
+    let &[size, used, available] = amounts else { return false };
+    let is_device = device.starts_with('/') || device.contains(":/") || DEVICES.contains(device);
+    let share = share.strip_suffix('%').and_then(|share| share.parse::<f64>().ok());
+    let amounts = [size, used, available].map(|field| amount(field, 1.0));
+    let ([Some(size), Some(used), Some(available)], Some(share)) = (amounts, share) else { return false };
+    let expected = used / (used + available);
+    is_device
+        && point.starts_with('/')
+        && used > 0.0
+        && used <= size * (1.0 + ROUNDING)
+        && (share / 100.0 - expected).abs() < ROUNDING
+}
+
+/// What the columns of a row without header are; `None` if it can be read in two ways.
+fn columns_of_row(line: &str, context: &CaptureContext) -> Option<DfColumns> {
+    let size = line.split_whitespace().nth(1)?;
+    let columns = DfColumns { inodes: false, kind: false, unit: KIB };
+    let is_plain =
+        |argument: &str| argument.strip_prefix('-').is_none_or(|flags| flags.bytes().all(|b| b"hikmal".contains(&b)));
+    match context.command_of("df") {
+        Some(command) if !command.arguments().all(is_plain) => None,
+        Some(command) if command.has('i') => Some(DfColumns { inodes: true, unit: 1.0, ..columns }),
+        Some(command) if command.has('m') => Some(DfColumns { unit: MIB, ..columns }),
+        Some(_) => Some(columns),
+        // No file system has thousands of millions of inodes.
+        None => size.ends_with(['G', 'T', 'P']).then_some(columns),
     }
+}
+
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let first = lines.peek(0).unwrap_or_default().to_owned();
+    let Some(columns) = DfColumns::of(&first) else {
+        while lines.next_is(is_row) {
+            let row = lines.peek(0).unwrap_or_default().to_owned();
+            let Some(columns) = columns_of_row(&row, context) else {
+                let refusal =
+                    lines.refuse("the header of df, or a size whose unit shows that it is not of inodes: 20G");
+                lines.skip(1);
+                lines.keep(Err::<(), _>(refusal))?;
+                continue;
+            };
+            row_of(lines, columns, run)?;
+        }
+        return Ok(());
+    };
+    lines.skip(1);
+    while !another_output_starts(lines, FORMAT.name) && row_of(lines, columns, run)? {}
     Ok(())
 }
 
-/// `19G`, `1.5T`, `512K`, `-` for a file system that creates inodes on demand.
+/// Reads a row; whether there was one.
+fn row_of(lines: &mut Lines<'_>, columns: DfColumns, run: &mut ToolRun) -> Result<bool, Refusal> {
+    let Some(line) = lines.take_if(|text| !text.trim().is_empty()) else { return Ok(false) };
+    let mut fields = crate::table::words(&line.text);
+    // A long device name stands on a line of its own.
+    if fields.len() == 1
+        && let Some(rest) = lines.take_if(|next| next.starts_with(' '))
+    {
+        fields.extend(crate::table::words(&rest.text));
+    }
+    let first = 1 + usize::from(columns.kind);
+    let amounts = fields.get(first..first + 3).and_then(|f| f.iter().map(|f| amount(f, columns.unit)).collect());
+    let amounts: Option<Vec<f64>> = amounts;
+    let (Some(amounts), Some(point)) = (amounts, fields.get(first + 4..).filter(|p| !p.is_empty())) else {
+        let expected = "a device, its size, used and free space, a percentage and its mount point";
+        return Err(lines.refuse_at(&line, expected));
+    };
+    let row = run.row::<Mount>(0.0, line.number, point.join(" ").as_str().into());
+    row.device = fields[0].trim_start_matches("/dev/").into();
+    if columns.kind {
+        row.kind = fields[1].as_str().into();
+    }
+    if columns.inodes {
+        row.inodes = amounts[0].into();
+        row.inodes_free = amounts[2].into();
+    } else {
+        row.size = amounts[0].into();
+        // Free space includes the reserve for root, available space does not.
+        row.free = (amounts[0] - amounts[1]).max(0.0).into();
+        row.available = amounts[2].into();
+    }
+    Ok(true)
+}
+
+/// `19G`, `1.5T`, `512K`, `-` for a file system that creates inodes on demand. Less than nothing is available where the
+/// reserve for root is in use.
 fn amount(field: &str, unit: f64) -> Option<f64> {
-    if field == "-" { Some(0.0) } else { scaled(field, KIB, unit) }
+    match field.strip_prefix('-') {
+        Some("") => Some(0.0),
+        Some(below) => scaled(below, KIB, unit).map(|_| 0.0),
+        None => scaled(field, KIB, unit),
+    }
 }
 
 #[cfg(test)]
@@ -107,5 +167,25 @@ tmpfs                   512000         0    512000   0% /dev/shm
             window_of("Filesystem Type Inodes IUsed IFree IUse% Mounted on\n/dev/sda1 ext4 1.3M 1.3M 0 100% /\n");
         let row = window.the::<Mount>().unwrap();
         assert_eq!((row.kind.get(), row.inodes_free.get()), (Some("ext4"), Some(0.0)));
+    }
+
+    #[test]
+    fn rows_without_a_header_are_read_if_their_unit_is_known() {
+        let row = |text: &str| crate::testing::row_of::<Mount>(text);
+        let alone = row("/dev/sda1        20G   20G  120M 100% /var\n");
+        assert_eq!((alone.size.get(), alone.available.get()), (Some(20.0 * GIB), Some(120.0 * MIB)));
+        let plain = "/dev/sda1 1310720 1310700 20 100% /var\n";
+        assert_eq!(refusal_of(plain).line, 1);
+        assert_eq!(row(&format!("$ df | grep sda1\n{plain}")).available.get(), Some(20.0 * KIB));
+        assert_eq!(row(&format!("$ df -i | grep sda1\n{plain}")).inodes_free.get(), Some(20.0));
+        // The share is that of other amounts.
+        assert!(crate::testing::read_text("/dev/sda1        20G   20G  120M  40% /var\n").is_err());
+    }
+
+    #[test]
+    fn less_than_nothing_is_available_where_the_reserve_is_in_use() {
+        let text = "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/sda1 1000000 980000 -30000 103% /\n";
+        let row = crate::testing::row_of::<Mount>(text);
+        assert_eq!((row.free.get(), row.available.get()), (Some(20_000.0 * KIB), Some(0.0)));
     }
 }
