@@ -6,6 +6,31 @@ use jiff::civil::Date;
 pub const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 pub const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
+/// The same in other languages where they differ, by month: system logs are written in the language of the system.
+const MONTHS_ELSEWHERE: [&[&str]; 12] = [
+    &["ene", "gen", "sty"],
+    &["fev", "fév", "lut"],
+    &["mär", "mrt", "mrz"],
+    &["abr", "avr", "kwi"],
+    &["mai", "mei", "mag", "maj", "may"],
+    &["giu", "jui", "cze"],
+    &["lug", "lip"],
+    &["ago", "sie"],
+    &["set", "wrz"],
+    &["okt", "ott", "out", "oct", "paź"],
+    &["lis"],
+    &["dez", "dic", "dec", "déc", "gru"],
+];
+
+/// The number of a month from 0, by its abbreviation in whatever case.
+pub fn month(name: &str) -> Option<usize> {
+    let english = MONTHS.iter().position(|month| month.eq_ignore_ascii_case(name));
+    english.or_else(|| {
+        let lower = name.to_lowercase();
+        MONTHS_ELSEWHERE.iter().position(|names| names.contains(&lower.as_str()))
+    })
+}
+
 pub const DAY: f64 = 86_400.0;
 /// Nanoseconds in a second.
 pub const SECOND: f64 = 1e9;
@@ -206,6 +231,12 @@ mod tests {
         ] {
             assert_eq!(date_line(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn months_are_known_in_other_languages() {
+        assert_eq!(["Jan", "jan", "Mär", "okt", "dic"].map(month), [Some(0), Some(0), Some(2), Some(9), Some(11)]);
+        assert_eq!(["", "the", "Mon", "January"].map(month), [None; 4]);
     }
 
     #[test]

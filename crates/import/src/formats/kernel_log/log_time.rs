@@ -1,6 +1,6 @@
 //! The times of log lines in seconds, to tell how long something lasted.
 
-use crate::clock::{self, DAY, MONTHS, PrintedTime};
+use crate::clock::{self, DAY, PrintedTime};
 use jiff::civil::Date;
 
 /// Stands for the year that a log does not print: a leap year, so that it has every day.
@@ -35,14 +35,14 @@ fn of_printed(text: &str) -> Option<f64> {
     }
     let fields: Vec<&str> = text.split_whitespace().collect();
     match fields[..] {
-        [month, day, time] if MONTHS.contains(&month) => of_any_year(month, day, time),
+        [month, day, time] if clock::month(month).is_some() => of_any_year(month, day, time),
         [_, date, time, _] if date.contains('-') => clock::date_line(&format!("{date} {time}"))?.since_1970(),
         _ => clock::date_line(text.split(',').next()?)?.since_1970(),
     }
 }
 
 fn of_any_year(month: &str, day: &str, time: &str) -> Option<f64> {
-    let month = MONTHS.iter().position(|m| *m == month)? + 1;
+    let month = clock::month(month)? + 1;
     let date = Date::new(ANY_YEAR, i8::try_from(month).ok()?, day.parse().ok()?).ok()?;
     let (time, _) = clock::time_of_day(&[time])?;
     PrintedTime { date: Some(date), time: Some(time) }.since_1970()

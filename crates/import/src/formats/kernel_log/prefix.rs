@@ -1,7 +1,7 @@
 //! What precedes the kernel's message: level, time, host, sender.
 
 use super::log_time::LogTime;
-use crate::clock::{DAYS, MONTHS};
+use crate::clock::{self, DAYS, MONTHS};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogPrefix<'l> {
@@ -34,8 +34,8 @@ impl<'l> LogPrefix<'l> {
             b'<' => leveled(text),
             b'[' => bracketed(text),
             b'0'..=b'9' => numbered(text),
-            b'A'..=b'Z' => dated(text),
             b'k' => tagged(text),
+            _ if first.is_ascii_alphabetic() => dated(text),
             _ => None,
         }?;
         // A date by itself is not a prefix.
@@ -167,13 +167,23 @@ fn is_iso(text: &str) -> bool {
     text.len() >= ISO && text.is_char_boundary(ISO) && at(4, b"-") && at(10, b"T ") && at(13, b":") && at(16, b":")
 }
 
+/// The length of `Dec 20 10:33:23`, in whatever language.
+fn syslog_time(text: &str) -> Option<usize> {
+    /// `Dec`, in bytes of any language, and ` 20 10:33:23`.
+    const LONGEST_MONTH: usize = 4;
+    let name = text.as_bytes().iter().take(LONGEST_MONTH + 1).position(|b| *b == b' ')?;
+    let (length, bytes) = (name + SYSLOG - 3, text.as_bytes());
+    // Asked of every line, of which few have a clock there.
+    let is_clock =
+        bytes.get(name + 6) == Some(&b':') && bytes.get(name + 9) == Some(&b':') && text.is_char_boundary(length);
+    (is_clock && clock::month(&text[..name]).is_some()).then_some(length)
+}
+
 /// `Dec 20 10:33:23 host kernel: `, `Sat Jun  1 12:00:00 2024 kern.warn kernel: `, `Sat 2024-06-01 12:00:00 CEST host
 /// kernel: `; all with or without dmesg's own time after it.
 fn dated(text: &str) -> Option<LogPrefix<'_>> {
-    let length = if MONTHS.iter().any(|m| text.starts_with(m)) {
-        let bytes = text.as_bytes();
-        let clock = bytes.get(9) == Some(&b':') && bytes.get(12) == Some(&b':') && text.is_char_boundary(SYSLOG);
-        SYSLOG * usize::from(clock)
+    let length = if let Some(length) = syslog_time(text) {
+        length
     } else if DAYS.iter().any(|d| text.starts_with(d)) {
         let rest = text.get(4..)?;
         let zone = || rest.get(ISO + 1..).and_then(|zone| zone.find(' ')).map_or(0, |at| 4 + ISO + 1 + at);
@@ -224,6 +234,19 @@ fn tagged(text: &str) -> Option<LogPrefix<'_>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn months_in_other_languages_and_cases() {
+        for text in ["jan 20 12:40:57 web kernel: x", "Mär  2 12:40:57 web kernel: x", "ago 31 12:40:57 web kernel: x"]
+        {
+            let prefix = LogPrefix::of(text).unwrap();
+            assert!(prefix.kernel && prefix.host == Some("web") && text.ends_with("x"), "{prefix:?}");
+            assert_eq!(&text[prefix.length..], "x");
+        }
+        for text in ["the 20 12:40:57 web kernel: x", "may be 12:40 or 12:50"] {
+            assert_eq!(LogPrefix::of(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn prefixes_of_every_tool_are_read() {
