@@ -18,6 +18,7 @@ pub const FORMAT: Format = Format {
     starts: |lines| {
         lines.next_is(|line| {
             event(line).is_some()
+                || is_broken_header(line)
                 || uncommented(line).starts_with(NO_HEADER)
                 || TableColumns::of(line).is_some()
                 || SampleRow::without_header(line).is_some()
@@ -234,6 +235,24 @@ fn event(line: &str) -> Option<&str> {
     Some(quoted.split(['\'', ',']).next().unwrap_or(quoted))
 }
 
+/// The kernel's share of all samples, listed or not, in `PerfTop: 7861 irqs/sec  kernel:89.6%  exact:  0.0% ...`.
+fn kernel_share(line: &str) -> Option<f64> {
+    let share = uncommented(line).strip_prefix("PerfTop:")?.split_once("kernel:")?.1.split_once('%')?.0;
+    number(share.trim()).map(|percent| percent / 100.0).filter(|share| *share <= 1.0)
+}
+
+/// Whether a mail program broke the line above perf top's table. The ruler below is wider, so that its width does not show it.
+fn is_broken_header(line: &str) -> bool {
+    uncommented(line).starts_with("PerfTop:") && !line.contains('[')
+}
+
+/// That line, put together with its rest.
+fn broken_header(lines: &mut Lines<'_>) -> Option<String> {
+    let first = lines.peek(0).filter(|line| is_broken_header(line))?.to_owned();
+    let rest = lines.peek(1).filter(|rest| rest.contains('[') && rest.contains(']'))?;
+    Some(format!("{} {}", first.trim_end(), rest.trim_start()))
+}
+
 /// Whether a line is one of perf's comments, rulers and remarks. A prompt of root begins with the same sign as a comment.
 fn is_comment(line: &str) -> bool {
     let text = line.trim();
@@ -271,11 +290,12 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let mut rows: Vec<SampleRow> = Vec::new();
     let mut is_time = true;
     let mut event_read = false;
+    let mut kernel = None;
     let mut are_rows_lost = false;
     let mut wrap = lines.wrap();
     while let Some((mut count, mut line)) = lines.peek_whole(&mut wrap, FORMAT.name, begins_line) {
-        if let Some(row) = broken_before_symbol(lines).filter(|_| count == 1) {
-            (count, line.text) = (2, row);
+        if let Some(whole) = broken_before_symbol(lines).or_else(|| broken_header(lines)).filter(|_| count == 1) {
+            (count, line.text) = (2, whole);
         }
         let text = line.text.as_str();
         if let Some(name) = event(text) {
@@ -284,6 +304,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
                 break;
             }
             event_read = true;
+            kernel = kernel_share(text);
             is_time = is_cpu_time(name);
             if !is_time {
                 let why = format!("samples of {name} do not show where CPU time goes");
@@ -310,7 +331,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         lines.skip(count);
     }
     if is_time && !rows.is_empty() {
-        record(&rows, are_rows_lost, run);
+        record(&rows, kernel, are_rows_lost, run);
     }
     Ok(())
 }
@@ -327,8 +348,9 @@ fn row(text: &str, columns: &mut Option<TableColumns>) -> Option<SampleRow> {
     }
 }
 
-/// `are_rows_lost` if there were others that could not be read: the largest one may be among them.
-fn record(rows: &[SampleRow], are_rows_lost: bool, run: &mut ToolRun) {
+/// `kernel` is its share of all samples, if that is known; `are_rows_lost` if there were others that could not be read: the
+/// largest one may be among them.
+fn record(rows: &[SampleRow], kernel: Option<f64>, are_rows_lost: bool, run: &mut ToolRun) {
     let listed: f64 = rows.iter().map(|row| row.own).sum();
     if listed > 1.01 {
         let why = "the shares of its rows add up to more than 100 %: its columns are not known";
@@ -343,7 +365,8 @@ fn record(rows: &[SampleRow], are_rows_lost: bool, run: &mut ToolRun) {
         let row = run.row::<Profile>(0.0, program.line, name.into());
         row.share = program.share.into();
         row.unlisted = (1.0 - listed).max(0.0).into();
-        row.kernel = program.kernel.into();
+        let all = kernel.filter(|_| program.name.is_none()).map(|share| share - program.idle);
+        row.kernel = all.into_iter().chain(program.kernel).reduce(f64::max).into();
         row.spinning = program.spinning.into();
         row.reclaim = program.reclaim.into();
         row.compaction = program.compaction.into();

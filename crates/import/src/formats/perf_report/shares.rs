@@ -75,6 +75,12 @@ fn is_slow_clock(symbol: &str) -> bool {
     ["read_hpet", "acpi_pm_read", "acpi_pm_read_slow", "acpi_pm_read_verified"].contains(&function(symbol))
 }
 
+/// Reading the clock in user space. While the clock source is a slow one that is mapped there (HPET, before Linux 4.7), it is
+/// read here, too; of a fast one, or one that is not mapped, nothing else is in the kernel.
+fn is_clock_of_vdso(symbol: &str) -> bool {
+    ["__vdso_gettimeofday", "__vdso_clock_gettime"].contains(&function(symbol))
+}
+
 /// The function's name without what a compiler added: `shrink_lruvec.isra.0`, `xas_load+0x12`.
 fn function(symbol: &str) -> &str {
     symbol.split(['.', '+', ' ']).next().unwrap_or(symbol)
@@ -87,6 +93,8 @@ pub struct ProgramShares<'r> {
     pub line: u32,
     pub share: f64,
     pub kernel: Option<f64>,
+    /// That of the idle task, where programs are not told apart: it is left out of the others.
+    pub idle: f64,
     pub spinning: Option<f64>,
     pub spinning_in: Option<String>,
     pub reclaim: Option<f64>,
@@ -135,11 +143,13 @@ impl<'r> ProgramShares<'r> {
             programs.entry(row.command.as_deref()).or_default().push(row);
         }
         programs.remove(&Some(IDLE_TASK));
+        let is_of_idle = |row: &SampleRow| row.command.is_none() && row.symbol.as_deref().is_some_and(is_idle);
+        let idle = rows.iter().filter(|row| is_of_idle(row)).map(|row| row.own).sum();
         if let Some(rows) = programs.get_mut(&None) {
-            rows.retain(|row| !row.symbol.as_deref().is_some_and(is_idle));
+            rows.retain(|row| !is_of_idle(row));
         }
         programs.retain(|_, rows| !rows.is_empty());
-        programs.into_iter().map(|(name, rows)| Self::of_program(name, &rows, relative)).collect()
+        programs.into_iter().map(|(name, rows)| Self { idle, ..Self::of_program(name, &rows, relative) }).collect()
     }
 
     fn of_program(name: Option<&'r str>, rows: &[&SampleRow], relative: bool) -> Self {
@@ -179,6 +189,7 @@ impl<'r> ProgramShares<'r> {
             line: rows.first().map_or(0, |row| row.line),
             share: whole(&|_| true),
             kernel: has_objects.then(|| whole(&|row| row.kernel)),
+            idle: 0.0,
             // Where the list ends above the functions that spin, the call graph still shows them.
             spinning: if listed_spins > 0.0 { known(listed_spins) } else { in_callers(below(&is_spin)) },
             spinning_in: lock_taker(&graphs).filter(|_| are_graphs_whole),
@@ -190,10 +201,21 @@ impl<'r> ProgramShares<'r> {
                 _ => None,
             },
             compaction: in_callers(below(&is_compaction)),
-            slow_clock: known(own(&|row| row.symbol.as_deref().is_some_and(is_slow_clock))),
+            slow_clock: known(slow_clock(rows)),
             function: hottest(rows),
         }
     }
+}
+
+/// The share of reading a slow clock source.
+fn slow_clock(rows: &[&SampleRow]) -> f64 {
+    /// Less may be other users of the timer in the kernel.
+    const LEAST: f64 = 0.01;
+    let share_of = |is_wanted: fn(&str) -> bool| -> f64 {
+        rows.iter().filter(|row| row.symbol.as_deref().is_some_and(is_wanted)).map(|row| row.own).sum()
+    };
+    let in_kernel = share_of(is_slow_clock);
+    if in_kernel < LEAST { in_kernel } else { in_kernel + share_of(is_clock_of_vdso) }
 }
 
 /// The function that takes the lock that is spun for most.
