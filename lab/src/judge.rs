@@ -186,7 +186,14 @@ mod tests {
         Diagnosis {
             schema: SCHEMA.into(),
             host: Host::default(),
-            window: TimeSpan { start: None, end: None, seconds: 10.0, samples: 11, source: Origin::Live },
+            window: TimeSpan {
+                start: None,
+                end: None,
+                seconds: 10.0,
+                is_assumed: false,
+                samples: 11,
+                source: Origin::Live,
+            },
             verdict,
             findings,
             ruled_out: Vec::new(),

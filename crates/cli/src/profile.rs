@@ -230,7 +230,8 @@ mod tests {
     }
 
     fn diagnosis(findings: Vec<Finding>) -> Diagnosis {
-        let window = TimeSpan { start: None, end: None, seconds: 1.0, samples: 2, source: Origin::Live };
+        let window =
+            TimeSpan { start: None, end: None, seconds: 1.0, is_assumed: false, samples: 2, source: Origin::Live };
         Diagnosis {
             schema: SCHEMA.into(),
             host: Default::default(),

@@ -221,6 +221,7 @@ fn span(window: &Window, source: Origin) -> TimeSpan {
         start: window.snapshots().first().and_then(|s| time(s.wall_ns)),
         end: window.last().and_then(|s| time(s.wall_ns)),
         seconds: window.seconds(),
+        is_assumed: window.has_assumed_times(),
         samples: window.snapshots().len(),
         source,
     }

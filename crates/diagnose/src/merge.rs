@@ -28,7 +28,9 @@ pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Opti
     for part in parts {
         merged.host = common_host(&merged.host, &part.host);
         merged.verdict = worse(merged.verdict, part.verdict);
-        merged.window.seconds = merged.window.seconds.max(part.window.seconds);
+        if part.window.seconds >= merged.window.seconds {
+            (merged.window.seconds, merged.window.is_assumed) = (part.window.seconds, part.window.is_assumed);
+        }
         merged.window.samples += part.window.samples;
         merged.findings.extend(part.findings);
         merged.ruled_out.extend(part.ruled_out);

@@ -215,7 +215,7 @@ pub fn differ(a: Option<&str>, b: Option<&str>) -> bool {
 fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     let RunGroup { host, mut runs, .. } = group;
     runs.sort_by_key(|run| rank(run.tool));
-    let has_assumed_times = runs.iter().any(|run| run.has_assumed_times);
+    let mut has_assumed_times = runs.iter().any(|run| run.has_assumed_times);
     let epoch = Epoch::of(&runs);
     let mut files: Vec<String> = runs.iter().map(|run| run.file.to_string()).collect();
     files.sort();
@@ -235,6 +235,7 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
         let before = repetitions.entry((run.tool, run.file.clone())).or_insert(0_u64);
         let again = run.series.iter().any(|(entity, series)| entities.has(entity, run.tool, &**series));
         *before += u64::from(again && run.is_instant() && run.start.time.is_none());
+        has_assumed_times |= *before > 0;
         let shift = BEGIN + (epoch.offset(run.start) * SECOND) as u64 + *before * BEGIN;
         // The machine's name has no time of its own, and must not make the Window begin before the first reading.
         let machine = run.tool == MACHINE;

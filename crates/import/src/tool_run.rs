@@ -109,6 +109,7 @@ impl ToolRun {
         let again =
             later.series.iter().any(|(key, series)| self.series.get(key).is_some_and(|own| own.overlaps(&**series)));
         self.untimed += u64::from(again && later.start.time.is_none());
+        self.has_assumed_times |= self.untimed > 0;
         let after = later.start.since(self.start).unwrap_or(0.0);
         let shift = nanoseconds(after.max(0.0)) + self.untimed * SECOND as u64;
         for (entity, mut series) in later.series {

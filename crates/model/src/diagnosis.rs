@@ -110,6 +110,9 @@ pub struct TimeSpan {
     pub end: Option<String>,
     /// Duration, seconds.
     pub seconds: f64,
+    /// Whether the times between its samples are assumed: captures do not always print them. Rates do not depend on them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_assumed: bool,
     /// Number of samples.
     pub samples: usize,
     /// Their origin.

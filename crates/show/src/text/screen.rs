@@ -244,6 +244,8 @@ fn watched(window: &TimeSpan, clock: &ZonedClock) -> String {
         Origin::Live => format!("watched {seconds}"),
         Origin::Recording => format!("recorded {seconds}"),
         Origin::Import if window.seconds == 0.0 => "one capture".into(),
+        // The time between readings that print none says nothing.
+        Origin::Import if window.is_assumed => "captures without times".into(),
         Origin::Import => format!("captures, {seconds}"),
     };
     match (&window.start, &window.end) {
