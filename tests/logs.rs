@@ -601,3 +601,41 @@ fn a_server_that_did_not_answer_a_soft_mount_once_is_only_a_suspicion() {
     let waits = once.replace("timed out", "still trying");
     assert_eq!(diagnosis(&waits).findings[0].confidence, Confidence::High);
 }
+
+#[test]
+fn programs_report_limits_that_the_kernel_does_not_log() {
+    let shell = "$ podman exec -it web /bin/bash\nbash: fork: retry: Resource temporarily unavailable\n\
+                 bash: fork: retry: Resource temporarily unavailable\n";
+    let found = diagnosis_of(shell).findings.remove(0);
+    assert_eq!((found.key().as_str(), found.confidence), ("limit.processes@host", Confidence::Medium));
+    assert!(found.summary.contains("(2×)"), "{}", found.summary);
+    for client in [
+        "PHP Warning:  mysqli_connect(): (08004/1040): Too many connections in /srv/db.php on line 7",
+        "ERROR 1040 (08004): Too many connections",
+        "FATAL:  sorry, too many clients already",
+        "2024-06-01 10:00:00 UTC [81] FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
+    ] {
+        assert_eq!(keys(&diagnosis_of(&format!("{client}\n"))), ["limit.connections@host"], "{client}");
+    }
+    let redis = "[812] 03 May 11:20:36 * Asynchronous AOF fsync is taking too long (disk is busy?). Writing the AOF buffer \
+                 without waiting for fsync to complete, this may slow down Redis.\n";
+    assert_eq!(keys(&diagnosis_of(redis)), ["disk.flush_bound@host"]);
+}
+
+#[test]
+fn times_in_other_languages_are_read() {
+    let log = "mär 12 10:00:00 web kernel: INFO: task mysqld:900 blocked for more than 120 seconds.\n\
+               mär 12 10:02:00 web kernel: INFO: task mysqld:900 blocked for more than 241 seconds.\n";
+    let d = diagnosis(log);
+    assert_eq!(keys(&d), ["task.blocked@host"]);
+}
+
+#[test]
+fn osds_of_a_ceph_cluster_that_are_down_are_a_suspicion() {
+    let down = "[  100.000000] libceph: osd12 down\n[  101.000000] libceph: osd13 down\n";
+    let found = diagnosis(down).findings.remove(0);
+    assert_eq!((found.key().as_str(), found.confidence), ("disk.raid_degraded@ceph", Confidence::Low));
+    assert!(found.summary.contains("osd.12") && found.summary.contains("osd.13"), "{}", found.summary);
+    let idle = "[  100.000000] libceph: osd12 (1)10.0.0.3:6801 socket closed (con state OPEN)\n";
+    assert_eq!(keys(&diagnosis(idle)), [""; 0]);
+}

@@ -47,6 +47,8 @@ pub enum LogSubject {
     Volume,
     /// A path to storage.
     StoragePath,
+    /// The daemon of a disk in a Ceph cluster.
+    CephOsd,
     /// A PCIe device, by its address.
     PcieDevice,
     /// An interrupt line.
@@ -142,6 +144,13 @@ log_patterns! {
         | ["remote port time out"] | ["detected conn error"] | ["session recovery timed out"] | ["LOOP DOWN detected"]
         | ["Link Down Event"],
         ends ["einstating path"] | ["einstated path"] | ["path is up"] | ["LOOP UP detected"] | ["Link Up Event"];
+    // Programs, in what people paste of their output and logs: bash, Redis, MySQL, PostgreSQL
+    "fork_refused" Host => ["sh: fork: ", "Resource temporarily unavailable"];
+    "slow_fsync" Host => ["AOF fsync is taking too long"];
+    "too_many_clients" Host => ["oo many connections", "1040"] | ["sorry, too many clients already"]
+        | ["remaining connection slots are reserved"];
+    // net/ceph/osdmap.c
+    "osd" CephOsd => ["libceph: osd", " down"], ends ["libceph: osd", " up"];
     // drivers/pci/pcie/aer.c, kernel/irq/spurious.c
     "pcie" PcieDevice => ["PCIe Bus Error: "];
     "irq_disabled" Interrupt => ["Disabling IRQ #"];
@@ -309,6 +318,17 @@ pub const UNMISTAKABLE: &[&str] = &[
     "cpu clock throttled",
     "EXT3-fs error",
     "EXT4-fs error",
+    "sh: fork: retry: Resource temporarily unavailable",
+    "sh: fork: Resource temporarily unavailable",
+    "AOF fsync is taking too long",
+    "/1040): Too many connections",
+    "ERROR 1040 (",
+    "] [1040] Too many connections",
+    "FATAL: sorry, too many clients already",
+    "FATAL:  sorry, too many clients already",
+    "FATAL: remaining connection slots are reserved",
+    "FATAL:  remaining connection slots are reserved",
+    "libceph: osd",
     "possible SYN flooding",
     "Possible SYN flooding",
 ];

@@ -1,18 +1,19 @@
-//! `ceph status`: the health of a storage cluster, and how many of its disks' daemons (OSDs) are up.
+//! `ceph status` and `ceph health detail`: the health of a storage cluster, and how many of its disks' daemons (OSDs) are up.
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Array;
 
 pub const FORMAT: Format = Format {
     name: "ceph status",
-    versions: "Ceph 12 on: status, -s, -w, and what rook prints; as text",
+    versions: "Ceph 12 on: status, -s, -w, health, health detail, and what rook prints; as text",
     shows: "whether all OSDs are up",
     lacks: "which of them is slow (ceph osd perf), and what the clients wait for; PGs that are degraded while it recovers",
     programs: &[partly_read("ceph")],
     files: &["ceph_status", "ceph_-s"],
     starts: |lines| {
-        lines.next_is(|line| line.trim() == "cluster:")
-            && (1..=MOST_BETWEEN).any(|at| lines.peek(at).is_some_and(|text| health(text).is_some()))
+        lines.next_is(is_health)
+            || lines.next_is(|line| line.trim() == "cluster:")
+                && (1..=MOST_BETWEEN).any(|at| lines.peek(at).is_some_and(|text| health(text).is_some()))
     },
     read,
     ..Format::NEW
@@ -30,6 +31,40 @@ fn health(line: &str) -> Option<&str> {
     line.trim().strip_prefix("health: ").filter(|health| health.starts_with("HEALTH_"))
 }
 
+/// The first line of `ceph health detail`, which has all problems: `HEALTH_WARN 1 osds down; 30 slow ops, oldest one blocked …`.
+fn is_health(line: &str) -> bool {
+    ["HEALTH_OK", "HEALTH_WARN ", "HEALTH_ERR "].iter().any(|health| line.starts_with(health))
+}
+
+/// A problem below it: `[WRN] OSD_DOWN: 1 osds down`, since Ceph 15; `OSD_DOWN 1 osds down` before; and what is indented below that.
+fn is_detail(line: &str) -> bool {
+    let problem = ["[WRN] ", "[ERR] "].iter().find_map(|level| line.strip_prefix(level)).unwrap_or(line);
+    let code = problem.split([' ', ':']).next().unwrap_or_default();
+    let is_code = code.contains('_') && code.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+    is_code || line.starts_with("    ")
+}
+
+/// How many OSDs are down: `1 osds down`, among other problems.
+fn osds_down(text: &str) -> Option<f64> {
+    text.split([';', ':']).find_map(|problem| number(problem.trim().strip_suffix(" osds down")?))
+}
+
+fn read_health(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
+    let line = lines.number();
+    let text = lines.take().map(|line| line.text).unwrap_or_default();
+    let (health, problems) = text.split_once(' ').unwrap_or((&text, ""));
+    let row = run.row::<Array>(0.0, line, "ceph".into());
+    row.level = "ceph".into();
+    row.state = health.into();
+    row.degraded = if health == "HEALTH_OK" { Some(0.0) } else { osds_down(problems) }.into();
+    for _ in 0..MOST_LINES {
+        if lines.take_if(is_detail).is_none() {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// The OSDs there are and those that are up: `osd: 144 osds: 143 up (since 5d), 144 in`.
 fn osds(line: &str) -> Option<(f64, f64)> {
     let (all, rest) = line.trim().strip_prefix("osd:")?.trim().split_once(" osds: ")?;
@@ -38,6 +73,9 @@ fn osds(line: &str) -> Option<(f64, f64)> {
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    if lines.next_is(is_health) {
+        return read_health(lines, run);
+    }
     let line = lines.number();
     run.row::<Array>(0.0, line, "ceph".into()).level = "ceph".into();
     for _ in 0..MOST_LINES {
@@ -70,5 +108,16 @@ mod tests {
         assert_eq!(seen, (Some("HEALTH_WARN"), Some(12.0), Some(1.0)));
         let old = row_of::<Array>(&text.replace(" (since 3h)", ""));
         assert_eq!(old.degraded.get(), Some(1.0));
+    }
+
+    #[test]
+    fn health_says_how_many_are_down() {
+        let detail = "HEALTH_WARN 2 osds down; Degraded data redundancy: 10/60 objects degraded (16.667%); 30 slow ops, oldest \
+            one blocked for 45 sec, osd.4 has slow ops\n[WRN] OSD_DOWN: 2 osds down\n    osd.3 (root=default,host=b) is down\n    \
+            osd.5 (root=default,host=c) is down\n[WRN] SLOW_OPS: 30 slow ops, oldest one blocked for 45 sec, osd.4 has slow ops\n";
+        assert_eq!(row_of::<Array>(detail).degraded.get(), Some(2.0));
+        assert_eq!(row_of::<Array>(&detail.replace("[WRN] ", "")).state.get(), Some("HEALTH_WARN"));
+        assert_eq!(row_of::<Array>("HEALTH_WARN noout flag(s) set\n").degraded.get(), None);
+        assert_eq!(row_of::<Array>("HEALTH_OK\n").degraded.get(), Some(0.0));
     }
 }

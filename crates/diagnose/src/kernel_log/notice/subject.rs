@@ -49,6 +49,10 @@ pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
         LogSubject::PageAllocation => Some(page_allocation(text)),
         LogSubject::Volume => volume(text),
         LogSubject::StoragePath => storage_path(text),
+        LogSubject::CephOsd => {
+            let number = number_after::<u32>(text, "libceph: osd")?;
+            Some(MessageSubject::of("array", "ceph").detail(format!("osd.{number}")))
+        }
         LogSubject::PcieDevice => pcie_device(text),
         LogSubject::Crash => Some(MessageSubject::host()),
         LogSubject::Interrupt => Some(MessageSubject::of("irq", number_after::<u32>(text, "IRQ #")?.to_string())),

@@ -14,7 +14,8 @@ mod thinned_log;
 use crate::prelude::*;
 use prefix::LogPrefix;
 use text_log::TextLog;
-use thinned_log::{ThinnedLog, is_unmistakable};
+use thinned_log::{ThinnedLog, is_unmistakable, may_matter};
+use whyslow_model::kernel_log::LOG_PATTERNS;
 
 pub const FORMAT: Format = Format {
     name: "kernel log",
@@ -66,6 +67,15 @@ pub(crate) fn is_from_kernel(line: &str) -> bool {
 /// Whether messages of this sender are used; `None` is the kernel.
 fn is_relevant_sender(daemon: Option<&str>) -> bool {
     daemon.is_none_or(|name| DAEMONS.contains(&name))
+}
+
+/// Messages that programs log, by the topics of their patterns.
+const OF_PROGRAMS: [&str; 3] = ["fork_refused", "slow_fsync", "too_many_clients"];
+
+/// Whether a message is one that programs log, whichever they are.
+fn is_of_program(message: &str) -> bool {
+    may_matter(message)
+        && LOG_PATTERNS.iter().any(|pattern| OF_PROGRAMS.contains(&pattern.topic) && pattern.matches(message))
 }
 
 /// The daemon in a prefix: `Dec 20 10:33:23 web multipathd[123]: `.

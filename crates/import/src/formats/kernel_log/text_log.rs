@@ -5,7 +5,7 @@ use super::log_time::LogTime;
 use super::prefix::LogPrefix;
 use super::stack_lines::names_task;
 use super::thinned_log::{LogRecord, ThinnedLog, is_repetition, is_unmistakable, may_matter, shape};
-use super::{FORMAT, daemon, is_relevant_sender};
+use super::{FORMAT, daemon, is_of_program, is_relevant_sender};
 use crate::formats::another_output_starts;
 use crate::lines::{Lines, TextLine};
 use crate::wrap::{Wrap, columns};
@@ -155,7 +155,7 @@ impl<'k, 'r> TextLog<'k, 'r> {
         let Some(line) = lines.take() else { return };
         let message = line.text.get(prefix..).unwrap_or_default().trim_start();
         let sender = || daemon(&line.text[..prefix.min(line.text.len())]);
-        let relevant = kernel || is_repetition(message) || is_relevant_sender(Some(sender()));
+        let relevant = kernel || is_repetition(message) || is_relevant_sender(Some(sender())) || is_of_program(message);
         let columns = columns(&line.text);
         self.open = Some(OpenLine { line, prefix, sequence, relevant, columns });
     }
