@@ -224,6 +224,26 @@ impl fmt::Display for LinkKey {
 }
 
 key! {
+    /// A group of processes that waits for a resource, and the one that keeps it waiting.
+    #[derive(Default)]
+    InterferenceKey {
+        /// What is waited for: `cpu` or `network`.
+        resource: Name = "resource" Text;
+        /// The control group that waits.
+        victim: Name = "victim" Text;
+        /// The control group that keeps it waiting, which may be the same: empty if it could not be told, `kernel` for threads of the
+        /// kernel.
+        culprit: Name = "culprit" Text;
+    }
+}
+
+impl fmt::Display for InterferenceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} behind {} for {}", self.victim, self.culprit, self.resource)
+    }
+}
+
+key! {
     /// An operation of a block device: `read`, `write`, `flush` or `discard`, as /proc/diskstats groups them.
     #[derive(Default)]
     OperationKey {

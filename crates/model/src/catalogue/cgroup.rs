@@ -1,7 +1,7 @@
 //! Control groups of version 1, version 2 and mixed hierarchies, in one form.
 
 use super::*;
-use crate::key::LinkKey;
+use crate::key::{InterferenceKey, LinkKey};
 use crate::value::Name;
 
 family_group! {
@@ -39,6 +39,7 @@ family_group! {
         refault_file: counter count "container.memory.refault_file" "file pages read back soon after eviction";
         refault_anon: counter count "container.memory.refault_anon" "anonymous pages read back soon after eviction";
         scanned: counter count "container.memory.scanned" "pages scanned by reclaim";
+        reclaimed: counter count "container.memory.reclaimed" "pages reclaimed";
         pages_in: counter count "container.memory.pages_in" "pages charged (v1 pgpgin)";
         pages_out: counter count "container.memory.pages_out" "pages uncharged (v1 pgpgout)";
         swap_in: counter count "container.memory.swap_in" "pages swapped in";
@@ -67,6 +68,12 @@ family_group! {
         reads_limit: gauge count "container.blockio.limit" "reads it may do per second";
         writes_limit: gauge count "container.blockio.limit" "writes it may do per second";
         identity: identity text "container.cgroup.inode" "the group's, as in family group";
+    }
+
+    /// Which control group kept which other one waiting, traced on demand.
+    interference: Interference by pair: InterferenceKey, from "BPF: sched_switch, sched_waking, sched_wakeup_new, net_dev_queue, net_dev_start_xmit" {
+        waited: counter ns "container.interference.waited" "time that tasks waited on run queues while the other group ran there, or that packets waited while those of the other group were sent, summed";
+        used: counter count "container.interference.used" "nanoseconds of CPU time, or bytes sent, by the group that waits; in its row with itself";
     }
 
     /// What Kubernetes reports of a node, a pod or a container: pressure, evictions, and why a container ended.

@@ -239,6 +239,13 @@ impl CgroupHierarchy {
         }
     }
 
+    /// All its cgroups by the kernel's number.
+    fn numbered(&self, root: &Root) -> Vec<(u64, Name)> {
+        let number = |below: &str| Some(fs::metadata(root.at(self.directory(below))).ok()?.ino());
+        let all = self.walk(root);
+        all.iter().filter_map(|below| Some((number(below)?, self.group(below).as_str().into()))).collect()
+    }
+
     /// The directory of a cgroup, relative to the root.
     pub(super) fn directory(&self, below: &str) -> String {
         format!("{}{below}", self.mount_point)
@@ -266,23 +273,37 @@ fn children(root: &Root, directory: &str) -> Vec<String> {
     directories.filter_map(|e| e.file_name().into_string().ok()).collect()
 }
 
-/// The cgroups that block requests are charged to, by the kernel's number (the inode of the directory): those of the hierarchy
-/// with the blkio controller, otherwise those of version 2.
+/// The cgroups that block requests are charged to, by the kernel's number (the inode of the directory).
 ///
 /// # Errors
 /// The mounts cannot be read.
 pub(crate) fn block_groups(root: &Root) -> Result<Vec<(u64, Name)>, SourceError> {
-    let hierarchies = of_mounts(mountinfo::read(root)?);
-    let has_blkio =
-        |version: &Version| matches!(version, Version::V1 { controllers } if controllers.contains(&"blkio"));
-    let charged = hierarchies
-        .iter()
-        .find(|h| has_blkio(&h.version))
-        .or_else(|| hierarchies.iter().find(|h| h.version == Version::V2));
-    let Some(charged) = charged else { return Ok(Vec::new()) };
-    let number = |below: &str| Some(fs::metadata(root.at(charged.directory(below))).ok()?.ino());
-    let walk = charged.walk(root);
-    Ok(walk.iter().filter_map(|below| Some((number(below)?, charged.group(below).as_str().into()))).collect())
+    Ok(NumberedGroups::new(root)?.of_controller(root, "blkio"))
+}
+
+/// The cgroups of each hierarchy by the kernel's numbers.
+pub(super) struct NumberedGroups(Vec<CgroupHierarchy>);
+
+impl NumberedGroups {
+    /// # Errors
+    /// The mounts cannot be read.
+    pub(super) fn new(root: &Root) -> Result<Self, SourceError> {
+        Ok(Self(of_mounts(mountinfo::read(root)?)))
+    }
+
+    /// Those of version 2.
+    pub(super) fn unified(&self, root: &Root) -> Vec<(u64, Name)> {
+        let unified = self.0.iter().find(|hierarchy| hierarchy.version == Version::V2);
+        unified.map_or_else(Vec::new, |hierarchy| hierarchy.numbered(root))
+    }
+
+    /// Those of the hierarchy with this controller of version 1, otherwise those of version 2.
+    pub(super) fn of_controller(&self, root: &Root, controller: &str) -> Vec<(u64, Name)> {
+        let has =
+            |version: &Version| matches!(version, Version::V1 { controllers } if controllers.contains(&controller));
+        let own = self.0.iter().find(|hierarchy| has(&hierarchy.version));
+        own.map_or_else(|| self.unified(root), |hierarchy| hierarchy.numbered(root))
+    }
 }
 
 #[cfg(test)]

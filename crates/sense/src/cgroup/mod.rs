@@ -10,6 +10,7 @@
 
 mod files;
 mod hierarchy;
+mod interference;
 #[cfg(test)]
 mod live_tests;
 mod rows;
@@ -36,7 +37,7 @@ const LIMITS_TTL: Duration = Duration::from_secs(30);
 const IDLE_TTL: Duration = Duration::from_secs(10);
 
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    vec![Box::<Cgroups>::default()]
+    vec![Box::<Cgroups>::default(), interference::cpu(), interference::network()]
 }
 
 #[derive(Default)]

@@ -26,6 +26,7 @@ const MEMORY_STAT: &[KeyMetric] = &[
     ("workingset_refault_file", "refault_file", 1),
     ("workingset_refault_anon", "refault_anon", 1),
     ("pgscan", "scanned", 1),
+    ("pgsteal", "reclaimed", 1),
     ("pswpin", "swap_in", 1),
     ("pswpout", "swap_out", 1),
 ];

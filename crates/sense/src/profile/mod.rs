@@ -25,6 +25,7 @@ use sleepers::SleepingThreads;
 use std::time::{Duration, Instant};
 use symbolizer::Symbolizer;
 use target::Target;
+pub(crate) use target::require_own_numbers;
 use whyslow_model::profile::{ProfileKind, StackProfile};
 
 /// What to profile.

@@ -45,7 +45,7 @@ impl Target {
 }
 
 /// BPF programs know processes by their numbers in the first pid namespace only. Fails if we are in another one.
-pub(super) fn require_own_numbers(root: &Root) -> Result<(), SourceError> {
+pub(crate) fn require_own_numbers(root: &Root) -> Result<(), SourceError> {
     match root.link("proc/self/ns/pid") {
         Some(namespace) if namespace != FIRST_NAMESPACE => Err(SourceError::NotPermitted {
             why: "inside a pid namespace, process numbers differ from the kernel's".into(),
