@@ -245,6 +245,7 @@ mod tests {
             closer_looks: Vec::new(),
             comparisons: Vec::new(),
             time_breakdown: None,
+            interference: Vec::new(),
             cpu_explained: None,
             cost: Default::default(),
             figures: Vec::new(),

@@ -30,6 +30,18 @@ fn id(part: &str) -> Option<String> {
     is_id.then(|| bare[..SHORT_ID].to_owned())
 }
 
+/// The group that one of its processes is counted with: up to the container, else up to the innermost systemd unit.
+pub fn accountable(cgroup: &str) -> &str {
+    let is_unit = |part: &str| part.ends_with(".service") || part.ends_with(".scope") && part != "init.scope";
+    let parts = || cgroup.rmatch_indices('/').map(|(at, _)| at);
+    let part_at = |at: usize| cgroup[at + 1..].split('/').next().unwrap_or_default();
+    let container = parts().find(|at| id(part_at(*at)).is_some());
+    match container.or_else(|| parts().find(|at| is_unit(part_at(*at)))) {
+        Some(at) => &cgroup[..at + 1 + part_at(at).len()],
+        None => cgroup,
+    }
+}
+
 /// Whether one of these control groups, one a line, is `group` or lies in it.
 pub fn in_group(cgroups: Option<&str>, group: &str) -> bool {
     let inside = |path: &str| path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -57,6 +69,23 @@ mod tests {
         ] {
             let found = (unit(cgroup), container(cgroup));
             assert_eq!((found.0.as_deref(), found.1.as_deref()), known_as, "{cgroup}");
+        }
+    }
+
+    #[test]
+    fn what_is_below_a_container_or_a_unit_counts_with_it() {
+        let hex = "0123456789abcdef".repeat(4);
+        let libpod = format!("/machine.slice/libpod-{hex}.scope");
+        for (cgroup, counts_with) in [
+            (&*format!("{libpod}/container/init.scope"), &*libpod),
+            ("/system.slice/nginx.service/workers", "/system.slice/nginx.service"),
+            ("/user.slice/user@1000.service/app.slice/app.scope", "/user.slice/user@1000.service/app.slice/app.scope"),
+            ("/apps/web", "/apps/web"),
+            ("/init.scope", "/init.scope"),
+            ("/", "/"),
+            ("", ""),
+        ] {
+            assert_eq!(accountable(cgroup), counts_with, "{cgroup}");
         }
     }
 }

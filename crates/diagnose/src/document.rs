@@ -2,6 +2,7 @@
 
 use crate::coverage;
 use crate::facts::Facts;
+use crate::interference;
 use crate::judge::{is_felt, judge};
 use crate::on_demand;
 use crate::relate::relate;
@@ -69,6 +70,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         blind_spots,
         next_capture,
         figures,
+        interference: if is_captured { Vec::new() } else { interference::pairs(window, &facts) },
         closer_looks: on_demand::closer_looks(window),
         comparisons: Vec::new(),
         time_breakdown: None,

@@ -11,6 +11,7 @@ mod coverage;
 mod document;
 mod expr;
 mod facts;
+mod interference;
 mod judge;
 mod kernel_log;
 mod lowered_clock;

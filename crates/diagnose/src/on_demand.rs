@@ -1,6 +1,7 @@
 //! Sources that cost too much to be always on, enabled where a rule suspects something.
 
 use crate::facts::Facts;
+use crate::interference;
 use crate::rule::Rule;
 use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
@@ -9,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::diagnosis::CloserLook;
 use whyslow_model::window::Window;
 
-/// The on-demand sources of the rules that suspect something in the window so far.
+/// The on-demand sources of the rules that suspect something in the window so far, and those that show who slows whom.
 pub fn requested_sources(window: &Window, book: &RuleBook) -> BTreeSet<String> {
     let facts = Facts::of(window);
     let suspected = book.all().iter().filter(|rule| !rule.asks.is_empty()).filter(|rule| {
         let suspect = rule.suspect.as_ref().unwrap_or(&rule.when);
         entities(rule, &facts).any(|context| suspect.holds(&context))
     });
-    suspected.flat_map(|rule| rule.asks.iter().cloned()).collect()
+    suspected.flat_map(|rule| rule.asks.iter().cloned()).chain(interference::requests(window, &facts)).collect()
 }
 
 fn entities<'f>(rule: &Rule, facts: &'f Facts) -> impl Iterator<Item = RuleContext<'f>> {

@@ -31,6 +31,9 @@ pub struct Diagnosis {
     /// The capture that would decide between the causes that remain possible; only for captures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_capture: Option<NextCapture>,
+    /// Which group of processes slows which other one down, the worst pair first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interference: Vec<InterferencePair>,
     /// What was traced on demand because of a suspicion.
     #[serde(default)]
     pub closer_looks: Vec<CloserLook>,
@@ -60,6 +63,59 @@ pub struct CaptureComparison {
     pub b: String,
     /// What differs, in sentences.
     pub conclusions: Vec<String>,
+}
+
+/// A group of processes that waits for a resource, and one that keeps it waiting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InterferencePair {
+    /// Who waits.
+    pub victim: GroupName,
+    /// Who keeps it waiting.
+    pub culprit: GroupName,
+    /// What for: cpu, disk, memory or network.
+    pub resource: String,
+    /// Which one, if there can be several: the device; of memory, the control group whose limit both are under, `/` for the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// Seconds of waiting, summed over tasks, requests or packets.
+    pub seconds: f64,
+    /// Seconds within which that was observed.
+    pub observed: f64,
+    /// Its share of the victim's waiting for this resource, 0..1.
+    pub share: f64,
+    /// Its share of the victim's time with the resource, waiting included, 0..1.
+    pub loss: f64,
+    /// How certain this is.
+    pub confidence: Confidence,
+    /// The formula.
+    pub how: String,
+}
+
+impl InterferencePair {
+    /// The waiting, and the share of the victim's time, from which the victim is noticeably slower.
+    const FELT: (f64, f64) = (0.05, 0.1);
+
+    /// Whether it is more than a suspicion, and noticeable.
+    pub fn is_felt(&self) -> bool {
+        self.confidence >= Confidence::Medium
+            && self.seconds >= Self::FELT.0 * self.observed
+            && self.loss >= Self::FELT.1
+    }
+}
+
+/// A group of processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupName {
+    /// cgroup; or kernel for the kernel's own threads.
+    pub kind: String,
+    /// Its path.
+    pub name: String,
+    /// The systemd unit it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The container that it is: the first twelve digits of its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
 }
 
 /// What is known about one subject.

@@ -132,6 +132,7 @@ signals! { g: GroupUse<'_>;
     "group.stall_io" "ratio" "share of time in which one of its tasks waited for I/O", "Δio some total / Δt", "io.pressure" => stalled(g, |g| g.psi_io_some);
     "group.waited" "ratio" "share of time in which one of its tasks waited for memory or storage", "max of Δmemory some total and Δio some total / Δt; without them, the share of the samples in which a thread of it was blocked", "memory.pressure, io.pressure, /proc/PID/stat" => g.waited();
     "group.memory_wait" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt; without it, the larger of the machine's and of the share of the time in which a thread of it was blocked in mm/filemap.c", "memory.pressure, /proc/pressure/memory, /proc/PID/task/TID/wchan" => g.memory_wait();
+    "group.page_wait" "ratio" "share of the time in which a thread of it waited for pages to be read", "samples in state D in mm/filemap.c / samples, by the time it neither ran nor waited for a CPU", "/proc/PID/task/TID/wchan" => g.page_wait;
     "group.version" "text" "version of its controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => g.last().version.get();
     "group.pids" "count" "processes and threads", "pids.current", "cgroup-v2.rst" => g.last().pids.get();
     "group.pids_limit" "count" "processes and threads it may have", "pids.max", "cgroup-v2.rst" => g.last().pids_max.get();

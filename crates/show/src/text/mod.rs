@@ -4,6 +4,7 @@ mod baseline;
 mod bench;
 mod comparison;
 mod finding;
+mod interference;
 mod listing;
 mod network;
 mod profile;
@@ -64,6 +65,7 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &TextStyle) -> String {
 fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     screen::header(canvas, &diagnosis.host, &diagnosis.window, style);
     Findings::of(diagnosis).draw(canvas);
+    interference::table(canvas, &diagnosis.interference);
     ruled_out(canvas, &diagnosis.ruled_out);
     not_cleared(canvas, &diagnosis.not_cleared);
     blind_spots(canvas, &diagnosis.blind_spots);

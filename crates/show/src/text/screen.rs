@@ -1,6 +1,6 @@
 //! The first screen: ten lines that are read in twenty seconds, the answer last, where the eye lands.
 
-use super::{TextStyle, words};
+use super::{TextStyle, interference, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::ZonedClock;
 use crate::human;
@@ -46,6 +46,7 @@ pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     header(canvas, &d.host, &d.window, style);
     let before = canvas.lines();
     comparisons(canvas, &d.comparisons, d.window.source);
+    interference::worst(canvas, &d.interference);
     // What was compared is an answer, too, and is not cut off.
     let room = (LINES - 1).saturating_sub(canvas.lines() - before).max(FEWEST_LINES);
     match d.verdict {
