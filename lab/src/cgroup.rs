@@ -87,6 +87,18 @@ impl Cgroup {
         Ok(())
     }
 
+    /// Creates a group of this name within it.
+    pub fn child(&self, bed: &mut Testbed, name: &str) -> Result<Self> {
+        let mut child = Self { name: format!("{}/{name}", self.name), dirs: Vec::new() };
+        for dir in &self.dirs {
+            let dir = dir.join(name);
+            fs::create_dir(&dir).context(dir.display())?;
+            child.dirs.push(dir.clone());
+            bed.defer(move || remove(&dir));
+        }
+        Ok(child)
+    }
+
     /// Its path as in /proc/PID/cgroup.
     pub fn path(&self) -> String {
         format!("/{}", self.name)
@@ -236,8 +248,12 @@ fn disable_left_enabled(work: &Path) {
     }
 }
 
-/// Removes a group. A killed process leaves its group only a moment after it has been reaped.
+/// Removes a group and those in it. A killed process leaves its group only a moment after it has been reaped.
 fn remove(dir: &Path) {
+    let inside = fs::read_dir(dir).into_iter().flatten().flatten();
+    for child in inside.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        remove(&child.path());
+    }
     for _ in 0..100 {
         if fs::remove_dir(dir).is_ok() || !dir.exists() {
             return;

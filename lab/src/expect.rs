@@ -1,9 +1,10 @@
 //! What the first finding of a trial must name.
 
 use crate::cgroup::Cgroup;
+use crate::testbed::PREFIX;
 use std::fmt;
 use std::path::Path;
-use whyslow_model::diagnosis::{Culprit, Subject};
+use whyslow_model::diagnosis::{Culprit, GroupName, InterferencePair, Subject};
 
 /// Subject and culprit of the finding that must come first. If there are several, any of them will do.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +18,40 @@ pub struct Expect {
     pub effects: Vec<(&'static str, Self)>,
     /// Look-alikes of the parts of a compound fault, in addition to those of the trial.
     pub never: Vec<&'static str>,
+    /// If this is what the trial is about, the findings do not count.
+    pub interference: Option<InterferenceExpect>,
+}
+
+/// Which group slows which others down, by their paths.
+#[derive(Clone, Debug)]
+pub enum InterferenceExpect {
+    /// The worst pair is any of these victims with this culprit.
+    Pair { resource: &'static str, victims: Vec<String>, culprit: String },
+    /// No group slows another one down.
+    None,
+}
+
+impl InterferenceExpect {
+    /// What is wrong with the pairs that are noticeable. What else runs on the machine is not the trial's doing.
+    pub fn mismatch(&self, pairs: &[InterferencePair]) -> Option<String> {
+        let is_of_trial = |group: &GroupName| group.name.trim_start_matches('/').starts_with(PREFIX);
+        let mut own = pairs.iter().filter(|pair| is_of_trial(&pair.victim) && is_of_trial(&pair.culprit));
+        let worst = own.find(|pair| pair.is_felt());
+        let found = || worst.map_or("no pair".to_owned(), pair_name);
+        let is_right = match (self, worst) {
+            (Self::None, worst) => worst.is_none(),
+            (Self::Pair { .. }, None) => false,
+            (Self::Pair { resource, victims, culprit }, Some(pair)) => {
+                pair.resource == *resource && victims.contains(&pair.victim.name) && pair.culprit.name == *culprit
+            }
+        };
+        (!is_right).then(|| format!("the worst is {}", found()))
+    }
+}
+
+/// `/web behind /batch for cpu`.
+pub fn pair_name(pair: &InterferencePair) -> String {
+    format!("{} behind {} for {} {:.2}", pair.victim.name, pair.culprit.name, pair.resource, pair.seconds)
 }
 
 impl Expect {
@@ -28,6 +63,11 @@ impl Expect {
     /// The finding is about any of these.
     pub fn subject(subjects: impl Into<Vec<EntityPattern>>) -> Self {
         Self { subjects: subjects.into(), ..Self::default() }
+    }
+
+    /// The table of who slows whom.
+    pub fn interference(interference: InterferenceExpect) -> Self {
+        Self { interference: Some(interference), ..Self::default() }
     }
 
     /// The first culprit is any of these.
@@ -150,12 +190,24 @@ impl fmt::Display for EntityPattern {
 
 impl fmt::Display for Expect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.interference {
+            Some(InterferenceExpect::Pair { resource, culprit, .. }) => {
+                return write!(f, "behind {} for {resource}", short(culprit));
+            }
+            Some(InterferenceExpect::None) => return f.write_str("no interference"),
+            None => {}
+        }
         f.write_str(&one_of(&self.subjects))?;
         if !self.culprits.is_empty() {
             write!(f, " by {}", one_of(&self.culprits))?;
         }
         Ok(())
     }
+}
+
+/// The end of a path, as much of it as tells the containers of a trial apart.
+fn short(path: &str) -> &str {
+    path.get(path.len().saturating_sub(12)..).unwrap_or(path)
 }
 
 /// The first alternative, and how many more there are.

@@ -11,6 +11,9 @@ pub const SLIGHT: f64 = 0.25;
 
 /// What is wrong with an answer, one sentence each.
 pub fn mismatches(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
+    if let Some(interference) = &expect.interference {
+        return interference.mismatch(&answer.interference).into_iter().collect();
+    }
     let mut wrong = match trial.finding {
         Some(id) => wrong_causes(answer, id, expect),
         None => wrong_health(answer, trial),
@@ -81,6 +84,9 @@ impl CpuTicks {
 /// What is wrong with an answer from less than a machine usually shows: from captures, or from a machine that lacks something. It
 /// must name the same first cause; or nothing wrong, with a blind spot.
 pub fn mismatches_of_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
+    if expect.interference.is_some() {
+        return Vec::new();
+    }
     let wrong = wrong_from_less(answer, trial, expect);
     let sure = answer.findings.iter().find(|f| f.confidence == Confidence::High && f.explained_by.is_none());
     match (wrong.is_empty(), sure) {
@@ -202,6 +208,7 @@ mod tests {
             closer_looks: Vec::new(),
             comparisons: Vec::new(),
             time_breakdown: None,
+            interference: Vec::new(),
             next_capture: None,
             cpu_explained: None,
             cost: ObserverCost::default(),

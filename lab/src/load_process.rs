@@ -48,6 +48,15 @@ impl LoadCommand {
         Self { name: name.into(), command }
     }
 
+    /// The same in a process id namespace of its own, as its first process (unshare(1)).
+    pub fn in_own_pids(name: &str) -> Result<Self> {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child", "--"]).arg(std::env::current_exe()?).args(["load", name]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        kill_with_parent(&mut command);
+        Ok(Self { name: name.into(), command })
+    }
+
     /// Adds `--key value`.
     pub fn with(mut self, key: &str, value: impl ToString) -> Self {
         self.command.arg(format!("--{key}")).arg(value.to_string());

@@ -3,6 +3,7 @@
 use crate::blind::Blind;
 use crate::capture;
 use crate::error::{Error, Result};
+use crate::expect::pair_name;
 use crate::interrupt;
 use crate::judge;
 use crate::noise;
@@ -45,7 +46,11 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
     let _noise = if observer.noise { Some(noise::start(trial.name, seed)?) } else { None };
     let mut bed = Testbed::new(trial.name, seed)?;
     let expect = trial.set_up(&mut bed)?;
-    outcome.expected = trial.finding.map_or_else(|| "healthy".into(), |id| expect.of(id));
+    outcome.expected = match trial.finding {
+        Some(id) => expect.of(id),
+        None if expect.interference.is_some() => expect.to_string(),
+        None => "healthy".into(),
+    };
     interrupt::sleep(SETTLE)?;
     let before = judge::CpuTicks::now()?;
     let mut answer = observer.look(&bed)?;
@@ -55,8 +60,12 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
     if before.substantial_since()? {
         judge::remove_steal(&mut answer, trial);
     }
-    outcome.found_first = found_first(&answer);
-    outcome.found = answer.findings.iter().map(found).collect();
+    if expect.interference.is_some() {
+        outcome.found_first = worst_pair(&answer);
+    } else {
+        outcome.found_first = found_first(&answer);
+        outcome.found = answer.findings.iter().map(found).collect();
+    }
     outcome.because = match observer.without {
         None => judge::mismatches(&answer, trial, &expect),
         Some(_) => judge::mismatches_of_less(&answer, trial, &expect),
@@ -76,6 +85,10 @@ fn found_first(answer: &Diagnosis) -> String {
 fn found(finding: &Finding) -> Found {
     let (confidence, is_effect) = (finding.confidence, finding.explained_by.is_some());
     Found { id: finding.id.clone(), confidence, is_effect }
+}
+
+fn worst_pair(answer: &Diagnosis) -> String {
+    answer.interference.first().map_or_else(|| "no pair".into(), pair_name)
 }
 
 fn describe(finding: &Finding) -> String {

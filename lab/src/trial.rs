@@ -40,6 +40,8 @@ pub struct Trial {
 pub enum Kind {
     Fault,
     Compound,
+    /// Who slows whom: the table of pairs counts, not the findings.
+    Interference,
     /// A real program, with a fault or without.
     Program,
     Control,
@@ -52,6 +54,7 @@ impl Kind {
         match self {
             Self::Fault => "single faults",
             Self::Compound => "compound faults",
+            Self::Interference => "interference",
             Self::Program => "real programs",
             Self::Control => "healthy controls",
             Self::Benchmark => "benchmarks",

@@ -4,6 +4,7 @@ mod compound;
 mod cpu;
 mod disk;
 mod filesystem;
+mod interference;
 mod limits;
 mod memory;
 mod network;
@@ -25,6 +26,7 @@ const TABLES: &[&[Trial]] = &[
     programs::web::TRIALS,
     programs::files::TRIALS,
     programs::compute::TRIALS,
+    interference::TRIALS,
 ];
 
 /// All trials: the faults first, then the controls.
@@ -39,6 +41,7 @@ pub fn kind(trial: &Trial) -> Kind {
     match trial.finding {
         _ if is_in(compound::TRIALS) => Kind::Compound,
         _ if programs::TABLES.iter().any(|table| is_in(table)) => Kind::Program,
+        _ if is_in(interference::TRIALS) => Kind::Interference,
         Some(_) => Kind::Fault,
         None => Kind::Control,
     }
