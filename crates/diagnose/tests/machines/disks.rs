@@ -256,14 +256,32 @@ fn a_disk_with_partitions_and_idle_volumes_is_judged_by_what_it_does_itself() {
 
 #[test]
 fn larger_blocks_are_advised_only_where_requests_are_adjacent() {
-    let advice = |sequential| {
+    let advice = |sequential, id| {
         let d = Load { sequential, ..CLOSED }.diagnosis();
-        let found = accused(&d, "disk.small_io");
+        assert_eq!(d.findings[0].id, id);
+        let found = accused(&d, id);
+        assert!(found.confidence == Confidence::High, "{id} {:?}", found.confidence);
         assert_eq!(found.actions.len(), 1, "{:?}", found.actions);
-        found.actions[0].text.clone()
+        (found.actions[0].text.clone(), d)
     };
-    assert!(advice(true).contains("larger blocks or buffers"), "{}", advice(true));
-    assert!(advice(false).contains("fewer requests"), "{}", advice(false));
+    let (larger, _) = advice(true, "disk.small_io");
+    assert!(larger.contains("larger blocks or buffers"), "{larger}");
+    let (cache, d) = advice(false, "disk.saturated");
+    assert!(cache.contains("in memory") && cache.contains("random"), "{cache}");
+    assert!(found(&d, "disk.small_io").is_none(), "{:?}", d.findings);
+    let random = d.ruled_out.iter().find(|r| r.id == "disk.small_io@sda");
+    assert!(random.is_some_and(|r| r.because.contains("random")), "{:?}", d.ruled_out);
+}
+
+/// Most tools do not show whether requests are adjacent.
+#[test]
+fn small_requests_whose_place_was_not_seen_are_only_a_suspicion() {
+    let d = machine(|t, s| {
+        Load { sequential: true, ..CLOSED }.fill(t, s);
+        s.block.request.clear();
+    });
+    assert!(found(&d, "disk.small_io").is_none_or(|f| f.confidence == Confidence::Low), "{:?}", d.findings);
+    assert_eq!(d.findings[0].id, "disk.saturated");
 }
 
 /// Larger blocks save what each request costs; where that is no more than a system call costs, there is nothing to save.
