@@ -261,6 +261,49 @@ impl fmt::Display for OperationKey {
 }
 
 key! {
+    /// A block device with a number of requests in flight.
+    #[derive(Default)]
+    DepthKey {
+        /// The whole device.
+        device: Name = "device" Text;
+        /// Requests in flight: 1, 2, 4, ... 256, each of which stands for those up to its geometric mean with the next one.
+        depth: u32 = "depth" Number;
+    }
+}
+
+impl fmt::Display for DepthKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {} in flight", self.device, self.depth)
+    }
+}
+
+key! {
+    /// Requests of one kind to a block device.
+    #[derive(Default)]
+    ResponseKey {
+        /// The device and operation.
+        on: OperationKey = "device" Text, "operation" Text;
+        /// The size class: bytes of the largest, [`ResponseKey::LARGEST`] if unlimited.
+        size: u32 = "size" Number;
+        /// `sequential` if it begins where a recent one ended, else `random`.
+        access: Name = "access" Text;
+        /// Requests in flight, as in [`DepthKey`]: the larger one of the numbers at its issue and at its completion.
+        depth: u32 = "depth" Number;
+    }
+}
+
+impl ResponseKey {
+    /// The size class of the largest requests.
+    pub const LARGEST: u32 = u32::MAX;
+}
+
+impl fmt::Display for ResponseKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} up to {} bytes, {} in flight", self.on, self.access, self.size, self.depth)
+    }
+}
+
+key! {
     /// A process that issues an operation to a block device.
     #[derive(Default)]
     RequesterKey {

@@ -32,11 +32,11 @@ enum rqf_flags { __RQF_FLUSH_SEQ = 1, __RQF_IO_STAT = 8 };
 #define FLAG(type, bit) (1U << __builtin_preserve_enum_value(*(enum type *)bit, 1))
 #define HAS_FLAG(type, bit) __builtin_preserve_enum_value(*(enum type *)bit, 0)
 
-/* Operations as /proc/diskstats groups them (include/linux/blk_types.h: op_stat_group). */
-enum { READ, WRITE, FLUSH, DISCARD };
+/* Operations as /proc/diskstats groups them (include/linux/blk_types.h: op_stat_group), and the device as a whole. */
+enum { READ, WRITE, FLUSH, DISCARD, WHOLE };
 #define OPERATION 0xff              /* of cmd_flags */
 
-/* A slot is a device and an operation. */
+/* A slot is a device and an operation, or a device as a whole. */
 #define SLOTS 256
 #define PROBES 8                    /* slots tried before a request is not counted */
 #define IN_USE (1ULL << 63)
@@ -45,11 +45,17 @@ enum { READ, WRITE, FLUSH, DISCARD };
 #define MAX_INTERLEAVED 64          /* requests after which an end is forgotten: so many interleaved streams are recognized */
 #define ALWAYS (~0ULL)              /* the length of a filter while the programs stay attached */
 #define DEPTH_WARM_UP 1000000000ULL /* after which the requests in flight that began unseen no longer matter */
+#define SPAN_WARM_UP(length) ((length) / 4) /* the same where the programs are attached for a span only */
 #define DEPTH_EPOCH 5000000000ULL   /* after which counting starts again, see depth_of() */
 #define DEPTH_IDLE 5000000000ULL    /* without any request, after which none can be in flight */
 #define SLICE_SHIFT 20              /* requests of 2^20 ns, about a millisecond, are sampled together */
 #define TIME_BUCKETS BUCKETS(37)    /* up to 137 s, in nanoseconds */
 #define SIZE_BUCKETS BUCKETS(26)    /* up to 64 MiB, in bytes */
+#define LEVELS 9                    /* of requests in flight: 1, 2, 4, ... 256; each up to its geometric mean with the next */
+#define SIZES 5                     /* up to 4 KiB, 16 KiB, 64 KiB, 256 KiB, and larger */
+#define CELLS (SIZES * 2 * LEVELS)
+#define SLICE_REQUESTS 16           /* the least number of requests in a slice that does not end with an idle device */
+#define SLICE_TURNOVERS 8           /* how many times as many requests complete in it as are in flight */
 
 /* Which requests are sampled: those allocated within `length` nanoseconds of `from`, in a moment whose hash has none of the bits
  * of `mask`. Each counts for `weight`. When `seen` reaches `most`, only every other one is sampled from then on. */
@@ -58,8 +64,23 @@ struct sampling_filter { u64 from, length, mask, weight, seen, most; };
 /* The device and operation of each slot, and how often its counters changed. */
 struct slots { u64 owner[SLOTS]; u64 changes[SLOTS]; };
 
-/* The requests that a device has in flight, of those made at `since` or later; `last` is when one was issued or completed. */
-struct depth { u64 count, since, last; };
+/* What a device completed at a level of requests in flight: its busy time, requests in flight x that time, requests, bytes. */
+struct level { u64 busy_ns, in_flight_ns, requests, bytes; };
+
+/* The requests that a device has in flight, of those made at `since` or later; `last` is when one was issued or completed.
+ *
+ * Its busy time is cut into slices, and each counts for the level of its mean depth. A slice ends when the device is idle, and
+ * else when many times as many requests have completed as are in flight: those that began before it or end after it then
+ * hardly matter. Counting each completion for the depth of its moment would be wrong where requests complete together: all but the
+ * first would seem to take no time. */
+struct depth {
+	u64 count, since, last;
+	struct level slice;
+	struct level levels[LEVELS];
+};
+
+/* Requests of a size and kind, by the larger one of the depths at their issue and their completion. */
+struct cell { u64 requests, device_ns; };
 
 /* Where a request ended, plus one, and which request of its slot it was. */
 struct end { u64 sector, sequence; };
@@ -75,6 +96,7 @@ struct slot_counters {
 	/* Sums over the requests for which the depth at their issue is known: their number, depth, depth
 	 * squared, device time in ns, and depth x device time in us. */
 	u64 depth_requests, depth, depth_squared, depth_ns, depth_us;
+	struct cell cells[CELLS];
 	u64 sequence;
 	struct end ends[STREAM_ENDS];
 	u64 queue[TIME_BUCKETS];
@@ -105,6 +127,7 @@ struct inflight {
 	u64 allocated;
 	u64 issued;
 	u64 depth;                  /* in flight at its issue, itself included; 0 where that is not known */
+	u64 follows;                /* whether it begins where a recent one ended */
 	struct requester requester;
 	char comm[16];
 };
@@ -129,13 +152,13 @@ INLINE u64 operation(u32 flags)
 }
 
 /* The slot of a device and an operation; SLOTS if there is none left for it. */
-INLINE u32 slot_of_disk(struct gendisk *disk, u32 flags)
+INLINE u32 slot_of_disk(struct gendisk *disk, u64 operation)
 {
 	struct slots *all = ONLY(slots);
 
 	if (!disk || !all)
 		return SLOTS;
-	u64 own = IN_USE | (u64)(u32)disk->major << 40 | (u64)(u32)disk->first_minor << 8 | operation(flags);
+	u64 own = IN_USE | (u64)(u32)disk->major << 40 | (u64)(u32)disk->first_minor << 8 | operation;
 	u32 first = (own * HASH_FACTOR) >> 56;
 
 #pragma unroll
@@ -166,7 +189,7 @@ INLINE void note_change(u32 slot)
 
 INLINE u32 slot_of(struct request *rq)
 {
-	return slot_of_disk(rq->q->disk, rq->cmd_flags);
+	return slot_of_disk(rq->q->disk, operation(rq->cmd_flags));
 }
 
 /* How many requests this one stands for; 0 if it is not sampled. The result is the same at each of its events, so no map has to
@@ -191,11 +214,13 @@ INLINE void note_sampled(struct sampling_filter *filter)
 }
 
 /* Records a request as in flight, issued by the current process. */
-INLINE void begin_inflight(struct request *rq, u32 slot, u64 weight, u64 issued, u64 depth)
+INLINE void begin_inflight(struct request *rq, u32 slot, u64 weight, u64 issued, u64 depth, u64 follows)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct task_struct *leader = task->group_leader;
-	struct inflight inflight = { .weight = weight, .allocated = rq->start_time_ns, .issued = issued, .depth = depth };
+	struct inflight inflight = {
+		.weight = weight, .allocated = rq->start_time_ns, .issued = issued, .depth = depth, .follows = follows
+	};
 	u64 key = (u64)rq;
 
 	inflight.requester.slot = slot;
@@ -247,46 +272,119 @@ INLINE int accounted(u32 flags, u32 *in_flush)
 	return flags & io_stat;
 }
 
-/* The depth of the request's device, if the request counts. Every one does, sampled or not, except parts of a flush, which are
- * issued and completed more than once. */
-INLINE struct depth *depth_of(struct request *rq, struct sampling_filter *filter, u64 now)
+INLINE void clear_slice(struct level *slice)
 {
-	struct gendisk *disk = rq->q->disk;
-	u32 at = ((u64)(u32)disk->major << 32 | (u32)disk->first_minor) * HASH_FACTOR >> 56, in_flush;
-	struct depth *depth = bpf_map_lookup_elem(&depths, &at);
+	slice->busy_ns = slice->in_flight_ns = slice->requests = slice->bytes = 0;
+}
+
+/* Whether requests that began unseen no longer matter, and none begins unseen. */
+INLINE int depth_is_known(struct depth *depth, struct sampling_filter *filter, u64 now)
+{
+	u64 age = now - depth->since;
+
+	if (filter->length == ALWAYS)
+		return age > DEPTH_WARM_UP;
+	return age > SPAN_WARM_UP(filter->length) && age < filter->length;
+}
+
+/* The depth of the request's device, brought up to now, if the request counts. Every one does, sampled or not, except parts of a
+ * flush, which are issued and completed more than once. */
+INLINE struct depth *depth_of(struct request *rq, struct sampling_filter *filter, u64 now, u32 *slot)
+{
+	u32 in_flush;
 
 	accounted(rq->rq_flags, &in_flush);
-	if (!depth || in_flush || operation(rq->cmd_flags) > WRITE)
+	if (in_flush || operation(rq->cmd_flags) > WRITE)
 		return 0;
-	/* While the programs are detached, requests begin and end unnoticed. So does one whose event interrupts the program that
-	 * handles another on the same CPU: the kernel does not run it again (bpf_prog_inc_misses_counter), and the count is off until
-	 * the next epoch. */
-	if (!depth->since || filter->length != ALWAYS || now - depth->last > DEPTH_IDLE || now - depth->since > DEPTH_EPOCH) {
-		depth->since = now;
+	*slot = slot_of_disk(rq->q->disk, WHOLE);
+
+	struct depth *depth = bpf_map_lookup_elem(&depths, slot);
+
+	if (!depth)
+		return 0;
+	/* While the programs are detached, requests begin and end unnoticed: then a span of the filter is what is known. So does one
+	 * whose event interrupts the program that handles another on the same CPU: the kernel does not run it again
+	 * (bpf_prog_inc_misses_counter), and the count is off until the next epoch. */
+	u64 span = filter->length == ALWAYS ? 0 : filter->from;
+	int begins_anew = span ? depth->since != span : now - depth->since > DEPTH_EPOCH || now - depth->last > DEPTH_IDLE;
+
+	if (!depth->since || begins_anew) {
+		depth->since = span ? span : now;
 		depth->count = 0;
+		clear_slice(&depth->slice);
 	}
-	depth->last = now;
+	u64 last = __sync_lock_test_and_set(&depth->last, now), count = depth->count;
+
+	if (count && now > last && depth_is_known(depth, filter, now)) {
+		ADD(depth->slice.busy_ns, now - last);
+		ADD(depth->slice.in_flight_ns, count * (now - last));
+	}
 	return rq->start_time_ns >= depth->since ? depth : 0;
+}
+
+/* The level of a mean depth of `in_flight_ns / busy_ns`. 181 / 256 is the square root of one half. */
+INLINE u32 level_of(u64 in_flight_ns, u64 busy_ns)
+{
+	u32 level = 0;
+
+#pragma unroll
+	for (u32 i = 0; i < LEVELS - 1; i++)
+		level += in_flight_ns * 181 > busy_ns * (256ULL << i);
+	return level;
+}
+
+INLINE void end_slice(struct depth *depth, u32 slot)
+{
+	struct level *slice = &depth->slice;
+	u64 requests = slice->requests;
+
+	if (depth->count && (requests < SLICE_REQUESTS || requests * slice->busy_ns < SLICE_TURNOVERS * slice->in_flight_ns))
+		return;
+	u64 busy_ns = __sync_lock_test_and_set(&slice->busy_ns, 0);
+	u64 in_flight_ns = __sync_lock_test_and_set(&slice->in_flight_ns, 0);
+	u64 bytes = __sync_lock_test_and_set(&slice->bytes, 0);
+	u32 level = level_of(in_flight_ns, busy_ns);
+
+	requests = __sync_lock_test_and_set(&slice->requests, 0);
+	if (!busy_ns || level >= LEVELS)
+		return;
+	ADD(depth->levels[level].busy_ns, busy_ns);
+	ADD(depth->levels[level].in_flight_ns, in_flight_ns);
+	ADD(depth->levels[level].requests, requests);
+	ADD(depth->levels[level].bytes, bytes);
+	note_change(slot);
 }
 
 /* The device gets it. Returns how many it has now; 0 if unknown. */
 INLINE u64 depth_at_issue(struct request *rq, struct sampling_filter *filter, u64 now)
 {
-	struct depth *depth = depth_of(rq, filter, now);
+	u32 slot;
+	struct depth *depth = depth_of(rq, filter, now, &slot);
 
 	if (!depth)
 		return 0;
 	u64 before = __sync_fetch_and_add(&depth->count, 1);
 
-	return now - depth->since > DEPTH_WARM_UP ? before + 1 : 0;
+	return depth_is_known(depth, filter, now) ? before + 1 : 0;
 }
 
-INLINE void note_leaving(struct request *rq, struct sampling_filter *filter)
+/* The device no longer has it. Returns how many it had; 0 if unknown. */
+INLINE u64 note_leaving(struct request *rq, struct sampling_filter *filter, u64 completed, u64 bytes)
 {
-	struct depth *depth = depth_of(rq, filter, bpf_ktime_get_ns());
+	u64 now = bpf_ktime_get_ns();
+	u32 slot;
+	struct depth *depth = depth_of(rq, filter, now, &slot);
 
-	if (depth && depth->count)
-		ADD(depth->count, -1);
+	if (!depth || !depth->count)
+		return 0;
+	u64 before = __sync_fetch_and_add(&depth->count, -1);
+
+	if (!depth_is_known(depth, filter, now))
+		return 0;
+	ADD(depth->slice.requests, completed);
+	ADD(depth->slice.bytes, bytes);
+	end_slice(depth, slot);
+	return before;
 }
 
 /* With an I/O scheduler, the last event in the context of the process. */
@@ -297,7 +395,7 @@ SEC("tp_btf/block_rq_insert") int block_rq_insert(u64 *ctx)
 	u64 weight = filter ? sample_weight(rq, filter) : 0;
 
 	if (weight)
-		begin_inflight(rq, slot_of(rq), weight, 0, 0);
+		begin_inflight(rq, slot_of(rq), weight, 0, 0, 0);
 	return 0;
 }
 
@@ -319,7 +417,9 @@ SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
 	if (!counters)
 		return 0;
 	note_sampled(filter);
-	if (follows(counters, rq->__sector, rq->__data_len >> 9))
+	u64 follows_recent = follows(counters, rq->__sector, rq->__data_len >> 9);
+
+	if (follows_recent)
 		ADD(counters->sequential, weight);
 	if (rq->cmd_flags & FLAG(req_flag_bits, __REQ_RAHEAD))
 		ADD(counters->ahead, weight);
@@ -330,8 +430,9 @@ SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
 	if (inserted && inserted->allocated == rq->start_time_ns) {
 		inserted->issued = now;
 		inserted->depth = depth;
+		inserted->follows = follows_recent;
 	} else {
-		begin_inflight(rq, slot, weight, now, depth);
+		begin_inflight(rq, slot, weight, now, depth, follows_recent);
 	}
 	return 0;
 }
@@ -342,7 +443,7 @@ SEC("tp_btf/block_rq_requeue") int block_rq_requeue(u64 *ctx)
 	struct sampling_filter *filter = ONLY(sampling_filter);
 
 	if (filter)
-		note_leaving((struct request *)ctx[0], filter);
+		note_leaving((struct request *)ctx[0], filter, 0, 0);
 	return 0;
 }
 
@@ -350,7 +451,7 @@ SEC("tp_btf/block_rq_requeue") int block_rq_requeue(u64 *ctx)
 SEC("tp_btf/block_split") int block_split(u64 *ctx)
 {
 	struct bio *bio = (struct bio *)ctx[0];
-	u32 slot = slot_of_disk(bio->bi_bdev->bd_disk, bio->bi_opf);
+	u32 slot = slot_of_disk(bio->bi_bdev->bd_disk, operation(bio->bi_opf));
 	struct slot_counters *counters = bpf_map_lookup_elem(&slot_counters, &slot);
 
 	if (!counters)
@@ -360,7 +461,12 @@ SEC("tp_btf/block_split") int block_split(u64 *ctx)
 	return 0;
 }
 
-INLINE void finish_inflight(struct inflight *inflight, struct slot_counters *counters, u64 bytes)
+INLINE u32 size_class(u64 bytes)
+{
+	return (bytes > 4 << 10) + (bytes > 16 << 10) + (bytes > 64 << 10) + (bytes > 256 << 10);
+}
+
+INLINE void finish_inflight(struct inflight *inflight, struct slot_counters *counters, u64 bytes, u64 depth_at_end)
 {
 	u64 queue = inflight->issued - inflight->allocated;
 	u64 device = bpf_ktime_get_ns() - inflight->issued;
@@ -376,6 +482,15 @@ INLINE void finish_inflight(struct inflight *inflight, struct slot_counters *cou
 		ADD(counters->depth_ns, weight * device);
 		ADD(counters->depth_us, weight * inflight->depth * (device / 1000));
 	}
+	if (inflight->depth && depth_at_end) {
+		u64 depth = inflight->depth > depth_at_end ? inflight->depth : depth_at_end;
+		u32 cell = (size_class(bytes) * 2 + (inflight->follows != 0)) * LEVELS + level_of(depth, 1);
+
+		if (cell < CELLS) {
+			ADD(counters->cells[cell].requests, weight);
+			ADD(counters->cells[cell].device_ns, weight * device);
+		}
+	}
 	struct requester_totals *totals = FIND_OR_ADD(requesters, &inflight->requester);
 
 	if (totals) {
@@ -388,7 +503,7 @@ INLINE void finish_inflight(struct inflight *inflight, struct slot_counters *cou
 	}
 }
 
-INLINE void complete(struct request *rq, struct slot_counters *counters, u64 weight, u32 bytes)
+INLINE void complete(struct request *rq, struct slot_counters *counters, u64 weight, u32 bytes, u64 depth)
 {
 	u64 key = (u64)rq;
 	u32 in_flush;
@@ -406,7 +521,7 @@ INLINE void complete(struct request *rq, struct slot_counters *counters, u64 wei
 	if (!inflight)
 		return;
 	if (inflight->allocated == rq->start_time_ns && inflight->issued)
-		finish_inflight(inflight, counters, bytes);
+		finish_inflight(inflight, counters, bytes, depth);
 	bpf_map_delete_elem(&requests_in_flight, &key);
 }
 
@@ -417,8 +532,10 @@ SEC("tp_btf/block_rq_complete") int block_rq_complete(u64 *ctx)
 
 	if (!filter)
 		return 0;
+	u64 depth = 0;
+
 	if ((u32)ctx[2] >= rq->__data_len)
-		note_leaving(rq, filter);
+		depth = note_leaving(rq, filter, 1, (u32)ctx[2]);
 	u64 weight = sample_weight(rq, filter);
 
 	if (!weight)
@@ -428,7 +545,7 @@ SEC("tp_btf/block_rq_complete") int block_rq_complete(u64 *ctx)
 
 	if (!counters)
 		return 0;
-	complete(rq, counters, weight, ctx[2]);
+	complete(rq, counters, weight, ctx[2], depth);
 	note_change(slot);
 	return 0;
 }

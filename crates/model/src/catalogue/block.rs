@@ -1,7 +1,7 @@
 //! Block devices: requests, queue settings, stacking, mounts, arrays.
 
 use super::*;
-use crate::key::{LinkKey, MountTask, OperationKey, RequesterKey, TaskKey};
+use crate::key::{DepthKey, LinkKey, MountTask, OperationKey, RequesterKey, ResponseKey, TaskKey};
 use crate::value::Name;
 
 family_group! {
@@ -51,6 +51,21 @@ family_group! {
         depth_squared: counter count "system.disk.depth.in_flight_squared" "squares of those numbers, summed";
         depth_device_time: counter ns "system.disk.depth.device_time" "time in the device, summed";
         depth_x_device_time: counter count "system.disk.depth.product" "requests in flight x microseconds in the device, summed";
+    }
+
+    /// What a device completes by the number of requests it has in flight. Its busy time is cut into slices of many requests, and
+    /// each counts for the number nearest to its mean. At thousands per second only a part of the time is traced.
+    throughput: Throughput by level: DepthKey, from "BPF: block_rq_issue, block_rq_requeue, block_rq_complete" {
+        busy_time: counter ns "system.disk.throughput.busy_time" "time with about so many reads and writes in flight";
+        in_flight_time: counter ns "system.disk.throughput.in_flight_time" "requests in flight x that time";
+        requests: counter count "system.disk.throughput.operations" "reads and writes completed in that time";
+        bytes: counter bytes "system.disk.throughput.io" "bytes of those";
+    }
+
+    /// How long requests take in the device, by operation, size, access and requests in flight; only classes that occurred.
+    response: Response by class: ResponseKey, from "BPF: block_rq_issue, block_rq_complete" {
+        requests: counter count "system.disk.response.operations" "requests";
+        device_time: counter ns "system.disk.response.device_time" "time in the device, summed";
     }
 
     /// Processes that issue block requests; sampled requests stand for the others.

@@ -1,6 +1,7 @@
 //! The structures in the maps of crates/sense/bpf/block.bpf.c.
 
 use crate::bpf::c_struct;
+use whyslow_model::key::ResponseKey;
 
 pub(super) const SLOTS: usize = 256;
 /// Ends of recent requests that are remembered.
@@ -9,6 +10,12 @@ const ENDS: usize = 256;
 const TIMES: usize = (37 - 4) * 32;
 /// Buckets of sizes up to 2^26 bytes.
 const SIZES: usize = (26 - 4) * 32;
+/// Levels of requests in flight.
+pub(super) const LEVELS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/// Classes of sizes, by the largest of each.
+pub(super) const SIZE_CLASSES: [u32; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, ResponseKey::LARGEST];
+pub(super) const ACCESSES: [&str; 2] = ["random", "sequential"];
+const CELLS: usize = SIZE_CLASSES.len() * ACCESSES.len() * LEVELS.len();
 
 c_struct! {
     /// `struct sampling_filter`: requests are sampled if they were allocated within `length` nanoseconds of `from`
@@ -31,13 +38,21 @@ c_struct! {
     }
 }
 
+/// What a slot counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    Operation(&'static str),
+    /// The device as a whole.
+    Whole,
+}
+
 /// A slot in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) index: u32,
     /// `major:minor`.
     pub(super) number: String,
-    pub(super) operation: &'static str,
+    pub(super) counts: Counted,
     pub(super) changes: u64,
 }
 
@@ -45,9 +60,16 @@ impl SlotTable {
     pub(super) fn taken(&self) -> impl Iterator<Item = Slot> {
         let slots = self.of.iter().zip(&self.changes).zip(0..);
         slots.filter(|((of, _), _)| **of != 0).filter_map(|((of, changes), index)| {
-            let operation = ["read", "write", "flush", "discard"].get((of & 0xff) as usize)?;
+            let counts = match of & 0xff {
+                0 => Counted::Operation("read"),
+                1 => Counted::Operation("write"),
+                2 => Counted::Operation("flush"),
+                3 => Counted::Operation("discard"),
+                4 => Counted::Whole,
+                _ => return None,
+            };
             let (major, minor) = (of >> 40 & 0x7f_ffff, of >> 8 & 0xffff_ffff);
-            Some(Slot { index, number: format!("{major}:{minor}"), operation, changes: *changes })
+            Some(Slot { index, number: format!("{major}:{minor}"), counts, changes: *changes })
         })
     }
 }
@@ -66,11 +88,19 @@ c_struct! {
         pub(super) depth_squared: u64,
         pub(super) depth_ns: u64,
         pub(super) depth_us: u64,
+        /// Requests and time in the device, by size, access and level.
+        pub(super) cells: [u64; 2 * CELLS],
         /// Where recent requests ended.
         ends: [u64; 1 + 2 * ENDS],
         pub(super) queue: [u64; TIMES],
         pub(super) device: [u64; TIMES],
         pub(super) size: [u64; SIZES],
+    }
+
+    /// `struct depth`: a device's requests in flight, and for each level busy time, requests in flight x time, requests and bytes.
+    pub(super) struct DepthCounters {
+        now: [u64; 3 + 4],
+        pub(super) levels: [u64; 4 * LEVELS.len()],
     }
 
     /// `struct requester`: which process issued requests of a slot.
@@ -103,6 +133,9 @@ mod tests {
         slots.of[3] = 1 << 63 | 259 << 40 | 1_048_575 << 8 | 1;
         slots.of[9] = 1 << 63 | 7 << 40 | 200;
         let taken: Vec<Slot> = slots.taken().collect();
-        assert_eq!(taken, [Slot { index: 3, number: "259:1048575".into(), operation: "write", changes: 7 }]);
+        assert_eq!(
+            taken,
+            [Slot { index: 3, number: "259:1048575".into(), counts: Counted::Operation("write"), changes: 7 }]
+        );
     }
 }

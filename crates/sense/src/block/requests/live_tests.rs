@@ -191,6 +191,58 @@ fn histograms_weigh_each_request_as_the_counters_do() {
     }
 }
 
+/// Time in the device and requests of a level, over all classes.
+fn responses(s: &Snapshot, name: &str, depth: Option<u32>) -> (u64, u64) {
+    let of =
+        s.block.response.iter().filter(|r| *r.class.on.device == *name && depth.is_none_or(|d| d == r.class.depth));
+    of.fold((0, 0), |(n, ns), r| (n + r.requests.get().unwrap(), ns + r.device_time.get().unwrap()))
+}
+
+#[test]
+fn a_reader_that_waits_for_each_request_is_all_of_the_first_level() {
+    let Some((mut source, device)) = tracer_and_device() else { return };
+    let name = device.name().to_owned();
+    let file = device.open_direct();
+    let mut block = Aligned([0; BLOCK]);
+    // On a busy machine an event can interrupt the program that handles another: one reading in a few has to be exact.
+    wait_until("one request at a time is seen as that", || {
+        let before = sample(&mut source, &device);
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(2500) {
+            file.read_exact_at(&mut block.0, 0).unwrap();
+        }
+        let after = sample(&mut source, &device);
+        let level = |s: &Snapshot, at: u32| {
+            let found = s.block.throughput.iter().find(|t| *t.level.device == *name && t.level.depth == at);
+            found.cloned().unwrap_or_else(|| Throughput {
+                busy_time: 0.into(),
+                in_flight_time: 0.into(),
+                requests: 0.into(),
+                bytes: 0.into(),
+                ..Throughput::default()
+            })
+        };
+        let (one, then) = (level(&after, 1), level(&before, 1));
+        let requests = grown(one.requests, then.requests);
+        let busy = grown(one.busy_time, then.busy_time);
+        let reads = grown(disk(&after, &name).reads, disk(&before, &name).reads);
+        // All but the first second, in which requests that began unseen may be in flight, and the moments between reads.
+        assert!(requests > 0 && requests <= reads, "{requests} of {reads}");
+        assert!(busy < 2_500_000_000, "{busy}");
+        let (alone, alone_then) = (responses(&after, &name, Some(1)), responses(&before, &name, Some(1)));
+        let (all, all_then) = (responses(&after, &name, None), responses(&before, &name, None));
+        let deeper = [2, 4, 8].map(|at| grown(level(&after, at).requests, level(&before, at).requests));
+        let mean = |time: u64| time as f64 / requests as f64;
+        deeper == [0, 0, 0]
+            && grown(one.bytes, then.bytes) == requests * BLOCK as u64
+            && grown(one.in_flight_time, then.in_flight_time) == busy
+            && alone.0 - alone_then.0 == all.0 - all_then.0
+            && alone.0 - alone_then.0 == requests
+            // The same time, from issue to completion, was measured for each request and between all events.
+            && (mean(alone.1 - alone_then.1) / mean(busy) - 1.0).abs() < 0.1
+    });
+}
+
 #[test]
 fn a_request_alone_on_the_device_has_depth_one_even_if_not_every_request_is_sampled() {
     let Some((mut source, device)) = tracer_and_device() else { return };

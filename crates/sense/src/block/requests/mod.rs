@@ -13,13 +13,14 @@ use crate::os::ns_to_ticks;
 use crate::{Root, SourceError, SourceInfo};
 use aya::maps::{HashMap, MapData, MapError};
 use idle_requesters::IdleRequesters;
-use layout::{RequesterId, RequesterTotals, Slot, SlotCounters, SlotTable};
+use layout::{ACCESSES, Counted, DepthCounters, LEVELS, RequesterId, RequesterTotals, SIZE_CLASSES};
+use layout::{Slot, SlotCounters, SlotTable};
 use sampler::RequestSampler;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use whyslow_model::catalogue::{Family, Request, Requester};
+use whyslow_model::catalogue::{Request, Requester, Response, Throughput};
 use whyslow_model::histogram::Histogram;
-use whyslow_model::key::{OperationKey, RequesterKey, TaskKey};
+use whyslow_model::key::{DepthKey, OperationKey, RequesterKey, ResponseKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Name};
 
@@ -36,12 +37,22 @@ pub(super) struct BlockTracer {
     sampler: RequestSampler,
     requesters: HashMap<MapData, RequesterId, RequesterTotals>,
     /// Rows by slot, with the change count at which they were read: most devices are idle, and a slot is large.
-    rows: BTreeMap<u32, (u64, Request)>,
+    rows: BTreeMap<u32, SlotRows>,
     idle_requesters: IdleRequesters,
     /// Requests at the last sample, and its time.
     counted: Option<(u64, Instant)>,
     /// Cgroups by number, including removed ones.
     groups: BTreeMap<u64, Name>,
+}
+
+/// What was read from a slot.
+#[derive(Clone)]
+struct SlotRows {
+    device: Name,
+    changes: u64,
+    request: Option<Request>,
+    responses: Vec<Response>,
+    throughputs: Vec<Throughput>,
 }
 
 impl BlockTracer {
@@ -65,10 +76,14 @@ impl BlockTracer {
         let mut names = BTreeMap::new();
         for slot in &taken {
             // A removed device has no name.
-            if let Some(device) = device::by_number(root, &slot.number) {
-                let key = OperationKey { device: device.as_str().into(), operation: slot.operation.into() };
-                out.block.request.push(self.row(slot, &key)?);
-                names.insert(u64::from(slot.index), key);
+            let Some(device) = device::by_number(root, &slot.number) else { continue };
+            let device = Name::from(device.as_str());
+            let rows = self.rows(slot, &device)?;
+            out.block.request.extend(rows.request.iter().cloned());
+            out.block.response.extend(rows.responses.iter().cloned());
+            out.block.throughput.extend(rows.throughputs.iter().cloned());
+            if let Counted::Operation(operation) = slot.counts {
+                names.insert(u64::from(slot.index), OperationKey { device, operation: operation.into() });
             }
         }
         self.requesters(root, &names, out)?;
@@ -76,38 +91,21 @@ impl BlockTracer {
         self.complete()
     }
 
-    /// A slot's row, read again if its counters changed or another device has its number now.
-    fn row(&mut self, slot: &Slot, key: &OperationKey) -> Result<Request, SourceError> {
-        if let Some((changes, row)) = self.rows.get(&slot.index)
-            && (*changes, row.key()) == (slot.changes, key)
-        {
-            return Ok(row.clone());
+    /// A slot's rows, read again if its counters changed or another device has its number now.
+    fn rows(&mut self, slot: &Slot, device: &Name) -> Result<&SlotRows, SourceError> {
+        let known =
+            self.rows.get(&slot.index).is_some_and(|rows| (rows.changes, &rows.device) == (slot.changes, device));
+        if !known {
+            let rows = match slot.counts {
+                Counted::Operation(operation) => {
+                    let key = OperationKey { device: device.clone(), operation: operation.into() };
+                    operation_rows(&self.object.element("slot_counters", slot.index)?, key, slot.changes)
+                }
+                Counted::Whole => device_rows(&self.object.element("depths", slot.index)?, device, slot.changes),
+            };
+            self.rows.insert(slot.index, rows);
         }
-        let row = self.request(slot.index, key.clone())?;
-        self.rows.insert(slot.index, (slot.changes, row.clone()));
-        Ok(row)
-    }
-
-    fn request(&self, slot: u32, key: OperationKey) -> Result<Request, SourceError> {
-        let counters: SlotCounters = self.object.element("slot_counters", slot)?;
-        let histogram = |buckets: &[u64]| Histogram::from_counts((0..).zip(buckets.iter().copied()));
-        Ok(Request {
-            requests: counters.requests.into(),
-            bytes: counters.bytes.into(),
-            queue_time: histogram(&counters.queue),
-            device_time: histogram(&counters.device),
-            size: histogram(&counters.size),
-            sequential: counters.sequential.into(),
-            read_ahead: counters.ahead.into(),
-            forced: counters.forced.into(),
-            splits: counters.splits.into(),
-            depth_requests: counters.depth_requests.into(),
-            depth: counters.depth.into(),
-            depth_squared: counters.depth_squared.into(),
-            depth_device_time: counters.depth_ns.into(),
-            depth_x_device_time: counters.depth_us.into(),
-            ..Request::new(key)
-        })
+        Ok(&self.rows[&slot.index])
     }
 
     fn requesters(
@@ -153,6 +151,53 @@ impl BlockTracer {
             }
         }
     }
+}
+
+fn operation_rows(counters: &SlotCounters, key: OperationKey, changes: u64) -> SlotRows {
+    let histogram = |buckets: &[u64]| Histogram::from_counts((0..).zip(buckets.iter().copied()));
+    let request = Request {
+        requests: counters.requests.into(),
+        bytes: counters.bytes.into(),
+        queue_time: histogram(&counters.queue),
+        device_time: histogram(&counters.device),
+        size: histogram(&counters.size),
+        sequential: counters.sequential.into(),
+        read_ahead: counters.ahead.into(),
+        forced: counters.forced.into(),
+        splits: counters.splits.into(),
+        depth_requests: counters.depth_requests.into(),
+        depth: counters.depth.into(),
+        depth_squared: counters.depth_squared.into(),
+        depth_device_time: counters.depth_ns.into(),
+        depth_x_device_time: counters.depth_us.into(),
+        ..Request::new(key.clone())
+    };
+    let classes = SIZE_CLASSES.iter().flat_map(|size| ACCESSES.map(|access| (size, access)));
+    let classes = classes.flat_map(|(size, access)| LEVELS.map(|depth| (size, access, depth)));
+    let responses = classes.zip(counters.cells.chunks_exact(2)).filter_map(|((size, access, depth), cell)| {
+        let [requests, device_time] = *cell else { return None };
+        let class = ResponseKey { on: key.clone(), size: *size, access: access.into(), depth };
+        let row = Response { requests: requests.into(), device_time: device_time.into(), ..Response::new(class) };
+        (requests > 0).then_some(row)
+    });
+    let responses = responses.collect();
+    SlotRows { device: key.device, changes, request: Some(request), responses, throughputs: Vec::new() }
+}
+
+/// All levels, with zeros: the first requests at a level are to count, too.
+fn device_rows(depth: &DepthCounters, device: &Name, changes: u64) -> SlotRows {
+    let throughputs = LEVELS.iter().zip(depth.levels.chunks_exact(4)).filter_map(|(level, counters)| {
+        let [busy, in_flight, requests, bytes] = *counters else { return None };
+        Some(Throughput {
+            busy_time: busy.into(),
+            in_flight_time: in_flight.into(),
+            requests: requests.into(),
+            bytes: bytes.into(),
+            ..Throughput::new(DepthKey { device: device.clone(), depth: *level })
+        })
+    });
+    let throughputs = throughputs.collect();
+    SlotRows { device: device.clone(), changes, request: None, responses: Vec::new(), throughputs }
 }
 
 fn requester(on: OperationKey, id: &RequesterId, totals: &RequesterTotals, cgroup: Name) -> Requester {
