@@ -16,7 +16,6 @@ use whyslow_diagnose::known_signals;
 use whyslow_model::baseline::{Baseline, BaselineKind, Listed};
 use whyslow_model::bench::{self, BenchReport};
 use whyslow_model::catalogue::{Family, Process, Thread};
-use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::suggest::unknown;
 use whyslow_show::text;
 use whyslow_store::{Baselines, Recording, Span, StoreError};
@@ -230,17 +229,16 @@ pub fn named(baselines: &Baselines, name: &str) -> Result<Baseline, Failure> {
     baselines.load(name).map_err(unusable)?.ok_or_else(|| none_of(name, baselines))
 }
 
-/// Tells a diagnosis of this machine what the default baseline knows of what was found.
-pub fn remember(diagnosis: &mut Diagnosis) {
-    let Ok(folder) = recordings::folder(None) else { return };
-    match default_of(&folder) {
-        Ok(Some(baseline)) => whyslow_compare::remember(diagnosis, &baseline),
-        Ok(None) => {}
+/// The default baseline of this machine, if there is one that can be read: what is found stands without it.
+pub fn default() -> Option<Baseline> {
+    let folder = recordings::folder(None).ok()?;
+    default_of(&folder).unwrap_or_else(|error| {
         // The warning about the home folder covers it.
-        Err(_) if recordings::closed_home().is_some_and(|home| folder.starts_with(home)) => {}
-        // What is found stands without it.
-        Err(error) => complain(&format!("the default baseline is left out: {error}")),
-    }
+        if !recordings::closed_home().is_some_and(|home| folder.starts_with(home)) {
+            complain(&format!("the default baseline is left out: {error}"));
+        }
+        None
+    })
 }
 
 fn default_of(folder: &Path) -> Result<Option<Baseline>, StoreError> {

@@ -52,8 +52,12 @@ fn watched(asked: &Observe, companion: Option<&mut Companion<'_>>) -> Result<(Di
     let rules = user_rules::load();
     let closer = |window: &Window| whyslow_diagnose::requested_sources(window, &rules.book);
     let window = observe(asked, interrupt, closer, companion)?;
+    let usual = baseline::default();
+    let window = window.with_usual(usual.as_ref().map(whyslow_compare::usual).unwrap_or_default());
     let mut diagnosis = diagnose(&window, Origin::Live, &rules.book);
-    baseline::remember(&mut diagnosis);
+    if let Some(usual) = &usual {
+        whyslow_compare::remember(&mut diagnosis, usual);
+    }
     add_command_lines(&mut diagnosis, &window, &Root::live());
     Ok((diagnosis, window))
 }

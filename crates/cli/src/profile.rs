@@ -244,6 +244,7 @@ mod tests {
             next_capture: None,
             closer_looks: Vec::new(),
             comparisons: Vec::new(),
+            response_curves: Vec::new(),
             time_breakdown: None,
             interference: Vec::new(),
             cpu_explained: None,

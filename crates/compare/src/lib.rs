@@ -19,5 +19,5 @@ pub use captures::of_capture;
 pub use compare::{LEAST, compare};
 pub use conclusion::{conclusions, conclusions_within};
 pub use inventory::inventory;
-pub use remember::remember;
+pub use remember::{remember, usual};
 pub use summary::Summary;

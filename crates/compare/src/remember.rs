@@ -1,23 +1,48 @@
 //! What a thing was like when all was well, beside what is found of it now.
 
-use whyslow_model::baseline::{Baseline, BaselineSeries};
+use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries};
 use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Reading};
 use whyslow_model::human;
+use whyslow_model::window::UsualValues;
 
 /// Kinds of subject whose name is theirs for good: the process of a number is another one tomorrow.
 const LASTING: [&str; 3] = ["device", "interface", "host"];
+
+/// What the name of a signal's usual value begins with.
+const PREFIX: &str = "baseline.";
 
 /// Adds to the evidence of each finding what the same signal of the same thing was over the baseline. Judges nothing.
 pub fn remember(diagnosis: &mut Diagnosis, baseline: &Baseline) {
     let about_what_lasts = |finding: &&mut Finding| LASTING.contains(&&*finding.subject.kind);
     for finding in diagnosis.findings.iter_mut().filter(about_what_lasts) {
-        for evidence in std::mem::take(&mut finding.evidence) {
-            let series = baseline.series(&evidence.metric, &finding.subject).filter(|s| s.unit == evidence.unit);
-            let then = series.and_then(|series| then(series, baseline));
-            finding.evidence.push(evidence);
-            finding.evidence.extend(then);
-        }
+        let subject = &finding.subject;
+        let usual = |metric: &str, unit: &str| {
+            let series = baseline.series(metric, subject).filter(|series| series.unit == unit);
+            series.and_then(|series| then(series, baseline))
+        };
+        let shown = std::mem::take(&mut finding.evidence);
+        let is_shown = |metric: &str| shown.iter().any(|e| e.metric.strip_prefix(PREFIX) == Some(metric));
+        finding.evidence = shown
+            .iter()
+            .flat_map(|evidence| match evidence.metric.strip_prefix(PREFIX) {
+                // The rule shows its median already.
+                Some(metric) => [usual(metric, &evidence.unit).or_else(|| Some(evidence.clone())), None],
+                None if is_shown(&evidence.metric) => [Some(evidence.clone()), None],
+                None => [Some(evidence.clone()), usual(&evidence.metric, &evidence.unit)],
+            })
+            .flatten()
+            .collect();
     }
+}
+
+/// The median of each signal of things whose name is theirs for good, over a good period: what rules compare with.
+pub fn usual(baseline: &Baseline) -> UsualValues {
+    let lasting = baseline.series.iter().filter(|series| LASTING.contains(&&*series.subject.kind));
+    let medians = lasting.filter_map(|BaselineSeries { metric, subject, distribution, .. }| {
+        let key = (subject.kind.to_string(), subject.name.clone(), metric.clone());
+        Some((key, distribution.quantile(0.5)?))
+    });
+    if baseline.kind == BaselineKind::Period { medians.collect() } else { UsualValues::new() }
 }
 
 /// What a series usually was; `None` where nothing is known of it.
@@ -27,7 +52,7 @@ fn then(series: &BaselineSeries, baseline: &Baseline) -> Option<Evidence> {
     let day = baseline.start.as_deref().and_then(|start| start.split('T').next()).unwrap_or("an unknown day");
     let (least, most) = (figure(values.quantile(0.05))?, figure(values.quantile(0.95))?);
     Some(Evidence {
-        metric: format!("baseline.{}", series.metric),
+        metric: format!("{PREFIX}{}", series.metric),
         value: Reading::Number(values.quantile(0.5)?),
         unit: series.unit.clone(),
         expected: String::new(),
@@ -39,7 +64,7 @@ fn then(series: &BaselineSeries, baseline: &Baseline) -> Option<Evidence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::baseline::{BaselineKind, Distribution, Inventory};
+    use whyslow_model::baseline::{Distribution, Inventory};
     use whyslow_model::diagnosis::Subject;
 
     /// A finding about a disk that reads 20 MiB/s, one about a process, as a program prints them.

@@ -6,6 +6,7 @@ use crate::interference;
 use crate::judge::{is_felt, judge};
 use crate::on_demand;
 use crate::relate::relate;
+use crate::response_curve;
 use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
 use crate::since_boot;
@@ -59,6 +60,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         Origin::Import => book.next_captures.choose(&facts, since_boot.as_ref(), verdict, &findings),
         Origin::Live | Origin::Recording => None,
     };
+    let response_curves = response_curve::of_subjects(window, &findings);
     Diagnosis {
         schema: SCHEMA.to_owned(),
         host: host(window),
@@ -73,6 +75,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         interference: if is_captured { Vec::new() } else { interference::pairs(window, &facts) },
         closer_looks: on_demand::closer_looks(window),
         comparisons: Vec::new(),
+        response_curves,
         time_breakdown: None,
         // The tick samples and the scheduler measures: on a machine that does little, the two can differ either way.
         cpu_explained: facts.host_number("cpu.attributed").map(|share| share.min(1.0)),

@@ -12,10 +12,10 @@ use crate::since::History;
 use crate::sources::{Sources, is_bpf};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{self, FamilyInfo, Link, Observer, Process, Setting};
-use whyslow_model::diagnosis::Subject;
+use whyslow_model::diagnosis::{Reading, Subject};
 use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::topology::Topology;
-use whyslow_model::window::{Change, Window};
+use whyslow_model::window::{Change, UsualValues, Window};
 
 /// How much of their sleep the users of a disk are blocked from which they do not pause between requests.
 const WITHOUT_PAUSE: f64 = 0.8;
@@ -71,8 +71,9 @@ impl Facts {
             io_stall: host.number("stall.io"),
             memory_stall: host.number("stall.memory"),
         };
-        let entities: BTreeMap<Scope, Vec<Entity>> =
+        let mut entities: BTreeMap<Scope, Vec<Entity>> =
             Scope::ALL.iter().map(|scope| (*scope, scope.entities(&sources))).collect();
+        entities.values_mut().flatten().chain([&mut host]).for_each(|entity| add_usual(entity, window.usual()));
         let disks = entities.get(&Scope::Disk).map_or(&[][..], Vec::as_slice);
         let longest = longest_stall(disks.iter());
         let steady = longest_stall(disks.iter().filter(|disk| !is_paced(disk)));
@@ -135,6 +136,19 @@ impl Facts {
     pub fn host_number(&self, name: &str) -> Option<f64> {
         self.host.number(name)
     }
+}
+
+/// Adds what a baseline knows of an entity.
+fn add_usual(entity: &mut Entity, usual: &UsualValues) {
+    if usual.is_empty() {
+        return;
+    }
+    let Subject { kind, name, .. } = &entity.subject;
+    let of_signal = |signal: &Signal| {
+        let median = usual.get(&(kind.to_string(), name.clone(), signal.name.to_owned()))?;
+        Some((signal.name.to_owned(), Reading::Number(*median)))
+    };
+    entity.usual = entity.signals.iter().filter_map(of_signal).collect();
 }
 
 /// The most that a task waited for one of these disks, as a share of the time.

@@ -4,12 +4,12 @@ use crate::blame::{Blame, blame};
 use crate::expr::Expr;
 use crate::facts::Facts;
 use crate::rule::{ActionSpec, Rule, find};
-use crate::rule_context::RuleContext;
+use crate::rule_context::{RuleContext, usual_signal};
 use crate::scope::Scope;
 use crate::signal::Entity;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{
-    Action, ActionKind, Basis, Confidence, Culprit, Evidence, Finding, RuledOut, Since, Subject, Unattributed,
+    Action, ActionKind, Basis, Confidence, Culprit, Evidence, Finding, Gain, RuledOut, Since, Subject, Unattributed,
 };
 
 /// Time lost from which a machine is not healthy.
@@ -190,15 +190,20 @@ fn evidence(rule: &Rule, entity: &Entity, context: &RuleContext<'_>, facts: &Fac
     rule.evidence
         .iter()
         .filter_map(|spec| {
-            let signal = signals.clone().find(|s| s.name == spec.signal.get_ref())?;
-            Some(Evidence {
-                metric: signal.name.to_owned(),
-                value: context.reading(signal.name)?.clone(),
+            let name = spec.signal.get_ref();
+            let usual = usual_signal(name);
+            let signal = signals.clone().find(|s| s.name == usual.unwrap_or(name))?;
+            let evidence = Evidence {
+                metric: name.to_owned(),
+                value: context.reading(name)?.clone(),
                 unit: signal.unit.to_owned(),
                 expected: spec.expected.clone(),
                 source: facts.source_of(signal, entity),
                 how: facts.sources.formula(signal.how, signal.source),
-            })
+            };
+            let of_baseline =
+                |evidence| Evidence { source: "default baseline".into(), how: "median".into(), ..evidence };
+            Some(if usual.is_some() { of_baseline(evidence) } else { evidence })
         })
         .collect()
 }
@@ -254,6 +259,7 @@ fn identify(id: &str, facts: &Facts, gap: Option<&Unattributed>) -> Action {
         set: BTreeMap::new(),
         try_command: Some(command.to_owned()).filter(|command| !command.is_empty()),
         expect: None,
+        gain: None,
     }
 }
 
@@ -266,11 +272,14 @@ fn action(spec: &ActionSpec, context: &RuleContext<'_>, facts: &Facts) -> Option
         return None;
     }
     let set = set.unwrap_or_default();
+    let gain = spec.gain.as_ref().and_then(|gain| gain.of(context));
+    let expected = || spec.expect.as_ref().and_then(|text| text.known(context));
     Some(Action {
         kind: spec.kind,
         text: spec.text.prose(context)?,
-        try_command: spec.command_line(&set, context).filter(is_wanted),
+        try_command: spec.command_line(&set, gain.as_ref(), context).filter(is_wanted),
         set,
-        expect: spec.expect.as_ref().and_then(|text| text.known(context)),
+        expect: gain.as_ref().map(Gain::to_string).or_else(expected),
+        gain,
     })
 }

@@ -19,6 +19,7 @@ mod merge;
 mod next_capture;
 mod on_demand;
 mod relate;
+mod response_curve;
 mod rule;
 mod rule_context;
 mod rulebook;

@@ -2,7 +2,7 @@
 
 use crate::expr::Expr;
 use crate::facts::Facts;
-use crate::rule_context::{NAMES, RuleContext};
+use crate::rule_context::{NAMES, RuleContext, usual_signal};
 use crate::scope::Scope;
 use crate::signal::Signal;
 use crate::since::Resource;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use toml::Spanned;
-use whyslow_model::diagnosis::ActionKind;
+use whyslow_model::diagnosis::{ActionKind, Gain};
 use whyslow_model::listing::{RuleInfo, split_set_value};
 
 /// A rule that cannot be used, with the place that is wrong.
@@ -172,9 +172,34 @@ pub(crate) struct ActionSpec {
     pub(crate) command: Option<Template>,
     /// The improvement in numbers.
     pub(crate) expect: Option<Template>,
+    /// How many times as good a quantity becomes, computed from what was measured. Precedes `expect`.
+    pub(crate) gain: Option<GainSpec>,
     /// When to propose it.
     pub(crate) when: Option<Expr>,
 }
+
+/// By how much a quantity improves, and how far the bounds are from that, as shares of it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GainSpec {
+    /// What improves, in the plural: `reads`.
+    pub(crate) what: Template,
+    pub(crate) factor: Expr,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl GainSpec {
+    /// The gain; `None` where something it is computed from is not known, or nothing is gained.
+    pub(crate) fn of(&self, context: &RuleContext<'_>) -> Option<Gain> {
+        let factor = self.factor.number(context).filter(|factor| *factor >= LEAST_GAIN)?;
+        let (low, high) = ((self.low * factor).max(1.0), self.high * factor);
+        Some(Gain { what: self.what.known(context)?, factor, low, high })
+    }
+}
+
+/// The least factor that is worth a promise.
+const LEAST_GAIN: f64 = 1.05;
 
 /// What `whyslow try` measures a setting by: the options `--metric`, `--guard` and `--moves`.
 #[derive(Debug, Deserialize)]
@@ -206,7 +231,7 @@ fn settings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(Template,
 
 impl TrialSpec {
     /// The command line that tries these changes.
-    fn line(&self, changes: &str, context: &RuleContext<'_>) -> Option<String> {
+    fn line(&self, changes: &str, gain: Option<&Gain>, context: &RuleContext<'_>) -> Option<String> {
         let yes = if self.risky { "--yes " } else { "" };
         let before = if self.before { " --before" } else { "" };
         let mut line = format!("whyslow try {yes}{changes}{before}");
@@ -216,12 +241,16 @@ impl TrialSpec {
                 line += &format!(" --{option} {}", quoted(&metric.setting(context)?));
             }
         }
+        if let Some(Gain { factor, low, high, .. }) = gain {
+            line += &format!(" --promised {factor:.2}:{low:.2}:{high:.2}");
+        }
         Some(line)
     }
 }
 impl ActionSpec {
     fn templates(&self) -> impl Iterator<Item = &Template> {
-        let own = [Some(&self.text), self.command.as_ref(), self.expect.as_ref()].into_iter().flatten();
+        let gain = self.gain.as_ref().map(|gain| &gain.what);
+        let own = [Some(&self.text), self.command.as_ref(), self.expect.as_ref(), gain].into_iter().flatten();
         let trial =
             self.trial.iter().flat_map(|trial| [Some(&trial.metric), trial.guard.as_ref(), trial.moves.as_ref()]);
         own.chain(self.set.iter().flat_map(|(name, value)| [name, value])).chain(trial.flatten())
@@ -249,20 +278,26 @@ impl ActionSpec {
     }
 
     /// The command that proves, makes or prepares it: what the settings imply, else the one the rule gives.
-    pub(crate) fn command_line(&self, set: &BTreeMap<String, String>, context: &RuleContext<'_>) -> Option<String> {
+    pub(crate) fn command_line(
+        &self,
+        set: &BTreeMap<String, String>,
+        gain: Option<&Gain>,
+        context: &RuleContext<'_>,
+    ) -> Option<String> {
         let changes: Vec<String> =
             set.iter().map(|(name, value)| format!("{}={}", quoted(name), quoted(value))).collect();
         match (&self.trial, &self.command) {
             (_, Some(command)) => command.command(context),
             _ if changes.is_empty() => None,
-            (Some(trial), None) => trial.line(&changes.join(" "), context),
+            (Some(trial), None) => trial.line(&changes.join(" "), gain, context),
             (None, None) => Some(format!("whyslow tune set {}", changes.join(" "))),
         }
     }
 
     /// Whether it names the culprit.
     pub(crate) fn names_culprit(&self) -> bool {
-        let texts = [Some(&self.text), self.command.as_ref(), self.expect.as_ref()];
+        let gain = self.gain.as_ref().map(|gain| &gain.what);
+        let texts = [Some(&self.text), self.command.as_ref(), self.expect.as_ref(), gain];
         let texts = texts.into_iter().flatten().chain(self.set.iter().flat_map(|(name, value)| [name, value]));
         texts.flat_map(Template::names).any(|name| name.starts_with("culprit"))
     }
@@ -305,9 +340,10 @@ impl SourceText<'_> {
         RuleError { file: self.file.to_owned(), line, what: what.into() }
     }
 
-    /// Checks that each name at an offset is a signal of one of these scopes, or one of [`NAMES`].
+    /// Checks that each name at an offset is a signal of one of these scopes, the usual value of one, or one of [`NAMES`].
     pub(crate) fn check(&self, (at, names): (usize, BTreeSet<String>), scopes: &[Scope]) -> Result<(), RuleError> {
-        match names.iter().find(|n| !NAMES.contains(&n.as_str()) && find(n, scopes).is_none()) {
+        let is_known = |name: &str| find(usual_signal(name).unwrap_or(name), scopes).is_some();
+        match names.iter().find(|n| !NAMES.contains(&n.as_str()) && !is_known(n)) {
             Some(unknown) => {
                 let scopes: Vec<String> = scopes.iter().map(|s| s.name()).collect();
                 Err(self.error(at, format!("there is no signal {unknown:?} in scope {}", scopes.join(" or "))))
@@ -376,8 +412,9 @@ impl Rule {
         let totals = self.culprits.iter().map(|culprit| &culprit.total);
         let exceptions = self.look_alikes.iter().map(|alike| &alike.unless);
         let conditions = self.actions.iter().map(|action| &action.when);
+        let gains = self.actions.iter().filter_map(|action| Some(&action.gain.as_ref()?.factor));
         let optional = own.into_iter().chain(totals).chain(exceptions).chain(conditions).flatten();
-        [&self.when].into_iter().chain(self.accounts_for.values()).chain(optional)
+        [&self.when].into_iter().chain(self.accounts_for.values()).chain(gains).chain(optional)
     }
 
     /// All of its texts.

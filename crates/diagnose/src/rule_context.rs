@@ -44,6 +44,11 @@ pub const NAMES: [&str; 14] = [
     "culprit.buffered",
 ];
 
+/// The signal whose usual value, of the baseline, is read by this name: `baseline.disk.alone_time`.
+pub fn usual_signal(name: &str) -> Option<&str> {
+    name.strip_prefix("baseline.")
+}
+
 impl<'a> RuleContext<'a> {
     /// A context whose subject is `entity`.
     pub fn new(entity: &'a Entity, host: &'a Entity) -> Self {
@@ -123,6 +128,9 @@ impl<'a> RuleContext<'a> {
         if let Some(reading) = self.names.get(name) {
             return Some(reading);
         }
+        if let Some(signal) = usual_signal(name) {
+            return self.entity.usual.get(signal).or_else(|| self.host.usual.get(signal));
+        }
         match self.entity.signals.iter().position(|signal| signal.name == name) {
             Some(at) => self.entity.values.get(at)?.as_ref(),
             None => self.host.reading(name),
@@ -144,6 +152,7 @@ impl<'a> RuleContext<'a> {
 
     /// The unit of a signal; empty if it has none.
     pub fn unit(&self, name: &str) -> &'static str {
+        let name = usual_signal(name).unwrap_or(name);
         let mut signals = self.entity.signals.iter().chain(self.host.signals);
         signals.find(|signal| signal.name == name).map_or("", |signal| signal.unit)
     }

@@ -1,5 +1,6 @@
 //! Signals: named physical quantities over a Window, each with its formula.
 
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::diagnosis::{Reading, Subject};
 pub use whyslow_model::listing::Signal;
@@ -31,6 +32,8 @@ pub struct Entity {
     pub rows: Vec<String>,
     /// Other names it goes by: the disk behind an address, the members of an array that failed.
     pub aliases: Vec<String>,
+    /// What its signals usually are, by name, where a baseline knows it.
+    pub usual: BTreeMap<String, Reading>,
 }
 
 impl Entity {
@@ -41,8 +44,16 @@ impl Entity {
 
     /// A thing without any known signal.
     pub fn unknown(subject: Subject) -> Self {
-        let (signals, values, rows, aliases) = (&[][..], Vec::new(), Vec::new(), Vec::new());
-        Self { subject, cgroup: None, idle: false, signals, values, rows, aliases }
+        Self {
+            subject,
+            cgroup: None,
+            idle: false,
+            signals: &[],
+            values: Vec::new(),
+            rows: Vec::new(),
+            aliases: Vec::new(),
+            usual: BTreeMap::new(),
+        }
     }
 
     /// A signal's value, if it is known.

@@ -1,9 +1,11 @@
 //! The diagnosis document, `whyslow.diagnosis/1`: a public interface, described in docs/diagnosis.md. Fields may be added,
 //! existing ones do not change.
 
+use crate::human;
 use crate::time_breakdown::TimeBreakdown;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.diagnosis/1";
@@ -49,9 +51,55 @@ pub struct Diagnosis {
     /// Where the time of the program went that was asked about; absent if none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_breakdown: Option<TimeBreakdown>,
+    /// How the disks that findings are about respond to load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub response_curves: Vec<ResponseCurve>,
     /// The figures in captures, by subject; the findings are judged from the same numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<SubjectFigures>,
+}
+
+/// What a device did, and how long requests took, by the number of requests in flight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResponseCurve {
+    /// The device.
+    pub device: String,
+    /// What it completed at each level of requests in flight; only levels that occurred.
+    pub throughput: Vec<ThroughputLevel>,
+    /// How long requests took in the device, by kind and requests in flight.
+    pub latency: Vec<LatencyClass>,
+}
+
+/// What a device completed with about so many reads and writes in flight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThroughputLevel {
+    /// Mean number in flight.
+    pub in_flight: f64,
+    /// Time with so many, seconds.
+    pub busy_seconds: f64,
+    /// Requests completed in that time.
+    pub requests: f64,
+    /// The same per second of it.
+    pub requests_per_second: f64,
+    /// Bytes per second of it.
+    pub bytes_per_second: f64,
+}
+
+/// How long requests of one kind took with about so many in flight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyClass {
+    /// `read` or `write`.
+    pub operation: String,
+    /// Bytes of the largest requests of this class; `null` for the class of the largest.
+    pub size_up_to: Option<u64>,
+    /// `sequential` or `random`.
+    pub access: String,
+    /// Requests in flight, a power of two: the larger one of the numbers at a request's issue and at its completion.
+    pub in_flight: u32,
+    /// Number of requests.
+    pub requests: f64,
+    /// Mean time in the device, seconds.
+    pub seconds: f64,
 }
 
 /// Two captures of the same things: an experiment.
@@ -456,6 +504,30 @@ pub struct Action {
     /// The improvement to expect, in words, if the rule states one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
+    /// The same as a number, if it can be computed from what was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
+}
+
+/// By how much a change improves something.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gain {
+    /// What improves: `reads`.
+    pub what: String,
+    /// How many times as fast it becomes.
+    pub factor: f64,
+    /// The least that is expected.
+    pub low: f64,
+    /// The most that is expected.
+    pub high: f64,
+}
+
+impl fmt::Display for Gain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} times as fast", self.what, human::factor(self.factor))?;
+        let [low, high] = [self.low, self.high].map(human::factor);
+        if low == high { Ok(()) } else { write!(f, ", {low} to {high}") }
+    }
 }
 
 /// The kind of an action.

@@ -46,6 +46,11 @@ pub fn bytes(bytes: u64) -> String {
     quantity(bytes as f64, "bytes")
 }
 
+/// How many times as much: `2.1`, `12`.
+pub fn factor(factor: f64) -> String {
+    if factor < 9.95 { format!("{factor:.1}") } else { format!("{factor:.0}") }
+}
+
 /// A ratio as a percentage.
 pub fn percent(ratio: f64) -> String {
     format!("{} %", digits(ratio * 100.0))

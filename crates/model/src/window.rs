@@ -22,7 +22,12 @@ pub struct Window {
     is_since_boot: bool,
     /// Whether the time between its readings is assumed, for captures.
     has_assumed_times: bool,
+    /// What the machine's signals usually are.
+    usual: UsualValues,
 }
+
+/// The median of each signal over a baseline, by the kind and name of its subject, and the signal's name.
+pub type UsualValues = BTreeMap<(String, String, String), f64>;
 
 impl Window {
     /// A window of these snapshots. Snapshots whose time since boot does not advance are dropped: a reboot starts a new window.
@@ -42,6 +47,16 @@ impl Window {
     /// Adds counters that were read once, for captures.
     pub fn with_totals(self, totals: SinceBoot) -> Self {
         Self { totals, ..self }
+    }
+
+    /// Adds what a baseline shows of the machine's signals.
+    pub fn with_usual(self, usual: UsualValues) -> Self {
+        Self { usual, ..self }
+    }
+
+    /// What the machine's signals usually are; empty without a baseline.
+    pub fn usual(&self) -> &UsualValues {
+        &self.usual
     }
 
     /// The same, with times between its readings that are assumed if that is true.

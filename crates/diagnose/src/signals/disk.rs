@@ -1,12 +1,13 @@
 //! Whole block devices: their requests, how long these took, and how many were queued.
 
 use super::blocked::Blocked;
+use super::curve::{Curve, alone_time};
 use super::depth;
 use super::io::IoUse;
 use crate::kernel_log::has_smart;
 use crate::signal::{Entity, over, ratio, share_of_true, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Disk, Queue, Request};
+use whyslow_model::catalogue::{Disk, Queue, Request, Response, Throughput};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::topology::Topology;
@@ -46,6 +47,8 @@ pub struct DiskUse<'w> {
     users: Option<Users>,
     reader: Option<&'w IoUse<'w>>,
     requests: Vec<&'w Change<'w, Request>>,
+    curve: Curve,
+    alone_time: Option<f64>,
     sharers: usize,
     below: String,
     member: bool,
@@ -263,6 +266,13 @@ signals! { d: DiskUse<'_>;
     "disk.discard_size" "bytes" "mean size of a discard at the device", "Δbytes / Δdiscards", "BPF: block_rq_complete; blkparse" => d.discard_size();
     "disk.wait_scaling" "ratio" "how the time of a request grows with those in flight: 0 where the device serves them in parallel, 1 where each waits for all before it; absent where their number hardly varies", "(Δtime / time) / (Δdepth / depth) of the line through all requests", "BPF: block_rq_issue, block_rq_complete" => depth::scaling(&d.requests);
     "disk.wait_scaling_sampled" "ratio" "the same of the samples' means: near 0 it is as good, but near 1 it can also be a device whose latency varies under a steady load", "(Δtime / time) / (Δqueue / queue) of the line through all samples", "/proc/diskstats" => depth::scaling_by_steps(d.change);
+    "disk.throughput_growth" "ratio" "how throughput grows with the requests in flight, as an exponent: 1 in proportion, 0 not at all; absent where their number hardly varies", "Δln(requests / busy time) / Δln(depth) between the deepest level and one at most 1 / 1.8 as deep", "BPF: block_rq_issue, block_rq_complete" => d.curve.growth();
+    "disk.flattens" "flag" "1 where more requests in flight add no throughput, 0 where they still do; absent where the difference can be chance", "growth + 2 standard errors < 0.3; growth - 2 standard errors > 0.7", "BPF: block_rq_issue, block_rq_complete" => d.curve.is_flat();
+    "disk.ceiling" "1/s" "requests completed per second where more in flight add none: its ceiling for this load", "Δrequests / Δbusy time where throughput is flat", "BPF: block_rq_issue, block_rq_complete" => d.curve.ceiling().map(|c| c.requests);
+    "disk.ceiling_rate" "bytes/s" "bytes completed per second there", "Δbytes / Δbusy time where throughput is flat", "BPF: block_rq_issue, block_rq_complete" => d.curve.ceiling().map(|c| c.bytes);
+    "disk.ceiling_depth" "count" "requests in flight from which more add no throughput, as far as was seen", "the shallower one of the levels compared", "BPF: block_rq_issue, block_rq_complete" => d.curve.ceiling().map(|c| c.depth);
+    "disk.service_rate" "1/s" "requests completed per second of busy time: its ceiling for this load, if its queue never empties", "Δrequests / Δbusy time", "/proc/diskstats field 10" => over(d.requests(), d.busy_time());
+    "disk.alone_time" "s" "mean time the device took for a read or write with nothing else in flight", "mean(completion - issue) where one is in flight at both", "BPF: block_rq_issue, block_rq_complete" => d.alone_time;
     "disk.users_blocked" "ratio" "how much of their sleep the threads that wait for it are blocked: 1 where they ask for the next thing as soon as they got the last, less where they pace themselves", "samples blocked (state D, or in io_getevents or io_uring_enter) / samples asleep, of the threads of its users that were found blocked", "/proc/PID/task/TID/stat, syscall" => d.seen_users().and_then(|u| u.persistence);
     "disk.splits" "1/s" "times a request was cut because the device takes none as large, or for a stripe's end", "Δsplits / Δt", "BPF: block_split" => d.requests.iter().filter_map(|r| r.rate(|r| r.splits)).reduce(|a, b| a + b);
     "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => d.interval();
@@ -307,6 +317,8 @@ pub fn entities(
     let changes = window.changes::<Disk>();
     let queues = window.newest::<Queue>();
     let requests = window.changes::<Request>();
+    let levels = window.changes::<Throughput>();
+    let responses = window.changes::<Response>();
     let in_flight: BTreeMap<&Name, f64> =
         changes.iter().filter_map(|c| Some((c.key(), ratio(c.rate(|d| d.weighted_time))?))).collect();
     let moved: BTreeMap<&Name, f64> = changes.iter().filter_map(|c| Some((c.key(), bytes(c)?))).collect();
@@ -330,6 +342,8 @@ pub fn entities(
                 users: blocked.and_then(|blocked| Users::of(name, topology, uses, blocked)),
                 reader: largest_reader(name, uses),
                 requests: requests.iter().filter(|r| r.key().device == *name).collect(),
+                curve: Curve::of(levels.iter().filter(|level| level.key().device == *name)),
+                alone_time: alone_time(responses.iter().filter(|r| r.key().on.device == *name)),
                 sharers,
                 below: below.concat(),
                 member: is_member(name, topology, &moved),

@@ -104,6 +104,7 @@ signals! { g: GroupUse<'_>;
     "group.cpu_quota" "count" "CPUs' worth of time it may use", "quota / period", "cpu.max, cpu.cfs_quota_us" => over(g.last().quota.get(), g.last().period.get());
     "group.throttled_periods" "ratio" "share of the quota's periods in which it ran out", "Δnr_throttled / Δnr_periods", "cpu.stat (sched-bwc.rst)" => over(g.rate(|g| g.throttled_periods), g.rate(|g| g.periods));
     "group.periods" "count" "periods of the quota in the window in which it ran", "Δnr_periods", "cpu.stat (sched-bwc.rst)" => g.grown(|g| g.periods);
+    "group.throttled_cpus" "count" "CPUs' worth of time it was stopped by the quota: with that it used, the CPUs it would use", "Δthrottled time over its CPUs / Δt", "cpu.stat (sched-bwc.rst)" => ratio(g.rate(|g| g.throttled_time));
     "group.throttled" "ratio" "share of the time its CPUs were stopped by the quota, at most 1", "Δthrottled time / Δt", "cpu.stat (sched-bwc.rst)" => stalled(g, |g| g.throttled_time);
     "group.run_queue_median" "s" "time from becoming runnable to running, as the median of its processes' waits", "50th percentile of the histograms together", "BPF: sched_waking, sched_switch" => g.latency(0.5);
     "group.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch" => g.latency(0.99);

@@ -3,6 +3,7 @@
 pub mod blocked;
 pub mod connection;
 pub mod core;
+mod curve;
 mod depth;
 pub mod disk;
 pub mod filesystem;

@@ -1,12 +1,13 @@
 //! Disks under loads that look alike: saturated ones, and ones that could do more.
 
-use crate::{SECOND, disk, found, key, machine, pressure, two_cpus};
+use crate::{RULES, SECOND, disk, found, key, machine, pressure, two_cpus, window};
+use whyslow_diagnose::diagnose;
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, Reading, Verdict};
 use whyslow_model::histogram::Histogram;
-use whyslow_model::key::{LinkKey, OperationKey, RequesterKey, TaskKey};
+use whyslow_model::key::{DepthKey, LinkKey, OperationKey, RequesterKey, ResponseKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::Name;
+use whyslow_model::value::{Counter, Name};
 
 /// Reads a second, few enough to be put down one by one.
 const RATE: u64 = 200;
@@ -271,6 +272,81 @@ fn larger_blocks_are_advised_only_where_requests_are_adjacent() {
     assert!(found(&d, "disk.small_io").is_none(), "{:?}", d.findings);
     let random = d.ruled_out.iter().find(|r| r.id == "disk.small_io@sda");
     assert!(random.is_some_and(|r| r.because.contains("random")), "{:?}", d.ruled_out);
+}
+
+/// What a disk with so many channels completes at these depths, seconds alternating between them.
+fn levels(t: u64, channels: u64, depths: [u32; 2]) -> Vec<Throughput> {
+    let row = |depth: u32| {
+        let (busy, requests) = (t * SECOND / 2, u64::from(depth).min(channels) * t * RATE / 2);
+        Throughput {
+            busy_time: busy.into(),
+            in_flight_time: (busy * u64::from(depth)).into(),
+            requests: requests.into(),
+            bytes: (requests * 4096).into(),
+            ..Throughput::new(DepthKey { device: "sda".into(), depth })
+        }
+    };
+    depths.map(row).to_vec()
+}
+
+/// One channel of 5 ms serves 200 requests a second, whether two or eight are in flight.
+#[test]
+fn the_ceiling_of_a_saturated_disk_is_a_number() {
+    let with = |channels| {
+        machine(move |t, s| {
+            Load { ..CLOSED }.fill(t, s);
+            s.block.request.iter_mut().for_each(|r| r.depth_requests = Counter::default());
+            s.block.throughput = levels(t, channels, [2, 8]);
+        })
+    };
+    let d = with(1);
+    let saturated = accused(&d, "disk.saturated");
+    assert_eq!(saturated.confidence, Confidence::High, "throughput is flat");
+    let number = |metric: &str| match saturated.evidence.iter().find(|e| e.metric == metric).map(|e| &e.value) {
+        Some(Reading::Number(number)) => *number,
+        other => panic!("{metric}: {other:?}"),
+    };
+    assert!((number("disk.ceiling") - 200.0).abs() < 0.01, "{}", number("disk.ceiling"));
+    assert!((number("disk.ceiling_rate") - 200.0 * 4096.0).abs() < 1.0);
+    assert!((number("disk.ceiling_depth") - 2.0).abs() < 0.01);
+    assert!(saturated.summary.ends_with("It serves at most 200 requests/s."), "{}", saturated.summary);
+    assert_eq!(d.response_curves.len(), 1);
+    let curve: Vec<(f64, f64)> =
+        d.response_curves[0].throughput.iter().map(|l| (l.in_flight, l.requests_per_second.round())).collect();
+    assert_eq!(curve, [(2.0, 200.0), (8.0, 200.0)]);
+    // Eight channels serve four times as many with eight in flight as with two.
+    let d = with(8);
+    assert!(found(&d, "disk.saturated").is_none(), "{:?}", d.findings);
+    assert!(d.ruled_out.iter().any(|r| r.id == "disk.saturated@sda" && r.because.contains("in parallel")));
+}
+
+/// 5 ms for a request alone on the device, where it took 1 ms when the baseline was made.
+#[test]
+fn a_disk_that_is_slower_than_its_baseline_with_nothing_else_in_flight_is_slow() {
+    let with = |usual: f64, size: f64| {
+        let window = window(|t, s| {
+            Load { threads: 1, depth: 1, ..CLOSED }.fill(t, s);
+            let class = ResponseKey { on: on(), size: 4096, access: "random".into(), depth: 1 };
+            let (requests, device_time) = ((t * RATE).into(), (t * SECOND).into());
+            s.block.response.push(Response { requests, device_time, ..Response::new(class) });
+        });
+        let usual = [("disk.alone_time", usual), ("disk.request_size", size), ("disk.read_share", 1.0)];
+        let key = |metric: &str| ("device".to_owned(), "sda".to_owned(), metric.to_owned());
+        let usual = usual.map(|(metric, value)| (key(metric), value));
+        diagnose(&window.with_usual(usual.into()), Origin::Live, &RULES)
+    };
+    let d = with(0.001, 4096.0);
+    let slow = &d.findings[0];
+    assert_eq!((slow.id.as_str(), slow.subject.name.as_str()), ("disk.slow_device", "sda"));
+    assert_eq!(slow.confidence, Confidence::Medium, "five times as slow, not more");
+    assert!(slow.summary.contains("takes 5 ms") && slow.summary.contains("and 1 ms"), "{}", slow.summary);
+    let gain = slow.actions[0].gain.as_ref().expect("a gain");
+    assert!((gain.factor - 5.0).abs() < 0.01 && (gain.low - 3.5).abs() < 0.01 && (gain.high - 6.5).abs() < 0.01);
+    assert_eq!(slow.actions[0].expect.as_deref(), Some("requests 5.0 times as fast, 3.5 to 6.5"));
+    assert!(found(&with(0.004, 4096.0), "disk.slow_device").is_none());
+    assert!(found(&with(0.001, 65536.0), "disk.slow_device").is_none(), "other requests than in the baseline");
+    let whole = machine(|t, s| Load { threads: 1, depth: 1, ..CLOSED }.fill(t, s));
+    assert!(found(&whole, "disk.slow_device").is_none(), "no baseline");
 }
 
 /// Most tools do not show whether requests are adjacent.

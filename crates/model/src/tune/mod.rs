@@ -11,6 +11,6 @@ pub use change::{
 };
 pub use plan::{CheckLine, PlanDocument, PlanLine, ProfileInfo, ProfileNote, Recommendation, Step};
 pub use trial::{
-    Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, WalkStep, Watched, unit_of,
+    Promise, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, WalkStep, Watched, unit_of,
 };
 pub use tunable::{Access, Effect, Here, Persist, Risk, Scope, Tunable, TunableDocument, Unavailable};

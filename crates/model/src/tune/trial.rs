@@ -51,9 +51,38 @@ pub struct Trial {
     /// What may hide the effect of the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caveat: Option<String>,
+    /// The gain that the finding promised, to be compared with the effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised: Option<Promise>,
+}
+
+/// How many times as good the metric was expected to become.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Promise {
+    /// The factor that was expected.
+    pub factor: f64,
+    /// The least that was expected.
+    pub low: f64,
+    /// The most that was expected.
+    pub high: f64,
+}
+
+impl Promise {
+    /// How far a measured factor may be from the promised one for the promise to be kept.
+    pub const TOLERANCE: f64 = 0.3;
+
+    /// Whether the effect is as promised: within the bounds, or within 30 % of the factor.
+    pub fn is_kept_by(&self, factor: f64) -> bool {
+        (self.low..=self.high).contains(&factor) || (factor / self.factor - 1.0).abs() <= Self::TOLERANCE
+    }
 }
 
 impl Trial {
+    /// How many times as good the metric became; `None` where nothing was measured.
+    pub fn factor(&self) -> Option<f64> {
+        self.effect.as_ref().map(|effect| 1.0 + effect.better)
+    }
+
     /// The medians of the pairs, without the change and with it.
     pub fn before_and_after(&self) -> Option<(f64, f64)> {
         let median = |value: fn(&TrialPair) -> f64| {

@@ -123,6 +123,7 @@ impl Prepared {
             interrupted: false,
             kept: None,
             caveat: None,
+            promised: None,
         }
     }
 }

@@ -193,6 +193,7 @@ impl Analysis<'_> {
             interrupted: false,
             kept: None,
             caveat: None,
+            promised: None,
         }
     }
 

@@ -6,6 +6,7 @@ use crate::options::duration;
 use clap::{Args, Parser};
 use clap_complete::ArgValueCandidates;
 use std::time::Duration;
+use whyslow_model::tune::Promise;
 use whyslow_tune::experiment::Design;
 
 /// What to try, and what to measure it by.
@@ -30,6 +31,9 @@ pub struct TryArgs {
     /// Higher values of --metric are better
     #[arg(long)]
     pub higher_is_better: bool,
+    /// The gain that a finding promised, to compare with the result: how many times as good --metric becomes, with bounds
+    #[arg(long, value_name = "FACTOR[:LOW:HIGH]", value_parser = promise)]
+    pub promised: Option<Promise>,
     /// Total time without a command [default: ten seconds per measurement]
     #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "command")]
     pub time: Option<Duration>,
@@ -110,9 +114,34 @@ fn looks(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| (1..=10).contains(number)).ok_or_else(|| "1 to 10 looks".to_owned())
 }
 
+fn promise(text: &str) -> Result<Promise, String> {
+    let numbers: Option<Vec<f64>> = text.split(':').map(|number| number.parse().ok()).collect();
+    let promise = match numbers.as_deref() {
+        Some(&[factor]) => Some(Promise { factor, low: factor, high: factor }),
+        Some(&[factor, low, high]) => Some(Promise { factor, low, high }),
+        _ => None,
+    };
+    let is_sound = |p: &Promise| 0.0 < p.low && p.low <= p.factor && p.factor <= p.high && p.high.is_finite();
+    promise.filter(is_sound).ok_or_else(|| "a factor such as 2.1, or with its bounds 2.1:1.7:2.6".to_owned())
+}
+
 fn percent(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|percent| (0.0..100.0).contains(percent))
         .ok_or_else(|| "a percentage below 100".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_is_a_factor_with_bounds_around_it() {
+        assert_eq!(promise("2.1:1.7:2.6"), Ok(Promise { factor: 2.1, low: 1.7, high: 2.6 }));
+        assert_eq!(promise("3"), Ok(Promise { factor: 3.0, low: 3.0, high: 3.0 }));
+        for wrong in ["", "x", "2:1", "2:3:4", "-1", "2:1:inf", "2:NaN:3"] {
+            assert!(promise(wrong).is_err(), "{wrong}");
+        }
+    }
 }

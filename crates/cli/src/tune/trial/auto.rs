@@ -122,6 +122,8 @@ impl Proposal {
         let args = TryArgs {
             changes: proposed.changes,
             moves: proposed.moves,
+            // It is of the metric that the action names.
+            promised: proposed.promised.filter(|_| own.command.is_empty()),
             guard: own.guard.iter().cloned().chain(proposed.guard).collect(),
             metric,
             ..own.clone()
@@ -163,6 +165,7 @@ impl AutoTrial<'_> {
                         Err(why) => step.skipped = Some(why),
                         Ok(mut trial) => {
                             trial.caveat = task.caveat();
+                            trial.promised = task.args.promised;
                             self.purse.settle(trial.is_proven());
                             if trial.is_proven() {
                                 bench.let_stand().map_err(failure)?;

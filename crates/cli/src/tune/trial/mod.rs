@@ -49,6 +49,7 @@ pub fn run(args: &TryArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let mut workbench = LiveTestBed::new(&tune.machine, tune.session()?, around, stop_on_signals()?, &tell);
     let mut trial = experiment::run(&task.design(Design::ALPHA), &mut workbench).map_err(failure)?;
     trial.caveat = task.caveat();
+    trial.promised = task.args.promised;
     if args.keep && trial.is_proven() {
         trial.kept = Some(workbench.keep().map_err(failure)?);
     }

@@ -5,7 +5,7 @@ use crate::clock::ZonedClock;
 use crate::text::{TextStyle, heading};
 use whyslow_model::human;
 use whyslow_model::tune::{
-    Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, Watched, unit_of,
+    Promise, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, Watched, unit_of,
 };
 
 /// Width of the plot of a pair.
@@ -180,6 +180,9 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
         );
         canvas.paragraph(2, 4, &[plain(result), dim(format!(" Measured: {}.", measured(&trial.metric)))]);
     }
+    if let Some((promise, measured)) = trial.promised.zip(trial.factor()).filter(|_| !trial.interrupted) {
+        canvas.paragraph(2, 4, &promised(&promise, measured));
+    }
     for guard in &trial.guards {
         watched(canvas, "guard", guard);
     }
@@ -214,6 +217,16 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
         pairs(canvas, "Pairs without any change", &trial.noise, trial.lower_is_better);
         pairs(canvas, "Pairs without and with the change", &trial.pairs, trial.lower_is_better);
     }
+}
+
+/// The gain that the finding promised beside the measured one.
+fn promised(promise: &Promise, measured: f64) -> [Piece; 2] {
+    let Promise { factor, low, high } = *promise;
+    let [factor, low, high, measured_factor] = [factor, low, high, measured].map(human::factor);
+    let bounds = if low == high { String::new() } else { format!(" ({low} to {high})") };
+    let says = format!("promised: {factor} times as fast{bounds}, measured: {measured_factor} times");
+    let (ink, word) = if promise.is_kept_by(measured) { (Ink::Green, ", as promised") } else { (Ink::Yellow, "") };
+    [plain(says), Piece::new(ink, word)]
 }
 
 /// The number of pairs, and where it was evaluated in between.
