@@ -94,6 +94,7 @@ impl LoopDevice {
 
 pub struct SimulatedDisk {
     pub device: LoopDevice,
+    spec: DiskSpec,
     server: LoadProcess,
 }
 
@@ -117,7 +118,12 @@ impl SimulatedDisk {
         let mounted = dir.clone();
         bed.defer(move || unmount(&mounted));
         let device = LoopDevice::over(bed, &dir.join("disk"))?;
-        Ok(Self { device, server })
+        Ok(Self { device, spec, server })
+    }
+
+    /// The requests per second that it serves at most, if its bandwidth does not limit it.
+    pub fn ceiling(&self) -> f64 {
+        self.spec.channels as f64 / self.spec.latency.as_secs_f64()
     }
 
     /// Ends the disk before what was set up until now: programs that wait for a request that never completes cannot be killed.

@@ -20,6 +20,8 @@ pub struct Expect {
     pub never: Vec<&'static str>,
     /// If this is what the trial is about, the findings do not count.
     pub interference: Option<InterferenceExpect>,
+    /// Numbers that its evidence must show.
+    pub figures: Vec<Figure>,
 }
 
 /// Which group slows which others down, by their paths.
@@ -52,6 +54,23 @@ impl InterferenceExpect {
 /// `/web behind /batch for cpu`.
 pub fn pair_name(pair: &InterferencePair) -> String {
     format!("{} behind {} for {} {:.2}", pair.victim.name, pair.culprit.name, pair.resource, pair.seconds)
+}
+
+/// A number that is known from how a trial was set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// The signal.
+    pub metric: &'static str,
+    pub value: f64,
+}
+
+impl Figure {
+    /// How far the reported number may be from it, relative.
+    pub const TOLERANCE: f64 = 0.1;
+
+    pub fn is_near(&self, reported: f64) -> bool {
+        (reported / self.value - 1.0).abs() <= Self::TOLERANCE
+    }
 }
 
 impl Expect {
@@ -103,6 +122,12 @@ impl Expect {
             }
         }
         text
+    }
+
+    /// The evidence shows this number, within a tenth.
+    pub fn figure(mut self, metric: &'static str, value: f64) -> Self {
+        self.figures.push(Figure { metric, value });
+        self
     }
 }
 

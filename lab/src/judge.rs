@@ -1,10 +1,10 @@
 //! Compares a diagnosis with what a trial expects.
 
 use crate::error::{Error, Result};
-use crate::expect::{EntityPattern, Expect};
+use crate::expect::{EntityPattern, Expect, Figure};
 use crate::trial::Trial;
 use std::fs;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Reading, Verdict};
 
 /// The impact up to which a finding on a healthy control is slight.
 pub const SLIGHT: f64 = 0.25;
@@ -152,7 +152,17 @@ fn wrong_first(found: Option<&Finding>, id: &str, expect: &Expect) -> Vec<String
     if !expect.culprits.is_empty() && !expect.culprits.iter().any(blamed) {
         wrong.push(format!("the culprit is {}", culprit.map_or("nobody", |c| &c.name)));
     }
+    wrong.extend(expect.figures.iter().filter_map(|figure| wrong_figure(found, figure)));
     wrong
+}
+
+fn wrong_figure(found: &Finding, figure: &Figure) -> Option<String> {
+    let Figure { metric, value } = figure;
+    match found.evidence.iter().find(|evidence| evidence.metric == *metric).map(|evidence| &evidence.value) {
+        Some(Reading::Number(reported)) if figure.is_near(*reported) => None,
+        Some(Reading::Number(reported)) => Some(format!("{metric} is {reported:.1} instead of {value:.1}")),
+        _ => Some(format!("{metric} is not reported")),
+    }
 }
 
 fn wrong_health(answer: &Diagnosis, trial: &Trial) -> Vec<String> {
@@ -173,7 +183,7 @@ fn wrong_health(answer: &Diagnosis, trial: &Trial) -> Vec<String> {
 mod tests {
     use super::*;
     use whyslow_model::diagnosis::{
-        BlindSpot, Culprit, Host, ObserverCost, Origin, RuledOut, SCHEMA, Subject, TimeSpan,
+        BlindSpot, Culprit, Evidence, Host, ObserverCost, Origin, RuledOut, SCHEMA, Subject, TimeSpan,
     };
 
     fn finding(id: &str, subject: Subject, culprit: u32) -> Finding {
@@ -207,6 +217,7 @@ mod tests {
             blind_spots: Vec::new(),
             closer_looks: Vec::new(),
             comparisons: Vec::new(),
+            response_curves: Vec::new(),
             time_breakdown: None,
             interference: Vec::new(),
             next_capture: None,
@@ -239,6 +250,26 @@ mod tests {
             assert_eq!(saturated(&answer(Verdict::Bottleneck, vec![wrong])), [why]);
         }
         assert_eq!(saturated(&answer(Verdict::Healthy, vec![])), ["nothing was found"]);
+    }
+
+    #[test]
+    fn a_figure_must_be_reported_within_a_tenth() {
+        let expect = Expect::subject([EntityPattern::device("loop3")]).figure("disk.ceiling", 1000.0);
+        let with = |value: Option<f64>| {
+            let mut found = finding("disk.saturated", Subject::new("device", "loop3"), 7);
+            found.evidence.extend(value.map(|value| Evidence {
+                metric: "disk.ceiling".into(),
+                value: Reading::Number(value),
+                unit: "1/s".into(),
+                expected: String::new(),
+                source: String::new(),
+                how: String::new(),
+            }));
+            mismatches(&answer(Verdict::Bottleneck, vec![found]), &SATURATED, &expect)
+        };
+        assert!(with(Some(910.0)).is_empty() && with(Some(1090.0)).is_empty());
+        assert_eq!(with(Some(880.0)), ["disk.ceiling is 880.0 instead of 1000.0"]);
+        assert_eq!(with(None), ["disk.ceiling is not reported"]);
     }
 
     #[test]

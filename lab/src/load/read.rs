@@ -14,6 +14,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::thread;
+use std::time::{Duration, SystemTime};
 
 /// Reads a file or device; each job is a thread with one request at a time
 #[derive(Args, Clone)]
@@ -39,6 +40,12 @@ pub struct Read {
     /// Bytes per second over all jobs; 0 for as many as possible
     #[arg(long, default_value_t = 0)]
     rate: u64,
+    /// Threads that never pause, with --pause-ms
+    #[arg(long, default_value_t = 0)]
+    steady: u64,
+    /// The other threads read for so long, and pause for as long, all at the same time; 0 for never
+    #[arg(long, default_value_t = 0)]
+    pause_ms: u64,
     /// Seed of the random offsets
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -70,9 +77,22 @@ impl Read {
             }
             let block = if self.random { start + turn % self.run } else { first + turn % part };
             pacer.wait();
+            if self.pause_ms > 0 && job >= self.steady {
+                pause_in_every_other(Duration::from_millis(self.pause_ms));
+            }
             file.read_exact_at(buffer, block * self.size)?;
         }
         sleep_forever()
+    }
+}
+
+/// Sleeps until the end of the current interval if its number is odd. The intervals of all threads are the same.
+fn pause_in_every_other(interval: Duration) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let into = now.as_nanos() % (2 * interval.as_nanos());
+    let left = (2 * interval.as_nanos()).saturating_sub(into);
+    if into >= interval.as_nanos() {
+        thread::sleep(Duration::from_nanos(u64::try_from(left).unwrap_or(0)));
     }
 }
 

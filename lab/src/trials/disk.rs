@@ -25,7 +25,52 @@ pub const TRIALS: &[Trial] = &[
             let jobs = channels * bed.range(4..=8);
             let size = bed.choose(&[128, 256]) << 10;
             let read = disk.device.reader(size).with("jobs", jobs).flag("random").flag("direct").start(bed)?;
-            Ok(Expect::subject([device(&disk)]).culprit([Process(read.pid)]))
+            let expect = Expect::subject([device(&disk)]).culprit([Process(read.pid)]);
+            Ok(expect.figure("disk.service_rate", disk.ceiling()))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.saturated.ceiling",
+        what: "now as many readers as a disk has channels read at random, now several times as many",
+        finding: Some("disk.saturated"),
+        never: &["disk.depth_one", "disk.small_io", "disk.throttled", "disk.slow_device", "disk.readahead"],
+        setup: |bed| {
+            let channels = bed.range(2..=6);
+            let disk = slow_disk(bed, 4_000..=10_000, channels)?;
+            let size = bed.choose(&[4, 64, 128]) << 10;
+            let jobs = channels * bed.range(4..=8);
+            let read = in_waves(bed, &disk, size, channels, jobs).start(bed)?;
+            let expect = Expect::subject([device(&disk)]).culprit([Process(read.pid)]);
+            let bytes = disk.ceiling() * size as f64;
+            Ok(expect.figure("disk.ceiling", disk.ceiling()).figure("disk.ceiling_rate", bytes))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "parallel-waves",
+        what: "now some, now three times as many readers read at random, from a disk that serves all of them at once",
+        setup: |bed| {
+            let disk = slow_disk(bed, 8_000..=12_000, 64)?;
+            let (size, steady) = (bed.choose(&[4, 16, 64]) << 10, bed.range(10..=14));
+            in_waves(bed, &disk, size, steady, 3 * steady).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.saturated.small-random",
+        what: "more readers than a disk has channels read small blocks at random",
+        finding: Some("disk.saturated"),
+        never: &["disk.depth_one", "disk.small_io", "disk.throttled", "disk.slow_device", "disk.readahead"],
+        setup: |bed| {
+            let channels = bed.range(2..=6);
+            let disk = slow_disk(bed, 2_000..=5_000, channels)?;
+            let jobs = channels * bed.range(4..=8);
+            let size = bed.choose(&[2, 4]) << 10;
+            let read = disk.device.reader(size).with("jobs", jobs).flag("random").flag("direct").start(bed)?;
+            let expect = Expect::subject([device(&disk)]).culprit([Process(read.pid)]);
+            Ok(expect.figure("disk.service_rate", disk.ceiling()))
         },
         ..Trial::IDLE
     },
@@ -376,6 +421,12 @@ fn disk_with_bandwidth(bed: &mut Testbed, bandwidth: u64) -> Result<(SimulatedDi
 fn append_to(dir: &Path, size: u64, every_ms: u64) -> LoadCommand {
     let append = LoadCommand::new("append").with("path", dir.join("log").display());
     append.with("size", size).with("every-ms", every_ms)
+}
+
+/// A program whose readers at random offsets are `steady` for some hundreds of milliseconds, then all `jobs`.
+fn in_waves(bed: &mut Testbed, disk: &SimulatedDisk, size: u64, steady: u64, jobs: u64) -> LoadCommand {
+    let read = disk.device.reader(size).with("jobs", jobs).with("steady", steady);
+    read.with("pause-ms", bed.range(200..=600)).flag("random").flag("direct")
 }
 
 /// A program that reads asynchronously at random offsets.
