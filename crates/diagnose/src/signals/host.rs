@@ -67,6 +67,10 @@ const UNLUCKY: usize = 10;
 /// From this share of niced work on, it is not known how many of the tasks in a run queue that is only counted are niced: they
 /// get less time than they wait for.
 const NICED: f64 = 0.3;
+/// CPUs are idle while tasks wait, from this share of the time on.
+const MUCH_IDLE: f64 = 0.2;
+/// An idle CPU that is woken runs a task within this time, in seconds, in a virtual machine too.
+const WAKE_UP: f64 = 0.001;
 
 /// What the host's signals are computed from.
 pub struct HostUse<'w> {
@@ -233,6 +237,15 @@ impl<'w> HostUse<'w> {
         let unseen = (queued - self.waiting(|_| true).unwrap_or(0.0)).max(0.0);
         let share = if background || unseen == 0.0 { 1.0 } else { self.ordinary_share()? };
         Some(seen.unwrap_or(0.0) + unseen * share)
+    }
+
+    /// Ordinary tasks that waited while CPUs were idle: a quota or a CPU set keeps them from these. Short waits, of which a program
+    /// that sleeps and wakes thousands of times a second has as many, are only the time that an idle CPU takes to wake up.
+    fn kept_waiting(&self) -> Option<f64> {
+        let waiting = self.waits(false)?;
+        let switches = self.system.as_ref()?.rate(|s| s.context_switches)?;
+        let is_kept = self.share(self.idle())? > MUCH_IDLE && waiting > WAKE_UP * switches;
+        Some(if is_kept { waiting } else { 0.0 })
     }
 
     /// The share of the run queue that is neither niced nor batch: of the tasks that a list shows runnable. Without such a
@@ -463,6 +476,7 @@ signals! { h: HostUse<'_>;
     "cpu.system_processors" "count" "CPUs' worth of kernel time", "Δsystem / Δt", "/proc/stat" => h.processors(h.modes.system);
     "cpu.waiting" "count" "mean number of tasks that waited on a run queue", "ΣΔrun_delay / Δt", "/proc/PID/schedstat (sched-stats.rst)" => h.waits(true);
     "cpu.waiting_normal" "count" "the same for tasks not niced or batch", "ΣΔrun_delay of tasks with nice < 10 / Δt", "/proc/PID/schedstat" => h.waits(false);
+    "cpu.kept_waiting" "count" "the same while CPUs were idle, if each wait took longer than waking up an idle CPU; else 0", "cpu.waiting_normal, if cpu.idle > 0.2 and cpu.waiting_normal / cpu.switches > 1 ms", "/proc/PID/schedstat, /proc/stat" => h.kept_waiting();
     "cpu.count_at_most" "count" "the most CPUs there can be, where nobody says how many", "10th percentile of procs_running while no CPU was idle", "/proc/stat" => h.count_at_most();
     "cpu.waiting_at_least" "count" "tasks that waited on a run queue at the least, where nobody says how many CPUs there are", "mean of procs_running beyond cpu.count_at_most while no CPU was idle", "/proc/stat" => h.waiting_at_least();
     "cpu.waiting_share" "ratio" "share of the samples in which any of them did", "samples with procs_running above cpu.count_at_most while no CPU was idle", "/proc/stat" => h.waiting_share();

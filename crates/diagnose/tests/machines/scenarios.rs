@@ -55,6 +55,24 @@ fn an_idle_machine_is_healthy_and_says_why() {
 }
 
 #[test]
+fn tasks_that_are_kept_from_idle_cpus_stand_out_but_short_waits_do_not() {
+    let with_switches = |switches: u64| {
+        machine(move |t, s| {
+            two_cpus(t, s, 15, 0);
+            pressure(t, s, 40, 0, 0);
+            // It waits 60 % of the time.
+            process(t, s, 7, "worker", 20, 0);
+            s.processor.system.push(System { context_switches: (t * switches).into(), ..System::new(MachineKey) });
+        })
+    };
+    // 2 ms each, then 20 us.
+    let (kept, short) = (with_switches(300), with_switches(30_000));
+    let not_cleared = |d: &Diagnosis| d.not_cleared.iter().any(|n| n.id == "cpu");
+    assert!(not_cleared(&kept) && !not_cleared(&short), "{:?} {:?}", kept.not_cleared, short.not_cleared);
+    assert!(short.ruled_out.iter().any(|r| r.id == "cpu"), "{:?}", short.ruled_out);
+}
+
+#[test]
 fn too_little_seen_is_undetermined_not_healthy() {
     assert_eq!(machine(|_, _| ()).verdict, Verdict::Undetermined);
     let without_memory = machine(|t, s| {
