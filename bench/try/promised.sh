@@ -1,8 +1,8 @@
 #!/bin/bash
 # Compares the gain that findings promise with what a trial of their fix measures: promised.sh WHYSLOW [ROUNDS [FAULT...]]
 # Faults: throttled (a CPU quota that stops 1 to 3 computing threads). Each round draws new parameters. A promise is kept if the
-# measured factor is within 30 % of the promised one; with less than 80 % kept, it ends with 1. Needs root, a cgroup controller cpu
-# of version 1 or 2, and python3.
+# measured factor is within 30 % of the promised one; with less than 80 % kept, it ends with 1. Needs root, version 2 of cgroups with
+# the controller cpu, as version 1 need not count the CPU time of a cgroup with a quota, and python3.
 set -euo pipefail
 whyslow=$(readlink -f "$1")
 rounds=${2:-5}
@@ -30,15 +30,9 @@ trap 'exit 130' INT TERM
 # Threads that compute without end in a group that may use less than they would.
 throttled() {
     local threads=$((RANDOM % 3 + 1)) percent=$((RANDOM % 30 + 10))
-    if [ -d /sys/fs/cgroup/cpu ]; then
-        group=/sys/fs/cgroup/cpu/wsl-promised-$$
-        mkdir -p "$group"
-        echo $((percent * 1000)) >"$group/cpu.cfs_quota_us"
-    else
-        group=/sys/fs/cgroup/wsl-promised-$$
-        mkdir -p "$group"
-        echo "$((percent * 1000)) 100000" >"$group/cpu.max"
-    fi
+    group=/sys/fs/cgroup/wsl-promised-$$
+    mkdir -p "$group"
+    echo "$((percent * 1000)) 100000" >"$group/cpu.max"
     setsid sh -c "echo \$\$ > $group/cgroup.procs; for i in \$(seq $threads); do while :; do :; done & done; wait" &
     load=$!
     what="cpu.throttled, $threads threads, $percent % of a CPU"
