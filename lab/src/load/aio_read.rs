@@ -33,6 +33,9 @@ pub struct AioRead {
     /// Requests in flight, each followed by the next when it is done; instead of a rate
     #[arg(long, default_value_t = 0)]
     depth: u64,
+    /// Only waits for a completion, with nothing in flight
+    #[arg(long)]
+    idle: bool,
 }
 
 impl AioRead {
@@ -43,6 +46,9 @@ impl AioRead {
         let (mut rng, mut pacer, mut due) = (SmallRng::seed_from_u64(1), Pacer::every(TICK), 0.0);
         ready("")?;
         loop {
+            if self.idle {
+                queue.reap(1)?;
+            }
             if self.depth > 0 {
                 while queue.in_flight < self.depth {
                     queue.submit(&file, rng.random_range(0..blocks) * self.size)?;

@@ -349,6 +349,19 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "idle-waiters",
+        what: "programs wait for asynchronous I/O with nothing in flight, beside one that reads at a steady rate",
+        setup: |bed| {
+            let disk = slow_disk(bed, 1_000..=1_800, 64)?;
+            for _ in 0..bed.range(2..=5) {
+                async_reader(&disk, "aio-read", 16 << 10).flag("idle").start(bed)?;
+            }
+            async_reader(&disk, "aio-read", 16 << 10).with("rate", bed.range(20..=60)).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "paced-parallel",
         what: "many threads read blocks of one size at a steady rate, from a disk that serves all of them at once",
         setup: |bed| {

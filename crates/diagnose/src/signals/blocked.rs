@@ -6,7 +6,7 @@
 
 use crate::signal::{over, ratio, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Family, Process, Thread};
+use whyslow_model::catalogue::{Family, Process, Requester, Thread};
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Counter, Gauge, State};
 use whyslow_model::window::{Change, Window};
@@ -103,6 +103,27 @@ impl Sleep {
     }
 }
 
+/// A process that waits for asynchronous I/O waits for storage if its requests were in flight for at least this part of that time.
+const IN_FLIGHT: f64 = 0.5;
+
+/// Processes that wait in the system calls of asynchronous I/O, but not for storage: for sockets, or for nothing.
+fn idle_waiters(window: &Window) -> BTreeSet<u32> {
+    let mut in_flight: BTreeMap<u32, f64> = BTreeMap::new();
+    for change in window.changes::<Requester>() {
+        let time = ratio(sum([change.rate(|r| r.queue_time), change.rate(|r| r.device_time)]));
+        *in_flight.entry(change.key().task.pid).or_default() += time.unwrap_or(0.0);
+    }
+    // Behind some devices (dm-crypt) others make the requests; the bytes are always those of the process.
+    let traced = |p: &Change<'_, Process>| in_flight.get(&p.key().pid).copied();
+    let untouched = |p: &Change<'_, Process>| sum([p.grown(|p| p.read_bytes), p.grown(|p| p.write_bytes)]) == Some(0.0);
+    let waits = |row: &Process| Sleep::of(&row.state, &row.wait_channel) == Some(Sleep::AsyncIo);
+    let processes = window.changes::<Process>().into_iter().filter(|process| {
+        let found = process.rows().filter(|row| waits(row)).count() as f64 / process.rows().count() as f64;
+        traced(process).map_or_else(|| untouched(process), |in_flight| in_flight < IN_FLIGHT * found)
+    });
+    processes.map(|process| process.key().pid).collect()
+}
+
 /// Which processes had a blocked thread, sample by sample.
 #[derive(Debug, Default)]
 pub struct Blocked {
@@ -140,10 +161,11 @@ struct ThreadWait {
 
 impl ThreadWait {
     /// `None` where it was never found blocked.
-    fn of<R: TaskRow>(change: &Change<'_, R>) -> Option<Self> {
+    fn of<R: TaskRow>(change: &Change<'_, R>, is_idle: bool) -> Option<Self> {
         let sleeps: Vec<Sleep> = change.rows().filter_map(|r| Sleep::of(r.state(), r.wait_channel())).collect();
         let found = |kind| sleeps.iter().filter(|sleep| **sleep == kind).count();
-        let (uninterruptible, async_io) = (found(Sleep::Uninterruptible), found(Sleep::AsyncIo));
+        let async_io = if is_idle { 0 } else { found(Sleep::AsyncIo) };
+        let uninterruptible = found(Sleep::Uninterruptible);
         if uninterruptible + async_io == 0 {
             return None;
         }
@@ -166,12 +188,17 @@ impl Blocked {
     /// Of all samples with processes.
     pub fn of(window: &Window) -> Self {
         let mut all = Self { shows_all: window.origins().is_empty(), ..Self::default() };
+        let idle = idle_waiters(window);
         for snapshot in window.snapshots().iter().filter(|s| !s.task.process.is_empty()) {
             let processes = snapshot.task.process.iter().map(|p| (p.task.pid, &p.state, &p.wait_channel));
             let threads = snapshot.task.thread.iter().map(|t| (t.task.pid, &t.state, &t.wait_channel));
-            let is_blocked = |state, place| Sleep::of(state, place).is_some_and(Sleep::is_blocked);
+            let is_blocked = |pid, state, place| match Sleep::of(state, place) {
+                Some(Sleep::AsyncIo) => !idle.contains(&pid),
+                sleep => sleep.is_some_and(Sleep::is_blocked),
+            };
             let mut blocked = BTreeSet::new();
-            for (pid, _, place) in processes.chain(threads).filter(|(_, state, place)| is_blocked(*state, *place)) {
+            let found = processes.chain(threads).filter(|(pid, state, place)| is_blocked(*pid, *state, *place));
+            for (pid, _, place) in found {
                 blocked.insert(pid);
                 let places = &mut all.processes.entry(pid).or_default().places;
                 if let Some(place) = place.get() {
@@ -186,12 +213,12 @@ impl Blocked {
         all.count_seen(window);
         for change in window.changes::<Thread>() {
             if let Some(process) = all.processes.get_mut(&change.key().pid) {
-                process.threads.extend(ThreadWait::of(&change));
+                process.threads.extend(ThreadWait::of(&change, idle.contains(&change.key().pid)));
             }
         }
         for change in window.changes::<Process>() {
             if let Some(process) = all.processes.get_mut(&change.key().pid).filter(|p| p.threads.is_empty()) {
-                process.threads.extend(ThreadWait::of(&change));
+                process.threads.extend(ThreadWait::of(&change, idle.contains(&change.key().pid)));
             }
         }
         all
@@ -279,6 +306,7 @@ mod tests {
     use super::*;
     use crate::testing::{SECOND, window};
     use whyslow_model::catalogue::ProcessRow;
+    use whyslow_model::key::{OperationKey, RequesterKey};
 
     /// Processes from pid 1 on, found in these states second by second; each uses a tenth of a CPU.
     fn blocked(states: &[&str]) -> Blocked {
@@ -320,6 +348,33 @@ mod tests {
     fn who_waits_for_asynchronous_io_is_blocked_as_well() {
         assert!((share(&["aaaRaa"]) - 0.9).abs() < 1e-9);
         assert!((share(&["aDSaDS"]) - 0.6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn who_waits_for_completions_with_nothing_in_flight_is_idle() {
+        let of = |bytes: u64, in_flight: Option<f64>| {
+            let window = window(0..5, |t, s| {
+                let key = TaskKey { pid: 1, tid: 1, start: 1 };
+                let row = ProcessRow {
+                    state: "S".into(),
+                    wait_channel: "io_uring_enter".into(),
+                    read_bytes: (t * bytes).into(),
+                    write_bytes: 0.into(),
+                    ..ProcessRow::new(key)
+                };
+                s.task.process.push(row.into());
+                if let Some(requests) = in_flight {
+                    let on = OperationKey { device: "vda".into(), operation: "read".into() };
+                    let key = RequesterKey { task: key, cgroup: "/".into(), on };
+                    let time = (t as f64 * requests * SECOND as f64) as u64;
+                    let row = Requester { queue_time: 0.into(), device_time: time.into(), ..Requester::new(key) };
+                    s.block.requester.push(row);
+                }
+            });
+            Blocked::of(&window).share(&BTreeSet::from([1]))
+        };
+        assert_eq!([of(4096, Some(0.9)), of(4096, Some(0.1))], [1.0, 0.0], "by its requests");
+        assert_eq!([of(4096, None), of(0, None)], [1.0, 0.0], "by its bytes, where requests are not traced");
     }
 
     #[test]
