@@ -6,7 +6,7 @@
 //! standard error of its throughput is √(1/N + 0.05²) of it: counting, and the requests that slices cut off. The curve
 //! is flat where e is below 0.3 by two standard errors, and still grows where e is above 0.7 by two.
 
-use crate::signal::{over, ratio, sum};
+use crate::signal::{over, ratio};
 use whyslow_model::catalogue::{Response, Throughput};
 use whyslow_model::window::Change;
 
@@ -131,7 +131,7 @@ pub(super) fn alone_time<'c, 'w: 'c>(responses: impl Iterator<Item = &'c Change<
     let (requests, time) = alone
         .filter_map(|r| Some((r.grown(|r| r.requests)?, ratio(r.grown(|r| r.device_time))?)))
         .fold((0.0, 0.0), |(requests, time), (more, longer)| (requests + more, time + longer));
-    over(sum([Some(time)]), Some(requests).filter(|requests| *requests >= ALONE))
+    over(Some(time), Some(requests).filter(|requests| *requests >= ALONE))
 }
 
 #[cfg(test)]

