@@ -127,7 +127,7 @@ fn limits(device: &str, map: &StorageMap) -> Vec<RequestLimit> {
     all.into_iter().flatten().collect()
 }
 
-/// In a sentence.
+/// What the report says about it.
 pub(crate) fn sentence(split: &RequestSplit) -> String {
     let RequestSplit { device, from, block, request, limit, limit_bytes } = split;
     let (block, request) = (human::bytes(*block), human::quantity(*request, "bytes"));

@@ -229,7 +229,7 @@ pub fn named(baselines: &Baselines, name: &str) -> Result<Baseline, Failure> {
     baselines.load(name).map_err(unusable)?.ok_or_else(|| none_of(name, baselines))
 }
 
-/// The default baseline of this machine, if there is one that can be read: what is found stands without it.
+/// The default baseline of this machine, if there is one that can be read: a diagnosis can do without.
 pub fn default() -> Option<Baseline> {
     let folder = recordings::folder(None).ok()?;
     default_of(&folder).unwrap_or_else(|error| {

@@ -19,7 +19,7 @@ const LARGEST_BLOCK: u32 = 4 << 20;
 const READERS: [u32; 5] = [1, 2, 4, 8, 16];
 /// Block size of several readers: readahead of the kernel by default (read_ahead_kb).
 const READERS_BLOCK: u32 = 128 << 10;
-/// Time of a run beyond what is measured: threads start, the page cache is dropped, counters are read.
+/// Seconds that a run takes beyond its measurement: to start threads, drop the page cache and read counters.
 const OVERHEAD: f64 = 0.03;
 /// The sweep ends after so many times its planned time: a slow device takes long for large requests.
 const PATIENCE: f64 = 1.2;

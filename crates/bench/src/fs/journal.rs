@@ -16,7 +16,7 @@ use whyslow_model::bench::{BenchKind, BenchReport, Measurement, Median, Study, S
 use whyslow_model::human;
 use whyslow_sense::Root;
 
-/// What to compare.
+/// Where journal layouts are compared, and with what load.
 #[derive(Clone, Debug)]
 pub struct JournalOptions {
     /// The block device that file systems are made on.
@@ -52,7 +52,7 @@ enum LogPlace {
 
 const KINDS: [JournaledFs; 2] = [JournaledFs::Xfs, JournaledFs::Ext4];
 const PLACES: [LogPlace; 2] = [LogPlace::Internal, LogPlace::External];
-/// The fewest of which the median has a 95 % confidence interval.
+/// The fewest pairs whose whole spread is a confidence interval of their median of at least 95 %.
 const PAIRS: usize = 6;
 /// The same in both places, and what both file systems choose for some gigabytes.
 const LOG: u64 = 64 << 20;
@@ -148,7 +148,7 @@ fn open(session: &mut BenchSession, path: &Path, options: &JournalOptions) -> Re
     })
 }
 
-/// Of what is needed, or more if the device has it: on a disk, the log inside lies in the middle.
+/// What the load needs, or more if the device has it: on a disk, the internal log lies in the middle.
 fn file_system_size(data: &TargetInfo, log: &TargetInfo, size: u64, files: u32) -> Result<u64> {
     let too_small = |target: &TargetInfo, need: u64, what: &str, advice: &str| {
         let (path, has, need) = (&target.path, human::bytes(target.bytes), human::bytes(need));
