@@ -90,13 +90,7 @@ pub const TRIALS: &[Trial] = &[
         setup: |bed| {
             let link = veth_pair(bed)?;
             link.near.shape("veth0", bed.range(20..=80), "64kb", "50ms")?;
-            let (port, streams) = (bed.port(), bed.range(1..=4));
-            let to = link.address(port);
-            LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
-            let source = LoadCommand::new("source").with("to", &to).with("streams", streams);
-            let source = source.in_netns(&link.near)?.start(bed)?;
-            let subject = EntityPattern::interface("veth0");
-            Ok(Expect::subject([subject]).culprit([Process(source.pid), Port(port)]))
+            streams_over(bed, &link)
         },
         ..Trial::IDLE
     },
@@ -108,13 +102,7 @@ pub const TRIALS: &[Trial] = &[
         setup: |bed| {
             let link = veth_pair(bed)?;
             link.near.shape_class("veth0", bed.range(5..=40))?;
-            let (port, streams) = (bed.port(), bed.range(1..=4));
-            let to = link.address(port);
-            LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
-            let source = LoadCommand::new("source").with("to", &to).with("streams", streams);
-            let source = source.in_netns(&link.near)?.start(bed)?;
-            let subject = EntityPattern::interface("veth0");
-            Ok(Expect::subject([subject]).culprit([Process(source.pid), Port(port)]))
+            streams_over(bed, &link)
         },
         ..Trial::IDLE
     },
@@ -352,6 +340,17 @@ const LOSS: Trial = Trial {
     never: &["net.window_limited", "net.link_saturated", "net.small_packets", "net.udp_overflow"],
     ..Trial::IDLE
 };
+
+/// One to four TCP streams over a link whose shaper holds them back.
+fn streams_over(bed: &mut Testbed, link: &Link) -> Result<Expect> {
+    let (port, streams) = (bed.port(), bed.range(1..=4));
+    let to = link.address(port);
+    LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
+    let source = LoadCommand::new("source").with("to", &to).with("streams", streams);
+    let source = source.in_netns(&link.near)?.start(bed)?;
+    let subject = EntityPattern::interface("veth0");
+    Ok(Expect::subject([subject]).culprit([Process(source.pid), Port(port)]))
+}
 
 /// One TCP stream from the near to the far end; its port and its sender.
 fn start_stream(bed: &mut Testbed, link: &Link) -> Result<(u16, LoadProcess)> {
