@@ -107,7 +107,7 @@ impl Sleep {
 const IN_FLIGHT: f64 = 0.5;
 
 /// Processes that wait in the system calls of asynchronous I/O, but not for storage: for sockets, or for nothing.
-fn idle_waiters(window: &Window) -> BTreeSet<u32> {
+fn idle_waiters(window: &Window, processes: &[Change<'_, Process>]) -> BTreeSet<u32> {
     let mut in_flight: BTreeMap<u32, f64> = BTreeMap::new();
     for change in window.changes::<Requester>() {
         let time = ratio(sum([change.rate(|r| r.queue_time), change.rate(|r| r.device_time)]));
@@ -117,11 +117,11 @@ fn idle_waiters(window: &Window) -> BTreeSet<u32> {
     let traced = |p: &Change<'_, Process>| in_flight.get(&p.key().pid).copied();
     let untouched = |p: &Change<'_, Process>| sum([p.grown(|p| p.read_bytes), p.grown(|p| p.write_bytes)]) == Some(0.0);
     let waits = |row: &Process| Sleep::of(&row.state, &row.wait_channel) == Some(Sleep::AsyncIo);
-    let processes = window.changes::<Process>().into_iter().filter(|process| {
+    let idle = processes.iter().filter(|process| {
         let found = process.rows().filter(|row| waits(row)).count() as f64 / process.rows().count() as f64;
         traced(process).map_or_else(|| untouched(process), |in_flight| in_flight < IN_FLIGHT * found)
     });
-    processes.map(|process| process.key().pid).collect()
+    idle.map(|process| process.key().pid).collect()
 }
 
 /// Which processes had a blocked thread, sample by sample.
@@ -188,7 +188,8 @@ impl Blocked {
     /// Of all samples with processes.
     pub fn of(window: &Window) -> Self {
         let mut all = Self { shows_all: window.origins().is_empty(), ..Self::default() };
-        let idle = idle_waiters(window);
+        let processes = window.changes::<Process>();
+        let idle = idle_waiters(window, &processes);
         for snapshot in window.snapshots().iter().filter(|s| !s.task.process.is_empty()) {
             let processes = snapshot.task.process.iter().map(|p| (p.task.pid, &p.state, &p.wait_channel));
             let threads = snapshot.task.thread.iter().map(|t| (t.task.pid, &t.state, &t.wait_channel));
@@ -216,9 +217,9 @@ impl Blocked {
                 process.threads.extend(ThreadWait::of(&change, idle.contains(&change.key().pid)));
             }
         }
-        for change in window.changes::<Process>() {
+        for change in &processes {
             if let Some(process) = all.processes.get_mut(&change.key().pid).filter(|p| p.threads.is_empty()) {
-                process.threads.extend(ThreadWait::of(&change, idle.contains(&change.key().pid)));
+                process.threads.extend(ThreadWait::of(change, idle.contains(&change.key().pid)));
             }
         }
         all
