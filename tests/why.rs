@@ -3,8 +3,12 @@
 mod skip;
 
 use std::fs;
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
+use tempfile::TempDir;
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::time_breakdown::{TimeBreakdown, TimeKind};
 use whyslow_testing::ends_with_test;
@@ -61,10 +65,13 @@ fn the_children_of_a_command_belong_to_it() {
     let found = breakdown(&["--", "sh", "-c", "sleep 0.5; sleep 0.5 & wait"]);
     assert_adds_up(&found);
     assert_eq!(found.threads, 3, "{found:#?}");
+    let programs: Vec<_> = found.programs.iter().map(|program| (program.name.as_str(), program.processes)).collect();
+    assert_eq!(programs, [("sh", 1), ("sleep", 2)]);
     let part = |kind| found.parts.iter().find(|part| part.kind == kind).unwrap_or_else(|| panic!("{found:#?}"));
     // The shell waits for the first sleep with wait4(2), and for the signal that the second one's end sends it.
-    let (child, asleep) = (part(TimeKind::Child), part(TimeKind::Sleep));
-    assert!(child.seconds > 0.4 && asleep.seconds > 1.4, "{found:#?}");
+    let (child, asleep, pause) = (part(TimeKind::Child), part(TimeKind::Sleep), part(TimeKind::Pause));
+    // Only the first one is waited for as a child.
+    assert!(child.seconds > 0.4 && asleep.seconds > 0.9 && pause.seconds > 0.4, "{found:#?}");
     assert!(child.by.iter().chain(&asleep.by).all(|by| by.kind == "member"), "{child:#?} {asleep:#?}");
 }
 
@@ -116,6 +123,238 @@ fn a_process_and_its_control_group_are_explained_alike() {
     assert_adds_up(&of_group);
     // This test is in the same group.
     assert!(of_group.threads > 1, "{of_group:#?}");
+}
+
+/// A process that waits for another one, or a thread for another one (tests/programs/waits.c).
+struct Waiter {
+    process: Child,
+    holder: u32,
+    _folder: TempDir,
+}
+
+impl Waiter {
+    /// `None` without the means to build it.
+    fn start(kind: &str) -> Option<Self> {
+        static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+        if !skip::is_root() || !skip::has_program("gcc") {
+            return None;
+        }
+        let (_, program) = PROGRAM.get_or_init(|| {
+            let folder = whyslow_testing::folder();
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/waits.c");
+            let output = folder.path().join("wsl-waiter");
+            let mut gcc = Command::new("gcc");
+            gcc.args(["-O2", "-g", "-Wall", "-Werror", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o"]);
+            assert!(gcc.arg(&output).arg(source).args(["-lpthread", "-lrt"]).status().unwrap().success());
+            (folder, output)
+        });
+        let folder = whyslow_testing::folder();
+        let mut command = Command::new(program);
+        command.arg(kind).arg(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = ends_with_test(&mut command).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        Some(Self { process, holder: line.trim().parse().unwrap(), _folder: folder })
+    }
+
+    fn explained(&self) -> TimeBreakdown {
+        let found = breakdown(&["--for", "3s", "--pid", &self.process.id().to_string()]);
+        assert_adds_up(&found);
+        found
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Of each kind of wait: what it is called, and that the chain ends at the process that computes before it lets go.
+fn the_holder_is_the_end_of_the_chain(kinds: &[(&str, TimeKind)]) {
+    for (name, kind) in kinds {
+        let Some(waiter) = Waiter::start(name) else { return };
+        let found = waiter.explained();
+        assert!(share(&found, &[*kind]) > 0.7, "{name}: {found:#?}");
+        let part = found.parts.iter().find(|part| part.kind == *kind).unwrap();
+        let by = part.by.first().unwrap_or_else(|| panic!("{name}: {found:#?}"));
+        assert_eq!((by.kind.as_str(), by.name.as_str()), ("process", "wsl-holder"), "{name}: {found:#?}");
+        assert!(by.share > 0.9, "{name}: {found:#?}");
+        // The function that releases a file lock calls libc directly, whose functions have no frames: then its caller is seen.
+        let places: Vec<&str> = part.released_in.iter().map(|place| place.name.as_str()).collect();
+        assert!(*name != "flock" || places == ["hold"], "{places:?}");
+        let last = found.chain.last().unwrap_or_else(|| panic!("{name}: {found:#?}"));
+        assert_eq!((found.chain.len(), last.pid), (2, waiter.holder), "{name}: {found:#?}");
+        assert!(RUNNING.contains(&last.kind), "{name}: {found:#?}");
+    }
+}
+
+#[test]
+fn who_holds_a_semaphore_or_a_file_lock_is_the_end_of_the_chain() {
+    the_holder_is_the_end_of_the_chain(&[
+        ("undone-semaphore", TimeKind::Lock),
+        ("semaphore", TimeKind::Ipc),
+        ("posix-semaphore", TimeKind::Futex),
+        ("flock", TimeKind::FileLock),
+        ("record", TimeKind::FileLock),
+        ("ofd", TimeKind::FileLock),
+    ]);
+}
+
+#[test]
+fn who_sends_or_takes_messages_is_the_end_of_the_chain() {
+    the_holder_is_the_end_of_the_chain(&[
+        ("message", TimeKind::Ipc),
+        ("queue", TimeKind::Ipc),
+        ("full-queue", TimeKind::Ipc),
+    ]);
+}
+
+#[test]
+fn who_owes_an_answer_is_the_end_of_the_chain() {
+    the_holder_is_the_end_of_the_chain(&[
+        ("udp", TimeKind::Receive),
+        ("connected-udp", TimeKind::Receive),
+        ("unix-stream", TimeKind::Receive),
+        ("unix-datagram", TimeKind::Receive),
+    ]);
+}
+
+#[test]
+fn a_server_that_nobody_asks_is_idle() {
+    let Some(waiter) = Waiter::start("udp") else { return };
+    // Its only client asks nothing more.
+    // SAFETY: kill(2) of our own child.
+    unsafe { libc::kill(waiter.process.id().cast_signed(), libc::SIGSTOP) };
+    let found = breakdown(&["--for", "1s", "--pid", &waiter.holder.to_string()]);
+    assert_adds_up(&found);
+    assert!(share(&found, &[TimeKind::Receive]) > 0.9, "{found:#?}");
+    assert!(found.conclusion.contains("has nothing to do"), "{}", found.conclusion);
+}
+
+#[test]
+fn who_holds_a_lock_that_is_never_released_is_named() {
+    for (name, kind) in [
+        ("undone-semaphore-forever", TimeKind::Lock),
+        ("flock-forever", TimeKind::FileLock),
+        ("record-forever", TimeKind::FileLock),
+        ("ofd-forever", TimeKind::FileLock),
+    ] {
+        let Some(waiter) = Waiter::start(name) else { return };
+        let found = waiter.explained();
+        assert!(share(&found, &[kind]) > 0.98, "{name}: {found:#?}");
+        let last = found.chain.last().unwrap_or_else(|| panic!("{name}: {found:#?}"));
+        assert_eq!((found.chain.len(), last.pid), (2, waiter.holder), "{name}: {found:#?}");
+        let advice = found.advice.unwrap_or_else(|| panic!("{name}: {}", found.conclusion));
+        assert!(advice.text.contains("wsl-holder") && advice.text.contains("release its lock"), "{name}: {advice:?}");
+    }
+}
+
+#[test]
+fn the_thread_that_holds_a_lock_is_followed() {
+    for (name, held_by) in [("writer", "wsl-holder"), ("reader", "wsl-holder")] {
+        let Some(waiter) = Waiter::start(name) else { return };
+        let found = waiter.explained();
+        let part = found.parts.iter().find(|part| part.kind == TimeKind::Lock).unwrap_or_else(|| panic!("{found:#?}"));
+        // Of two threads, one waits.
+        assert!((0.4..0.55).contains(&part.share), "{name}: {found:#?}");
+        assert_eq!((part.by[0].kind.as_str(), part.by[0].name.as_str()), ("thread", held_by), "{name}: {part:#?}");
+        let last = found.chain.last().unwrap_or_else(|| panic!("{name}: {found:#?}"));
+        assert_eq!((last.tid, last.name.as_str()), (part.by[0].pid, held_by), "{name}: {found:#?}");
+        assert!(RUNNING.contains(&last.kind), "{name}: {found:#?}");
+    }
+    let Some(waiter) = Waiter::start("writer-forever") else { return };
+    let found = waiter.explained();
+    let part = found.parts.iter().find(|part| part.kind == TimeKind::Lock).unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!((part.by[0].kind.as_str(), part.by[0].name.as_str()), ("thread", "wsl-holder"), "{part:#?}");
+}
+
+#[test]
+fn who_signals_a_condition_variable_is_named() {
+    let Some(waiter) = Waiter::start("condition") else { return };
+    let found = waiter.explained();
+    let part = found.parts.iter().find(|part| part.kind == TimeKind::Futex).unwrap_or_else(|| panic!("{found:#?}"));
+    assert!((0.45..0.52).contains(&part.share), "{found:#?}");
+    assert_eq!((part.by[0].kind.as_str(), part.by[0].name.as_str()), ("thread", "wsl-holder"), "{part:#?}");
+    // The other thread's work is the program's own.
+    assert!(found.conclusion.contains("a CPU"), "{}", found.conclusion);
+}
+
+#[test]
+fn the_chain_goes_on_into_a_child() {
+    if !skip::is_root() {
+        return;
+    }
+    let script = "while :; do sh -c 'i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; :'; done";
+    let mut parent = ends_with_test(Command::new("sh").args(["-c", script])).spawn().unwrap();
+    let found = breakdown(&["--for", "3s", "--pid", &parent.id().to_string()]);
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    assert_adds_up(&found);
+    assert_eq!(found.threads, 1, "{found:#?}");
+    assert!(share(&found, &[TimeKind::Child]) > 0.7, "{found:#?}");
+    let last = found.chain.last().unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!((found.chain.len(), last.name.as_str()), (2, "sh"), "{found:#?}");
+    assert!(RUNNING.contains(&last.kind), "{found:#?}");
+    assert!(found.conclusion.contains("in the end the time goes to sh"), "{}", found.conclusion);
+}
+
+#[test]
+fn the_child_of_a_command_is_the_answer() {
+    if !skip::is_root() {
+        return;
+    }
+    let found = breakdown(&["--", "sh", "-c", "sleep 0.7; :"]);
+    assert_adds_up(&found);
+    assert!(share(&found, &[TimeKind::Pause]) > 0.4, "{found:#?}");
+    assert!(found.conclusion.contains("of its time asleep, in sleep"), "{}", found.conclusion);
+}
+
+#[test]
+fn short_commands_are_explained() {
+    if !skip::is_root() {
+        return;
+    }
+    for command in
+        [&["true"][..], &["sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"], &["sleep", "0.02"]]
+    {
+        let found = breakdown(&[&["--"], command].concat());
+        assert_adds_up(&found);
+        assert_eq!((found.threads, found.cost.lost), (1, 0), "{found:#?}");
+        assert!(found.conclusion.contains("spends"), "{command:?}: {}", found.conclusion);
+        let guesses = found.unseen.iter().any(|unseen| unseen.contains("guess"));
+        assert!(guesses || found.samples >= 10 || command[0] == "sleep", "{found:#?}");
+    }
+}
+
+#[test]
+fn many_short_children_are_told() {
+    if !skip::is_root() {
+        return;
+    }
+    let found = breakdown(&["--", "sh", "-c", "for i in $(seq 300); do /bin/true; done"]);
+    assert_adds_up(&found);
+    let of_true = found.programs.iter().find(|program| program.name == "true").unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!((of_true.processes, found.cost.lost), (300, 0), "{found:#?}");
+    assert!(found.conclusion.contains("it started true 300 times"), "{}", found.conclusion);
+    assert!(
+        found.advice.is_some_and(|advice| advice.text.starts_with("Start fewer processes")),
+        "{}",
+        found.conclusion
+    );
+}
+
+#[test]
+fn more_children_than_the_tables_hold_add_up_all_the_same() {
+    if !skip::is_root() {
+        return;
+    }
+    let script = "i=0; while [ $i -lt 12000 ]; do /bin/true; i=$((i+1)); done";
+    let found = breakdown(&["--", "sh", "-c", script]);
+    assert_adds_up(&found);
+    let of_true = found.programs.iter().find(|program| program.name == "true").unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!((of_true.processes, found.cost.lost), (12_000, 0), "{:#?}", found.programs);
 }
 
 #[test]

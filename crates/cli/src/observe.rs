@@ -83,6 +83,11 @@ impl Companion<'_> {
         }
     }
 
+    /// How soon the tracing has to be looked after.
+    fn pace(&self) -> Duration {
+        self.watch.as_ref().map_or(BreakdownTracer::PACE, TargetWatch::pace)
+    }
+
     /// Looks after the tracing. False once the program has ended.
     fn tick(&mut self) -> Result<bool, Failure> {
         self.watch.as_mut().map_or(Ok(true), TargetWatch::tick)
@@ -120,13 +125,14 @@ fn observe(
     let runs_command = companion.as_ref().is_some_and(|companion| companion.target.is_command());
     let time = if runs_command { LONGEST_COMMAND } else { asked.time };
     let mut sampler = Sampler::new(if asked.no_bpf { Root::live().without_bpf() } else { Root::live() });
-    let start = Instant::now();
     // A command writes to the same terminal.
     let progress = (!runs_command).then(|| ProgressLine::new("watching", "diagnose now"));
-    let mut watch = Watch { interrupt, progress, end: start + time, companion };
+    let mut watch = Watch { interrupt, progress, end: Instant::now() + time, companion };
     if !runs_command {
         watch.begin()?;
     }
+    let start = Instant::now();
+    watch.end = start + time;
     let mut window = Window::default();
     let mut due = Some(Duration::ZERO);
     let mut first_look = Some(time.mul_f64(FIRST_LOOK).min(if runs_command { FIRST_LOOK_AT_COMMAND } else { time }));
@@ -185,8 +191,8 @@ impl Watch<'_, '_> {
 
     /// Sleeps until `due`, the progress line kept up to date and the traced program looked after.
     fn sleep_until(&mut self, due: Instant) -> Result<Wake, Failure> {
-        let pace = if self.companion.is_some() { BreakdownTracer::PACE } else { SECOND };
         loop {
+            let pace = self.companion.as_ref().map_or(SECOND, |companion| companion.pace());
             let now = Instant::now();
             if let Some(progress) = &self.progress {
                 progress.show(self.end.saturating_duration_since(now));

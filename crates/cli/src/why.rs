@@ -2,18 +2,18 @@
 
 use crate::output::Failure;
 use clap::Args;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use whyslow_diagnose::breakdown::{conclude, link, of_waited_for, waited_for};
+use whyslow_diagnose::breakdown::{Awaited, conclude, link, of_waited_for, waited_for};
 use whyslow_diagnose::cgroup;
 use whyslow_model::catalogue::{Group, Process};
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::time_breakdown::{ChainLink, LockedThread, TimeBreakdown, TimeKind, TimePart};
 use whyslow_model::window::Window;
-use whyslow_sense::profile::breakdown::{BreakdownTracer, ProcessTimes, processes_where};
+use whyslow_sense::profile::breakdown::{BreakdownTracer, ProcessTimes, ThreadSet, processes_where};
 use whyslow_sense::profile::process_name;
 use whyslow_sense::{Root, SourceError};
 
@@ -71,6 +71,44 @@ impl Target {
     }
 }
 
+/// Whom the one before waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Process(u32),
+    /// The children of this process.
+    Children(u32),
+    /// A thread of this process.
+    Thread {
+        pid: u32,
+        tid: u32,
+    },
+}
+
+impl Step {
+    fn pid(self) -> u32 {
+        match self {
+            Self::Process(pid) | Self::Children(pid) | Self::Thread { pid, .. } => pid,
+        }
+    }
+
+    fn threads(self) -> ThreadSet {
+        match self {
+            Self::Process(pid) => ThreadSet::Processes(BTreeSet::from([pid])),
+            Self::Children(pid) => ThreadSet::Children(pid),
+            Self::Thread { tid, .. } => ThreadSet::Thread(tid),
+        }
+    }
+
+    fn is(self, awaited: Awaited) -> bool {
+        match (self, awaited) {
+            (Self::Process(pid), Awaited::Process(other)) => pid == other,
+            (Self::Thread { tid, .. }, Awaited::Thread(other)) => tid == other,
+            (Self::Children(_), Awaited::Children) => true,
+            _ => false,
+        }
+    }
+}
+
 /// A target while it is watched.
 pub struct TargetWatch {
     target: Target,
@@ -80,8 +118,8 @@ pub struct TargetWatch {
     status: Option<ExitStatus>,
     name: String,
     began: Instant,
-    /// The programs of the chain after the target.
-    chain: Vec<u32>,
+    /// The chain after the target.
+    chain: Vec<Step>,
     /// Seen before a command was ended.
     deadlock: Vec<LockedThread>,
     next_step: Instant,
@@ -105,7 +143,7 @@ impl TargetWatch {
         } else if let Some(pid) = target.pid {
             let command = process_name(pid, &root).map_err(|error| Failure::usage(error.why()))?;
             name = format!("{command} (pid {pid})");
-            tracer.watch(pid, false).map_err(cannot)?;
+            tracer.watch(pid).map_err(cannot)?;
         }
         let now = Instant::now();
         let mut watch = Self {
@@ -135,12 +173,18 @@ impl TargetWatch {
             return Err(Failure::usage(self.target.missing()));
         }
         for pid in members {
-            self.tracer.watch(pid, true).map_err(cannot)?;
+            self.tracer.watch(pid).map_err(cannot)?;
         }
         Ok(())
     }
 
-    /// Looks after the tracing; to be called every [`BreakdownTracer::PACE`]. False once the target has ended.
+    /// How soon to call [`tick`](Self::tick) again: a command may load its libraries and end within milliseconds.
+    pub fn pace(&self) -> Duration {
+        let so_far = self.began.elapsed().max(Duration::from_millis(1));
+        if self.child.is_some() { so_far.min(BreakdownTracer::PACE) } else { BreakdownTracer::PACE }
+    }
+
+    /// Looks after the tracing. False once the target has ended.
     ///
     /// # Errors
     /// The tracer cannot be read.
@@ -162,30 +206,72 @@ impl TargetWatch {
         Ok(alive)
     }
 
-    /// The processes of the target, without those of the chain.
+    /// The processes of the target: not those of the chain, nor the children of a process that was asked about by its number.
     fn members(&self) -> BTreeSet<u32> {
+        if let Some(pid) = self.target.pid {
+            return BTreeSet::from([pid]);
+        }
         let all = self.tracer.processes().unwrap_or_default();
-        all.into_iter().filter(|pid| !self.chain.contains(pid)).collect()
+        let of_chain = |root: &u32| self.chain.contains(&Step::Process(*root));
+        all.into_iter().filter(|(_, root)| !of_chain(root)).map(|(pid, _)| pid).collect()
     }
 
-    /// Watches the program that the last of the chain waits for.
+    /// The processes that each link of the chain waits for in vain: those before it, and of several its own.
+    fn before(&self, links: usize, members: &BTreeSet<u32>, all: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
+        let mut before = members.clone();
+        for step in &self.chain[..links] {
+            match step {
+                Step::Process(pid) => drop(before.insert(*pid)),
+                Step::Children(of) => before.extend(all.iter().filter(|(_, root)| *root == of).map(|(pid, _)| *pid)),
+                Step::Thread { .. } => {}
+            }
+        }
+        before
+    }
+
+    /// Watches whom the last of the chain waits for.
     fn follow_chain(&mut self) -> Result<(), Failure> {
         if self.chain.len() >= LONGEST_CHAIN {
             return Ok(());
         }
-        let last = self.chain.last().map_or_else(|| self.members(), |last| BTreeSet::from([*last]));
-        let times = self.tracer.read(&[last]).map_err(cannot)?;
-        if let Some(own) = times.first().filter(|times| self.chain.is_empty() && !times.deadlock.is_empty()) {
-            self.deadlock.clone_from(&own.deadlock);
+        let members = self.members();
+        let last = self.chain.last().map_or_else(|| ThreadSet::Processes(members.clone()), |step| step.threads());
+        let times = self.tracer.read_without_functions(&[last]).map_err(cannot)?;
+        let Some(mut times) = times.into_iter().next() else { return Ok(()) };
+        if self.chain.is_empty() && !times.deadlock.is_empty() {
+            self.deadlock.clone_from(&times.deadlock);
         }
-        let Some(next) = times.first().and_then(|times| waited_for(&times.parts)) else { return Ok(()) };
-        // Two programs that wait for each other take turns; one that has ended shows nothing any more.
-        let alive = self.root.at(format!("proc/{next}")).exists();
-        if alive && !self.chain.contains(&next) && !self.members().contains(&next) && next != std::process::id() {
-            self.chain.push(next);
-            self.tracer.watch(next, false).map_err(cannot)?;
+        let all = self.tracer.processes().map_err(cannot)?;
+        let before = self.before(self.chain.len(), &members, &all);
+        mark_members(&mut times.parts, &before);
+        let Some(step) = waited_for(&times.parts).and_then(|awaited| self.step(awaited)) else { return Ok(()) };
+        if self.chain.contains(&step) {
+            return Ok(());
         }
+        match step {
+            // Two programs that wait for each other take turns; one that has ended shows nothing any more.
+            Step::Process(pid) => {
+                let is_alive = self.root.at(format!("proc/{pid}")).exists();
+                if !is_alive || before.contains(&pid) || pid == std::process::id() {
+                    return Ok(());
+                }
+                self.tracer.watch(pid).map_err(cannot)?;
+            }
+            Step::Children(pid) => self.tracer.watch_children(pid).map_err(cannot)?,
+            Step::Thread { tid, .. } => self.tracer.single_out(tid).map_err(cannot)?,
+        }
+        self.chain.push(step);
         Ok(())
+    }
+
+    /// The next step of the chain. A group's children belong to it.
+    fn step(&self, awaited: Awaited) -> Option<Step> {
+        let last = self.chain.last().map(|step| step.pid()).or(self.target.pid);
+        Some(match awaited {
+            Awaited::Process(pid) => Step::Process(pid),
+            Awaited::Children => Step::Children(last?),
+            Awaited::Thread(tid) => Step::Thread { pid: self.tracer.process_of(tid)?, tid },
+        })
     }
 
     /// Tells a command to end, and waits a while until it has.
@@ -204,23 +290,35 @@ impl TargetWatch {
 
     /// The chain of waits, as far as it holds over the whole time: each waits most for the next one.
     fn chain(&self, times: &mut [ProcessTimes], members: &BTreeSet<u32>) -> Vec<ChainLink> {
-        let mut before = members.clone();
-        for (pid, times) in self.chain.iter().zip(times.iter_mut().skip(1)) {
+        let all = self.tracer.processes().unwrap_or_default();
+        for (number, times) in times.iter_mut().enumerate().skip(1) {
             // A program of the chain that waits for those before it has nothing to do.
-            mark_members(&mut times.parts, &before);
-            before.insert(*pid);
+            mark_members(&mut times.parts, &self.before(number, members, &all));
         }
-        let holds = |(times, next): &(&ProcessTimes, &u32)| waited_for(&times.parts) == Some(**next);
+        let holds = |(times, next): &(&ProcessTimes, &Step)| waited_for(&times.parts).is_some_and(|of| next.is(of));
         let long = times.iter().zip(&self.chain).take_while(holds).count();
         if long == 0 {
             return Vec::new();
         }
         let first = members.first().copied().unwrap_or_default();
-        let others = self.chain.iter().zip(&times[1..]).take(long);
-        let others = others.map(|(pid, times)| {
-            link(self.tracer.name(*pid).unwrap_or("an ended process"), *pid, &of_waited_for(&times.parts))
-        });
-        std::iter::once(link(&self.name, first, &times[0].parts)).chain(others).collect()
+        let others = self.chain.iter().zip(&times[1..]).take(long).map(|(step, times)| self.link(*step, times, &all));
+        std::iter::once(link(&self.name, first, None, &times[0].parts)).chain(others).collect()
+    }
+
+    fn link(&self, step: Step, times: &ProcessTimes, all: &BTreeMap<u32, u32>) -> ChainLink {
+        let parts = of_waited_for(&times.parts);
+        let name = |pid: u32| self.tracer.name(pid).unwrap_or("an ended process");
+        match step {
+            Step::Process(pid) => link(name(pid), pid, None, &parts),
+            Step::Thread { pid, tid } => link(name(tid), pid, Some(tid), &parts),
+            Step::Children(of) => {
+                // The program whose processes lived longest, and one of these.
+                let program = times.programs.first().map_or("an ended process", |program| program.name.as_str());
+                let mut below = all.iter().filter(|(pid, root)| **root == of && **pid != of);
+                let pid = below.rfind(|(pid, _)| name(**pid) == program).map_or(of, |(pid, _)| *pid);
+                link(program, pid, None, &parts)
+            }
+        }
     }
 
     /// What was found, added to the diagnosis of the machine in the same time.
@@ -230,9 +328,9 @@ impl TargetWatch {
     pub fn finish(mut self, window: &Window, diagnosis: &mut Diagnosis) -> Result<(), Failure> {
         self.tracer.stop().map_err(cannot)?;
         let members = self.members();
-        let mut groups = vec![members.clone()];
-        groups.extend(self.chain.iter().map(|pid| BTreeSet::from([*pid])));
-        let mut times = self.tracer.read(&groups).map_err(cannot)?;
+        let mut sets = vec![ThreadSet::Processes(members.clone())];
+        sets.extend(self.chain.iter().map(|step| step.threads()));
+        let mut times = self.tracer.read(&sets).map_err(cannot)?;
         if let Some(own) = times.first_mut() {
             mark_members(&mut own.parts, &members);
             split_throttled(&mut own.parts, throttled(window, &members));
@@ -241,14 +339,17 @@ impl TargetWatch {
         let root =
             times.get(chain.len().saturating_sub(1)).map(|times| of_waited_for(&times.parts)).unwrap_or_default();
         let own = times.into_iter().next().unwrap_or_default();
+        let is_one_process = own.programs.iter().map(|program| program.processes).sum::<usize>() < 2;
         let mut breakdown = TimeBreakdown {
             target: self.name.clone(),
             seconds: own.seconds,
             exit_status: self.status.map(|status| status.to_string()),
             threads: own.threads,
             thread_seconds: own.thread_seconds,
+            samples: own.samples,
             parts: own.parts,
             busiest: own.busiest,
+            programs: if is_one_process { Vec::new() } else { own.programs },
             deadlock: if own.deadlock.is_empty() { self.deadlock } else { own.deadlock },
             chain,
             cost: self.tracer.cost(),
@@ -310,7 +411,8 @@ fn split_throttled(parts: &mut Vec<TimePart>, throttled: f64) {
     let share = part.share * seconds / part.seconds.max(1e-9);
     part.seconds -= seconds;
     part.share -= share;
-    let quota = TimePart { kind: TimeKind::Throttled, seconds, share, times: 0, by: Vec::new(), functions: Vec::new() };
+    let (by, functions, released_in, programs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let quota = TimePart { kind: TimeKind::Throttled, seconds, share, times: 0, by, functions, released_in, programs };
     parts.push(quota);
     parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
 }

@@ -19,6 +19,15 @@ pub struct TimeBreakdown {
     pub thread_seconds: f64,
     /// What they did, longest first.
     pub parts: Vec<TimePart>,
+    /// How often its threads were sampled as they ran: of few samples, functions and the kernel's share are a guess.
+    #[serde(default)]
+    pub samples: u64,
+    /// The programs that ran, those first whose processes lived longest together. Empty if there was one process only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramTime>,
+    /// What was too short, or ended too soon, to be seen, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
     /// The threads that were busiest, those first that spent most time on a CPU, waiting for one, or waiting for a device.
     pub busiest: Vec<ThreadTime>,
     /// Threads, each of which waits for a lock that the next one holds, and the last for one of the first.
@@ -184,6 +193,25 @@ pub struct TimePart {
     pub by: Vec<Contributor>,
     /// The program's functions, or the kernel's if it has none with a name, that did so; longest first, with the share of this part.
     pub functions: Vec<FunctionShare>,
+    /// The functions that released the locks that were waited for: where their holders were. With the share of the releases seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub released_in: Vec<FunctionShare>,
+    /// Which programs did so, with the share of this part. Empty if there is one only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<FunctionShare>,
+}
+
+/// The time of all processes that ran one program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramTime {
+    /// Its name: the last one of each process.
+    pub name: String,
+    /// How many processes, those that ended included.
+    pub processes: usize,
+    /// The sum of their lives while they were watched, seconds.
+    pub seconds: f64,
+    /// The time on a CPU, over all threads, seconds.
+    pub on_cpu: f64,
 }
 
 /// Who or what a part of the time is due to.
@@ -200,10 +228,13 @@ pub struct Contributor {
     pub share: f64,
 }
 
+/// Fewer samples than this do not tell which code ran.
+pub const FEW_SAMPLES: u64 = 10;
+
 /// The name of functions whose stack could not be read.
 pub const UNKNOWN: &str = "[unknown]";
 
-/// A function and its share.
+/// A function or program and its share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionShare {
     /// Its name.
@@ -239,8 +270,11 @@ pub struct ThreadTime {
 pub struct ChainLink {
     /// Its name.
     pub name: String,
-    /// Its PID.
+    /// Its PID; of several children, one of them.
     pub pid: u32,
+    /// The TID, if it is a thread of the program before it, which holds a lock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
     /// What it did most of the time, and what the next link is waited for with.
     pub kind: TimeKind,
     /// The share of its threads' time, without those that had nothing to do.

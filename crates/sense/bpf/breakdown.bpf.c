@@ -3,15 +3,14 @@
  *
  * Children of watched processes may be watched from their birth. A clock samples what runs. The reader is
  * crates/sense/src/profile/breakdown/. */
-#include "stacks.h"
-#include "syscall.h"
+#include "wanted.h"
+#include "questions.h"
 
 #define WATCHED 32768
 #define THREADS 32768
 #define SLICES 32768
-#define FUTEX_PRIVATE 128    /* FUTEX_PRIVATE_FLAG, include/uapi/linux/futex.h */
+#define SINGLED 64
 #define TASK_DEAD 0x80      /* __state, include/linux/sched.h */
-#define FILES 65536         /* What is larger is no file descriptor, but an address or the like. */
 
 struct task_struct___flags { u32 flags; } CORE;
 struct block_device { u32 bd_dev; } CORE;
@@ -25,6 +24,7 @@ struct watch {
 	u64 lived;                  /* ns that threads lived that have ended */
 	u32 what;
 	u32 born;                   /* threads since then */
+	u32 root, pad;              /* itself, or the ancestor that the reader watches */
 	char comm[16];              /* when its first thread ended */
 };
 MAP(watched, MAP_HASH, WATCHED, u32, struct watch);
@@ -38,35 +38,50 @@ struct thread {
 	u64 on_cpu, queued, blocked;        /* ns so far */
 	u32 tgid, state;
 	u32 device;                 /* of the last bio it sent */
-	s32 first;                  /* first argument of the system call, if it may be a file descriptor; else -1 */
-	u32 futex, lock;            /* whether it is in futex(2), and there for a lock */
-	u32 shared, pad;            /* whether other processes may hold that */
-	/* The lock that it got last after a wait: its address, when, and who had kept it waiting most. */
-	u64 got, acquired;
-	u64 wanted;                 /* the address of the lock that it waits for */
+	s32 first;                  /* what struct wanted says of what it waits for: the file descriptor */
+	u32 lock, polled, shared;
+	u32 serves;                 /* It got a datagram before it sent one. */
+	u64 wanted;
+	/* What it got last after a wait: when, and who had kept it waiting most, with the stack in which that one let go. */
+	u64 got, acquired, kept_stack;
 	u32 kept_by, kept_by_thread;
+	u32 peer, asked;            /* where it sent its last datagram, and whether it has had none since */
 };
 MAP(threads, MAP_HASH, THREADS, u32, struct thread);
 
+/* Threads whose times are counted by themselves as well. */
+MAP(singled, MAP_HASH, SINGLED, u32, u32);
+
 /* Time of one kind. `other` is the process that ended a wait, or that had the CPU last; `other_thread` its thread, if it is one of the
- * same process that ended a wait in futex(2). */
+ * same process that ended a wait for something that threads hand on. */
 struct slice {
 	u64 stack;
+	u64 released;               /* the stack in which a lock was released that was waited for */
 	u32 tgid, state;
 	u32 other, other_thread;
 	u32 device;
 	s32 first;
-	u32 flags, pad;
+	u32 flags;
+	u32 thread;                 /* if it is singled out, else 0 */
+	u32 peer;                   /* the destination that has not answered */
+	u32 pad;
 };
 enum {
 	INTERRUPT = 1,              /* the wait was ended in an interrupt of `other`, which may be none of its doing */
 	LOCK = 2,                   /* it waited for a lock in user space */
+	MAIN = 4,                   /* it is the first thread of its process */
+	POLLS_IN = 8,               /* it waited in poll(2) for one file alone, to read from it */
+	POLLS_OUT = 16,             /* the same, to write */
+	SERVES = 32,                /* of `peer`, if it got a datagram first */
 };
 struct spent { u64 ns, times; };
 MAP(slices, MAP_HASH, SLICES, struct slice, struct spent);
 
 /* 1: nothing is counted any more, so that the reader sees all maps at one moment. */
 MAP(stopped, MAP_ARRAY, 1, u32, u32);
+
+/* How much time a tick of the clock stands for, ns. */
+MAP(period, MAP_ARRAY, 1, u32, u64);
 
 /* How deep each CPU is in interrupts. */
 MAP(interrupts, MAP_PERCPU_ARRAY, 1, u32, u64);
@@ -96,6 +111,11 @@ INLINE struct watch *accounted(u32 tgid)
 	return watch && watch->what & ACCOUNT ? watch : 0;
 }
 
+INLINE u32 singled_out(u32 tid)
+{
+	return bpf_map_lookup_elem(&singled, &tid) ? tid : 0;
+}
+
 INLINE void charge(struct slice *slice, u64 ns)
 {
 	struct spent *spent = FIND_OR_ADD(slices, slice);
@@ -109,7 +129,7 @@ INLINE void charge(struct slice *slice, u64 ns)
 }
 
 /* A thread whose first event this is has been in this state since its process is watched. */
-INLINE struct thread *thread_of(struct task_struct *task, u32 state)
+static APART struct thread *thread_of(struct task_struct *task, u32 state)
 {
 	u32 tid = task->pid;
 	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
@@ -131,6 +151,23 @@ INLINE u64 elapsed(struct thread *thread, u64 now)
 	return now > thread->since ? now - thread->since : 0;
 }
 
+/* The wait of a thread so far. */
+INLINE struct slice wait_of(struct thread *thread, u32 tid)
+{
+	struct slice slice = { .tgid = thread->tgid, .state = thread->state, .stack = thread->stack, .device = thread->device,
+		.first = thread->first, .thread = singled_out(tid), .peer = thread->asked ? thread->peer : 0,
+		.flags = (thread->lock ? LOCK : 0) | (tid == thread->tgid ? MAIN : 0) };
+
+	if (thread->polled)
+		slice.flags |= thread->polled & POLLIN ? POLLS_IN : POLLS_OUT;
+	if (slice.peer && thread->serves)
+		slice.flags |= SERVES;
+	/* What such a thread waited for is known to the reader by its number only. */
+	if (thread->state == UNSEEN)
+		slice.first = tid;
+	return slice;
+}
+
 /* The thread stops running: it blocks, is preempted, or ends. */
 INLINE void switch_out(u64 *ctx, struct task_struct *task, u64 now)
 {
@@ -141,7 +178,7 @@ INLINE void switch_out(u64 *ctx, struct task_struct *task, u64 now)
 	if (!thread)
 		return;
 	u64 ran = elapsed(thread, now);
-	struct slice slice = { .tgid = thread->tgid, .state = ON_CPU };
+	struct slice slice = { .tgid = thread->tgid, .state = ON_CPU, .thread = singled_out(tid) };
 
 	charge(&slice, ran);
 	thread->on_cpu += ran;
@@ -163,13 +200,14 @@ INLINE void switch_out(u64 *ctx, struct task_struct *task, u64 now)
 		return;
 	}
 	struct syscall call = current_syscall(task, ((struct task_struct___flags *)task)->flags);
+	struct wanted wanted = wanted_by(task, &call);
 
 	thread->state = BLOCKED;
-	thread->first = call.number != NO_SYSCALL && call.first < FILES ? (s32)call.first : -1;
-	thread->futex = is_futex(&call);
-	thread->lock = wants_lock(&call);
-	thread->shared = !(call.second & FUTEX_PRIVATE);
-	thread->wanted = call.first;
+	thread->first = wanted.file;
+	thread->lock = wanted.lock;
+	thread->polled = wanted.polled;
+	thread->shared = wanted.shared;
+	thread->wanted = wanted.what;
 	thread->stack = stack_of(ctx, task, &whole);
 }
 
@@ -186,10 +224,10 @@ INLINE void note_run(struct task_struct *task, u64 now)
 }
 
 /* Charges a wait for this CPU to those who ran on it meanwhile; the beginning of a long one to the first of them that is known. */
-INLINE void charge_runs(u32 tgid, u64 from, u64 now)
+INLINE void charge_runs(u32 tgid, u32 tid, u64 from, u64 now)
 {
 	struct history *history = ONLY(histories);
-	struct slice slice = { .tgid = tgid, .state = QUEUED };
+	struct slice slice = { .tgid = tgid, .state = QUEUED, .thread = singled_out(tid) };
 	u64 until = now;
 
 	if (!history)
@@ -219,15 +257,11 @@ INLINE void switch_in(struct task_struct *task, u64 now)
 	u64 waited = elapsed(thread, now);
 
 	if (thread->state == QUEUED) {
-		charge_runs(thread->tgid, now - waited, now);
+		charge_runs(thread->tgid, task->pid, now - waited, now);
 		thread->queued += waited;
 	} else if (thread->state != ON_CPU) {
-		struct slice slice = { .tgid = thread->tgid, .state = thread->state, .stack = thread->stack,
-			.device = thread->device, .first = thread->first, .flags = thread->lock ? LOCK : 0 };
+		struct slice slice = wait_of(thread, task->pid);
 
-		/* Not a choice between two pointers, which the verifier refuses. */
-		if (thread->state == UNSEEN)
-			slice.first = READ(task, pid);
 		charge(&slice, waited);
 		thread->blocked += waited;
 	}
@@ -267,16 +301,19 @@ INLINE void charge_holders(struct thread *thread, struct slice *slice, u64 waite
 	thread->acquired = now;
 	thread->kept_by = slice->other;
 	thread->kept_by_thread = slice->other_thread;
+	thread->kept_stack = slice->released;
 	if (holder && holder->got == thread->wanted && holder->acquired > thread->since && holder->kept_by) {
 		struct slice first = *slice;
 
 		before = holder->acquired - thread->since;
 		first.other = holder->kept_by;
 		first.other_thread = holder->kept_by_thread;
+		first.released = holder->kept_stack;
 		charge(&first, before);
 		if (before > waited / 2) {
 			thread->kept_by = first.other;
 			thread->kept_by_thread = first.other_thread;
+			thread->kept_stack = first.released;
 		}
 	}
 	charge(slice, waited - before);
@@ -292,20 +329,22 @@ int sched_waking(u64 *ctx)
 
 	if (!thread || thread->state == QUEUED || thread->state == ON_CPU)
 		return 0;
+	struct recording_filter user = { .parts = USER };
+	u32 in_interrupt = depth && *depth;
 	u64 waited = elapsed(thread, now);
-	struct slice slice = { .tgid = thread->tgid, .state = thread->state, .stack = thread->stack,
-		.other = waker->tgid, .device = thread->device, .first = thread->first,
-		.flags = (depth && *depth ? INTERRUPT : 0) | (thread->lock ? LOCK : 0) };
+	struct slice slice = wait_of(thread, task->pid);
 
-	/* What such a thread waited for is known to the reader by its number only. */
-	if (thread->state == UNSEEN)
-		slice.first = task->pid;
-	if (thread->futex && waker->tgid == task->tgid)
+	slice.other = waker->tgid;
+	if (in_interrupt)
+		slice.flags |= INTERRUPT;
+	if (thread->wanted && waker->tgid == task->tgid)
 		slice.other_thread = waker->pid;
 	/* A signal, not a holder, ends a wait for a lock from outside of the process. */
 	if (thread->lock && waker->tgid != task->tgid && !thread->shared)
 		slice.other = 0;
-	if (thread->lock && slice.other)
+	if (thread->lock && slice.other && !in_interrupt)
+		slice.released = stack_of(ctx, waker, &user);
+	if (thread->wanted && (thread->lock || thread->shared) && slice.other && !in_interrupt)
 		charge_holders(thread, &slice, waited, now);
 	else
 		charge(&slice, waited);
@@ -323,6 +362,9 @@ int sched_process_fork(u64 *ctx)
 	struct watch both = { .began = bpf_ktime_get_ns(), .what = ACCOUNT | FOLLOW };
 	u32 tgid = child->tgid;
 
+	/* Children of the reader itself, which is not accounted, are watched for their own sake. */
+	if (watch)
+		both.root = watch->what & ACCOUNT ? watch->root : tgid;
 	if (watch && watch->what & FOLLOW && child->tgid != parent->tgid)
 		if (bpf_map_update_elem(&watched, &tgid, &both, ANY))
 			count_lost();
@@ -383,13 +425,44 @@ COUNTS(irq_handler_entry, irq_handler_exit)
 COUNTS(softirq_entry, softirq_exit)
 COUNTS(hrtimer_expire_entry, hrtimer_expire_exit)
 
+/* From Linux 6.4 on: what a thread has sent and received over UDP. */
+SEC("tp_btf/sock_send_length")
+int optional_sock_send_length(u64 *ctx)
+{
+	struct sock *socket = (void *)ctx[0];
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = is_stopped() || !is_udp(socket) ? 0 : thread_of(task, ON_CPU);
+
+	if (!thread || (s32)ctx[1] < 0)
+		return 0;
+	struct syscall call = current_syscall(task, ((struct task_struct___flags *)task)->flags);
+
+	thread->peer = destination_of(socket, &call);
+	thread->asked = thread->peer != 0;
+	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int optional_sock_recv_length(u64 *ctx)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+	struct thread *thread = is_udp((void *)ctx[0]) ? bpf_map_lookup_elem(&threads, &tid) : 0;
+
+	if (!thread || (s32)ctx[1] < 0)
+		return 0;
+	thread->serves |= !thread->peer;
+	thread->asked = 0;
+	return 0;
+}
+
 /* What runs, at each tick of the clock. */
 SEC("perf_event")
 int tick(void *ctx)
 {
 	struct recording_filter whole = { .parts = KERNEL | USER };
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	struct slice slice = { .tgid = tgid, .state = SAMPLE_USER };
+	struct slice slice = { .tgid = tgid, .state = SAMPLE_USER, .thread = singled_out(bpf_get_current_pid_tgid()) };
+	u64 *stands_for = ONLY(period);
 
 	if (!tgid || is_stopped() || !accounted(tgid))
 		return 0;
@@ -398,6 +471,6 @@ int tick(void *ctx)
 
 	if (stack && stack->kernel)
 		slice.state = SAMPLE_KERNEL;
-	charge(&slice, 0);
+	charge(&slice, stands_for ? *stands_for : 0);
 	return 0;
 }

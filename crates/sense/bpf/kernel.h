@@ -8,6 +8,7 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef signed short s16;
 typedef signed int s32;
 typedef signed long long s64;
 
@@ -56,6 +57,7 @@ static long (*bpf_get_current_comm)(void *to, u32 size) = (void *)16;
 static long (*bpf_get_stackid)(void *ctx, void *map, u64 flags) = (void *)27;
 static u64 (*bpf_get_current_task)(void) = (void *)35;
 static u64 (*bpf_get_current_cgroup_id)(void) = (void *)80;
+static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*bpf_seq_write)(void *seq, const void *data, u32 size) = (void *)127;
 static long (*bpf_ringbuf_output)(void *ringbuf, const void *data, u64 size, u64 flags) = (void *)130;

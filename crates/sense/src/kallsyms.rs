@@ -1,14 +1,27 @@
 //! Functions of the kernel by address (/proc/kallsyms, kernel/kallsyms.c).
 
+use crate::root::Root;
+
 /// These mark the end of the kernel's text (arch/x86/kernel/vmlinux.lds.S): what follows without a name of its own, such as a BPF
 /// program, does not belong to them.
 const TEXT_ENDS: [&str; 2] = ["_etext", "_einittext"];
+
+/// Names and modules of the kernel's functions.
+pub(crate) type KernelSymbols = KernelFunctions<(String, Option<String>)>;
 
 /// Something about each of the kernel's functions.
 #[derive(Debug)]
 pub(crate) struct KernelFunctions<T> {
     /// By address; `None` where the kernel's text ends.
     functions: Vec<(u64, Option<T>)>,
+}
+
+impl KernelSymbols {
+    /// The kernel's symbols; none where they are hidden. To read them takes tens of milliseconds.
+    pub(crate) fn read(root: &Root) -> Self {
+        let text = root.maybe("proc/kallsyms").unwrap_or_default();
+        Self::parse(&text, |name, module| (name.to_owned(), module.map(str::to_owned)))
+    }
 }
 
 impl<T> KernelFunctions<T> {
@@ -27,6 +40,12 @@ impl<T> KernelFunctions<T> {
         let mut functions: Vec<_> = text.lines().filter_map(function).collect();
         functions.sort_by_key(|(address, _)| *address);
         Self { functions }
+    }
+
+    /// Something else about each function.
+    pub(crate) fn map<U>(&self, about: impl Fn(&T) -> U) -> KernelFunctions<U> {
+        let functions = self.functions.iter().map(|(address, known)| (*address, known.as_ref().map(&about)));
+        KernelFunctions { functions: functions.collect() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -53,7 +72,7 @@ ffffffff81000300 T _etext
 ffffffffc0000000 t ext4_map_blocks\t[ext4]
 ";
 
-    fn parse(text: &str) -> KernelFunctions<(String, Option<String>)> {
+    fn parse(text: &str) -> KernelSymbols {
         KernelFunctions::parse(text, |name, module| (name.to_owned(), module.map(str::to_owned)))
     }
 

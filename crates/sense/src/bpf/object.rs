@@ -73,12 +73,19 @@ impl BtfLoader {
         let mut ebpf = self.loader.load(&functions::resolved(bytes, &self.btf))?;
         for (name, program) in ebpf.programs_mut() {
             if let Program::BtfTracePoint(program) = program {
-                program.load(name, &self.btf)?;
+                match name.strip_prefix(OPTIONAL) {
+                    // A kernel without the tracepoint has no type of this name.
+                    Some(name) => drop(program.load(name, &self.btf)),
+                    None => program.load(name, &self.btf)?,
+                }
             }
         }
         Ok(ebpf)
     }
 }
+
+/// The prefix of programs for tracepoints that not every kernel has.
+const OPTIONAL: &str = "optional_";
 
 /// The prefix of iterators that are called once.
 const ONCE: &str = "once_";
@@ -95,7 +102,8 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Loads the object and attaches its tracepoint programs (`SEC("tp_btf/NAME") int NAME(...)`, named after their tracepoints).
+    /// Loads the object and attaches its tracepoint programs (`SEC("tp_btf/NAME") int NAME(...)`, named after their tracepoints;
+    /// `optional_NAME` where a kernel may lack the tracepoint).
     /// Iterators are loaded on request ([`load_iterator`](Self::load_iterator)); programs of other kinds are left to the caller
     /// ([`programs`](Self::programs)).
     ///
@@ -108,7 +116,10 @@ impl Object {
         let mut attached = BTreeMap::new();
         for (tracepoint, program) in ebpf.programs() {
             if let Program::BtfTracePoint(program) = program {
-                let program = program.fd().map_err(|e| errors::refused(name, &e))?;
+                let program = match program.fd() {
+                    Err(_) if tracepoint.starts_with(OPTIONAL) => continue,
+                    program => program.map_err(|e| errors::refused(name, &e))?,
+                };
                 let link = attach_tracepoint(program.as_fd()).map_err(|e| errors::refused(name, &e))?;
                 attached.insert(tracepoint.to_owned(), link);
             }
@@ -198,6 +209,27 @@ impl Object {
         let data = self.ebpf.map_mut(map).ok_or_else(|| errors::missing(name, map))?;
         let mut map: HashMap<&mut MapData, K, V> = HashMap::try_from(data).map_err(|e| errors::failed(name, &e))?;
         map.insert(key, value, 0).map_err(|e| errors::failed(name, &e))
+    }
+
+    /// An entry of a hash map; `None` if there is none.
+    pub(crate) fn get<K: Pod, V: Pod>(&self, map: &str, key: &K) -> Result<Option<V>, SourceError> {
+        let map: HashMap<&MapData, K, V> = HashMap::try_from(self.map(map)?).map_err(|e| self.failed(&e))?;
+        match map.get(key, 0) {
+            Ok(value) => Ok(Some(value)),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    /// Removes an entry of a hash map with values of type `V`, if it is there.
+    pub(crate) fn remove<K: Pod, V: Pod>(&mut self, map: &str, key: &K) -> Result<(), SourceError> {
+        let name = self.name;
+        let data = self.ebpf.map_mut(map).ok_or_else(|| errors::missing(name, map))?;
+        let mut map: HashMap<&mut MapData, K, V> = HashMap::try_from(data).map_err(|e| errors::failed(name, &e))?;
+        match map.remove(key) {
+            Err(MapError::SyscallError(e)) if e.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+            removed => removed.map_err(|e| errors::failed(name, &e)),
+        }
     }
 
     /// How often its programs ran, and for how long altogether, while the kernel kept count (kernel.bpf_stats_enabled).

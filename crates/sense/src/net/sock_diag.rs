@@ -96,17 +96,18 @@ pub(crate) fn one(
     Ok(taken)
 }
 
-/// A Unix socket that is connected (include/uapi/linux/unix_diag.h).
+/// A Unix socket that has a peer, or clients that send datagrams to it (include/uapi/linux/unix_diag.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnixSocket {
     pub(crate) inode: u32,
-    /// The inode of the other end.
+    /// The inode of the other end; 0 if it has none.
     pub(crate) peer: u32,
-    /// Whether it has the name of the socket that it was accepted from: it is the server's end.
-    pub(crate) named: bool,
+    /// Whether it is the server's end: it has the name of the socket that it was accepted from, or gets datagrams without being
+    /// connected.
+    pub(crate) serves: bool,
 }
 
-/// The connected Unix sockets of this network namespace.
+/// The Unix sockets of this network namespace that are connected or get datagrams.
 pub(crate) fn unix_sockets(netlink: &mut Netlink) -> Result<Vec<UnixSocket>, SourceError> {
     const SHOW_NAME: u32 = 1;
     const SHOW_PEER: u32 = 4;
@@ -131,7 +132,12 @@ fn unix_socket(payload: &[u8]) -> Option<UnixSocket> {
             _ => {}
         }
     }
-    Some(UnixSocket { inode: u32_at(payload, 4)?, peer: peer.filter(|&peer| peer != 0)?, named })
+    let peer = peer.unwrap_or(0);
+    let takes_datagrams = i32::from(*payload.get(1)?) == libc::SOCK_DGRAM;
+    // Of datagrams, a socket that is connected is a client, which may have a name so that it gets answers.
+    let serves = named && (peer == 0 || !takes_datagrams);
+    let inode = u32_at(payload, 4)?;
+    (peer != 0 || serves && takes_datagrams).then_some(UnixSocket { inode, peer, serves })
 }
 
 /// struct inet_diag_req_v2.

@@ -15,6 +15,7 @@ mod sleepers;
 mod symbolizer;
 mod target;
 
+use crate::kallsyms::KernelSymbols;
 use crate::os;
 use crate::root::Root;
 use crate::source_error::SourceError;
@@ -101,7 +102,8 @@ impl Profiler {
         let cpus = self.recorder.cpus;
         let watched = self.started.elapsed();
         let (raw, counted) = self.recorder.finish()?;
-        let symbolizer = Symbolizer::new(&raw, &self.spaces, &self.root);
+        let kernel = KernelSymbols::read(&self.root);
+        let symbolizer = Symbolizer::new(&raw, &self.spaces, &kernel, &self.root);
         let process = self.target.map(Target::into_process);
         let mut assembly = Assembly::new(&self.options, &symbolizer);
         raw.iter().for_each(|stack| assembly.add(stack));

@@ -6,7 +6,9 @@ use crate::bpf::{Object, c_string, c_struct, include_object};
 use crate::os;
 use crate::root::Root;
 use crate::source_error::SourceError;
-use aya::programs::perf_event::{PerfEvent, PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
+use aya::programs::perf_event::{
+    PerfEvent, PerfEventConfig, PerfEventLinkId, PerfEventScope, SamplePolicy, SoftwareEvent,
+};
 use aya::programs::{Program, ProgramError};
 use aya::util::online_cpus;
 use std::cmp::Reverse;
@@ -102,7 +104,7 @@ impl StackRecorder {
             ProfileKind::OffCpu => Object::load("offcpu", include_object!("offcpu"), root)?,
         };
         let cpus = match options.kind {
-            ProfileKind::OnCpu => Some(start_clock(&mut object, options.hz, root)?),
+            ProfileKind::OnCpu => Some(Clock::start(&mut object, options.hz, root)?.cpus()),
             ProfileKind::OffCpu => None,
         };
         let parts = if options.kernel { KERNEL } else { 0 } | if options.user { USER } else { 0 };
@@ -162,27 +164,50 @@ impl From<&StackRecord> for RawStack {
     }
 }
 
-/// Runs the object's program `hz` times a second on each online CPU. Returns the number of CPUs.
-pub(super) fn start_clock(object: &mut Object, hz: u32, root: &Root) -> Result<u32, SourceError> {
-    let clock = object.programs().find_map(|(_, program)| match program {
+/// Runs an object's program so many times a second on each online CPU, until the object is dropped.
+pub(super) struct Clock {
+    /// One for each CPU.
+    links: Vec<PerfEventLinkId>,
+}
+
+impl Clock {
+    pub(super) fn start(object: &mut Object, hz: u32, root: &Root) -> Result<Self, SourceError> {
+        let program = sampled_program(object)?;
+        program.load().map_err(|e| refused(&e, hz, root))?;
+        Ok(Self { links: attach_to_cpus(program, hz, root)? })
+    }
+
+    pub(super) fn cpus(&self) -> u32 {
+        u32::try_from(self.links.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn set_rate(&mut self, object: &mut Object, hz: u32, root: &Root) -> Result<(), SourceError> {
+        let program = sampled_program(object)?;
+        for link in self.links.drain(..) {
+            program.detach(link).map_err(|e| refused(&e, hz, root))?;
+        }
+        self.links = attach_to_cpus(program, hz, root)?;
+        Ok(())
+    }
+}
+
+fn sampled_program(object: &mut Object) -> Result<&mut PerfEvent, SourceError> {
+    let program = object.programs().find_map(|(_, program)| match program {
         Program::PerfEvent(program) => Some(program),
         _ => None,
     });
-    let Some(program) = clock else {
-        return Err(SourceError::Failed("BPF: has no perf_event program".into()));
-    };
-    program.load().map_err(|e| refused(&e, hz, root))?;
-    let cpus = online_cpus().map_err(|(path, e)| SourceError::from_io(path.trim_start_matches('/'), &e))?;
-    for &cpu in &cpus {
-        attach_to_cpu(program, cpu, hz).map_err(|e| refused(&e, hz, root))?;
-    }
-    Ok(u32::try_from(cpus.len()).unwrap_or(u32::MAX))
+    program.ok_or_else(|| SourceError::Failed("BPF: has no perf_event program".into()))
 }
 
-fn attach_to_cpu(program: &mut PerfEvent, cpu: u32, hz: u32) -> Result<(), ProgramError> {
+fn attach_to_cpus(program: &mut PerfEvent, hz: u32, root: &Root) -> Result<Vec<PerfEventLinkId>, SourceError> {
+    let cpus = online_cpus().map_err(|(path, e)| SourceError::from_io(path.trim_start_matches('/'), &e))?;
+    cpus.into_iter().map(|cpu| attach_to_cpu(program, cpu, hz).map_err(|e| refused(&e, hz, root))).collect()
+}
+
+fn attach_to_cpu(program: &mut PerfEvent, cpu: u32, hz: u32) -> Result<PerfEventLinkId, ProgramError> {
     let clock = PerfEventConfig::Software(SoftwareEvent::CpuClock);
     let scope = PerfEventScope::AllProcessesOneCpu { cpu };
-    program.attach(clock, scope, SamplePolicy::Frequency(hz.into()), false).map(drop)
+    program.attach(clock, scope, SamplePolicy::Frequency(hz.into()), false)
 }
 
 /// Why there is no clock, with the settings in Documentation/admin-guide/sysctl/kernel.rst that control it.

@@ -4,7 +4,7 @@ use super::address_space::{AddressSpaces, MappedFiles, Mapping};
 use super::elf_symbols::{self, Function};
 use super::perf_map::PerfMap;
 use super::recorder::{AddressSpaceId, RawStack};
-use crate::kallsyms::KernelFunctions;
+use crate::kallsyms::KernelSymbols;
 use crate::root::Root;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -15,8 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Symbolizer<'a> {
     spaces: &'a AddressSpaces,
-    /// Names and modules.
-    kernel: KernelFunctions<(String, Option<String>)>,
+    kernel: &'a KernelSymbols,
     /// By file and offset.
     functions: HashMap<(usize, u64), Vec<Function>>,
     perf_maps: HashMap<u32, PerfMap>,
@@ -29,11 +28,9 @@ impl<'a> Symbolizer<'a> {
     pub(super) fn new<'s>(
         stacks: impl IntoIterator<Item = &'s RawStack>,
         spaces: &'a AddressSpaces,
+        kernel: &'a KernelSymbols,
         root: &Root,
     ) -> Self {
-        let kernel = KernelFunctions::parse(&root.maybe("proc/kallsyms").unwrap_or_default(), |name, module| {
-            (name.to_owned(), module.map(str::to_owned))
-        });
         let mut symbolizer = Self { spaces, kernel, functions: HashMap::new(), perf_maps: HashMap::new(), unread: 0 };
         let mut wanted: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
         for stack in stacks {

@@ -14,6 +14,9 @@ const CONTENDED: u64 = 2;
 /// The same in musl (src/thread/pthread_mutex_timedlock.c): EBUSY and the waiters bit.
 const CONTENDED_MUSL: u64 = 0x8000_0010;
 
+/// Held by a writer, with waiting readers, in Rust's std (sys/sync/rwlock/futex.rs).
+const CONTENDED_BY_READERS: u64 = 0x7fff_ffff;
+
 /// The system calls that wait for the completion of asynchronous I/O, by the names the diagnosis knows.
 const ASYNC_IO: [(i64, &str); 2] =
     [(libc::SYS_io_getevents, "io_getevents"), (libc::SYS_io_uring_enter, "io_uring_enter")];
@@ -54,7 +57,7 @@ fn is_lock(operation: u64, expected: u64) -> bool {
     // Both have 32 bits; the upper halves of the registers are undefined.
     let (operation, expected) = (operation as i32, u64::from(expected as u32));
     match operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME) {
-        FUTEX_WAIT | FUTEX_WAIT_BITSET => [CONTENDED, CONTENDED_MUSL].contains(&expected),
+        FUTEX_WAIT | FUTEX_WAIT_BITSET => [CONTENDED, CONTENDED_MUSL, CONTENDED_BY_READERS].contains(&expected),
         FUTEX_LOCK_PI | FUTEX_LOCK_PI2 => true,
         _ => false,
     }
@@ -82,6 +85,8 @@ mod tests {
         assert_eq!(futex("0x80", "0x2"), Some(SleepReason::Lock));
         assert_eq!(futex("0x80", "0x80000010"), Some(SleepReason::Lock));
         assert_eq!(futex("0x86", "0x0"), Some(SleepReason::Lock));
+        // A reader of a RwLock of Rust.
+        assert_eq!(futex("0x89", "0x7fffffff"), Some(SleepReason::Lock));
         // A condition variable, a semaphore and a parked thread.
         assert_eq!(futex("0x89", "0x5a"), Some(SleepReason::Other));
         assert_eq!(futex("0x189", "0x0"), Some(SleepReason::Other));

@@ -28,18 +28,25 @@ pub(super) fn draw(canvas: &mut Canvas, breakdown: &TimeBreakdown, all: bool) {
         heading(canvas, "Who waits for whom");
         for (depth, link) in breakdown.chain.iter().enumerate() {
             let column = 2 + 2 * depth;
-            let name =
-                if depth == 0 { link.name.clone() } else { format!("{} (pid{NO_BREAK}{})", link.name, link.pid) };
+            let name = match (depth, link.tid) {
+                (0, _) => link.name.clone(),
+                (_, Some(tid)) => format!("thread {} (tid{NO_BREAK}{tid})", link.name),
+                (_, None) => format!("{} (pid{NO_BREAK}{})", link.name, link.pid),
+            };
             let what = format!(": {} of the time it is not idle, {}", human::share(link.share), link.what);
             canvas.paragraph(column, column + 2, &[bold(name), plain(what)]);
         }
     }
+    programs(canvas, breakdown, all);
     threads(canvas, breakdown, all);
     canvas.blank();
     canvas.paragraph(0, 2, &[bold("Answer"), plain("  "), plain(&breakdown.conclusion)]);
     if let Some(advice) = &breakdown.advice {
         let saves = format!("saves up to {} of the time that it is not idle", human::share(advice.saves));
         canvas.paragraph(0, 2, &[bold("Do"), plain("      "), plain(&advice.text), dim(format!(" ({saves})"))]);
+    }
+    for unseen in &breakdown.unseen {
+        canvas.paragraph(0, 2, &[dim("Not seen: "), dim(unseen)]);
     }
     canvas.blank();
 }
@@ -71,6 +78,10 @@ fn row(canvas: &mut Canvas, part: &TimePart, all: bool) {
     let functions =
         part.functions.iter().filter(|function| all || function.share >= 0.1 && function.name != UNKNOWN).take(named);
     details.extend(functions.map(|function| format!("in {} {}", function.name, human::share(function.share))));
+    let places = part.released_in.iter().filter(|place| all || place.share >= 0.1).take(named);
+    details.extend(places.map(|place| format!("released in {} {}", place.name, human::share(place.share))));
+    let programs = part.programs.iter().filter(|program| all || program.share >= 0.1).take(named);
+    details.extend(programs.map(|program| format!("by {} {}", program.name, human::share(program.share))));
     let mut line = vec![share(part.share), plain("  "), plain(part.kind.words())];
     if !details.is_empty() {
         line.extend([dim(": "), dim(details.join(", "))]);
@@ -82,10 +93,25 @@ fn contributor(by: &Contributor) -> String {
     let share = human::share(by.share);
     match (by.kind.as_str(), by.pid) {
         ("client", _) => format!("its client {} {share}", by.name),
+        ("member", None) => format!("its own {} {share}", by.name),
         ("member", Some(pid)) => format!("its own {} (pid{NO_BREAK}{pid}) {share}", by.name),
         ("thread", Some(tid)) => format!("{} (tid{NO_BREAK}{tid}) {share}", by.name),
         (_, Some(pid)) => format!("{} (pid{NO_BREAK}{pid}) {share}", by.name),
         (_, None) => format!("{} {share}", by.name),
+    }
+}
+
+/// `true ×300: lived 0.4 s, 0.1 s of it on a CPU`
+fn programs(canvas: &mut Canvas, breakdown: &TimeBreakdown, all: bool) {
+    let named = if all { usize::MAX } else { NAMED };
+    if breakdown.programs.is_empty() {
+        return;
+    }
+    heading(canvas, "Programs");
+    for program in breakdown.programs.iter().take(named) {
+        let number = if program.processes == 1 { String::new() } else { format!(" ×{}", program.processes) };
+        let (lived, ran) = (human::seconds(program.seconds), human::seconds(program.on_cpu));
+        canvas.paragraph(2, 4, &[plain(format!("{}{number}: lived {lived}, {ran} on a CPU", program.name))]);
     }
 }
 

@@ -1,7 +1,6 @@
-//! What file descriptors stand for, and who is at the other end of a connection on this host (proc_pid_fd(5), proc_pid_net(5)).
+//! What file descriptors stand for, and who is at the other end of a connection on this host (proc_pid_fd(5)).
 
-use crate::net::netlink::Netlink;
-use crate::net::sock_diag::{UnixSocket, unix_sockets};
+use super::connections::{Connections, Destination, address};
 use crate::root::Root;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -86,13 +85,19 @@ fn end(path: &str, link: &str, root: &Root) -> Option<OpenFile> {
     Some(OpenFile::Pipe { inode, reads: mode & 0o400 != 0 })
 }
 
-/// The device of the mount that a file is on (proc_pid_fdinfo(5), proc_pid_mountinfo(5)): its name, or `MAJOR:MINOR` if it has none.
+/// The device of the mount that a file is on: its name, or `MAJOR:MINOR` if it has none.
 fn device_of_mount(pid: u32, descriptor: i32, root: &Root) -> Option<String> {
     let info = root.maybe(&format!("proc/{pid}/fdinfo/{descriptor}"))?;
+    let numbers = device_numbers(pid, &info, root)?;
+    Some(device_name(&numbers, root).unwrap_or(numbers))
+}
+
+/// The same as `MAJOR:MINOR`, by what /proc/PID/fdinfo says of the file (proc_pid_fdinfo(5), proc_pid_mountinfo(5)).
+pub(super) fn device_numbers(pid: u32, info: &str, root: &Root) -> Option<String> {
     let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
     let mounts = root.maybe(&format!("proc/{pid}/mountinfo"))?;
     let numbers = mounts.lines().find_map(|line| line.strip_prefix(mount)?.strip_prefix(' ')?.split(' ').nth(1))?;
-    Some(device_name(numbers, root).unwrap_or_else(|| numbers.to_owned()))
+    Some(numbers.to_owned())
 }
 
 /// The name of a disk or partition by `MAJOR:MINOR`.
@@ -108,6 +113,11 @@ pub(super) struct Peers {
     pairs: HashMap<(u32, u32), Option<bool>>,
     /// The only server that a process is connected to, or else its only client.
     partners: HashMap<u32, Option<Peer>>,
+    /// By the number that the tracing has for where datagrams are sent.
+    /// With whether the ports leave it open who the client is.
+    destinations: HashMap<u32, (Peer, bool)>,
+    /// The local ports of sockets of UDP without a peer.
+    udp_ports: HashMap<u64, u16>,
 }
 
 /// What is to be looked up besides the files that were waited for.
@@ -117,6 +127,8 @@ pub(super) struct Wanted {
     pub(super) pairs: HashSet<(u32, u32)>,
     /// Processes that wait for any of several files.
     pub(super) pollers: HashSet<u32>,
+    /// Where a process sent datagrams, by number.
+    pub(super) destinations: HashMap<u32, (u32, Destination)>,
 }
 
 /// The other end.
@@ -140,6 +152,16 @@ impl Peers {
         self.partners.get(&pid)?.as_ref()
     }
 
+    /// The local port of a socket of UDP, if that was looked up.
+    pub(super) fn udp_port(&self, socket: u64) -> Option<u16> {
+        self.udp_ports.get(&socket).copied()
+    }
+
+    /// Where datagrams were sent. One that got a datagram first `serves`, unless the ports tell that it does not.
+    pub(super) fn destination(&self, number: u32, serves: bool) -> Option<&Peer> {
+        self.destinations.get(&number).filter(|(_, is_open)| !(serves && *is_open)).map(|(peer, _)| peer)
+    }
+
     /// Whether the first process has a connection with the second, and is its server.
     pub(super) fn serves(&self, a: u32, b: u32) -> Option<bool> {
         *self.pairs.get(&(a, b))?
@@ -150,6 +172,7 @@ impl Peers {
         files.peered().any(|(_, file)| !self.known.contains_key(file))
             || wanted.pairs.iter().any(|pair| !self.pairs.contains_key(pair))
             || wanted.pollers.iter().any(|pid| !self.partners.contains_key(pid))
+            || wanted.destinations.keys().any(|number| !self.destinations.contains_key(number))
     }
 
     /// Looks up what is not known yet: reads every descriptor of every process.
@@ -161,14 +184,17 @@ impl Peers {
         let pairs: Vec<(u32, u32)> =
             wanted.pairs.iter().copied().filter(|pair| !self.pairs.contains_key(pair)).collect();
         let pollers: Vec<u32> = wanted.pollers.iter().copied().filter(|pid| !self.partners.contains_key(pid)).collect();
+        let senders = wanted.destinations.values().map(|(pid, _)| *pid);
         let pids = new.iter().map(|(pid, _)| *pid).chain(pairs.iter().map(|(a, _)| *a)).chain(pollers.iter().copied());
+        let pids = pids.chain(senders);
         let connections = Connections::read(pids, root);
         let ends = DescriptorEnds::read(root);
+        self.udp_ports.extend(connections.udp_ports());
         for (pid, file) in new {
             let peer = match file {
                 OpenFile::Socket(inode) => connections.is_known(*inode).then(|| Peer {
                     pid: connections.other_end(*inode).and_then(|inode| ends.sockets.get(&inode).copied()),
-                    address: connections.by_inode.get(inode).and_then(|pair| address(&pair.remote)),
+                    address: connections.remote(*inode).and_then(address),
                     is_client: connections.serves(*inode),
                 }),
                 OpenFile::Pipe { inode, reads } => {
@@ -189,6 +215,13 @@ impl Peers {
             let shared = connected(a).find(|(_, other)| *other == b);
             self.pairs.insert((a, b), shared.map(|(inode, _)| connections.serves(inode)));
         }
+        for (number, (_, destination)) in &wanted.destinations {
+            let owner = connections.bound_at(destination).and_then(|inode| ends.sockets.get(&inode).copied());
+            let is_client = destination.is_client(root);
+            let address = Some(destination.address.to_string());
+            let peer = Peer { pid: owner, address, is_client: is_client == Some(true) };
+            self.destinations.entry(*number).or_insert((peer, is_client.is_none()));
+        }
         for pid in pollers {
             let others = connected(pid).filter(|(_, other)| *other != pid);
             let (clients, servers): (HashSet<_>, HashSet<_>) = others
@@ -198,74 +231,6 @@ impl Peers {
             let only = partners.len() == 1;
             self.partners.insert(pid, partners.into_iter().next().filter(|_| only));
         }
-    }
-}
-
-/// Local and remote address with port, as /proc/net/tcp writes them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Ends {
-    local: String,
-    remote: String,
-}
-
-/// The TCP connections in some processes' network namespaces, and the Unix sockets of our own.
-#[derive(Debug, Default)]
-struct Connections {
-    unix: HashMap<u64, UnixSocket>,
-    by_inode: HashMap<u64, Ends>,
-    inodes: HashMap<Ends, u64>,
-    /// Ports that are listened on, as written.
-    listening: HashSet<String>,
-}
-
-impl Connections {
-    fn read(pids: impl Iterator<Item = u32>, root: &Root) -> Self {
-        let unix = Netlink::open(libc::NETLINK_SOCK_DIAG).and_then(|mut netlink| unix_sockets(&mut netlink));
-        // A kernel without unix_diag has no peers to tell of.
-        let unix = unix.unwrap_or_default().into_iter().map(|socket| (socket.inode.into(), socket)).collect();
-        let mut all = Self { unix, ..Self::default() };
-        let mut seen = HashSet::new();
-        for pid in pids {
-            let Some(namespace) = root.link(&format!("proc/{pid}/ns/net")) else { continue };
-            if seen.insert(namespace) {
-                for table in ["tcp", "tcp6"] {
-                    all.add(&root.maybe(&format!("proc/{pid}/net/{table}")).unwrap_or_default());
-                }
-            }
-        }
-        all
-    }
-
-    fn add(&mut self, text: &str) {
-        for (ends, inode) in text.lines().skip(1).filter_map(connection) {
-            if port(&ends.remote) == "0000" {
-                self.listening.insert(port(&ends.local).to_owned());
-            } else {
-                self.inodes.insert(ends.clone(), inode);
-                self.by_inode.insert(inode, ends);
-            }
-        }
-    }
-
-    fn is_known(&self, socket: u64) -> bool {
-        self.unix.contains_key(&socket) || self.by_inode.contains_key(&socket)
-    }
-
-    /// Whether it is the end of a server.
-    fn serves(&self, socket: u64) -> bool {
-        match self.unix.get(&socket) {
-            Some(unix) => unix.named,
-            None => self.by_inode.get(&socket).is_some_and(|ends| self.listening.contains(port(&ends.local))),
-        }
-    }
-
-    /// The socket at the other end of a connection, if it is in one of these namespaces.
-    fn other_end(&self, socket: u64) -> Option<u64> {
-        if let Some(unix) = self.unix.get(&socket) {
-            return Some(unix.peer.into());
-        }
-        let Ends { local, remote } = self.by_inode.get(&socket)?;
-        self.inodes.get(&Ends { local: remote.clone(), remote: local.clone() }).copied()
     }
 }
 
@@ -296,55 +261,12 @@ impl DescriptorEnds {
     }
 }
 
-fn port(address: &str) -> &str {
-    address.rsplit(':').next().unwrap_or_default()
-}
-
-/// `  0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 12345 ...`
-fn connection(line: &str) -> Option<(Ends, u64)> {
-    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-    let inode = fields.get(9)?.parse().ok().filter(|&inode: &u64| inode != 0)?;
-    Some((Ends { local: (*fields.get(1)?).to_owned(), remote: (*fields.get(2)?).to_owned() }, inode))
-}
-
-/// `0100007F:1F90` is 127.0.0.1:8080: words in the byte order of the machine, the port in that of people.
-fn address(text: &str) -> Option<String> {
-    let (address, port) = text.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok().filter(|_| matches!(address.len(), 8 | 32))?;
-    let words: Option<Vec<u32>> = address
-        .as_bytes()
-        .chunks(8)
-        .map(|word| u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok())
-        .collect();
-    let bytes: Vec<u8> = words?.into_iter().flat_map(u32::to_ne_bytes).collect();
-    let ip = match bytes.len() {
-        4 => std::net::IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
-        16 => std::net::IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?).to_canonical(),
-        _ => return None,
-    };
-    Some(std::net::SocketAddr::new(ip, port).to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::never_panics;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::os::fd::AsRawFd;
-    use std::os::unix::net::{UnixListener, UnixStream};
-
-    #[test]
-    fn addresses_are_written_as_people_write_them() {
-        if cfg!(target_endian = "little") {
-            assert_eq!(address("0100007F:1F90").as_deref(), Some("127.0.0.1:8080"));
-            assert_eq!(address("00000000000000000000000001000000:0050").as_deref(), Some("[::1]:80"));
-            assert_eq!(address("0000000000000000FFFF00000100007F:0050").as_deref(), Some("127.0.0.1:80"));
-        }
-        assert_eq!(
-            (address("0100007F"), address("0100:1"), address("x:1"), address("é1007F:1F90")),
-            (None, None, None, None)
-        );
-    }
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
     #[test]
     fn the_peer_of_a_connection_on_this_host_is_found() {
@@ -357,7 +279,8 @@ mod tests {
         let descriptors = [client.as_raw_fd(), server.as_raw_fd(), reader.as_raw_fd(), writer.as_raw_fd()];
         let mut files = OpenFiles::default();
         descriptors.iter().for_each(|&descriptor| files.note(own, descriptor, &root));
-        let wanted = Wanted { pairs: HashSet::from([(own, own), (own, 1)]), pollers: HashSet::from([own]) };
+        let wanted =
+            Wanted { pairs: HashSet::from([(own, own), (own, 1)]), pollers: HashSet::from([own]), ..Wanted::default() };
         let mut peers = Peers::default();
         assert!(peers.lacks(&files, &wanted));
         peers.look_up(&files, &wanted, &root);
@@ -390,6 +313,35 @@ mod tests {
     }
 
     #[test]
+    fn the_peers_of_datagram_sockets_are_found() {
+        let root = Root::live();
+        let own = std::process::id();
+        let folder = whyslow_testing::folder();
+        let local = UnixDatagram::bind(folder.path().join("server")).unwrap();
+        let asks = UnixDatagram::bind(folder.path().join("client")).unwrap();
+        asks.connect(folder.path().join("server")).unwrap();
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let connected = UdpSocket::bind("127.0.0.1:0").unwrap();
+        connected.connect(server.local_addr().unwrap()).unwrap();
+        let mut files = OpenFiles::default();
+        let descriptors = [local.as_raw_fd(), asks.as_raw_fd(), server.as_raw_fd(), connected.as_raw_fd()];
+        descriptors.iter().for_each(|&descriptor| files.note(own, descriptor, &root));
+        let destination = Destination { address: server.local_addr().unwrap(), local_port: 9 };
+        let wanted = Wanted { destinations: HashMap::from([(7, (own, destination))]), ..Wanted::default() };
+        let mut peers = Peers::default();
+        peers.look_up(&files, &wanted, &root);
+        let [of_local, of_asks, of_server, of_connected] =
+            descriptors.map(|d| peers.of(files.get(own, d).unwrap()).cloned());
+        // A socket that others send to has clients only.
+        assert_eq!(of_local, Some(Peer { pid: None, address: None, is_client: true }));
+        assert_eq!(of_asks, Some(Peer { pid: Some(own), address: None, is_client: false }));
+        assert_eq!(of_server, None);
+        let address = Some(server.local_addr().unwrap().to_string());
+        assert_eq!(of_connected, Some(Peer { pid: Some(own), address: address.clone(), is_client: false }));
+        assert_eq!(peers.destination(7, true).map(|peer| (peer.pid, peer.address.clone())), Some((Some(own), address)));
+    }
+
+    #[test]
     fn what_is_no_descriptor_is_left_out() {
         let root = Root::live();
         let own = std::process::id();
@@ -406,15 +358,5 @@ mod tests {
         let device = device_name(&numbers, &root).unwrap_or(numbers);
         assert_eq!(found, Some(&OpenFile::Path { path: path.to_str().unwrap().into(), device }));
         assert!([-1, i32::MAX, 60_000].iter().all(|&none| files.get(own, none).is_none()));
-    }
-
-    #[test]
-    fn no_line_makes_it_panic() {
-        let line = "  0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 12345 1";
-        never_panics(line, |text| {
-            if let Some((ends, _)) = connection(text) {
-                address(&ends.remote);
-            }
-        });
     }
 }

@@ -1,6 +1,6 @@
 //! On the live kernel: programs whose time is known.
 
-use super::{BreakdownTracer, ProcessTimes};
+use super::{BreakdownTracer, ProcessTimes, ThreadSet};
 use crate::root::Root;
 use crate::testing::{Reaped, has_bpf, no_crowd, wait_until};
 use std::collections::BTreeSet;
@@ -18,8 +18,8 @@ fn watched(tracer: &mut BreakdownTracer, long: Duration) -> ProcessTimes {
         tracer.poll().unwrap();
     }
     tracer.stop().unwrap();
-    let all: BTreeSet<u32> = tracer.processes().unwrap().into_iter().collect();
-    tracer.read(&[all]).unwrap().remove(0)
+    let all = tracer.processes().unwrap().into_keys().collect();
+    tracer.read(&[ThreadSet::Processes(all)]).unwrap().remove(0)
 }
 
 fn part(times: &ProcessTimes, kind: TimeKind) -> &TimePart {
@@ -58,7 +58,7 @@ fn the_states_of_a_thread_add_up_to_its_life() {
     ];
     for (pid, kinds) in cases {
         let mut tracer = BreakdownTracer::start(Root::live()).unwrap();
-        tracer.watch(pid, false).unwrap();
+        tracer.watch(pid).unwrap();
         let times = watched(&mut tracer, Duration::from_secs(1));
         assert_adds_up(&times);
         assert_eq!(times.threads, 1);
@@ -86,7 +86,7 @@ fn whoever_writes_into_a_pipe_is_waited_for() {
     let pipe = part(&times, TimeKind::Pipe);
     let writer = pipe.by.iter().find(|by| by.name == "sh").unwrap_or_else(|| panic!("{pipe:#?}"));
     assert!(writer.share > 0.5, "{pipe:#?}");
-    assert!(share(&times, &[TimeKind::Child, TimeKind::Sleep]) > 0.3, "{times:#?}");
+    assert!(share(&times, &[TimeKind::Child, TimeKind::Sleep, TimeKind::Pause]) > 0.3, "{times:#?}");
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn threads_that_end_count_as_long_as_they_lived() {
     }
     let _uncrowded = no_crowd();
     let mut tracer = BreakdownTracer::start(Root::live()).unwrap();
-    tracer.watch(std::process::id(), false).unwrap();
-    let before = tracer.read(&[BTreeSet::from([std::process::id()])]).unwrap().remove(0);
+    tracer.watch(std::process::id()).unwrap();
+    let before = tracer.read(&[ThreadSet::Processes(BTreeSet::from([std::process::id()]))]).unwrap().remove(0);
     let threads: Vec<_> =
         (0..4).map(|_| std::thread::spawn(|| std::thread::sleep(Duration::from_millis(300)))).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     tracer.stop().unwrap();
-    let times = tracer.read(&[BTreeSet::from([std::process::id()])]).unwrap().remove(0);
+    let times = tracer.read(&[ThreadSet::Processes(BTreeSet::from([std::process::id()]))]).unwrap().remove(0);
     assert!(times.threads >= before.threads + 4, "{} {}", before.threads, times.threads);
     let asleep =
         |times: &ProcessTimes| times.parts.iter().find(|p| p.kind == TimeKind::Sleep).map_or(0.0, |p| p.seconds);
@@ -142,7 +142,7 @@ fn a_lock_that_is_handed_on_is_charged_to_who_held_it_up() {
     let lock = Arc::new(Mutex::new(()));
     let end = Arc::new(AtomicBool::new(false));
     let mut tracer = BreakdownTracer::start(Root::live()).unwrap();
-    tracer.watch(std::process::id(), false).unwrap();
+    tracer.watch(std::process::id()).unwrap();
     let thread = |name: &str, held: u64, pause: u64| {
         let (lock, end) = (lock.clone(), end.clone());
         let work = move || {

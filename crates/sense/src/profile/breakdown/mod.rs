@@ -1,117 +1,54 @@
 //! Where the time of a program's threads goes: each is running, waiting for a CPU, or blocked, and the times add up to its life
 //! (bpf/breakdown.bpf.c).
 //!
-//! Only watched processes are traced, from the moment on that they are watched. Of what blocked them the kernel tells the stack, the
-//! system call and its first argument, the disk that the thread last sent a request to, and who ended the wait. What a file
-//! descriptor stands for is looked up while its process lives.
+//! Only watched processes and the children that they have from then on are traced. Of what blocked them the kernel tells the stack, the
+//! system call and its arguments, the disk that the thread last sent a request to, where it sent a datagram, and who ended the wait.
+//! What a file descriptor stands for is looked up while its process lives.
 
+mod connections;
+mod ended;
 mod files;
+mod holders;
 #[cfg(test)]
 mod live_tests;
 mod parts;
+mod records;
 mod targets;
+mod times;
 mod titles;
+mod wanted;
 
 pub use targets::processes_where;
+pub use times::{ProcessTimes, ThreadSet};
 
 use super::address_space::AddressSpaces;
-use super::recorder::{self, RawStack, StackRecord};
-use super::symbolizer::Symbolizer;
+use super::recorder::{self, Clock};
 use super::{sleepers, target};
-use crate::bpf::{Object, c_string, c_struct, include_object};
+use crate::bpf::{Object, c_string, include_object};
+use crate::kallsyms::KernelSymbols;
 use crate::os;
 use crate::root::Root;
 use crate::source_error::SourceError;
-use crate::task::{WaitFunctions, awaited_lock};
+use crate::task::WaitFunctions;
 use aya::sys::{Stats, enable_stats};
+use connections::Destination;
+use ended::{Counted, EndedProcesses};
 use files::{OpenFiles, Peers, Wanted};
+use records::{ACCOUNT, BLOCKED, DestinationRecord, FOLLOW, INTERRUPT, Slice, Spent, StackTotals, ThreadRecord, Watch};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 use titles::LockTitles;
-use whyslow_model::time_breakdown::{LockedThread, ThreadTime, TimePart, TraceCost};
+use whyslow_model::time_breakdown::TraceCost;
 
 /// How often a CPU is sampled: as in a profile.
 const HZ: u32 = 99;
+/// The same at the beginning of a command, which may be short; and how long that is.
+const HZ_AT_FIRST: u32 = 1999;
+const AT_FIRST: Duration = Duration::from_millis(300);
 
 /// How often the other ends of connections are looked up at most: it reads the descriptors of all processes.
 const LOOK_UP_EVERY: Duration = Duration::from_secs(1);
-
-/// As in bpf/breakdown.bpf.c.
-const ACCOUNT: u32 = 1;
-const FOLLOW: u32 = 2;
-const ON_CPU: u32 = 0;
-const QUEUED: u32 = 1;
-const BLOCKED: u32 = 2;
-const UNSEEN: u32 = 3;
-const SAMPLE_USER: u32 = 4;
-const SAMPLE_KERNEL: u32 = 5;
-const INTERRUPT: u32 = 1;
-const LOCK: u32 = 2;
-
-c_struct! {
-    /// `struct watch`.
-    struct Watch {
-        began: u64,
-        ended: u64,
-        lived: u64,
-        what: u32,
-        born: u32,
-        comm: [u8; 16],
-    }
-
-    /// `struct thread`.
-    struct ThreadRecord {
-        born: u64,
-        since: u64,
-        stack: u64,
-        on_cpu: u64,
-        queued: u64,
-        blocked: u64,
-        tgid: u32,
-        state: u32,
-        device: u32,
-        first: i32,
-        futex: u32,
-        lock: u32,
-        shared: u32,
-        pad: u32,
-        got: u64,
-        acquired: u64,
-        wanted: u64,
-        kept_by: u32,
-        kept_by_thread: u32,
-    }
-
-    /// `struct slice`.
-    #[derive(Debug, Default, PartialEq, Eq, Hash)]
-    struct Slice {
-        stack: u64,
-        tgid: u32,
-        state: u32,
-        other: u32,
-        other_thread: u32,
-        device: u32,
-        first: i32,
-        flags: u32,
-        pad: u32,
-    }
-
-    /// `struct spent`.
-    #[derive(Debug, Default)]
-    struct Spent {
-        ns: u64,
-        times: u64,
-    }
-
-    /// `struct totals` of bpf/stacks.h.
-    struct StackTotals {
-        idle: u64,
-        lost: u64,
-    }
-}
 
 /// A thread that existed when its process began to be watched.
 #[derive(Clone, Debug)]
@@ -120,16 +57,15 @@ struct FirstThread {
     runs: bool,
     /// The kernel functions it was in, innermost first.
     functions: Vec<String>,
-    /// The first argument of the system call that it was in; -1 if it was in none.
-    first: i32,
-    /// The address of the lock that it waited for.
-    lock: Option<u64>,
+    wanted: wanted::Wanted,
 }
 
 /// Traces the time of processes. Dropping it stops the tracing.
 pub struct BreakdownTracer {
     object: Object,
     root: Root,
+    clock: Clock,
+    symbols: KernelSymbols,
     functions: WaitFunctions,
     spaces: AddressSpaces,
     files: OpenFiles,
@@ -140,28 +76,13 @@ pub struct BreakdownTracer {
     /// Of processes, and of threads that others waited for.
     names: BTreeMap<u32, String>,
     first_threads: HashMap<u32, FirstThread>,
+    ended: EndedProcesses,
     began: Instant,
+    /// When a command began whose first time is sampled more often.
+    command_began: Option<Instant>,
     /// When counting stopped, CLOCK_MONOTONIC.
     stopped: Option<u64>,
-    cpus: u32,
     statistics: Option<OwnedFd>,
-}
-
-/// The time of some processes together.
-#[derive(Clone, Debug, Default)]
-pub struct ProcessTimes {
-    /// From when the first was watched to when the last ended, or until now, seconds.
-    pub seconds: f64,
-    /// Threads, those that ended included.
-    pub threads: usize,
-    /// The sum of their lives while they were watched, seconds.
-    pub thread_seconds: f64,
-    /// What they did, longest first.
-    pub parts: Vec<TimePart>,
-    /// The threads that are alive, busiest first.
-    pub busiest: Vec<ThreadTime>,
-    /// Threads that wait for each other's locks.
-    pub deadlock: Vec<LockedThread>,
 }
 
 impl BreakdownTracer {
@@ -174,12 +95,16 @@ impl BreakdownTracer {
     /// This kernel does not allow tracing, or process numbers are not its own.
     pub fn start(root: Root) -> Result<Self, SourceError> {
         target::require_own_numbers(&root)?;
-        let functions = WaitFunctions::read(&root)?;
+        let symbols = KernelSymbols::read(&root);
+        let functions = WaitFunctions::of(&symbols)?;
         let mut object = Object::load("breakdown", include_object!("breakdown"), &root)?;
-        let cpus = recorder::start_clock(&mut object, HZ, &root)?;
+        object.set_element("period", 0, period(HZ))?;
+        let clock = Clock::start(&mut object, HZ, &root)?;
         Ok(Self {
             object,
             root,
+            clock,
+            symbols,
             functions,
             spaces: AddressSpaces::default(),
             files: OpenFiles::default(),
@@ -189,26 +114,48 @@ impl BreakdownTracer {
             looked_up: None,
             names: BTreeMap::new(),
             first_threads: HashMap::new(),
+            ended: EndedProcesses::default(),
             began: Instant::now(),
+            command_began: None,
             stopped: None,
-            cpus,
             statistics: enable_stats(Stats::RunTime).ok(),
         })
     }
 
-    /// Watches a process from now on, and with `follow` the children that it will have.
+    /// Watches a process from now on, with the children that it will have.
     ///
     /// # Errors
     /// The BPF map is full.
-    pub fn watch(&mut self, pid: u32, follow: bool) -> Result<(), SourceError> {
+    pub fn watch(&mut self, pid: u32) -> Result<(), SourceError> {
+        self.watch_below(pid, pid)
+    }
+
+    /// Watches the children that a process has, with theirs.
+    ///
+    /// # Errors
+    /// The BPF map is full.
+    pub fn watch_children(&mut self, pid: u32) -> Result<(), SourceError> {
+        let mut parents = vec![pid];
+        while let Some(parent) = parents.pop() {
+            for child in targets::children(parent, &self.root) {
+                self.watch_below(child, pid)?;
+                parents.push(child);
+            }
+        }
+        Ok(())
+    }
+
+    /// Watches a process as one of those that belong to `root`.
+    fn watch_below(&mut self, pid: u32, root: u32) -> Result<(), SourceError> {
         if self.watched()?.iter().any(|(known, watch)| *known == pid && watch.what & ACCOUNT != 0) {
             return Ok(());
         }
-        let what = ACCOUNT | if follow { FOLLOW } else { 0 };
-        self.set(pid, what)?;
+        self.set(pid, ACCOUNT | FOLLOW, root)?;
+        // They may end before the next look.
+        targets::children(pid, &self.root).into_iter().for_each(|child| self.note_name(child));
         for tid in self.root.list(&format!("proc/{pid}/task")).iter().filter_map(|tid| tid.parse().ok()) {
             if let Some(thread) = self.first_thread(pid, tid) {
-                self.files.note(pid, thread.first, &self.root);
+                self.files.note(pid, thread.wanted.file, &self.root);
                 self.first_threads.insert(tid, thread);
             }
         }
@@ -218,9 +165,11 @@ impl BreakdownTracer {
     /// Watches the children that this program starts until [`stop_following_own`](Self::stop_following_own), with theirs.
     ///
     /// # Errors
-    /// The BPF map is full.
+    /// The BPF map is full, or the kernel does not allow more samples for the time being.
     pub fn follow_own_children(&mut self) -> Result<(), SourceError> {
-        self.set(std::process::id(), FOLLOW)
+        self.command_began = Some(Instant::now());
+        self.set_rate(HZ_AT_FIRST)?;
+        self.set(std::process::id(), FOLLOW, 0)
     }
 
     /// Watches no more children of this program; those it has are still watched.
@@ -228,12 +177,26 @@ impl BreakdownTracer {
     /// # Errors
     /// The BPF map cannot be written.
     pub fn stop_following_own(&mut self) -> Result<(), SourceError> {
-        self.set(std::process::id(), 0)
+        self.set(std::process::id(), 0, 0)
     }
 
-    fn set(&mut self, pid: u32, what: u32) -> Result<(), SourceError> {
-        let watch = Watch { began: os::monotonic_ns(), ended: 0, lived: 0, what, born: 0, comm: [0; 16] };
+    /// Counts the time of a thread by itself from now on, besides that of its process.
+    ///
+    /// # Errors
+    /// The BPF map is full.
+    pub fn single_out(&mut self, tid: u32) -> Result<(), SourceError> {
+        self.note_name(tid);
+        self.object.insert("singled", tid, 1_u32)
+    }
+
+    fn set(&mut self, pid: u32, what: u32, root: u32) -> Result<(), SourceError> {
+        let watch = Watch { began: os::monotonic_ns(), ended: 0, lived: 0, what, born: 0, root, pad: 0, comm: [0; 16] };
         self.object.insert("watched", pid, watch)
+    }
+
+    fn set_rate(&mut self, hz: u32) -> Result<(), SourceError> {
+        self.clock.set_rate(&mut self.object, hz, &self.root)?;
+        self.object.set_element("period", 0, period(hz))
     }
 
     fn first_thread(&self, tgid: u32, tid: u32) -> Option<FirstThread> {
@@ -241,26 +204,32 @@ impl BreakdownTracer {
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let runs = field("State:")?.starts_with('R');
         let functions = if runs { Vec::new() } else { sleepers::functions(tgid, tid, &self.root) };
-        // `0 0x3 0x7ffd...`: the number and the arguments of the system call (proc_pid_syscall(5)).
         let call = self.root.maybe(&format!("proc/{tgid}/task/{tid}/syscall")).unwrap_or_default();
-        let first = call.split(' ').nth(1).and_then(|word| i32::from_str_radix(word.strip_prefix("0x")?, 16).ok());
-        let lock = awaited_lock(call.trim_end().as_bytes());
-        Some(FirstThread { tgid, runs, functions, first: first.unwrap_or(-1), lock })
+        Some(FirstThread { tgid, runs, functions, wanted: wanted::wanted(tgid, &call, &self.root) })
     }
 
     fn watched(&self) -> Result<Vec<(u32, Watch)>, SourceError> {
         self.object.entries("watched")
     }
 
-    /// The processes that are watched, those that have ended included.
+    /// The processes that are watched, those that have ended included, and for which of those that were asked for: for themselves, or
+    /// for an ancestor.
     ///
     /// # Errors
     /// The BPF map cannot be read.
-    pub fn processes(&self) -> Result<Vec<u32>, SourceError> {
-        Ok(self.watched()?.into_iter().filter(|(_, watch)| watch.what & ACCOUNT != 0).map(|(pid, _)| pid).collect())
+    pub fn processes(&self) -> Result<BTreeMap<u32, u32>, SourceError> {
+        let ended = self.ended.times.iter().map(|(pid, process)| (*pid, process.root));
+        let watched = self.watched()?.into_iter().filter(|(_, watch)| watch.what & ACCOUNT != 0);
+        Ok(ended.chain(watched.map(|(pid, watch)| (pid, watch.root))).collect())
     }
 
-    /// A process's name, even if it has ended.
+    /// The process of a thread.
+    pub fn process_of(&self, tid: u32) -> Option<u32> {
+        let status = self.root.maybe(&format!("proc/{tid}/status"))?;
+        status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    }
+
+    /// A process's name, even if it has ended, or that of a thread that others waited for.
     pub fn name(&self, pid: u32) -> Option<&str> {
         self.names.get(&pid).map(String::as_str)
     }
@@ -270,35 +239,80 @@ impl BreakdownTracer {
     /// # Errors
     /// The BPF maps cannot be read.
     pub fn poll(&mut self) -> Result<(), SourceError> {
-        self.spaces.add(recorder::spaces(&self.object)?, &self.root);
-        self.note_names()?;
-        for (slice, _) in self.object.entries::<Slice, Spent>("slices")? {
-            self.note_name(slice.other);
-            if slice.other_thread != 0 && !self.names.contains_key(&slice.other_thread) {
-                let path = format!("proc/{}/task/{}/comm", slice.other, slice.other_thread);
-                self.names.extend(self.root.word(&path).map(|name| (slice.other_thread, name)));
-            }
-            if slice.state == BLOCKED {
-                self.files.note(slice.tgid, slice.first, &self.root);
-                if slice.flags & INTERRUPT != 0 && slice.other != 0 && slice.other != slice.tgid {
-                    self.wanted.pairs.insert((slice.tgid, slice.other));
-                }
-            }
+        let at_first = self.command_began.is_some_and(|began| began.elapsed() < AT_FIRST);
+        if self.command_began.is_some() && !at_first {
+            self.command_began = None;
+            self.set_rate(HZ)?;
         }
-        for (_, thread) in self.object.entries::<u32, ThreadRecord>("threads")? {
-            if thread.state == BLOCKED {
-                self.files.note(thread.tgid, thread.first, &self.root);
-            }
+        let spaces = recorder::spaces(&self.object)?;
+        // A program that has just begun loads its libraries.
+        if at_first {
+            self.spaces.update(spaces, &self.root)
+        } else {
+            self.spaces.add(spaces, &self.root)
+        }
+        self.note_names()?;
+        let slices = self.object.entries::<Slice, Spent>("slices")?;
+        slices.iter().for_each(|(slice, _)| self.note_slice(slice));
+        let threads = self.object.entries::<u32, ThreadRecord>("threads")?;
+        for (_, thread) in threads.iter().filter(|(_, thread)| thread.state == BLOCKED) {
+            self.files.note(thread.tgid, thread.first, &self.root);
         }
         self.wanted
             .pollers
             .extend(self.first_threads.values().filter(|thread| thread.polls()).map(|thread| thread.tgid));
+        self.note_destinations(&slices, &threads)?;
         let due = self.looked_up.is_none_or(|last| last.elapsed() >= LOOK_UP_EVERY);
         if due && self.peers.lacks(&self.files, &self.wanted) {
             self.peers.look_up(&self.files, &self.wanted, &self.root);
             self.looked_up = Some(Instant::now());
         }
+        self.take_ended(&slices, &threads)
+    }
+
+    fn note_slice(&mut self, slice: &Slice) {
+        self.note_name(slice.other);
+        if slice.other_thread != 0 && !self.names.contains_key(&slice.other_thread) {
+            let path = format!("proc/{}/task/{}/comm", slice.other, slice.other_thread);
+            self.names.extend(self.root.word(&path).map(|name| (slice.other_thread, name)));
+        }
+        if slice.state == BLOCKED {
+            self.files.note(slice.tgid, slice.first, &self.root);
+            if slice.flags & INTERRUPT != 0 && slice.other != 0 && slice.other != slice.tgid {
+                self.wanted.pairs.insert((slice.tgid, slice.other));
+            }
+        }
+    }
+
+    /// Notes to whom answers are owed.
+    fn note_destinations(
+        &mut self,
+        slices: &[(Slice, Spent)],
+        threads: &[(u32, ThreadRecord)],
+    ) -> Result<(), SourceError> {
+        let asked = threads.iter().filter(|(_, thread)| thread.asked != 0).map(|(_, t)| (t.peer, t.tgid));
+        let asking = slices.iter().map(|(slice, _)| (slice.peer, slice.tgid)).chain(asked);
+        let new: BTreeMap<u32, u32> =
+            asking.filter(|(peer, _)| *peer != 0 && !self.wanted.destinations.contains_key(peer)).collect();
+        for (number, tgid) in new {
+            if let Some(r) = self.object.get::<u32, DestinationRecord>("destinations", &number)? {
+                let to = Destination::new(r.family, r.address, r.port, r.local_port);
+                self.wanted.destinations.insert(number, (tgid, to));
+            }
+        }
         Ok(())
+    }
+
+    fn take_ended(&mut self, slices: &[(Slice, Spent)], threads: &[(u32, ThreadRecord)]) -> Result<(), SourceError> {
+        let alive: BTreeSet<u32> = threads.iter().map(|(_, thread)| thread.tgid).collect();
+        let watched = self.watched()?;
+        let processes = watched.len();
+        let has_ended = |(pid, watch): &(u32, Watch)| {
+            watch.ended != 0 && watch.what & ACCOUNT != 0 && watch.root != *pid && !alive.contains(pid)
+        };
+        let ended = watched.into_iter().filter(has_ended).collect();
+        let (names, files, spaces) = (&self.names, &self.files, &self.spaces);
+        self.ended.take(&mut self.object, &Counted { ended, slices, processes, names, files, spaces })
     }
 
     fn note_names(&mut self) -> Result<(), SourceError> {
@@ -338,186 +352,17 @@ impl BreakdownTracer {
         Ok(())
     }
 
-    /// The time so far of each of these groups of processes.
-    ///
-    /// # Errors
-    /// The BPF maps cannot be read.
-    pub fn read(&mut self, groups: &[BTreeSet<u32>]) -> Result<Vec<ProcessTimes>, SourceError> {
-        let now = self.stopped.unwrap_or_else(os::monotonic_ns);
-        self.poll()?;
-        let ids = recorder::spaces(&self.object)?;
-        self.spaces.update(ids, &self.root);
-        let stacks: HashMap<u64, RawStack> = self
-            .object
-            .entries::<u64, StackRecord>("stacks")?
-            .iter()
-            .map(|(key, r)| (*key, RawStack::from(r)))
-            .collect();
-        let symbolizer = Symbolizer::new(stacks.values(), &self.spaces, &self.root);
-        let watched: BTreeMap<u32, Watch> = self.watched()?.into_iter().collect();
-        let threads: HashMap<u32, ThreadRecord> = self.object.entries("threads")?.into_iter().collect();
-        let mut slices: HashMap<Slice, Spent> = self.object.entries("slices")?.into_iter().collect();
-        let mut owners: BTreeMap<u32, u32> = BTreeMap::new();
-        for (tid, thread) in self.first_threads.iter().filter(|(tid, _)| !threads.contains_key(tid)) {
-            owners.extend(thread.lock.and_then(|lock| Some((*tid, lock_owner(thread.tgid, lock, &self.root)?))));
-        }
-        for (tid, thread) in &threads {
-            let mut slice = thread.open_slice(*tid);
-            if thread.state == BLOCKED
-                && thread.lock != 0
-                && let Some(owner) = lock_owner(thread.tgid, thread.wanted, &self.root)
-            {
-                (slice.other, slice.other_thread) = (thread.tgid, owner);
-                owners.insert(*tid, owner);
-            }
-            let spent = slices.entry(slice).or_default();
-            spent.ns = spent.ns.saturating_add(now.saturating_sub(thread.since));
-            spent.times += 1;
-        }
-        let sources = parts::Sources {
-            root: &self.root,
-            functions: &self.functions,
-            stacks: &stacks,
-            symbolizer: &symbolizer,
-            files: &self.files,
-            peers: &self.peers,
-            titles: &self.titles,
-            names: &self.names,
-            first_threads: &self.first_threads,
-        };
-        let mut times = Vec::new();
-        for group in groups {
-            let mut parts = parts::PartSums::new(&sources);
-            slices
-                .iter()
-                .filter(|(slice, _)| group.contains(&slice.tgid))
-                .for_each(|(slice, spent)| parts.add(slice, *spent));
-            let (mut number, mut lived) = (0, 0_u64);
-            let (mut from, mut to) = (now, 0);
-            for (pid, watch) in watched.iter().filter(|(pid, _)| group.contains(pid)) {
-                from = from.min(watch.began);
-                to = to.max(if watch.ended == 0 { now } else { watch.ended });
-                let still = self.threads_without_event(*pid, &threads);
-                for (tid, thread) in &still {
-                    parts.add_still(thread, owners.get(tid).copied(), now.saturating_sub(watch.began));
-                }
-                lived += watch.lived + still.len() as u64 * now.saturating_sub(watch.began);
-                number +=
-                    watch.born as usize + self.first_threads.values().filter(|thread| thread.tgid == *pid).count();
-            }
-            let alive = threads.iter().filter(|(_, thread)| group.contains(&thread.tgid));
-            lived += alive.clone().map(|(_, thread)| now.saturating_sub(thread.born)).sum::<u64>();
-            times.push(ProcessTimes {
-                seconds: to.saturating_sub(from) as f64 / 1e9,
-                threads: number,
-                thread_seconds: lived as f64 / 1e9,
-                parts: parts.finish(lived),
-                busiest: self.busiest(alive, now),
-                deadlock: self.named(group, &cycle(&owners)),
-            });
-        }
-        Ok(times)
-    }
-
-    /// Threads that have done nothing but stay in one state since they are watched.
-    fn threads_without_event(&self, pid: u32, threads: &HashMap<u32, ThreadRecord>) -> Vec<(&u32, &FirstThread)> {
-        let silent = self.first_threads.iter().filter(|(tid, thread)| thread.tgid == pid && !threads.contains_key(tid));
-        silent.filter(|(tid, _)| self.root.at(format!("proc/{pid}/task/{tid}")).exists()).collect()
-    }
-
-    fn busiest<'a>(&self, alive: impl Iterator<Item = (&'a u32, &'a ThreadRecord)>, now: u64) -> Vec<ThreadTime> {
-        let time = |(tid, thread): (&u32, &ThreadRecord)| {
-            let open = now.saturating_sub(thread.since);
-            let of = |state, sum: u64| sum + if thread.state == state { open } else { 0 };
-            let life = now.saturating_sub(thread.born).max(1) as f64;
-            let name = self.root.word(&format!("proc/{}/task/{tid}/comm", thread.tgid));
-            ThreadTime {
-                name: name.unwrap_or_default(),
-                tid: *tid,
-                on_cpu: of(ON_CPU, thread.on_cpu) as f64 / life,
-                waiting_for_cpu: of(QUEUED, thread.queued) as f64 / life,
-            }
-        };
-        // A thread that has just ended has no name any more.
-        let mut all: Vec<ThreadTime> = alive.map(time).filter(|thread| !thread.name.is_empty()).collect();
-        all.sort_by(|a, b| (b.on_cpu + b.waiting_for_cpu).total_cmp(&(a.on_cpu + a.waiting_for_cpu)));
-        all
-    }
-
-    /// Threads of a group of processes, with their names.
-    fn named(&self, group: &BTreeSet<u32>, tids: &[u32]) -> Vec<LockedThread> {
-        let of = |tid: &u32| {
-            let name = |pid: &u32| self.root.word(&format!("proc/{pid}/task/{tid}/comm"));
-            Some(LockedThread { name: group.iter().find_map(name)?, tid: *tid })
-        };
-        tids.iter().filter_map(of).collect()
-    }
-
     /// What tracing has cost.
     pub fn cost(&self) -> TraceCost {
         let (events, time) = self.object.cost();
-        let whole = self.began.elapsed().as_secs_f64() * f64::from(self.cpus);
+        let whole = self.began.elapsed().as_secs_f64() * f64::from(self.clock.cpus());
         let cpu_share = self.statistics.as_ref().map(|_| time.as_secs_f64() / whole.max(1e-9));
         let lost = self.object.element::<StackTotals>("totals", 0).map_or(0, |totals| totals.lost);
         TraceCost { events, cpu_share, lost }
     }
 }
 
-/// Threads that wait for each other, by who waits for whom; empty if there are none.
-fn cycle(owners: &BTreeMap<u32, u32>) -> Vec<u32> {
-    for &start in owners.keys() {
-        let way: Vec<u32> =
-            std::iter::successors(Some(start), |tid| owners.get(tid).copied()).take(owners.len() + 1).collect();
-        if let Some(back) = way.iter().skip(1).position(|&tid| tid == start) {
-            return way[..=back].to_vec();
-        }
-    }
-    Vec::new()
-}
-
-/// The thread that holds a mutex, as glibc notes it behind the futex word (struct __pthread_mutex_s, sysdeps/nptl). What other libraries
-/// have there is hardly ever the number of one of the process's threads.
-fn lock_owner(pid: u32, address: u64, root: &Root) -> Option<u32> {
-    const OWNER: u64 = 8;
-    let memory = File::open(root.at(format!("proc/{pid}/mem"))).ok()?;
-    let mut owner = [0; 4];
-    memory.read_exact_at(&mut owner, address.checked_add(OWNER)?).ok()?;
-    let owner = u32::from_ne_bytes(owner);
-    (owner != 0 && root.at(format!("proc/{pid}/task/{owner}")).exists()).then_some(owner)
-}
-
-impl ThreadRecord {
-    /// What the thread is at now.
-    fn open_slice(&self, tid: u32) -> Slice {
-        let blocked = matches!(self.state, BLOCKED | UNSEEN);
-        Slice {
-            stack: if blocked { self.stack } else { 0 },
-            tgid: self.tgid,
-            state: self.state,
-            other: 0,
-            other_thread: 0,
-            device: if blocked { self.device } else { 0 },
-            first: match self.state {
-                UNSEEN => tid as i32,
-                BLOCKED => self.first,
-                _ => 0,
-            },
-            flags: if blocked && self.lock != 0 { LOCK } else { 0 },
-            pad: 0,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cycle;
-
-    #[test]
-    fn threads_that_wait_for_each_other_are_found() {
-        let of = |pairs: &[(u32, u32)]| cycle(&pairs.iter().copied().collect());
-        assert_eq!(of(&[(1, 2), (2, 1)]), [1, 2]);
-        assert_eq!(of(&[(1, 2), (2, 3), (3, 4), (4, 2)]), [2, 3, 4]);
-        assert_eq!(of(&[(5, 5)]), [5]);
-        assert!(of(&[(1, 2), (2, 3), (4, 3)]).is_empty() && of(&[]).is_empty());
-    }
+/// The time that a sample stands for, ns.
+fn period(hz: u32) -> u64 {
+    1_000_000_000 / u64::from(hz)
 }

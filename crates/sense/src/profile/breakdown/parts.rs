@@ -1,31 +1,110 @@
 //! Sums slices of time up into parts: what was done, by whom or what, and in which functions.
 
+use super::FirstThread;
+use super::connections::Destination;
 use super::files::{OpenFile, OpenFiles, Peer, Peers, device_name};
+use super::holders::Lock;
+use super::records::{
+    BLOCKED, INTERRUPT, LOCK, MAIN, ON_CPU, POLLS_IN, POLLS_OUT, QUEUED, SAMPLE_KERNEL, SAMPLE_USER, SERVES, Slice,
+    Spent, UNSEEN,
+};
+use super::targets::only_child;
 use super::titles::LockTitles;
-use super::{BLOCKED, FirstThread, INTERRUPT, LOCK, ON_CPU, QUEUED, SAMPLE_KERNEL, SAMPLE_USER, Slice, Spent, UNSEEN};
+use crate::kallsyms::KernelSymbols;
 use crate::profile::assemble::{is_libc, kernel_frames, user_frames};
 use crate::profile::recorder::RawStack;
 use crate::profile::symbolizer::Symbolizer;
 use crate::root::Root;
 use crate::task::{WaitFunctions, wait_reason};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use whyslow_model::profile::{Frame, ProfileKind};
-use whyslow_model::time_breakdown::{Contributor, FunctionShare, TimeKind, TimePart, UNKNOWN};
+use whyslow_model::time_breakdown::{Contributor, FEW_SAMPLES, FunctionShare, TimeKind, TimePart, UNKNOWN};
 
 /// How many contributors and functions of a part are kept.
 const KEPT: usize = 20;
+/// The kernel's functions in which a thread sleeps for a time, and not for a signal.
+const SLEEPS_FOR_A_TIME: [&str; 3] = ["hrtimer_nanosleep", "do_nanosleep", "common_nsleep"];
 
 /// What slices are explained with.
 pub(super) struct Sources<'a> {
     pub(super) root: &'a Root,
+    pub(super) symbols: &'a KernelSymbols,
     pub(super) functions: &'a WaitFunctions,
     pub(super) stacks: &'a HashMap<u64, RawStack>,
-    pub(super) symbolizer: &'a Symbolizer<'a>,
+    /// `None` where functions are not asked for.
+    pub(super) symbolizer: Option<&'a Symbolizer<'a>>,
     pub(super) files: &'a OpenFiles,
     pub(super) peers: &'a Peers,
     pub(super) titles: &'a LockTitles,
     pub(super) names: &'a BTreeMap<u32, String>,
     pub(super) first_threads: &'a HashMap<u32, FirstThread>,
+    /// Where a process sent datagrams, by number.
+    pub(super) destinations: &'a HashMap<u32, (u32, Destination)>,
+}
+
+impl Sources<'_> {
+    /// What a thread waited for that blocked while it was watched.
+    fn kind(&self, slice: &Slice) -> TimeKind {
+        let stack = self.stacks.get(&slice.stack);
+        let kind = stack.and_then(|stack| self.functions.reason(stack.kernel.iter().copied()));
+        let reads = slice.flags & POLLS_OUT == 0;
+        self.narrowed(kind.unwrap_or(TimeKind::Other), slice, slice.flags & LOCK != 0, reads)
+    }
+
+    /// The same of one that blocked before.
+    fn first_kind(&self, thread: &FirstThread, slice: &Slice) -> TimeKind {
+        let kind = wait_reason(thread.functions.iter().map(String::as_str)).unwrap_or(TimeKind::Other);
+        let locks = thread.wanted.lock.is_some_and(|lock| lock != Lock::File);
+        let reads = thread.wanted.polled.is_none_or(|events| events & libc::POLLIN as u16 != 0);
+        let flags = if thread.wanted.polled.is_some() { slice.flags | POLLS_IN } else { slice.flags };
+        self.narrowed(kind, &Slice { flags, ..*slice }, locks, reads)
+    }
+
+    /// A futex or semaphore that is a lock; a poll for one file alone, which is a wait for that file.
+    fn narrowed(&self, kind: TimeKind, slice: &Slice, locks: bool, reads: bool) -> TimeKind {
+        match kind {
+            TimeKind::Futex | TimeKind::Ipc if locks => TimeKind::Lock,
+            TimeKind::Poll if slice.flags & (POLLS_IN | POLLS_OUT) != 0 => {
+                match self.files.get(slice.tgid, slice.first) {
+                    Some(OpenFile::Socket(_)) if reads => TimeKind::Receive,
+                    Some(OpenFile::Socket(_)) => TimeKind::Send,
+                    Some(OpenFile::Pipe { .. }) => TimeKind::Pipe,
+                    _ => TimeKind::Poll,
+                }
+            }
+            kind => kind,
+        }
+    }
+
+    /// The child that this is a wait for, if it is one.
+    pub(super) fn awaited_child(&self, slice: &Slice) -> Option<u32> {
+        if slice.state != BLOCKED || self.kind(slice) != TimeKind::Child {
+            return None;
+        }
+        let ended = (slice.other != 0 && slice.flags & INTERRUPT == 0).then_some(slice.other);
+        ended.or_else(|| only_child(slice.tgid, self.root))
+    }
+
+    /// Whether it is a sleep for a time.
+    fn is_timed(&self, slice: &Slice) -> bool {
+        let is_one = |name: &str| SLEEPS_FOR_A_TIME.iter().any(|prefix| name.starts_with(prefix));
+        let stack = self.stacks.get(&slice.stack);
+        stack.is_some_and(|stack| {
+            stack.kernel.iter().any(|address| self.symbols.find(*address).is_some_and(|(name, _)| is_one(name)))
+        })
+    }
+
+    /// The one that owes an answer to a datagram over UDP, in a wait for a socket that it was sent from.
+    fn owes_answer(&self, slice: &Slice) -> Option<&Peer> {
+        let (_, destination) = self.destinations.get(&slice.peer)?;
+        let socket = match self.files.get(slice.tgid, slice.first) {
+            Some(OpenFile::Socket(inode)) => *inode,
+            _ => return None,
+        };
+        let port = self.peers.udp_port(socket);
+        let is_sender = port.is_none_or(|port| port == destination.local_port);
+        self.peers.destination(slice.peer, slice.flags & SERVES != 0).filter(|_| is_sender)
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -35,65 +114,95 @@ struct Sum {
     /// By kind, name and number.
     by: BTreeMap<(String, String, Option<u32>), u64>,
     functions: BTreeMap<String, u64>,
+    /// Where locks were released that were waited for.
+    released: BTreeMap<String, u64>,
+    /// By process.
+    processes: BTreeMap<u32, u64>,
 }
 
 /// The time of a group of processes, summed up.
 pub(super) struct PartSums<'a> {
     sources: &'a Sources<'a>,
+    /// The processes whose times these are: what they wait for each other is no loss of its own.
+    members: &'a BTreeSet<u32>,
+    awaited: &'a BTreeSet<u32>,
     sums: BTreeMap<TimeKind, Sum>,
     on_cpu: Spent,
-    samples: [u64; 2],
+    /// By process.
+    ran: BTreeMap<u32, u64>,
+    /// In user space and in the kernel: how many, and the time that they stand for.
+    samples: [Spent; 2],
 }
 
 impl<'a> PartSums<'a> {
-    pub(super) fn new(sources: &'a Sources<'a>) -> Self {
-        Self { sources, sums: BTreeMap::new(), on_cpu: Spent::default(), samples: [0; 2] }
+    /// Of the processes `members`; `awaited` are those whose first threads are not idle while they sleep.
+    pub(super) fn new(sources: &'a Sources<'a>, members: &'a BTreeSet<u32>, awaited: &'a BTreeSet<u32>) -> Self {
+        let (sums, ran) = (BTreeMap::new(), BTreeMap::new());
+        Self { sources, members, awaited, sums, on_cpu: Spent::default(), ran, samples: [Spent::default(); 2] }
     }
 
     pub(super) fn add(&mut self, slice: &Slice, spent: Spent) {
         match slice.state {
             ON_CPU => {
-                self.on_cpu.ns += spent.ns;
-                self.on_cpu.times += spent.times;
+                self.on_cpu.add(spent);
+                *self.ran.entry(slice.tgid).or_default() += spent.ns;
             }
             SAMPLE_USER | SAMPLE_KERNEL => {
                 let kind = if slice.state == SAMPLE_USER { TimeKind::User } else { TimeKind::Kernel };
-                self.samples[usize::from(kind == TimeKind::Kernel)] += spent.times;
+                self.samples[usize::from(kind == TimeKind::Kernel)].add(spent);
                 let function = self.running_function(slice).unwrap_or_else(|| UNKNOWN.into());
-                let functions = &mut self.sums.entry(kind).or_default().functions;
-                *functions.entry(function).or_default() += spent.times;
+                let sum = self.sums.entry(kind).or_default();
+                *sum.functions.entry(function).or_default() += spent.ns;
+                *sum.processes.entry(slice.tgid).or_default() += spent.ns;
             }
             QUEUED => {
                 let by = (slice.other != 0).then(|| self.process(slice.other));
-                self.add_wait(TimeKind::CpuWait, spent, by, None);
+                self.add_wait(TimeKind::CpuWait, slice, spent, by, None);
             }
             BLOCKED => {
-                let kind = self.kind(slice);
+                let sources = self.sources;
+                let kind = self.unless_idle(sources.kind(slice), slice, || sources.is_timed(slice));
                 let function = self.waiting_function(kind, slice);
                 self.add_blocked(kind, slice, spent, function);
             }
             UNSEEN => {
                 let thread = u32::try_from(slice.first).ok().and_then(|tid| self.sources.first_threads.get(&tid));
-                let kind = thread.and_then(FirstThread::waits_for).unwrap_or(TimeKind::Other);
-                let first = thread.map_or(-1, |thread| thread.first);
-                self.add_blocked(kind, &Slice { first, ..*slice }, spent, None);
+                let first = Slice { first: thread.map_or(-1, |thread| thread.wanted.file), ..*slice };
+                let kind = thread.map_or(TimeKind::Other, |thread| self.first_kind(thread, &first));
+                self.add_blocked(kind, &first, spent, None);
             }
             _ => {}
         }
     }
 
-    /// A thread that has done nothing but stay in one state. `owner` is the thread that holds the lock it waits for.
-    pub(super) fn add_still(&mut self, thread: &FirstThread, owner: Option<u32>, ns: u64) {
+    /// A thread that has done nothing but stay in one state. `holder` has the lock that it waits for: a process, and its thread if it is
+    /// of the same process.
+    pub(super) fn add_still(&mut self, tid: u32, thread: &FirstThread, holder: Option<(u32, u32)>, ns: u64) {
         let spent = Spent { ns, times: 1 };
         if thread.runs {
-            self.on_cpu.ns += ns;
-        } else {
-            let kind = thread.waits_for().unwrap_or(TimeKind::Other);
-            let (tgid, first) = (thread.tgid, thread.first);
-            let (other, other_thread) = owner.map_or((0, 0), |owner| (tgid, owner));
-            let still = Slice { tgid, first, state: BLOCKED, other, other_thread, ..Slice::default() };
-            self.add_blocked(kind, &still, spent, None);
+            self.on_cpu.add(spent);
+            *self.ran.entry(thread.tgid).or_default() += ns;
+            return;
         }
+        let (tgid, first) = (thread.tgid, thread.wanted.file);
+        let (other, other_thread) = holder.unwrap_or_default();
+        let flags = if tid == tgid { MAIN } else { 0 };
+        let still = Slice { tgid, first, state: BLOCKED, other, other_thread, flags, ..Slice::default() };
+        self.add_blocked(self.first_kind(thread, &still), &still, spent, None);
+    }
+
+    fn first_kind(&self, thread: &FirstThread, slice: &Slice) -> TimeKind {
+        let is_timed = || {
+            let begins = |name: &String| SLEEPS_FOR_A_TIME.iter().any(|prefix| name.starts_with(prefix));
+            thread.functions.iter().any(begins)
+        };
+        self.unless_idle(self.sources.first_kind(thread, slice), slice, is_timed)
+    }
+
+    /// The sleep of a process that others wait for is no lack of work.
+    fn unless_idle(&self, kind: TimeKind, slice: &Slice, is_timed: impl Fn() -> bool) -> TimeKind {
+        let is_awaited = kind == TimeKind::Sleep && slice.flags & MAIN != 0 && self.awaited.contains(&slice.tgid);
+        if is_awaited && is_timed() { TimeKind::Pause } else { kind }
     }
 
     /// A wait; of one that looks idle, what a server's title says was a wait for a lock.
@@ -107,38 +216,34 @@ impl<'a> PartSums<'a> {
         };
         if locked > 0.0 {
             let by = titles.holder(slice.tgid).map(|pid| self.process(pid));
-            self.add_wait(TimeKind::Lock, of(locked), by, function.clone());
+            self.add_wait(TimeKind::Lock, slice, of(locked), by, function.clone());
         }
         if locked < 1.0 {
-            self.add_wait(kind, of(1.0 - locked), self.contributor(kind, slice), function);
+            self.add_wait(kind, slice, of(1.0 - locked), self.contributor(kind, slice), function);
         }
     }
 
     fn add_wait(
         &mut self,
         kind: TimeKind,
+        slice: &Slice,
         spent: Spent,
         by: Option<(String, String, Option<u32>)>,
         function: Option<String>,
     ) {
+        let released = self.releasing_function(slice);
         let sum = self.sums.entry(kind).or_default();
         sum.ns += spent.ns;
         sum.times += spent.times;
+        *sum.processes.entry(slice.tgid).or_default() += spent.ns;
+        if let Some(released) = released {
+            *sum.released.entry(released).or_default() += spent.ns;
+        }
         if let Some(by) = by {
             *sum.by.entry(by).or_default() += spent.ns;
         }
         if let Some(function) = function {
             *sum.functions.entry(function).or_default() += spent.ns;
-        }
-    }
-
-    fn kind(&self, slice: &Slice) -> TimeKind {
-        let stack = self.sources.stacks.get(&slice.stack);
-        let kind = stack.and_then(|stack| self.sources.functions.reason(stack.kernel.iter().copied()));
-        match kind {
-            Some(TimeKind::Futex) if slice.flags & LOCK != 0 => TimeKind::Lock,
-            Some(kind) => kind,
-            None => TimeKind::Other,
         }
     }
 
@@ -159,16 +264,23 @@ impl<'a> PartSums<'a> {
             && matches!(kind, TimeKind::Receive | TimeKind::Send | TimeKind::Connect | TimeKind::Pipe)
             && let Some(peer) = self.sources.peers.of(file)
         {
+            // Who has sent a datagram to a Unix socket.
+            let sender = (peer.is_client && peer.pid.is_none() && slice.flags & INTERRUPT == 0).then_some(slice.other);
+            return match sender.filter(|&sender| sender != 0) {
+                Some(sender) => Some(self.client(Some(sender), None)),
+                None => self.peer(peer),
+            };
+        }
+        if kind == TimeKind::Receive
+            && let Some(peer) = self.sources.owes_answer(slice)
+        {
             return self.peer(peer);
         }
         if kind == TimeKind::Poll && slice.other == 0 {
             return self.sources.peers.partner(slice.tgid).and_then(|peer| self.peer(peer));
         }
         if kind == TimeKind::Child && slice.other == 0 {
-            return self.only_child(slice.tgid);
-        }
-        if kind == TimeKind::FileLock && slice.other == 0 {
-            return lock_holder(slice.tgid, self.sources.root).map(|pid| self.process(pid));
+            return only_child(slice.tgid, self.sources.root).map(|child| self.process(child));
         }
         // A command that this program ended was woken by its signal.
         let ended_here = slice.other == std::process::id() && slice.other != slice.tgid;
@@ -194,17 +306,8 @@ impl<'a> PartSums<'a> {
     fn process(&self, pid: u32) -> (String, String, Option<u32>) {
         let name = self.sources.names.get(&pid).cloned();
         let name = name.or_else(|| self.sources.root.word(&format!("proc/{pid}/comm")));
-        ("process".into(), name.unwrap_or_else(|| "an ended process".into()), Some(pid))
-    }
-
-    /// The child that a process waits for, if it has only one (proc_pid_task_tid_children(5)).
-    fn only_child(&self, pid: u32) -> Option<(String, String, Option<u32>)> {
-        let children = self.sources.root.maybe(&format!("proc/{pid}/task/{pid}/children"))?;
-        let mut pids = children.split_ascii_whitespace().map(str::parse);
-        match (pids.next(), pids.next()) {
-            (Some(Ok(child)), None) => Some(self.process(child)),
-            _ => None,
-        }
+        let kind = if self.members.contains(&pid) { "member" } else { "process" };
+        (kind.into(), name.unwrap_or_else(|| "an ended process".into()), Some(pid))
     }
 
     fn peer(&self, peer: &Peer) -> Option<(String, String, Option<u32>)> {
@@ -248,55 +351,114 @@ impl<'a> PartSums<'a> {
         of_program.or_else(instead)
     }
 
+    /// The function of the program that released the lock that was waited for.
+    fn releasing_function(&self, slice: &Slice) -> Option<String> {
+        let stack = self.sources.stacks.get(&slice.released)?;
+        let frames = user_frames(stack, self.sources.symbolizer?);
+        frames.iter().rev().filter(|frame| !is_libc(frame)).find_map(|frame| frame.function.clone())
+    }
+
     /// User and kernel frames, outermost first.
     fn frames(&self, slice: &Slice, kind: ProfileKind) -> Option<(Vec<Frame>, Vec<Frame>)> {
         let stack = self.sources.stacks.get(&slice.stack)?;
-        Some((user_frames(stack, self.sources.symbolizer), kernel_frames(kind, stack, self.sources.symbolizer)))
+        let symbolizer = self.sources.symbolizer?;
+        Some((user_frames(stack, symbolizer), kernel_frames(kind, stack, symbolizer)))
+    }
+
+    /// How many samples there are.
+    pub(super) fn samples(&self) -> u64 {
+        self.samples.iter().map(|samples| samples.times).sum()
     }
 
     /// The parts, longest first, as shares of `lived` nanoseconds.
     pub(super) fn finish(mut self, lived: u64) -> Vec<TimePart> {
-        let [user, kernel] = self.samples;
+        let [user, kernel] = self.samples.map(|samples| samples.ns);
         // Without a sample it ran too little to tell.
         let in_kernel = if user + kernel == 0 { 0.0 } else { kernel as f64 / (user + kernel) as f64 };
         let kernel_ns = (self.on_cpu.ns as f64 * in_kernel) as u64;
         for (kind, ns) in [(TimeKind::User, self.on_cpu.ns - kernel_ns), (TimeKind::Kernel, kernel_ns)] {
             let sum = self.sums.entry(kind).or_default();
             (sum.ns, sum.times) = (ns, self.on_cpu.times);
+            if sum.processes.is_empty() {
+                sum.processes.clone_from(&self.ran);
+            }
         }
-        let mut parts: Vec<TimePart> =
-            self.sums.into_iter().filter(|(_, sum)| sum.ns > 0).map(|(kind, sum)| sum.part(kind, lived)).collect();
+        let sources = self.sources;
+        if self.samples.iter().map(|samples| samples.times).sum::<u64>() < FEW_SAMPLES {
+            for kind in [TimeKind::User, TimeKind::Kernel] {
+                self.sums.entry(kind).or_default().functions.clear();
+            }
+        }
+        let sums = self.sums.into_iter().filter(|(_, sum)| sum.ns > 0);
+        let mut parts: Vec<TimePart> = sums.map(|(kind, sum)| sum.part(kind, lived, sources.names)).collect();
         parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        let programs: BTreeSet<&str> =
+            parts.iter().flat_map(|part| &part.programs).map(|one| one.name.as_str()).collect();
+        if programs.len() < 2 {
+            parts.iter_mut().for_each(|part| part.programs.clear());
+        }
         parts
     }
 }
 
 impl Sum {
-    fn part(self, kind: TimeKind, lived: u64) -> TimePart {
-        let samples: u64 = self.functions.values().sum();
-        let mut by: Vec<Contributor> = self
-            .by
-            .into_iter()
-            .map(|((kind, name, pid), ns)| Contributor { kind, name, pid, share: ns as f64 / self.ns.max(1) as f64 })
-            .collect();
+    fn part(self, kind: TimeKind, lived: u64, names: &BTreeMap<u32, String>) -> TimePart {
+        let share = |ns: u64| ns as f64 / self.ns.max(1) as f64;
+        let by = by_name(self.by, kind).into_iter();
+        let mut by: Vec<Contributor> =
+            by.map(|((kind, name, pid), ns)| Contributor { kind, name, pid, share: share(ns) }).collect();
         by.sort_by(|a, b| b.share.total_cmp(&a.share));
         by.truncate(KEPT);
-        let mut functions: Vec<FunctionShare> = self
-            .functions
-            .into_iter()
-            .map(|(name, weight)| FunctionShare { name, share: weight as f64 / samples.max(1) as f64 })
-            .collect();
-        functions.sort_by(|a, b| b.share.total_cmp(&a.share));
-        functions.truncate(KEPT);
+        let mut programs: BTreeMap<String, u64> = BTreeMap::new();
+        for (pid, ns) in &self.processes {
+            let name = names.get(pid).map_or("an ended process", String::as_str);
+            *programs.entry(name.to_owned()).or_default() += ns;
+        }
         TimePart {
             kind,
             seconds: self.ns as f64 / 1e9,
             share: self.ns as f64 / lived.max(1) as f64,
             times: self.times,
             by,
-            functions,
+            functions: shares(self.functions),
+            released_in: shares(self.released),
+            programs: shares(programs),
         }
     }
+}
+
+/// Members of one name together, and children: there may be hundreds of them. The number is that of the largest, if it is most of it.
+fn by_name(
+    by: BTreeMap<(String, String, Option<u32>), u64>,
+    kind: TimeKind,
+) -> BTreeMap<(String, String, Option<u32>), u64> {
+    let mut kept = BTreeMap::new();
+    let mut together: BTreeMap<(String, String), (u64, u64, Option<u32>)> = BTreeMap::new();
+    for ((of, name, pid), ns) in by {
+        if of != "member" && !(of == "process" && kind == TimeKind::Child) {
+            kept.insert((of, name, pid), ns);
+            continue;
+        }
+        let (sum, most, whose) = together.entry((of, name)).or_default();
+        *sum += ns;
+        if ns > *most {
+            (*most, *whose) = (ns, pid);
+        }
+    }
+    let named =
+        together.into_iter().map(|((of, name), (sum, most, pid))| ((of, name, pid.filter(|_| most * 2 > sum)), sum));
+    kept.extend(named);
+    kept
+}
+
+/// The largest ones, as shares of their sum.
+fn shares(weights: BTreeMap<String, u64>) -> Vec<FunctionShare> {
+    let sum: u64 = weights.values().sum();
+    let share = |(name, weight)| FunctionShare { name, share: weight as f64 / sum.max(1) as f64 };
+    let mut shares: Vec<FunctionShare> = weights.into_iter().map(share).collect();
+    shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+    shares.truncate(KEPT);
+    shares
 }
 
 /// The innermost function with a name.
@@ -310,49 +472,17 @@ fn file_of(frames: &[Frame]) -> Option<String> {
     Some(format!("[{}]", file.rsplit('/').next().unwrap_or(file)))
 }
 
-/// The process that holds the file lock that another one waits for (proc_locks(5)): `1: -> FLOCK ADVISORY WRITE 4711 ...` waits for
-/// what `1: FLOCK ADVISORY WRITE 4710 ...` has.
-fn lock_holder(waiter: u32, root: &Root) -> Option<u32> {
-    let text = root.maybe("proc/locks")?;
-    let pid = |line: &str, at: usize| line.split_ascii_whitespace().nth(at)?.parse::<u32>().ok();
-    let waits = |line: &&str| line.split_ascii_whitespace().nth(1) == Some("->");
-    let line = text.lines().filter(waits).find(|line| pid(line, 5) == Some(waiter))?;
-    let number = line.split(':').next()?;
-    text.lines()
-        .filter(|line| !waits(line))
-        .find(|line| line.split(':').next() == Some(number))
-        .and_then(|line| pid(line, 4))
-}
-
 impl FirstThread {
     /// Whether it waited for any of several files.
     pub(super) fn polls(&self) -> bool {
-        self.waits_for() == Some(TimeKind::Poll)
+        self.reason() == Some(TimeKind::Poll) && self.wanted.polled.is_none()
     }
 
-    fn waits_for(&self) -> Option<TimeKind> {
-        if self.lock.is_some() {
-            return Some(TimeKind::Lock);
-        }
+    pub(super) fn waits_for_child(&self) -> bool {
+        self.reason() == Some(TimeKind::Child)
+    }
+
+    fn reason(&self) -> Option<TimeKind> {
         wait_reason(self.functions.iter().map(String::as_str))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_holder_of_a_file_lock_has_the_number_of_the_one_that_waits() {
-        let folder = whyslow_testing::folder();
-        std::fs::create_dir(folder.path().join("proc")).unwrap();
-        let locks = "1: POSIX  ADVISORY  READ  11 fd:00:1:2 0 EOF\n\
-            2: FLOCK  ADVISORY  WRITE 12 fd:00:1:3 0 EOF\n\
-            2: -> FLOCK  ADVISORY  WRITE 13 fd:00:1:3 0 EOF\n\
-            3: OFDLCK ADVISORY  WRITE -1 fd:00:1:4 0 EOF\n\
-            3: -> OFDLCK ADVISORY  WRITE 14 fd:00:1:4 0 EOF\n";
-        std::fs::write(folder.path().join("proc/locks"), locks).unwrap();
-        let root = Root::captured(folder.path());
-        assert_eq!([13, 12, 14, 99].map(|pid| lock_holder(pid, &root)), [Some(12), None, None, None]);
     }
 }

@@ -1,4 +1,4 @@
-//! The processes of a control group.
+//! The processes of a control group, and the children of a process.
 
 use crate::root::Root;
 
@@ -9,6 +9,20 @@ pub fn processes_where(root: &Root, matches: impl Fn(&str) -> bool) -> Vec<u32> 
     let pids = root.list("proc").into_iter().filter_map(|name| name.parse::<u32>().ok()).filter(|&pid| pid != own);
     pids.filter(|pid| root.maybe(&format!("proc/{pid}/cgroup")).is_some_and(|text| paths(&text).any(&matches)))
         .collect()
+}
+
+/// The children of all threads of a process (proc_pid_task_tid_children(5)).
+pub(super) fn children(pid: u32, root: &Root) -> Vec<u32> {
+    let tids = root.list(&format!("proc/{pid}/task"));
+    let lists = tids.iter().filter_map(|tid| root.maybe(&format!("proc/{pid}/task/{tid}/children")));
+    lists
+        .flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+/// The child of a process that has only one.
+pub(super) fn only_child(pid: u32, root: &Root) -> Option<u32> {
+    children(pid, root).try_into().ok().map(|[child]: [u32; 1]| child)
 }
 
 /// `4:memory:/system.slice/nginx.service`, a line for each hierarchy.

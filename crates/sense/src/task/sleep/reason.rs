@@ -1,6 +1,6 @@
 //! What a thread waits for, by the kernel functions on its stack.
 
-use crate::kallsyms::KernelFunctions;
+use crate::kallsyms::{KernelFunctions, KernelSymbols};
 use crate::root::Root;
 use crate::source_error::SourceError;
 use whyslow_model::time_breakdown::TimeKind;
@@ -126,14 +126,22 @@ pub(crate) struct WaitFunctions(KernelFunctions<Option<usize>>);
 
 impl WaitFunctions {
     pub(crate) fn read(root: &Root) -> Result<Self, SourceError> {
-        let functions = Self::parse(&root.text("proc/kallsyms")?);
-        if functions.0.is_empty() {
+        Self::parse(&root.text("proc/kallsyms")?).unless_hidden()
+    }
+
+    /// Of symbols that are read already.
+    pub(crate) fn of(symbols: &KernelSymbols) -> Result<Self, SourceError> {
+        Self(symbols.map(|(name, _)| matching_pattern(name))).unless_hidden()
+    }
+
+    fn unless_hidden(self) -> Result<Self, SourceError> {
+        if self.0.is_empty() {
             return Err(SourceError::NotPermitted {
                 why: "/proc/kallsyms hides the addresses of kernel functions".into(),
                 remedy: "run as root, with kernel.kptr_restrict below 2".into(),
             });
         }
-        Ok(functions)
+        Ok(self)
     }
 
     fn parse(text: &str) -> Self {
