@@ -132,22 +132,27 @@ struct Waiter {
     _folder: TempDir,
 }
 
+/// The program, compiled; `None` without the means to.
+fn waits() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    if !skip::is_root() || !skip::has_program("gcc") {
+        return None;
+    }
+    let (_, program) = PROGRAM.get_or_init(|| {
+        let folder = whyslow_testing::folder();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/waits.c");
+        let output = folder.path().join("wsl-waiter");
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-O2", "-g", "-Wall", "-Werror", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o"]);
+        assert!(gcc.arg(&output).arg(source).args(["-lpthread", "-lrt"]).status().unwrap().success());
+        (folder, output)
+    });
+    Some(program)
+}
+
 impl Waiter {
-    /// `None` without the means to build it.
     fn start(kind: &str) -> Option<Self> {
-        static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-        if !skip::is_root() || !skip::has_program("gcc") {
-            return None;
-        }
-        let (_, program) = PROGRAM.get_or_init(|| {
-            let folder = whyslow_testing::folder();
-            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/waits.c");
-            let output = folder.path().join("wsl-waiter");
-            let mut gcc = Command::new("gcc");
-            gcc.args(["-O2", "-g", "-Wall", "-Werror", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o"]);
-            assert!(gcc.arg(&output).arg(source).args(["-lpthread", "-lrt"]).status().unwrap().success());
-            (folder, output)
-        });
+        let program = waits()?;
         let folder = whyslow_testing::folder();
         let mut command = Command::new(program);
         command.arg(kind).arg(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -218,6 +223,8 @@ fn who_owes_an_answer_is_the_end_of_the_chain() {
         ("connected-udp", TimeKind::Receive),
         ("unix-stream", TimeKind::Receive),
         ("unix-datagram", TimeKind::Receive),
+        ("polled-stream", TimeKind::Receive),
+        ("polled-udp", TimeKind::Receive),
     ]);
 }
 
@@ -326,6 +333,16 @@ fn short_commands_are_explained() {
         let guesses = found.unseen.iter().any(|unseen| unseen.contains("guess"));
         assert!(guesses || found.samples >= 10 || command[0] == "sleep", "{found:#?}");
     }
+}
+
+#[test]
+fn the_functions_of_a_short_command_are_named() {
+    let Some(program) = waits() else { return };
+    let found = breakdown(&["--", program.to_str().unwrap(), "compute", "50"]);
+    assert_adds_up(&found);
+    let user = found.parts.iter().find(|part| part.kind == TimeKind::User).unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!(user.functions[0].name, "work", "{found:#?}");
+    assert!(user.functions[0].share > 0.6 && found.samples >= 10, "{found:#?}");
 }
 
 #[test]

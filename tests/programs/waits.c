@@ -1,10 +1,11 @@
-/* What tests/why.rs explains: `waits KIND FOLDER`. The first process waits for what its child, wsl-holder, holds or sends: the child works
+/* What tests/why.rs explains: `waits compute MILLISECONDS`, or `waits KIND FOLDER`. The first process waits for what its child, wsl-holder, holds or sends: the child works
  * for 60 ms, then lets go. `KIND-forever`: it never does. Once both are there, the number of the child is printed. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -166,7 +167,7 @@ static void send_condition(void)
 }
 
 /* Questions and answers over sockets: the child is the server. */
-static int ours = -1, theirs = -1;
+static int ours = -1, theirs = -1, polls;
 static struct sockaddr_storage to;
 static socklen_t length;         /* of the address, where the socket is not connected */
 static void new_udp(void)
@@ -208,11 +209,16 @@ static void new_datagram(void)
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/client", folder);
 	check(bind(ours, (void *)&address, sizeof address), "bind");
 }
+static void new_polled_stream(void) { polls = 1; new_stream(); }
+static void new_polled_udp(void) { polls = 1; new_udp(); }
 static void ask(void)
 {
+	struct pollfd answered = { .fd = ours, .events = POLLIN };
 	char got[8];
 
 	check(length ? sendto(ours, "?", 1, 0, (void *)&to, length) : send(ours, "?", 1, 0), "send");
+	if (polls)
+		check(poll(&answered, 1, -1), "poll");
 	check(recv(ours, got, sizeof got, 0), "recv");
 }
 static void answer(void)
@@ -243,7 +249,8 @@ static const struct { const char *name; struct channel of; } channels[] = {
 	{ "condition", { nothing, wait_condition, send_condition } },
 };
 static const struct { const char *name; void (*prepare)(void); } sockets[] = {
-	{ "udp", new_udp }, { "connected-udp", new_connected_udp }, { "unix-stream", new_stream }, { "unix-datagram", new_datagram },
+	{ "udp", new_udp }, { "connected-udp", new_connected_udp }, { "polled-udp", new_polled_udp },
+	{ "unix-stream", new_stream }, { "polled-stream", new_polled_stream }, { "unix-datagram", new_datagram },
 };
 
 static const struct lock *lock;
@@ -315,6 +322,10 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
+	if (!strcmp(argv[1], "compute")) {
+		work(atof(argv[2]));
+		return 0;
+	}
 	snprintf(kind, sizeof kind, "%s", argv[1]);
 	folder = argv[2];
 	if (strlen(kind) > 8 && !strcmp(kind + strlen(kind) - 8, "-forever")) {

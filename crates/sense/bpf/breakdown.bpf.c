@@ -49,8 +49,9 @@ struct thread {
 };
 MAP(threads, MAP_HASH, THREADS, u32, struct thread);
 
-/* Threads whose times are counted by themselves as well. */
+/* Threads whose times are counted by themselves as well, and whether there are any. */
 MAP(singled, MAP_HASH, SINGLED, u32, u32);
+MAP(singles, MAP_ARRAY, 1, u32, u32);
 
 /* Time of one kind. `other` is the process that ended a wait, or that had the CPU last; `other_thread` its thread, if it is one of the
  * same process that ended a wait for something that threads hand on. */
@@ -113,7 +114,9 @@ INLINE struct watch *accounted(u32 tgid)
 
 INLINE u32 singled_out(u32 tid)
 {
-	return bpf_map_lookup_elem(&singled, &tid) ? tid : 0;
+	u32 *any = ONLY(singles);
+
+	return any && *any && bpf_map_lookup_elem(&singled, &tid) ? tid : 0;
 }
 
 INLINE void charge(struct slice *slice, u64 ns)

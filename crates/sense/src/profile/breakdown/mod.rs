@@ -186,7 +186,8 @@ impl BreakdownTracer {
     /// The BPF map is full.
     pub fn single_out(&mut self, tid: u32) -> Result<(), SourceError> {
         self.note_name(tid);
-        self.object.insert("singled", tid, 1_u32)
+        self.object.insert("singled", tid, 1_u32)?;
+        self.object.set_element("singles", 0, 1_u32)
     }
 
     fn set(&mut self, pid: u32, what: u32, root: u32) -> Result<(), SourceError> {
