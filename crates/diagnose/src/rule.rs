@@ -262,7 +262,9 @@ impl ActionSpec {
         let set = self.set.iter().map(|(name, value)| Some((name.setting(context)?, value.setting(context)?)));
         let set: BTreeMap<String, String> = set.collect::<Option<_>>()?;
         let change = |(name, value): (String, String)| {
-            let now = facts.setting(&name).unwrap_or_default();
+            // What is read are the settings of the observer's network namespace.
+            let is_read = context.is_in_own_namespace() || !is_of_network(&name);
+            let now = facts.setting(&name).filter(|_| is_read).unwrap_or_default();
             let value = match split_set_value(&value) {
                 (least, true) => raised(now, least),
                 (value, false) => value.to_owned(),
@@ -286,12 +288,14 @@ impl ActionSpec {
     ) -> Option<String> {
         let changes: Vec<String> =
             set.iter().map(|(name, value)| format!("{}={}", quoted(name), quoted(value))).collect();
-        match (&self.trial, &self.command) {
-            (_, Some(command)) => command.command(context),
-            _ if changes.is_empty() => None,
-            (Some(trial), None) => trial.line(&changes.join(" "), gain, context),
-            (None, None) => Some(format!("whyslow tune set {}", changes.join(" "))),
-        }
+        let line = match (&self.trial, &self.command) {
+            (_, Some(command)) => return command.command(context),
+            _ if changes.is_empty() => return None,
+            (Some(trial), None) => trial.line(&changes.join(" "), gain, context)?,
+            (None, None) => format!("whyslow tune set {}", changes.join(" ")),
+        };
+        let is_anywhere = !set.keys().any(|name| is_of_network(name));
+        Some(if is_anywhere { line } else { context.in_its_namespace()? + &line })
     }
 
     /// Whether it names the culprit.
@@ -308,6 +312,11 @@ impl ActionSpec {
         let mut templates = self.command.iter().chain(self.set.iter().map(|(name, _)| name));
         templates.any(|template| template.names().iter().any(is_number))
     }
+}
+
+/// Whether each network namespace has a setting of this name of its own.
+fn is_of_network(name: &str) -> bool {
+    name.starts_with("net.") || name.starts_with("nic.")
 }
 
 /// Each of the numbers in `now`, raised to at least its counterpart in `least`; `least` if `now` has other numbers or none.

@@ -6,6 +6,7 @@ use crate::cgroup::{in_group, unit};
 use crate::expr::SignalLookup;
 use crate::facts::Running;
 use crate::signal::Entity;
+use crate::template::quoted;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Culprit, Reading};
 
@@ -108,6 +109,23 @@ impl<'a> RuleContext<'a> {
                 self.names.insert("culprit.pids", Reading::Text(pids.join(",")));
             }
         }
+    }
+
+    /// What runs a command in the network namespace of the subject: nothing in the observer's own, and `None` where that namespace has
+    /// no name.
+    pub(crate) fn in_its_namespace(&self) -> Option<String> {
+        let subject = &self.entity.subject;
+        match (subject.netns.as_deref(), subject.pid) {
+            (None, _) => Some(String::new()),
+            (Some(name), _) if !name.starts_with("net:[") => Some(format!("ip netns exec {} ", quoted(name))),
+            (Some(_), Some(pid)) => Some(format!("nsenter --target {pid} --net ")),
+            (Some(_), None) => None,
+        }
+    }
+
+    /// Whether the subject is in the observer's network namespace.
+    pub(crate) fn is_in_own_namespace(&self) -> bool {
+        self.entity.subject.netns.is_none()
     }
 
     /// The program that an action is about, and its unit: both outlive its processes.

@@ -208,3 +208,32 @@ fn a_connection_explains_the_loss_of_the_machine_only_where_it_is_most_of_it() {
     assert_eq!((lesser.findings.len(), explained(&lesser)), (2, 0), "{:?}", lesser.findings);
     assert_eq!(lesser.findings[0].subject.kind, "host");
 }
+
+#[test]
+fn a_setting_of_another_network_namespace_is_tried_there() {
+    let tried_for = |ns: &str| {
+        let d = machine(|t, s| {
+            processor(t, s, 0, 2, 1);
+            sender(t, s, 2);
+            let stream = Stream::FINE.connection(t);
+            s.net.connection.push(Connection {
+                socket: SocketKey { ns: ns.into(), ..stream.socket.clone() },
+                pid: 7.0.into(),
+                bytes_acked: (t * 1_448_000).into(),
+                rtt: 20_000_000.into(),
+                peer_window: 30_000.into(),
+                busy_time: (t * SECOND).into(),
+                rwnd_limited: (t * SECOND * 9 / 10).into(),
+                sndbuf_limited: 0.into(),
+                ..stream
+            });
+        });
+        let limited = d.findings.iter().find(|f| f.id == "net.window_limited");
+        let action = limited.unwrap_or_else(|| panic!("{:?}", d.findings)).actions[0].clone();
+        action.try_command.expect("a trial")
+    };
+    let line = "whyslow try net.ipv4.tcp_rmem='4096 131072 33554432' --metric";
+    assert!(tried_for("").starts_with(line), "{}", tried_for(""));
+    assert!(tried_for("blue").starts_with(&format!("ip netns exec blue {line}")));
+    assert!(tried_for("net:[4026532200]").starts_with(&format!("nsenter --target 7 --net {line}")));
+}
