@@ -178,28 +178,44 @@ pub(crate) struct ActionSpec {
     pub(crate) when: Option<Expr>,
 }
 
-/// By how much a quantity improves, and how far the bounds are from that, as shares of it.
+/// By how much a quantity improves.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GainSpec {
     /// What improves, in the plural: `reads`.
     pub(crate) what: Template,
     pub(crate) factor: Expr,
+    /// How far the bounds are from the factor, as shares of it: what the formula leaves out.
     pub(crate) low: f64,
     pub(crate) high: f64,
+    /// The factor where what it is computed from is known only within bounds: the least and the most of it.
+    pub(crate) least: Option<Expr>,
+    pub(crate) most: Option<Expr>,
+    /// When only the least is known.
+    pub(crate) at_least_when: Option<Expr>,
 }
 
 impl GainSpec {
     /// The gain; `None` where something it is computed from is not known, or nothing is gained.
     pub(crate) fn of(&self, context: &RuleContext<'_>) -> Option<Gain> {
-        let factor = self.factor.number(context).filter(|factor| *factor >= LEAST_GAIN)?;
-        let (low, high) = ((self.low * factor).max(1.0), self.high * factor);
-        Some(Gain { what: self.what.known(context)?, factor, low, high })
+        let factor = self.factor.number(context)?;
+        let bound = |expr: &Option<Expr>| expr.as_ref().map_or(Some(factor), |expr| expr.number(context));
+        let (least, most) = (bound(&self.least)?.min(factor), bound(&self.most)?.max(factor));
+        let is_at_least = self.at_least_when.as_ref().is_some_and(|when| when.holds(context));
+        let (factor, high) = if is_at_least { (least, None) } else { (factor, Some(self.high * most)) };
+        let low = (self.low * least).max(1.0);
+        let is_worth_it = factor >= LEAST_GAIN && high.is_none_or(|high| high <= WIDEST * low);
+        Some(Gain { what: self.what.known(context)?, factor, low, high }).filter(|_| is_worth_it)
+    }
+
+    fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        [&self.least, &self.most, &self.at_least_when].into_iter().flatten().chain([&self.factor])
     }
 }
 
-/// The least factor that is worth a promise.
+/// The least factor that is worth a promise, and the most that its bounds may be apart.
 const LEAST_GAIN: f64 = 1.05;
+const WIDEST: f64 = 4.0;
 
 /// What `whyslow try` measures a setting by: the options `--metric`, `--guard` and `--moves`.
 #[derive(Debug, Deserialize)]
@@ -242,7 +258,8 @@ impl TrialSpec {
             }
         }
         if let Some(Gain { factor, low, high, .. }) = gain {
-            line += &format!(" --promised {factor:.2}:{low:.2}:{high:.2}");
+            let high = high.map_or_else(String::new, |high| format!("{high:.2}"));
+            line += &format!(" --promised {factor:.2}:{low:.2}:{high}");
         }
         Some(line)
     }
@@ -421,7 +438,7 @@ impl Rule {
         let totals = self.culprits.iter().map(|culprit| &culprit.total);
         let exceptions = self.look_alikes.iter().map(|alike| &alike.unless);
         let conditions = self.actions.iter().map(|action| &action.when);
-        let gains = self.actions.iter().filter_map(|action| Some(&action.gain.as_ref()?.factor));
+        let gains = self.actions.iter().filter_map(|action| action.gain.as_ref()).flat_map(GainSpec::expressions);
         let optional = own.into_iter().chain(totals).chain(exceptions).chain(conditions).flatten();
         [&self.when].into_iter().chain(self.accounts_for.values()).chain(gains).chain(optional)
     }

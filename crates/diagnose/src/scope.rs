@@ -86,7 +86,7 @@ scopes! { of;
     /// A mounted file system.
     Mount from Change<'_, catalogue::Mount> => filesystem::mounts(of.window);
     /// A control group.
-    Group (listed) from group::GroupUse<'_> => group::entities(of.window, of.rooms, of.members, of.memory_stall);
+    Group (listed) from group::GroupUse<'_> => group::entities(of.window, of.processes, of.rooms, of.members, of.memory_stall);
     /// A process.
     Process from process::ProcessUse<'_> => process::processes(of.window, of.processes, of.changes, of.rooms);
     /// A thread; a process with one thread is one.

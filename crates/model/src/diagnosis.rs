@@ -514,18 +514,21 @@ pub struct Action {
 pub struct Gain {
     /// What improves: `reads`.
     pub what: String,
-    /// How many times as fast it becomes.
+    /// How many times as fast it becomes; the least where there is no upper bound.
     pub factor: f64,
     /// The least that is expected.
     pub low: f64,
-    /// The most that is expected.
-    pub high: f64,
+    /// The most that is expected; `None` where nothing bounds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
 }
 
 impl fmt::Display for Gain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} times as fast", self.what, human::factor(self.factor))?;
-        let [low, high] = [self.low, self.high].map(human::factor);
+        let (what, factor) = (&self.what, human::factor(self.factor));
+        let Some(high) = self.high else { return write!(f, "{what} at least {factor} times as fast") };
+        write!(f, "{what} {factor} times as fast")?;
+        let [low, high] = [self.low, high].map(human::factor);
         if low == high { Ok(()) } else { write!(f, ", {low} to {high}") }
     }
 }

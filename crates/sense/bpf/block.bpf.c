@@ -80,7 +80,7 @@ struct depth {
 };
 
 /* Requests of a size and kind, by the larger one of the depths at their issue and their completion. */
-struct cell { u64 requests, device_ns; };
+struct cell { u64 requests, bytes, device_ns; };
 
 /* Where a request ended, plus one, and which request of its slot it was. */
 struct end { u64 sector, sequence; };
@@ -488,6 +488,7 @@ INLINE void finish_inflight(struct inflight *inflight, struct slot_counters *cou
 
 		if (cell < CELLS) {
 			ADD(counters->cells[cell].requests, weight);
+			ADD(counters->cells[cell].bytes, weight * bytes);
 			ADD(counters->cells[cell].device_ns, weight * device);
 		}
 	}

@@ -157,6 +157,8 @@ struct ThreadWait {
     asleep: usize,
     /// Share of the window in which it was blocked.
     share: f64,
+    /// Whether it was found waiting for asynchronous I/O.
+    is_async: bool,
 }
 
 impl ThreadWait {
@@ -180,7 +182,7 @@ impl ThreadWait {
         let measured = ratio(change.grown(R::block_delay)).filter(|s| *s > 0.0);
         let seconds = measured.unwrap_or_else(|| sampled(uninterruptible)) + sampled(async_io);
         let share = over(Some(seconds), Some(change.window_seconds()))?.min(1.0);
-        Some(Self { blocked: uninterruptible + async_io, asleep: sleeps.len(), share })
+        Some(Self { blocked: uninterruptible + async_io, asleep: sleeps.len(), share, is_async: async_io > 0 })
     }
 }
 
@@ -290,6 +292,12 @@ impl Blocked {
     pub fn persistence(&self, pids: &BTreeSet<u32>) -> Option<f64> {
         let sums = self.of_these(pids).fold((0, 0), |(b, a), thread| (b + thread.blocked, a + thread.asleep));
         over(Some(sums.0 as f64), Some(sums.1 as f64))
+    }
+
+    /// The share of the time in which each thread of these was blocked that was found so; `None` if one waited for asynchronous
+    /// I/O, of which it can have several requests in flight.
+    pub(super) fn synchronous_waits(&self, pids: &BTreeSet<u32>) -> Option<Vec<f64>> {
+        self.of_these(pids).map(|thread| (!thread.is_async).then_some(thread.share)).collect()
     }
 
     /// Whether one of its threads was ever found blocked.

@@ -4,6 +4,7 @@ use super::blocked::Blocked;
 use super::curve::{Curve, alone_time};
 use super::depth;
 use super::io::IoUse;
+use super::size_slope::{SizeSlope, Stream};
 use crate::kernel_log::has_smart;
 use crate::signal::{Entity, over, ratio, share_of_true, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +50,7 @@ pub struct DiskUse<'w> {
     requests: Vec<&'w Change<'w, Request>>,
     curve: Curve,
     alone_time: Option<f64>,
+    size_slope: Option<SizeSlope>,
     sharers: usize,
     below: String,
     member: bool,
@@ -225,6 +227,14 @@ impl DiskUse<'_> {
         over(total(|r| r.bytes), total(|r| r.requests))
     }
 
+    /// Bytes a second that reads of the largest size would bring, with the slope so many standard errors larger.
+    fn stream_rate(&self, errors: f64) -> Option<f64> {
+        let rate = self.change.rate(|d| d.read_bytes)?;
+        let size = over(Some(rate), self.change.rate(|d| d.reads))?;
+        let now = Stream { size, seconds: read_time(&self.requests)?, rate };
+        Some(self.size_slope?.rate(self.queue?.max_request.get()?, now, errors)).filter(|rate| rate.is_finite())
+    }
+
     fn peak_write_rate(&self) -> Option<f64> {
         self.change.steps(|d| d.write_bytes).filter_map(|(dt, b)| Some(b? / dt)).reduce(f64::max)
     }
@@ -275,6 +285,9 @@ signals! { d: DiskUse<'_>;
     "disk.alone_time" "s" "mean time the device took for a read or write with nothing else in flight", "mean(completion - issue) where one is in flight at both", "BPF: block_rq_issue, block_rq_complete" => d.alone_time;
     "disk.users_blocked" "ratio" "how much of their sleep the threads that wait for it are blocked: 1 where they ask for the next thing as soon as they got the last, less where they pace themselves", "samples blocked (state D, or in io_getevents or io_uring_enter) / samples asleep, of the threads of its users that were found blocked", "/proc/PID/task/TID/stat, syscall" => d.seen_users().and_then(|u| u.persistence);
     "disk.splits" "1/s" "times a request was cut because the device takes none as large, or for a stripe's end", "Δsplits / Δt", "BPF: block_split" => d.requests.iter().filter_map(|r| r.rate(|r| r.splits)).reduce(|a, b| a + b);
+    "disk.stream_rate" "bytes/s" "bytes a second that reads of the largest size would bring, with as many in flight; absent where only reads of one size were seen", "in flight x largest request / (time of a read + Δtime / Δsize x (largest request - size of a read)), at most Δsize / Δtime; of sizes with as many requests in flight", "BPF: block_rq_issue, block_rq_complete; queue/max_sectors_kb" => d.stream_rate(0.0);
+    "disk.stream_rate_least" "bytes/s" "the same at the lower end of its 95 % interval", "with Δtime / Δsize two standard errors larger", "BPF: block_rq_issue, block_rq_complete; queue/max_sectors_kb" => d.stream_rate(2.0);
+    "disk.stream_rate_most" "bytes/s" "the same at the upper end", "with Δtime / Δsize two standard errors smaller", "BPF: block_rq_issue, block_rq_complete; queue/max_sectors_kb" => d.stream_rate(-2.0);
     "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => d.interval();
     "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
     "disk.unfinished" "ratio" "share of the time in flight that belongs to requests that did not complete", "1 - Δ(time of completed requests) / Δ(requests x time)", "/proc/diskstats fields 4, 8, 11, 15, 17 (Little's law)" => d.unfinished();
@@ -302,6 +315,7 @@ signals! { d: DiskUse<'_>;
     "disk.scheduler" "text" "I/O scheduler in force", "queue/scheduler", "/sys/block/*/queue" => d.queue.and_then(|q| q.scheduler.get());
     "disk.rotational" "flag" "1 for a spinning disk", "queue/rotational", "/sys/block/*/queue" => d.queue.and_then(|q| q.rotational.get());
     "disk.max_request" "bytes" "largest request the stack allows", "max_sectors_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.max_request.get());
+    "disk.max_hw_request" "bytes" "largest request the device takes", "max_hw_sectors_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.max_hw_request.get());
     "disk.read_ahead" "bytes" "read-ahead", "read_ahead_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.read_ahead.get());
     "disk.write_cache" "text" "write back or write through", "queue/write_cache", "/sys/block/*/queue" => d.queue.and_then(|q| q.write_cache.get());
 }
@@ -330,6 +344,8 @@ pub fn entities(
         .filter(|c| !topology.is_partition(c.key()))
         .map(|change| {
             let name = change.key();
+            let requests: Vec<_> = requests.iter().filter(|r| r.key().device == *name).collect();
+            let classes = || responses.iter().filter(|r| r.key().on.device == *name);
             let queues_above: Vec<f64> =
                 topology.leaves_over(name).filter_map(|leaf| in_flight.get(&leaf).copied()).collect();
             let longest = queues_above.iter().copied().fold(0.0, f64::max);
@@ -341,9 +357,10 @@ pub fn entities(
                 stall,
                 users: blocked.and_then(|blocked| Users::of(name, topology, uses, blocked)),
                 reader: largest_reader(name, uses),
-                requests: requests.iter().filter(|r| r.key().device == *name).collect(),
+                size_slope: read_times(&requests).and_then(|times| SizeSlope::of(classes(), &times)),
+                requests,
                 curve: Curve::of(levels.iter().filter(|level| level.key().device == *name)),
-                alone_time: alone_time(responses.iter().filter(|r| r.key().on.device == *name)),
+                alone_time: alone_time(classes()),
                 sharers,
                 below: below.concat(),
                 member: is_member(name, topology, &moved),
@@ -353,6 +370,15 @@ pub fn entities(
             Entity::of(Subject::new("device", name.to_string()), &disk)
         })
         .collect()
+}
+
+/// How long the device took for reads, in nanoseconds.
+fn read_times(requests: &[&Change<'_, Request>]) -> Option<Histogram> {
+    requests.iter().find(|r| &*r.key().operation == "read")?.histogram(|r| &r.device_time)
+}
+
+fn read_time(requests: &[&Change<'_, Request>]) -> Option<f64> {
+    ratio(read_times(requests)?.mean())
 }
 
 /// The processes that use a device, or one that rests on it.

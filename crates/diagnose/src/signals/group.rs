@@ -23,6 +23,8 @@ pub struct GroupUse<'w> {
     machine_stall: Option<f64>,
     /// Page tables of its processes, bytes.
     page_tables: Option<f64>,
+    /// CPUs' worth of time its processes used, where its CPU time is not counted.
+    members_cpu: Option<f64>,
     /// Times of its processes on run queues, nanoseconds, if they were traced.
     latency: Option<Histogram>,
 }
@@ -80,6 +82,16 @@ fn page_tables_in(group: &str, page_tables: &BTreeMap<&str, f64>) -> Option<f64>
     within.map(|(_, bytes)| *bytes).reduce(|a, b| a + b)
 }
 
+/// CPUs' worth of time that the processes of a group used which can have a quota, but whose CPU time is not counted: in version 1,
+/// `cpu` and `cpuacct` can be hierarchies of their own.
+fn cpu_of_members(change: &Change<'_, Group>, tasks: &[TaskUse]) -> Option<f64> {
+    if change.rate(|g| g.cpu_usage).is_some() || change.last().periods.get().is_none() {
+        return None;
+    }
+    let members = tasks.iter().filter(|task| in_group(task.cgroup.as_deref(), change.key()));
+    over(members.filter_map(|task| task.cpu_seconds).reduce(|a, b| a + b), Some(change.window_seconds()))
+}
+
 impl GroupUse<'_> {
     /// Its own pressure, of memory or of I/O; version 1 has none: there by the states of its threads.
     fn waited(&self) -> Option<f64> {
@@ -100,7 +112,7 @@ impl GroupUse<'_> {
 }
 
 signals! { g: GroupUse<'_>;
-    "group.cpu" "count" "CPUs' worth of time it used", "Δusage / Δt", "cpu.stat, cpuacct.usage" => ratio(g.rate(|g| g.cpu_usage));
+    "group.cpu" "count" "CPUs' worth of time it used", "Δusage / Δt; without it, ΣΔCPU time of its processes / Δt", "cpu.stat, cpuacct.usage, /proc/PID/stat" => ratio(g.rate(|g| g.cpu_usage)).or(g.members_cpu);
     "group.cpu_quota" "count" "CPUs' worth of time it may use", "quota / period", "cpu.max, cpu.cfs_quota_us" => over(g.last().quota.get(), g.last().period.get());
     "group.throttled_periods" "ratio" "share of the quota's periods in which it ran out", "Δnr_throttled / Δnr_periods", "cpu.stat (sched-bwc.rst)" => over(g.rate(|g| g.throttled_periods), g.rate(|g| g.periods));
     "group.periods" "count" "periods of the quota in the window in which it ran", "Δnr_periods", "cpu.stat (sched-bwc.rst)" => g.grown(|g| g.periods);
@@ -143,6 +155,7 @@ signals! { g: GroupUse<'_>;
 /// Every control group but the root, which has no limits and whose numbers are the host's.
 pub fn entities(
     window: &Window,
+    tasks: &[TaskUse],
     rooms: &Rooms,
     members: &BlockedMembers<'_>,
     machine_stall: Option<f64>,
@@ -159,7 +172,18 @@ pub fn entities(
             let room = rooms.of_the_group(&name);
             let (blocked, latency) = (members.blocked_share(&name), latency_in(&name, &latencies));
             let (page_wait, page_tables) = (members.page_wait_share(&name), page_tables_in(&name, &page_tables));
-            let group = GroupUse { change, page_size, room, blocked, page_wait, machine_stall, page_tables, latency };
+            let members_cpu = cpu_of_members(&change, tasks);
+            let group = GroupUse {
+                change,
+                page_size,
+                room,
+                blocked,
+                page_wait,
+                machine_stall,
+                page_tables,
+                members_cpu,
+                latency,
+            };
             Entity::of(Subject::new("cgroup", name.clone()), &group).within(Some(name))
         })
         .collect()
@@ -183,6 +207,12 @@ impl<'w> BlockedMembers<'w> {
     /// Share of the time in which a thread within the group was blocked; `None` if threads were not sampled.
     pub fn blocked_share(&self, group: &str) -> Option<f64> {
         Some(self.blocked?.share(&self.within(group).collect()))
+    }
+
+    /// The share of the time in which each thread within the group was blocked; `None` if threads were not sampled, or if one
+    /// waited for asynchronous I/O.
+    pub fn synchronous_waits(&self, group: &str) -> Option<Vec<f64>> {
+        self.blocked?.synchronous_waits(&self.within(group).collect())
     }
 
     /// Share of the time in which a process within the group waited for pages to be read; `None` if threads were not sampled.
@@ -218,7 +248,7 @@ mod tests {
     }
 
     fn reading(window: &Window, name: &str) -> Option<Reading> {
-        entities(window, &Rooms::of(window), &BlockedMembers::new(&[], None), None)[0].reading(name).cloned()
+        entities(window, &[], &Rooms::of(window), &BlockedMembers::new(&[], None), None)[0].reading(name).cloned()
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod served;
 pub mod shaper;
 mod short_lived;
 pub mod shortage;
+mod size_slope;
 mod slab;
 mod sleep;
 pub mod subnet;

@@ -1,11 +1,23 @@
-//! A control group's I/O limit on one device.
+//! A control group's I/O limit on one device, and what the device would do for the group without it.
+//!
+//! A thread that waits for each read in turn spends its time on what it does between reads, and on waiting. Without the limit it
+//! waits for the device alone (the interactive response time law of a closed system: Denning and Buzen, The Operational Analysis of
+//! Queueing Network Models, 1978).
 
+use super::depth;
 use super::group::BlockedMembers;
 use crate::signal::{Entity, over, ratio, signals};
-use whyslow_model::catalogue::{Disk, Group, GroupIo};
+use whyslow_model::catalogue::{Disk, Group, GroupIo, Request};
 use whyslow_model::diagnosis::Subject;
-use whyslow_model::value::{Counter, Gauge};
+use whyslow_model::value::{Counter, Gauge, Name};
 use whyslow_model::window::{Change, Window};
+
+/// From this share of what a group does, what is computed for reads holds.
+const NEARLY_ALL: f64 = 0.9;
+/// The share of reads that are read ahead from which more than one can be in flight for a thread that waits.
+const AHEAD: f64 = 0.1;
+/// A thread that was blocked for less of the time does not count.
+const LEAST_WAIT: f64 = 0.1;
 
 /// What a limit's signals are computed from.
 pub struct QuotaUse<'w> {
@@ -13,6 +25,49 @@ pub struct QuotaUse<'w> {
     device: Option<&'w Change<'w, Disk>>,
     group: Option<&'w Change<'w, Group>>,
     blocked: Option<f64>,
+    readers: Option<Readers>,
+}
+
+/// The group's threads that wait for reads, and what the device takes for one.
+struct Readers {
+    /// For each thread the share of the time in which it waits.
+    waits: Vec<f64>,
+    /// Reads a second of all of them.
+    rate: f64,
+    /// Seconds the device takes for a read.
+    device_time: f64,
+    /// Mean number of reads in flight in the device at the issue of one, if known.
+    depth: Option<f64>,
+    /// How the device's time grows with those in flight, if known.
+    scaling: Option<f64>,
+}
+
+impl Readers {
+    fn of(io: &Change<'_, GroupIo>, waits: Vec<f64>, reads: &Change<'_, Request>) -> Option<Self> {
+        let (rate, writes) = (io.rate(|g| g.reads)?, io.rate(|g| g.writes)?);
+        let ahead = over(reads.rate(|r| r.read_ahead), reads.rate(|r| r.requests))?;
+        let waits: Vec<f64> = waits.into_iter().filter(|wait| *wait > LEAST_WAIT).collect();
+        (rate > NEARLY_ALL * (rate + writes) && ahead < AHEAD).then_some(())?;
+        Some(Self {
+            waits,
+            rate,
+            device_time: ratio(reads.histogram(|r| &r.device_time)?.mean())?,
+            depth: over(reads.rate(|r| r.depth), reads.rate(|r| r.depth_requests)),
+            scaling: depth::scaling(&[reads]),
+        })
+    }
+
+    /// Reads a second without the limit, where the device's time grows with the reads in flight to the power of `scaling`.
+    fn attainable(&self, scaling: f64) -> Option<f64> {
+        let deeper = (self.waits.len() as f64 / self.depth?.max(1.0)).max(1.0);
+        let device_time = self.device_time * deeper.powf(scaling);
+        let waiters: f64 = self.waits.iter().sum();
+        let own = |wait: f64| {
+            let between = (1.0 - wait) * waiters / (self.rate * wait);
+            1.0 / (between + device_time)
+        };
+        self.waits.iter().map(|wait| own(*wait)).reduce(|a, b| a + b)
+    }
 }
 
 impl QuotaUse<'_> {
@@ -51,6 +106,8 @@ signals! { q: QuotaUse<'_>;
     "quota.writes_limit" "1/s" "writes it may do", "wiops", "io.max, blkio.throttle.write_iops_device" => q.io.last().writes_limit.get();
     "quota.device" "text" "the device the limit is on", "major:minor", "/proc/diskstats" => q.io.key().lower.as_ref() as &str;
     "quota.version" "text" "version of the group's controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => q.group.and_then(|g| g.last().version.get());
+    "quota.attainable" "1/s" "reads the device would do for it without the limit, if its threads went on as before; absent if it also writes, reads ahead, or reads asynchronously", "Σ over its threads 1 / (time between reads + time in the device)", "/proc/PID/stat; BPF: block_rq_issue, block_rq_complete" => q.readers.as_ref().and_then(|r| r.attainable(r.scaling.unwrap_or(0.0)));
+    "quota.attainable_least" "1/s" "the same if the device served one read at a time, where it is not known how many it can", "Σ over its threads 1 / (time between reads + time in the device x threads / reads in flight)", "/proc/PID/stat; BPF: block_rq_issue, block_rq_complete" => q.readers.as_ref().and_then(|r| r.attainable(r.scaling.unwrap_or(1.0)));
     "quota.device_busy" "ratio" "share of the time in which the device had requests in flight", "Δbusy time / Δt", "/proc/diskstats field 10" => q.device.and_then(|d| ratio(d.rate(|d| d.busy_time))).map(|b| b.min(1.0));
     "quota.stall" "ratio" "share of the time in which a task of the group waited for I/O", "Δio some total / Δt of the group; without it, the share of the samples in which a thread of it was blocked", "io.pressure, /proc/PID/stat" => q.stall();
 }
@@ -59,6 +116,8 @@ signals! { q: QuotaUse<'_>;
 pub fn entities(window: &Window, members: &BlockedMembers<'_>) -> Vec<Entity> {
     let devices = window.changes::<Disk>();
     let groups = window.changes::<Group>();
+    let requests = window.changes::<Request>();
+    let reads = |device: &Name| requests.iter().find(|r| r.key().device == *device && &*r.key().operation == "read");
     window
         .changes::<GroupIo>()
         .iter()
@@ -73,9 +132,44 @@ pub fn entities(window: &Window, members: &BlockedMembers<'_>) -> Vec<Entity> {
                 device: devices.iter().find(|d| *d.key() == link.lower),
                 group: groups.iter().find(|g| *g.key() == link.upper),
                 blocked: members.blocked_share(&link.upper),
+                readers: reads(&link.lower)
+                    .and_then(|reads| Readers::of(io, members.synchronous_waits(&link.upper)?, reads)),
             };
             let name = link.upper.to_string();
             Entity::of(Subject::new("cgroup", name.clone()), &quota).within(Some(name))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn readers(waits: &[f64], rate: f64, depth: f64) -> Readers {
+        Readers { waits: waits.to_vec(), rate, device_time: 0.001, depth: Some(depth), scaling: None }
+    }
+
+    #[test]
+    fn a_thread_that_only_waits_reads_as_fast_as_the_device() {
+        assert!((readers(&[1.0], 50.0, 1.0).attainable(0.0).unwrap() - 1000.0).abs() < 1e-9);
+        // 50 reads a second in a tenth of the time: 2 ms each, beside 1 ms in the device.
+        assert!((readers(&[0.9], 50.0, 1.0).attainable(0.0).unwrap() - 1000.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn several_threads_read_side_by_side_only_if_the_device_serves_them_so() {
+        let four = readers(&[1.0; 4], 50.0, 1.0);
+        assert!((four.attainable(0.0).unwrap() - 4000.0).abs() < 1e-9);
+        assert!((four.attainable(1.0).unwrap() - 1000.0).abs() < 1e-9);
+        // With two in flight already, four take twice as long.
+        assert!((readers(&[1.0; 4], 50.0, 2.0).attainable(1.0).unwrap() - 2000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_thread_that_waits_less_does_more_between_reads() {
+        // 90 reads a second, in proportion to the waiting: 60 of the first, 30 of the second, which does something else for
+        // (1 - 0.5) / 30 s between two of them.
+        let both = readers(&[1.0, 0.5], 90.0, 1.0).attainable(0.0).unwrap();
+        assert!((both - (1000.0 + 1.0 / (0.5 / 30.0 + 0.001))).abs() < 1e-6, "{both}");
+    }
 }

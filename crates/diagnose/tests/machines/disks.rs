@@ -3,7 +3,7 @@
 use crate::{RULES, SECOND, disk, found, key, machine, pressure, two_cpus, window};
 use whyslow_diagnose::diagnose;
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, Reading, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Gain, Origin, Reading, Verdict};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{DepthKey, LinkKey, OperationKey, RequesterKey, ResponseKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
@@ -341,7 +341,9 @@ fn a_disk_that_is_slower_than_its_baseline_with_nothing_else_in_flight_is_slow()
     assert_eq!(slow.confidence, Confidence::Medium, "five times as slow, not more");
     assert!(slow.summary.contains("takes 5 ms") && slow.summary.contains("and 1 ms"), "{}", slow.summary);
     let gain = slow.actions[0].gain.as_ref().expect("a gain");
-    assert!((gain.factor - 5.0).abs() < 0.01 && (gain.low - 3.5).abs() < 0.01 && (gain.high - 6.5).abs() < 0.01);
+    assert!(
+        (gain.factor - 5.0).abs() < 0.01 && (gain.low - 3.5).abs() < 0.01 && (gain.high.unwrap() - 6.5).abs() < 0.01
+    );
     assert_eq!(slow.actions[0].expect.as_deref(), Some("requests 5.0 times as fast, 3.5 to 6.5"));
     assert!(found(&with(0.004, 4096.0), "disk.slow_device").is_none());
     assert!(found(&with(0.001, 65536.0), "disk.slow_device").is_none(), "other requests than in the baseline");
@@ -485,6 +487,41 @@ fn a_group_at_its_limit_is_weighed_by_its_own_waiting() {
     });
     let throttled = accused(&d, "disk.throttled");
     assert!((throttled.impact - 0.98).abs() < 0.01, "{}", throttled.impact);
+}
+
+/// Reads of 1 ms in the device, of which the limit lets 200 a second through, by threads that do nothing but wait for them and use a
+/// fiftieth of a CPU.
+fn gain_without_the_limit(threads: u32, depth: f64) -> Gain {
+    let d = machine(|t, s| {
+        Load { threads, depth: 1, ..CLOSED }.fill(t, s);
+        let count = (t * RATE) as usize;
+        s.block.request[0].device_time = Histogram::from_values(vec![1_000_000; count]);
+        s.block.request[0].depth = ((count as f64 * depth) as u64).into();
+        s.cgroup.group.push(Group { version: "v1".into(), ..Group::new("/db".into()) });
+        s.cgroup.group_io.push(GroupIo {
+            read_bytes: (t * RATE * 4096).into(),
+            reads: (t * RATE).into(),
+            writes: 0.into(),
+            reads_limit: (RATE as f64).into(),
+            ..GroupIo::new(LinkKey { upper: "/db".into(), lower: "sda".into() })
+        });
+    });
+    let throttled = accused(&d, "disk.throttled");
+    assert_eq!(throttled.actions[0].set["cgroup.blkio.throttle.read_iops_device@sda/db"], "0");
+    throttled.actions[0].gain.clone().expect("a gain")
+}
+
+#[test]
+fn without_its_limit_a_group_reads_as_fast_as_the_device_serves_its_threads() {
+    // 0.1 ms of CPU time and 1 ms in the device for each read: 909 a second instead of 200.
+    let one = gain_without_the_limit(1, 1.0);
+    assert!((one.factor - 4.545).abs() < 0.15, "{one:?}");
+    assert!((one.low - 0.7 * one.factor).abs() < 0.01 && (one.high.unwrap() - 1.3 * one.factor).abs() < 0.01);
+    assert!(one.to_string().starts_with("reads 4."), "{one}");
+    // Four at once were never seen: as many as one after the other at least, which is 4 ms each and 0.1 ms between: 976 a second.
+    let four = gain_without_the_limit(4, 1.0);
+    assert!((four.factor - 4.88).abs() < 0.2 && four.high.is_none(), "{four:?}");
+    assert!(four.to_string().starts_with("reads at least 4."), "{four}");
 }
 
 /// `names` that serve 20 reads of 64 KiB a second, each with these requests in flight.

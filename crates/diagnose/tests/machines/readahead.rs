@@ -3,7 +3,10 @@
 use crate::{SECOND, cpu, disk, found, key, machine, pressure};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::Diagnosis;
+use whyslow_model::histogram::Histogram;
+use whyslow_model::key::{OperationKey, RequesterKey, ResponseKey};
 use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::Name;
 
 const KIB: u64 = 1024;
 
@@ -116,4 +119,46 @@ fn a_reader_past_the_page_cache_does_not_depend_on_read_ahead() {
 fn a_stream_at_the_rate_of_its_device_needs_no_more_read_ahead() {
     let size = 128 * KIB;
     assert!(!finds(Reading { requests: 1200, size, read_ahead: size, calls: 38_400, ..STREAM }));
+}
+
+/// A stream of which each read takes 5 ms, beside one of 256 KiB and 6 ms, ten times a second.
+#[test]
+fn larger_reads_take_longer_as_those_of_other_sizes_did() {
+    let d = machine(|t, s| {
+        fill(t, s, STREAM);
+        let on = || OperationKey { device: "sda".into(), operation: "read".into() };
+        s.block.request.push(Request {
+            requests: (t * STREAM.requests).into(),
+            sequential: (t * STREAM.requests).into(),
+            device_time: Histogram::from_values(vec![5_000_000; (t * STREAM.requests) as usize]),
+            ..Request::new(on())
+        });
+        s.block.requester.push(Requester {
+            command: "reader".into(),
+            requests: (t * STREAM.requests).into(),
+            queue_time: 0.into(),
+            device_time: (t * 2 * SECOND).into(),
+            ..Requester::new(RequesterKey { on: on(), task: key(20), cgroup: Name::default() })
+        });
+        for (requests, size, class, ms) in [(STREAM.requests, STREAM.size, 16 * KIB, 5), (10, 256 * KIB, 256 * KIB, 6)]
+        {
+            let class = ResponseKey { on: on(), size: class as u32, access: "sequential".into(), depth: 2 };
+            s.block.response.push(Response {
+                requests: (t * requests).into(),
+                bytes: (t * requests * size).into(),
+                device_time: (t * requests * ms * 1_000_000).into(),
+                ..Response::new(class)
+            });
+        }
+    });
+    let first = &d.findings[0];
+    assert_eq!(&*first.id, "disk.readahead", "{:?}", d.findings);
+    let action = &first.actions[0];
+    let gain = action.gain.as_ref().expect("a gain");
+    // Two in flight, of 10.27 ms each, would bring 249 KiB/ms; but 240 KiB take 1 ms, which is 37.5 times the 6.4 KiB/ms of now.
+    assert!((gain.factor - 37.5).abs() < 0.6, "{gain:?}");
+    // Ten seconds of them: the squares of the sizes' distance from the mean come to (2371 KiB)², and a twentieth of 5 ms over that is
+    // 0.105 us for each KiB. Two of that more than 4.167 us are 228.4 KiB/ms, two less 252.8.
+    assert!((gain.low - 0.8 * 35.7).abs() < 0.5 && (gain.high.unwrap() - 1.2 * 39.5).abs() < 0.8, "{gain:?}");
+    assert!(action.try_command.as_ref().unwrap().contains(" --promised 3"), "{action:?}");
 }

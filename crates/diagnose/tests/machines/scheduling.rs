@@ -240,3 +240,34 @@ fn a_thread_that_fills_a_cpu_explains_its_full_accept_queue() {
     assert_eq!(cause_of(&d), Some(d.findings[0].key()));
     assert_eq!(cause_of(&with(PID + 1)), None, "another process has time to accept");
 }
+
+/// In version 1, `cpu` and `cpuacct` can be hierarchies of their own: then a group's CPU time is that of its processes.
+#[test]
+fn what_a_quota_costs_is_known_by_the_processes_of_the_group() {
+    let stopped_in = |periods: u64| {
+        let d = machine(|t, s| {
+            s.processor.cpu.extend([0, 1].map(|number| cpu(t, number, 13, 0)));
+            pressure(t, s, 0, 0, 0);
+            let app = process(t, &Doing { user_ms: 250, threads: 1, ..Doing::default() });
+            s.task.process.push(Process::from(ProcessRow { cgroup: "/app".into(), ..ProcessRow::clone(&app) }));
+            s.cgroup.group.push(Group {
+                version: "v1".into(),
+                quota: 25_000_000.into(),
+                period: 100_000_000.into(),
+                periods: (t * 10).into(),
+                throttled_periods: (t * periods).into(),
+                throttled_time: (t * 750 * MS).into(),
+                ..Group::new("/app".into())
+            });
+        });
+        let throttled = found(&d, "cpu.throttled").expect("a finding").clone();
+        assert_eq!(throttled.actions[0].set["cgroup.cpu.cfs_quota_us@/app"], "-1");
+        throttled.actions[0].clone()
+    };
+    let action = stopped_in(10);
+    let gain = action.gain.expect("a gain");
+    // A quarter of a CPU used and three quarters stopped.
+    assert!((gain.factor - 4.0).abs() < 0.01 && (gain.low - 3.0).abs() < 0.01, "{gain:?}");
+    assert!(action.try_command.unwrap().contains(" --metric +group.cpu@/app "));
+    assert!(stopped_in(7).gain.is_none(), "in three of ten periods it needed no more");
+}

@@ -65,6 +65,7 @@ family_group! {
     /// How long requests take in the device, by operation, size, access and requests in flight; only classes that occurred.
     response: Response by class: ResponseKey, from "BPF: block_rq_issue, block_rq_complete" {
         requests: counter count "system.disk.response.operations" "requests";
+        bytes: counter bytes "system.disk.response.io" "bytes of those requests";
         device_time: counter ns "system.disk.response.device_time" "time in the device, summed";
     }
 

@@ -63,8 +63,9 @@ pub struct Promise {
     pub factor: f64,
     /// The least that was expected.
     pub low: f64,
-    /// The most that was expected.
-    pub high: f64,
+    /// The most that was expected; `None` if the factor is only the least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
 }
 
 impl Promise {
@@ -73,7 +74,14 @@ impl Promise {
 
     /// Whether the effect is as promised: within the bounds, or within 30 % of the factor.
     pub fn is_kept_by(&self, factor: f64) -> bool {
-        (self.low..=self.high).contains(&factor) || (factor / self.factor - 1.0).abs() <= Self::TOLERANCE
+        let is_below = self.high.is_none_or(|high| factor <= high);
+        (factor >= self.low && is_below) || self.is_near(factor)
+    }
+
+    /// Whether the effect is within 30 % of the factor; where that is only the least, it may be any larger.
+    pub fn is_near(&self, factor: f64) -> bool {
+        let ratio = factor / self.factor;
+        ratio >= 1.0 - Self::TOLERANCE && (self.high.is_none() || ratio <= 1.0 + Self::TOLERANCE)
     }
 }
 

@@ -31,8 +31,9 @@ pub struct TryArgs {
     /// Higher values of --metric are better
     #[arg(long)]
     pub higher_is_better: bool,
-    /// The gain that a finding promised, to compare with the result: how many times as good --metric becomes, with bounds
-    #[arg(long, value_name = "FACTOR[:LOW:HIGH]", value_parser = promise)]
+    /// The gain that a finding promised, to compare with the result: how many times as good --metric becomes, with bounds;
+    /// without HIGH (2.1:1.7:) it is the least
+    #[arg(long, value_name = "FACTOR[:LOW:[HIGH]]", value_parser = promise)]
     pub promised: Option<Promise>,
     /// Total time without a command [default: ten seconds per measurement]
     #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "command")]
@@ -115,13 +116,19 @@ fn looks(text: &str) -> Result<usize, String> {
 }
 
 fn promise(text: &str) -> Result<Promise, String> {
-    let numbers: Option<Vec<f64>> = text.split(':').map(|number| number.parse().ok()).collect();
-    let promise = match numbers.as_deref() {
-        Some(&[factor]) => Some(Promise { factor, low: factor, high: factor }),
-        Some(&[factor, low, high]) => Some(Promise { factor, low, high }),
+    let (numbers, is_at_least) = match text.strip_suffix(':') {
+        Some(numbers) => (numbers, true),
+        None => (text, false),
+    };
+    let numbers: Option<Vec<f64>> = numbers.split(':').map(|number| number.parse().ok()).collect();
+    let promise = match (numbers.as_deref(), is_at_least) {
+        (Some(&[factor]), false) => Some(Promise { factor, low: factor, high: Some(factor) }),
+        (Some(&[factor, low]), true) => Some(Promise { factor, low, high: None }),
+        (Some(&[factor, low, high]), false) => Some(Promise { factor, low, high: Some(high) }),
         _ => None,
     };
-    let is_sound = |p: &Promise| 0.0 < p.low && p.low <= p.factor && p.factor <= p.high && p.high.is_finite();
+    let is_above = |p: &Promise| p.high.is_none_or(|high| p.factor <= high && high.is_finite());
+    let is_sound = |p: &Promise| 0.0 < p.low && p.low <= p.factor && p.factor.is_finite() && is_above(p);
     promise.filter(is_sound).ok_or_else(|| "a factor such as 2.1, or with its bounds 2.1:1.7:2.6".to_owned())
 }
 
@@ -138,9 +145,10 @@ mod tests {
 
     #[test]
     fn a_promise_is_a_factor_with_bounds_around_it() {
-        assert_eq!(promise("2.1:1.7:2.6"), Ok(Promise { factor: 2.1, low: 1.7, high: 2.6 }));
-        assert_eq!(promise("3"), Ok(Promise { factor: 3.0, low: 3.0, high: 3.0 }));
-        for wrong in ["", "x", "2:1", "2:3:4", "-1", "2:1:inf", "2:NaN:3"] {
+        assert_eq!(promise("2.1:1.7:2.6"), Ok(Promise { factor: 2.1, low: 1.7, high: Some(2.6) }));
+        assert_eq!(promise("2.1:1.7:"), Ok(Promise { factor: 2.1, low: 1.7, high: None }));
+        assert_eq!(promise("3"), Ok(Promise { factor: 3.0, low: 3.0, high: Some(3.0) }));
+        for wrong in ["", "x", "2:1", "2:", "2:3:", "inf:1:", "2:3:4", "-1", "2:1:inf", "2:NaN:3", "2:1:3:"] {
             assert!(promise(wrong).is_err(), "{wrong}");
         }
     }

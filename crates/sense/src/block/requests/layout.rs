@@ -88,8 +88,8 @@ c_struct! {
         pub(super) depth_squared: u64,
         pub(super) depth_ns: u64,
         pub(super) depth_us: u64,
-        /// Requests and time in the device, by size, access and level.
-        pub(super) cells: [u64; 2 * CELLS],
+        /// Requests, their bytes and time in the device, by size, access and level.
+        pub(super) cells: [u64; 3 * CELLS],
         /// Where recent requests ended.
         ends: [u64; 1 + 2 * ENDS],
         pub(super) queue: [u64; TIMES],

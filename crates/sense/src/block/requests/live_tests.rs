@@ -191,11 +191,12 @@ fn histograms_weigh_each_request_as_the_counters_do() {
     }
 }
 
-/// Time in the device and requests of a level, over all classes.
-fn responses(s: &Snapshot, name: &str, depth: Option<u32>) -> (u64, u64) {
+/// Requests of a level, their time in the device and their bytes, over all classes.
+fn responses(s: &Snapshot, name: &str, depth: Option<u32>) -> (u64, u64, u64) {
     let of =
         s.block.response.iter().filter(|r| *r.class.on.device == *name && depth.is_none_or(|d| d == r.class.depth));
-    of.fold((0, 0), |(n, ns), r| (n + r.requests.get().unwrap(), ns + r.device_time.get().unwrap()))
+    let count = |counter: Counter| counter.get().unwrap();
+    of.fold((0, 0, 0), |(n, ns, bytes), r| (n + count(r.requests), ns + count(r.device_time), bytes + count(r.bytes)))
 }
 
 #[test]
@@ -239,6 +240,7 @@ fn a_reader_that_waits_for_each_request_is_all_of_the_first_level() {
             && grown(one.bytes, then.bytes) == requests * BLOCK as u64
             && grown(one.in_flight_time, then.in_flight_time) == busy
             && alone.0 - alone_then.0 == all.0 - all_then.0
+            && alone.2 - alone_then.2 == (alone.0 - alone_then.0) * BLOCK as u64
             // A request can be in flight as the maps are read.
             && (alone.0 - alone_then.0).abs_diff(requests) <= 1
             // The same time, from issue to completion, was measured for each request and between all events.

@@ -174,10 +174,15 @@ fn operation_rows(counters: &SlotCounters, key: OperationKey, changes: u64) -> S
     };
     let classes = SIZE_CLASSES.iter().flat_map(|size| ACCESSES.map(|access| (size, access)));
     let classes = classes.flat_map(|(size, access)| LEVELS.map(|depth| (size, access, depth)));
-    let responses = classes.zip(counters.cells.chunks_exact(2)).filter_map(|((size, access, depth), cell)| {
-        let [requests, device_time] = *cell else { return None };
+    let responses = classes.zip(counters.cells.chunks_exact(3)).filter_map(|((size, access, depth), cell)| {
+        let [requests, bytes, device_time] = *cell else { return None };
         let class = ResponseKey { on: key.clone(), size: *size, access: access.into(), depth };
-        let row = Response { requests: requests.into(), device_time: device_time.into(), ..Response::new(class) };
+        let row = Response {
+            requests: requests.into(),
+            bytes: bytes.into(),
+            device_time: device_time.into(),
+            ..Response::new(class)
+        };
         (requests > 0).then_some(row)
     });
     let responses = responses.collect();

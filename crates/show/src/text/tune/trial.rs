@@ -221,10 +221,13 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
 
 /// The gain that the finding promised beside the measured one.
 fn promised(promise: &Promise, measured: f64) -> [Piece; 2] {
-    let Promise { factor, low, high } = *promise;
-    let [factor, low, high, measured_factor] = [factor, low, high, measured].map(human::factor);
-    let bounds = if low == high { String::new() } else { format!(" ({low} to {high})") };
-    let says = format!("promised: {factor} times as fast{bounds}, measured: {measured_factor} times");
+    let [factor, low, measured_factor] = [promise.factor, promise.low, measured].map(human::factor);
+    let (least, bounds) = match promise.high.map(human::factor) {
+        None => ("at least ", String::new()),
+        Some(high) if high == low => ("", String::new()),
+        Some(high) => ("", format!(" ({low} to {high})")),
+    };
+    let says = format!("promised: {least}{factor} times as fast{bounds}, measured: {measured_factor} times");
     let (ink, word) = if promise.is_kept_by(measured) { (Ink::Green, ", as promised") } else { (Ink::Yellow, "") };
     [plain(says), Piece::new(ink, word)]
 }
