@@ -8,6 +8,7 @@ mod command;
 mod disk;
 mod error;
 mod expect;
+mod gain;
 mod interrupt;
 mod judge;
 mod kernel_setting;
@@ -19,6 +20,7 @@ mod matrix;
 mod netns;
 mod noise;
 mod observer;
+mod outcomes;
 mod plan;
 mod program;
 mod run;
@@ -80,6 +82,10 @@ struct Args {
     /// Also run `whyslow read` on what vmstat, iostat, mpstat, pidstat, sar, ss and netstat print during the fault
     #[arg(long)]
     captures: bool,
+    /// Run only faults, also try the setting that whyslow recommends against each, and compare the gain that it promised with the
+    /// measured one
+    #[arg(long, conflicts_with_all = ["controls", "without", "captures"])]
+    gains: bool,
     /// Print the outcomes as a JSON array
     #[arg(long)]
     json: bool,
@@ -99,6 +105,15 @@ enum Job {
         #[arg(long, value_name = "FILE", default_value = "docs/accuracy.md")]
         into: PathBuf,
     },
+    /// Write the promised and the measured gains of runs with --gains into a document
+    Gains {
+        /// What these runs printed with --json
+        #[arg(required = true)]
+        runs: Vec<PathBuf>,
+        /// The document
+        #[arg(long, value_name = "FILE", default_value = "docs/accuracy.md")]
+        into: PathBuf,
+    },
     /// One of the lab's load programs
     #[command(hide = true)]
     Load {
@@ -111,7 +126,8 @@ fn main() -> ExitCode {
     let mut args = Args::parse();
     let done = match args.command.take() {
         Some(Job::Load { load }) => return load.run(),
-        Some(Job::Matrix { runs, into }) => matrix::write(&runs, &into).map(|()| true),
+        Some(Job::Matrix { runs, into }) => outcomes::write(&runs, &into, "lab", matrix::tables).map(|()| true),
+        Some(Job::Gains { runs, into }) => outcomes::write(&runs, &into, "gains", gain::table).map(|()| true),
         None => run(&args),
     };
     match done {
@@ -127,7 +143,8 @@ fn main() -> ExitCode {
 
 /// Whether no trial went wrong.
 fn run(args: &Args) -> Result<bool> {
-    let (trials, bench_trials) = Selection { only: &args.only, quick: args.quick, controls: args.controls }.trials()?;
+    let selection = Selection { only: &args.only, quick: args.quick, controls: args.controls, faults: args.gains };
+    let (trials, bench_trials) = selection.trials()?;
     if args.list {
         trials.iter().for_each(|t| println!("{:<24} {}", t.name, t.what));
         bench_trials.iter().for_each(|t| println!("{:<24} {}", t.name, t.what));
@@ -143,6 +160,7 @@ fn run(args: &Args) -> Result<bool> {
         without: None,
         captures: args.captures,
         noise: args.noise,
+        gains: args.gains,
     };
     let plan = Plan {
         trials,
@@ -167,8 +185,11 @@ fn run(args: &Args) -> Result<bool> {
         println!("{}", serde_json::to_string_pretty(&outcomes)?);
     } else {
         println!("seed {}\n{}", plan.seed, run::summary(&outcomes));
+        if args.gains {
+            println!("{}", gain::summary(&outcomes));
+        }
     }
-    Ok(outcomes.iter().all(|o| o.mark != Mark::Wrong))
+    Ok(outcomes.iter().all(|o| o.mark != Mark::Wrong) && gain::is_kept(&outcomes))
 }
 
 fn whyslow(args: &Args) -> Result<PathBuf> {

@@ -1,36 +1,11 @@
 //! The confusion matrix of one or more runs: what was there, and what was found first.
 
-use crate::error::{Context, Error, Result};
 use crate::trial::{Kind, Mark, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::fs;
-use std::path::{Path, PathBuf};
-
-/// The table stands between these lines.
-const BEGIN: &str = "<!-- lab: written by `whyslow-lab matrix` -->\n";
-const END: &str = "<!-- end of lab -->\n";
-
-/// Writes the tables of these runs, printed with --json, into a document.
-///
-/// # Errors
-/// If a run cannot be read, or the document has no place for the tables.
-pub fn write(runs: &[PathBuf], document: &Path) -> Result<()> {
-    let mut outcomes: Vec<Outcome> = Vec::new();
-    for run in runs {
-        let text = fs::read(run).context(run.display())?;
-        let run: Vec<Outcome> = serde_json::from_slice(&text).context(run.display())?;
-        outcomes.extend(run);
-    }
-    let text = fs::read_to_string(document).context(document.display())?;
-    let no_place = || Error::failed(format!("{}: no line {}", document.display(), BEGIN.trim_end()));
-    let (before, rest) = text.split_once(BEGIN).ok_or_else(no_place)?;
-    let (_, after) = rest.split_once(END).ok_or_else(no_place)?;
-    fs::write(document, format!("{before}{BEGIN}{}{END}{after}", tables(&outcomes))).context(document.display())
-}
 
 /// How often each kind of trial was judged rightly, and the confusion matrix.
-fn tables(outcomes: &[Outcome]) -> String {
+pub fn tables(outcomes: &[Outcome]) -> String {
     let judged: Vec<&Outcome> = outcomes.iter().filter(|o| o.mark != Mark::Skipped && o.kind.is_diagnosed()).collect();
     format!("{}\n{}", summary(&judged), matrix(&judged))
 }
@@ -132,21 +107,5 @@ mod tests {
 | disk.saturated + net.loss | 1 | 1 | 0 |  |
 ";
         assert_eq!(tables(&runs), expected);
-    }
-
-    #[test]
-    fn the_tables_are_written_between_their_marks() {
-        let dir = whyslow_testing::folder();
-        let (run, document) = (dir.path().join("run.json"), dir.path().join("accuracy.md"));
-        let outcomes = [outcome(Kind::Control, "c", 1, &[], &[])];
-        fs::write(&run, serde_json::to_string(&outcomes).unwrap()).unwrap();
-        fs::write(&document, format!("# Title\n{BEGIN}old\n{END}end\n")).unwrap();
-        for _ in 0..2 {
-            write(std::slice::from_ref(&run), &document).unwrap();
-            let expected = format!("# Title\n{BEGIN}{}{END}end\n", tables(&outcomes));
-            assert_eq!(fs::read_to_string(&document).unwrap(), expected);
-        }
-        fs::write(&document, "no marks\n").unwrap();
-        assert!(write(&[run], &document).is_err());
     }
 }

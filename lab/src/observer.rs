@@ -28,6 +28,8 @@ pub struct Observer {
     pub captures: bool,
     /// Whether harmless programs run in the background.
     pub noise: bool,
+    /// Whether what it recommends is tried.
+    pub gains: bool,
 }
 
 impl Observer {
@@ -51,7 +53,8 @@ impl Observer {
     pub fn run(&self, bed: &Testbed, args: &[&str], group: Option<&Cgroup>, timeout: Duration) -> Result<Vec<u8>> {
         let (out, err) = (bed.path("answer.json"), bed.path("answer.err"));
         let mut command = Command::new(&self.whyslow);
-        command.args(args);
+        // What a trial changes and remembers is none of this machine's own.
+        command.args(args).env("WHYSLOW_STATE", bed.path("state"));
         command.stdin(Stdio::null()).stdout(File::create(&out)?).stderr(File::create(&err)?);
         kill_with_parent(&mut command);
         if let Some(pid) = bed.ipc_namespace_of {

@@ -30,6 +30,8 @@ pub struct Selection<'a> {
     pub quick: bool,
     /// Only healthy controls.
     pub controls: bool,
+    /// Only faults.
+    pub faults: bool,
 }
 
 impl Selection<'_> {
@@ -43,9 +45,10 @@ impl Selection<'_> {
             return Err(Error::failed(format!("no trial is called {unknown}: see whyslow-lab --list")));
         }
         let is_named = |name: &str| self.only.is_empty() || self.only.iter().any(|n| n == name);
-        let trials = trials::all()
-            .filter(|t| is_named(t.name) && (t.quick || !self.quick) && (t.finding.is_none() || !self.controls));
-        let bench_trials = bench::TRIALS.iter().filter(|t| is_named(t.name) && !self.quick && !self.controls);
+        let is_of_kind = |t: &Trial| if t.finding.is_none() { !self.faults } else { !self.controls };
+        let trials = trials::all().filter(|t| is_named(t.name) && (t.quick || !self.quick) && is_of_kind(t));
+        let has_benchmarks = !(self.quick || self.controls || self.faults);
+        let bench_trials = bench::TRIALS.iter().filter(|t| is_named(t.name) && has_benchmarks);
         Ok((trials.collect(), bench_trials.collect()))
     }
 }

@@ -4,6 +4,7 @@ use crate::blind::Blind;
 use crate::capture;
 use crate::error::{Error, Result};
 use crate::expect::pair_name;
+use crate::gain;
 use crate::interrupt;
 use crate::judge;
 use crate::noise;
@@ -70,6 +71,9 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
         None => judge::mismatches(&answer, trial, &expect),
         Some(_) => judge::mismatches_of_less(&answer, trial, &expect),
     };
+    if observer.gains {
+        outcome.fix = gain::tried(observer, &bed, trial, &answer.findings)?;
+    }
     if observer.captures {
         let (answer, wrong) = capture::judged(observer, &bed, trial, &expect)?;
         outcome.found_first = format!("{}; read: {}", outcome.found_first, found_first(&answer));
@@ -114,6 +118,9 @@ pub fn row(outcome: &Outcome) -> String {
     let mut text = line(&outcome.name, &outcome.expected, &outcome.found_first, mark, outcome.seconds);
     if let Some(blind) = outcome.without {
         text.push_str(&format!(" without {}", blind.name()));
+    }
+    if let Some(fix) = &outcome.fix {
+        text.push_str(&format!("\n    {}", fix.to_string().escape_debug()));
     }
     for why in &outcome.because {
         text.push_str(&format!("\n    {}", why.escape_debug()));

@@ -3,6 +3,7 @@
 use crate::blind::Blind;
 use crate::error::{Error, Result};
 use crate::expect::Expect;
+use crate::gain::TriedFix;
 use crate::testbed::Testbed;
 use crate::trials;
 use serde::{Deserialize, Serialize};
@@ -93,6 +94,9 @@ pub struct Outcome {
     pub found_first: String,
     /// All findings, causes first.
     pub found: Vec<Found>,
+    /// With `--gains`: the recommended setting that was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<TriedFix>,
     pub mark: Mark,
     /// What is wrong, or why the trial was skipped.
     pub because: Vec<String>,
@@ -140,6 +144,7 @@ impl Outcome {
             expected: String::new(),
             found_first: String::new(),
             found: Vec::new(),
+            fix: None,
             mark: Mark::Right,
             because: Vec::new(),
             seconds: 0.0,

@@ -14,7 +14,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Reads a file or device; each job is a thread with one request at a time
 #[derive(Args, Clone)]
@@ -37,7 +37,7 @@ pub struct Read {
     /// Bypass the page cache (O_DIRECT)
     #[arg(long)]
     direct: bool,
-    /// Bytes per second over all jobs; 0 for as many as possible
+    /// Bytes per second over all jobs, each run at once; 0 for as many as possible
     #[arg(long, default_value_t = 0)]
     rate: u64,
     /// Threads that never pause, with --pause-ms
@@ -46,27 +46,35 @@ pub struct Read {
     /// The other threads read for so long, and pause for as long, all at the same time; 0 for never
     #[arg(long, default_value_t = 0)]
     pause_ms: u64,
+    /// Open it again and go on after so long: a file keeps the read-ahead that its device had when it was opened; 0 for never
+    #[arg(long, default_value_t = 0)]
+    reopen_ms: u64,
     /// Seed of the random offsets
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
 impl Read {
-    pub fn run(self) -> Endless {
+    fn open(&self) -> io::Result<File> {
         let flags = if self.direct { libc::O_DIRECT } else { 0 };
-        let mut file = OpenOptions::new().read(true).custom_flags(flags).open(&self.path)?;
+        OpenOptions::new().read(true).custom_flags(flags).open(&self.path)
+    }
+
+    pub fn run(self) -> Endless {
+        let mut file = self.open()?;
         let length = file.seek(SeekFrom::End(0))?;
         ready("")?;
         for job in 1..self.jobs {
             let (load, file) = (self.clone(), file.try_clone()?);
-            thread::spawn(move || exit_on_error(load.job(&file, length, job)));
+            thread::spawn(move || exit_on_error(load.job(file, length, job)));
         }
-        self.job(&file, length, 0)
+        self.job(file, length, 0)
     }
 
-    fn job(&self, file: &File, length: u64, job: u64) -> Endless {
+    fn job(&self, mut file: File, length: u64, job: u64) -> Endless {
         let buffer = aligned(self.size as usize);
-        let mut pacer = Pacer::rate(self.rate / self.jobs, self.size);
+        let mut pacer = Pacer::rate(self.rate / self.jobs, self.size * self.run);
+        let mut opened = Instant::now();
         let mut rng = SmallRng::seed_from_u64(self.seed + job);
         let blocks = length / self.size;
         let (first, part) = (blocks / self.jobs * job, (blocks / self.jobs).max(1));
@@ -76,7 +84,12 @@ impl Read {
                 start = rng.random_range(0..blocks - self.run);
             }
             let block = if self.random { start + turn % self.run } else { first + turn % part };
-            pacer.wait();
+            if turn % self.run == 0 {
+                pacer.wait();
+            }
+            if self.reopen_ms > 0 && opened.elapsed() >= Duration::from_millis(self.reopen_ms) {
+                (file, opened) = (self.open()?, Instant::now());
+            }
             if self.pause_ms > 0 && job >= self.steady {
                 pause_in_every_other(Duration::from_millis(self.pause_ms));
             }

@@ -230,7 +230,27 @@ pub const TRIALS: &[Trial] = &[
             disk.device.set_read_ahead(bed, read_ahead)?;
             disk.enable_delays()?;
             let size = bed.choose(&[4, 8]) << 10;
-            let read = disk.device.reader(size).start(bed)?;
+            let read = disk.device.reader(size).with("reopen-ms", REOPEN_MS).start(bed)?;
+            Ok(Expect::subject([device(&disk)]).culprit([Process(read.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.readahead.beside",
+        what: "a file is read sequentially with little read-ahead, and now and then another program reads large blocks",
+        finding: Some("disk.readahead"),
+        never: &["disk.saturated", "disk.small_io", "disk.depth_one", "disk.throttled", "mem.cache_thrash"],
+        setup: |bed| {
+            let latency = Duration::from_micros(bed.range(2_000..=4_000));
+            let spec = DiskSpec { bandwidth: bed.range(100..=400) << 20, ..DiskSpec::new(latency, bed.range(8..=32)) };
+            let mut disk = SimulatedDisk::new(bed, 64 << 30, spec)?;
+            let read_ahead = bed.choose(&[32, 64]) << 10;
+            disk.device.set_read_ahead(bed, read_ahead)?;
+            disk.enable_delays()?;
+            // Six blocks, every three seconds.
+            let large = disk.device.reader(256 << 10).flag("random").flag("direct").with("run", 6);
+            large.with("rate", 512 << 10).start(bed)?;
+            let read = disk.device.reader(4 << 10).with("reopen-ms", REOPEN_MS).start(bed)?;
             Ok(Expect::subject([device(&disk)]).culprit([Process(read.pid)]))
         },
         ..Trial::IDLE
@@ -412,6 +432,9 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
 ];
+
+/// How long a stream keeps its file open: another read-ahead shows soon after it is set.
+const REOPEN_MS: u64 = 300;
 
 /// A disk of 2 GiB with a latency from a range of microseconds, already slow.
 fn slow_disk(bed: &mut Testbed, latency_us: RangeInclusive<u64>, channels: u64) -> Result<SimulatedDisk> {
