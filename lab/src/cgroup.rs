@@ -2,6 +2,8 @@
 
 use crate::error::{Context, Error, Result};
 use crate::testbed::{PREFIX, Testbed, WORK, entries};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -229,10 +231,33 @@ fn enable(bed: &mut Testbed, root: &Path, controller: &str) -> Result<()> {
 pub fn remove_leftovers() {
     for hierarchy in hierarchies() {
         for name in entries(&hierarchy.root) {
-            remove(&hierarchy.root.join(name));
+            let dir = hierarchy.root.join(name);
+            kill_members(&dir);
+            remove(&dir);
         }
     }
     disable_left_enabled(Path::new(WORK));
+}
+
+/// Removes the groups of this name below the roots of all hierarchies.
+pub fn remove_everywhere(name: &str) {
+    let dirs = hierarchies().into_iter().map(|hierarchy| hierarchy.root.join(name));
+    dirs.filter(|dir| dir.exists()).for_each(|dir| remove(&dir));
+}
+
+/// Kills the processes in a group and in those in it: a container outlives the runtime that started it.
+fn kill_members(dir: &Path) {
+    subgroups(dir).iter().for_each(|dir| kill_members(dir));
+    let members = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    for pid in members.lines().filter_map(|pid| pid.parse().ok()) {
+        // It may be gone by now.
+        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+    }
+}
+
+fn subgroups(dir: &Path) -> Vec<PathBuf> {
+    let inside = fs::read_dir(dir).into_iter().flatten().flatten();
+    inside.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
 }
 
 /// Disables the controllers that trials have enabled whose directories are left in this one.
@@ -250,10 +275,7 @@ fn disable_left_enabled(work: &Path) {
 
 /// Removes a group and those in it. A killed process leaves its group only a moment after it has been reaped.
 fn remove(dir: &Path) {
-    let inside = fs::read_dir(dir).into_iter().flatten().flatten();
-    for child in inside.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-        remove(&child.path());
-    }
+    subgroups(dir).iter().for_each(|dir| remove(dir));
     for _ in 0..100 {
         if fs::remove_dir(dir).is_ok() || !dir.exists() {
             return;

@@ -5,6 +5,7 @@ mod blind;
 mod capture;
 mod cgroup;
 mod command;
+mod container;
 mod disk;
 mod error;
 mod expect;

@@ -1,4 +1,4 @@
-//! Real programs as loads: servers and tools of the system, run by an unprivileged user in a directory of the trial.
+//! Real programs as loads: servers and tools of the system, run in a directory of the trial, as a rule by an unprivileged user.
 
 use crate::cgroup::Cgroup;
 use crate::command::{ChildGuard, NOBODY, join_namespace, kill_with_parent, run_as_nobody};
@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Where programs are; those of PostgreSQL are in a directory of their version.
-const DIRECTORIES: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"];
+pub const DIRECTORIES: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 const POSTGRESQL: &str = "/usr/lib/postgresql";
 
 /// How long a program may take to set something up, or a server to answer.
@@ -30,6 +30,7 @@ const GONE_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct ProgramCommand {
     name: String,
     log: PathBuf,
+    is_root: bool,
     command: Command,
 }
 
@@ -48,13 +49,18 @@ impl ProgramCommand {
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         command.arg0(name);
         kill_with_parent(&mut command);
-        Ok(Self { name: name.to_owned(), log, command })
+        Ok(Self { name: name.to_owned(), log, is_root: false, command })
     }
 
     /// Adds arguments.
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.command.args(args);
         self
+    }
+
+    /// Runs it as root.
+    pub fn with_privileges(self) -> Self {
+        Self { is_root: true, ..self }
     }
 
     /// Starts it in a control group.
@@ -74,8 +80,7 @@ impl ProgramCommand {
     /// # Errors
     /// If it fails or takes too long: the last line that it printed.
     pub fn run(mut self) -> Result<()> {
-        run_as_nobody(&mut self.command);
-        let mut child = ChildGuard(self.command.spawn().context(&self.name)?);
+        let mut child = self.spawn()?;
         match interrupt::wait_for(READY_TIMEOUT, || Ok(child.0.try_wait()?))? {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(Error::failed(format!("{}: {status}: {}", self.name, last_line(&self.log)))),
@@ -85,28 +90,36 @@ impl ProgramCommand {
 
     /// Starts it as a load until the end of the trial; its PID.
     pub fn start(mut self, bed: &mut Testbed) -> Result<u32> {
-        run_as_nobody(&mut self.command);
-        let child = ChildGuard(self.command.spawn().context(&self.name)?);
+        let child = self.spawn()?;
         let pid = child.0.id();
         bed.keep_load(&self.name, child);
+        Ok(pid)
+    }
+
+    fn spawn(&mut self) -> Result<ChildGuard> {
+        if !self.is_root {
+            run_as_nobody(&mut self.command);
+        }
+        Ok(ChildGuard(self.command.spawn().context(&self.name)?))
+    }
+
+    /// Starts it and waits until it is ready.
+    pub fn start_until(self, bed: &mut Testbed, is_ready: impl Fn() -> bool) -> Result<u32> {
+        let log = self.log.clone();
+        let pid = self.start(bed)?;
+        wait_until_ready(bed, &log, || Ok(is_ready().then_some(())))?;
         Ok(pid)
     }
 
     /// Starts it and waits until it has printed a word.
     pub fn start_and_await(self, bed: &mut Testbed, word: &str) -> Result<u32> {
         let log = self.log.clone();
-        let pid = self.start(bed)?;
-        let has_printed = || Ok(fs::read_to_string(&log).unwrap_or_default().contains(word).then_some(()));
-        wait_until_ready(bed, &log, has_printed)?;
-        Ok(pid)
+        self.start_until(bed, || fs::read_to_string(&log).unwrap_or_default().contains(word))
     }
 
     /// Starts a server and waits until it accepts connections at this port.
     pub fn serve(self, bed: &mut Testbed, port: u16) -> Result<u32> {
-        let log = self.log.clone();
-        let pid = self.start(bed)?;
-        wait_until_ready(bed, &log, || Ok(TcpStream::connect(("127.0.0.1", port)).ok().map(drop)))?;
-        Ok(pid)
+        self.start_until(bed, || TcpStream::connect(("127.0.0.1", port)).is_ok())
     }
 }
 

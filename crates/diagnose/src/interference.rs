@@ -8,7 +8,7 @@ use crate::facts::Facts;
 use crate::scope::Scope;
 use crate::signal::{Entity, over};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Group, Interference, Process, Qdisc, Vmstat};
+use whyslow_model::catalogue::{Group, Interference, Qdisc, Vmstat};
 use whyslow_model::diagnosis::{Confidence, GroupName, InterferencePair, Reading};
 use whyslow_model::window::{Change, Window};
 
@@ -292,28 +292,18 @@ fn memory_use(window: &Window, facts: &Facts, change: &Change<'_, Group>, page: 
     let held = |row: &Group| row.memory.get().unwrap_or(0.0);
     let grown = (held(change.last()) - held(change.first())).max(0.0);
     let took = charged.or_else(|| Some(grown + change.grown(|g| g.reclaimed)? * page))?;
-    // Version 1 does not measure the waiting of a group: there by how often its threads were found waiting for pages, as far as the
-    // pages had been evicted before.
-    let by_samples = || {
-        let wait = facts.page_wait(change.key())? * window.seconds();
-        let read = facts.read_from_storage(window, change.key());
-        Some(wait * over(Some(refaulted * page), Some(read)).unwrap_or(0.0).min(1.0))
-    };
-    let waited = change.grown(|g| g.psi_memory_some).map(|ns| ns / 1e9).or_else(by_samples)?;
+    // Version 1 measures no pressure, and pressure leaves out pages that were evicted before they had been used twice.
+    let pressure = change.grown(|g| g.psi_memory_some).map(|ns| ns / 1e9);
+    let refault_wait = facts.refault_wait(change.key()).map(|share| share * window.seconds());
+    let waited = [pressure, refault_wait].into_iter().flatten().reduce(f64::max)?;
     Some(MemoryUse { waited, had: held(change.first()) + (took - refaulted * page).max(0.0) })
 }
 
 impl Facts {
-    /// Share of the time in which a process of the group waited for pages to be read.
-    fn page_wait(&self, group: &str) -> Option<f64> {
+    /// Share of the time in which a process of the group waited for pages that had been evicted.
+    fn refault_wait(&self, group: &str) -> Option<f64> {
         let groups = self.entities(Scope::Group).iter().find(|entity| entity.subject.name == group)?;
-        groups.number("group.page_wait")
-    }
-
-    /// Bytes read from storage for the processes of the group.
-    fn read_from_storage(&self, window: &Window, group: &str) -> f64 {
-        let members = window.changes::<Process>().into_iter().filter(|p| in_group(p.last().cgroup.get(), group));
-        members.filter_map(|p| p.grown(|p| p.read_bytes)).sum()
+        groups.number("group.refault_wait")
     }
 }
 

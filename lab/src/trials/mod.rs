@@ -22,16 +22,15 @@ const TABLES: &[&[Trial]] = &[
     limits::TRIALS,
     tasks::TRIALS,
     compound::TRIALS,
-    programs::database::TRIALS,
-    programs::web::TRIALS,
-    programs::files::TRIALS,
-    programs::compute::TRIALS,
     interference::TRIALS,
 ];
 
+fn rows() -> impl Iterator<Item = &'static Trial> {
+    TABLES.iter().chain(programs::TABLES).copied().flatten()
+}
+
 /// All trials: the faults first, then the controls.
 pub fn all() -> impl Iterator<Item = &'static Trial> {
-    let rows = || TABLES.iter().copied().flatten();
     rows().filter(|trial| trial.finding.is_some()).chain(rows().filter(|trial| trial.finding.is_none()))
 }
 
@@ -49,7 +48,7 @@ pub fn kind(trial: &Trial) -> Kind {
 
 /// The trial of this name, which a table has named.
 pub fn find(name: &str) -> &'static Trial {
-    let named = TABLES.iter().copied().flatten().find(|trial| trial.name == name);
+    let named = rows().find(|trial| trial.name == name);
     named.unwrap_or_else(|| unreachable!("a test compares the names in the tables: {name}"))
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Group, Process, Sleep};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
-use whyslow_model::value::{Counter, Gauge};
+use whyslow_model::value::{Counter, Gauge, State};
 use whyslow_model::window::{Change, Window};
 
 /// A control group over the window.
@@ -19,6 +19,8 @@ pub struct GroupUse<'w> {
     room: Option<&'w Room>,
     blocked: Option<f64>,
     page_wait: Option<f64>,
+    /// Bytes that were read from storage for its processes.
+    read: Option<f64>,
     /// The machine's memory pressure.
     machine_stall: Option<f64>,
     /// Page tables of its processes, bytes.
@@ -67,18 +69,29 @@ fn latency_in(group: &str, latencies: &[(Option<&str>, Histogram)]) -> Option<Hi
 
 /// Page tables of the newest sample's processes by their control groups.
 fn page_tables(window: &Window) -> BTreeMap<&str, f64> {
-    let mut sums = BTreeMap::new();
     let newest = window.snapshots().iter().rev().find(|snapshot| !snapshot.task.process.is_empty());
-    for process in newest.iter().flat_map(|snapshot| &snapshot.task.process) {
-        if let Some((cgroups, bytes)) = process.cgroup.get().zip(process.page_tables.get()) {
+    by_cgroup(newest.iter().flat_map(|snapshot| &snapshot.task.process).map(|p| (&p.cgroup, p.page_tables.get())))
+}
+
+/// Bytes read from storage for processes by their control groups.
+fn reads(window: &Window) -> BTreeMap<String, f64> {
+    let changes = window.changes::<Process>();
+    let reads = by_cgroup(changes.iter().map(|p| (&p.last().cgroup, p.grown(|p| p.read_bytes))));
+    reads.into_iter().map(|(cgroups, bytes)| (cgroups.to_owned(), bytes)).collect()
+}
+
+fn by_cgroup<'s>(bytes: impl Iterator<Item = (&'s State, Option<f64>)>) -> BTreeMap<&'s str, f64> {
+    let mut sums = BTreeMap::new();
+    for (cgroups, bytes) in bytes {
+        if let Some((cgroups, bytes)) = cgroups.get().zip(bytes) {
             *sums.entry(cgroups).or_default() += bytes;
         }
     }
     sums
 }
 
-fn page_tables_in(group: &str, page_tables: &BTreeMap<&str, f64>) -> Option<f64> {
-    let within = page_tables.iter().filter(|(cgroups, _)| in_group(Some(cgroups), group));
+fn sum_within<S: AsRef<str>>(group: &str, sums: &BTreeMap<S, f64>) -> Option<f64> {
+    let within = sums.iter().filter(|(cgroups, _)| in_group(Some(cgroups.as_ref()), group));
     within.map(|(_, bytes)| *bytes).reduce(|a, b| a + b)
 }
 
@@ -99,11 +112,19 @@ impl GroupUse<'_> {
         pressure.into_iter().flatten().reduce(f64::max).or(self.blocked).or_else(|| self.memory_wait())
     }
 
-    /// The same for memory alone. On version 1 what waits for memory is reclaim, which shows in the machine's pressure, and the
-    /// group's own waiting for pages.
+    /// Its waiting for pages as far as it had had them before.
+    fn refault_wait(&self) -> Option<f64> {
+        let again = sum([self.grown(|g| g.refault_file), self.grown(|g| g.refault_anon)])? * self.page_size;
+        Some(self.page_wait? * over(Some(again), self.read)?.min(1.0))
+    }
+
+    /// The same for memory alone. Pressure leaves out pages that were evicted before they had been used twice (mm/workingset.c), however
+    /// soon they are read again. On version 1 reclaim shows in the machine's pressure.
     fn memory_wait(&self) -> Option<f64> {
-        let version_1 = || [self.machine_stall, self.page_wait].into_iter().flatten().reduce(f64::max);
-        stalled(self, |g| g.psi_memory_some).or_else(version_1)
+        let refault_wait = self.refault_wait();
+        let version_1 = || [self.machine_stall, refault_wait.or(self.page_wait)].into_iter().flatten().reduce(f64::max);
+        let pressure = stalled(self, |g| g.psi_memory_some).or_else(version_1);
+        [pressure, refault_wait].into_iter().flatten().reduce(f64::max)
     }
 
     fn latency(&self, quantile: f64) -> Option<f64> {
@@ -144,8 +165,9 @@ signals! { g: GroupUse<'_>;
     "group.stall_memory" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt", "memory.pressure" => stalled(g, |g| g.psi_memory_some);
     "group.stall_io" "ratio" "share of time in which one of its tasks waited for I/O", "Δio some total / Δt", "io.pressure" => stalled(g, |g| g.psi_io_some);
     "group.waited" "ratio" "share of time in which one of its tasks waited for memory or storage", "max of Δmemory some total and Δio some total / Δt; without them, the share of the samples in which a thread of it was blocked", "memory.pressure, io.pressure, /proc/PID/stat" => g.waited();
-    "group.memory_wait" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt; without it, the larger of the machine's and of the share of the time in which a thread of it was blocked in mm/filemap.c", "memory.pressure, /proc/pressure/memory, /proc/PID/task/TID/wchan" => g.memory_wait();
+    "group.memory_wait" "ratio" "share of time in which one of its tasks waited for memory", "the larger of Δmemory some total / Δt, without it the machine's, and of group.refault_wait", "memory.pressure, /proc/pressure/memory, /proc/PID/task/TID/wchan" => g.memory_wait();
     "group.page_wait" "ratio" "share of the time in which a thread of it waited for pages to be read", "samples in state D in mm/filemap.c / samples, by the time it neither ran nor waited for a CPU", "/proc/PID/task/TID/wchan" => g.page_wait;
+    "group.refault_wait" "ratio" "share of the time in which a thread of it waited for pages to be read that had been evicted before", "group.page_wait x Δworkingset_refault x page size / Δread_bytes of its processes, at most group.page_wait", "/proc/PID/task/TID/wchan, memory.stat, /proc/PID/io" => g.refault_wait();
     "group.version" "text" "version of its controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => g.last().version.get();
     "group.pids" "count" "processes and threads", "pids.current", "cgroup-v2.rst" => g.last().pids.get();
     "group.pids_limit" "count" "processes and threads it may have", "pids.max", "cgroup-v2.rst" => g.last().pids_max.get();
@@ -162,7 +184,7 @@ pub fn entities(
 ) -> Vec<Entity> {
     let page_size = page_size(window);
     let latencies = latencies(window);
-    let page_tables = page_tables(window);
+    let (page_tables, reads) = (page_tables(window), reads(window));
     window
         .changes::<Group>()
         .into_iter()
@@ -171,14 +193,15 @@ pub fn entities(
             let name = change.key().to_string();
             let room = rooms.of_the_group(&name);
             let (blocked, latency) = (members.blocked_share(&name), latency_in(&name, &latencies));
-            let (page_wait, page_tables) = (members.page_wait_share(&name), page_tables_in(&name, &page_tables));
-            let members_cpu = cpu_of_members(&change, tasks);
+            let (page_wait, page_tables) = (members.page_wait_share(&name), sum_within(&name, &page_tables));
+            let (read, members_cpu) = (sum_within(&name, &reads), cpu_of_members(&change, tasks));
             let group = GroupUse {
                 change,
                 page_size,
                 room,
                 blocked,
                 page_wait,
+                read,
                 machine_stall,
                 page_tables,
                 members_cpu,
@@ -229,7 +252,9 @@ impl<'w> BlockedMembers<'w> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::window;
+    use crate::facts::Facts;
+    use crate::scope::Scope;
+    use crate::testing::{SECOND, window};
     use whyslow_model::catalogue::ProcessRow;
     use whyslow_model::diagnosis::Reading;
     use whyslow_model::key::TaskKey;
@@ -278,5 +303,34 @@ mod tests {
     fn latency_that_was_not_traced_is_unknown() {
         let window = window([0, 1], |_, s| s.cgroup.group.push(Group::new("/apps".into())));
         assert_eq!(reading(&window, "group.run_queue_p99"), None);
+    }
+
+    #[test]
+    fn waiting_for_pages_counts_as_far_as_they_had_been_evicted() {
+        const MIB: u64 = 1 << 20;
+        let window = window(0..5, |t, s| {
+            s.cgroup.group.push(Group {
+                // Half of what its process reads, in pages of 4 KiB.
+                refault_file: (t * 256).into(),
+                psi_memory_some: (t * SECOND / 10).into(),
+                ..Group::new("/apps".into())
+            });
+            for (pid, cgroup) in [(1, "/apps/web"), (2, "/other")] {
+                let key = TaskKey { pid, tid: pid, start: 1 };
+                let row = ProcessRow {
+                    cgroup: cgroup.into(),
+                    state: "D".into(),
+                    wait_channel: "folio_wait_bit_common".into(),
+                    read_bytes: (t * 2 * MIB).into(),
+                    ..ProcessRow::new(key)
+                };
+                s.task.process.push(row.into());
+            }
+        });
+        let facts = Facts::of(&window);
+        let group = &facts.entities(Scope::Group)[0];
+        assert_eq!(group.number("group.page_wait"), Some(1.0));
+        assert_eq!(group.number("group.refault_wait"), Some(0.5));
+        assert_eq!(group.number("group.memory_wait"), Some(0.5));
     }
 }

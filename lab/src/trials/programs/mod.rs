@@ -1,10 +1,11 @@
 //! Real programs doing real work: healthy, and each with one fault.
 
-pub mod compute;
-pub mod database;
-pub mod files;
-pub mod web;
+mod compute;
+mod container;
+mod database;
+mod files;
+mod web;
 
 use crate::trial::Trial;
 
-pub const TABLES: &[&[Trial]] = &[database::TRIALS, web::TRIALS, files::TRIALS, compute::TRIALS];
+pub const TABLES: &[&[Trial]] = &[database::TRIALS, web::TRIALS, files::TRIALS, compute::TRIALS, container::TRIALS];
