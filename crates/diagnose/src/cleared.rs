@@ -27,11 +27,13 @@ struct Sentence {
     /// How the ids of findings begin that say otherwise.
     ids: Vec<String>,
     when: Expr,
-    unless: Option<Expr>,
     because: Template,
     /// Whether it is only said of captures. Live, what it is about is always seen, and judged by more.
     #[serde(default)]
     captured: bool,
+    /// Whether what clears the resource goes before it. Otherwise nothing clears the resource while this holds.
+    #[serde(default)]
+    unless_cleared: bool,
 }
 
 impl Resources {
@@ -42,8 +44,8 @@ impl Resources {
     pub(crate) fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
         let source = SourceText { file, text };
         let resources: Self = source.parse()?;
-        for Sentence { when, unless, because, .. } in resources.cleared.iter().chain(&resources.not_cleared) {
-            let names = [when].into_iter().chain(unless).map(Expr::spanned_names).chain([because.spanned_names()]);
+        for Sentence { when, because, .. } in resources.cleared.iter().chain(&resources.not_cleared) {
+            let names = [when.spanned_names(), because.spanned_names()];
             names.into_iter().try_for_each(|names| source.check(names, &[Scope::Host]))?;
         }
         Ok(resources)
@@ -51,7 +53,7 @@ impl Resources {
 
     /// The resources in which nothing was found and that a number clears: of each the first sentence that holds.
     pub(crate) fn ruled_out(&self, context: &RuleContext<'_>, findings: &[Finding]) -> Vec<RuledOut> {
-        let sentences = self.cleared.iter().filter(|s| !s.is_found(findings) && s.holds(context));
+        let sentences = self.clearing(context).filter(|s| !s.is_found(findings));
         let all = sentences.filter_map(|s| Some((s.resource.clone(), s.because.known(context)?)));
         first_of_each(all).into_iter().map(|(id, because)| RuledOut { id, because }).collect()
     }
@@ -65,21 +67,24 @@ impl Resources {
         findings: &[Finding],
         is_captured: bool,
     ) -> Vec<NotCleared> {
-        let is_cleared = |resource: &str| self.cleared.iter().any(|s| s.resource == resource && s.holds(context));
+        let is_cleared = |resource: &str| self.clearing(context).any(|s| s.resource == resource);
         let felt = || findings.iter().filter(|finding| is_felt(finding));
-        let sentences = self.not_cleared.iter().filter(|s| !is_cleared(&s.resource) && (is_captured || !s.captured));
-        let sentences = sentences.filter(|s| !s.is_found(felt()) && s.holds(context));
+        let sentences = self.not_cleared.iter().filter(|s| s.when.holds(context) && !s.is_found(felt()));
+        let sentences = sentences.filter(|s| is_captured || !s.captured);
+        let sentences = sentences.filter(|s| !s.unless_cleared || !is_cleared(&s.resource));
         let all = sentences.filter_map(|s| Some((s.resource.clone(), s.because.known(context)?)));
         first_of_each(all).into_iter().map(|(id, because)| NotCleared { id, because }).collect()
+    }
+
+    /// The sentences that clear a resource in which nothing stands out.
+    fn clearing<'r>(&'r self, context: &RuleContext<'_>) -> impl Iterator<Item = &'r Sentence> {
+        let stands_out = |s: &&Sentence| !s.unless_cleared && s.when.holds(context);
+        let not: Vec<&str> = self.not_cleared.iter().filter(stands_out).map(|s| &*s.resource).collect();
+        self.cleared.iter().filter(move |s| !not.contains(&&*s.resource) && s.when.holds(context))
     }
 }
 
 impl Sentence {
-    /// An `unless` whose numbers are unknown forbids nothing.
-    fn holds(&self, context: &RuleContext<'_>) -> bool {
-        self.when.holds(context) && !self.unless.as_ref().is_some_and(|unless| unless.holds(context))
-    }
-
     fn is_found<'f>(&self, findings: impl IntoIterator<Item = &'f Finding>) -> bool {
         findings.into_iter().any(|f| self.ids.iter().any(|id| f.id.starts_with(id.as_str())))
     }
@@ -99,6 +104,8 @@ fn first_of_each(sentences: impl Iterator<Item = (String, String)>) -> Vec<(Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signal::Entity;
+    use whyslow_model::diagnosis::Subject;
 
     const TWO: &str = r#"
 [[cleared]]
@@ -111,9 +118,53 @@ because = "CPUs {cpu.busy} busy"
 resource = "memory"
 ids = ["mem."]
 when = "stall.memory < 0.05"
-unless = "mem.exhausted_in < 900.0"
 because = "{mem.available} available"
+
+[[not_cleared]]
+resource = "memory"
+ids = ["mem."]
+when = "mem.exhausted_in < 900.0"
+because = "none left in {mem.exhausted_in}"
+
+[[not_cleared]]
+resource = "memory"
+ids = ["mem."]
+unless_cleared = true
+when = "mem.available_share < 0.5"
+because = "half is available"
 "#;
+
+    /// What is said of the memory of a machine with these signals: what clears it, and what stands out.
+    fn of_memory(signals: &[(&str, f64)]) -> [Vec<String>; 2] {
+        let mut host = Entity::unknown(Subject::host());
+        host.signals = Scope::Host.signals();
+        host.values = vec![None; host.signals.len()];
+        for (signal, value) in [("mem.available", 1e9)].iter().chain(signals) {
+            host.set(signal, Some(*value));
+        }
+        let (resources, context) = (Resources::parse("c.toml", TWO).unwrap(), RuleContext::new(&host, &host));
+        let cleared = resources.ruled_out(&context, &[]).into_iter().map(|r| r.because);
+        let stands_out = resources.not_cleared(&context, &[], false).into_iter().map(|n| n.because);
+        [cleared.collect(), stands_out.collect()]
+    }
+
+    #[test]
+    fn nothing_clears_a_resource_in_which_something_stands_out() {
+        let said = |cleared: &[&str], stands_out: &[&str]| {
+            [cleared, stands_out].map(|all| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+        };
+        let calm = ("stall.memory", 0.0);
+        assert_eq!(of_memory(&[calm]), said(&["954 MiB available"], &[]));
+        assert_eq!(of_memory(&[calm, ("mem.exhausted_in", 60.0)]), said(&[], &["none left in 60 s"]));
+        assert_eq!(of_memory(&[calm, ("mem.exhausted_in", 3600.0)]), said(&["954 MiB available"], &[]));
+    }
+
+    #[test]
+    fn what_is_said_unless_it_is_cleared_clears_nothing_away() {
+        let share = ("mem.available_share", 0.4);
+        assert_eq!(of_memory(&[share, ("stall.memory", 0.0)])[1], [""; 0]);
+        assert_eq!(of_memory(&[share, ("stall.memory", 0.5)])[1], ["half is available"]);
+    }
 
     #[test]
     fn what_is_wrong_is_reported_with_its_line() {
@@ -123,11 +174,14 @@ because = "{mem.available} available"
             error("stall.memory", "stall.memroy"),
             "c.toml:11: there is no signal \"stall.memroy\" in scope host"
         );
-        assert_eq!(error("mem.exhausted_in", "mem.lasts"), "c.toml:12: there is no signal \"mem.lasts\" in scope host");
-        assert_eq!(error("{mem.available}", "{mem.free}"), "c.toml:13: there is no signal \"mem.free\" in scope host");
+        assert_eq!(
+            error("mem.exhausted_in <", "mem.lasts <"),
+            "c.toml:17: there is no signal \"mem.lasts\" in scope host"
+        );
+        assert_eq!(error("{mem.available}", "{mem.free}"), "c.toml:12: there is no signal \"mem.free\" in scope host");
         assert_eq!(error("{cpu.busy} busy", "{disk.wait}"), "c.toml:6: there is no signal \"disk.wait\" in scope host");
         assert!(error("< 0.05", "<").starts_with("c.toml:11: "));
-        assert!(error("{mem.available}", "{mem.available").starts_with("c.toml:13: "));
-        assert!(error("unless", "unles").starts_with("c.toml:12: "));
+        assert!(error("{mem.available}", "{mem.available").starts_with("c.toml:12: "));
+        assert!(error("unless_cleared", "unless").starts_with("c.toml:23: "));
     }
 }
