@@ -5,11 +5,14 @@ use whyslow_model::snapshot::{ReadOutcome, SourceReport};
 use whyslow_model::window::Window;
 
 /// Which BPF source a tracepoint belongs to.
-pub(crate) const TRACEPOINTS: [(&str, &str); 14] = [
+pub(crate) const TRACEPOINTS: [(&str, &str); 17] = [
     ("sched_switch", "bpf/sched"),
     ("sched_waking", "bpf/sched"),
     ("sched_migrate_task", "bpf/sched"),
     ("contention_begin", "bpf/lock"),
+    ("mm_vmscan_direct_reclaim_begin", "bpf/reclaim"),
+    ("mm_vmscan_memcg_reclaim_begin", "bpf/reclaim"),
+    ("mm_compaction_begin", "bpf/reclaim"),
     ("softirq_entry", "bpf/softirq"),
     ("irq_handler_entry", "bpf/softirq"),
     ("net_dev_start_xmit", "bpf/packets"),

@@ -2,7 +2,8 @@
 //! structures as the kernel could fill them. And no content of a file makes any source panic.
 
 use crate::testing::{
-    CapturedTree, Damage, LoopDevice, NetnsPair, any_damage, has_bpf, own_tid, run, wait_until_state, within,
+    CapturedTree, Damage, LoopDevice, NetnsPair, any_damage, has_bpf, own_tid, reclaim_a_group, run, wait_until_state,
+    within,
 };
 use crate::{Root, Sampler, task, tcp_info};
 use proptest::prelude::*;
@@ -171,6 +172,9 @@ struct Load {
 impl Load {
     /// `None`, with the test skipped, if that is not possible here.
     fn new() -> Option<Self> {
+        if !reclaim_a_group() {
+            return None;
+        }
         let (netns, disk) = (NetnsPair::new()?, LoopDevice::new("/tmp", 1 << 20)?);
         let shaper =
             format!("tc -n {} qdisc add dev veth0 root handle 1: tbf rate 50mbit burst 32k latency 100ms", netns.a);
@@ -197,6 +201,7 @@ impl Load {
         self.use_disk();
         wait_for_one_lock();
         write_one_file();
+        reclaim_a_group();
         for _ in 0..5 {
             assert!(Command::new("true").status().unwrap().success());
         }

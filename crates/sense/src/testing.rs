@@ -116,6 +116,43 @@ pub(crate) fn never_panics_on_bytes(sample: &[u8], parse: impl Fn(&[u8])) {
     assert_eq!(outcome, Ok(()));
 }
 
+/// Has a process reclaim the page cache of its control group; false, with the test skipped, if that is not possible here.
+pub(crate) fn reclaim_a_group() -> bool {
+    let hierarchies =
+        [("/sys/fs/cgroup", "memory.reclaim", "64K"), ("/sys/fs/cgroup/memory", "memory.force_empty", "0")];
+    let name = whyslow_testing::name("reclaim");
+    let Some((group, file, value)) = hierarchies.iter().find_map(|(hierarchy, file, value)| {
+        let group = MemoryGroup::new(&Path::new(hierarchy).join(&name))?;
+        group.0.join(file).exists().then_some((group, file, value))
+    }) else {
+        skip("no control group whose memory can be reclaimed");
+        return false;
+    };
+    let (directory, cached) = (group.0.display(), whyslow_testing::file_in("/var/tmp"));
+    let cached = cached.path().display();
+    let script = format!(
+        "echo $$ > {directory}/cgroup.procs; head -c 1000000 /dev/zero > {cached}; sync; echo {value} > {directory}/{file}"
+    );
+    // It fails if not everything can be reclaimed.
+    Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).status().unwrap();
+    true
+}
+
+/// A control group, removed when dropped.
+struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    fn new(directory: &Path) -> Option<Self> {
+        (is_root() && fs::create_dir(directory).is_ok()).then(|| Self(directory.to_owned()))
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        wait_until("the group is removed", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
 /// A captured tree, removed when dropped.
 pub(crate) struct CapturedTree(TempDir);
 

@@ -122,4 +122,18 @@ family_group! {
         others: counter ns "process.kernel_lock.other" "time waiting for other kinds of lock";
         waits: counter count "process.kernel_lock.count" "number of those waits";
     }
+
+    /// What processes did for their memory before they got it, traced on demand.
+    direct_reclaim: DirectReclaim by task: TaskKey, from "BPF: mm_vmscan_direct_reclaim_begin, mm_vmscan_memcg_reclaim_begin, mm_compaction_begin" {
+        reclaim: counter ns "process.direct_reclaim.time" "time reclaiming memory of the machine";
+        reclaims: counter count "process.direct_reclaim.count" "number of times";
+        reclaim_latency: histogram ns "process.direct_reclaim.latency" "the same, each time";
+        large_reclaim: counter ns "process.direct_reclaim.large.time" "time reclaiming memory of the machine for a block of more than eight pages";
+        large_reclaims: counter count "process.direct_reclaim.large.count" "number of times";
+        group_reclaim: counter ns "process.direct_reclaim.cgroup.time" "time reclaiming memory of its control group";
+        group_reclaims: counter count "process.direct_reclaim.cgroup.count" "number of times";
+        compaction: counter ns "process.direct_compaction.time" "time moving pages together for a block of contiguous ones";
+        compactions: counter count "process.direct_compaction.count" "zones of memory that it compacted";
+        compaction_latency: histogram ns "process.direct_compaction.latency" "time for a zone, each time";
+    }
 }

@@ -2,6 +2,7 @@
 
 mod command_line;
 mod cputime;
+mod direct_reclaim;
 mod exits;
 mod iterator;
 mod kernel_locks;
@@ -41,6 +42,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         tasks(),
         loaded(sleep::INFO, sleep::SleepTracer::load, sleep::SleepTracer::read),
         loaded(kernel_locks::INFO, kernel_locks::load, kernel_locks::read),
+        loaded(direct_reclaim::INFO, direct_reclaim::load, direct_reclaim::read),
         Box::new(open_files::OpenFiles::default()),
     ]
 }
