@@ -42,13 +42,19 @@ pub fn restore_leftovers() {
 fn former(path: &'static str) -> Result<(&'static str, String)> {
     let read = |path: &str| -> Result<String> {
         let text = fs::read_to_string(format!("/{path}")).map_err(|_| Error::Missing(format!("/{path}")))?;
-        Ok(text.trim().to_owned())
+        Ok(in_force(&text).to_owned())
     };
     let before = read(path)?;
     match PAIRS.iter().find(|pair| pair[0] == path) {
         Some([_, other]) if before == "0" => Ok((other, read(other)?)),
         _ => Ok((path, before)),
     }
+}
+
+/// The value of a setting in the kernel's words: of those that it can have, the one in brackets.
+pub fn in_force(text: &str) -> &str {
+    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    chosen.map_or(text, |(value, _)| value).trim()
 }
 
 fn restore(path: &str, before: &str) {

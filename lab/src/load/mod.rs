@@ -11,6 +11,7 @@ mod limits;
 mod listen;
 mod lock;
 mod memory;
+mod pages;
 mod read;
 mod relay;
 mod switch;
@@ -66,6 +67,10 @@ loads! {
     PageTables(memory::PageTables),
     Mergeable(memory::Mergeable),
     Lookups(memory::Lookups),
+    Promised(pages::Promised),
+    MapStream(pages::MapStream),
+    MemoryBursts(pages::MemoryBursts),
+    Fragment(pages::Fragment),
     Read(read::Read),
     MmapRead(read::MmapRead),
     AioRead(aio_read::AioRead),

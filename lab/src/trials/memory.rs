@@ -11,7 +11,7 @@ use crate::load_process::LoadCommand;
 use crate::swap;
 use crate::testbed::Testbed;
 use crate::trial::Trial;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
 
@@ -184,6 +184,61 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "mem.reclaim",
+        what: "bursts of allocations come faster than the kernel reclaims page cache in the background, which starts late",
+        finding: Some("mem.reclaim"),
+        never: &["mem.thrashing", "mem.cache_thrash", "mem.compaction", "mem.hugepages_unused"],
+        setup: |bed| {
+            // Memory is reclaimed in the background from the moment on at which there is hardly any.
+            kernel_setting::set(bed, "proc/sys/vm/min_free_kbytes", 8192)?;
+            kernel_setting::set(bed, "proc/sys/vm/watermark_scale_factor", 1)?;
+            let bursts = bursts_into_full_memory(bed)?;
+            Ok(Expect::subject([Host]).culprit([Process(bursts)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "early-reclaim",
+        what: "the same bursts, for which the kernel begins to reclaim page cache in time",
+        slightly: &["mem.reclaim"],
+        setup: |bed| {
+            bursts_into_full_memory(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "streamed-cache",
+        what: "a stream of reads through full memory, for which the kernel reclaims page cache in the background",
+        setup: |bed| {
+            let rate = bed.range(150..=250_u64) << 20;
+            stream_through_memory(bed, rate)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "mem.compaction",
+        what: "a program takes huge pages from fragmented memory",
+        finding: Some("mem.compaction"),
+        never: &["mem.thrashing", "mem.reclaim", "mem.leak", "mem.hugepages_unused"],
+        setup: |bed| {
+            let program = fragment(bed)?;
+            Ok(Expect::subject([Process(program)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "deferred-huge-pages",
+        what: "the same program takes small pages where no huge ones are free, as page faults do not wait for them",
+        setup: |bed| {
+            fragment(bed)?;
+            kernel_setting::set(bed, "sys/kernel/mm/transparent_hugepage/defrag", "defer")?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "mem.dirty_throttling",
         what: "bursts of writes that a disk absorbs with half its time to spare do not fit below a low limit of dirty memory",
         finding: Some("mem.dirty_throttling"),
@@ -321,6 +376,48 @@ fn reserve_huge_pages(bed: &mut Testbed, pages: u64) -> Result<()> {
         fs::write(format!("/{HUGE_PAGES}"), pages.to_string()).context(HUGE_PAGES)?;
     }
     Err(Error::Missing(format!("{pages} huge pages: memory is too fragmented")))
+}
+
+/// Leaves little memory to everything else: the rest is promised to a program as huge pages, which nothing else can use.
+fn leave_memory(bed: &mut Testbed, left: u64) -> Result<()> {
+    let pages = mem_available()?.saturating_sub(left) / HUGE_PAGE;
+    reserve_huge_pages(bed, pages)?;
+    LoadCommand::new("promised").with("bytes", pages * HUGE_PAGE).start(bed)?;
+    Ok(())
+}
+
+/// Little memory, full of page cache: of a file without blocks, which takes no disk, that a program reads through a mapping at this rate.
+fn stream_through_memory(bed: &mut Testbed, rate: u64) -> Result<()> {
+    let left = bed.range(2800..=3200) << 20;
+    leave_memory(bed, left)?;
+    let disk = SimulatedDisk::new(bed, 64 << 20, DiskSpec::new(Duration::from_micros(100), 32))?;
+    let file = disk.device.ext4(bed, "fs", &[])?.join("sparse");
+    File::create_new(&file)?.set_len(256 << 30)?;
+    let stream = LoadCommand::new("map-stream").with("path", file.display()).with("rate", rate);
+    // So that the kernel reclaims by then.
+    stream.with("first", mem_available()? * 9 / 8).start(bed)?;
+    Ok(())
+}
+
+/// A program that takes memory in bursts, beside one that fills it with page cache in between: the process id of the first.
+fn bursts_into_full_memory(bed: &mut Testbed) -> Result<u32> {
+    let bytes = bed.range(450..=550_u64) << 20;
+    stream_through_memory(bed, bytes)?;
+    let bursts = LoadCommand::new("memory-bursts").with("bytes", bytes).with("threads", 4).with("every-ms", 800);
+    Ok(bursts.start(bed)?.pid)
+}
+
+/// A program that takes huge pages and leaves memory fragmented: its process id.
+fn fragment(bed: &mut Testbed) -> Result<u32> {
+    let left = bed.range(4000..=4500) << 20;
+    leave_memory(bed, left)?;
+    // In the background the kernel makes some huge pages, but not before they are asked for.
+    kernel_setting::set(bed, "proc/sys/vm/compaction_proactiveness", 0)?;
+    // It is free memory that is to be fragmented.
+    fs::write("/proc/sys/vm/drop_caches", "1").context("drop_caches")?;
+    let bytes = bed.range(80..=120_u64) * HUGE_PAGE;
+    let program = LoadCommand::new("fragment").with("leave", 300 << 20).with("bytes", bytes).with("every-ms", 600);
+    Ok(program.with("seed", bed.range(1..=1 << 30)).start(bed)?.pid)
 }
 
 /// Writes 32 MiB every two seconds, of which a new disk takes 40 to 50 MB a second: the name of the disk, and the writer.

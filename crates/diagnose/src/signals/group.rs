@@ -6,7 +6,7 @@ use super::task::TaskUse;
 use crate::cgroup::in_group;
 use crate::signal::{Entity, mean, over, page_size, ratio, signals, sum};
 use std::collections::BTreeMap;
-use whyslow_model::catalogue::{Group, Process, Sleep};
+use whyslow_model::catalogue::{DirectReclaim, Group, Process, Sleep};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Gauge, State};
@@ -27,6 +27,8 @@ pub struct GroupUse<'w> {
     page_tables: Option<f64>,
     /// CPUs' worth of time its processes used, where its CPU time is not counted.
     members_cpu: Option<f64>,
+    /// Mean number of its threads that reclaimed memory at the limit of a group, if that was traced.
+    reclaimers: Option<f64>,
     /// Times of its processes on run queues, nanoseconds, if they were traced.
     latency: Option<Histogram>,
 }
@@ -65,6 +67,22 @@ fn latencies(window: &Window) -> Vec<(Option<&str>, Histogram)> {
 fn latency_in(group: &str, latencies: &[(Option<&str>, Histogram)]) -> Option<Histogram> {
     let within = latencies.iter().filter(|(cgroups, _)| in_group(*cgroups, group));
     within.map(|(_, latency)| latency.clone()).reduce(|a, b| a.merged(&b))
+}
+
+/// The control groups of each process that was traced reclaiming memory at the limit of one, and the mean number of its threads that
+/// did.
+fn reclaimers(window: &Window) -> Vec<(Option<&str>, f64)> {
+    let traced = window.changes::<DirectReclaim>();
+    let processes = if traced.is_empty() { Default::default() } else { window.newest::<Process>() };
+    let of = |change: &Change<'_, DirectReclaim>| {
+        Some((processes.get(change.key())?.cgroup.get(), ratio(change.rate(|r| r.group_reclaim))?))
+    };
+    traced.iter().filter_map(of).collect()
+}
+
+fn reclaimers_in(group: &str, reclaimers: &[(Option<&str>, f64)]) -> Option<f64> {
+    let within = reclaimers.iter().filter(|(cgroups, _)| in_group(*cgroups, group));
+    within.map(|(_, threads)| *threads).reduce(|a, b| a + b)
 }
 
 /// Page tables of the newest sample's processes by their control groups.
@@ -166,6 +184,7 @@ signals! { g: GroupUse<'_>;
     "group.stall_io" "ratio" "share of time in which one of its tasks waited for I/O", "Δio some total / Δt", "io.pressure" => stalled(g, |g| g.psi_io_some);
     "group.waited" "ratio" "share of time in which one of its tasks waited for memory or storage", "max of Δmemory some total and Δio some total / Δt; without them, the share of the samples in which a thread of it was blocked", "memory.pressure, io.pressure, /proc/PID/stat" => g.waited();
     "group.memory_wait" "ratio" "share of time in which one of its tasks waited for memory", "the larger of Δmemory some total / Δt, without it the machine's, and of group.refault_wait", "memory.pressure, /proc/pressure/memory, /proc/PID/task/TID/wchan" => g.memory_wait();
+    "group.reclaimers" "count" "mean number of its threads that reclaimed memory at its limit or another one's before they got some", "Δtime reclaiming / Δt", "BPF: mm_vmscan_memcg_reclaim_begin" => g.reclaimers;
     "group.page_wait" "ratio" "share of the time in which a thread of it waited for pages to be read", "samples in state D in mm/filemap.c / samples, by the time it neither ran nor waited for a CPU", "/proc/PID/task/TID/wchan" => g.page_wait;
     "group.refault_wait" "ratio" "share of the time in which a thread of it waited for pages to be read that had been evicted before", "group.page_wait x Δworkingset_refault x page size / Δread_bytes of its processes, at most group.page_wait", "/proc/PID/task/TID/wchan, memory.stat, /proc/PID/io" => g.refault_wait();
     "group.version" "text" "version of its controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => g.last().version.get();
@@ -185,6 +204,7 @@ pub fn entities(
     let page_size = page_size(window);
     let latencies = latencies(window);
     let (page_tables, reads) = (page_tables(window), reads(window));
+    let reclaimers = reclaimers(window);
     window
         .changes::<Group>()
         .into_iter()
@@ -195,6 +215,7 @@ pub fn entities(
             let (blocked, latency) = (members.blocked_share(&name), latency_in(&name, &latencies));
             let (page_wait, page_tables) = (members.page_wait_share(&name), sum_within(&name, &page_tables));
             let (read, members_cpu) = (sum_within(&name, &reads), cpu_of_members(&change, tasks));
+            let reclaimers = reclaimers_in(&name, &reclaimers);
             let group = GroupUse {
                 change,
                 page_size,
@@ -205,6 +226,7 @@ pub fn entities(
                 machine_stall,
                 page_tables,
                 members_cpu,
+                reclaimers,
                 latency,
             };
             Entity::of(Subject::new("cgroup", name.clone()), &group).within(Some(name))
@@ -297,6 +319,20 @@ mod tests {
         });
         assert_eq!(reading(&window, "group.page_tables"), Some(Reading::Number(200.0)));
         assert_eq!(reading(&window, "group.page_tables_share"), Some(Reading::Number(0.2)));
+    }
+
+    #[test]
+    fn threads_that_reclaim_are_those_of_all_members_together() {
+        let window = window([0, 2], |t, s| {
+            s.cgroup.group.push(Group::new("/apps".into()));
+            for (pid, (cgroup, percent)) in (1..).zip([("/apps/web", 25), ("/apps", 50), ("/other", 90)]) {
+                let key = TaskKey { pid, tid: pid, start: 1 };
+                s.task.process.push(ProcessRow { cgroup: cgroup.into(), ..ProcessRow::new(key) }.into());
+                let group_reclaim = (t * percent * 10_000_000).into();
+                s.task.direct_reclaim.push(DirectReclaim { group_reclaim, ..DirectReclaim::new(key) });
+            }
+        });
+        assert_eq!(reading(&window, "group.reclaimers"), Some(Reading::Number(0.75)));
     }
 
     #[test]

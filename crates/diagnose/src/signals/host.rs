@@ -5,6 +5,7 @@ use super::core::{BusiestLine, NicInterrupts, busiest_line, interface_among};
 use super::frequency::{self, Clock};
 use super::huge_pages::{self, Pool};
 use super::log::Logged;
+use super::reclaim::Reclaim;
 use super::shortage::{Room, climb};
 use super::slab;
 use super::task::{self, BACKGROUND_NICE, TaskUse};
@@ -12,8 +13,8 @@ use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{
-    Board, Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Process, Protocol,
-    RunQueue, Sharing, System, Thread, Transfer, Vmstat,
+    Board, Cpu, CpuMean, DirectReclaim, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure,
+    Process, Protocol, RunQueue, Sharing, System, Thread, Transfer, Vmstat,
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
@@ -93,6 +94,7 @@ pub struct HostUse<'w> {
     busiest: Option<BusiestLine>,
     nic_interrupts: Option<NicInterrupts>,
     clock: Option<Clock>,
+    reclaim: Reclaim<'w>,
     /// The reserved huge pages of the size with most unused memory.
     pool: Option<Pool>,
     /// The object cache that grew most, and how fast, of those that cannot be reclaimed.
@@ -124,6 +126,7 @@ impl<'w> HostUse<'w> {
             busiest: busiest_line(window),
             nic_interrupts: NicInterrupts::of(window),
             clock: Clock::of(window),
+            reclaim: Reclaim::of(window, sources, tasks),
             pool: Pool::largest_unused(window),
             growing_cache: slab::fastest_growing_fixed(window),
             log: Logged::of(window),
@@ -171,6 +174,13 @@ impl<'w> HostUse<'w> {
         let latencies = self.window.changes::<RunQueue>();
         let all = latencies.iter().filter_map(|c| c.histogram(|r| &r.latency)).reduce(|a, b| a.merged(&b))?;
         ratio(all.quantile(quantile))
+    }
+
+    /// How long the longest hundredth of the reclaims by programs took, seconds.
+    fn reclaim_p99(&self) -> Option<f64> {
+        let latencies = self.window.changes::<DirectReclaim>();
+        let all = latencies.iter().filter_map(|c| c.histogram(|r| &r.reclaim_latency)).reduce(|a, b| a.merged(&b))?;
+        ratio(all.quantile(0.99))
     }
 
     fn share(&self, part: Option<f64>) -> Option<f64> {
@@ -526,6 +536,19 @@ signals! { h: HostUse<'_>;
     "mem.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpin);
     "mem.swap_out_rate" "bytes/s" "memory swapped out", "Δpswpout x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpout);
     "mem.wait" "ratio" "share of the time in which a task waited for memory: for reclaim, or for pages to be read, which work on other CPUs does not dilute", "max of Δmemory some total / Δt and the share of the time in which a thread was blocked in mm/filemap.c", "/proc/pressure/memory, /proc/PID/task/TID/wchan" => h.memory_wait();
+    "mem.waited" "ratio" "share of the time in which a program waited for memory: without what the kernel reclaims in the background", "Δmemory some total / Δt, less the share of kswapd and kcompactd, but at least that of the program that reclaimed or compacted most itself; without BPF Δmemory some total / Δt", "BPF: mm_vmscan_direct_reclaim_begin, mm_vmscan_memcg_reclaim_begin, mm_compaction_begin; /proc/pressure/memory" => h.stalled(|p| p.memory_some).map(|pressure| h.reclaim.programs_wait(pressure));
+    "mem.background_reclaim" "ratio" "share of the time in which the kernel reclaimed or compacted memory in the background", "Δ(CPU time + run delay + time blocked) of kswapd and kcompactd / Δt, at most 1", "/proc/PID/stat, /proc/PID/schedstat" => h.reclaim.background();
+    "mem.reclaim_wait" "ratio" "share of the time in which a program reclaimed memory of the machine before it got some, of the program with most", "max of Δtime in direct reclaim for at most eight pages / Δt, at most 1; 0 if allocstall did not grow", "BPF: mm_vmscan_direct_reclaim_begin" => h.reclaim.reclaimed().lost();
+    "mem.reclaim_victim" "text" "that program", "comm", "BPF: mm_vmscan_direct_reclaim_begin" => h.reclaim.reclaimed().program();
+    "mem.reclaim_p99" "s" "how long the longest hundredth of these reclaims took, over all programs", "99th percentile of the histograms together", "BPF: mm_vmscan_direct_reclaim_begin" => h.reclaim_p99();
+    "mem.reclaim_estimate" "ratio" "share of the time in which programs reclaimed memory before they got some, as estimated from what they scanned", "CPU time of kswapd x Δpgscan_direct / Δpgscan_kswapd / Δt, at most 1", "/proc/vmstat, /proc/PID/stat" => h.reclaim.estimate();
+    "mem.direct_share" "ratio" "share of the reclaimed pages that programs reclaimed themselves", "Δpgsteal_direct / Δ(pgsteal_direct + pgsteal_kswapd)", "/proc/vmstat" => h.reclaim.direct_share();
+    "mem.reclaim_rate" "bytes/s" "memory reclaimed", "Δ(pgsteal_direct + pgsteal_kswapd) x page size / Δt", "/proc/vmstat" => h.reclaim.rate();
+    "mem.compaction_wait" "ratio" "share of the time in which a program compacted memory before it got a block of contiguous pages, of the program with most", "max of Δtime in direct compaction, and in direct reclaim for more than eight pages / Δt, at most 1; 0 if neither compact_stall nor allocstall grew", "BPF: mm_compaction_begin, mm_vmscan_direct_reclaim_begin" => h.reclaim.compacted().lost();
+    "mem.compact_stalls" "1/s" "times a program compacted memory before it got a block of contiguous pages", "Δcompact_stall / Δt", "/proc/vmstat" => h.vm(|v| v.compact_stall);
+    "mem.compact_failed" "ratio" "share of them that made no such block", "Δcompact_fail / Δcompact_stall", "/proc/vmstat" => over(h.grown(|v| v.compact_fail), h.grown(|v| v.compact_stall));
+    "mem.huge_faults" "1/s" "page faults that asked for a huge page", "Δ(thp_fault_alloc + thp_fault_fallback) / Δt", "/proc/vmstat" => h.vm(|v| v.thp_fault_alloc).zip(h.vm(|v| v.thp_fault_fallback)).map(|(given, denied)| given + denied);
+    "mem.thp_defrag" "text" "which page faults compact memory to get a huge page", "as the kernel gives it", "/sys/kernel/mm/transparent_hugepage" => h.state::<Sharing>(|s| s.thp_defrag.get());
     "mem.refault_rate" "bytes/s" "file pages read again soon after eviction", "Δworkingset_refault_file x page size / Δt", "/proc/vmstat (mm/workingset.c)" => h.vm_bytes(|v| v.workingset_refault_file);
     "mem.refaulted" "bytes" "the same over the whole window", "Δworkingset_refault_file x page size", "/proc/vmstat (mm/workingset.c)" => h.grown(|v| v.workingset_refault_file).map(|pages| pages * page_size(h.window));
     "mem.refault_share" "ratio" "the same as a share of what is read from block devices", "Δworkingset_refault_file x page size / Δpgpgin", "/proc/vmstat (mm/workingset.c)" => over(h.vm_bytes(|v| v.workingset_refault_file), h.vm(|v| v.pgpgin));

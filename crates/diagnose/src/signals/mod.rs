@@ -28,6 +28,7 @@ pub mod peer;
 pub mod ports;
 pub mod process;
 pub mod quota;
+pub mod reclaim;
 pub mod reports;
 mod requester;
 mod served;

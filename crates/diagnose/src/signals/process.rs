@@ -2,7 +2,7 @@
 
 use super::shortage::{self, Room, Rooms};
 use super::task::{TaskUse, since_start};
-use crate::signal::{Entity, over, ratio, signals, sum};
+use crate::signal::{Entity, over, page_size, ratio, signals, sum};
 use whyslow_model::catalogue::{Limits, Process};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
@@ -14,6 +14,7 @@ const REFILL: f64 = 100e-6;
 pub struct ProcessUse<'w> {
     task: &'w TaskUse,
     change: &'w Change<'w, Process>,
+    page_size: f64,
     resident: Resident,
     /// How many mappings any process can have.
     mappings_limit: Option<f64>,
@@ -61,6 +62,11 @@ impl ProcessUse<'_> {
     fn grown_for(&self) -> Option<f64> {
         self.growth.filter(|growth| *growth > 0.0)?;
         since_start(self.change, shortage::own_memory)
+    }
+
+    /// An estimate: direct I/O takes no memory, and the fault of a huge page counts as one page.
+    fn memory_taken(&self) -> Option<f64> {
+        Some(self.change.rate(|p| p.minor_faults)? * self.page_size + self.task.storage?)
     }
 
     fn open_files_share(&self) -> Option<f64> {
@@ -135,6 +141,12 @@ signals! { p: ProcessUse<'_>;
     "proc.lock_waits" "1/s" "times one of its threads slept for a lock", "Δwaits that ended / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.lock_waits;
     "proc.lock_wait" "s" "how long it slept each time", "Δtime asleep for locks / Δwaits that ended", "BPF: sched_switch, sched_waking" => over(p.task.sleep.lock, p.task.sleep.lock_waits);
     "proc.kernel_lock_waiters" "count" "mean number of its threads that waited for locks within the kernel", "Δ(spinning + mutexes + reader-writer and other locks) / Δt", "BPF: contention_begin, contention_end" => p.task.sleep.kernel_lock;
+    "proc.reclaim_waiters" "count" "mean number of its threads that reclaimed memory of the machine before they got some", "Δtime in direct reclaim for at most eight pages / Δt", "BPF: mm_vmscan_direct_reclaim_begin" => p.task.sleep.reclaim.machine;
+    "proc.group_reclaim_waiters" "count" "mean number of its threads that reclaimed memory of their control group before they got some", "Δtime reclaiming / Δt", "BPF: mm_vmscan_memcg_reclaim_begin" => p.task.sleep.reclaim.group;
+    "proc.compaction_waiters" "count" "mean number of its threads that compacted memory, or reclaimed some for that, before they got a block of contiguous pages", "Δtime in direct compaction, and in direct reclaim for more than eight pages / Δt", "BPF: mm_compaction_begin, mm_vmscan_direct_reclaim_begin" => p.task.sleep.reclaim.compaction;
+    "proc.compactions" "1/s" "how often they did", "Δtimes / Δt", "BPF: mm_compaction_begin, mm_vmscan_direct_reclaim_begin" => p.task.sleep.reclaim.compactions;
+    "proc.compaction_p99" "s" "how long the longest hundredth of the compactions took", "99th percentile of the histogram", "BPF: mm_compaction_begin" => p.task.sleep.reclaim.compaction_p99;
+    "proc.memory_taken" "bytes/s" "memory it took: pages touched for the first time, and what it read from storage or wrote", "Δminflt x page size / Δt + Δ(read_bytes + write_bytes) / Δt", "/proc/PID/stat, /proc/PID/io" => p.memory_taken();
     "proc.wait_futex" "count" "mean number of its threads that waited in futex(2) for work or a turn", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.futex;
     "proc.wait_memory" "count" "mean number of its threads that waited in page faults or for memory", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.memory;
     "proc.wait_block_io" "count" "mean number of its threads that waited for block I/O", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.block_io;
@@ -154,6 +166,7 @@ pub fn subject(task: &TaskUse) -> Subject {
 /// Every process. Most sleep through the window and are near no limit; no rule is judged on those.
 pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Rooms) -> Vec<Entity> {
     let resident = Resident::of(changes);
+    let page_size = page_size(window);
     let mappings_limit = window.the::<Limits>().and_then(|limits| limits.map_count_max.get());
     tasks
         .iter()
@@ -161,7 +174,7 @@ pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Proce
         .map(|(task, change)| {
             let growth = shortage::growth(change);
             let room = growth.and_then(|growth| rooms.taken_by(growth, task.cgroup.as_deref()));
-            let p = ProcessUse { task, change, resident, mappings_limit, growth, room };
+            let p = ProcessUse { task, change, page_size, resident, mappings_limit, growth, room };
             let active = task.cpu != Some(0.0)
                 || task.blocked > 0.0
                 || task.short_lived.is_some()
@@ -225,6 +238,9 @@ mod tests {
             migrations: zero(),
             read_chars: zero(),
             write_chars: zero(),
+            minor_faults: zero(),
+            read_bytes: zero(),
+            write_bytes: zero(),
             ..ProcessRow::new(end.task)
         };
         let snapshot = |second: u64, row: ProcessRow| {
@@ -238,7 +254,15 @@ mod tests {
         tasks[0].lock = Some(LockUse { waiters: 3.0, blocked: 0.0 });
         let resident = Resident::of(&changes);
         let (task, change) = (&tasks[0], &changes[0]);
-        let process = ProcessUse { task, change, resident, mappings_limit: Some(1000.0), growth: None, room: None };
+        let process = ProcessUse {
+            task,
+            change,
+            page_size: 4096.0,
+            resident,
+            mappings_limit: Some(1000.0),
+            growth: None,
+            room: None,
+        };
         let entity = Entity::of(subject(&tasks[0]), &process);
         move |name| entity.number(name)
     }
@@ -272,6 +296,18 @@ mod tests {
         // Three wait while half a CPU is used: 3 / 3.5.
         near("proc.lock_share", 6.0 / 7.0);
         assert_eq!(of("proc.run_per_migration"), None, "it never moved");
+    }
+
+    #[test]
+    fn memory_is_taken_by_touching_pages_and_by_moving_data() {
+        let moved = |row: ProcessRow| {
+            let of = over_two_seconds(ProcessRow { minor_faults: 500.into(), ..row });
+            of("proc.memory_taken")
+        };
+        // 250 pages a second, and 3,000,000 bytes.
+        let known = ProcessRow { read_bytes: 4_000_000.into(), write_bytes: 2_000_000.into(), ..process() };
+        assert_eq!(moved(known), Some(4_024_000.0));
+        assert_eq!(moved(process()), None, "whose I/O cannot be read");
     }
 
     #[test]

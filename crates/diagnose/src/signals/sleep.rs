@@ -1,8 +1,8 @@
-//! What the threads of a process waited for, and how many a thread kept waiting, from BPF.
+//! What the threads of a process waited for, what they did for their memory, and how many a thread kept waiting, from BPF.
 
 use crate::signal::{over, ratio, sum};
 use std::collections::BTreeMap;
-use whyslow_model::catalogue::{KernelLock, LockHolder, Sleep};
+use whyslow_model::catalogue::{DirectReclaim, KernelLock, LockHolder, Sleep};
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
@@ -28,6 +28,8 @@ pub struct SleepUse {
     pub pipe: Option<f64>,
     /// For locks within the kernel, spinning included.
     pub kernel_lock: Option<f64>,
+    /// For memory that they reclaimed or compacted themselves.
+    pub reclaim: ReclaimUse,
     /// Mean time on a run queue each time, seconds.
     pub run_queue: Option<f64>,
     /// The same of the unluckiest hundredth.
@@ -47,12 +49,48 @@ impl SleepUse {
     }
 }
 
+/// Mean numbers of threads of a process that worked for their own memory; absent if not traced.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ReclaimUse {
+    /// That reclaimed memory of the machine.
+    pub machine: Option<f64>,
+    /// That reclaimed memory of their control group, at its limit.
+    pub group: Option<f64>,
+    /// That compacted memory, or reclaimed some to that end.
+    pub compaction: Option<f64>,
+    /// How often they did, per second.
+    pub compactions: Option<f64>,
+    /// How long the longest hundredth of that took, seconds.
+    pub compaction_p99: Option<f64>,
+}
+
+impl ReclaimUse {
+    fn of(change: &Change<'_, DirectReclaim>) -> Self {
+        let mean = |f: fn(&DirectReclaim) -> Counter| ratio(change.rate(f));
+        Self {
+            machine: mean(|r| r.reclaim),
+            group: mean(|r| r.group_reclaim),
+            compaction: sum([mean(|r| r.compaction), mean(|r| r.large_reclaim)]),
+            compactions: sum([change.rate(|r| r.compactions), change.rate(|r| r.large_reclaims)]),
+            compaction_p99: ratio(change.histogram(|r| &r.compaction_latency).and_then(|h| h.quantile(0.99))),
+        }
+    }
+
+    /// For all of that.
+    pub fn all(&self) -> Option<f64> {
+        sum([self.machine, self.group, self.compaction])
+    }
+}
+
 /// By process.
 pub fn by_process(window: &Window) -> BTreeMap<TaskKey, SleepUse> {
     let mut all: BTreeMap<TaskKey, SleepUse> =
         window.changes::<Sleep>().iter().map(|change| (*change.key(), of(change))).collect();
     for change in window.changes::<KernelLock>() {
         all.entry(*change.key()).or_default().kernel_lock = kernel_lock(&change);
+    }
+    for change in window.changes::<DirectReclaim>() {
+        all.entry(*change.key()).or_default().reclaim = ReclaimUse::of(&change);
     }
     all
 }
@@ -69,6 +107,7 @@ fn of(change: &Change<'_, Sleep>) -> SleepUse {
         network: mean(|s| s.network),
         pipe: mean(|s| s.pipe),
         kernel_lock: None,
+        reclaim: ReclaimUse::default(),
         run_queue: over(mean(|s| s.run_queue), change.rate(|s| s.run_queue_waits)),
         run_queue_p99: ratio(change.histogram(|s| &s.run_queue_latency).and_then(|h| h.quantile(0.99))),
         moved_running: change.rate(|s| s.moved_running),
@@ -96,6 +135,7 @@ pub fn kept_waiting(window: &Window) -> BTreeMap<TaskKey, f64> {
 mod tests {
     use super::*;
     use crate::testing::{SECOND, window};
+    use whyslow_model::histogram::Histogram;
 
     const KEY: TaskKey = TaskKey { pid: 7, tid: 7, start: 1 };
 
@@ -125,6 +165,30 @@ mod tests {
         // Three for locks beside 0.5 for a disk, 0.4 running and 0.1 waiting for a CPU.
         assert_eq!(found.lock_share(Some(0.4), Some(0.1)), Some(0.75));
         assert_eq!(SleepUse::default().lock_share(Some(0.4), None), None);
+    }
+
+    #[test]
+    fn work_for_memory_is_a_mean_number_of_threads() {
+        let found = by_process(&window([0, 2], |t, s| {
+            s.task.direct_reclaim.push(DirectReclaim {
+                reclaim: (t * SECOND / 4).into(),
+                group_reclaim: 0.into(),
+                large_reclaim: (t * SECOND / 8).into(),
+                large_reclaims: (t * 3).into(),
+                compaction: (t * SECOND).into(),
+                compactions: (t * 7).into(),
+                compaction_latency: Histogram::from_values(vec![2_000_000; 10 * t as usize]),
+                ..DirectReclaim::new(KEY)
+            });
+        }))[&KEY]
+            .reclaim;
+        assert_eq!((found.machine, found.group), (Some(0.25), Some(0.0)));
+        // A block of several pages needs reclaim as well: 1 and 1/8 threads, 7 and 3 times a second.
+        assert_eq!((found.compaction, found.compactions), (Some(1.125), Some(10.0)));
+        assert_eq!(found.all(), Some(1.375));
+        let p99 = found.compaction_p99.unwrap();
+        assert!((p99 / 0.002 - 1.0).abs() < 0.02, "{p99}");
+        assert_eq!(ReclaimUse::default().all(), None, "not traced is not zero");
     }
 
     #[test]

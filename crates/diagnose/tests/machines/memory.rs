@@ -3,6 +3,7 @@
 use crate::{SECOND, found, key, pressure, two_cpus};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
+use whyslow_model::histogram::Histogram;
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 
@@ -271,4 +272,88 @@ fn objects_of_the_kernel_that_fill_memory_are_named() {
     assert!(finding.summary.contains("kmalloc-64"), "{}", finding.summary);
     assert!(found(&with_slab(12_000.0, 9_000.0), "mem.slab_growth").is_none(), "enough is left");
     assert!(found(&with_slab(1_000.0, 2_000.0), "mem.slab_growth").is_none(), "the kernel holds little");
+}
+
+/// Memory is reclaimed, by kswapd 45 % of the time and by a program that takes it, which does so for this percentage of the time; and
+/// compacted by it, for that percentage.
+fn reclaiming(reclaim: u64, compaction: u64) -> Diagnosis {
+    machine(|t, s| {
+        available(s, 5000.0 * MIB, 0.0);
+        let percent = |part: u64| (t * SECOND * part / 100).into();
+        s.processor.pressure[0].memory_some = percent(45.max(reclaim + compaction));
+        s.memory.vmstat[0] = Vmstat {
+            allocstall: (t * 300).into(),
+            pgsteal_kswapd: (t * 50_000).into(),
+            pgsteal_direct: (t * 25_000).into(),
+            workingset_refault_file: 0.into(),
+            compact_stall: (t * 100).into(),
+            compact_fail: (t * 10).into(),
+            thp_fault_alloc: (t * 90).into(),
+            thp_fault_fallback: (t * 10).into(),
+            ..s.memory.vmstat[0].clone()
+        };
+        s.memory.sharing.push(Sharing { thp_defrag: "always".into(), ..Sharing::new(MachineKey) });
+        let process = |pid: u32, command: &str, kernel: f64, cpu: u64, faults: u64| {
+            Process::from(ProcessRow {
+                command: command.into(),
+                state: "S".into(),
+                user: 0.into(),
+                system: percent(cpu),
+                run_delay: 0.into(),
+                minor_faults: (t * faults).into(),
+                read_bytes: 0.into(),
+                write_bytes: 0.into(),
+                nice: 0.0.into(),
+                threads: 1.0.into(),
+                kernel_thread: kernel.into(),
+                ..ProcessRow::new(key(pid))
+            })
+        };
+        s.task.process.extend([process(5, "kswapd0", 1.0, 45, 0), process(42, "bursts", 0.0, 30, 75_000)]);
+        s.task.direct_reclaim.push(DirectReclaim {
+            reclaim: percent(reclaim),
+            reclaims: (t * 300).into(),
+            reclaim_latency: Histogram::from_values(vec![1_000_000; 300 * t as usize]),
+            large_reclaim: 0.into(),
+            group_reclaim: 0.into(),
+            compaction: percent(compaction),
+            compactions: (t * 100).into(),
+            ..DirectReclaim::new(key(42))
+        });
+    })
+}
+
+#[test]
+fn programs_that_reclaim_memory_wait_for_the_one_that_takes_it() {
+    let d = reclaiming(30, 0);
+    let first = &d.findings[0];
+    assert_eq!(
+        (first.id.as_str(), first.subject.kind.as_str(), first.confidence),
+        ("mem.reclaim", "host", Confidence::High)
+    );
+    assert!((first.impact - 0.3).abs() < 1e-9, "{}", first.impact);
+    // 75,000 pages a second, as many as are reclaimed.
+    assert_eq!((first.culprits[0].pid, first.culprits[0].share), (Some(42), 1.0));
+    assert_eq!(first.actions[0].set["vm.watermark_scale_factor"], "500");
+    assert!(!memory_is_cleared(&d));
+}
+
+#[test]
+fn reclaim_in_the_background_is_no_shortage() {
+    let d = reclaiming(1, 0);
+    assert_eq!(ids(&d), [""; 0]);
+    assert!(memory_is_cleared(&d), "{:?}", d.not_cleared);
+    assert_eq!(d.verdict, Verdict::Healthy);
+}
+
+#[test]
+fn a_program_that_waits_for_huge_pages_is_named_with_the_setting() {
+    let d = reclaiming(0, 25);
+    let first = &d.findings[0];
+    assert_eq!(
+        (first.id.as_str(), first.subject.pid, first.confidence),
+        ("mem.compaction", Some(42), Confidence::High)
+    );
+    assert!(first.summary.contains("25 % of the time"), "{}", first.summary);
+    assert_eq!(first.actions[0].set["thp.defrag"], "defer");
 }
