@@ -136,6 +136,24 @@ fn queues_rings_and_pauses_of_network_cards() {
 }
 
 #[test]
+fn frames_that_are_too_long_are_told_from_damaged_ones() {
+    let d = diagnosis(&["layouts/ethtool-S-oversize.txt"]);
+    assert_eq!(keys(&d), ["net.mtu_mismatch@eth5"]);
+    let long = finding(&d, "net.mtu_mismatch@eth5");
+    // 214,003 of 48,425,907.
+    assert!((number(&long.evidence, "iface.oversize_share").unwrap() - 0.004_419_1).abs() < 1e-6);
+    assert_eq!(long.confidence, Confidence::Low);
+}
+
+#[test]
+fn messages_that_a_netlink_socket_has_lost() {
+    let d = diagnosis(&["proc-net-netlink.txt"]);
+    assert_eq!(keys(&d), ["limit.netlink_buffer@route:8909"]);
+    let lost = finding(&d, "limit.netlink_buffer@route:8909");
+    assert_eq!((number(&lost.evidence, "netlink.dropped"), lost.confidence), (Some(994.0), Confidence::Low));
+}
+
+#[test]
 fn what_interfaces_drop_and_damage_within_a_minute() {
     let d = diagnosis(&["layouts/proc-net-dev-twice.txt"]);
     // 600 damaged frames and 59,400 packets; 1,000 collisions and 19,000 packets sent; 3,000 dropped and 299,000 received.

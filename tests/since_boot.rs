@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input};
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, Reading, Verdict};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
@@ -97,6 +97,38 @@ fn ordinary_counts_are_no_finding() {
         let known = d.figures.iter().flat_map(|f| &f.values).any(|v| v.metric == metric && v.how.contains(", since "));
         assert!(known || tool == "ss", "{tool}: no {metric} among {:?}", d.figures);
     }
+}
+
+#[test]
+fn drops_that_the_kernel_counts_by_reason() {
+    let nstat = |strayed: u32, too_big: u32| {
+        format!(
+            "$ nstat -az\n#kernel\nIpInReceives 1000000 0.0\nIpFragFails {too_big} 0.0\nTcpExtIPReversePathFilter {strayed} 0.0\n"
+        )
+    };
+    let d = judged(&nstat(20_000, 5_000));
+    suspicion(&d, "net.reverse_path@host", Confidence::Low, "20000 packets since boot, 2 % of those that arrived");
+    suspicion(&d, "net.mtu_mismatch@host", Confidence::Low, "5000 packets have been dropped since boot");
+    assert_eq!(keys(&judged(&nstat(900, 900))), Vec::<String>::new());
+    let settings = "$ sysctl -a -r rp_filter\nnet.ipv4.conf.all.rp_filter = 0\nnet.ipv4.conf.eth1.rp_filter = 1\n";
+    let d = judged(&(nstat(20_000, 0) + settings));
+    let finding = finding(&d, "net.reverse_path@host");
+    let strict = finding.evidence.iter().find(|e| e.metric == "drop.strict_on").map(|e| e.value.clone());
+    assert_eq!(strict, Some(Reading::Text("eth1".into())));
+}
+
+#[test]
+fn messages_that_netlink_sockets_have_lost() {
+    let file = |drops: u32| {
+        format!(
+            "$ cat /proc/net/netlink\n\
+             sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n\
+             0000000031581c41 0   0          00000000 0        0        0     2        0        4\n\
+             00000000bdc78173 0   700        00000111 213504   0        0     2        {drops}     5087020\n"
+        )
+    };
+    suspicion(&judged(&file(4242)), "limit.netlink_buffer@route:700", Confidence::Low, "lost 4242 messages");
+    assert_eq!(keys(&judged(&file(42))), Vec::<String>::new());
 }
 
 #[test]

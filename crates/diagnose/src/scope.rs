@@ -7,8 +7,8 @@ use crate::signals::io::IoUse;
 use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{
-    connection, core, disk, filesystem, group, host, interface, io, limit, link, log, memory_module, numa, off_cpu,
-    part, pcie, peer, ports, process, quota, reports, shaper, subnet, usb, volume,
+    connection, core, disk, drop, filesystem, group, host, interface, io, limit, link, log, memory_module, netlink,
+    numa, off_cpu, part, pcie, peer, ports, process, quota, reports, shaper, subnet, usb, volume,
 };
 use whyslow_model::catalogue::{self, Process};
 use whyslow_model::topology::Topology;
@@ -103,6 +103,8 @@ scopes! { of;
     Shaper from shaper::ShaperUse<'_> => shaper::entities(of.window);
     /// A subnet in which several interfaces have addresses.
     Subnet from subnet::SubnetUse<'_> => subnet::entities(of.window);
+    /// Packets that the kernel drops for one reason, at one interface or in a network namespace.
+    Drop from drop::DropUse<'_> => drop::entities(of.window);
     /// The link of a network interface.
     Link from catalogue::Link => link::links(of.window);
     /// A port of a bond.
@@ -119,6 +121,8 @@ scopes! { of;
     Listener from Change<'_, catalogue::Listener> => connection::listeners(of.window);
     /// A UDP socket.
     Datagram from Change<'_, catalogue::Datagram> => connection::datagram_sockets(of.window);
+    /// A netlink socket of a program.
+    Netlink from netlink::NetlinkUse<'_> => netlink::entities(of.window);
     /// A count with a kernel limit.
     Limit (listed) from limit::LimitUse => limit::entities(of.window);
     /// A part whose errors the kernel logged: a disk, by host:channel:target:lun if the log has that.

@@ -8,7 +8,7 @@ use crate::judge::{Judged, judge_where};
 use crate::rule::Rule;
 use crate::rule_context::RuleContext;
 use crate::signal::Entity;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use whyslow_model::diagnosis::{BlindSpot, Confidence, Evidence, Finding, Subject, SubjectFigures};
 use whyslow_model::since_boot::UnknownTime;
 use whyslow_model::window::Window;
@@ -28,9 +28,11 @@ pub(crate) fn facts(now: &Window) -> Option<Facts> {
     let [mut facts, other] = UNKNOWN.map(|unknown| Facts::of(&totals.window(now, unknown)));
     keep_agreed(&mut facts.host, &other.host);
     for (scope, entities) in &mut facts.entities {
-        let others: BTreeMap<&Subject, &Entity> = other.entities(*scope).iter().map(|e| (&e.subject, e)).collect();
+        // Several of a subject, such as drops for several reasons, are in the same order in both.
+        let mut others: BTreeMap<&Subject, VecDeque<&Entity>> = BTreeMap::new();
+        other.entities(*scope).iter().for_each(|e| others.entry(&e.subject).or_default().push_back(e));
         entities.retain_mut(|entity| {
-            let other = others.get(&entity.subject).copied();
+            let other = others.get_mut(&entity.subject).and_then(VecDeque::pop_front);
             if let Some(other) = other {
                 keep_agreed(entity, other);
             }

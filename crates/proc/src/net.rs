@@ -1,8 +1,8 @@
-//! The network: packets by interface, backlog work by CPU, and the names of protocol counters.
+//! The network: packets by interface, backlog work by CPU, netlink sockets, and the names of protocol counters.
 
 use crate::text::word;
 use std::collections::HashMap;
-use whyslow_model::catalogue::{Family, Interface, Protocol, Softnet};
+use whyslow_model::catalogue::{Family, Interface, NetlinkSocket, Protocol, Softnet};
 use whyslow_model::key::NetKey;
 use whyslow_model::value::{Counter, Name};
 
@@ -60,6 +60,49 @@ pub fn softnet(line: &str, line_number: u32) -> Option<Softnet> {
     })
 }
 
+/// Parses a line of /proc/net/netlink (`netlink_native_seq_show`, net/netlink/af_netlink.c) below the header, in this network
+/// namespace. `None` for a socket of the kernel, and for one that only asks and is answered: what can be lost is what is sent to
+/// groups. Of these the file shows only the first 32.
+pub fn netlink_socket(namespace: &Name, line: &str) -> Option<NetlinkSocket> {
+    let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+    let &[_, protocol, port, groups, receive_queue, _, _, _, drops, inode] = &columns[..] else { return None };
+    let (protocol, port): (usize, u32) = (protocol.parse().ok()?, port.parse().ok()?);
+    let (receive_queue, drops): (u64, u64) = (receive_queue.parse().ok()?, drops.parse().ok()?);
+    let is_idle = u32::from_str_radix(groups, 16).ok()? == 0 && receive_queue == 0 && drops == 0;
+    if port == 0 || is_idle {
+        return None;
+    }
+    let protocol = NETLINK_PROTOCOLS.get(protocol).map_or_else(|| protocol.to_string(), |name| (*name).to_owned());
+    let inode: u64 = inode.parse().ok()?;
+    Some(NetlinkSocket {
+        receive_queue: receive_queue.into(),
+        drops: drops.into(),
+        identity: inode.to_string().into(),
+        ..NetlinkSocket::new(NetKey { ns: namespace.clone(), name: format!("{protocol}:{port}").into() })
+    })
+}
+
+/// Protocols by number (include/uapi/linux/netlink.h).
+const NETLINK_PROTOCOLS: [&str; 17] = [
+    "route",
+    "unused",
+    "usersock",
+    "firewall",
+    "sock_diag",
+    "nflog",
+    "xfrm",
+    "selinux",
+    "iscsi",
+    "audit",
+    "fib_lookup",
+    "connector",
+    "netfilter",
+    "ip6_fw",
+    "dnrtmsg",
+    "uevent",
+    "generic",
+];
+
 /// The catalogue's metrics by the kernel's names of protocol counters, in /proc/net/snmp, /proc/net/netstat and the tools that
 /// read them (Documentation/networking/snmp_counter.rst, net/ipv4/proc.c).
 pub struct CounterNames(HashMap<String, &'static str>);
@@ -108,6 +151,32 @@ mod tests {
     #[test]
     fn what_is_not_hexadecimal_is_none() {
         assert_eq!(softnet("00000001 xyz", 0), None);
+    }
+
+    #[test]
+    fn a_netlink_socket_has_its_protocol_and_address() {
+        let line = "00000000bdc78173 0   23080      00000001 213504   0        0     2        17       5087018 ";
+        let row = netlink_socket(&"shop".into(), line).unwrap();
+        assert_eq!((&*row.socket.ns, &*row.socket.name), ("shop", "route:23080"));
+        assert_eq!((row.receive_queue.get(), row.drops.get()), (Some(213_504.0), Some(17)));
+        assert_eq!(row.identity.get(), Some("5087018"));
+        // Protocol 40 has no name yet.
+        let new = line.replacen(" 0  ", " 40 ", 1);
+        assert_eq!(netlink_socket(&"".into(), &new).map(|row| row.socket.name.to_string()), Some("40:23080".into()));
+    }
+
+    #[test]
+    fn sockets_of_the_kernel_those_that_join_no_group_and_torn_lines_are_left_out() {
+        let idle = "00000000bdc78173 4   23080      00000000 0        0        0     2        0        5087018 ";
+        let kernel = "000000003bf12c1a 0   0          00000000 0        0        0     2        0        4       ";
+        for line in [
+            idle,
+            kernel,
+            "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode",
+            "0 0 7",
+        ] {
+            assert_eq!(netlink_socket(&"".into(), line), None, "{line}");
+        }
     }
 
     #[test]

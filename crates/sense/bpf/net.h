@@ -23,6 +23,7 @@ struct sk_buff {
 	u32 len;
 	u16 protocol, network_header;
 	u8 *head;
+	u8 __pkt_type_offset[0];
 } CORE;
 
 enum { INTERFACE_NAME = 16 };

@@ -1,6 +1,7 @@
 //! Every metric has a reader: each is read from a captured machine that has one of everything, from this machine under load, or from
 //! structures as the kernel could fill them. And no content of a file makes any source panic.
 
+use crate::net::conntrack;
 use crate::testing::{
     CapturedTree, Damage, LoopDevice, NetnsPair, any_damage, has_bpf, own_tid, reclaim_a_group, run, wait_until_state,
     within,
@@ -138,6 +139,7 @@ fn every_metric_has_a_reader() {
     // Structures whose every byte is 1.
     let mut ones = task::read_records(&[1; 1024]);
     ones.net.connection.push(tcp_info(&[1; 248]));
+    ones.net.namespace_conntrack.extend(conntrack::of_namespace(&tree.root(), &"shop".into()));
     produced.add(ones);
 
     let mut live = Sampler::new(Root::live());

@@ -4,7 +4,7 @@
 use super::loss::{self, LocalDrops, ThrownAway};
 use crate::signal::{Entity, netns, over, ratio, share_of_true, signals};
 use std::ops::Deref;
-use whyslow_model::catalogue::{Connection, Datagram, Listener};
+use whyslow_model::catalogue::{Connection, Datagram, EndedConnections, Listener};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::SocketKey;
 use whyslow_model::window::{Change, Window};
@@ -43,6 +43,8 @@ pub struct ConnectionUse<'w> {
     change: &'w Change<'w, Connection>,
     local_drops: Option<f64>,
     thrown: &'w ThrownAway,
+    /// Whether the peer answered on other connections.
+    peer_answers: bool,
 }
 
 impl<'w> Deref for ConnectionUse<'w> {
@@ -92,15 +94,39 @@ signals! { c: ConnectionUse<'_>;
     "tcp.mss" "bytes" "segment size", "tcpi_snd_mss", "tcp_info" => c.last().mss.get();
     "tcp.congestion_window" "count" "congestion window, in segments, mean", "mean(tcpi_snd_cwnd)", "tcp_info" => c.mean(|c| c.congestion_window);
     "tcp.loopback" "flag" "1 where both ends are this machine", "remote address", "sock_diag(7)" => loopback(c);
+    "tcp.confirmed" "bytes" "data that the peer has confirmed since the connection was opened", "tcpi_bytes_acked", "tcp_info.tcpi_bytes_acked" => c.last().bytes_acked.get().map(|bytes| bytes as f64);
+    "tcp.unconfirmed" "bytes" "data that the peer has not confirmed, sent or not", "idiag_wqueue", "sock_diag(7)" => c.last().send_queue.get();
+    "tcp.peer_answers" "flag" "1 if the peer answered on other connections in the window", "Δsegs_in > 0, or more data segments of ended connections than retransmissions", "tcp_info.tcpi_segs_in; BPF: tcp_destroy_sock" => c.peer_answers;
     "tcp.interface" "text" "the interface it leaves by", "route to the peer", "sock_diag(7), rtnetlink" => c.last().interface.get();
+}
+
+/// Finds out whether a peer of a connection answers on others.
+struct Answers<'w> {
+    connections: &'w [Change<'w, Connection>],
+    ended: Vec<Change<'w, EndedConnections>>,
+}
+
+impl Answers<'_> {
+    fn on_others(&self, of: &Change<'_, Connection>) -> bool {
+        let (ns, peer) = (&of.key().ns, of.key().remote.ip().to_canonical());
+        let grew = |growth: Option<f64>| growth.is_some_and(|growth| growth > 0.0);
+        let is_other = |c: &&Change<'_, Connection>| {
+            c.key() != of.key() && c.key().ns == *ns && c.key().remote.ip().to_canonical() == peer
+        };
+        let ended = |e: &&Change<'_, EndedConnections>| e.key().ns == *ns && *e.key().name == *peer.to_string();
+        let arrived =
+            |e: &Change<'_, EndedConnections>| Some(e.grown(|e| e.data_segments_out)? - e.grown(|e| e.retransmits)?);
+        self.connections.iter().filter(is_other).any(|c| grew(c.grown(|c| c.segments_in)))
+            || self.ended.iter().filter(ended).any(|e| grew(arrived(e)))
+    }
 }
 
 /// The connections that moved data.
 pub fn connections(window: &Window) -> Vec<Entity> {
     let (drops, thrown) = (LocalDrops::of(window), ThrownAway::of(window));
-    window
-        .changes::<Connection>()
-        .iter()
+    let all = window.changes::<Connection>();
+    let answers = Answers { connections: &all, ended: window.changes() };
+    all.iter()
         .filter(|c| {
             [c.rate(|c| c.bytes_acked), c.rate(|c| c.bytes_received)].into_iter().flatten().any(|r| r > 0.0)
                 || c.last().send_queue.get().is_some_and(|q| q > 0.0)
@@ -112,7 +138,8 @@ pub fn connections(window: &Window) -> Vec<Entity> {
                 netns: netns(&key.ns),
                 ..Subject::new("connection", format!("{}->{}", key.local, key.remote))
             };
-            Entity::of(subject, &ConnectionUse { change: c, local_drops: drops.rate(c), thrown: &thrown })
+            let (local_drops, peer_answers) = (drops.rate(c), answers.on_others(c));
+            Entity::of(subject, &ConnectionUse { change: c, local_drops, thrown: &thrown, peer_answers })
         })
         .collect()
 }

@@ -138,6 +138,8 @@ signals! { i: InterfaceUse<'_>;
     "iface.damaged" "count" "frames that arrived damaged, in the window", "Δrx_frame, else Δrx_errors", "/proc/net/dev, ethtool" => i.damaged();
     "iface.damaged_share" "ratio" "the same as a share of the frames that arrived", "Δdamaged / Δ(rx_packets + damaged)", "/proc/net/dev, ethtool" => failed_share(i.damaged(), i.change.grown(|i| i.rx_packets));
     "iface.damaging_share" "ratio" "share of the samples in which frames arrived damaged", "steps with Δrx_frame > 0, else Δrx_errors > 0 / steps", "/proc/net/dev, ethtool" => i.growing_share(|i| i.rx_frame).or_else(|| i.growing_share(|i| i.rx_errors));
+    "iface.oversize" "count" "frames dropped because they were longer than it takes, in the window", "as the driver counts them", "ethtool -S" => i.nic.oversize;
+    "iface.oversize_share" "ratio" "the same as a share of the frames that arrived", "too long / (rx_packets + too long)", "ethtool -S" => failed_share(i.nic.oversize, i.change.grown(|i| i.rx_packets));
     "iface.colliding_share" "ratio" "share of the samples with collisions", "steps with Δtx_collisions > 0 / steps", "/proc/net/dev" => i.growing_share(|i| i.tx_collisions);
     "iface.ring_dropping_share" "ratio" "share of the samples in which the receive ring overflowed", "steps with Δrx_fifo > 0 / steps", "/proc/net/dev" => i.growing_share(|i| i.rx_fifo);
     "iface.send_errors" "count" "packets that could not be sent, in the window", "Δtx_errors", "/proc/net/dev" => i.change.grown(|i| i.tx_errors);

@@ -1,11 +1,11 @@
 //! Counts that stand against a limit of the kernel.
 
-use crate::signal::{Entity, over, page_size, share_of_true, signals};
-use whyslow_model::catalogue::{Conntrack, Ipc, Limits, Protocol, Setting, System};
+use crate::signal::{Entity, netns, over, page_size, share_of_true, signals};
+use whyslow_model::catalogue::{Conntrack, Ipc, Limits, NamespaceConntrack, Protocol, Setting, System};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::human;
 use whyslow_model::value::{Gauge, Name};
-use whyslow_model::window::Window;
+use whyslow_model::window::{Change, Window};
 
 /// One count and its limit.
 pub struct LimitUse {
@@ -26,6 +26,9 @@ signals! { l: LimitUse;
     "limit.refused" "1/s" "what was refused for it", "Δdrops / Δt, for connection tracking", "/proc/net/stat/nf_conntrack" => l.refused;
 }
 
+/// Each network namespace has a table of its own, and the same maximum.
+const CONNTRACK_MAX: &str = "net.netfilter.nf_conntrack_max";
+
 /// kernel.shmall counts pages.
 const PAGE: f64 = 4096.0;
 
@@ -41,7 +44,7 @@ fn usage(limit: &LimitUse) -> Option<String> {
 }
 
 macro_rules! limit {
-    ($window:ident, $Family:ty, $name:literal, $used:ident, $max:expr) => {{
+    ($window:ident, $Family:ty, $name:expr, $used:ident, $max:expr) => {{
         $window.change::<$Family>().map(|c| LimitUse {
             name: $name,
             used: c.last().$used.get(),
@@ -66,6 +69,22 @@ fn socket_memory(window: &Window, name: &'static str, memory: fn(&Protocol) -> G
     Some(LimitUse { name, used, most: Some(most), at_limit_share, refused: None })
 }
 
+/// The connection tracking tables of the other network namespaces.
+fn tables_elsewhere(window: &Window) -> Vec<Entity> {
+    let fill = |row: &NamespaceConntrack| over(row.count.get(), row.max.get());
+    let entity = |c: &Change<'_, NamespaceConntrack>| {
+        let limit = LimitUse {
+            name: CONNTRACK_MAX,
+            used: c.last().count.get(),
+            most: c.last().max.get(),
+            at_limit_share: share_of_true(c.rows().filter_map(|row| Some(fill(row)? >= 0.95))),
+            refused: c.rate(|c| c.drops),
+        };
+        Entity::of(Subject { netns: netns(&c.key().ns), ..Subject::new("limit", CONNTRACK_MAX) }, &limit)
+    };
+    window.changes().iter().map(entity).collect()
+}
+
 /// Every such count.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let threads_max = window.the::<Limits>().and_then(|l| l.threads_max.get());
@@ -81,7 +100,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         limit!(window, Limits, "fs.aio-max-nr", aio, |r: &Limits| r.aio_max.get()),
         limit!(window, System, "kernel.threads-max", tasks, |_: &System| threads_max),
         limit!(window, System, "kernel.pid_max", tasks, |_: &System| pid_max),
-        limit!(window, Conntrack, "net.netfilter.nf_conntrack_max", count, |r: &Conntrack| r.max.get())
+        limit!(window, Conntrack, CONNTRACK_MAX, count, |r: &Conntrack| r.max.get())
             .map(|l| LimitUse { refused: conntrack_refused, ..l }),
     ]
     .into_iter()
@@ -91,6 +110,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     ])
     .flatten()
     .map(|l| Entity::of(Subject::new("limit", l.name), &l))
+    .chain(tables_elsewhere(window))
     .collect()
 }
 
@@ -99,6 +119,23 @@ mod tests {
     use super::*;
     use crate::testing::window;
     use whyslow_model::key::NetKey;
+
+    #[test]
+    fn each_network_namespace_has_a_connection_tracking_table_of_its_own() {
+        let window = window([0, 10], |t, s| {
+            s.net.conntrack.push(Conntrack { count: 10.into(), max: 1000.into(), ..Conntrack::default() });
+            s.net.namespace_conntrack.push(NamespaceConntrack {
+                count: 990.into(),
+                max: 1000.into(),
+                drops: (t * 30).into(),
+                ..NamespaceConntrack::new(NetKey { ns: "shop".into(), name: "nf_conntrack".into() })
+            });
+        });
+        let found = entities(&window);
+        let fills: Vec<_> = found.iter().map(|l| (l.subject.netns.as_deref(), l.number("limit.fill"))).collect();
+        assert_eq!(fills, [(None, Some(0.01)), (Some("shop"), Some(0.99))]);
+        assert_eq!(found[1].number("limit.refused"), Some(30.0));
+    }
 
     #[test]
     fn the_memory_of_tcp_sockets_is_compared_with_the_third_number_of_tcp_mem() {

@@ -1,4 +1,5 @@
-//! A network driver's own counters (ethtool -S): pause frames, and the packets and drops of each receive queue.
+//! A network driver's own counters (ethtool -S): pause frames, frames that are too long, and the packets and drops of each receive
+//! queue.
 
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::DriverCounter;
@@ -27,6 +28,21 @@ const PAUSES_SENT: [&str; 8] = [
     "tx_pause_ctrl",
     "tx_pause_ctrl_phy",
 ];
+/// Frames dropped because they are longer than the interface takes: e1000e and igb, ixgbe, bnx2 and qede, i40e, ice, mlx5, tg3,
+/// be2net, bnxt, hns3.
+const OVERSIZE: [&str; 11] = [
+    "rx_long_length_errors",
+    "rx_oversize",
+    "rx_oversize_packets",
+    "port.rx_oversize",
+    "rx_oversize.nic",
+    "rx_oversize_pkts_phy",
+    "rx_oversize_pkts_buffer",
+    "rx_frame_too_long_errors",
+    "rx_frame_too_long",
+    "rx_ovrsz_frames",
+    "mac_rx_oversize_pkt_num",
+];
 /// What stands directly before the number of a queue: `rx_queue_0_packets`, `rx0_packets`, `rx-0.packets`, `rxq0: rx_pkts`,
 /// `queue_0_rx_cnt`, `[0]: rx_ucast_packets`, `rx_packets[0]`.
 const BEFORE_QUEUE: [&str; 6] = ["queue_", "rx", "rx-", "rx_", "rxq", "["];
@@ -40,6 +56,7 @@ const NO_QUEUES: [&str; 8] = ["prio", "xdp", "xsk", "byte", "octet", "size", "tx
 pub struct NicCounts {
     pub pauses_received: Option<f64>,
     pub pauses_sent: Option<f64>,
+    pub oversize: Option<f64>,
     pub packets: Option<QueueCounts>,
     pub drops: Option<QueueCounts>,
 }
@@ -95,6 +112,7 @@ fn counts(counters: &[(String, f64)]) -> NicCounts {
     NicCounts {
         pauses_received: most_of(&PAUSES_RECEIVED),
         pauses_sent: most_of(&PAUSES_SENT),
+        oversize: most_of(&OVERSIZE),
         packets: queues(&PACKETS),
         drops: queues(&DROPS),
     }

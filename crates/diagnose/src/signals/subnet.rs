@@ -1,6 +1,7 @@
 //! Subnets in which a machine has several interfaces. Unless told otherwise, each of them answers ARP requests for the addresses of
 //! all, so that packets arrive by any of them (arp_filter, arp_ignore and rp_filter of Documentation/networking/ip-sysctl.rst).
 
+use super::drop::REVERSE_PATH;
 use crate::signal::{Entity, netns, over, signals};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,9 +9,6 @@ use whyslow_model::catalogue::{Connection, Interface, Link, PacketDrop, Protocol
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::value::Name;
 use whyslow_model::window::{Change, Window};
-
-/// The kernel's reason for what the reverse-path filter drops (enum skb_drop_reason, since Linux 6.10).
-const REVERSE_PATH: &str = "ip_rpfilter";
 
 /// An IPv4 network: its first address, and the bits of its prefix.
 type Network = (Ipv4Addr, u8);
@@ -115,7 +113,8 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             Some(traced.into_iter().filter(at_these).filter_map(|d| d.rate(|d| d.packets)).sum())
         };
         let received = links.iter().map(|link| received(link)).collect();
-        Entity::of(subject, &SubnetUse { network, links, reverse_path_drops, received })
+        let aliases = names.iter().map(|name| (*name).to_owned()).collect();
+        Entity::of(subject, &SubnetUse { network, links, reverse_path_drops, received }).also_named(aliases)
     };
     subnets.into_iter().map(entity).collect()
 }

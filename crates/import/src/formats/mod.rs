@@ -176,6 +176,7 @@ pub const FORMATS: &[Format] = &[
     interrupts::SOFTIRQS,
     proc_counters::SOFTNET,
     proc_counters::NET_DEV,
+    proc_counters::NETLINK,
     ip::FORMAT,
     netstat::INTERFACES,
     ifconfig::FORMAT,

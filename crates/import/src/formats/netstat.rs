@@ -74,6 +74,7 @@ const PHRASES: MetricColumns<Protocol> = columns![
     "Ip: # total packets received" => ip_in_receives,
     "Ip: # incoming packets discarded" => ip_in_discards,
     "Ip: # outgoing packets dropped" => ip_out_discards,
+    "Ip: # fragments failed" => ip_frag_fails,
     "Ip: # packet reassembles failed" => ip_reasm_fails,
     "Ip: # packet reassemblies failed" => ip_reasm_fails,
     "Tcp: # active connections openings" => tcp_active_opens,

@@ -83,7 +83,7 @@ const INTERFACE: MetricColumns<Interface> = columns! {
 const LINK: MetricColumns<Link> = columns! { "mtu" => mtu, "baudrate" => speed * 8.0 };
 const PROTOCOL: MetricColumns<Protocol> = columns! {
     "ip.inreceives" => ip_in_receives, "ip.indiscards" => ip_in_discards, "ip.outdiscards" => ip_out_discards,
-    "ip.reasmfails" => ip_reasm_fails, "tcp.activeopens" => tcp_active_opens, "tcp.passiveopens" => tcp_passive_opens,
+    "ip.reasmfails" => ip_reasm_fails, "ip.fragfails" => ip_frag_fails, "tcp.activeopens" => tcp_active_opens, "tcp.passiveopens" => tcp_passive_opens,
     "tcp.attemptfails" => tcp_attempt_fails, "tcp.estabresets" => tcp_estab_resets, "tcp.currestab" => tcp_curr_estab,
     "tcp.insegs" => tcp_in_segs, "tcp.outsegs" => tcp_out_segs, "tcp.retranssegs" => tcp_retrans_segs,
     "tcp.inerrs" => tcp_in_errs, "tcp.outrsts" => tcp_out_rsts, "tcp.iprpfilter" => tcp_ext_ip_reverse_path_filter,

@@ -1,4 +1,5 @@
-//! Copies of /proc/diskstats, /proc/net/dev and /proc/net/softnet_stat: a row per line, counted since boot.
+//! Copies of /proc/diskstats, and of dev, netlink and softnet_stat of /proc/net: a row per line, counted since boot, or of a socket
+//! since it was opened.
 
 use crate::lines::TextLine;
 use crate::prelude::*;
@@ -54,10 +55,30 @@ pub const SOFTNET: Format = Format {
     ..Format::NEW
 };
 
+pub const NETLINK: Format = Format {
+    name: "/proc/net/netlink",
+    shows: "messages that the netlink sockets of programs have lost; of two copies with times, rates",
+    lacks: "which process holds a socket: ss -f netlink -ap",
+    starts: |lines| {
+        lines.next_is(|line| line.starts_with("sk ") && line.contains(" Rmem ") && line.contains(" Drops "))
+    },
+    read: |lines, _, run| {
+        lines.skip(1);
+        while let Some(line) = lines.take_own(is_netlink, is_netlink_damaged, NETLINK_LINE)? {
+            if let Some(row) = net::netlink_socket(&"".into(), &line.text) {
+                run.put(0.0, line.number, row);
+            }
+        }
+        Ok(())
+    },
+    ..Format::NEW
+};
+
 /// Numbers, name and counts of a device, from Linux 2.6 to 6.
 const DISK_COLUMNS: [usize; 4] = [7, 14, 18, 20];
 const DISK_LINE: &str = "a device's two numbers and its name, then 4, 11, 15 or 17 counts";
 const INTERFACE_LINE: &str = "an interface, a colon, then eight counts received and eight sent";
+const NETLINK_LINE: &str = "a socket, its protocol and address, eight hexadecimal digits of groups, then six numbers";
 /// The columns of /proc/net/softnet_stat, from Linux 2.6 to 6.
 const SOFTNET_COLUMNS: [usize; 5] = [9, 10, 11, 13, 15];
 /// How many rows are compared with each other.
@@ -140,10 +161,31 @@ fn is_softnet(text: &str) -> bool {
     text.split_whitespace().count() >= SOFTNET_COLUMNS[0] && text.split_whitespace().all(column)
 }
 
+/// `0000000031581c41 0   23080      00000001 0        0        0     2        17       5087020`
+fn is_netlink(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [socket, protocol, address, groups, rest @ ..] = &words[..] else { return false };
+    is_pointer(socket)
+        && [protocol, address].iter().all(|word| is_whole(word))
+        && groups.len() == 8
+        && groups.bytes().all(|b| b.is_ascii_hexdigit())
+        && rest.len() == 6
+        && rest.iter().all(|word| is_whole(word))
+}
+
+fn is_netlink_damaged(text: &str) -> bool {
+    text.split_whitespace().next().is_some_and(is_pointer)
+}
+
+/// The address of a socket, or what the kernel shows instead.
+fn is_pointer(word: &str) -> bool {
+    matches!(word.len(), 8 | 16) && word.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
 #[cfg(test)]
 mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
-    use whyslow_model::catalogue::{Disk, Interface, Softnet};
+    use whyslow_model::catalogue::{Disk, Interface, NetlinkSocket, Softnet};
 
     #[test]
     fn one_copy_is_no_rate_and_two_with_their_times_are() {
@@ -178,5 +220,14 @@ mod tests {
         let rows = window.newest::<Softnet>();
         assert_eq!(rows.len(), 2);
         assert!(rows[&0].processed.get().is_some_and(|packets| packets > 0));
+    }
+
+    #[test]
+    fn a_row_for_each_netlink_socket_that_can_lose_messages() {
+        let window = window_of(&fixture("proc-net-netlink.txt"));
+        let rows = window.newest::<NetlinkSocket>();
+        let [row] = &rows.values().collect::<Vec<_>>()[..] else { panic!("{rows:?}") };
+        assert_eq!((&*row.socket.name, row.drops.get()), ("route:8909", Some(994)));
+        assert_eq!(row.receive_queue.get(), Some(13_824.0));
     }
 }

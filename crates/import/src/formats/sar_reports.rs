@@ -156,8 +156,8 @@ const PROTOCOLS: MetricColumns<Protocol> = columns![
     "retrans/s" => tcp_retrans_segs, "isegerr/s" => tcp_in_errs, "orsts/s" => tcp_out_rsts,
     "idgm/s" => udp_in_datagrams, "odgm/s" => udp_out_datagrams, "noport/s" => udp_no_ports,
     "idgmerr/s" => udp_in_errors, "irec/s" => ip_in_receives, "idisc/s" => ip_in_discards,
-    "odisc/s" => ip_out_discards, "asmf/s" => ip_reasm_fails, "tcpsck" => tcp_in_use, "tcp-tw" => tcp_time_wait,
-    "udpsck" => udp_in_use,
+    "odisc/s" => ip_out_discards, "asmf/s" => ip_reasm_fails, "fragf/s" => ip_frag_fails, "tcpsck" => tcp_in_use,
+    "tcp-tw" => tcp_time_wait, "udpsck" => udp_in_use,
 ];
 
 fn protocols(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {

@@ -93,6 +93,7 @@ family_group! {
         ip_in_receives: counter count "system.network.ip.in" "IPv4 packets received";
         ip_in_discards: counter count "system.network.ip.in_discards" "received IPv4 packets discarded for lack of resources";
         ip_out_discards: counter count "system.network.ip.out_discards" "IPv4 packets discarded on sending";
+        ip_frag_fails: counter count "system.network.ip.fragmentation_fails" "IPv4 packets dropped because they were larger than the next link takes and must not be fragmented";
         ip_reasm_fails: counter count "system.network.ip.reassembly_fails" "failures to reassemble fragments";
         tcp_active_opens: counter count "system.network.tcp.active_opens" "connections opened from here";
         tcp_passive_opens: counter count "system.network.tcp.passive_opens" "connections opened by the peer";
@@ -215,6 +216,14 @@ family_group! {
         drops: counter count "network.udp.drops" "datagrams dropped at this socket";
     }
 
+    /// Netlink sockets of programs, by the kernel's protocol and the address: `route:480` (netlink(7)).
+    netlink_socket: NetlinkSocket by socket: NetKey, from "/proc/net/netlink" since creation {
+        pid: gauge count "process.pid" "a process that holds the socket";
+        receive_queue: gauge bytes "network.netlink.receive_queue" "buffer memory of messages that wait to be read";
+        drops: counter32 count "network.netlink.drops" "messages lost because the receive buffer was full";
+        identity: identity text "network.netlink.inode" "the socket's inode, which distinguishes it from later sockets of the same address";
+    }
+
     /// Queueing disciplines and classes, one row per handle.
     qdisc: Qdisc by qdisc: NetKey, from "rtnetlink" since creation {
         interface: state text "network.interface.name" "the interface it serves";
@@ -238,6 +247,9 @@ family_group! {
         protocol: state text "network.transport" "tcp, udp, icmp or the protocol's number";
         packets: counter count "system.network.drop.packets" "packets; segments handled together (GSO, GRO) count as one";
         bytes: counter bytes "system.network.drop.bytes" "bytes";
+        unicast: counter count "system.network.drop.unicast" "packets to a single receiver: no broadcasts, no multicasts";
+        repeated: counter count "system.network.drop.repeated" "of those, packets of a sender from whom another to the same address had been dropped for the same reason a second or more before";
+        source: state text "network.peer.address" "the sender of the latest one of those";
     }
 
     /// Packet sizes as the kernel handles them at an interface; segments that the NIC splits or joins are one packet.
@@ -253,5 +265,12 @@ family_group! {
         drops: counter32 count "system.conntrack.drops" "packets dropped because no entry was available";
         early_drops: counter32 count "system.conntrack.early_drops" "entries evicted to make room";
         insert_failed: counter32 count "system.conntrack.insert_failed" "entries that could not be inserted";
+    }
+
+    /// Connection tracking in the other network namespaces, where each has a table of its own.
+    namespace_conntrack: NamespaceConntrack by namespace: NetKey, from "/proc/sys/net/netfilter, /proc/net/stat/nf_conntrack" {
+        count: gauge count "system.conntrack.count" "connections tracked";
+        max: gauge count "system.conntrack.limit" "maximum number of connections";
+        drops: counter32 count "system.conntrack.drops" "packets dropped because no entry was available";
     }
 }

@@ -42,6 +42,11 @@ c_struct! {
     struct DropCount {
         packets: u64,
         bytes: u64,
+        unicast: u64,
+        repeated: u64,
+        family: u32,
+        source: [u8; 16],
+        _pad: u32,
         function: [u8; 48],
     }
 
@@ -111,6 +116,8 @@ pub(super) fn packet_drops(namespaces: Arc<Namespaces>) -> Box<dyn Source> {
                 };
                 row.packets = add(row.packets, |c| c.packets);
                 row.bytes = add(row.bytes, |c| c.bytes);
+                row.unicast = add(row.unicast, |c| c.unicast);
+                row.repeated = add(row.repeated, |c| c.repeated);
             }
         }
         out.net.packet_drop.extend(rows.into_values());
@@ -132,6 +139,7 @@ fn packet_drop(
         |name| name.trim_start_matches("SKB_DROP_REASON_").to_lowercase(),
     );
     let (interface, protocol) = (c_string(&key.location.interface), protocol(key.protocol));
+    let most = counts.iter().max_by_key(|count| count.packets);
     let at = interface.as_deref().unwrap_or("no interface");
     let name = format!("{function} {reason} {at} {}", protocol.as_deref().unwrap_or("other"));
     PacketDrop {
@@ -139,7 +147,18 @@ fn packet_drop(
         reason: reason.into(),
         interface: interface.into(),
         protocol: protocol.into(),
+        source: most.and_then(sender).map(|address| address.to_string()).into(),
         ..PacketDrop::new(names.key(key.location.namespace, name))
+    }
+}
+
+/// The sender of a packet, if it was one of IP (include/uapi/linux/if_ether.h).
+fn sender(count: &DropCount) -> Option<IpAddr> {
+    let [a, b, c, d, ..] = count.source;
+    match count.family {
+        0x0800 => Some(Ipv4Addr::new(a, b, c, d).into()),
+        0x86dd => Some(Ipv6Addr::from(count.source).into()),
+        _ => None,
     }
 }
 

@@ -49,6 +49,29 @@ fn packets_without_a_receiver_are_dropped_with_reason_function_and_interface() {
 }
 
 #[test]
+fn senders_that_try_again_are_told_from_broadcasts() {
+    let Some((pair, mut source)) = rig(packet_drops(Arc::default())) else { return };
+    within(&pair.b, || fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", "1").unwrap());
+    // The filter would not let a request for the address of `b` through that names this sender.
+    within(&pair.a, || fs::write("/proc/sys/net/ipv4/conf/all/arp_announce", "2").unwrap());
+    for command in ["address add 198.18.0.1 dev lo", "route add 255.255.255.255 dev veth0 src 198.18.0.1"] {
+        assert!(run(&format!("ip -n {} {command}", pair.a)), "{command}");
+    }
+    let unicast = within(&pair.a, || UdpSocket::bind("198.18.0.1:0").unwrap());
+    let broadcast = within(&pair.a, || UdpSocket::bind("0.0.0.0:0").unwrap());
+    broadcast.set_broadcast(true).unwrap();
+    for pause in [0, 1100] {
+        thread::sleep(Duration::from_millis(pause));
+        unicast.send_to(&[0; 10], "10.203.0.2:9").unwrap();
+        broadcast.send_to(&[0; 10], "255.255.255.255:9").unwrap();
+    }
+    let snapshot = read(&mut *source);
+    let row = dropped(&snapshot, &pair, "ip_rpfilter").unwrap_or_else(|| panic!("{:?}", snapshot.net.packet_drop));
+    assert_eq!((row.packets.get(), row.unicast.get(), row.repeated.get()), (Some(4), Some(2), Some(1)));
+    assert_eq!((row.interface.get(), row.source.get()), (Some("veth0"), Some("198.18.0.1")));
+}
+
+#[test]
 fn in_a_flood_a_sample_of_the_drops_is_counted() {
     let Some((pair, mut source)) = rig(packet_drops(Arc::default())) else { return };
     send(&pair, 40_000, 10, 9);

@@ -1,31 +1,64 @@
 //! Connection tracking: /proc/sys/net/netfilter/nf_conntrack_{count,max}
 //! (Documentation/networking/nf_conntrack-sysctl.rst) and /proc/net/stat/nf_conntrack, a row per CPU in hexadecimal
-//! (net/netfilter/nf_conntrack_standalone.c). Of the observer's own namespace.
+//! (net/netfilter/nf_conntrack_standalone.c). Each network namespace has a table of its own.
 
+use super::namespaces::Namespaces;
 use super::net_text;
 use crate::Root;
-use crate::source::SourceInfo;
+use crate::source::{Source, SourceInfo};
 use crate::source_error::SourceError;
-use whyslow_model::catalogue::Conntrack;
-use whyslow_model::key::MachineKey;
+use std::sync::Arc;
+use whyslow_model::catalogue::{Conntrack, NamespaceConntrack};
+use whyslow_model::key::{MachineKey, NetKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Name};
 
-pub(super) const INFO: SourceInfo = SourceInfo::new("nf_conntrack", "the connection tracking table");
+const COUNT: &str = "proc/sys/net/netfilter/nf_conntrack_count";
+const MAX: &str = "proc/sys/net/netfilter/nf_conntrack_max";
 
-pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-    let count = root.polled_number("proc/sys/net/netfilter/nf_conntrack_count");
+pub(super) struct ConnectionTracking(pub(super) Arc<Namespaces>);
+
+impl Source for ConnectionTracking {
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("nf_conntrack", "the connection tracking table")
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+        self.0.each(root, |namespace| {
+            if namespace.is_empty() {
+                out.net.conntrack.push(own(root)?);
+            } else {
+                out.net.namespace_conntrack.extend(of_namespace(root, namespace));
+            }
+            Ok(())
+        })
+    }
+}
+
+fn own(root: &Root) -> Result<Conntrack, SourceError> {
+    let count = root.polled_number(COUNT);
     let count = count.ok_or_else(|| SourceError::Absent("connections are not tracked".into()))?;
     let mut row = Conntrack::new(MachineKey);
     row.count = count.into();
-    row.max = root.setting_number("proc/sys/net/netfilter/nf_conntrack_max").into();
+    row.max = root.setting_number(MAX).into();
     if let Ok(text) = net_text(root, &Name::default(), "stat/nf_conntrack") {
         row.drops = sum(&text, "drop");
         row.early_drops = sum(&text, "early_drop");
         row.insert_failed = sum(&text, "insert_failed");
     }
-    out.net.conntrack.push(row);
-    Ok(())
+    Ok(row)
+}
+
+/// The table of the namespace that the thread is in. A file that stayed open would keep the namespace alive.
+pub(crate) fn of_namespace(root: &Root, namespace: &Name) -> Option<NamespaceConntrack> {
+    let count = root.number(COUNT).filter(|count| *count > 0)?;
+    let mut row = NamespaceConntrack::new(NetKey { ns: namespace.clone(), name: "nf_conntrack".into() });
+    row.count = count.into();
+    row.max = root.number(MAX).into();
+    if let Ok(text) = net_text(root, namespace, "stat/nf_conntrack") {
+        row.drops = sum(&text, "drop");
+    }
+    Some(row)
 }
 
 /// The sum of a column over all CPUs; absent if there is no such column.
@@ -42,25 +75,18 @@ mod tests {
     use super::*;
     use crate::testing::CapturedTree;
 
+    const STATISTICS: &str = "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop\n\
+        0000000c 00000000 0 0 0 0 0 0 0 00000001 0000000a 00000002\n\
+        0000000c 00000000 0 0 0 0 0 0 0 00000000 00000006 00000000\n";
+
     fn row(files: &[(&str, &str)]) -> Result<Conntrack, SourceError> {
-        let mut out = Snapshot::default();
-        read(&CapturedTree::of(files).root(), &mut out)?;
-        Ok(out.net.conntrack.remove(0))
+        let (outcome, mut out) = CapturedTree::of(files).read(&mut ConnectionTracking(Arc::default()));
+        outcome.map(|()| out.net.conntrack.remove(0))
     }
 
     #[test]
     fn columns_are_found_by_name_and_added_up_in_hexadecimal() {
-        let row = row(&[
-            ("proc/sys/net/netfilter/nf_conntrack_count", "12\n"),
-            ("proc/sys/net/netfilter/nf_conntrack_max", "65536\n"),
-            (
-                "proc/net/stat/nf_conntrack",
-                "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop\n\
-                 0000000c 00000000 0 0 0 0 0 0 0 00000001 0000000a 00000002\n\
-                 0000000c 00000000 0 0 0 0 0 0 0 00000000 00000006 00000000\n",
-            ),
-        ])
-        .unwrap();
+        let row = row(&[(COUNT, "12\n"), (MAX, "65536\n"), ("proc/net/stat/nf_conntrack", STATISTICS)]).unwrap();
         assert_eq!((row.count.get(), row.max.get()), (Some(12.0), Some(65536.0)));
         assert_eq!((row.drops.get(), row.early_drops.get(), row.insert_failed.get()), (Some(16), Some(2), Some(1)));
     }
@@ -68,7 +94,19 @@ mod tests {
     #[test]
     fn without_the_module_it_is_absent_and_without_statistics_only_the_count_is_read() {
         assert!(matches!(row(&[]), Err(SourceError::Absent(_))));
-        let row = row(&[("proc/sys/net/netfilter/nf_conntrack_count", "1\n")]).unwrap();
+        let row = row(&[(COUNT, "1\n")]).unwrap();
         assert_eq!((row.count.get(), row.drops.get()), (Some(1.0), None));
+    }
+
+    #[test]
+    fn a_namespace_that_tracks_nothing_has_no_row() {
+        let tree = |count: &str| {
+            let files = [(COUNT, count), (MAX, "65536\n"), ("proc/net/stat/nf_conntrack", STATISTICS)];
+            of_namespace(&CapturedTree::of(&files).root(), &"shop".into())
+        };
+        assert_eq!(tree("0\n"), None);
+        let row = tree("12\n").unwrap();
+        assert_eq!(&*row.namespace.ns, "shop");
+        assert_eq!((row.count.get(), row.max.get(), row.drops.get()), (Some(12.0), Some(65536.0), Some(16)));
     }
 }

@@ -3,7 +3,7 @@
 mod bpf;
 #[cfg(test)]
 mod bpf_tests;
-mod conntrack;
+pub(crate) mod conntrack;
 mod driver_counters;
 mod ethtool;
 mod links;
@@ -12,6 +12,7 @@ mod live_tests;
 mod namespaces;
 mod net_dev;
 pub(crate) mod netlink;
+mod netlink_sockets;
 mod ports;
 mod process_namespaces;
 mod qdiscs;
@@ -26,7 +27,7 @@ mod tcp_info;
 pub use tcp_info::connection as tcp_info;
 
 use crate::root::Root;
-use crate::source::{Source, stateless};
+use crate::source::Source;
 use crate::source_error::SourceError;
 use std::sync::Arc;
 use whyslow_model::value::Name;
@@ -43,8 +44,9 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(qdiscs::Qdiscs::new(namespaces.clone())),
         bpf::ended_connections(namespaces.clone()),
         bpf::packet_drops(namespaces.clone()),
-        bpf::packet_sizes(namespaces),
-        stateless(conntrack::INFO, conntrack::read),
+        bpf::packet_sizes(namespaces.clone()),
+        Box::new(netlink_sockets::NetlinkSockets::new(namespaces.clone())),
+        Box::new(conntrack::ConnectionTracking(namespaces)),
     ]
 }
 
