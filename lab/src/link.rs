@@ -38,6 +38,61 @@ pub fn veth_pair(bed: &mut Testbed) -> Result<Link> {
     Ok(link)
 }
 
+/// Two veth links between the same two ends, `veth0` to `veth1` and `veth2` to `veth3`, each with a network of its own. The far end
+/// sends to the second one from an address that the near end reaches by the first one.
+pub struct TwoPaths {
+    pub near: NetNs,
+    pub far: NetNs,
+    /// Address of the near end of the second link.
+    pub near_ip: String,
+}
+
+/// Sets up [`TwoPaths`].
+pub fn asymmetric_paths(bed: &mut Testbed) -> Result<TwoPaths> {
+    let Link { near, far, far_ip: gateway } = veth_pair(bed)?;
+    let (network, client_ip) = (format!("10.216.{}", bed.range(1..=250)), format!("198.18.{}.7", bed.range(1..=250)));
+    let near_ip = format!("{network}.1");
+    near.ip(&["link", "add", "veth2", "type", "veth", "peer", "name", "veth3", "netns", far.name()])?;
+    near.up("veth2", &near_ip)?;
+    far.up("veth3", &format!("{network}.2"))?;
+    far.ip(&["address", "add", &client_ip, "dev", "lo"])?;
+    far.ip(&["route", "replace", &format!("{network}.0/24"), "dev", "veth3", "src", &client_ip])?;
+    // What the machine's own default is decides nothing at the far end. It asks for addresses as a router does, with its own.
+    far.set("net.ipv4.conf.all.rp_filter", 2)?;
+    far.set("net.ipv4.conf.all.arp_announce", 2)?;
+    near.ip(&["route", "add", &client_ip, "via", &gateway, "dev", "veth0"])?;
+    Ok(TwoPaths { near, far, near_ip })
+}
+
+/// Two ends with a router between them. The router takes smaller packets to the far end than the far end itself.
+pub struct NarrowPath {
+    pub near: NetNs,
+    pub router: NetNs,
+    pub far: NetNs,
+    pub far_ip: String,
+}
+
+/// Sets up a [`NarrowPath`] whose router sends packets of at most `mtu` bytes to the far end. The router's interfaces are `veth1` and
+/// `veth2`.
+pub fn narrow_path(bed: &mut Testbed, mtu: u64) -> Result<NarrowPath> {
+    let Link { near, far: router, far_ip: gateway } = veth_pair(bed)?;
+    let (far, network) = (NetNs::new(bed, "end")?, format!("10.217.{}", bed.range(1..=250)));
+    let (router_ip, far_ip) = (format!("{network}.1"), format!("{network}.2"));
+    router.ip(&["link", "add", "veth2", "type", "veth", "peer", "name", "veth3", "netns", far.name()])?;
+    router.up("veth2", &router_ip)?;
+    far.up("veth3", &far_ip)?;
+    router.ip(&["link", "set", "veth2", "mtu", &mtu.to_string()])?;
+    router.set("net.ipv4.ip_forward", 1)?;
+    near.ip(&["route", "add", "default", "via", &gateway])?;
+    far.ip(&["route", "add", "default", "via", &router_ip])?;
+    Ok(NarrowPath { near, router, far, far_ip })
+}
+
+/// Drops the ICMP errors that a namespace sends, as many firewalls do.
+pub fn drop_icmp_errors(bed: &Testbed, ns: &NetNs) -> Result<()> {
+    load_chain(bed, ns, "output priority filter", "icmp type destination-unreachable drop\n")
+}
+
 /// Two interfaces of the near end, `veth0` and `veth2`, in the subnet of a bridge at the far end, `br0`.
 pub struct SharedSubnet {
     pub near: NetNs,
@@ -80,6 +135,11 @@ pub fn tun_relay(bed: &mut Testbed, delay_us: u64, loss: u64) -> Result<Link> {
 /// The same, but it damages `damage` of ten thousand packets each way, which the receiving device then counts and refuses.
 pub fn damaging_relay(bed: &mut Testbed, delay_us: u64, damage: u64) -> Result<Link> {
     start_relay(bed, |relay| relay.with("delay-us", delay_us).with("damage", damage))
+}
+
+/// The same, but it loses all packets of more than `largest` bytes, and nothing says so.
+pub fn black_hole_relay(bed: &mut Testbed, delay_us: u64, largest: u64) -> Result<Link> {
+    start_relay(bed, |relay| relay.with("delay-us", delay_us).with("largest", largest))
 }
 
 fn start_relay(bed: &mut Testbed, settings: impl FnOnce(LoadCommand) -> LoadCommand) -> Result<Link> {

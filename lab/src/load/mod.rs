@@ -11,6 +11,7 @@ mod limits;
 mod listen;
 mod lock;
 mod memory;
+mod netlink;
 mod pages;
 mod read;
 mod relay;
@@ -87,6 +88,8 @@ loads! {
     UdpSink(udp::UdpSink),
     UdpSource(udp::UdpSource),
     UdpFlows(udp::UdpFlows),
+    NetlinkListener(netlink::NetlinkListener),
+    LinkChanges(netlink::LinkChanges),
     Files(limits::Files),
     Shm(limits::Shm),
     Mappings(limits::Mappings),

@@ -33,6 +33,9 @@ pub struct Relay {
     /// How many of ten thousand packets arrive damaged, each way
     #[arg(long, default_value_t = 0)]
     damage: u64,
+    /// Size of the largest packet that is not lost
+    #[arg(long, default_value_t = usize::MAX)]
+    largest: usize,
 }
 
 impl Relay {
@@ -53,20 +56,23 @@ struct Wire {
     rng: SmallRng,
     loss: u64,
     damage: u64,
+    largest: usize,
 }
+
+/// What comes before a packet (struct virtio_net_hdr of include/uapi/linux/virtio_net.h).
+const HEADER: usize = 10;
 
 impl Wire {
     fn new(relay: &Relay, seed: u64) -> Self {
         let (delay, rng) = (Duration::from_micros(relay.delay_us), SmallRng::seed_from_u64(seed));
-        Self { delay, rng, loss: relay.loss, damage: relay.damage }
+        Self { delay, rng, loss: relay.loss, damage: relay.damage, largest: relay.largest }
     }
 
-    fn loses_next(&mut self) -> bool {
-        self.rng.random_range(0..10_000) < self.loss
+    fn loses(&mut self, packet: &[u8]) -> bool {
+        self.rng.random_range(0..10_000) < self.loss || packet.len().saturating_sub(HEADER) > self.largest
     }
 
-    /// Damages some packets: no header of struct virtio_net_hdr has this type (gso_type of include/uapi/linux/virtio_net.h), and the
-    /// device counts a framing error.
+    /// Damages some packets: no header has this type (gso_type), and the device counts a framing error.
     fn damage(&mut self, packet: &mut [u8]) {
         if self.rng.random_range(0..10_000) < self.damage
             && let Some(gso_type) = packet.get_mut(1)
@@ -86,14 +92,13 @@ fn forward(mut from: File, mut to: File, mut wire: Wire) -> Endless {
             drop(to.write(&packet));
         }
     });
-    // A packet, and the header before it.
-    let mut buffer = [0; 65536 + 10];
+    let mut buffer = [0; 65536 + HEADER];
     loop {
         let length = from.read(&mut buffer)?;
-        if wire.loses_next() {
+        let mut packet = buffer[..length].to_vec();
+        if wire.loses(&packet) {
             continue;
         }
-        let mut packet = buffer[..length].to_vec();
         wire.damage(&mut packet);
         send.send((Instant::now() + wire.delay, packet)).map_err(|_| io::ErrorKind::BrokenPipe)?;
     }

@@ -101,16 +101,42 @@ pub struct ShortConns {
     /// Attempts to connect per second of each client; 0 for as many as possible
     #[arg(long, default_value_t = 0)]
     rate: u64,
+    /// Time after which a client gives a connection up; 0 for never
+    #[arg(long, default_value_t = 0)]
+    timeout_ms: u64,
 }
 
 impl ShortConns {
     pub fn run(self) -> Endless {
-        let (to, bytes, rate) = (self.to, self.bytes, self.rate);
         ready("")?;
-        for _ in 1..self.clients {
-            thread::spawn(move || connect_repeatedly(to, bytes, rate));
+        thread::scope(|scope| {
+            for _ in 1..self.clients {
+                scope.spawn(|| self.connect_repeatedly());
+            }
+            self.connect_repeatedly()
+        })
+    }
+
+    /// Sends, shuts down, and waits until the other end has closed: only then has everything arrived.
+    fn connect_repeatedly(&self) -> Endless {
+        let request = vec![7; self.bytes];
+        let timeout = (self.timeout_ms > 0).then(|| Duration::from_millis(self.timeout_ms));
+        let mut pacer = Pacer::rate(self.rate, 1);
+        loop {
+            pacer.wait();
+            let mut stream = match TcpStream::connect(self.to) {
+                // No local port is left.
+                Err(e) if e.kind() == io::ErrorKind::AddrNotAvailable => continue,
+                outcome => outcome?,
+            };
+            stream.set_read_timeout(timeout)?;
+            stream.write_all(&request)?;
+            stream.shutdown(Shutdown::Write)?;
+            match stream.read_to_end(&mut Vec::new()) {
+                Err(e) if e.kind() != io::ErrorKind::WouldBlock => return Err(e),
+                _ => {}
+            }
         }
-        connect_repeatedly(to, bytes, rate)
     }
 }
 
@@ -144,23 +170,6 @@ impl HoldConns {
             held.extend(TcpStream::connect(self.to));
         }
         sleep_forever()
-    }
-}
-
-/// Sends, shuts down, and waits until the other end has closed: only then has everything arrived.
-fn connect_repeatedly(to: SocketAddrV4, bytes: usize, rate: u64) -> Endless {
-    let request = vec![7; bytes];
-    let mut pacer = Pacer::rate(rate, 1);
-    loop {
-        pacer.wait();
-        let mut stream = match TcpStream::connect(to) {
-            // No local port is left.
-            Err(e) if e.kind() == io::ErrorKind::AddrNotAvailable => continue,
-            outcome => outcome?,
-        };
-        stream.write_all(&request)?;
-        stream.shutdown(Shutdown::Write)?;
-        stream.read_to_end(&mut Vec::new())?;
     }
 }
 

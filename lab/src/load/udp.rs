@@ -53,15 +53,25 @@ pub struct UdpSource {
     /// Datagrams sent at once: a sleep for each would cost more than the datagram
     #[arg(long, default_value_t = 10)]
     burst: u64,
+    /// Sends each burst from another address: this one, those after it, and so on
+    #[arg(long)]
+    from: Option<Ipv4Addr>,
 }
 
 impl UdpSource {
     pub fn run(self) -> Endless {
-        let (socket, datagram) = (UdpSocket::bind("0.0.0.0:0")?, vec![0; self.size]);
+        let datagram = vec![0; self.size];
+        let mut socket = UdpSocket::bind("0.0.0.0:0")?;
+        socket.set_broadcast(true)?;
+        let mut from = self.from.map(u32::from);
         let mut pacer = Pacer::rate(self.rate, self.burst);
         ready("")?;
         loop {
             pacer.wait();
+            if let Some(address) = &mut from {
+                socket = UdpSocket::bind((Ipv4Addr::from(*address), 0))?;
+                *address += 1;
+            }
             for _ in 0..self.burst {
                 socket.send_to(&datagram, self.to)?;
             }

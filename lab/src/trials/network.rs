@@ -3,11 +3,16 @@
 use crate::error::{Error, Result};
 use crate::expect::EntityPattern::{self, Host, Named, Port, Process};
 use crate::expect::Expect;
-use crate::link::{Link, damaging_relay, drop_randomly, shared_subnet, track_connections, tun_relay, veth_pair};
+use crate::link::{
+    Link, NarrowPath, asymmetric_paths, black_hole_relay, damaging_relay, drop_icmp_errors, drop_randomly, narrow_path,
+    shared_subnet, track_connections, tun_relay, veth_pair,
+};
 use crate::load_process::{LoadCommand, LoadProcess};
 use crate::netns::NetNs;
 use crate::testbed::Testbed;
 use crate::trial::Trial;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
 
 pub const TRIALS: &[Trial] = &[
@@ -267,6 +272,179 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "net.reverse_path",
+        what: "clients connect by another link than the one by which the route to them leaves, and the reverse-path filter drops them",
+        finding: Some("net.reverse_path"),
+        never: &["net.arp_flux", "net.loss", "net.listen_overflow", "net.nic_drops", "net.mtu_mismatch"],
+        setup: |bed| {
+            let (paths, port) = (asymmetric_paths(bed)?, bed.port());
+            paths.near.set("net.ipv4.conf.all.rp_filter", 1)?;
+            let to = format!("{}:{port}", paths.near_ip);
+            LoadCommand::new("sink").with("at", &to).in_netns(&paths.near)?.start(bed)?;
+            let connect = LoadCommand::new("connect").with("to", &to).with("clients", bed.range(5..=20));
+            connect.with("timeout-ms", 1500).in_netns(&paths.far)?.start(bed)?;
+            Ok(Expect::subject([EntityPattern::interface("veth2")]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "two-paths",
+        what: "clients connect by another link than the one by which the answers leave, and the reverse-path filter is loose",
+        setup: |bed| {
+            let (paths, port) = (asymmetric_paths(bed)?, bed.port());
+            paths.near.set("net.ipv4.conf.all.rp_filter", 2)?;
+            let to = format!("{}:{port}", paths.near_ip);
+            LoadCommand::new("sink").with("at", &to).in_netns(&paths.near)?.start(bed)?;
+            let (bytes, clients) = (bed.range(100..=2000), bed.range(1..=3));
+            let clients = LoadCommand::new("short-conns").with("to", &to).with("bytes", bytes).with("clients", clients);
+            clients.with("rate", bed.range(5..=20)).in_netns(&paths.far)?.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "foreign-broadcasts",
+        what: "hosts of another network on the same link broadcast, and the reverse-path filter drops that",
+        setup: |bed| {
+            let link = veth_pair(bed)?;
+            link.near.set("net.ipv4.conf.all.rp_filter", 1)?;
+            let foreign = format!("10.218.{}.2", bed.range(1..=250));
+            link.far.ip(&["address", "add", &format!("{foreign}/24"), "dev", "veth1"])?;
+            link.far.ip(&["route", "add", "255.255.255.255", "dev", "veth1", "src", &foreign])?;
+            let to = format!("255.255.255.255:{}", bed.port());
+            let source = LoadCommand::new("udp-source").with("to", to).with("size", 200).with("burst", 1);
+            source.with("rate", bed.range(5..=50)).in_netns(&link.far)?.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "forged-senders",
+        what: "single datagrams arrive from many addresses that are reached by another link, and the reverse-path filter drops them",
+        setup: |bed| {
+            let paths = asymmetric_paths(bed)?;
+            paths.near.set("net.ipv4.conf.all.rp_filter", 1)?;
+            // Whoever sends from these addresses does not hold them.
+            paths.far.ip(&["route", "add", "local", "198.19.0.0/16", "dev", "lo"])?;
+            paths.near.ip(&["route", "add", "198.19.0.0/16", "dev", "veth0"])?;
+            let to = format!("{}:{}", paths.near_ip, bed.port());
+            let source = LoadCommand::new("udp-source").with("to", to).with("size", 100).with("burst", 1);
+            let source = source.with("rate", bed.range(5..=50)).with("from", "198.19.0.1");
+            source.in_netns(&paths.far)?.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.mtu_mismatch",
+        what: "requests are larger than a link on the way takes, and the ICMP errors of the router there are dropped",
+        finding: Some("net.mtu_mismatch"),
+        never: &["net.loss", "net.reverse_path", "net.errors", "net.window_limited", "net.listen_overflow"],
+        setup: |bed| {
+            let mtu = bed.range(1200..=1400);
+            let path = narrow_path(bed, mtu)?;
+            drop_icmp_errors(bed, &path.router)?;
+            start_requests(bed, &path)?;
+            let subjects = ["veth1", "veth2"].map(EntityPattern::interface);
+            Ok(Expect::subject(subjects))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.mtu_mismatch.path",
+        what: "TCP streams cross a link that loses large packets, beside short connections whose packets are small",
+        finding: Some("net.mtu_mismatch"),
+        never: &["net.reverse_path", "net.errors", "net.window_limited", "net.link_saturated"],
+        setup: |bed| {
+            let (delay, largest) = (bed.range(1_000..=10_000), bed.range(1200..=1400));
+            let link = black_hole_relay(bed, delay, largest)?;
+            let (port, source) = start_stream(bed, &link)?;
+            let to = link.address(port);
+            let clients = LoadCommand::new("short-conns").with("to", &to).with("bytes", bed.range(100..=1000));
+            clients.with("rate", bed.range(2..=20)).in_netns(&link.near)?.start(bed)?;
+            Ok(Expect::subject([Port(port)]).culprit([Process(source.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.mtu_mismatch.link",
+        what: "datagrams are larger than the other end of a virtual link takes",
+        finding: Some("net.mtu_mismatch"),
+        never: &["net.reverse_path", "net.udp_overflow", "net.errors", "net.nic_drops", "net.shaped"],
+        setup: |bed| {
+            let size = bed.range(1350..=1450);
+            start_over_unequal_ends(bed, size)?;
+            Ok(Expect::subject([EntityPattern::interface("veth0")]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "unequal-mtu",
+        what: "the two ends of a virtual link take packets of different sizes, and all datagrams fit",
+        setup: |bed| {
+            let size = bed.range(100..=1200);
+            start_over_unequal_ends(bed, size)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "path-mtu-discovery",
+        what: "requests are larger than a link on the way takes, and ICMP errors of the router there tell the sender",
+        setup: |bed| {
+            let mtu = bed.range(1200..=1400);
+            let path = narrow_path(bed, mtu)?;
+            start_requests(bed, &path)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.conntrack_full.container",
+        what: "a program in a network namespace of its own opens more flows than its connection tracking table holds",
+        finding: Some("net.conntrack_full"),
+        never: &["net.loss", "net.ports_exhausted", "net.small_packets", "net.udp_overflow"],
+        setup: |bed| {
+            open_flows(bed, 105)?;
+            bed.netns = None;
+            Ok(Expect::subject([Named("limit", "net.netfilter.nf_conntrack_max".into())]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "limit.netlink_buffer",
+        what: "network interfaces change faster than a program reads the kernel's messages about it from a small buffer",
+        finding: Some("limit.netlink_buffer"),
+        never: &["net.udp_overflow", "net.loss"],
+        setup: |bed| {
+            let (buffer, pause) = (bed.range(8..=64) << 10, bed.range(20_000..=50_000));
+            let listener = start_link_changes(bed, buffer, pause, 200)?;
+            // The kernel's choice of an address is the process.
+            let socket = Named("socket", format!("route:{}", listener.pid));
+            Ok(Expect::subject([socket]).culprit([Process(listener.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "link-changes",
+        what: "network interfaces change often, and a program reads every message of the kernel about it",
+        setup: |bed| {
+            start_link_changes(bed, 1 << 20, 0, 100)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "stopped-listener",
+        what: "network interfaces change often, and the program that receives the kernel's messages about it is stopped",
+        setup: |bed| {
+            let listener = start_link_changes(bed, 16 << 10, 0, 100)?;
+            kill(Pid::from_raw(listener.pid.cast_signed()), Signal::SIGSTOP)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "loopback",
         what: "TCP streams run at a moderate rate over loopback",
         quick: true,
@@ -371,6 +549,38 @@ fn start_stream_into(bed: &mut Testbed, answers: [&str; 2]) -> Result<()> {
     let rate = bed.range(1..=10) << 20;
     LoadCommand::new("source").with("to", &to).with("rate", rate).in_netns(&subnet.far)?.start(bed)?;
     Ok(())
+}
+
+/// Clients that send requests of several segments to the far end, and give up after a second without an answer.
+fn start_requests(bed: &mut Testbed, path: &NarrowPath) -> Result<()> {
+    let to = format!("{}:{}", path.far_ip, bed.port());
+    LoadCommand::new("sink").with("at", &to).in_netns(&path.far)?.start(bed)?;
+    let (bytes, clients) = (bed.range(4..=20) << 10, bed.range(2..=6));
+    let clients = LoadCommand::new("short-conns").with("to", &to).with("bytes", bytes).with("clients", clients);
+    let clients = clients.with("rate", bed.range(5..=20)).with("timeout-ms", 1000);
+    clients.in_netns(&path.near)?.start(bed)?;
+    Ok(())
+}
+
+/// Datagrams of this size over a link whose far end takes packets of 1300 bytes.
+fn start_over_unequal_ends(bed: &mut Testbed, size: u64) -> Result<()> {
+    let (link, to) = (veth_pair(bed)?, bed.port());
+    link.far.ip(&["link", "set", "veth1", "mtu", "1300"])?;
+    let to = link.address(to);
+    LoadCommand::new("udp-sink").with("at", &to).with("buffer", 1 << 20).in_netns(&link.far)?.start(bed)?;
+    let source = LoadCommand::new("udp-source").with("to", &to).with("size", size).with("burst", 1);
+    source.with("rate", bed.range(20..=200)).in_netns(&link.near)?.start(bed)?;
+    Ok(())
+}
+
+/// A program that reads one message of the kernel each `pause_us`, and at least `rate` changes of an interface a second.
+fn start_link_changes(bed: &mut Testbed, buffer: u64, pause_us: u64, rate: u64) -> Result<LoadProcess> {
+    let ns = NetNs::new(bed, "near")?;
+    let listener = LoadCommand::new("netlink-listener").with("buffer", buffer).with("every-us", pause_us);
+    let listener = listener.in_netns(&ns)?.start(bed)?;
+    let rate = bed.range(rate..=2 * rate);
+    LoadCommand::new("link-changes").with("rate", rate).in_netns(&ns)?.start(bed)?;
+    Ok(listener)
 }
 
 /// Leaves a namespace a few hundred local ports for connections, and returns how many.
