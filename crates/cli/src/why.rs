@@ -216,7 +216,7 @@ impl TargetWatch {
         all.into_iter().filter(|(_, root)| !of_chain(root)).map(|(pid, _)| pid).collect()
     }
 
-    /// The processes that each link of the chain waits for in vain: those before it, and of several its own.
+    /// The processes that are explained, and those of the first links of the chain. A link that waits for one of them has nothing to do.
     fn before(&self, links: usize, members: &BTreeSet<u32>, all: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
         let mut before = members.clone();
         for step in &self.chain[..links] {

@@ -111,8 +111,8 @@ impl<'a> RuleContext<'a> {
         }
     }
 
-    /// What runs a command in the network namespace of the subject: nothing in the observer's own, and `None` where that namespace has
-    /// no name.
+    /// The beginning of a command that is to run in the network namespace of the subject: empty in the observer's own; `None` if that
+    /// namespace can be entered neither by name nor through a process.
     pub(crate) fn in_its_namespace(&self) -> Option<String> {
         let subject = &self.entity.subject;
         match (subject.netns.as_deref(), subject.pid) {

@@ -20,7 +20,7 @@ pub enum Awaited {
     Process(u32),
     /// A thread of its own that holds a lock, by its TID.
     Thread(u32),
-    /// Its children.
+    /// Processes that it started.
     Children,
 }
 

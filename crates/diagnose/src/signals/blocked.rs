@@ -294,8 +294,8 @@ impl Blocked {
         over(Some(sums.0 as f64), Some(sums.1 as f64))
     }
 
-    /// The share of the time in which each thread of these was blocked that was found so; `None` if one waited for asynchronous
-    /// I/O, of which it can have several requests in flight.
+    /// For each thread of these processes that was found blocked, the share of the time in which it was; `None` if one waited for
+    /// asynchronous I/O, because it can have several requests in flight.
     pub(super) fn synchronous_waits(&self, pids: &BTreeSet<u32>) -> Option<Vec<f64>> {
         self.of_these(pids).map(|thread| (!thread.is_async).then_some(thread.share)).collect()
     }

@@ -29,7 +29,7 @@ const ETHERNET_HEADER: f64 = 14.0;
 #[derive(Default)]
 pub struct DropUse<'w> {
     reason: &'w str,
-    /// In the window.
+    /// Dropped in the window.
     packets: f64,
     bytes: Option<f64>,
     unicast: Option<f64>,
@@ -42,7 +42,7 @@ pub struct DropUse<'w> {
     /// The row with most packets.
     most: Option<&'w PacketDrop>,
     namespace: Name,
-    /// The interface.
+    /// The interface that they came by or were to leave by.
     link: Option<&'w Link>,
     /// The interface of the namespace with the smallest MTU.
     narrowest: Option<&'w Link>,
@@ -270,7 +270,7 @@ mod tests {
         Link { mtu: mtu.into(), rp_filter: 1.0.into(), operstate: "up".into(), ..Link::new(key(name)) }
     }
 
-    /// Ten a second at eth1, of which nine are sent to this machine and six repeat others; in the last of two steps none.
+    /// Ten packets a second, nine of them unicast and six repeated; none after five seconds.
     fn packet_drop(t: u64, protocol: &str) -> PacketDrop {
         let seconds = t.min(5);
         PacketDrop {

@@ -69,20 +69,14 @@ fn latency_in(group: &str, latencies: &[(Option<&str>, Histogram)]) -> Option<Hi
     within.map(|(_, latency)| latency.clone()).reduce(|a, b| a.merged(&b))
 }
 
-/// The control groups of each process that was traced reclaiming memory at the limit of one, and the mean number of its threads that
-/// did.
-fn reclaimers(window: &Window) -> Vec<(Option<&str>, f64)> {
+/// Mean number of threads that were traced reclaiming memory at the limit of a control group, by the groups of their processes.
+fn reclaimers(window: &Window) -> BTreeMap<&str, f64> {
     let traced = window.changes::<DirectReclaim>();
     let processes = if traced.is_empty() { Default::default() } else { window.newest::<Process>() };
     let of = |change: &Change<'_, DirectReclaim>| {
-        Some((processes.get(change.key())?.cgroup.get(), ratio(change.rate(|r| r.group_reclaim))?))
+        Some((&processes.get(change.key())?.cgroup, ratio(change.rate(|r| r.group_reclaim))))
     };
-    traced.iter().filter_map(of).collect()
-}
-
-fn reclaimers_in(group: &str, reclaimers: &[(Option<&str>, f64)]) -> Option<f64> {
-    let within = reclaimers.iter().filter(|(cgroups, _)| in_group(*cgroups, group));
-    within.map(|(_, threads)| *threads).reduce(|a, b| a + b)
+    by_cgroup(traced.iter().filter_map(of))
 }
 
 /// Page tables of the newest sample's processes by their control groups.
@@ -92,25 +86,23 @@ fn page_tables(window: &Window) -> BTreeMap<&str, f64> {
 }
 
 /// Bytes read from storage for processes by their control groups.
-fn reads(window: &Window) -> BTreeMap<String, f64> {
-    let changes = window.changes::<Process>();
-    let reads = by_cgroup(changes.iter().map(|p| (&p.last().cgroup, p.grown(|p| p.read_bytes))));
-    reads.into_iter().map(|(cgroups, bytes)| (cgroups.to_owned(), bytes)).collect()
+fn reads(window: &Window) -> BTreeMap<&str, f64> {
+    by_cgroup(window.changes::<Process>().iter().map(|p| (&p.last().cgroup, p.grown(|p| p.read_bytes))))
 }
 
-fn by_cgroup<'s>(bytes: impl Iterator<Item = (&'s State, Option<f64>)>) -> BTreeMap<&'s str, f64> {
+fn by_cgroup<'w>(amounts: impl Iterator<Item = (&'w State, Option<f64>)>) -> BTreeMap<&'w str, f64> {
     let mut sums = BTreeMap::new();
-    for (cgroups, bytes) in bytes {
-        if let Some((cgroups, bytes)) = cgroups.get().zip(bytes) {
-            *sums.entry(cgroups).or_default() += bytes;
+    for (cgroups, amount) in amounts {
+        if let Some((cgroups, amount)) = cgroups.get().zip(amount) {
+            *sums.entry(cgroups).or_default() += amount;
         }
     }
     sums
 }
 
-fn sum_within<S: AsRef<str>>(group: &str, sums: &BTreeMap<S, f64>) -> Option<f64> {
-    let within = sums.iter().filter(|(cgroups, _)| in_group(Some(cgroups.as_ref()), group));
-    within.map(|(_, bytes)| *bytes).reduce(|a, b| a + b)
+fn sum_within(group: &str, sums: &BTreeMap<&str, f64>) -> Option<f64> {
+    let within = sums.iter().filter(|(cgroups, _)| in_group(Some(cgroups), group));
+    within.map(|(_, amount)| *amount).reduce(|a, b| a + b)
 }
 
 /// CPUs' worth of time that the processes of a group used which can have a quota, but whose CPU time is not counted: in version 1,
@@ -215,7 +207,7 @@ pub fn entities(
             let (blocked, latency) = (members.blocked_share(&name), latency_in(&name, &latencies));
             let (page_wait, page_tables) = (members.page_wait_share(&name), sum_within(&name, &page_tables));
             let (read, members_cpu) = (sum_within(&name, &reads), cpu_of_members(&change, tasks));
-            let reclaimers = reclaimers_in(&name, &reclaimers);
+            let reclaimers = sum_within(&name, &reclaimers);
             let group = GroupUse {
                 change,
                 page_size,

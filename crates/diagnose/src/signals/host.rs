@@ -249,8 +249,8 @@ impl<'w> HostUse<'w> {
         Some(seen.unwrap_or(0.0) + unseen * share)
     }
 
-    /// Ordinary tasks that waited while CPUs were idle: a quota or a CPU set keeps them from these. Short waits, of which a program
-    /// that sleeps and wakes thousands of times a second has as many, are only the time that an idle CPU takes to wake up.
+    /// Ordinary tasks that waited while CPUs were idle, because a quota or a CPU set keeps them off these. A program that sleeps and
+    /// wakes thousands of times a second waits as often for an idle CPU to wake up; that does not count.
     fn kept_waiting(&self) -> Option<f64> {
         let waiting = self.waits(false)?;
         let switches = self.system.as_ref()?.rate(|s| s.context_switches)?;

@@ -12,7 +12,7 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::value::{Counter, Gauge, Name};
 use whyslow_model::window::{Change, Window};
 
-/// From this share of what a group does, what is computed for reads holds.
+/// If reads are at least this share of what a group does, what is computed for reads holds for the group.
 const NEARLY_ALL: f64 = 0.9;
 /// The share of reads that are read ahead from which more than one can be in flight for a thread that waits.
 const AHEAD: f64 = 0.1;

@@ -66,7 +66,7 @@ impl<'w> OwnWork<'w> {
         }
     }
 
-    /// Its name.
+    /// The program that lost most.
     pub fn program(self) -> Option<&'w str> {
         if let Self::Most(name, _) = self { Some(name) } else { None }
     }
