@@ -1,7 +1,8 @@
-//! Draws the documents of the other crates as text, JSON, CSV and SVG. Computes nothing.
+//! Draws the documents of the other crates as text, JSON, CSV, SVG and a web page. Computes nothing.
 //!
 //! Names in a diagnosis (processes, mounts, hosts) were chosen by others and are not trusted. Text reaches the screen only
-//! through [`escape::terminal`], JSON only through [`json::pretty`], a flame graph only through [`escape::xml`].
+//! through [`escape::terminal`], JSON only through [`json::pretty`], a flame graph only through [`escape::xml`],
+//! the page as data only ([`page`]).
 
 mod canvas;
 pub mod clock;
@@ -10,5 +11,6 @@ mod fio;
 pub mod flame;
 mod human;
 pub mod json;
+pub mod page;
 pub mod rows;
 pub mod text;

@@ -1,0 +1,172 @@
+//! The JavaScript modules of `web/` as one script. A file that is opened from disk cannot load modules, so each becomes a function
+//! that returns its exports.
+//!
+//! It understands the little that the modules use: `import { a, b as c } from "./module.js";` and `export` in front of a
+//! `function`, `async function`, `class` or `const`. Tests hold the modules against that.
+
+use std::fmt::Write;
+
+macro_rules! modules {
+    ($($name:literal),* $(,)?) => {
+        &[$(Module { name: $name, text: include_str!(concat!("../../../../web/", $name, ".js")) }),*]
+    };
+}
+
+/// Each after those that it imports.
+const MODULES: &[Module<'static>] = modules![
+    "dom",
+    "statistics",
+    "format",
+    "words",
+    "data",
+    "view",
+    "theme",
+    "colors",
+    "gestures",
+    "legend",
+    "lines",
+    "heat",
+    "table",
+    "chart",
+    "finding",
+    "curves",
+    "answer",
+    "timeline",
+    "differences",
+    "ranking",
+    "toolbar",
+    "main",
+];
+
+/// A module's name and text.
+struct Module<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+/// All modules; the last one starts the page.
+pub(super) fn bundle() -> String {
+    let mut script = String::from("\"use strict\";\n");
+    for module in MODULES {
+        module.write(&mut script);
+    }
+    script
+}
+
+impl Module<'_> {
+    fn write(&self, script: &mut String) {
+        let mut exports = Vec::new();
+        writeln!(script, "const module_{} = (() => {{", self.name).expect("a String takes all");
+        let mut lines = self.text.lines();
+        while let Some(line) = lines.next() {
+            if line.starts_with("import ") {
+                let mut statement = line.to_owned();
+                while !statement.ends_with(';')
+                    && let Some(next) = lines.next()
+                {
+                    statement.push_str(next);
+                }
+                let (names, from) = import(&statement).expect("a test reads all imports");
+                writeln!(script, "const {{{}}} = module_{from};", names.replace(" as ", ": "))
+                    .expect("a String takes all");
+            } else if let Some(declaration) = line.strip_prefix("export ") {
+                exports.push(declared(declaration).expect("a test reads all exports"));
+                writeln!(script, "{declaration}").expect("a String takes all");
+            } else {
+                writeln!(script, "{line}").expect("a String takes all");
+            }
+        }
+        writeln!(script, "return {{ {} }};\n}})();", exports.join(", ")).expect("a String takes all");
+    }
+}
+
+/// The names that an import statement lists, and the module.
+fn import(statement: &str) -> Option<(&str, &str)> {
+    let (names, from) = statement.strip_prefix("import {")?.split_once('}')?;
+    Some((names, from.trim().strip_prefix("from \"./")?.strip_suffix(".js\";")?))
+}
+
+/// The name that a declaration declares.
+fn declared(declaration: &str) -> Option<&str> {
+    let keywords = ["async function ", "function ", "class ", "const "];
+    let name = keywords.iter().find_map(|keyword| declaration.strip_prefix(keyword))?;
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$')?;
+    Some(&name[..end]).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    fn imports(text: &str) -> Vec<(String, String)> {
+        let statements = text.split(';').filter_map(|part| part.find("import {").map(|at| format!("{};", &part[at..])));
+        let read = |statement: String| {
+            let (names, from) = import(&statement).expect("an import this module understands");
+            (names.to_owned(), from.to_owned())
+        };
+        statements.map(read).collect()
+    }
+
+    fn exports(text: &str) -> BTreeSet<&str> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("export "));
+        lines.map(|line| declared(line).expect("an export this module understands")).collect()
+    }
+
+    #[test]
+    fn a_module_becomes_a_function_of_its_exports() {
+        let mut script = String::new();
+        let text = "// Why.\nimport {\n  a, b as c,\n} from \"./other.js\";\n\nexport const d = a;\nexport function e() {\n  return c;\n}\n";
+        Module { name: "this", text }.write(&mut script);
+        assert_eq!(
+            script,
+            "const module_this = (() => {\n// Why.\nconst {  a, b: c,} = module_other;\n\nconst d = a;\nfunction e() {\n  return c;\n}\nreturn { d, e };\n})();\n"
+        );
+    }
+
+    #[test]
+    fn names_are_declared_in_the_ways_the_modules_use() {
+        let names = [
+            "function a(b) {",
+            "async function load() {",
+            "class View extends",
+            "const x_1 = 3;",
+            "default a;",
+            "let y",
+        ]
+        .map(declared);
+        assert_eq!(names, [Some("a"), Some("load"), Some("View"), Some("x_1"), None, None]);
+    }
+
+    #[test]
+    fn every_module_of_the_page_is_listed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let files: BTreeSet<String> = entries.filter_map(|name| name.strip_suffix(".js").map(str::to_owned)).collect();
+        assert_eq!(MODULES.iter().map(|module| module.name.to_owned()).collect::<BTreeSet<_>>(), files);
+    }
+
+    #[test]
+    fn modules_import_what_earlier_ones_export() {
+        for (i, module) in MODULES.iter().enumerate() {
+            for (names, from) in imports(module.text) {
+                let earlier = MODULES[..i].iter().find(|earlier| earlier.name == from);
+                let exported = exports(earlier.unwrap_or_else(|| panic!("{} imports {from}", module.name)).text);
+                for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+                    let name = name.split(" as ").next().unwrap_or_default();
+                    assert!(exported.contains(name), "{} imports {name} from {from}", module.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_in_the_script_ends_its_element() {
+        let script = bundle();
+        assert!(!script.contains("</script") && !script.contains("<!--"));
+        assert!(!script.contains("innerHTML") && !script.contains("insertAdjacentHTML") && !script.contains("eval("));
+        // All of it was taken apart.
+        assert!(!script.lines().any(|line| line.starts_with("import ") || line.starts_with("export ")));
+    }
+}

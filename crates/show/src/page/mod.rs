@@ -1,0 +1,130 @@
+//! The web page as one self-contained file: `web/` with the document that it shows.
+//!
+//! The file opens from a mail attachment, so it requests nothing, and its content security policy allows no script or style
+//! except its own, which it knows by their hashes. What others chose (names of processes, mounts, hosts) is in the document
+//! alone, which is data; `web/dom.js` is how it reaches the screen.
+
+mod bundle;
+
+use crate::{escape, json};
+use bundle::bundle;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+const INDEX: &str = include_str!("../../../../web/index.html");
+const STYLE: &str = include_str!("../../../../web/style.css");
+const LIBRARY: &str = include_str!("../../../../web/vendor/uPlot.iife.min.js");
+const LICENSE: &str = include_str!("../../../../web/vendor/uPlot.LICENSE");
+const LIBRARY_STYLE: &str = include_str!("../../../../web/vendor/uPlot.min.css");
+
+/// The page with its document, as one file.
+pub fn html<T: Serialize>(title: &str, document: &T) -> String {
+    let style = format!("{LIBRARY_STYLE}\n{STYLE}");
+    // Its licence wants to be in every copy.
+    let library = format!("/*\n{LICENSE}*/\n{LIBRARY}");
+    let program = bundle();
+    let policy = format!(
+        "default-src 'none'; script-src {} {}; style-src {}; base-uri 'none'; form-action 'none'",
+        source(&library),
+        source(&program),
+        source(&style)
+    );
+    let head = format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n<title>{}</title>\n<style>{style}</style>",
+        escape::xml(title)
+    );
+    let library = format!(
+        "<script type=\"application/json\" id=\"document\">{}</script>\n<script>{library}</script>",
+        embedded(document)
+    );
+    let program = format!("<script>{program}</script>");
+    // In the order in which they stand there.
+    let parts = [
+        ("<title>whyslow</title>", &*head),
+        ("<link rel=\"stylesheet\" href=\"vendor/uPlot.min.css\">\n", ""),
+        ("<link rel=\"stylesheet\" href=\"style.css\">\n", ""),
+        ("<script src=\"vendor/uPlot.iife.min.js\"></script>", &*library),
+        ("<script type=\"module\" src=\"main.js\"></script>", &*program),
+    ];
+    let mut page = String::with_capacity(parts.iter().map(|(_, text)| text.len()).sum::<usize>() + INDEX.len());
+    let mut rest = INDEX;
+    for (marker, text) in parts {
+        let (before, after) = rest.split_once(marker).expect("a test holds web/index.html against these");
+        page.push_str(before);
+        page.push_str(text);
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+/// A document as JSON within a script element: its end, or the beginning of a comment, cannot occur in it.
+fn embedded<T: Serialize>(document: &T) -> String {
+    // Only strings contain this character.
+    json::line(document).replace('<', "\\u003c")
+}
+
+/// What allows this script or style in a content security policy.
+fn source(text: &str) -> String {
+    format!("'sha256-{}'", base64(&Sha256::digest(text)))
+}
+
+/// Base64 with padding (RFC 4648, section 4).
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = chunk.iter().fold(0, |group, &byte| group << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let letter = LETTERS[(group >> (18 - 6 * place)) as usize & 63];
+            text.push(if place > chunk.len() { '=' } else { char::from(letter) });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_rfc_4648() {
+        let encoded = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|text| base64(text.as_bytes()));
+        assert_eq!(encoded, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
+    }
+
+    #[test]
+    fn nothing_in_a_document_ends_its_element_and_it_reads_back() {
+        let hostile = "</script><script>alert(1)</script><!--\u{2028}\u{202e}";
+        let json = embedded(&hostile);
+        assert!(!json.contains('<') && !json.contains('\u{2028}') && !json.contains('\u{202e}'), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
+    }
+
+    #[test]
+    fn everything_is_in_the_file() {
+        let page = html("a < b", &[1]);
+        assert!(page.contains("<title>a &lt; b</title>"));
+        assert!(page.contains("<script type=\"application/json\" id=\"document\">[1]\n</script>"));
+        for reference in [" src=\"", "rel=\"stylesheet\"", "@import", "url("] {
+            assert!(!page.contains(reference), "{reference}");
+        }
+        let elements = ["<style>", "</style>", "<script", "</script>"].map(|tag| page.matches(tag).count());
+        assert_eq!(elements, [1, 1, 3, 3]);
+    }
+
+    #[test]
+    fn the_policy_allows_what_is_in_the_file_and_nothing_else() {
+        let page = html("", &());
+        let between = |start: &str, end: &str| page.split_once(start).unwrap().1.split_once(end).unwrap().0;
+        let policy = between("Content-Security-Policy\" content=\"", "\"");
+        let program = page.rsplit_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
+        let expected = format!(
+            "default-src 'none'; script-src {} {}; style-src {}; base-uri 'none'; form-action 'none'",
+            source(between("<script>", "</script>")),
+            source(program),
+            source(between("<style>", "</style>"))
+        );
+        assert_eq!(policy, expected);
+    }
+}

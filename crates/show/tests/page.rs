@@ -1,0 +1,166 @@
+//! The page in Debian's Chromium, driven by playwright-core, and the parts of it that need no browser. What is checked is in
+//! `web/tests`; `node web/tests/browser.mjs screenshots FOLDER` draws the pages that [`pages`] writes.
+
+#[path = "../../../tests/skip/mod.rs"]
+mod skip;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+use whyslow_testing::ends_with_test;
+
+const DOCUMENTS: [&str; 7] = ["recording", "live", "healthy", "capture", "empty", "hostile", "day"];
+
+fn web() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web")
+}
+
+fn node(script: &str, args: &[&str]) -> Output {
+    let mut node = Command::new("node");
+    node.arg(web().join("tests").join(script)).args(args).stdin(Stdio::null());
+    ends_with_test(&mut node).output().expect("node")
+}
+
+/// The folder with a page of each document, which is written once.
+fn pages() -> &'static Path {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    let write = || {
+        let folder = whyslow_testing::folder();
+        for name in DOCUMENTS {
+            let json = node("documents.mjs", &[name]).stdout;
+            let document: serde_json::Value = serde_json::from_slice(&json).expect(name);
+            let title = document["title"].as_str().expect("a title");
+            let page = whyslow_show::page::html(title, &document);
+            fs::write(folder.path().join(format!("{name}.html")), page).expect("a page");
+        }
+        folder
+    };
+    FOLDER.get_or_init(write).path()
+}
+
+/// Runs a scenario of `web/tests/browser.mjs`; skips if there is no browser.
+fn in_browser(scenario: &str) {
+    if !skip::has_program("node") || !skip::has_program("chromium") {
+        return;
+    }
+    if !web().join("node_modules/playwright-core").exists() {
+        return skip::skip_unless_ci("needs the packages of web/package.json (scripts/install-missing.sh test)");
+    }
+    let folder = pages().to_str().expect("a folder of ours");
+    let out = node("browser.mjs", &[scenario, folder]);
+    let [said, wrong] = [&out.stdout, &out.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(out.status.success(), "{said}{wrong}");
+}
+
+#[test]
+fn formats_statistics_and_words_are_right() {
+    if !skip::has_program("node") {
+        return;
+    }
+    let mut node = Command::new("node");
+    node.args(["--test", "tests/units.test.mjs"]).current_dir(web()).stdin(Stdio::null());
+    let out = ends_with_test(&mut node).output().expect("node");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+}
+
+#[test]
+fn the_page_opens_from_disk_and_requests_nothing() {
+    in_browser("offline");
+}
+
+#[test]
+fn a_healthy_machine_is_said_to_be_healthy() {
+    in_browser("healthy");
+}
+
+#[test]
+fn captures_show_what_to_capture_next_and_times_since_the_first_reading() {
+    in_browser("captures");
+}
+
+#[test]
+fn dragging_the_wheel_and_buttons_zoom_all_charts() {
+    in_browser("zoom");
+}
+
+#[test]
+fn dragging_moves_the_span_in_the_pan_mode() {
+    in_browser("pan");
+}
+
+#[test]
+fn all_charts_share_the_cursor() {
+    in_browser("cursor");
+}
+
+#[test]
+fn a_brushed_span_shows_what_is_different_from_before() {
+    in_browser("brush");
+}
+
+#[test]
+fn everything_works_from_the_keyboard() {
+    in_browser("keyboard");
+}
+
+#[test]
+fn episodes_and_changes_are_on_the_timeline() {
+    in_browser("timeline");
+}
+
+#[test]
+fn numbers_of_the_evidence_lead_to_their_charts() {
+    in_browser("links");
+}
+
+#[test]
+fn charts_and_series_are_filtered_and_what_is_left_out_is_said() {
+    in_browser("filter");
+}
+
+#[test]
+fn the_data_of_a_chart_is_there_as_a_table() {
+    in_browser("tables");
+}
+
+#[test]
+fn charts_have_data_where_there_is_some_and_gaps_where_there_is_none() {
+    in_browser("pixels");
+}
+
+#[test]
+fn the_page_is_light_or_dark_as_the_system_or_the_reader_wants() {
+    in_browser("theme");
+}
+
+#[test]
+fn the_page_fits_a_telephone() {
+    in_browser("narrow");
+}
+
+#[test]
+fn a_finger_zooms_too() {
+    in_browser("touch");
+}
+
+#[test]
+fn hostile_names_are_only_text() {
+    in_browser("hostile");
+}
+
+#[test]
+fn axe_finds_nothing_serious() {
+    in_browser("accessible");
+}
+
+#[test]
+fn on_paper_the_page_is_light_and_complete() {
+    in_browser("print");
+}
+
+#[test]
+fn a_day_of_ten_series_is_drawn_within_a_second() {
+    in_browser("day");
+}

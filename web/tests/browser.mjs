@@ -1,0 +1,568 @@
+// The page in a real browser: `node browser.mjs SCENARIO FOLDER`, where the folder has the pages of `documents.mjs`. It ends with
+// status 0 if all is as expected. `node browser.mjs screenshots FOLDER` writes pictures there, to be looked at.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+import { attack } from "./documents.mjs";
+
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+const [scenario, folder] = process.argv.slice(2);
+const program = process.env.CHROMIUM ?? "/usr/bin/chromium";
+// Root has no sandbox of its own here. Without /dev/shm, which may be small.
+const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+const utc = { timezoneId: "UTC", locale: "en-GB" };
+const watched = [];
+
+// A page that was opened from disk, and what it did that it must not do.
+async function open(name, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", ...utc, ...options });
+  const page = await context.newPage();
+  const url = pathToFileURL(`${folder}/${name}.html`).href;
+  const wrong = [];
+  // Reading pixels back is what these tests do, and not the page.
+  const isOurs = (message) => ["error", "warning"].includes(message.type()) && !message.text().includes("willReadFrequently");
+  page.on("console", (message) => isOurs(message) && wrong.push(`console: ${message.text()}`));
+  page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
+  page.on("request", (request) => request.url().split("#")[0] !== url && wrong.push(`request: ${request.url()}`));
+  page.on("dialog", (dialog) => wrong.push(`dialog: ${dialog.message()}`) && dialog.dismiss());
+  watched.push({ name, page, wrong });
+  await page.goto(url);
+  await page.waitForSelector("html[data-ready]", { timeout: 10000 });
+  return page;
+}
+
+const chart = (page, title) => page.locator("figure", { has: page.getByRole("heading", { name: title, exact: true }) });
+const range = (page) => page.locator(".range").innerText().then((text) => text.replaceAll("\u00a0", " "));
+const announced = (page) => page.locator("#announcer").innerText();
+
+// Brings a chart into sight, and waits until it is drawn.
+async function drawn(page, title) {
+  const figure = chart(page, title);
+  await figure.scrollIntoViewIfNeeded();
+  await figure.locator("canvas").waitFor();
+  return figure;
+}
+
+// Two frames: the first one draws.
+const settled = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+// Drags over a chart from one part of its width to another.
+async function drag(page, title, from, to, { key } = {}) {
+  const figure = await drawn(page, title);
+  const plot = figure.locator(".u-over");
+  await plot.scrollIntoViewIfNeeded();
+  const box = await plot.boundingBox();
+  const y = box.y + box.height / 2;
+  if (key) await page.keyboard.down(key);
+  await page.mouse.move(box.x + from * box.width, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + ((from + to) / 2) * box.width, y, { steps: 4 });
+  await page.mouse.move(box.x + to * box.width, y, { steps: 4 });
+  await page.mouse.up();
+  if (key) await page.keyboard.up(key);
+  await settled(page);
+}
+
+// The minutes past three that are shown.
+async function minutes(page) {
+  const text = await range(page);
+  const times = [...text.matchAll(/(\d\d):(\d\d):(\d\d)/g)].slice(0, 2);
+  return times.map(([, hour, minute, second]) => (Number(hour) - 3) * 60 + Number(minute) + Number(second) / 60);
+}
+
+function near([from, to], [expectedFrom, expectedTo], by = 1) {
+  assert.ok(Math.abs(from - expectedFrom) <= by && Math.abs(to - expectedTo) <= by, `${from}–${to}, not ${expectedFrom}–${expectedTo}`);
+}
+
+// How many pixels of a chart's canvas are near a colour of the style sheet, left to right in so many parts.
+const colored = (figure, name, parts = 1, tolerance = 40) => figure.evaluate((element, [name, parts, tolerance]) => {
+  const canvas = element.querySelector("canvas");
+  const hex = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const wanted = [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
+  const over = element.querySelector(".u-over").getBoundingClientRect();
+  const box = canvas.getBoundingClientRect();
+  const scale = canvas.width / box.width;
+  const [left, top] = [(over.left - box.left) * scale, (over.top - box.top) * scale];
+  const [width, height] = [Math.floor(over.width * scale), Math.floor(over.height * scale)];
+  const { data } = canvas.getContext("2d").getImageData(left, top, width, height);
+  const counts = new Array(parts).fill(0);
+  for (let i = 0; i < data.length; i += 4) {
+    const distance = Math.max(...wanted.map((value, c) => Math.abs(value - data[i + c])));
+    if (data[i + 3] > 200 && distance <= tolerance) counts[Math.floor((((i / 4) % width) / width) * parts)] += 1;
+  }
+  return counts;
+}, [name, parts, tolerance]);
+
+const scenarios = {
+  async offline() {
+    const page = await open("recording");
+    assert.equal(await page.title(), "db1: 21 November, 03:00–04:00");
+    assert.equal(await page.locator("#answer h2").innerText(), "sdb cannot keep up: 31 requests are queued, each waiting 184 ms.");
+    assert.match(await page.locator("#answer .verdict").innerText(), /^Bottleneck · the worst of 3 episodes, 21 Nov 2026, 03:20:00–03:30:00 UTC$/);
+    const answer = await page.locator("#answer").innerText();
+    for (const text of ["backup.sh (pid 812, unit backup.service) with 71\u00a0% of requests in flight", "whyslow tune set process.ionice@812=idle", "Expected: other requests go first"]) {
+      assert.ok(answer.includes(text), text);
+    }
+    // Folded, but there.
+    const ruledOut = page.locator("details", { hasText: "Ruled out (3)" });
+    assert.equal(await ruledOut.evaluate((details) => details.open), false);
+    await ruledOut.locator("summary").click();
+    assert.match(await ruledOut.innerText(), /no cgroup was throttled/);
+    assert.match(await page.locator("details", { hasText: "Not seen (2)" }).locator("dd").first().textContent(), /permission denied → run as root/);
+    const titles = await page.locator("figure h4").allInnerTexts();
+    assert.equal(titles.length, 9);
+    for (const title of titles) await drawn(page, title);
+  },
+
+  async healthy() {
+    const page = await open("healthy");
+    assert.equal(await page.locator("#answer .verdict").innerText(), "Healthy");
+    assert.equal(await page.locator("#answer h2").innerText(), "No resource is saturated or failing.");
+    assert.equal(await page.locator("#answer .action").count(), 0);
+    assert.ok(await page.locator("#timeline").isHidden());
+  },
+
+  async captures() {
+    const page = await open("capture");
+    assert.equal(await page.locator("#answer .verdict").innerText(), "Undetermined");
+    assert.equal(await page.locator("#answer h2").innerText(), "No cause is certain, but tasks waited for I/O 46 % of the time.");
+    assert.match(await page.locator("#answer .action").first().innerText(), /To decide, on the captured host\s+iostat -x 1 10/);
+    assert.equal(await range(page), "00:00:00–00:01:40 since the first reading (100 s)");
+    assert.equal(await page.getByLabel("Times").count(), 0);
+    await drawn(page, "Disk latency");
+    const empty = await open("empty");
+    assert.equal(await empty.locator("#answer h2").innerText(), "No diagnosis");
+    assert.ok(await empty.locator("#charts").isHidden());
+  },
+
+  async zoom() {
+    const page = await open("recording");
+    near(await minutes(page), [0, 60]);
+    const before = await (await drawn(page, "Disk latency")).locator(".summary").first().innerText();
+    assert.match(before, /^Highest: sdb, \d+\u00a0ms at 03:2\d:\d\d\.$/);
+    await drag(page, "Disk latency", 0.5, 0.75);
+    near(await minutes(page), [30, 45]);
+    // Every chart follows, also one that comes into sight later.
+    assert.match(await chart(page, "Disk latency").locator(".summary").first().innerText(), /at 03:(3|4)\d:\d\d\.$/);
+    const queue = await drawn(page, "Requests in flight");
+    await settled(page);
+    assert.match(await queue.locator(".summary").first().innerText(), /at 03:(3|4)\d:\d\d\.$/);
+    await page.getByRole("button", { name: "Later" }).click();
+    near(await minutes(page), [37.5, 52.5]);
+    await page.getByRole("button", { name: "Zoom in" }).click();
+    near(await minutes(page), [41.25, 48.75]);
+    await page.getByRole("button", { name: "Reset" }).click();
+    near(await minutes(page), [0, 60]);
+    // The wheel with Ctrl zooms where the pointer is; a double click shows everything.
+    const plot = (await drawn(page, "Disk latency")).locator(".u-over");
+    await plot.hover({ position: { x: 1, y: 50 } });
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -100);
+    await page.keyboard.up("Control");
+    await page.waitForFunction(() => document.querySelector(".range").textContent.includes("48"));
+    near(await minutes(page), [0, 48]);
+    await plot.dblclick({ position: { x: 200, y: 50 } });
+    near(await minutes(page), [0, 60]);
+  },
+
+  async pan() {
+    const page = await open("recording");
+    await drag(page, "Disk latency", 0.5, 0.75);
+    await page.getByText("Pan", { exact: true }).click();
+    await drag(page, "Disk latency", 0.2, 0.6);
+    near(await minutes(page), [24, 39]);
+    await drag(page, "Disk latency", 0, 1);
+    await drag(page, "Disk latency", 0, 1);
+    near(await minutes(page), [0, 15]);
+  },
+
+  async cursor() {
+    const page = await open("recording");
+    const queue = await drawn(page, "Requests in flight");
+    const latency = await drawn(page, "Disk latency");
+    const plot = latency.locator(".u-over");
+    const box = await plot.boundingBox();
+    await plot.hover({ position: { x: box.width / 2, y: 60 } });
+    await settled(page);
+    const times = [latency, queue].map((figure) => figure.locator("thead th").nth(1).innerText());
+    const [here, there] = await Promise.all(times);
+    assert.match(here, /^03:(29:50|30:00)$/);
+    assert.equal(here, there);
+    // The lines of both are at the same place of the plot.
+    const places = await Promise.all([latency, queue].map((figure) => figure.evaluate((element) =>
+      element.querySelector(".u-cursor-x").getBoundingClientRect().left - element.querySelector(".u-over").getBoundingClientRect().left)));
+    assert.ok(Math.abs(places[0] - places[1]) <= 1.5, `${places}`);
+    await page.mouse.move(2, 2);
+    await settled(page);
+    assert.equal(await queue.locator("thead th").nth(1).innerText(), "Last");
+  },
+
+  async brush() {
+    const page = await open("recording");
+    await drag(page, "Disk latency", 1 / 3 + 0.005, 0.5 - 0.005, { key: "Shift" });
+    near(await minutes(page), [0, 60]);
+    const section = page.locator("#differences");
+    assert.match(await section.innerText(), /\d+ of \d+ series differ clearly from before\./);
+    const rows = await section.locator("tbody th").allInnerTexts();
+    // What changed in the span comes first; CPU time changed by little more than it varies, and nothing else did.
+    const expected = ["Tasks waiting for I/O: some", "Disk latency: sdb", "Requests in flight: sdb", "Disk throughput: sdb reads", "Disk throughput: sdb writes"];
+    assert.deepEqual(rows.slice(0, 5).sort(), expected.sort());
+    assert.ok(rows.slice(5).every((row) => row.startsWith("CPU time: ")), rows.join("; "));
+    assert.match(await announced(page), /series differ clearly/);
+    assert.ok((await colored(await drawn(page, "Network sent"), "accent", 1, 1)).length > 0);
+    // A row leads to its chart.
+    await section.getByRole("link", { name: "Requests in flight: sdb" }).click();
+    await page.waitForFunction(() => document.activeElement.querySelector("h4")?.textContent === "Requests in flight");
+    await section.getByRole("button", { name: "Zoom to the span" }).click();
+    near(await minutes(page), [20.3, 29.7]);
+    await section.getByRole("button", { name: "Clear" }).click();
+    assert.ok(await section.isHidden());
+    // The mode does the same without a key, and nothing differs where nothing happened.
+    await page.getByRole("button", { name: "Reset" }).click();
+    await page.getByText("Compare", { exact: true }).click();
+    await drag(page, "Disk latency", 0.8, 0.9);
+    assert.match(await section.innerText(), /None of \d+ series differs clearly from before\./);
+  },
+
+  async keyboard() {
+    const page = await open("recording");
+    // The skip link comes first, and every control is reached by Tab.
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the answer");
+    const unreachable = await page.evaluate(() => [...document.querySelectorAll("a, button, input, select, summary, [role=application]")]
+      .filter((element) => element.tabIndex < 0).map((element) => element.outerHTML));
+    assert.deepEqual(unreachable, []);
+    const plot = (await drawn(page, "Disk latency")).locator(".plot");
+    await plot.focus();
+    await page.keyboard.press("Home");
+    assert.match(await announced(page), /^03:00:10: sda [\d.]+\u00a0ms, sdb [\d.]+\u00a0ms\.$/);
+    await page.keyboard.press("ArrowRight");
+    assert.match(await announced(page), /^03:00:20: /);
+    // Focus is seen.
+    const outline = await plot.evaluate((element) => getComputedStyle(element).outlineStyle);
+    assert.equal(outline, "solid");
+    for (let i = 0; i < 12; i += 1) await page.keyboard.press("PageDown");
+    await page.keyboard.press("Home");
+    // Marks a span with Shift, and zooms to it.
+    for (let i = 0; i < 2; i += 1) await page.keyboard.press("PageDown");
+    for (let i = 0; i < 3; i += 1) await page.keyboard.press("Shift+PageDown");
+    assert.match(await announced(page), /Marked 21 Nov 2026, 03:12:\d\d–03:30:\d\d UTC\.$/);
+    await page.keyboard.press("Enter");
+    await settled(page);
+    near(await minutes(page), [12, 30]);
+    await page.keyboard.press("0");
+    await settled(page);
+    near(await minutes(page), [0, 60]);
+    // Compares it from the keyboard, too.
+    await page.keyboard.press("Home");
+    for (let i = 0; i < 4; i += 1) await page.keyboard.press("PageDown");
+    await page.keyboard.press("Shift+PageDown");
+    await page.keyboard.press("c");
+    assert.ok(await page.locator("#differences").isVisible());
+    await page.keyboard.press("Escape");
+    assert.ok(await page.locator("#differences").isHidden());
+    // The modes are a group of radio buttons; arrows choose.
+    await page.getByRole("radio", { name: "Zoom" }).focus();
+    await page.keyboard.press("ArrowRight");
+    assert.ok(await page.getByRole("radio", { name: "Pan" }).isChecked());
+    // Series are hidden and shown by their buttons.
+    const series = chart(page, "Disk latency").getByRole("button", { name: "sdb" });
+    await series.focus();
+    await page.keyboard.press("Space");
+    await settled(page);
+    assert.equal(await series.getAttribute("aria-pressed"), "false");
+  },
+
+  async timeline() {
+    const page = await open("recording");
+    const bars = page.locator(".bar");
+    assert.equal(await bars.count(), 3);
+    assert.equal(await bars.nth(1).getAttribute("aria-label"), "Disk saturated (device sdb), 03:20:00, for 10\u00a0min");
+    // Where and how wide: a third of the hour, for a sixth of it.
+    const [track, bar] = await Promise.all([page.locator(".track").boundingBox(), bars.nth(1).boundingBox()]);
+    assert.ok(Math.abs((bar.x - track.x) / track.width - 1 / 3) < 0.01 && Math.abs(bar.width / track.width - 1 / 6) < 0.01);
+    // Bars that overlap are below one another.
+    const tops = await bars.evaluateAll((all) => all.map((bar) => bar.getBoundingClientRect().top));
+    assert.ok(tops[0] === tops[1] && tops[2] > tops[1]);
+    const markers = await page.locator(".marker").evaluateAll((all) => all.map((marker) => marker.getAttribute("aria-label")));
+    assert.equal(markers.length, 4);
+    assert.ok(markers.includes("Changed: 03:19:20 queue of sdb: scheduler was mq-deadline, is none"), markers.join("\n"));
+    await bars.nth(1).click();
+    await settled(page);
+    near(await minutes(page), [15, 35]);
+    const detail = page.locator(".episode");
+    assert.match(await detail.innerText(), /requests waited 55\u00a0% of the time, 62\u00a0% at worst/);
+    assert.match(await detail.innerText(), /Just before\s+03:19:20 queue of sdb/);
+    await detail.getByRole("button", { name: "Compare with before" }).click();
+    assert.match(await page.locator("#differences").innerText(), /03:20:00–03:30:00 UTC, compared with 03:10:00–03:20:00/);
+    await page.locator(".episodes").getByRole("button", { name: /There is more work than 4 CPUs/ }).click();
+    await settled(page);
+    near(await minutes(page), [7.5, 9.5]);
+    // Dragging over it zooms, like dragging over a chart.
+    const { x, y, width, height } = await page.locator(".track").boundingBox();
+    await page.mouse.move(x + 0.7 * width, y + height - 30);
+    await page.mouse.down();
+    await page.mouse.move(x + 0.9 * width, y + height - 30, { steps: 5 });
+    await page.mouse.up();
+    await settled(page);
+    near(await minutes(page), [42, 54]);
+    // In another zone all times are others.
+    const berlin = await open("recording", { timezoneId: "Europe/Berlin" });
+    assert.match(await berlin.locator(".bar").nth(1).getAttribute("aria-label"), /04:20:00/);
+    await berlin.getByLabel("Times").selectOption("UTC");
+    await settled(berlin);
+    assert.match(await berlin.locator(".bar").nth(1).getAttribute("aria-label"), /03:20:00/);
+    assert.match(await range(berlin), /03:00:00–04:00:00 UTC/);
+  },
+
+  async links() {
+    const page = await open("live");
+    const table = page.locator("#answer table.evidence").first();
+    const linked = await table.getByRole("link").allInnerTexts();
+    // Those whose signals charts list; 'disk.scheduler' and 'disk.busy' have none.
+    assert.deepEqual(linked.map((text) => text.replaceAll("\u00a0", " ")), ["184 ms", "31.2", "2.65 MiB/s", "62.3 %"]);
+    await table.getByRole("link", { name: "184" }).click();
+    await page.waitForFunction(() => document.activeElement.querySelector("h4")?.textContent === "Disk latency");
+    assert.ok(await chart(page, "Disk latency").evaluate((element) => {
+      const { top, bottom } = element.getBoundingClientRect();
+      return top >= 0 && bottom <= innerHeight;
+    }));
+    // The course of a number that one series shows stands beside it.
+    assert.ok((await table.locator(".sparkline").count()) >= 2);
+    // How the disk responds to load: six levels, the line rises to the eighth request and then no more.
+    await page.locator("summary", { hasText: "How sdb responds to load" }).click();
+    const curve = page.getByRole("img", { name: /^How sdb responds to load\. At most 170\/s, with 8 requests in flight\.$/ });
+    const heights = await curve.locator("circle").evaluateAll((all) => all.map((circle) => Number(circle.getAttribute("cy"))));
+    assert.ok(heights.length === 6 && heights[0] > heights[1] && heights[2] > heights[3] && heights[3] === heights[5], `${heights}`);
+    // Other findings lead to their charts as well.
+    await page.locator("summary", { hasText: "Network link possibly saturated" }).click();
+    assert.equal(await page.locator("a", { hasText: /94.3\sMbit\/s/ }).count(), 1);
+  },
+
+  async filter() {
+    const page = await open("recording");
+    const search = page.getByRole("searchbox");
+    await search.fill("sdb");
+    await settled(page);
+    assert.deepEqual(await page.locator("figure:visible h4").allInnerTexts(), ["Disk latency", "Requests in flight", "Disk throughput", "Time in the device: sdb reads"]);
+    assert.deepEqual(await chart(page, "Disk latency").locator("tbody th").allInnerTexts(), ["sdb"]);
+    await search.fill("network");
+    assert.deepEqual(await page.locator("figure:visible h4").allInnerTexts(), ["Network sent"]);
+    await search.fill("");
+    assert.equal(await page.locator("figure:visible").count(), 9);
+    // More series than colours: eight are listed, the rest at a click; what the report left out is said.
+    const each = await drawn(page, "Busy time of each CPU");
+    assert.equal(await each.locator("tbody tr").count(), 8);
+    await each.getByRole("button", { name: "4 more" }).click();
+    assert.equal(await each.locator("tbody tr").count(), 12);
+    assert.match(await each.innerText(), /4 more are left out: those with the smallest means\./);
+  },
+
+  async tables() {
+    const page = await open("recording");
+    const latency = await drawn(page, "Disk latency");
+    await latency.getByText("Data as a table").click();
+    const table = latency.locator("table.data-table");
+    await table.waitFor();
+    assert.deepEqual(await table.locator("thead th").allInnerTexts(), ["Time", "sda", "sdb"]);
+    assert.equal(await table.locator("tbody tr").count(), 200);
+    assert.match(await latency.locator(".data").innerText(), /The first 200 of 360 rows; zoom in to see others\./);
+    assert.match(await table.locator("tbody tr").first().innerText(), /^03:00:10\s+1\.\d+\sms\s+[34]\.\d+\sms$/);
+    const heat = await drawn(page, "Time in the device: sdb reads");
+    await heat.getByText("Data as a table").click();
+    await heat.locator("thead th").first().waitFor();
+    assert.deepEqual((await heat.locator("thead th").allInnerTexts()).slice(0, 3).map((text) => text.replaceAll("\u00a0", " ")), ["Time", "up to 1 ms", "1 ms–2 ms"]);
+  },
+
+  async pixels() {
+    const page = await open("recording");
+    // The line of sdb is high in the third sixth of the time, and low elsewhere; so is its range.
+    const latency = await drawn(page, "Disk latency");
+    await settled(page);
+    const line = await colored(latency, "series-2", 6);
+    assert.ok(line.every((count) => count > 30), `${line}`);
+    const memory = await drawn(page, "Memory of control groups");
+    await settled(page);
+    // Values are missing from 27.8 % to 36 % of the time: no line is drawn through the gap.
+    const gap = await colored(memory, "series-1", 50, 25);
+    assert.ok(gap.slice(15, 17).every((count) => count === 0) && gap.slice(0, 13).every((count) => count > 0), `${gap}`);
+    const areas = await drawn(page, "CPU time");
+    await settled(page);
+    for (const name of ["series-1", "series-2", "series-3", "series-4"]) {
+      assert.ok((await colored(areas, name, 1, 60))[0] > 100, name);
+    }
+    // The heat map has nothing where nothing is known, and dark cells elsewhere.
+    const heat = await drawn(page, "Time in the device: sdb reads");
+    await settled(page);
+    const dark = await colored(heat, "heat-3", 20, 60);
+    assert.ok(dark.filter((count) => count > 0).length > 15, `${dark}`);
+    const faint = await colored(heat, "heat-1", 90, 90);
+    const covered = await colored(heat, "heat-2", 90, 120);
+    assert.equal(faint[10] + covered[10], 0, `${faint} ${covered}`);
+    assert.match(await heat.locator(".summary").first().innerText(), /^Half of all: up to \d+\u00a0ms; 99\u00a0%: up to \d+\u00a0ms\.$/);
+  },
+
+  async theme() {
+    const page = await open("recording", { colorScheme: "dark" });
+    const background = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    assert.equal(await background(page), "rgb(18, 18, 17)");
+    const latency = await drawn(page, "Disk latency");
+    await settled(page);
+    assert.ok((await colored(latency, "series-2"))[0] > 100);
+    await page.getByLabel("Theme").selectOption("Light");
+    await settled(page);
+    assert.equal(await background(page), "rgb(246, 246, 243)");
+    assert.ok((await colored(latency, "series-2"))[0] > 100);
+    await page.reload();
+    await page.waitForSelector("html[data-ready]");
+    assert.equal(await background(page), "rgb(246, 246, 243)");
+    await page.getByLabel("Theme").selectOption("System");
+    await page.emulateMedia({ colorScheme: "light" });
+    assert.equal(await background(page), "rgb(246, 246, 243)");
+    await page.emulateMedia({ colorScheme: "dark" });
+    assert.equal(await background(page), "rgb(18, 18, 17)");
+    // Motion only where it is welcome.
+    assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).scrollBehavior), "auto");
+    await page.emulateMedia({ reducedMotion: "no-preference" });
+    assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).scrollBehavior), "smooth");
+  },
+
+  async narrow() {
+    for (const name of ["recording", "live", "capture", "hostile"]) {
+      const page = await open(name, { viewport: { width: 360, height: 740 }, hasTouch: true });
+      for (const figure of await page.locator("figure").all()) await figure.scrollIntoViewIfNeeded();
+      await settled(page);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= 360, `${name}: ${wide} pixels`);
+      const lefts = await page.locator("figure").evaluateAll((all) => [...new Set(all.map((figure) => figure.getBoundingClientRect().left))]);
+      assert.equal(lefts.length, 1, "charts are in one column");
+    }
+  },
+
+  async touch() {
+    const page = await open("recording", { viewport: { width: 360, height: 740 }, hasTouch: true });
+    const plot = (await drawn(page, "Disk latency")).locator(".u-over");
+    await plot.scrollIntoViewIfNeeded();
+    const box = await plot.boundingBox();
+    const session = await page.context().newCDPSession(page);
+    const touch = (type, part) => session.send("Input.dispatchTouchEvent", { type,
+      touchPoints: type === "touchEnd" ? [] : [{ x: box.x + part * box.width, y: box.y + 80 }] });
+    await touch("touchStart", 0.5);
+    for (const part of [0.55, 0.6, 0.7, 0.75]) await touch("touchMove", part);
+    await touch("touchEnd");
+    await settled(page);
+    near(await minutes(page), [30, 45], 1.5);
+  },
+
+  async hostile() {
+    const page = await open("hostile");
+    for (const figure of await page.locator("figure").all()) await figure.scrollIntoViewIfNeeded();
+    for (const summary of await page.locator("summary").all()) await summary.click();
+    await page.locator(".bar").first().click();
+    await page.locator(".marker").first().click();
+    await settled(page);
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+    assert.equal(await page.locator("img").count(), 0);
+    assert.equal(await page.locator("script").count(), 3);
+    assert.equal(await page.title(), `</title>${attack}`);
+    const text = await page.locator("body").innerText();
+    assert.ok(text.includes(`${attack} cannot keep up.`));
+    assert.ok(text.includes("a\\u{202e}gnp.exe\\u{2028}\\x07"));
+    const raw = await page.evaluate(() => document.body.textContent + [...document.querySelectorAll("*")].flatMap((element) =>
+      [...element.attributes].map((attribute) => attribute.value)).join(""));
+    // The document itself has them escaped as JSON.
+    for (const character of ["\u202e", "\u2028", "\u0007"]) assert.ok(!raw.includes(character));
+    assert.ok(text.includes("__proto__"));
+    await drag(page, `Disk latency ${attack}`, 0.34, 0.49, { key: "Shift" });
+    assert.ok(await page.locator("#differences").isVisible());
+  },
+
+  async accessible() {
+    const found = [];
+    for (const [name, options] of [["recording", {}], ["recording", { colorScheme: "dark" }], ["live", {}], ["capture", {}], ["healthy", {}],
+      ["hostile", {}], ["empty", {}], ["recording", { viewport: { width: 360, height: 740 } }]]) {
+      const page = await open(name, { ...options, bypassCSP: true });
+      for (const figure of await page.locator("figure").all()) await figure.scrollIntoViewIfNeeded();
+      for (const summary of await page.locator("summary").all()) await summary.click();
+      if (name === "recording") {
+        await page.locator(".bar").nth(1).click();
+        await page.locator(".episode").getByRole("button", { name: "Compare with before" }).click();
+      }
+      await settled(page);
+      await page.addScriptTag({ path: axe });
+      const { violations, passes } = await page.evaluate(() => window.axe.run());
+      assert.ok(passes.length > 15, `${name}: axe checked ${passes.length} rules`);
+      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+      found.push(...serious.map(({ id, help, nodes }) => `${name} ${JSON.stringify(options)}: ${id}: ${help}\n  ${nodes.slice(0, 3).map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`).join("\n  ")}`));
+      const minor = violations.filter(({ impact }) => impact !== "serious" && impact !== "critical");
+      for (const { id, help, nodes } of minor) console.log(`${name}: ${id}: ${help} (${nodes.length}) ${nodes[0].html.slice(0, 120)}`);
+    }
+    assert.deepEqual(found, []);
+  },
+
+  async print() {
+    const page = await open("recording", { colorScheme: "dark" });
+    const pdf = await page.pdf({ format: "A4" });
+    assert.ok(pdf.length > 50000, `${pdf.length} bytes`);
+    // Every chart was drawn for it, and the screen is dark again.
+    assert.equal(await page.locator("figure canvas").count(), 9);
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), undefined);
+    await page.emulateMedia({ media: "print" });
+    assert.ok(await page.locator(".toolbar").isHidden());
+  },
+
+  async day() {
+    const page = await open("day");
+    const figure = await drawn(page, "Disk 0");
+    assert.equal(await figure.locator("tbody tr").count(), 8);
+    // From one click to the next frame, with ten series of a day in each chart in sight.
+    const milliseconds = await page.evaluate(async () => {
+      const begin = performance.now();
+      document.querySelector("button[aria-label='Zoom in']").click();
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      return performance.now() - begin;
+    });
+    console.log(`a zoom of a day took ${milliseconds.toFixed(0)} ms`);
+    const shown = await page.evaluate(() => performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd);
+    console.log(`the page was there after ${shown.toFixed(0)} ms`);
+    assert.ok(milliseconds < 1000, `${milliseconds} ms`);
+  },
+
+  // To be looked at by a person; nothing is checked.
+  async screenshots() {
+    const shots = [
+      ["recording", "light", {}], ["recording", "dark", { colorScheme: "dark" }], ["live", "light", {}], ["capture", "light", {}], ["healthy", "dark", { colorScheme: "dark" }],
+      ["recording", "narrow", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 }], ["hostile", "light", {}],
+    ];
+    for (const [name, kind, options] of shots) {
+      const page = await open(name, options);
+      for (const figure of await page.locator("figure").all()) await figure.scrollIntoViewIfNeeded();
+      await settled(page);
+      await page.evaluate(() => scrollTo(0, 0));
+      await page.screenshot({ path: `${folder}/${name}-${kind}.png`, fullPage: true });
+      if (name === "recording" && kind !== "narrow") {
+        await page.locator(".bar").nth(1).click();
+        await page.locator(".episode").getByRole("button", { name: "Compare with before" }).click();
+        const plot = (await drawn(page, "Disk throughput")).locator(".u-over");
+        await plot.hover({ position: { x: 180, y: 60 } });
+        await settled(page);
+        await page.screenshot({ path: `${folder}/${name}-${kind}-compared.png`, fullPage: true });
+      }
+    }
+  },
+};
+
+let failure = null;
+try {
+  if (!Object.hasOwn(scenarios, scenario)) throw new Error(`no scenario ${scenario}; there are ${Object.keys(scenarios).join(", ")}`);
+  await scenarios[scenario]();
+} catch (error) {
+  failure = error;
+}
+const wrong = watched.flatMap(({ name, wrong }) => wrong.map((what) => `${name}: ${what}`));
+await browser.close();
+if (failure) console.error(failure.stack ?? failure.message);
+for (const what of wrong) console.error(what);
+process.exitCode = failure || wrong.length > 0 ? 1 : 0;

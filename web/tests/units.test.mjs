@@ -1,0 +1,154 @@
+// The parts of the page that need no browser.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { differences, reference } from "../differences.js";
+import { visible } from "../dom.js";
+import { axisLabels, Clock, ElapsedClock, quantity, share } from "../format.js";
+import { quantile, rowInWords, rows, starts } from "../heat.js";
+import { summarize } from "../legend.js";
+import { colorNames, stacked } from "../lines.js";
+import { median, nearest, spread, within } from "../statistics.js";
+import { lanes, worst } from "../timeline.js";
+import { View } from "../view.js";
+import { culpritInWords, firstSentence, headline, idInWords, keyOf, timeLost } from "../words.js";
+
+const plain = (text) => text.replaceAll("\u00a0", " ");
+
+test("numbers are formatted as on the terminal", () => {
+  const cases = [
+    [0.184, "s", "184 ms"], [0, "s", "0 s"], [90, "s", "90 s"], [120, "s", "2 min"], [12.5 * 1048576, "By/s", "12.5 MiB/s"],
+    [4096, "bytes", "4 KiB"], [943e6, "bit/s", "943 Mbit/s"], [0.623, "1", "62.3 %"], [0.623, "ratio", "62.3 %"], [170, "1/s", "170/s"],
+    [2.5e6, "1/s", "2.50 M/s"], [31.2, "count", "31.2"], [0.00001, "ratio", "< 0.01 %"], [1, "flag", "yes"], [null, "s", "–"],
+    [41, "Cel", "41 °C"], [3, "mystery", "3 mystery"],
+  ];
+  for (const [number, unit, expected] of cases) assert.equal(plain(quantity(number, unit)), expected);
+  assert.deepEqual([0, 0.004, 0.62].map(share).map(plain), ["0 %", "< 1 %", "62 %"]);
+});
+
+test("the labels of an axis share a unit and differ", () => {
+  assert.deepEqual(axisLabels([0, 0.0005, 0.001, 0.0015], "s").map(plain), ["0.0 ms", "0.5 ms", "1.0 ms", "1.5 ms"]);
+  assert.deepEqual(axisLabels([0, 0.05, 0.1], "1").map(plain), ["0 %", "5 %", "10 %"]);
+  assert.deepEqual(axisLabels([0, 2 ** 29, 2 ** 30], "By").map(plain), ["0.0 GiB", "0.5 GiB", "1.0 GiB"]);
+  assert.deepEqual(axisLabels([0, 0.25, 0.5], "count"), ["0.00", "0.25", "0.50"]);
+  assert.deepEqual(axisLabels([], "s"), []);
+});
+
+test("times are those of the zone, and the date stands where it begins", () => {
+  const utc = new Clock("UTC");
+  const at = Date.UTC(2026, 10, 21, 23, 59, 30) / 1000;
+  assert.equal(utc.span(at, at + 60), "21 Nov 2026, 23:59:30–22 Nov 2026, 00:00:30 UTC");
+  assert.deepEqual(utc.axis([at, at + 30, at + 60], 30), ["23:59:30", "22 Nov", "00:00:30"]);
+  assert.equal(new ElapsedClock().time(3725), "01:02:05");
+});
+
+test("characters that deceive are written out", () => {
+  assert.equal(visible("a\nb\tc\x1b[31m\x7f"), "a\\nb\\tc\\x1b[31m\\x7f");
+  assert.equal(visible("\u009b2J\u202eexe\u2066\u200b\u2028\u{e0041}"), "\\u{9b}2J\\u{202e}exe\\u{2066}\\u{200b}\\u{2028}\\u{e0041}");
+  assert.equal(visible("kworker/0:1-événements 日本"), "kworker/0:1-événements 日本");
+});
+
+test("statistics leave out what is missing", () => {
+  assert.equal(median([3, 1, 2]), 2);
+  assert.equal(median([4, 1, 2, 3]), 2.5);
+  assert.equal(median([]), null);
+  // Distances from the median 3: 2, 1, 0, 1, 97; their median is 1.
+  assert.equal(spread([1, 2, 3, 4, 100]), 1.4826);
+  assert.deepEqual(within([1, 2, 3, 4], [10, null, 30, 40], 1, 3), [10, 30]);
+  assert.deepEqual([0, 1.4, 1.6, 9].map((at) => nearest([1, 2, 3], at)), [0, 0, 1, 2]);
+  assert.deepEqual(summarize({ mean: [1, 2, null, 4], max: [1, 9, null, 5] }, 1, 3), { mean: 3, lowest: 2, highest: 9 });
+});
+
+test("a selection is compared with what was before, at the beginning with what follows", () => {
+  const whole = { from: 0, to: 100 };
+  assert.deepEqual(reference({ from: 50, to: 60 }, whole), { from: 40, to: 50, isBefore: true });
+  assert.deepEqual(reference({ from: 6, to: 16 }, whole), { from: 0, to: 6, isBefore: true });
+  assert.deepEqual(reference({ from: 2, to: 12 }, whole), { from: 12, to: 22, isBefore: false });
+});
+
+const chart = (...series) => ({ kind: "lines", unit: "s", times: series[0].map((_, i) => i), series: series.map((mean, i) => ({ name: `s${i}`, entity: "", mean })) });
+
+test("series are ranked by how far their medians differ, in units of their spread", () => {
+  const before = [10, 11, 9, 10, 12, 8, 10, 11];
+  const jump = [...before, 30, 31, 29, 30, 32, 28, 30, 31];
+  const little = [...before, ...before.map((value) => value + 1)];
+  const steady = before.concat(before).map(() => 5);
+  const { found, examined } = differences([chart(jump, little, steady)], { from: 8, to: 15 }, { from: 0, to: 8 });
+  assert.equal(examined, 3);
+  // Median 10 before, distances 0, 1, 1, 0, 2, 2, 0, 1: their median is 1; (30 - 10) / 1.4826.
+  assert.deepEqual(found.map(({ series, before, now, score }) => [series.name, before, now, score.toFixed(2)]), [["s0", 10, 30, "13.49"]]);
+});
+
+test("a rise from a constant is found, and few samples are not compared", () => {
+  const rise = [0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4];
+  assert.equal(differences([chart(rise)], { from: 6, to: 11 }, { from: 0, to: 6 }).found.length, 1);
+  assert.equal(differences([chart(rise)], { from: 6, to: 7 }, { from: 0, to: 6 }).examined, 0);
+});
+
+test("noise is rarely called a difference", () => {
+  let state = 7;
+  const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
+  for (const count of [5, 8, 20]) {
+    const all = Array.from({ length: 2000 }, () => Array.from({ length: 2 * count }, () => random() + random() + random()));
+    const { found, examined } = differences([chart(...all)], { from: count, to: 2 * count - 1 }, { from: 0, to: count });
+    assert.equal(examined, 2000);
+    assert.ok(found.length < 0.01 * examined, `${found.length} of ${examined} with ${count} samples`);
+  }
+});
+
+test("areas are stacked on one another", () => {
+  const series = [{ mean: [1, 2, null] }, { mean: [10, null, null] }, { mean: [100, 100, null] }];
+  assert.deepEqual(stacked(series, [true, true, true]), [[1, 2, null], [11, 2, null], [111, 102, null]]);
+  assert.deepEqual(stacked(series, [true, false, true])[2], [101, 102, null]);
+});
+
+test("the eight largest series have colours", () => {
+  const colors = colorNames({ series: Array.from({ length: 10 }, (_, i) => ({ mean: [i] })) });
+  assert.deepEqual(colors, ["series-other", "series-other", ...Array.from({ length: 8 }, (_, i) => `series-${i + 1}`)]);
+});
+
+test("the rows of a heat map are between its edges", () => {
+  const heat = { buckets: [0, 1, 2, null], times: [10, 20, 60], counts: [[5, 0, 0], [], [4, 90, 1]], unit: "s" };
+  assert.deepEqual(rows(heat).map((row) => plain(rowInWords(row, "s"))), ["up to 1 s", "1 s–2 s", "above 2 s"]);
+  // The column after a gap is as wide as usual; the median distance of 10 and 40 is 25.
+  assert.deepEqual(starts([10, 20, 30, 90]), [0, 10, 20, 80]);
+  assert.deepEqual(starts([10]), [9]);
+  assert.deepEqual(quantile(heat, 0.5, 0, 100), { low: 1, high: 2 });
+  assert.deepEqual(quantile(heat, 0.5, 0, 15), { low: 0, high: 1 });
+  assert.equal(quantile(heat, 0.5, 15, 30), null);
+});
+
+test("findings are named as on the terminal", () => {
+  const finding = (more) => ({ id: "disk.saturated", subject: { kind: "device", name: "sdb" }, impact: 0.62, impact_is: "measured", confidence: "high", ...more });
+  assert.equal(idInWords("mem.oom_kill"), "Memory OOM kill");
+  assert.equal(headline(finding()), "Disk saturated (device sdb)");
+  assert.equal(headline(finding({ id: "net.link_saturated", confidence: "low" })), "Network link possibly saturated (device sdb)");
+  assert.equal(headline(finding({ id: "net.loss", confidence: "low", subject: { kind: "host", name: "host" } })), "Possible network loss");
+  assert.equal(keyOf({ id: "a.b", subject: { name: "n", pid: 1, tid: 2 } }), "a.b@n[1/2]");
+  assert.equal(plain(timeLost(finding())), "requests waited 62 % of the time");
+  assert.equal(plain(timeLost(finding({ subject: { kind: "host", name: "host" }, id: "cpu.saturated", impact: 1 }))), "at least one task waited for a CPU all of the time");
+  assert.equal(plain(timeLost(finding({ impact_is: "at_least", impact: 0.2 }))), "requests waited at least 20 % of the time");
+  assert.equal(culpritInWords({ kind: "process", name: "make", pid: 1, pids: [1, 2, 3], unit: "ci.service" }), "make ×3 (unit ci.service)");
+  assert.equal(firstSentence("a 3.5. B c. D"), "a 3.5.");
+});
+
+test("bars that overlap are in different lanes", () => {
+  assert.deepEqual(lanes([{ from: 0, to: 5 }, { from: 3, to: 9 }, { from: 5, to: 6 }, { from: 9, to: 10 }]), [0, 1, 0, 0]);
+  assert.equal(worst([]), null);
+});
+
+test("the view stays within the data", () => {
+  const view = new View(0, 100, null);
+  view.show(-20, 10);
+  assert.deepEqual(view.range, { from: 0, to: 30 });
+  view.pan(-1);
+  assert.deepEqual(view.range, { from: 0, to: 30 });
+  view.pan(10);
+  assert.deepEqual(view.range, { from: 70, to: 100 });
+  view.zoom(0.5, 100);
+  assert.deepEqual(view.range, { from: 85, to: 100 });
+  view.zoom(100);
+  assert.ok(view.isWhole);
+  view.select(50, 40);
+  assert.deepEqual(view.selection, { from: 40, to: 50 });
+});

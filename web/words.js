@@ -1,0 +1,138 @@
+// Findings in words, as crates/show/src/text/words.rs has them for the terminal.
+
+import { quantity, share } from "./format.js";
+
+const capitals = ["cpu", "oom", "irq", "nfs", "udp", "arp", "numa", "raid", "ksm", "thp"];
+const spelled = {
+  mem: "memory", net: "network", fs: "file system", db: "database", io: "I/O", nic: "network card", virt: "virtualization",
+};
+const states = ["saturated", "throttled", "blocked", "full", "slow", "misaligned", "degraded", "limited", "failing"];
+
+const word = (part) => (capitals.includes(part) ? part.toUpperCase() : Object.hasOwn(spelled, part) ? spelled[part] : part);
+
+export function capital(text) {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
+// An id in words: `disk.depth_one` is 'Disk depth one'.
+export function idInWords(id) {
+  return capital(id.split(/[._]/).map(word).join(" "));
+}
+
+// An id that is only suspected: `net.link_saturated` is 'Network link possibly saturated'.
+function suspected(id) {
+  const words = id.split(/[._]/).map(word);
+  const last = words.at(-1);
+  if (last === "bound") words.splice(1, 0, "possibly");
+  else if (states.includes(last)) words.splice(-1, 0, "possibly");
+  else words.unshift("possible");
+  return capital(words.join(" "));
+}
+
+// The key of a finding: `id@name`, with the task behind it.
+export function keyOf({ id, subject }) {
+  const { name, pid, tid, capture } = subject;
+  const task = pid === undefined ? "" : tid === undefined ? `[${pid}]` : `[${pid}/${tid}]`;
+  return `${id}@${name}${task}${capture === undefined ? "" : ` in ${capture}`}`;
+}
+
+export function subjectInWords({ kind, name, pid, tid, netns, capture }) {
+  const parts = [`${kind} ${name}`];
+  if (pid !== undefined) parts.push(`pid ${pid}`);
+  if (tid !== undefined) parts.push(`thread ${tid}`);
+  if (netns !== undefined) parts.push(`in network namespace ${netns}`);
+  if (capture !== undefined) parts.push(`in ${capture}`);
+  return parts.join(", ");
+}
+
+export function headline(finding) {
+  const cause = finding.confidence === "low" ? suspected(finding.id) : idInWords(finding.id);
+  return finding.subject.kind === "host" ? cause : `${cause} (${subjectInWords(finding.subject)})`;
+}
+
+// The first sentence of a finding, which is its answer.
+export function sentence(finding) {
+  return firstSentence(finding.summary) || headline(finding);
+}
+
+export function firstSentence(text) {
+  const end = /\. (?=\p{Lu})/u.exec(text);
+  return end ? text.slice(0, end.index + 1) : text;
+}
+
+export function waited({ id, subject }) {
+  if (subject.kind === "device") return "requests waited";
+  const family = id.split(".")[0];
+  const what = { cpu: "a CPU", disk: "I/O", fs: "I/O", mem: "memory", net: "the network" };
+  if (!Object.hasOwn(what, family)) return "at least one task was delayed";
+  return `at least one task waited for ${what[family]}`;
+}
+
+// The time lost by a finding, as far as it is known.
+export function timeLost(finding) {
+  if (finding.impact_is === "not_measured") return "lost time not measured";
+  if (finding.how_bad) return finding.how_bad;
+  const { impact } = finding;
+  const all = impact >= 0.995;
+  const atLeast = finding.impact_is === "at_least" && !all ? "at least " : "";
+  const isLittle = impact < 0.01 && atLeast === "";
+  return `${waited(finding)} ${atLeast}${all ? "all" : isLittle ? "less than 1\u00a0%" : share(impact)} of the time`;
+}
+
+// How long it has lasted at the end of the window.
+export function since(finding, clock) {
+  if (!finding.since) return null;
+  const { start, seconds, average, source } = finding.since;
+  const long = quantity(Math.max(1, Math.round(seconds)), "s");
+  if (start) return `since ${clock.time(Date.parse(start) / 1000)}`;
+  if (average) return `also over ${long} (${average === "load" ? "load average" : `PSI avg${seconds.toFixed(0)}`})`;
+  return `for at least ${long}${source ? ` (${source})` : ""}`;
+}
+
+// A culprit by name, with the number of its processes and their unit or container.
+export function culpritInWords({ kind, name, pid, pids = [], unit, container }) {
+  if (pid === undefined) return `${kind} ${name}`;
+  const details = pids.length > 1 ? [] : [`pid ${pid}`];
+  if (container) details.push(`container ${container}`);
+  else if (unit) details.push(`unit ${unit}`);
+  const counted = pids.length > 1 ? `${name} ×${pids.length}` : name;
+  return details.length > 0 ? `${counted} (${details.join(", ")})` : counted;
+}
+
+export function unattributed({ share: part, of, why, remedy }) {
+  const known = part === null || part === undefined ? "" : `${share(part)} of `;
+  return `${known}${of}: ${why}${remedy ? `; ${remedy}` : ""}`;
+}
+
+export function groupInWords({ kind, name, unit, container }) {
+  if (kind === "kernel") return "the kernel's threads";
+  if (container) return `container ${container}`;
+  if (unit) return unit;
+  return name === "/" ? "processes outside of any control group" : name;
+}
+
+export function interferenceInWords({ victim, culprit, resource, on, seconds, observed }) {
+  const long = quantity(seconds, "s");
+  const within = quantity(Math.max(1, Math.round(observed)), "s");
+  const what = { cpu: "a CPU", disk: `disk ${on ?? ""}`.trim(), network: "the network", memory: "memory" };
+  const waitedFor = resource === "memory" && on && on !== "/" ? `memory of ${on}` : what[resource] ?? resource;
+  return `${groupInWords(victim)} waited ${long} in ${within} for ${waitedFor} behind ${groupInWords(culprit)}`;
+}
+
+// What is expected of a number: a bound is called normal; other text explains the number.
+export function normal(expected) {
+  const isBound = /^(\d|below |above |under |over |near |at least |at most |about |well |far |no more |none)/.test(expected);
+  return isBound ? `normal: ${expected}` : expected;
+}
+
+// What makes the answer to a finding: the first action that changes something, otherwise the first one.
+export function recommended(finding) {
+  return finding.actions.find((action) => action.kind !== "diagnostic") ?? finding.actions[0] ?? null;
+}
+
+// How bad a finding is, for its colour.
+export function severity({ impact, impact_is: basis, confidence }) {
+  if (confidence === "low") return "suspicion";
+  if (basis === "not_measured") return "event";
+  return impact >= 0.5 ? "critical" : impact >= 0.2 ? "serious" : "warning";
+}
