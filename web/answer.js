@@ -59,13 +59,12 @@ export function verdictInWords(diagnosis) {
   return findings.length === 0 ? "Too little was visible to say what is slow." : "No cause is certain.";
 }
 
-// What a healthy machine was cleared of.
+// The resources that are not to blame.
 function cleared(diagnosis) {
   const resources = diagnosis.ruled_out.filter(isResource);
   if (resources.length === 0) return null;
-  return element("dl", { className: "facts" }, resources.map(({ id, because }) => [
-    element("dt", {}, idInWords(id)), element("dd", {}, because),
-  ]));
+  return element("div", {}, element("h3", {}, "Ruled out"), element("dl", { className: "facts" },
+    resources.map(({ id, because }) => [element("dt", {}, idInWords(id)), element("dd", {}, because)])));
 }
 
 function nextCapture({ next_capture: next }) {

@@ -6,7 +6,7 @@ import { axisLabels, increments, quantity } from "./format.js";
 import { drags, keys } from "./gestures.js";
 import { draw as drawHeat, largestCount, palette, quantile, rowInWords, rows as heatRows } from "./heat.js";
 import { Legend, summarize } from "./legend.js";
-import { colorNames, plotted } from "./lines.js";
+import { colorNames, plotted, stacked } from "./lines.js";
 import { lowerBound, nearest } from "./statistics.js";
 import { dataTable } from "./table.js";
 
@@ -121,7 +121,9 @@ export class Chart {
       scales: { x: { time: true, auto: false, range: () => [this.view.range.from, this.view.range.to] }, y: this.#yScale() },
       axes: [this.#xAxis(), this.#yAxis()],
       cursor: {
-        y: false, drag: { x: false, y: false }, focus: { prox: this.isHeat ? -1 : 24 },
+        // Near a line, and not near the edge of a band, the others fade.
+        focus: { prox: this.isHeat ? -1 : 24, dist: (u, i, at, y, pointer) => (this.index.includes(i) ? y - pointer : Infinity) },
+        y: false, drag: { x: false, y: false },
         points: { size: 7, show: (u, i) => (this.index?.includes(i) && chart.kind === "lines" ? element("div") : null) },
         bind: Object.fromEntries(["mousedown", "mouseup", "click", "dblclick"].map((name) => [name, () => null])),
       },
@@ -280,6 +282,7 @@ export class Chart {
     const [first, end] = [lowerBound(times, from), lowerBound(times, to)];
     const last = times[end] === to ? end : end - 1;
     let best = null;
+    if (this.chart.kind === "stacked") return this.#highestSum(first, last);
     series.forEach((one, i) => {
       const { highest } = summarize(one, first, last);
       if (this.shown[i] && highest !== null && (best === null || highest > best.highest)) best = { one, highest };
@@ -290,6 +293,15 @@ export class Chart {
     const when = `at ${this.view.clock.time(times[at])}`;
     const what = series.length > 1 ? `${best.one.name}, ` : "";
     return `Highest: ${what}${quantity(best.highest, unit)} ${when}.`;
+  }
+
+  #highestSum(first, last) {
+    const { times, series, unit } = this.chart;
+    const top = this.shown.lastIndexOf(true);
+    const sums = top < 0 ? [] : stacked(series, this.shown)[top];
+    const { highest } = summarize({ mean: sums }, first, last);
+    if (highest === null) return "No data in this span.";
+    return `Highest sum: ${quantity(highest, unit)} at ${this.view.clock.time(times[sums.indexOf(highest, first)])}.`;
   }
 
   #drawScale() {

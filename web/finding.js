@@ -142,7 +142,7 @@ export function evidenceTable(evidence, subject, links, label) {
       element("td", {}, one.expected ? normal(one.expected) : null),
       element("td", { className: "origin" }, how));
   });
-  const headings = ["Signal", "Value", "Course", "Expected", "How and where from"];
+  const headings = ["Signal", "Value", "Over time", "Expected", "How and where from"];
   return element("div", { className: "scroller", tabIndex: 0, attributes: { role: "group", "aria-label": label } },
     element("table", { className: "evidence" }, element("thead", {}, element("tr", {},
       headings.map((heading) => element("th", { scope: "col" }, heading)))), element("tbody", {}, rows)));

@@ -56,8 +56,8 @@ export class Ranking {
       element("td", { className: "number" }, quantity(now, chart.unit)),
       element("td", { className: "number" }, change(before, now)),
       element("td", { className: "number" }, element("span", { className: "meter" },
-        element("span", { style: { width: `${(score / most) * 100}%` } })), score >= 100 ? "> 100" : score.toFixed(1))));
-    const headings = ["Series", "Course", where === "before" ? "Before" : "After", "In the span", "Change", "Times its spread"];
+        element("span", { style: { width: `${(score / most) * 100}%` } })), element("span", {}, score >= 100 ? "> 100" : score.toFixed(1)))));
+    const headings = ["Series", "Over time", where === "before" ? "Before" : "After", "In the span", "Change", "Times its spread"];
     return element("div", { className: "scroller", tabIndex: 0, attributes: { role: "group", "aria-label": "Series that differ" } },
       element("table", {}, element("thead", {}, element("tr", {},
         headings.map((heading) => element("th", { scope: "col" }, heading)))), element("tbody", {}, rows)));

@@ -194,6 +194,13 @@ const scenarios = {
     const places = await Promise.all([latency, queue].map((figure) => figure.evaluate((element) =>
       element.querySelector(".u-cursor-x").getBoundingClientRect().left - element.querySelector(".u-over").getBoundingClientRect().left)));
     assert.ok(Math.abs(places[0] - places[1]) <= 1.5, `${places}`);
+    // Near a line the others fade, and the line itself does not.
+    const of = await colored(latency, "series-2", 1, 25);
+    const { y, height } = box;
+    const top = await latency.evaluate((element) => [...element.querySelectorAll(".u-cursor-pt")].map((point) => point.getBoundingClientRect().top)[1]);
+    await page.mouse.move(box.x + box.width / 2, Math.min(Math.max(top, y), y + height - 2));
+    await settled(page);
+    assert.ok((await colored(latency, "series-2", 1, 25))[0] > of[0] / 2);
     await page.mouse.move(2, 2);
     await settled(page);
     assert.equal(await queue.locator("thead th").nth(1).innerText(), "Last");
@@ -390,6 +397,9 @@ const scenarios = {
     assert.ok(gap.slice(15, 17).every((count) => count === 0) && gap.slice(0, 13).every((count) => count > 0), `${gap}`);
     const areas = await drawn(page, "CPU time");
     await settled(page);
+    // Of areas, the highest is the sum: 0.25 + 0.125 + 0.083 + 0.0625, and a tenth of noise.
+    const sum = Number(/^Highest sum: ([\d.]+)/.exec(await areas.locator(".summary").first().innerText())[1]);
+    assert.ok(sum > 52 && sum < 58, `${sum}`);
     for (const name of ["series-1", "series-2", "series-3", "series-4"]) {
       assert.ok((await colored(areas, name, 1, 60))[0] > 100, name);
     }
