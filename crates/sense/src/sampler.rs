@@ -23,6 +23,25 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How often sources of [`Schedule::Slow`] are read.
 const SLOW: Duration = Duration::from_secs(60);
 
+/// The sources that describe how storage and network are stacked.
+const OF_STACKS: [&str; 15] = [
+    "machine",
+    "network namespaces",
+    "proc/interrupts",
+    "proc/irq",
+    "proc/self/mountinfo",
+    "proc/self/mountstats",
+    "proc/swaps",
+    "rtnetlink links",
+    "rtnetlink qdiscs",
+    "sys/block",
+    "sys/block/dm",
+    "sys/block/md",
+    "sys/block/queue",
+    "sys/block/zram",
+    "sys/fs",
+];
+
 /// All sources of a machine.
 pub struct Sampler {
     root: Root,
@@ -63,6 +82,19 @@ impl Sampler {
     pub fn of_storage(root: Root) -> Self {
         let subsystems = [crate::processor::sources(), crate::memory::sources(), crate::block::sources()];
         Self::with_sources(root.without_bpf(), subsystems.into_iter().flatten().collect())
+    }
+
+    /// How storage and network are stacked: inventory and settings, without BPF.
+    pub fn of_stacks(root: Root) -> Self {
+        let subsystems = [
+            crate::processor::sources(),
+            crate::memory::sources(),
+            crate::block::sources(),
+            crate::net::sources(),
+            crate::kernel::sources(),
+        ];
+        let sources = subsystems.into_iter().flatten().filter(|source| OF_STACKS.contains(&source.info().name));
+        Self::with_sources(root.without_bpf(), sources.collect())
     }
 
     /// CPUs only, without BPF: for a benchmark that samples while its load runs.
@@ -359,4 +391,17 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_of_stacks_exists() {
+        let sampler = Sampler::of_stacks(Root::captured("/nonexistent"));
+        let mut names: Vec<&str> = sampler.sources().map(|source| source.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, OF_STACKS);
+    }
 }

@@ -93,7 +93,7 @@ mod tests {
         let values = [Value::State(State::from("")), Value::State(State::default())];
         let row = csv_row("2026-11-21T16:43:20Z", &key, &values);
         assert_eq!(row, "2026-11-21T16:43:20Z,\"'=cmd|' /C calc'!A0\",\"a,\"\"b\"\"\\n\\u{202e}\",\"\",\r\n");
-        assert_eq!(csv_header(&Layer::INFO), "at,upper,lower,kind,file\r\n");
+        assert_eq!(csv_header(&Layer::INFO), "at,upper,lower,kind,file,offset,direct\r\n");
         let json = json_row(&Layer::INFO, "2026-11-21T16:43:20Z", &key, &values);
         assert!(!json.trim_end().contains(['\n', '\u{202e}']));
         let read: Json = serde_json::from_str(&json).unwrap();

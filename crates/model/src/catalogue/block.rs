@@ -90,7 +90,7 @@ family_group! {
     }
 
     /// A device's queue and geometry (Documentation/ABI/stable/sysfs-block).
-    queue: Queue by device: Name, from "/sys/block/*/queue, /sys/block/*/device, /sys/block/*/mq, /sys/block/*/size" {
+    queue: Queue by device: Name, from "/sys/block/*/queue, /sys/block/*/device, /sys/block/*/mq, /sys/block/*/size, /sys/class/scsi_host" {
         scheduler: state text "system.disk.scheduler" "the I/O scheduler in force";
         rotational: gauge count "system.disk.rotational" "1 for a spinning disk";
         nr_requests: gauge count "system.disk.nr_requests" "requests the queue holds";
@@ -112,6 +112,14 @@ family_group! {
         firmware: state text "system.disk.firmware" "firmware revision";
         state: state text "system.disk.state" "running or offline, for SCSI devices";
         address: state text "system.disk.scsi_address" "host:channel:target:lun, for SCSI devices";
+        max_segments: gauge count "system.disk.max_segments" "pieces of memory that a request may consist of";
+        chunk: gauge bytes "system.disk.chunk" "requests that cross a multiple of this are split (chunk_sectors): a stripe, a zone; 0 if there is none";
+        bus: state text "system.disk.bus" "PCI address of the device or its adapter";
+        adapter: state text "system.disk.adapter" "the adapter: host0, nvme0, virtio1";
+        driver: state text "system.disk.driver" "the driver of the adapter";
+        transport: state text "system.disk.transport" "how the device is attached: ata, sas, fc, iscsi, usb, virtio, nvme over pcie, tcp, ...";
+        adapter_depth: gauge count "system.disk.adapter_depth" "commands the adapter takes at once, for all its devices (can_queue)";
+        numa_node: gauge count "system.disk.numa_node" "NUMA node of the adapter";
     }
 
     /// What a drive reports about its own health (ATA SMART attributes, NVMe log page 02h, SCSI log pages).
@@ -131,6 +139,32 @@ family_group! {
     layer: Layer by link: LinkKey, from "/sys/block" {
         kind: state text "system.device.relation" "partition, loop, dm, md or zram";
         file: state text "system.device.file" "the backing file of a loop device";
+        offset: gauge bytes "system.device.offset" "where a loop device begins in its file";
+        direct: gauge count "system.device.direct" "1 if a loop device bypasses the page cache of the file system below";
+    }
+
+    /// Devices of the device mapper (Documentation/admin-guide/device-mapper): logical volumes, encryption, multipath.
+    mapped: MappedDevice by device: Name, from "/sys/block/dm-*/dm, /dev/mapper/control" {
+        name: state text "system.device.mapped.name" "its name under /dev/mapper";
+        uuid: state text "system.device.mapped.uuid" "its UUID, which begins with what made it: LVM-, CRYPT-, mpath-";
+        target: state text "system.device.mapped.target" "what it does with requests: linear, striped, crypt, ...; all of them if its parts differ";
+        stripes: gauge count "system.device.mapped.stripes" "devices that a striped part is spread over; the most, if parts differ";
+        chunk: gauge bytes "system.device.mapped.chunk" "bytes on one of those devices before the next one follows; the least, if parts differ";
+    }
+
+    /// Compressed memory used as a disk (Documentation/admin-guide/blockdev/zram.rst).
+    zram: Zram by device: Name, from "/sys/block/zram*" {
+        algorithm: state text "system.zram.algorithm" "how it compresses";
+        stored: gauge bytes "system.zram.stored" "data stored, uncompressed";
+        memory: gauge bytes "system.zram.usage" "memory this takes";
+        memory_limit: gauge bytes "system.zram.limit" "memory it may take; 0 if that is not limited";
+    }
+
+    /// Devices of a file system besides the one it is mounted from, and where its journal is; the upper one is the device that
+    /// is mounted.
+    file_system_device: FileSystemDevice by part: LinkKey, from "/sys/fs/ext4, /sys/fs/btrfs, /proc/self/mountinfo" {
+        role: state text "system.filesystem.device.role" "data, journal, realtime (data of XFS), or no journal";
+        profile: state text "system.filesystem.device.profile" "how btrfs spreads data: single, raid0, raid1, ...";
     }
 
     /// Where partitions start on their disk.
@@ -199,5 +233,6 @@ family_group! {
         action: state text "system.md.action" "idle, resync, recover, check, repair";
         sync_done: gauge ratio "system.md.sync_done" "completed share of a rebuild or check";
         sync_speed: gauge bytes "system.md.sync_speed" "bytes a second of a rebuild or check";
+        chunk: gauge bytes "system.md.chunk" "bytes on one member before the next one follows; 0 for levels without stripes";
     }
 }

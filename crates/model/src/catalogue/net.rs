@@ -39,7 +39,14 @@ family_group! {
         kind: state text "system.network.kind" "veth, bridge, vlan, tun, ...; absent for a physical device";
         driver: state text "system.network.driver" "the driver";
         tx_queue_length: gauge count "system.network.txqueuelen" "packets the queueing discipline holds by default";
-        peer_ns: state text "system.network.peer_namespace" "the namespace of a veth's peer, if different";
+        peer_ns: state text "system.network.peer_namespace" "the namespace of a veth's peer, or of the interface below, if different";
+        lower: state text "system.network.lower" "the interface that it sends through: below a VLAN or tunnel; of a veth the other end";
+        master: state text "system.network.master" "the bridge, bond or team that it is a port of";
+        vlan: gauge count "system.network.vlan" "VLAN id";
+        bond_mode: state text "system.network.bond.mode" "mode of a bond";
+        bus: state text "system.network.bus" "address of the card on its bus";
+        numa_node: gauge count "system.network.numa_node" "NUMA node of the card";
+        gso_max: gauge bytes "system.network.gso_max" "largest packet that is segmented below the protocol, by the card or just above it";
         ring_rx: gauge count "system.network.ring_rx" "receive ring size";
         ring_rx_max: gauge count "system.network.ring_rx_max" "maximum receive ring size";
         ring_tx: gauge count "system.network.ring_tx" "transmit ring size";
@@ -51,6 +58,7 @@ family_group! {
         coalesce_adaptive_rx: gauge count "system.network.coalesce_adaptive" "1 if the driver adapts the delay";
         flow_control: state text "system.network.flow_control" "pause frames: both ways, only obeyed, only requested, or off";
         channels: gauge count "system.network.channels" "receive queues in use";
+        tx_channels: gauge count "system.network.tx_channels" "transmit queues in use";
         channels_max: gauge count "system.network.channels_max" "receive queues that the card has";
         module_alarms: state text "system.network.module.alarms" "alarms that the transceiver raises, or none";
         carrier_changes: counter count "system.network.carrier_changes" "times the link went up or down";

@@ -74,6 +74,12 @@ family_group! {
         device: state text "system.interrupt.device" "the devices behind the line";
     }
 
+    /// Interrupt lines of PCI devices (Documentation/core-api/irq/irq-affinity.rst).
+    irq_line: IrqLine by line: Name, from "/proc/irq, /sys/bus/pci/devices/*/msi_irqs" {
+        bus: state text "system.interrupt.bus" "PCI address of the device";
+        cpus: state text "system.interrupt.cpus" "CPUs that it interrupts";
+    }
+
     /// Softirqs by vector and CPU.
     softirq: Softirq by vector: PerCpu, from "/proc/softirqs" {
         count: counter32 count "system.softirqs" "softirqs serviced";

@@ -85,7 +85,9 @@ fn on_file(root: &Root, disk: &str) -> Option<Layer> {
         Some(device) => device.into(),
         None => mountinfo::holder(&mounts, file)?.device(root),
     };
-    Some(Layer { file: State::from(path), ..layer(disk, lower, "loop") })
+    let number = |file: &str| root.number(&format!("sys/block/{disk}/loop/{file}"));
+    let (offset, direct) = (number("offset").into(), number("dio").into());
+    Some(Layer { file: State::from(path), offset, direct, ..layer(disk, lower, "loop") })
 }
 
 /// zram writes incompressible and idle pages to its backing device.

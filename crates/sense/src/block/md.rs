@@ -29,6 +29,7 @@ fn array(root: &Root, name: &str) -> Option<Array> {
         action: file("sync_action").into(),
         sync_done: file("sync_completed").as_deref().and_then(ratio).into(),
         sync_speed: number("sync_speed").map(|kib| kib.saturating_mul(1024)).into(),
+        chunk: number("chunk_size").into(),
         ..Array::new(name.into())
     })
 }

@@ -1,8 +1,12 @@
 //! Block devices, their queues and stacking, mounts, software RAID.
 
+mod adapter;
 pub(crate) mod device;
 mod diskstats;
+mod dm_ioctl;
+mod file_systems;
 mod layers;
+mod mapped;
 mod md;
 pub(crate) mod mountinfo;
 mod mounts;
@@ -11,6 +15,7 @@ mod page_cache;
 mod queue;
 mod requests;
 mod statvfs;
+mod zram;
 
 pub(crate) use mounts::{FullMount, FullMounts};
 
@@ -23,6 +28,9 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         loaded(page_cache::INFO, page_cache::load, page_cache::read),
         Box::new(queue::DiskQueues::default()),
         Box::new(layers::Layers::default()),
+        stateless(mapped::INFO, mapped::read),
+        stateless(zram::INFO, zram::read),
+        stateless(file_systems::INFO, file_systems::read),
         Box::new(mounts::MountTable::default()),
         listed(mountstats::INFO, mountstats::client, mountstats::read),
         listed(md::INFO, md::list, md::read),

@@ -1,6 +1,7 @@
 //! /sys/block/*/queue and device: queue, geometry and identity of a disk, and where its partitions start
 //! (Documentation/ABI/stable/sysfs-block, Documentation/block/queue-sysfs.rst; sysfs-devices of SCSI in Documentation/scsi).
 
+use super::adapter::Adapter;
 use super::device::{self, SECTOR};
 use crate::source::SourceInfo;
 use crate::text::chosen;
@@ -77,6 +78,7 @@ fn of_partition(root: &Root, folder: &str, name: &str) -> Queue {
 
 fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
     let number = |file: &str, scale| gauge(root, folder, file, scale);
+    let adapter = Adapter::of(root, folder);
     Queue {
         scheduler: word(root, folder, "queue/scheduler").as_deref().map(|s| chosen(s).unwrap_or(s)).into(),
         rotational: number("queue/rotational", 1),
@@ -96,6 +98,14 @@ fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
         firmware: firmware(root, folder).into(),
         state: word(root, folder, "device/state").into(),
         address: root.link(&format!("{folder}/device")).as_deref().and_then(scsi_address).into(),
+        max_segments: number("queue/max_segments", 1),
+        chunk: number("queue/chunk_sectors", SECTOR),
+        bus: adapter.bus.into(),
+        adapter: adapter.name.into(),
+        driver: adapter.driver.into(),
+        transport: adapter.transport.into(),
+        adapter_depth: adapter.depth.into(),
+        numa_node: adapter.numa_node.into(),
         ..of_partition(root, folder, name)
     }
 }

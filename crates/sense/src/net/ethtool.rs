@@ -8,10 +8,29 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const GET_DRIVER: u32 = 0x03;
 const GET_COALESCE: u32 = 0x0e;
 const GET_RINGS: u32 = 0x10;
+const GET_FLAGS: u32 = 0x25;
+const GET_CHANNELS: u32 = 0x3c;
 const GET_STRINGS: u32 = 0x1b;
 const GET_STATISTICS: u32 = 0x1d;
 const GET_SET_SIZE: u32 = 0x37;
 const GET_LINK_SETTINGS: u32 = 0x4c;
+/// Offloads that each have a command, under the names that ethtool(8) has for them.
+const OFFLOADS: [(u32, &str); 6] = [
+    (0x14, "rx-checksumming"),
+    (0x16, "tx-checksumming"),
+    (0x18, "scatter-gather"),
+    (0x1e, "tcp-segmentation-offload"),
+    (0x23, "generic-segmentation-offload"),
+    (0x2b, "generic-receive-offload"),
+];
+/// Those that have a bit of ETHTOOL_GFLAGS.
+const OFFLOAD_FLAGS: [(u32, &str); 5] = [
+    (1 << 15, "large-receive-offload"),
+    (1 << 8, "rx-vlan-offload"),
+    (1 << 7, "tx-vlan-offload"),
+    (1 << 27, "ntuple-filters"),
+    (1 << 28, "receive-hashing"),
+];
 /// ETH_SS_STATS.
 const COUNTERS: u32 = 1;
 /// ETH_GSTRING_LEN.
@@ -39,6 +58,21 @@ pub(super) struct Rings {
     pub(super) rx_max: u32,
     pub(super) tx: u32,
     pub(super) tx_max: u32,
+}
+
+/// The driver, and the address of the device on its bus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Driver {
+    pub(super) name: Option<String>,
+    pub(super) bus: Option<String>,
+}
+
+/// Queues that packets are spread over. A queue is either for one direction or combined, for both, and counts for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Channels {
+    pub(super) rx: u32,
+    pub(super) rx_max: u32,
+    pub(super) tx: u32,
 }
 
 /// How long, or for how many packets, an interface delays its interrupts.
@@ -73,10 +107,35 @@ impl Ethtool {
         Some(link_mode(u32_at(&answer, 4)?, answer[8]))
     }
 
-    pub(super) fn driver(&self, interface: &str) -> Option<String> {
+    pub(super) fn driver(&self, interface: &str) -> Option<Driver> {
         let mut answer = [0; 196];
         self.ask(interface, GET_DRIVER, &mut answer)?;
-        Some(text(&answer[4..36])).filter(|name| !name.is_empty())
+        let field = |at: usize| Some(text(&answer[at..at + 32])).filter(|text| !text.is_empty());
+        Some(Driver { name: field(4), bus: field(100) })
+    }
+
+    pub(super) fn channels(&self, interface: &str) -> Option<Channels> {
+        let mut answer = [0; 9 * 4];
+        self.ask(interface, GET_CHANNELS, &mut answer)?;
+        let sum = |a: usize, b: usize| Some(u32_at(&answer, 4 * a)?.saturating_add(u32_at(&answer, 4 * b)?));
+        Some(Channels { rx_max: sum(1, 4)?, rx: sum(5, 8)?, tx: sum(6, 8)? })
+    }
+
+    /// The offloads that are on, by ethtool's names; `None` if none can be asked for.
+    pub(super) fn offloads(&self, interface: &str) -> Option<String> {
+        let value = |command| {
+            let mut answer = [0; 8];
+            self.ask(interface, command, &mut answer).and_then(|()| u32_at(&answer, 4))
+        };
+        let known: Vec<(u32, &str)> =
+            OFFLOADS.iter().filter_map(|(command, name)| Some((value(*command)?, *name))).collect();
+        let flags = value(GET_FLAGS);
+        if known.is_empty() && flags.is_none() {
+            return None;
+        }
+        let flagged = OFFLOAD_FLAGS.iter().filter(|(flag, _)| flags.unwrap_or(0) & flag != 0).map(|(_, name)| *name);
+        let on = known.into_iter().filter(|(value, _)| *value != 0).map(|(_, name)| name);
+        Some(on.chain(flagged).collect::<Vec<_>>().join(" "))
     }
 
     pub(super) fn rings(&self, interface: &str) -> Option<Rings> {

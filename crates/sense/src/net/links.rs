@@ -18,6 +18,10 @@ use whyslow_model::value::Name;
 /// Kinds without a real speed, although some drivers report one (veth 10 Gbit/s, tun 10 Mbit/s).
 const WITHOUT_SPEED: [&str; 6] = ["bridge", "dummy", "ifb", "loopback", "tun", "veth"];
 
+/// BOND_MODE_* of include/uapi/linux/if_bonding.h, by the names of Documentation/networking/bonding.rst.
+const BOND_MODES: [&str; 7] =
+    ["balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"];
+
 pub(super) struct LinkSettings(pub(super) Arc<Namespaces>);
 
 impl Source for LinkSettings {
@@ -28,7 +32,8 @@ impl Source for LinkSettings {
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         root.require_live()?;
         let namespaces = open_all(&self.0, root);
-        self.0.each(root, |namespace| {
+        let (mut names, mut unresolved) = (HashMap::new(), Vec::new());
+        let outcome = self.0.each(root, |namespace| {
             let mut netlink = Netlink::open(libc::NETLINK_ROUTE)?;
             let ethtool = Ethtool::open()?;
             let links = rtnetlink::links(&mut netlink)?;
@@ -39,10 +44,18 @@ impl Source for LinkSettings {
             } else {
                 HashMap::new()
             };
+            names.extend(links.iter().map(|link| ((namespace.clone(), link.index), Name::from(link.name.as_str()))));
             for link in links {
                 let mut row = row_of(namespace, &link, &addresses);
-                row.peer_ns = link.peer_namespace.and_then(|id| peers.get(&id).cloned()).into();
-                add_driver_settings(&ethtool, &link, &mut row);
+                let peer = link.peer_namespace.map(|id| peers.get(&id).cloned());
+                row.peer_ns = peer.clone().flatten().into();
+                let master = link.master.and_then(|index| names.get(&(namespace.clone(), index)).cloned());
+                row.master = master.into();
+                // Without an id it is in this namespace; with the id of one that is not visible, its name is unknown.
+                if let Some((namespace, index)) = peer.unwrap_or(Some(namespace.clone())).zip(link.lower) {
+                    unresolved.push((out.net.link.len(), (namespace, index)));
+                }
+                add_driver_settings(root, &ethtool, &link, &mut row);
                 if let Some(arp) = link.arp.zip(all).map(|(own, all)| own.with_all(all)) {
                     row.arp_filter = u64::from(arp.arp_filter).into();
                     row.arp_ignore = u64::from(arp.arp_ignore).into();
@@ -52,7 +65,12 @@ impl Source for LinkSettings {
                 out.net.link.push(row);
             }
             Ok(())
-        })
+        });
+        // The other end may be in a namespace that was read later.
+        for (row, lower) in unresolved {
+            out.net.link[row].lower = names.get(&lower).cloned().into();
+        }
+        outcome
     }
 }
 
@@ -85,14 +103,27 @@ fn row_of(namespace: &Name, link: &LinkInfo, addresses: &[Address]) -> Link {
     row.kind = link.kind.as_deref().into();
     row.tx_queue_length = link.tx_queue_length.map(u64::from).into();
     row.carrier_changes = link.carrier_changes.map(u64::from).into();
+    row.vlan = link.vlan.map(u64::from).into();
+    row.bond_mode = link.bond_mode.and_then(|mode| BOND_MODES.get(usize::from(mode)).copied()).into();
+    row.gso_max = link.gso_max.map(u64::from).into();
     let own: Vec<String> =
         addresses.iter().filter(|a| a.index == link.index).map(|a| format!("{}/{}", a.address, a.prefix)).collect();
     row.addresses = (!own.is_empty()).then(|| own.join(" ")).into();
     row
 }
 
-fn add_driver_settings(ethtool: &Ethtool, link: &LinkInfo, row: &mut Link) {
-    row.driver = ethtool.driver(&link.name).into();
+fn add_driver_settings(root: &Root, ethtool: &Ethtool, link: &LinkInfo, row: &mut Link) {
+    if let Some(driver) = ethtool.driver(&link.name) {
+        row.driver = driver.name.into();
+        row.numa_node = driver.bus.as_deref().and_then(|bus| numa_node(root, bus)).into();
+        row.bus = driver.bus.into();
+    }
+    row.offloads = ethtool.offloads(&link.name).into();
+    if let Some(channels) = ethtool.channels(&link.name) {
+        row.channels = u64::from(channels.rx).into();
+        row.channels_max = u64::from(channels.rx_max).into();
+        row.tx_channels = u64::from(channels.tx).into();
+    }
     if !link.kind.as_deref().is_some_and(|kind| WITHOUT_SPEED.contains(&kind))
         && let Some(mode) = ethtool.link_mode(&link.name)
     {
@@ -111,6 +142,12 @@ fn add_driver_settings(ethtool: &Ethtool, link: &LinkInfo, row: &mut Link) {
         row.coalesce_tx = (u64::from(coalescing.tx_usecs) * 1_000).into();
         row.coalesce_adaptive_rx = u64::from(coalescing.adaptive_rx).into();
     }
+}
+
+/// Of a PCI device; a driver may name a bus that is no path.
+fn numa_node(root: &Root, bus: &str) -> Option<u64> {
+    let is_name = bus.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b':' | b'.' | b'-'));
+    is_name.then(|| root.number(&format!("sys/bus/pci/devices/{bus}/numa_node"))).flatten()
 }
 
 /// The name ip-link(8) has for an RFC 2863 state (IF_OPER_* of include/uapi/linux/if.h).

@@ -22,6 +22,10 @@ const INET_CONF: u16 = 1;
 const NAMESPACE_HEAD: usize = 4;
 /// RTEXT_FILTER_SKIP_STATS: without the counters of each interface.
 const SKIP_STATISTICS: u32 = 1 << 3;
+// IFLA_VLAN_ID, IFLA_BOND_MODE and IFLA_VXLAN_LINK of include/uapi/linux/if_link.h.
+const VLAN_ID: u16 = 1;
+const BOND_MODE: u16 = 1;
+const VXLAN_LINK: u16 = 3;
 // NETNSA_NSID and NETNSA_FD of include/uapi/linux/net_namespace.h.
 const NAMESPACE_ID: u16 = 1;
 const NAMESPACE_FD: u16 = 3;
@@ -38,8 +42,16 @@ pub(crate) struct LinkInfo {
     pub operstate: Option<u8>,
     pub tx_queue_length: Option<u32>,
     pub carrier_changes: Option<u32>,
-    /// The namespace id of the other end, if that is in another namespace.
+    /// The interface below it, or the other end of a veth.
+    pub lower: Option<u32>,
+    /// The namespace id of that, if it is in another namespace.
     pub peer_namespace: Option<u32>,
+    /// The bridge or bond that it is a port of.
+    pub master: Option<u32>,
+    pub vlan: Option<u16>,
+    pub bond_mode: Option<u8>,
+    /// Bytes of the largest packet to be segmented.
+    pub gso_max: Option<u32>,
     /// Its own settings of IPv4, if it resolves addresses by ARP.
     pub arp: Option<ArpSettings>,
 }
@@ -147,6 +159,7 @@ pub(crate) fn interface_index(netlink: &Netlink, name: &str) -> Option<u32> {
 fn link(payload: &[u8]) -> Option<LinkInfo> {
     let mut link = LinkInfo { index: u32_at(payload, 4)?, ..LinkInfo::default() };
     let flags = u32_at(payload, 8)?;
+    let mut details = None;
     if u16_at(payload, 2)? == libc::ARPHRD_LOOPBACK {
         link.kind = Some("loopback".into());
     }
@@ -159,13 +172,33 @@ fn link(payload: &[u8]) -> Option<LinkInfo> {
             libc::IFLA_CARRIER_CHANGES => link.carrier_changes = u32_at(value, 0),
             libc::IFLA_AF_SPEC => link.arp = arp_settings(value).filter(|_| flags & libc::IFF_NOARP as u32 == 0),
             libc::IFLA_LINK_NETNSID => link.peer_namespace = u32_at(value, 0),
+            // 0 if it was below and is gone; a device of the kernel's own names itself.
+            libc::IFLA_LINK => link.lower = u32_at(value, 0).filter(|index| *index != 0),
+            libc::IFLA_MASTER => link.master = u32_at(value, 0),
+            libc::IFLA_GSO_MAX_SIZE => link.gso_max = u32_at(value, 0),
             libc::IFLA_LINKINFO => {
                 link.kind = attributes(value).find(|(k, _)| *k == libc::IFLA_INFO_KIND).map(|(_, v)| text(v));
+                details = attributes(value).find(|(k, _)| *k == libc::IFLA_INFO_DATA).map(|(_, v)| v);
             }
             _ => {}
         }
     }
+    add_details(&mut link, details.unwrap_or_default());
+    if link.peer_namespace.is_none() && link.lower == Some(link.index) {
+        link.lower = None;
+    }
     Some(link)
+}
+
+/// What only some kinds have.
+fn add_details(link: &mut LinkInfo, details: &[u8]) {
+    let value = |wanted: u16| attributes(details).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+    match link.kind.as_deref() {
+        Some("vlan") => link.vlan = value(VLAN_ID).and_then(|value| u16_at(value, 0)),
+        Some("bond") => link.bond_mode = value(BOND_MODE).and_then(|value| value.first().copied()),
+        Some("vxlan") => link.lower = value(VXLAN_LINK).and_then(|value| u32_at(value, 0)).filter(|index| *index != 0),
+        _ => {}
+    }
 }
 
 fn arp_settings(value: &[u8]) -> Option<ArpSettings> {
@@ -237,6 +270,28 @@ mod tests {
             ..LinkInfo::default()
         };
         assert_eq!(link(&bytes), Some(expected));
+    }
+
+    #[test]
+    fn what_an_interface_is_on_and_belongs_to_is_parsed() {
+        let link_of = |kind: &[u8], details: &[u8], others: &[(u16, u32)]| {
+            let mut bytes = vec![0; LINK_HEAD];
+            bytes[4..8].copy_from_slice(&7u32.to_ne_bytes());
+            others.iter().for_each(|(kind, value)| bytes.extend(attribute(*kind, &value.to_ne_bytes())));
+            let info = [attribute(libc::IFLA_INFO_KIND, kind), attribute(libc::IFLA_INFO_DATA, details)].concat();
+            bytes.extend(attribute(libc::IFLA_LINKINFO, &info));
+            link(&bytes).unwrap()
+        };
+        let vlan = link_of(b"vlan\0", &attribute(VLAN_ID, &100u16.to_ne_bytes()), &[(libc::IFLA_LINK, 2)]);
+        assert_eq!((vlan.lower, vlan.vlan, vlan.bond_mode), (Some(2), Some(100), None));
+        let bond = link_of(b"bond\0", &attribute(BOND_MODE, &[4]), &[(libc::IFLA_MASTER, 9), (libc::IFLA_LINK, 7)]);
+        assert_eq!((bond.lower, bond.master, bond.bond_mode, bond.vlan), (None, Some(9), Some(4), None));
+        let tunnel =
+            link_of(b"vxlan\0", &attribute(VXLAN_LINK, &3u32.to_ne_bytes()), &[(libc::IFLA_GSO_MAX_SIZE, 65_536)]);
+        assert_eq!((tunnel.lower, tunnel.gso_max), (Some(3), Some(65_536)));
+        // In another namespace, an index may be the same by chance.
+        let veth = link_of(b"veth\0", &[], &[(libc::IFLA_LINK, 7), (libc::IFLA_LINK_NETNSID, 0)]);
+        assert_eq!((veth.lower, veth.peer_namespace), (Some(7), Some(0)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod cpufreq;
 mod interrupts;
+mod irq_lines;
 mod irq_time;
 mod pressure;
 mod stat;
@@ -13,6 +14,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         stateless(stat::INFO, stat::read),
         listed(pressure::INFO, pressure::resources, pressure::read),
         stateless(interrupts::IRQS, interrupts::read_irqs),
+        stateless(irq_lines::INFO, irq_lines::read),
         stateless(interrupts::SOFTIRQS, interrupts::read_softirqs),
         loaded(irq_time::INFO, irq_time::load, irq_time::read),
         stateless(interrupts::SOFTNET, interrupts::read_softnet),

@@ -1,0 +1,206 @@
+//! What a disk is attached to: its adapter, by the path of its device in sysfs (Documentation/ABI/testing/sysfs-bus-pci,
+//! sysfs-class-scsi_host, sysfs-class-nvme).
+
+use crate::Root;
+
+/// How the names of devices on the path begin, a number following, and the transport they show.
+const TRANSPORTS: [(&str, &str); 8] = [
+    ("ata", "ata"),
+    ("usb", "usb"),
+    ("session", "iscsi"),
+    ("rport-", "fc"),
+    ("end_device-", "sas"),
+    ("mmc", "mmc"),
+    ("vbd-", "xen"),
+    ("virtio", "virtio"),
+];
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Adapter {
+    /// PCI address.
+    pub(super) bus: Option<String>,
+    /// `host0`, `nvme0`, `virtio1`.
+    pub(super) name: Option<String>,
+    pub(super) driver: Option<String>,
+    pub(super) transport: Option<String>,
+    /// Commands at once.
+    pub(super) depth: Option<u64>,
+    pub(super) numa_node: Option<u64>,
+}
+
+impl Adapter {
+    /// Of the disk in this folder of sysfs. A device that the kernel makes up itself (dm, md, loop, zram) has none.
+    pub(super) fn of(root: &Root, folder: &str) -> Self {
+        let path = root.word(&format!("{folder}/dev")).and_then(|number| root.link(&format!("sys/dev/block/{number}")));
+        let Some(path) = path else { return Self::default() };
+        let parts: Vec<&str> = path.split('/').collect();
+        let mut adapter = match nvme_controllers(root, folder, &parts) {
+            controllers if !controllers.is_empty() => Self::of_nvme(root, &controllers),
+            _ => Self::of_path(root, &parts),
+        };
+        if let Some(bus) = &adapter.bus {
+            let device = format!("sys/bus/pci/devices/{bus}");
+            adapter.numa_node = root.number(&format!("{device}/numa_node"));
+            adapter.driver = adapter.driver.or_else(|| driver(root, &device));
+        }
+        adapter
+    }
+
+    fn of_path(root: &Root, parts: &[&str]) -> Self {
+        let transport = TRANSPORTS.iter().find(|(prefix, _)| parts.iter().any(|part| is_numbered(part, prefix)));
+        let bus = parts.iter().rfind(|part| is_pci_address(part)).map(|part| (*part).to_owned());
+        let named = |prefix| parts.iter().find(|part| is_numbered(part, prefix)).copied();
+        let (name, driver, depth) = match (named("host"), named("virtio"), named("mmc")) {
+            (Some(host), ..) => {
+                let class = format!("sys/class/scsi_host/{host}");
+                // Some drivers leave the name of their directory under /proc empty.
+                let name = root.word(&format!("{class}/proc_name")).filter(|name| !name.is_empty() && name != "<NULL>");
+                (Some(host), name, root.number(&format!("{class}/can_queue")))
+            }
+            (None, Some(virtio), _) => (Some(virtio), driver(root, &format!("sys/bus/virtio/devices/{virtio}")), None),
+            (None, None, mmc) => (mmc, None, None),
+        };
+        Self {
+            bus,
+            name: name.map(str::to_owned),
+            driver,
+            transport: transport.map(|(_, transport)| (*transport).to_owned()),
+            depth,
+            numa_node: None,
+        }
+    }
+
+    /// Of an NVMe disk. If several controllers lead to it, the bus is that of the first.
+    fn of_nvme(root: &Root, controllers: &[String]) -> Self {
+        let word = |name: &String, file: &str| root.word(&format!("sys/class/nvme/{name}/{file}"));
+        let address = controllers.iter().find_map(|name| word(name, "address"));
+        let transport = controllers.iter().find_map(|name| word(name, "transport"));
+        Self {
+            bus: address.filter(|address| is_pci_address(address)),
+            name: Some(controllers.join(", ")),
+            transport: Some(transport.map_or_else(|| "nvme".into(), |transport| format!("nvme over {transport}"))),
+            ..Self::default()
+        }
+    }
+}
+
+/// The controllers of an NVMe disk: the one on its path; with multipath in the driver, whose disks belong to a subsystem, those of
+/// the subsystem (drivers/nvme/host/multipath.c).
+fn nvme_controllers(root: &Root, folder: &str, path: &[&str]) -> Vec<String> {
+    let on_path: Vec<String> =
+        path.iter().rev().skip(1).filter(|part| is_numbered(part, "nvme")).map(|part| (*part).to_owned()).collect();
+    if !on_path.is_empty() || !path.iter().any(|part| part.starts_with("nvme-subsys")) {
+        return on_path;
+    }
+    let mut entries = root.list(&format!("{folder}/device"));
+    entries.retain(|entry| is_numbered(entry, "nvme"));
+    entries
+}
+
+fn driver(root: &Root, device: &str) -> Option<String> {
+    root.link(&format!("{device}/driver"))?.rsplit('/').next().map(str::to_owned)
+}
+
+/// Whether a name is the prefix and then a number, or several joined by `:` and `-` (`rport-0:0-1`).
+fn is_numbered(name: &str, prefix: &str) -> bool {
+    let digit = |b: u8| b.is_ascii_digit() || b == b':' || b == b'-';
+    name.strip_prefix(prefix)
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.bytes().all(digit))
+}
+
+/// `0000:00:1f.2`: domain, bus, device and function, in hexadecimal.
+pub(super) fn is_pci_address(text: &str) -> bool {
+    let lengths: Vec<usize> = text.split([':', '.']).map(str::len).collect();
+    let are_hex = text.bytes().all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.'));
+    are_hex && matches!(lengths[..], [domain, 2, 2, 1] if domain >= 4) && text.matches('.').count() == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::CapturedTree;
+
+    fn adapter(path: &str, files: &[(&str, &str)], links: &[(&str, &str)]) -> Adapter {
+        let tree = CapturedTree::of(&[("sys/block/x/dev", "8:0\n")]);
+        files.iter().for_each(|(path, text)| tree.write(path, text));
+        links.iter().for_each(|(path, to)| tree.link(path, to));
+        tree.link("sys/dev/block/8:0", path);
+        Adapter::of(&tree.root(), "sys/block/x")
+    }
+
+    #[test]
+    fn a_scsi_disk_has_a_host_with_a_depth() {
+        let found = adapter(
+            "../../devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda",
+            &[
+                ("sys/class/scsi_host/host0/proc_name", "ahci\n"),
+                ("sys/class/scsi_host/host0/can_queue", "32\n"),
+                ("sys/bus/pci/devices/0000:00:1f.2/numa_node", "1\n"),
+            ],
+            &[],
+        );
+        let expected = Adapter {
+            bus: Some("0000:00:1f.2".into()),
+            name: Some("host0".into()),
+            driver: Some("ahci".into()),
+            transport: Some("ata".into()),
+            depth: Some(32),
+            numa_node: Some(1),
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_bus_is_the_innermost_bridge_address() {
+        let found = adapter(
+            "../../devices/pci0000:00/0000:00:02.0/0000:03:00.0/host4/rport-4:0-1/target4:0:1/4:0:1:7/block/sdq",
+            &[("sys/class/scsi_host/host4/proc_name", "<NULL>\n")],
+            &[("sys/bus/pci/devices/0000:03:00.0/driver", "../../../../bus/pci/drivers/qla2xxx")],
+        );
+        assert_eq!(found.bus.as_deref(), Some("0000:03:00.0"));
+        assert_eq!((found.transport.as_deref(), found.driver.as_deref()), (Some("fc"), Some("qla2xxx")));
+        assert_eq!((found.depth, found.numa_node), (None, None));
+    }
+
+    #[test]
+    fn a_virtio_disk_is_driven_by_virtio_not_by_pci() {
+        let found = adapter(
+            "../../devices/pci0000:00/0000:00:02.0/virtio1/block/vda",
+            // No node: -1.
+            &[("sys/bus/pci/devices/0000:00:02.0/numa_node", "-1\n")],
+            &[
+                ("sys/bus/virtio/devices/virtio1/driver", "../../../bus/virtio/drivers/virtio_blk"),
+                ("sys/bus/pci/devices/0000:00:02.0/driver", "../../bus/pci/drivers/virtio-pci"),
+            ],
+        );
+        assert_eq!((found.name.as_deref(), found.driver.as_deref()), (Some("virtio1"), Some("virtio_blk")));
+        assert_eq!((found.transport.as_deref(), found.numa_node), (Some("virtio"), None));
+    }
+
+    #[test]
+    fn an_nvme_disk_has_the_controllers_of_its_path_or_of_its_subsystem() {
+        let class = [("sys/class/nvme/nvme0/transport", "pcie\n"), ("sys/class/nvme/nvme0/address", "0000:01:00.0\n")];
+        let alone = adapter("../../devices/pci0000:00/0000:01:00.0/nvme/nvme0/nvme0n1", &class, &[]);
+        assert_eq!((alone.name.as_deref(), alone.bus.as_deref()), (Some("nvme0"), Some("0000:01:00.0")));
+        assert_eq!(alone.transport.as_deref(), Some("nvme over pcie"));
+        let shared = adapter(
+            "../../devices/virtual/nvme-subsystem/nvme-subsys0/nvme1n1",
+            &[
+                ("sys/block/x/device/nvme1/state", "live\n"),
+                ("sys/block/x/device/nvme2/state", "live\n"),
+                ("sys/block/x/device/nvme1n1/size", "1\n"),
+                ("sys/class/nvme/nvme1/transport", "tcp\n"),
+                ("sys/class/nvme/nvme1/address", "traddr=10.0.0.1,trsvcid=4420\n"),
+            ],
+            &[],
+        );
+        assert_eq!((shared.name.as_deref(), shared.bus), (Some("nvme1, nvme2"), None));
+        assert_eq!(shared.transport.as_deref(), Some("nvme over tcp"));
+    }
+
+    #[test]
+    fn a_device_of_the_kernels_own_has_no_adapter() {
+        assert_eq!(adapter("../../devices/virtual/block/dm-0", &[], &[]), Adapter::default());
+        assert_eq!(Adapter::of(&CapturedTree::of(&[]).root(), "sys/block/x"), Adapter::default());
+    }
+}
