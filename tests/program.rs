@@ -381,6 +381,8 @@ fn an_error_says_what_failed_in_one_line_without_an_error_number() {
         (&["bench", "disk", &missing], "No such file or directory"),
         (&["bench", "fs", &missing], "is not a folder"),
         (&["rules", "dsk"], "did you mean 'disk'?"),
+        (&["stack", "nosuchdevice"], "no device, mount point or interface 'nosuchdevice'"),
+        (&["stack", "/proc/stat"], "no device, mount point or interface '/proc/stat'"),
         (&["--width", "7"], "at least 40 columns"),
     ];
     for (args, words) in cases {
@@ -474,6 +476,7 @@ fn the_shell_is_given_the_names_there_are() {
         (&["tune", "apply", "vm-"], "vm-guest"),
         (&["export", "dis"], "disk"),
         (&["formats", "io"], "iostat"),
+        (&["stack", "l"], "lo"),
     ] {
         let config = whyslow_testing::folder();
         let candidates = completed(config.path(), words);
@@ -487,7 +490,7 @@ fn the_shell_is_given_the_names_there_are() {
 fn a_command_shows_only_its_own_options() {
     let bare = |args: &[&str]| text(&run(args).stdout).to_owned();
     for (command, foreign) in
-        [("completions", "--json"), ("record", "--all"), ("export", "--color"), ("rules", "--utc")]
+        [("completions", "--json"), ("record", "--all"), ("export", "--color"), ("rules", "--utc"), ("stack", "--utc")]
     {
         assert!(!bare(&[command, "--help"]).contains(foreign), "{command}: {foreign}");
     }

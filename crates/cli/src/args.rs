@@ -11,6 +11,7 @@ use crate::output::{self, Failure};
 use crate::profile::ProfileArgs;
 use crate::read::ReadArgs;
 use crate::record::RecordArgs;
+use crate::stack::StackArgs;
 use crate::tune::{TryArgs, TuneArgs};
 use crate::why::Target;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -32,6 +33,7 @@ whyslow --check || page-me     exit status 1 means there is a bottleneck
 whyslow --pid 4711             explain where the time of a process goes
 whyslow -- make -j4            run a command, and explain why it took so long
 whyslow read vmstat.txt dmesg  diagnose the output of other tools
+whyslow stack                  storage and network from top to hardware
 whyslow rules disk.saturated   explain a finding
 whyslow profile --culprit      show where the culprit spends its time
 whyslow try vm.swappiness=10 -- make
@@ -79,11 +81,12 @@ $XDG_CONFIG_HOME/whyslow/rules.d/*.toml  your own rules
 ];
 
 /// Options that a command accepts from the commands above it but ignores: they are left out of its help.
-const IRRELEVANT: [(&str, &[&str]); 8] = [
+const IRRELEVANT: [(&str, &[&str]); 9] = [
     ("completions", &["json", "all", "utc", "color", "width"]),
     ("man", &["json", "all", "utc", "color", "width"]),
     ("record", &["all", "color"]),
     ("export", &["all", "color", "width"]),
+    ("stack", &["utc"]),
     ("rules", &["all", "utc"]),
     ("formats", &["all", "utc"]),
     ("bench net serve", &["save", "replace", "dir"]),
@@ -137,6 +140,8 @@ pub enum Command {
     Try(TryArgs),
     /// Benchmark disks, file systems, network, memory and CPUs
     Bench(BenchArgs),
+    /// Show what requests and packets pass through, as trees from mounts and interfaces down to hardware, with every limit
+    Stack(StackArgs),
     /// List the rules, or explain one
     Rules {
         /// Only the rules whose id contains this, such as disk; a full id, such as disk.saturated, explains that rule

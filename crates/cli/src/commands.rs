@@ -13,6 +13,7 @@ use crate::output::{Failure, print, tell};
 use crate::profile;
 use crate::read;
 use crate::record;
+use crate::stack;
 use crate::tune;
 use crate::user_rules;
 use clap_complete::Shell;
@@ -43,6 +44,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Tune(args)) => tune::run(args, look),
         Some(Command::Try(args)) => tune::try_out(args, look),
         Some(Command::Bench(args)) => bench::run(args, look),
+        Some(Command::Stack(args)) => stack::run(args, look),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),
     }

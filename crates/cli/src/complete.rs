@@ -1,6 +1,7 @@
 //! What the shell completes an argument with: names that this version, and this machine, know.
 
 use crate::recordings;
+use crate::stack;
 use clap_complete::CompletionCandidate;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,6 +26,11 @@ pub fn families() -> Vec<CompletionCandidate> {
 
 pub fn formats() -> Vec<CompletionCandidate> {
     FORMATS.iter().map(|format| CompletionCandidate::new(format.info().name)).collect()
+}
+
+/// Devices, mount points and interfaces of this machine.
+pub fn stack_nodes() -> Vec<CompletionCandidate> {
+    stack::names().into_iter().map(CompletionCandidate::new).collect()
 }
 
 pub fn tunables() -> Vec<CompletionCandidate> {

@@ -11,12 +11,12 @@ use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
 use crate::since_boot;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use whyslow_model::blind_spots;
 use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
 use whyslow_model::diagnosis::{
     BlindSpot, Diagnosis, Finding, Host, NotCleared, ObserverCost, Origin, RuledOut, SCHEMA, TimeSpan, Verdict,
 };
-use whyslow_model::snapshot::{ReadOutcome, SourceReport};
 use whyslow_model::window::Window;
 
 /// Share of the CPU time that has to be explained by processes before the gap is called a blind spot.
@@ -154,22 +154,8 @@ fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<Ru
 
 /// What the sources could not show.
 fn blind_spots(window: &Window, facts: &Facts) -> Vec<BlindSpot> {
-    let mut newest: BTreeMap<&str, &SourceReport> = BTreeMap::new();
-    for report in window.snapshots().iter().flat_map(|s| &s.sources) {
-        newest.insert(&report.source, report);
-    }
-    // What is missed for one reason is one blind spot: without BPF there are many.
-    let mut missed: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
-    for report in newest.values() {
-        if let Some(reason) = why_missed(report) {
-            missed.entry(reason).or_default().push(&report.tells);
-        }
-    }
-    let mut spots: Vec<BlindSpot> = missed
-        .into_iter()
-        .map(|((why, remedy), what)| BlindSpot { what: what.join("; "), why, remedy })
-        .chain(unexplained(facts))
-        .collect();
+    let mut spots = blind_spots::of_sources(window, &WORTH_HAVING);
+    spots.extend(unexplained(facts));
     spots.sort();
     spots
 }
@@ -189,21 +175,6 @@ fn unexplained(facts: &Facts) -> Option<BlindSpot> {
 /// not have is no blind spot.
 const WORTH_HAVING: [(&str, &str); 2] =
     [("proc/pressure", "boot with psi=1"), ("bpf/", "a newer kernel, or one built with CONFIG_DEBUG_INFO_BTF")];
-
-/// Why a source did not show what it could, and the remedy.
-fn why_missed(report: &SourceReport) -> Option<(String, String)> {
-    Some(match &report.outcome {
-        ReadOutcome::Read => return None,
-        ReadOutcome::Absent(why) => {
-            let (_, remedy) = WORTH_HAVING.iter().find(|(source, _)| report.source.starts_with(source))?;
-            (why.clone(), (*remedy).to_owned())
-        }
-        ReadOutcome::NotPermitted { why, remedy } => (why.clone(), remedy.clone()),
-        ReadOutcome::Failed(why) => (why.clone(), format!("read {} manually", report.source)),
-        ReadOutcome::Partly { why, remedy } => (why.clone(), remedy.clone()),
-        ReadOutcome::Hung(why) => (why.clone(), "look for a file system or driver that does not respond".to_owned()),
-    })
-}
 
 fn host(window: &Window) -> Host {
     let machine = window.the::<MachineInfo>();

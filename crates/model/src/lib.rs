@@ -4,6 +4,7 @@
 
 pub mod baseline;
 pub mod bench;
+pub mod blind_spots;
 pub mod catalogue;
 pub mod comparison;
 pub mod cpu_list;
@@ -11,6 +12,7 @@ pub mod diagnosis;
 pub mod explanation;
 pub mod histogram;
 pub mod human;
+pub mod io_stack;
 pub mod kernel_log;
 pub mod kernel_stack;
 pub mod key;

@@ -9,6 +9,9 @@ pub(crate) const NO_BREAK: char = '\u{a0}';
 /// The minimum width for laying out text.
 const NARROWEST: usize = 40;
 
+/// The minimum width beside something else.
+const NARROWEST_BESIDE: usize = 20;
+
 /// The style of a piece of text, if colours are on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ink {
@@ -91,6 +94,15 @@ impl Canvas {
         Self::new(self.width, self.colour)
     }
 
+    /// An empty canvas for what is to be drawn beside this many columns, such as the lines of a tree.
+    pub(crate) fn beside(&self, columns: usize) -> Self {
+        Self {
+            out: String::new(),
+            width: self.width.saturating_sub(columns).max(NARROWEST_BESIDE),
+            colour: self.colour,
+        }
+    }
+
     pub(crate) fn finish(self) -> String {
         self.out
     }
@@ -163,6 +175,15 @@ impl Canvas {
     /// Appends what was drawn on another canvas.
     pub(crate) fn append(&mut self, other: Self) {
         self.out.push_str(&other.out);
+    }
+
+    /// Appends what was drawn on another canvas, each line after this text, which is not from outside.
+    pub(crate) fn append_beside(&mut self, first: &str, rest: &str, other: &Self) {
+        for (number, line) in other.out.lines().enumerate() {
+            self.out.push_str(if number == 0 { first } else { rest });
+            self.out.push_str(line);
+            self.out.push('\n');
+        }
     }
 
     /// A command to paste: if it is too long for a line, it continues in the next after a backslash, but is not broken within

@@ -10,6 +10,7 @@ mod network;
 mod profile;
 mod recording;
 mod screen;
+mod stack;
 mod study;
 mod table;
 mod time_breakdown;
@@ -22,6 +23,7 @@ pub use comparison::comparison;
 pub use listing::{formats, metrics, rule, rules};
 pub use profile::profile;
 pub use recording::{explanation, recorded};
+pub use stack::stack;
 
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;

@@ -1,0 +1,94 @@
+//! `whyslow stack`: what requests and packets pass through on this machine, and the limits that they meet.
+
+use crate::complete;
+use crate::options::OutputOptions;
+use crate::output::{Failure, tell};
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+use whyslow_model::io_stack::{IoStack, NodeKind};
+use whyslow_model::suggest::did_you_mean;
+use whyslow_model::window::Window;
+use whyslow_sense::{Root, Sampler};
+use whyslow_show::text;
+
+/// How long the shell waits for a source that hangs.
+const COMPLETION_PATIENCE: Duration = Duration::from_millis(200);
+
+/// What to show.
+#[derive(Debug, Args)]
+pub struct StackArgs {
+    /// Only what is above and below this device, mount point or interface: sda, /srv, eth0; a file stands for its mount
+    #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::stack_nodes))]
+    names: Vec<String>,
+}
+
+/// Shows the stacks.
+///
+/// # Errors
+/// A name that is not known here.
+pub fn run(args: &StackArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
+    let mut stack = of(Sampler::of_stacks(Root::live()));
+    if !args.names.is_empty() {
+        let ids: Result<Vec<_>, _> = args.names.iter().map(|name| named(&stack, name)).collect();
+        let part = stack.around(&ids?.concat());
+        stack = part;
+    }
+    tell(&stack, look, text::stack)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The names that can be asked for.
+pub fn names() -> Vec<String> {
+    let stack = of(Sampler::of_stacks(Root::live()).patience(COMPLETION_PATIENCE));
+    let mut names: Vec<String> = known(&stack).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn of(mut sampler: Sampler) -> IoStack {
+    IoStack::of(&Window::new(vec![sampler.sample()]))
+}
+
+fn known(stack: &IoStack) -> impl Iterator<Item = String> {
+    let nodes = stack.nodes.iter();
+    nodes.flat_map(|node| {
+        let name = match node.kind {
+            NodeKind::Interface => node.id.strip_prefix("interface:").unwrap_or(&node.name).to_owned(),
+            _ => node.name.clone(),
+        };
+        std::iter::once(name).chain(node.mount_points.iter().cloned())
+    })
+}
+
+/// The ids of what is called so; of a file, that of the file system that holds it.
+fn named<'s>(stack: &'s IoStack, name: &str) -> Result<Vec<&'s str>, Failure> {
+    let found = stack.named(name);
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    // A link may lead to a device, such as /dev/disk/by-id/..., or to a folder on another file system.
+    let path = fs::canonicalize(name).ok().filter(|_| name.contains('/'));
+    path.and_then(|path| on_path(stack, &path)).ok_or_else(|| {
+        let close = did_you_mean(name, known(stack));
+        Failure::usage(format!("no device, mount point or interface '{name}'; 'whyslow stack -v' shows them{close}"))
+    })
+}
+
+/// What this path is called by, or the file system that holds it.
+fn on_path<'s>(stack: &'s IoStack, path: &Path) -> Option<Vec<&'s str>> {
+    let named = |path: &Path| Some(stack.named(path.to_str()?)).filter(|found| !found.is_empty());
+    if let Some(found) = named(path) {
+        return Some(found);
+    }
+    let (holder, found) = path.ancestors().skip(1).find_map(|holder| Some((holder, named(holder)?)))?;
+    // Mounts that hold no files, such as /proc, are not in the stack. In btrfs, each subvolume has a device number of its own.
+    let number = |path: &Path| fs::metadata(path).map(|meta| meta.dev()).ok();
+    let is_btrfs = || found.iter().any(|id| stack.node(id).is_some_and(|node| node.words("type") == Some("btrfs")));
+    (number(path) == number(holder) || is_btrfs()).then_some(found)
+}
