@@ -12,14 +12,13 @@ const labels = { bottleneck: "Bottleneck", healthy: "Healthy", undetermined: "Un
 // `finding` is the answer, or null if there is none; `lead` says what it is the answer of.
 export function answer({ diagnosis, finding, lead, clock, links }) {
   const verdict = finding ? "bottleneck" : diagnosis.verdict;
-  const said = finding
-    ? [rest(finding), facts(finding, diagnosis, clock), action(finding, "h3", diagnosis.window.source)]
-    : cleared(diagnosis);
+  const said = finding ? [rest(finding), facts(finding, diagnosis, clock)] : cleared(diagnosis);
+  const next = [finding ? action(finding, "h3", diagnosis.window.source) : null, nextCapture(diagnosis)];
   return [
     element("div", { className: `answer ${finding ? severity(finding) : verdict}` },
       element("p", { className: "verdict" }, labels[verdict] ?? verdict, lead ? element("span", {}, lead) : null),
       element("h2", { id: "answer-heading" }, finding ? sentence(finding) : verdictInWords(diagnosis)),
-      said, nextCapture(diagnosis)),
+      element("div", { className: "said" }, said), element("div", { className: "next" }, next)),
     comparisons(diagnosis),
     element("div", { className: "folds" }, finding ? details(finding, links, true) : null, ruledOut(diagnosis), notCleared(diagnosis),
       blindSpots(diagnosis), interference(diagnosis), curves(diagnosis), figures(diagnosis, links)),

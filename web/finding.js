@@ -4,7 +4,7 @@ import { announce, element, link, svg } from "./dom.js";
 import { quantity, share } from "./format.js";
 import { isKnown } from "./statistics.js";
 import {
-  culpritInWords, headline, normal, recommended, sentence, severity, since, timeLost, unattributed,
+  culpritInWords, duration, headline, normal, recommended, sentence, severity, since, timeLost, unattributed,
 } from "./words.js";
 
 // Whether a series is about a subject.
@@ -84,6 +84,15 @@ export function command(text) {
   return element("div", { className: "command" }, parts);
 }
 
+// A long one unfolds.
+const short = 100;
+
+function commandLine(text) {
+  if (text.length <= short) return element("code", {}, text);
+  const cut = `${[...text].slice(0, short).join("")}…`;
+  return element("details", {}, element("summary", {}, element("code", {}, cut)), element("code", {}, text));
+}
+
 // Who, how bad, since when, how sure: a list of terms.
 export function facts(finding, diagnosis, clock) {
   const first = finding.culprits[0];
@@ -93,7 +102,7 @@ export function facts(finding, diagnosis, clock) {
   const others = finding.culprits.slice(1).map((one) => `${culpritInWords(one)}: ${share(one.share)} of ${one.of}`);
   const list = [
     ["Who", who && [who, others.map((other) => element("span", { className: "further" }, other))]],
-    ["Command line", first?.command_line && element("code", {}, first.command_line)],
+    ["Command line", first?.command_line && commandLine(first.command_line)],
     ["How bad", finding.impact_is === "not_measured" ? null : timeLost(finding)],
     ["How long", diagnosis.window.source === "live" ? since(finding, clock) : null],
     ["Confidence", finding.confidence],
@@ -113,11 +122,13 @@ export function action(finding, heading, source) {
   const first = recommended(finding);
   if (!first) return null;
   const title = first.kind === "diagnostic" ? "To find out more" : "Recommended action";
-  const where = first.try && source === "import" ? element("p", { className: "note" }, "On the captured host:") : null;
+  const where = first.try && source === "import" ? note("On the captured host:") : null;
   return element("div", { className: "action" }, element(heading, {}, title), element("p", {}, first.text), where,
-    first.try ? command(first.try) : null,
-    first.expect ? element("p", { className: "note" }, `Expected: ${first.expect}`) : null);
+    first.try ? [command(first.try), note(duration(first.try))] : null,
+    note(first.expect && `Expected: ${first.expect}`));
 }
+
+const note = (text) => (text ? element("p", { className: "note" }, text) : null);
 
 function otherActions(finding) {
   const others = finding.actions.filter((other) => other !== recommended(finding));
@@ -132,17 +143,19 @@ export function folded(title, ...content) {
 }
 
 export function evidenceTable(evidence, subject, links, label) {
-  const rows = evidence.map((one) => {
+  const courses = evidence.map((one) => links.sparkline(one, subject));
+  const hasCourse = courses.some((course) => course !== null);
+  const rows = evidence.map((one, i) => {
     const value = typeof one.value === "number" ? quantity(one.value, one.unit) : one.value;
     const how = [one.how, one.source].filter(Boolean).join(" · ");
     return element("tr", {},
       element("th", { scope: "row" }, one.metric),
       element("td", { className: "number" }, links.number(one, subject, value)),
-      element("td", {}, links.sparkline(one, subject)),
+      hasCourse ? element("td", {}, courses[i]) : null,
       element("td", {}, one.expected ? normal(one.expected) : null),
       element("td", { className: "origin" }, how));
   });
-  const headings = ["Signal", "Value", "Over time", "Expected", "How and where from"];
+  const headings = ["Signal", "Value", hasCourse ? "Over time" : null, "Expected", "How and where from"].filter(Boolean);
   return element("div", { className: "scroller", tabIndex: 0, attributes: { role: "group", "aria-label": label } },
     element("table", { className: "evidence" }, element("thead", {}, element("tr", {},
       headings.map((heading) => element("th", { scope: "col" }, heading)))), element("tbody", {}, rows)));
@@ -159,11 +172,11 @@ export function details(finding, links, isOpen = false) {
 
 // A further finding: a line that unfolds.
 export function item(finding, diagnosis, clock, links) {
-  const effects = finding.more > 0 ? element("p", { className: "note" }, `${finding.more} more like it are not listed.`) : null;
-  const cause = finding.explained_by ? element("p", { className: "note" }, `Effect of ${finding.explained_by}.`) : null;
+  const more = note(finding.more > 0 && `${finding.more} more like it ${finding.more === 1 ? "is" : "are"} not listed.`);
+  const cause = note(finding.explained_by && `Effect of ${finding.explained_by}.`);
   return element("li", {}, element("details", { className: `finding ${severity(finding)}` },
     element("summary", {}, element("span", { className: "headline" }, headline(finding)),
       element("span", { className: "bad" }, `${timeLost(finding)} · confidence ${finding.confidence}`)),
-    element("p", {}, finding.summary), cause, effects, facts(finding, diagnosis, clock),
+    element("p", {}, finding.summary), cause, more, facts(finding, diagnosis, clock),
     action(finding, "h4", diagnosis.window.source), details(finding, links)));
 }

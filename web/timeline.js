@@ -4,7 +4,10 @@ import { button, element, fill, oncePerFrame } from "./dom.js";
 import { action, details, facts } from "./finding.js";
 import { drags } from "./gestures.js";
 import { quantity, share } from "./format.js";
-import { headline, keyOf, sentence, severity, timeLost, waited } from "./words.js";
+import { headline, interferenceInWords, keyOf, sentence, severity, timeLost, waited } from "./words.js";
+
+// The worst pairs of a group that waited and one that kept it waiting.
+const mostPairs = 3;
 
 const seconds = (text) => Date.parse(text) / 1000;
 
@@ -179,6 +182,7 @@ export class Timeline {
       element("h3", {}, finding ? sentence(finding) : episode.key),
       element("p", { className: "note" }, `${clock.span(from, to)} (${long(episode)}) · ${cost(episode, finding)}`),
       finding ? [facts(finding, episode.diagnosis, clock), action(finding, "h4", episode.diagnosis.window.source)] : null,
+      affected(episode),
       changes.length > 0 ? [element("h4", {}, "Just before"), element("ul", {}, changes)] : null,
       episode.overlaps.length > 0 ? element("p", { className: "note" }, `At the same time: ${episode.overlaps.join(", ")}`) : null,
       element("div", { className: "buttons" },
@@ -204,4 +208,13 @@ function cost(episode, finding) {
   if (finding.impact_is === "not_measured") return timeLost(finding);
   if (finding.how_bad) return `at worst: ${timeLost(finding)}`;
   return `${waited(finding)} ${share(episode.mean_impact)} of the time, ${share(episode.impact)} at worst`;
+}
+
+// Who waited because of it, and what else it led to.
+function affected({ diagnosis, key }) {
+  const pairs = (diagnosis.interference ?? []).slice(0, mostPairs).map((pair) => `${interferenceInWords(pair)}.`);
+  const effects = diagnosis.findings.filter((finding) => finding.explained_by === key).map(sentence);
+  const said = [...pairs, ...effects];
+  if (said.length === 0) return null;
+  return [element("h4", {}, "Who was affected"), element("ul", {}, said.map((one) => element("li", {}, one)))];
 }

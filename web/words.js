@@ -130,6 +130,16 @@ export function recommended(finding) {
   return finding.actions.find((action) => action.kind !== "diagnostic") ?? finding.actions[0] ?? null;
 }
 
+// How long the change of a command of whyslow lasts, and how it is undone.
+export function duration(command) {
+  if (command.startsWith("whyslow try ")) return "A trial: rolled back unless you add --keep.";
+  const set = "whyslow tune set ";
+  if (!command.startsWith(set)) return null;
+  const settings = command.slice(set.length).split(/\s+/);
+  const until = settings.every((setting) => setting.startsWith("process.")) ? "the process ends" : "reboot";
+  return `Until ${until}; undo: whyslow tune undo.`;
+}
+
 // How bad a finding is, for its colour.
 export function severity({ impact, impact_is: basis, confidence }) {
   if (confidence === "low") return "suspicion";

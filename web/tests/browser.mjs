@@ -301,6 +301,7 @@ const scenarios = {
     near(await minutes(page), [15, 35]);
     const detail = page.locator(".episode");
     assert.match(await detail.innerText(), /requests waited 55\u00a0% of the time, 62\u00a0% at worst/);
+    assert.match(await detail.innerText(), /Who was affected\s+postgresql\.service waited 5\.20\ss in 10\ss for disk sdb behind backup\.service\.\s+postgres \(4711\) was stuck for 4\.1 s/);
     assert.match(await detail.innerText(), /Just before\s+03:19:20 queue of sdb/);
     await detail.getByRole("button", { name: "Compare with before" }).click();
     assert.match(await page.locator("#differences").innerText(), /03:20:00–03:30:00 UTC, compared with 03:10:00–03:20:00/);

@@ -52,7 +52,7 @@ export function saturated(device = "sdb", process = "backup.sh") {
     ],
     explains: ["task.blocked@postgres[4711/4730]"], explained_by: null,
     actions: [
-      { kind: "tunable", text: `Lower the I/O priority of ${process} (until the process ends; undo: whyslow tune undo); in the long run, reduce the load or use more devices`, set: { "process.ionice@812": "idle" }, try: "whyslow tune set process.ionice@812=idle", expect: "other requests go first (with the bfq or mq-deadline scheduler)" },
+      { kind: "tunable", text: `Lower the I/O priority of ${process}; in the long run, reduce the load or use more devices`, set: { "process.ionice@812": "idle" }, try: "whyslow tune set process.ionice@812=idle", expect: "other requests go first (with the bfq or mq-deadline scheduler)" },
       { kind: "tunable", text: "Let the queue merge neighbouring requests", try: `whyslow tune set /sys/block/${device}/queue/nomerges=0` },
       { kind: "diagnostic", text: "See which files it reads", try: "whyslow profile --pid 812" },
     ],

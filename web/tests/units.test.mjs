@@ -11,7 +11,7 @@ import { colorNames, stacked } from "../lines.js";
 import { median, nearest, spread, within } from "../statistics.js";
 import { lanes, worst } from "../timeline.js";
 import { View } from "../view.js";
-import { culpritInWords, firstSentence, headline, idInWords, keyOf, timeLost } from "../words.js";
+import { culpritInWords, duration, firstSentence, headline, idInWords, keyOf, timeLost } from "../words.js";
 
 const plain = (text) => text.replaceAll("\u00a0", " ");
 
@@ -130,6 +130,13 @@ test("findings are named as on the terminal", () => {
   assert.equal(plain(timeLost(finding({ impact_is: "at_least", impact: 0.2 }))), "requests waited at least 20 % of the time");
   assert.equal(culpritInWords({ kind: "process", name: "make", pid: 1, pids: [1, 2, 3], unit: "ci.service" }), "make ×3 (unit ci.service)");
   assert.equal(firstSentence("a 3.5. B c. D"), "a 3.5.");
+});
+
+test("how long a change lasts stands beside its command", () => {
+  assert.equal(duration("whyslow try vm.swappiness=10 -- make"), "A trial: rolled back unless you add --keep.");
+  assert.equal(duration("whyslow tune set process.ionice@812=idle process.nice@812=10"), "Until the process ends; undo: whyslow tune undo.");
+  assert.equal(duration("whyslow tune set vm.swappiness=10"), "Until reboot; undo: whyslow tune undo.");
+  assert.equal(duration("iostat -x 1"), null);
 });
 
 test("bars that overlap are in different lanes", () => {
