@@ -4,10 +4,11 @@
  * milliseconds of a span of time, and each counts for several. User space chooses the sample by the request rate; at high rates it
  * also detaches the programs between spans (crates/sense/src/block/requests/sampler.rs). Requests are counted as diskstats counts
  * them (block/blk-mq.c: blk_account_io_done), so that both agree while all are sampled. */
-#include "kernel.h"
+#include "buckets.h"
 
 struct gendisk { int major; int first_minor; } CORE;
 struct request_queue { struct gendisk *disk; } CORE;
+struct blk_mq_hw_ctx { u32 queue_num; } CORE;
 struct kernfs_node { u64 id; } CORE;
 struct cgroup { struct kernfs_node *kn; } CORE;
 struct cgroup_subsys_state { struct cgroup *cgroup; } CORE;
@@ -16,14 +17,20 @@ struct blkcg_gq { struct blkcg *blkcg; } CORE;
 struct block_device { struct gendisk *bd_disk; } CORE;
 struct bio { struct blkcg_gq *bi_blkg; struct block_device *bi_bdev; u32 bi_opf; } CORE;
 struct task_struct { s32 tgid; struct task_struct *group_leader; u64 start_boottime; char comm[16]; } CORE;
+enum mq_rq_state { MQ_RQ_IDLE };
+typedef struct { s32 counter; } atomic_t;
 struct request {
 	struct request_queue *q;
+	struct blk_mq_hw_ctx *mq_hctx;
 	struct bio *bio;
 	u32 cmd_flags;
 	u32 rq_flags;
+	s32 tag, internal_tag;
 	u32 __data_len;
 	u64 __sector;
 	u64 start_time_ns;
+	enum mq_rq_state state;
+	atomic_t ref;
 } CORE;
 
 /* Bits whose position depends on the kernel. */
@@ -46,8 +53,9 @@ enum { READ, WRITE, FLUSH, DISCARD, WHOLE };
 #define ALWAYS (~0ULL)              /* the length of a filter while the programs stay attached */
 #define DEPTH_WARM_UP 1000000000ULL /* after which the requests in flight that began unseen no longer matter */
 #define SPAN_WARM_UP(length) ((length) / 4) /* the same where the programs are attached for a span only */
-#define DEPTH_EPOCH 5000000000ULL   /* after which counting starts again, see depth_of() */
-#define DEPTH_IDLE 5000000000ULL    /* without any request, after which none can be in flight */
+#define OUTSTANDING 1024            /* requests that a device can have in flight for their number to be known: somewhat fewer */
+#define QUEUE_DISTANCE 613          /* between the entries for one tag of two hardware queues */
+#define PART 64                     /* of them that are verified in one go: the verifier follows each turn of a loop */
 #define SLICE_SHIFT 20              /* requests of 2^20 ns, about a millisecond, are sampled together */
 #define TIME_BUCKETS BUCKETS(37)    /* up to 137 s, in nanoseconds */
 #define SIZE_BUCKETS BUCKETS(26)    /* up to 64 MiB, in bytes */
@@ -57,8 +65,8 @@ enum { READ, WRITE, FLUSH, DISCARD, WHOLE };
 #define SLICE_REQUESTS 16           /* the least number of requests in a slice that does not end with an idle device */
 #define SLICE_TURNOVERS 8           /* how many times as many requests complete in it as are in flight */
 
-/* Which requests are sampled: those allocated within `length` nanoseconds of `from`, in a moment whose hash has none of the bits
- * of `mask`. Each counts for `weight`. When `seen` reaches `most`, only every other one is sampled from then on. */
+/* Which requests are sampled: those allocated within `length` nanoseconds of `from`, when the programs were attached, in a moment
+ * whose hash has none of the bits of `mask`. Each counts for `weight`. When `seen` reaches `most`, only every other one is sampled from then on. */
 struct sampling_filter { u64 from, length, mask, weight, seen, most; };
 
 /* The device and operation of each slot, and how often its counters changed. */
@@ -67,17 +75,22 @@ struct slots { u64 owner[SLOTS]; u64 changes[SLOTS]; };
 /* What a device completed at a level of requests in flight: its busy time, requests in flight x that time, requests, bytes. */
 struct level { u64 busy_ns, in_flight_ns, requests, bytes; };
 
-/* The requests that a device has in flight, of those made at `since` or later; `last` is when one was issued or completed.
+/* The number of requests that a device has in flight; `since` is when the programs were attached, `last` when one was issued or
+ * completed.
  *
  * Its busy time is cut into slices, and each counts for the level of its mean depth. A slice ends when the device is idle, and
  * else when many times as many requests have completed as are in flight: those that began before it or end after it then
  * hardly matter. Counting each completion for the depth of its moment would be wrong where requests complete together: all but the
- * first would seem to take no time. */
+ * first would seem to take no time. A slice in which the count is or may be off is `wrong` and counts for no level; so does one
+ * whose mean is above the `deepest` count in it: time can be counted while another CPU ends the slice. */
 struct depth {
-	u64 count, since, last;
+	u64 count, since, last, wrong, deepest;
 	struct level slice;
 	struct level levels[LEVELS];
 };
+
+/* The requests of which `struct depth` has the number: the address of each, in any order; 0 where there is none. */
+struct outstanding { u64 requests[OUTSTANDING]; };
 
 /* Requests of a size and kind, by the larger one of the depths at their issue and their completion. */
 struct cell { u64 requests, bytes, device_ns; };
@@ -137,6 +150,7 @@ MAP(sampling_filter, MAP_ARRAY, 1, u32, struct sampling_filter);
 MAP(uncounted, MAP_ARRAY, 1, u32, u64);
 MAP(slot_counters, MAP_ARRAY, SLOTS, u32, struct slot_counters);
 MAP(depths, MAP_ARRAY, SLOTS, u32, struct depth);
+MAP(outstanding, MAP_ARRAY, SLOTS, u32, struct outstanding);
 MAP(requests_in_flight, MAP_LRU_HASH, 8192, u64, struct inflight);
 MAP(requesters, MAP_LRU_HASH, 4096, struct requester, struct requester_totals);
 
@@ -192,6 +206,12 @@ INLINE u32 slot_of(struct request *rq)
 	return slot_of_disk(rq->q->disk, operation(rq->cmd_flags));
 }
 
+/* The slot of its device as a whole; SLOTS if the request is none of those whose number in flight is known. */
+INLINE u32 device_slot_of(struct request *rq)
+{
+	return operation(rq->cmd_flags) > WRITE ? SLOTS : slot_of_disk(rq->q->disk, WHOLE);
+}
+
 /* How many requests this one stands for; 0 if it is not sampled. The result is the same at each of its events, so no map has to
  * remember it. Requests of one moment are sampled together, so that streams are recognized. */
 INLINE u64 sample_weight(struct request *rq, struct sampling_filter *filter)
@@ -216,7 +236,7 @@ INLINE void note_sampled(struct sampling_filter *filter)
 /* Records a request as in flight, issued by the current process. */
 INLINE void begin_inflight(struct request *rq, u32 slot, u64 weight, u64 issued, u64 depth, u64 follows)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct task_struct *task = PLAIN((struct task_struct *)bpf_get_current_task_btf());
 	struct task_struct *leader = task->group_leader;
 	struct inflight inflight = {
 		.weight = weight, .allocated = rq->start_time_ns, .issued = issued, .depth = depth, .follows = follows
@@ -251,7 +271,7 @@ INLINE int follows(struct slot_counters *counters, u64 sector, u64 sectors)
 
 INLINE void count(u64 *histogram, u32 buckets, u64 value, u64 weight)
 {
-	u32 bucket = bucket_of(value);
+	u64 bucket = bucket_of(value);
 
 	if (bucket >= buckets)
 		bucket = buckets - 1;
@@ -272,125 +292,229 @@ INLINE int accounted(u32 flags, u32 *in_flush)
 	return flags & io_stat;
 }
 
-INLINE void clear_slice(struct level *slice)
-{
-	slice->busy_ns = slice->in_flight_ns = slice->requests = slice->bytes = 0;
-}
-
 /* Whether requests that began unseen no longer matter, and none begins unseen. */
 INLINE int depth_is_known(struct depth *depth, struct sampling_filter *filter, u64 now)
 {
-	u64 age = now - depth->since;
+	/* Negative for an event that began before the filter was set. */
+	s64 age = now - depth->since;
 
+	if (depth->since != filter->from || age < 0)
+		return 0;
 	if (filter->length == ALWAYS)
 		return age > DEPTH_WARM_UP;
 	return age > SPAN_WARM_UP(filter->length) && age < filter->length;
 }
 
-/* The depth of the request's device, brought up to now, if the request counts. Every one does, sampled or not, except parts of a
- * flush, which are issued and completed more than once. */
-INLINE struct depth *depth_of(struct request *rq, struct sampling_filter *filter, u64 now, u32 *slot)
+/* The entry of a request is near the one of its tag, which stays the same as long as it is a request (block/blk-mq.h:
+ * blk_mq_put_driver_tag). */
+INLINE u64 *outstanding_at(struct outstanding *of, struct request *rq, u32 probe)
 {
-	u32 in_flush;
+	u32 tag = rq->internal_tag >= 0 ? rq->internal_tag : rq->tag;
 
-	accounted(rq->rq_flags, &in_flush);
-	if (in_flush || operation(rq->cmd_flags) > WRITE)
+	return &of->requests[(tag + rq->mq_hctx->queue_num * QUEUE_DISTANCE + probe) & (OUTSTANDING - 1)];
+}
+
+INLINE u64 *find_outstanding(u32 slot, struct request *rq)
+{
+	struct outstanding *of = bpf_map_lookup_elem(&outstanding, &slot);
+
+	if (!of)
 		return 0;
-	*slot = slot_of_disk(rq->q->disk, WHOLE);
+	for (u32 i = 0; i < PROBES; i++) {
+		u64 *entry = outstanding_at(of, rq, i);
 
-	struct depth *depth = bpf_map_lookup_elem(&depths, slot);
+		if (*entry == (u64)rq)
+			return entry;
+	}
+	return 0;
+}
 
-	if (!depth)
+/* Returns whether it was added. Else there is no room, or it is there already: then its end was missed. */
+INLINE int add_outstanding(u32 slot, struct request *rq)
+{
+	struct outstanding *of = bpf_map_lookup_elem(&outstanding, &slot);
+
+	if (!of || find_outstanding(slot, rq))
 		return 0;
-	/* While the programs are detached, requests begin and end unnoticed: then a span of the filter is what is known. So does one
-	 * whose event interrupts the program that handles another on the same CPU: the kernel does not run it again
-	 * (bpf_prog_inc_misses_counter), and the count is off until the next epoch. */
-	u64 span = filter->length == ALWAYS ? 0 : filter->from;
-	int begins_anew = span ? depth->since != span : now - depth->since > DEPTH_EPOCH || now - depth->last > DEPTH_IDLE;
+	for (u32 i = 0; i < PROBES; i++) {
+		u64 *entry = outstanding_at(of, rq, i);
 
-	if (!depth->since || begins_anew) {
-		depth->since = span ? span : now;
-		depth->count = 0;
-		clear_slice(&depth->slice);
+		if (!*entry && !__sync_val_compare_and_swap(entry, 0, (u64)rq))
+			return 1;
 	}
-	u64 last = __sync_lock_test_and_set(&depth->last, now), count = depth->count;
+	return 0;
+}
 
-	if (count && now > last && depth_is_known(depth, filter, now)) {
-		ADD(depth->slice.busy_ns, now - last);
-		ADD(depth->slice.in_flight_ns, count * (now - last));
+/* Returns whether it was there. */
+INLINE int remove_outstanding(u32 slot, struct request *rq)
+{
+	u64 *entry = find_outstanding(slot, rq);
+
+	return entry && __sync_val_compare_and_swap(entry, (u64)rq, 0) == (u64)rq;
+}
+
+enum { ENDED, PREPARED, IN_FLIGHT };
+
+/* What became of a request of this queue (block/blk-mq.c: blk_mq_start_request, __blk_mq_free_request). PREPARED, it is about to be
+ * issued, perhaps for the second time. What is no longer a request of the queue has ended. */
+APART u32 fate_of(u64 request, u64 queue)
+{
+	struct request *rq = (struct request *)request;
+
+	if ((u64)READ(rq, q) != queue || !READ(rq, ref).counter)
+		return ENDED;
+	return READ(rq, state) == MQ_RQ_IDLE ? PREPARED : IN_FLIGHT;
+}
+
+APART u32 verify_part(u32 slot, u32 first, u64 queue)
+{
+	struct outstanding *of = bpf_map_lookup_elem(&outstanding, &slot);
+	struct depth *depth = bpf_map_lookup_elem(&depths, &slot);
+	u32 wrong = 0;
+
+	if (!of || !depth)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < PART; i++) {
+		u64 *entry = &of->requests[(first + i) & (OUTSTANDING - 1)], request = *entry;
+		u32 fate = request ? fate_of(request, queue) : IN_FLIGHT;
+
+		if (fate == IN_FLIGHT)
+			continue;
+		wrong++;
+		if (fate == ENDED && __sync_val_compare_and_swap(entry, request, 0) == request)
+			ADD(depth->count, -1);
 	}
-	return rq->start_time_ns >= depth->since ? depth : 0;
+	return wrong;
+}
+
+/* Removes the requests that are no longer in flight, whose end was missed. Returns how many there were, or may have been. */
+APART u32 verify(u32 slot, u64 queue)
+{
+	u32 wrong = 0;
+
+#pragma clang loop unroll(disable)
+	for (u32 first = 0; first < OUTSTANDING; first += PART)
+		wrong += verify_part(slot, first, queue);
+	return wrong;
 }
 
 /* The level of a mean depth of `in_flight_ns / busy_ns`. 181 / 256 is the square root of one half. */
-INLINE u32 level_of(u64 in_flight_ns, u64 busy_ns)
+APART u32 level_of(u64 in_flight_ns, u64 busy_ns)
 {
 	u32 level = 0;
 
-#pragma unroll
 	for (u32 i = 0; i < LEVELS - 1; i++)
 		level += in_flight_ns * 181 > busy_ns * (256ULL << i);
 	return level;
 }
 
-INLINE void end_slice(struct depth *depth, u32 slot)
+/* Counts the slice for its level unless it was wrong, and begins the next. */
+APART u32 end_slice(u32 slot, u32 wrong)
 {
-	struct level *slice = &depth->slice;
-	u64 requests = slice->requests;
+	struct depth *depth = bpf_map_lookup_elem(&depths, &slot);
 
-	if (depth->count && (requests < SLICE_REQUESTS || requests * slice->busy_ns < SLICE_TURNOVERS * slice->in_flight_ns))
-		return;
-	u64 busy_ns = __sync_lock_test_and_set(&slice->busy_ns, 0);
-	u64 in_flight_ns = __sync_lock_test_and_set(&slice->in_flight_ns, 0);
-	u64 bytes = __sync_lock_test_and_set(&slice->bytes, 0);
+	if (!depth)
+		return 0;
+	u64 busy_ns = __sync_lock_test_and_set(&depth->slice.busy_ns, 0);
+	u64 in_flight_ns = __sync_lock_test_and_set(&depth->slice.in_flight_ns, 0);
+	u64 requests = __sync_lock_test_and_set(&depth->slice.requests, 0);
+	u64 bytes = __sync_lock_test_and_set(&depth->slice.bytes, 0);
 	u32 level = level_of(in_flight_ns, busy_ns);
 
-	requests = __sync_lock_test_and_set(&slice->requests, 0);
-	if (!busy_ns || level >= LEVELS)
-		return;
+	wrong |= __sync_lock_test_and_set(&depth->wrong, 0) != 0;
+	wrong |= in_flight_ns > busy_ns * __sync_lock_test_and_set(&depth->deepest, depth->count);
+	if (wrong || !busy_ns || level >= LEVELS)
+		return 0;
 	ADD(depth->levels[level].busy_ns, busy_ns);
 	ADD(depth->levels[level].in_flight_ns, in_flight_ns);
 	ADD(depth->levels[level].requests, requests);
 	ADD(depth->levels[level].bytes, bytes);
 	note_change(slot);
+	return 0;
 }
 
-/* The device gets it. Returns how many it has now; 0 if unknown. */
+/* Whether so much has completed that the requests that began before the slice or end after it hardly matter. */
+INLINE int slice_is_long(struct depth *depth)
+{
+	struct level *slice = &depth->slice;
+	u64 requests = slice->requests;
+
+	return requests >= SLICE_REQUESTS && requests * slice->busy_ns >= SLICE_TURNOVERS * slice->in_flight_ns;
+}
+
+/* Counts the time up to now for the present depth. */
+INLINE void advance(struct depth *depth, struct sampling_filter *filter, u64 now)
+{
+	u64 last = __sync_lock_test_and_set(&depth->last, now), count = depth->count;
+
+	if (!depth_is_known(depth, filter, now))
+		depth->wrong = 1;
+	if (count && now > last) {
+		ADD(depth->slice.busy_ns, now - last);
+		ADD(depth->slice.in_flight_ns, count * (now - last));
+	}
+}
+
+/* The device gets it. Returns how many it has now; 0 if unknown.
+ *
+ * Counting up and down would drift. While the programs are detached, requests end unseen; and of 100,000 completions the kernel does not
+ * call the program for up to a few hundred, though perf(1) counts all at this tracepoint and `recursion_misses` stays 0 (Linux 6.18).
+ * So the requests are known one by one, and a slice ends only after all that the device still has are found to be in flight. */
 INLINE u64 depth_at_issue(struct request *rq, struct sampling_filter *filter, u64 now)
 {
-	u32 slot;
-	struct depth *depth = depth_of(rq, filter, now, &slot);
+	u32 slot = device_slot_of(rq);
+	struct depth *depth = bpf_map_lookup_elem(&depths, &slot);
 
 	if (!depth)
 		return 0;
-	u64 before = __sync_fetch_and_add(&depth->count, 1);
+	u32 attached_anew = depth->since != filter->from;
 
-	return depth_is_known(depth, filter, now) ? before + 1 : 0;
+	depth->since = filter->from;
+	advance(depth, filter, now);
+	if (attached_anew)
+		verify(slot, (u64)READ(rq, q));
+	else if (slice_is_long(depth))
+		end_slice(slot, verify(slot, (u64)READ(rq, q)));
+	if (!add_outstanding(slot, rq)) {
+		depth->wrong = 1;
+		return 0;
+	}
+	u64 count = ADD(depth->count, 1) + 1;
+
+	if (count > depth->deepest)
+		depth->deepest = count;
+	return depth->wrong ? 0 : count;
 }
 
-/* The device no longer has it. Returns how many it had; 0 if unknown. */
-INLINE u64 note_leaving(struct request *rq, struct sampling_filter *filter, u64 completed, u64 bytes)
+/* The device no longer has it, if it had it. Returns how many it had; 0 if unknown. */
+INLINE u64 note_leaving(struct request *rq, struct sampling_filter *filter, u64 now, u64 completed, u64 bytes)
 {
-	u64 now = bpf_ktime_get_ns();
-	u32 slot;
-	struct depth *depth = depth_of(rq, filter, now, &slot);
+	u32 slot = device_slot_of(rq);
+	struct depth *depth = bpf_map_lookup_elem(&depths, &slot);
 
-	if (!depth || !depth->count)
+	if (!depth)
 		return 0;
-	u64 before = __sync_fetch_and_add(&depth->count, -1);
+	if (!remove_outstanding(slot, rq)) {
+		/* It was issued unseen. One of no bytes ends a sequence of flushes, and it was the parts that the device had. */
+		if (bytes)
+			depth->wrong = 1;
+		return 0;
+	}
+	advance(depth, filter, now);
+	u64 before = ADD(depth->count, -1), wrong = depth->wrong;
 
-	if (!depth_is_known(depth, filter, now))
-		return 0;
 	ADD(depth->slice.requests, completed);
 	ADD(depth->slice.bytes, bytes);
-	end_slice(depth, slot);
-	return before;
+	if (before == 1)
+		end_slice(slot, 0);
+	return wrong ? 0 : before;
 }
 
 /* With an I/O scheduler, the last event in the context of the process. */
 SEC("tp_btf/block_rq_insert") int block_rq_insert(u64 *ctx)
 {
-	struct request *rq = (struct request *)ctx[0];
+	struct request *rq = PLAIN((struct request *)ctx[0]);
 	struct sampling_filter *filter = ONLY(sampling_filter);
 	u64 weight = filter ? sample_weight(rq, filter) : 0;
 
@@ -401,7 +525,7 @@ SEC("tp_btf/block_rq_insert") int block_rq_insert(u64 *ctx)
 
 SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
 {
-	struct request *rq = (struct request *)ctx[0];
+	struct request *rq = PLAIN((struct request *)ctx[0]);
 	struct sampling_filter *filter = ONLY(sampling_filter);
 	u64 key = (u64)rq, now = bpf_ktime_get_ns();
 
@@ -443,14 +567,14 @@ SEC("tp_btf/block_rq_requeue") int block_rq_requeue(u64 *ctx)
 	struct sampling_filter *filter = ONLY(sampling_filter);
 
 	if (filter)
-		note_leaving((struct request *)ctx[0], filter, 0, 0);
+		note_leaving(PLAIN((struct request *)ctx[0]), filter, bpf_ktime_get_ns(), 0, 0);
 	return 0;
 }
 
 /* A request larger than the device allows, or across the end of a stripe, is split. */
 SEC("tp_btf/block_split") int block_split(u64 *ctx)
 {
-	struct bio *bio = (struct bio *)ctx[0];
+	struct bio *bio = PLAIN((struct bio *)ctx[0]);
 	u32 slot = slot_of_disk(bio->bi_bdev->bd_disk, operation(bio->bi_opf));
 	struct slot_counters *counters = bpf_map_lookup_elem(&slot_counters, &slot);
 
@@ -466,10 +590,10 @@ INLINE u32 size_class(u64 bytes)
 	return (bytes > 4 << 10) + (bytes > 16 << 10) + (bytes > 64 << 10) + (bytes > 256 << 10);
 }
 
-INLINE void finish_inflight(struct inflight *inflight, struct slot_counters *counters, u64 bytes, u64 depth_at_end)
+INLINE void finish_inflight(struct inflight *inflight, struct slot_counters *counters, u64 now, u64 bytes, u64 depth_at_end)
 {
 	u64 queue = inflight->issued - inflight->allocated;
-	u64 device = bpf_ktime_get_ns() - inflight->issued;
+	u64 device = now - inflight->issued;
 	u64 weight = inflight->weight;
 
 	count(counters->queue, TIME_BUCKETS, queue, weight);
@@ -504,7 +628,7 @@ INLINE void finish_inflight(struct inflight *inflight, struct slot_counters *cou
 	}
 }
 
-INLINE void complete(struct request *rq, struct slot_counters *counters, u64 weight, u32 bytes, u64 depth)
+INLINE void complete(struct request *rq, struct slot_counters *counters, u64 weight, u64 now, u32 bytes, u64 depth)
 {
 	u64 key = (u64)rq;
 	u32 in_flush;
@@ -522,21 +646,21 @@ INLINE void complete(struct request *rq, struct slot_counters *counters, u64 wei
 	if (!inflight)
 		return;
 	if (inflight->allocated == rq->start_time_ns && inflight->issued)
-		finish_inflight(inflight, counters, bytes, depth);
+		finish_inflight(inflight, counters, now, bytes, depth);
 	bpf_map_delete_elem(&requests_in_flight, &key);
 }
 
 SEC("tp_btf/block_rq_complete") int block_rq_complete(u64 *ctx)
 {
-	struct request *rq = (struct request *)ctx[0];
+	struct request *rq = PLAIN((struct request *)ctx[0]);
 	struct sampling_filter *filter = ONLY(sampling_filter);
+	u64 now = bpf_ktime_get_ns(), depth = 0;
+	u32 bytes = ctx[2];
 
 	if (!filter)
 		return 0;
-	u64 depth = 0;
-
-	if ((u32)ctx[2] >= rq->__data_len)
-		depth = note_leaving(rq, filter, 1, (u32)ctx[2]);
+	if (bytes >= rq->__data_len)
+		depth = note_leaving(rq, filter, now, 1, bytes);
 	u64 weight = sample_weight(rq, filter);
 
 	if (!weight)
@@ -546,7 +670,7 @@ SEC("tp_btf/block_rq_complete") int block_rq_complete(u64 *ctx)
 
 	if (!counters)
 		return 0;
-	complete(rq, counters, weight, ctx[2], depth);
+	complete(rq, counters, weight, now, bytes, depth);
 	note_change(slot);
 	return 0;
 }

@@ -81,9 +81,10 @@ struct task_struct;
 static struct task_struct *(*bpf_task_from_pid)(int pid) = KERNEL_FUNCTION(3);
 static void (*bpf_task_release)(struct task_struct *task) = KERNEL_FUNCTION(4);
 static void *(*bpf_rdonly_cast)(const void *object, u32 type) = KERNEL_FUNCTION(5);
-/* The task as an untrusted pointer: for each pointer read from a trusted one, the verifier searches all types of the kernel to see
- * whether that is trusted too, which took most of the start-up time. */
-#define PLAIN(task) bpf_rdonly_cast(task, __builtin_btf_type_id(*(struct task_struct *)0, 1))
+/* An untrusted pointer to the same object: for each pointer read from a trusted one, the verifier searches all types of the kernel to
+ * see whether that is trusted too, which took most of the start-up time. Kernels without bpf_rdonly_cast (before Linux 6.2) do not
+ * search, and get the pointer as it is (crates/sense/src/bpf/functions.rs). */
+#define PLAIN(pointer) ((typeof(pointer))bpf_rdonly_cast(pointer, __builtin_btf_type_id(*(typeof(pointer))0, 1)))
 
 /* The only element of an array. */
 #define ONLY(map) ({ u32 zero = 0; (typeof((map).value))bpf_map_lookup_elem(&(map), &zero); })
@@ -98,31 +99,5 @@ static void *(*bpf_rdonly_cast)(const void *object, u32 type) = KERNEL_FUNCTION(
 	entry; })
 
 #define ADD(slot, amount) __sync_fetch_and_add(&(slot), amount)
-
-/* Position of the highest bit set; 0 for 0. */
-INLINE u32 log2_of(u64 value)
-{
-	u32 log = 0;
-
-	if (value >> 32) { value >>= 32; log += 32; }
-	if (value >> 16) { value >>= 16; log += 16; }
-	if (value >> 8)  { value >>= 8;  log += 8; }
-	if (value >> 4)  { value >>= 4;  log += 4; }
-	if (value >> 2)  { value >>= 2;  log += 2; }
-	return log + (value >> 1);
-}
-
-/* The bucket of a value, 32 to an octave: the arithmetic of crates/model/src/histogram.rs. */
-INLINE u32 bucket_of(u64 value)
-{
-	if (value < 64)
-		return value;
-	u32 shift = log2_of(value) - 5;
-
-	return shift * 32 + (value >> shift);
-}
-
-/* Buckets for values up to 2^bits - 1. */
-#define BUCKETS(bits) (((bits) - 4) * 32)
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

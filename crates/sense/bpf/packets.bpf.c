@@ -1,6 +1,7 @@
 /* Sizes of packets sent to and received from interfaces, as the kernel handles them: segments that the NIC splits or joins (TSO,
  * GRO) are one packet, as they are the work of one (include/trace/events/net.h). The reader is
  * crates/sense/src/net/bpf.rs. */
+#include "buckets.h"
 #include "net.h"
 
 enum { MAX_SIZES = 8192, SENT = 1u << 31 };

@@ -1,6 +1,6 @@
 /* Time in which tasks reclaim or compact memory themselves before they get some (include/trace/events/vmscan.h, compaction.h). The
  * kernel's own threads for that (kswapd, kcompactd) do not pass here. The reader is crates/sense/src/task/direct_reclaim.rs. */
-#include "kernel.h"
+#include "buckets.h"
 
 struct task_struct {
 	int pid, tgid;

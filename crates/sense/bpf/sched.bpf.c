@@ -3,6 +3,7 @@
  * A thread blocks (sched_switch), is woken by another (sched_waking), waits on a run queue, and runs again (sched_switch). User
  * space derives the reason from the kernel functions on its stack, and for futex(2) from the arguments of the system call.
  * The reader is crates/sense/src/task/sleep/. */
+#include "buckets.h"
 #include "syscall.h"
 
 struct task_struct {
@@ -111,7 +112,7 @@ INLINE void add_wait(void *map, const void *key, u64 ns)
 	add_waits(map, key, ns, 1);
 }
 
-INLINE void add_latency(struct task_id process, u32 bucket)
+INLINE void add_latency(struct task_id process, u64 bucket)
 {
 	struct latency_key key = { .process = process, .bucket = bucket };
 	u64 first = 1, *count = bpf_map_lookup_elem(&latencies, &key);
@@ -189,7 +190,7 @@ INLINE void switch_in(struct task_struct *task, u64 now)
 	if (!tid || !thread || !all || !thread->queued)
 		return;
 	u64 waited = now - thread->queued;
-	u32 bucket = bucket_of(waited);
+	u64 bucket = bucket_of(waited);
 	struct task_id id = process_of(task);
 
 	thread->queued = 0;

@@ -113,7 +113,7 @@ INLINE int walk_threads(struct task_struct *process, u32 pid)
 
 	bpf_iter_num_new(&threads, 0, 1 << 22);
 	while (bpf_iter_num_next(&threads) && link != head) {
-		struct task_struct *task = PLAIN((void *)(link - OFFSET(process->thread_node)));
+		struct task_struct *task = PLAIN((struct task_struct *)(link - OFFSET(process->thread_node)));
 		u32 tid = task->pid;
 
 		link = (u64)task->thread_node.next;
@@ -223,7 +223,7 @@ INLINE struct run walk(void)
 	run.more = 1;
 	bpf_iter_num_new(&processes, 0, *batch);
 	while (bpf_iter_num_next(&processes)) {
-		struct task_struct *process = PLAIN((void *)next);
+		struct task_struct *process = PLAIN((struct task_struct *)next);
 		u32 pid = process->pid;
 
 		/* Back at the idle task. */

@@ -3,16 +3,13 @@
 use aya::Btf;
 use aya_obj::btf::BtfKind;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// In the order of their placeholders in crates/sense/bpf/kernel.h (`KERNEL_FUNCTION`).
-const NAMES: [&str; 6] = [
-    "bpf_iter_num_new",
-    "bpf_iter_num_next",
-    "bpf_iter_num_destroy",
-    "bpf_task_from_pid",
-    "bpf_task_release",
-    "bpf_rdonly_cast",
-];
+const NAMES: [&str; 6] =
+    ["bpf_iter_num_new", "bpf_iter_num_next", "bpf_iter_num_destroy", "bpf_task_from_pid", "bpf_task_release", CAST];
+/// Returns its first argument as a pointer that the verifier does not trust. A kernel without it trusts none.
+const CAST: &str = "bpf_rdonly_cast";
 /// The placeholder of the first.
 const FIRST: u32 = 0x4b46_0000;
 
@@ -24,17 +21,20 @@ const fn call(source: u8, number: u32) -> [u8; 8] {
 }
 const HELPER: u8 = 0;
 const BY_NAME: u8 = 2;
+/// An instruction that makes the first argument the result: r0 = r1 (BPF_ALU64 | BPF_MOV | BPF_X).
+const FIRST_ARGUMENT: [u8; 8] = [0xbf, 1 << 4, 0, 0, 0, 0, 0, 0];
 
-/// The object with the running kernel's numbers in its calls; unchanged if it calls no kfunc, or if the kernel lacks one: then the
-/// program that calls it does not load.
-pub(super) fn resolved<'o>(object: &'o [u8], types: &Btf) -> Cow<'o, [u8]> {
-    let calls = calls(object);
-    if calls.is_empty() {
-        return object.into();
+/// The numbers of kfuncs in the running kernel; `None` for those that it lacks. Each is looked up once, among all its types.
+#[derive(Default)]
+pub(super) struct Functions([OnceCell<Option<u32>>; NAMES.len()]);
+
+impl Functions {
+    /// The object with these numbers in its calls. A program that calls one that the kernel lacks does not load.
+    pub(super) fn resolve<'o>(&self, object: &'o [u8], types: &Btf) -> Cow<'o, [u8]> {
+        with_numbers(object, |name| {
+            *self.0[name].get_or_init(|| types.id_by_type_name_kind(NAMES[name], BtfKind::Func).ok())
+        })
     }
-    let numbers: Option<Vec<u32>> =
-        NAMES.iter().map(|name| types.id_by_type_name_kind(name, BtfKind::Func).ok()).collect();
-    numbers.map_or(object.into(), |numbers| with_numbers(object, &calls, &numbers).into())
 }
 
 /// Where an object calls a kfunc, and the index of its name.
@@ -43,12 +43,18 @@ fn calls(object: &[u8]) -> Vec<(usize, usize)> {
     object.windows(8).enumerate().filter_map(|(at, bytes)| Some((at, name(bytes)?))).collect()
 }
 
-fn with_numbers(object: &[u8], calls: &[(usize, usize)], numbers: &[u32]) -> Vec<u8> {
-    let mut object = object.to_vec();
-    for &(at, name) in calls {
-        object[at..at + 8].copy_from_slice(&call(BY_NAME, numbers[name]));
+/// `number` takes the index of a name.
+fn with_numbers(object: &[u8], number: impl Fn(usize) -> Option<u32>) -> Cow<'_, [u8]> {
+    let mut resolved = Cow::from(object);
+    for (at, name) in calls(object) {
+        let instruction = match number(name) {
+            Some(number) => call(BY_NAME, number),
+            None if NAMES[name] == CAST => FIRST_ARGUMENT,
+            None => continue,
+        };
+        resolved.to_mut()[at..at + 8].copy_from_slice(&instruction);
     }
-    object
+    resolved
 }
 
 #[cfg(test)]
@@ -59,8 +65,16 @@ mod tests {
     fn only_calls_of_kfuncs_are_changed() {
         let object =
             [&[1, 2, 3][..], &call(HELPER, 6), &call(HELPER, FIRST), &call(HELPER, FIRST + 1), &[0x85]].concat();
-        let changed = with_numbers(&object, &calls(&object), &[77, 88]);
-        let wanted = [&[1, 2, 3][..], &call(HELPER, 6), &call(BY_NAME, 77), &call(BY_NAME, 88), &[0x85]].concat();
-        assert_eq!(changed, wanted);
+        let wanted = [&[1, 2, 3][..], &call(HELPER, 6), &call(BY_NAME, 77), &call(BY_NAME, 78), &[0x85]].concat();
+        assert_eq!(*with_numbers(&object, |name| Some(77 + name as u32)), *wanted);
+    }
+
+    #[test]
+    fn without_the_cast_the_pointer_stays_as_it_is_and_other_calls_are_left_for_the_verifier_to_refuse() {
+        let placeholder = |name| call(HELPER, FIRST + NAMES.iter().position(|n| *n == name).unwrap() as u32);
+        let object = [placeholder(CAST), placeholder("bpf_task_release")].concat();
+        // r0 = r1
+        let wanted = [[0xbf, 0x10, 0, 0, 0, 0, 0, 0], placeholder("bpf_task_release")].concat();
+        assert_eq!(*with_numbers(&object, |_| None), *wanted);
     }
 }

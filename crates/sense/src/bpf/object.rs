@@ -1,7 +1,8 @@
 //! A compiled BPF object: loaded, attached and read.
 
 use super::calls::{attach_iterator, attach_tracepoint, entries, run_iterator};
-use super::{errors, functions};
+use super::errors;
+use super::functions::Functions;
 use crate::root::Root;
 use crate::source_error::SourceError;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
@@ -53,6 +54,7 @@ struct BtfLoader {
     /// Borrows `btf`, whatever its lifetime says. Declared first, so it is dropped first.
     loader: EbpfLoader<'static>,
     btf: Box<Btf>,
+    functions: Functions,
 }
 
 impl BtfLoader {
@@ -65,12 +67,12 @@ impl BtfLoader {
         // EbpfLoader, which holds this reference, never leaves the BtfLoader and is dropped first.
         let borrowed: &'static Btf = unsafe { &*std::ptr::from_ref(&*btf) };
         loader.btf(Some(borrowed));
-        Ok(Self { loader, btf })
+        Ok(Self { loader, btf, functions: Functions::default() })
     }
 
     /// Without BTF the fields would not be relocated and the programs would silently read nonsense; this loader always has it.
     fn load(&mut self, bytes: &[u8]) -> Result<Ebpf, EbpfError> {
-        let mut ebpf = self.loader.load(&functions::resolved(bytes, &self.btf))?;
+        let mut ebpf = self.loader.load(&self.functions.resolve(bytes, &self.btf))?;
         for (name, program) in ebpf.programs_mut() {
             if let Program::BtfTracePoint(program) = program {
                 match name.strip_prefix(OPTIONAL) {

@@ -19,7 +19,7 @@ const CELLS: usize = SIZE_CLASSES.len() * ACCESSES.len() * LEVELS.len();
 
 c_struct! {
     /// `struct sampling_filter`: requests are sampled if they were allocated within `length` nanoseconds of `from`
-    /// (`CLOCK_MONOTONIC`), in a moment whose hash has none of the bits of `mask`. Each counts for `weight`. When `seen` reaches
+    /// (`CLOCK_MONOTONIC`; when the programs were attached), in a moment whose hash has none of the bits of `mask`. Each counts for `weight`. When `seen` reaches
     /// `most`, the program doubles the weight and starts counting again.
     #[derive(Debug, PartialEq, Eq)]
     pub(super) struct SamplingFilter {
@@ -99,7 +99,8 @@ c_struct! {
 
     /// `struct depth`: a device's requests in flight, and for each level busy time, requests in flight x time, requests and bytes.
     pub(super) struct DepthCounters {
-        now: [u64; 3 + 4],
+        pub(super) in_flight: u64,
+        slice: [u64; 4 + 4],
         pub(super) levels: [u64; 4 * LEVELS.len()],
     }
 

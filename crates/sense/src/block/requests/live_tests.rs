@@ -4,6 +4,8 @@ use super::*;
 use crate::block::diskstats;
 use crate::testing::{LoopDevice, has_bpf, wait_until};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 use whyslow_model::catalogue::Disk;
 
@@ -191,77 +193,170 @@ fn histograms_weigh_each_request_as_the_counters_do() {
     }
 }
 
-/// Requests of a level, their time in the device and their bytes, over all classes.
-fn responses(s: &Snapshot, name: &str, depth: Option<u32>) -> (u64, u64, u64) {
+/// Requests, their time in the device and their bytes, over the classes of a level or of all levels.
+fn responses(s: &Snapshot, name: &str, depth: Option<u32>) -> [u64; 3] {
     let of =
         s.block.response.iter().filter(|r| *r.class.on.device == *name && depth.is_none_or(|d| d == r.class.depth));
     let count = |counter: Counter| counter.get().unwrap();
-    of.fold((0, 0, 0), |(n, ns, bytes), r| (n + count(r.requests), ns + count(r.device_time), bytes + count(r.bytes)))
+    of.fold([0; 3], |[n, ns, bytes], r| [n + count(r.requests), ns + count(r.device_time), bytes + count(r.bytes)])
+}
+
+/// Busy time, requests in flight x time, requests and bytes of each level.
+fn levels(s: &Snapshot, name: &str) -> [[u64; 4]; LEVELS.len()] {
+    LEVELS.map(|depth| {
+        let row = s.block.throughput.iter().find(|t| *t.level.device == *name && t.level.depth == depth);
+        let count = |of: fn(&Throughput) -> Counter| row.map_or(0, |row| of(row).get().unwrap());
+        [count(|t| t.busy_time), count(|t| t.in_flight_time), count(|t| t.requests), count(|t| t.bytes)]
+    })
+}
+
+fn difference<const N: usize>(after: [u64; N], before: [u64; N]) -> [u64; N] {
+    std::array::from_fn(|i| after[i] - before[i])
+}
+
+/// What was counted for each level between two samples.
+fn levels_between(before: &Snapshot, after: &Snapshot, name: &str) -> [[u64; 4]; LEVELS.len()] {
+    let (before, after) = (levels(before, name), levels(after, name));
+    std::array::from_fn(|i| difference(after[i], before[i]))
+}
+
+/// Requests that the programs hold to be in flight.
+fn in_flight(tracer: &BlockTracer, device: &LoopDevice) -> u64 {
+    let slots = tracer.object.element::<SlotTable>("slots", 0).unwrap();
+    let whole = slots.taken().find(|slot| {
+        let name = device::by_number(&Root::live(), &slot.number);
+        slot.counts == Counted::Whole && name.is_some_and(|name| name == device.name())
+    });
+    tracer.object.element::<DepthCounters>("depths", whole.unwrap().index).unwrap().in_flight
+}
+
+/// Reads one block at a time while `go_on` says so.
+fn read_while(device: &LoopDevice, number: u64, go_on: impl Fn() -> bool) {
+    let (file, mut block) = (device.open_direct(), Aligned([0; BLOCK]));
+    while go_on() {
+        // Far from the others' block, as adjacent requests could be merged.
+        file.read_exact_at(&mut block.0, number * 1000 * BLOCK as u64).unwrap();
+    }
+}
+
+/// Reads with several readers, who wait for each request, and does something meanwhile.
+fn read_side_by_side(device: &LoopDevice, readers: u64, meanwhile: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for number in 0..readers {
+            let go_on = || !stop.load(Ordering::Relaxed);
+            scope.spawn(move || read_while(device, number, go_on));
+        }
+        meanwhile();
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]
 fn a_reader_that_waits_for_each_request_is_all_of_the_first_level() {
-    if tracer_and_device().is_none() {
-        return;
-    }
-    let mut block = Aligned([0; BLOCK]);
-    // An event can interrupt the program that handles another, and a completion that is missed stays in flight for good: one reading in
-    // a few, each with a tracer of its own, has to be exact.
-    wait_until("one request at a time is seen as that", || {
-        let (mut source, device) = tracer_and_device().expect("a tracer has just been loaded");
-        let name = device.name().to_owned();
-        let file = device.open_direct();
-        let start = Instant::now();
-        let before = sample(&mut source, &device);
-        while start.elapsed() < Duration::from_millis(2500) {
-            file.read_exact_at(&mut block.0, 0).unwrap();
-            // The fewer events, the fewer interrupt one another.
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let after = sample(&mut source, &device);
-        let watched = start.elapsed().as_nanos();
-        let level = |s: &Snapshot, at: u32| {
-            let found = s.block.throughput.iter().find(|t| *t.level.device == *name && t.level.depth == at);
-            found.cloned().unwrap_or_else(|| Throughput {
-                busy_time: 0.into(),
-                in_flight_time: 0.into(),
-                requests: 0.into(),
-                bytes: 0.into(),
-                ..Throughput::default()
-            })
-        };
-        let (one, then) = (level(&after, 1), level(&before, 1));
-        let requests = grown(one.requests, then.requests);
-        let busy = grown(one.busy_time, then.busy_time);
-        let reads = grown(disk(&after, &name).reads, disk(&before, &name).reads);
-        // Not a request that began unseen, nor the moments between reads.
-        assert!(requests > 0 && requests <= reads, "{requests} of {reads}");
-        assert!(u128::from(busy) < watched, "{busy} of {watched}");
-        let (alone, alone_then) = (responses(&after, &name, Some(1)), responses(&before, &name, Some(1)));
-        let (all, all_then) = (responses(&after, &name, None), responses(&before, &name, None));
-        let deeper = [2, 4, 8].map(|at| grown(level(&after, at).requests, level(&before, at).requests));
-        let mean = |time: u64| time as f64 / requests as f64;
-        deeper == [0, 0, 0]
-            && grown(one.bytes, then.bytes) == requests * BLOCK as u64
-            && grown(one.in_flight_time, then.in_flight_time) == busy
-            && alone.0 - alone_then.0 == all.0 - all_then.0
-            && alone.2 - alone_then.2 == (alone.0 - alone_then.0) * BLOCK as u64
-            // A request can be in flight as the maps are read.
-            && (alone.0 - alone_then.0).abs_diff(requests) <= 1
-            // The same time, from issue to completion, was measured for each request and between all events.
-            && (mean(alone.1 - alone_then.1) / mean(busy) - 1.0).abs() < 0.1
-    });
+    let Some((mut source, device)) = tracer_and_device() else { return };
+    let name = device.name();
+    let start = Instant::now();
+    let before = sample(&mut source, &device);
+    read_while(&device, 0, || start.elapsed() < Duration::from_millis(2500));
+    let after = sample(&mut source, &device);
+    let watched = start.elapsed().as_nanos();
+
+    let [first, deeper @ ..] = levels_between(&before, &after, name);
+    let [busy, in_flight_time, requests, bytes] = first;
+    let reads = grown(disk(&after, name).reads, disk(&before, name).reads);
+    // Not a request that began unseen, nor the moments between reads.
+    assert!(requests > 0 && requests <= reads, "{requests} of {reads}");
+    assert!(u128::from(busy) < watched, "{busy} of {watched}");
+    assert_eq!(deeper, [[0; 4]; LEVELS.len() - 1]);
+    assert_eq!((in_flight_time, bytes), (busy, requests * BLOCK as u64));
+
+    let between = |depth| difference(responses(&after, name, depth), responses(&before, name, depth));
+    let ([known, device_time, bytes], [of_any_depth, ..]) = (between(Some(1)), between(None));
+    assert_eq!(bytes, known * BLOCK as u64);
+    // After a completion whose event was missed, some requests seem to have company.
+    assert!(near(known, of_any_depth) && near(known, requests), "{requests}, {known} of {of_any_depth}");
+    // The same time, from issue to completion, was measured for each request and between all events.
+    assert!(near(device_time / known, busy / requests), "{device_time} for {known}, {busy} for {requests}");
+}
+
+/// Equal but for a few in a hundred.
+fn near(a: u64, b: u64) -> bool {
+    a.abs_diff(b) * 100 <= 3 * a.max(b)
 }
 
 #[test]
 fn a_request_alone_on_the_device_has_depth_one_even_if_not_every_request_is_sampled() {
     let Some((mut source, device)) = tracer_and_device() else { return };
-    // On a busy machine an event can interrupt the program that handles another, which the kernel then does not run: one reading
-    // in a few has to be exact.
-    wait_until("every request is known to be alone on the device", || {
-        let (before, after) = read_thinned_out(&mut source, &device);
-        let known = grown(after.depth_requests, before.depth_requests);
-        assert!(known > 0 && known <= grown(after.requests, before.requests));
-        grown(after.depth, before.depth) == known && grown(after.depth_squared, before.depth_squared) == known
+    let (before, after) = read_thinned_out(&mut source, &device);
+    let known = grown(after.depth_requests, before.depth_requests);
+    assert!(known > 0 && known <= grown(after.requests, before.requests));
+    let depth = grown(after.depth, before.depth);
+    assert!(near(depth, known), "{depth} for {known}");
+}
+
+#[test]
+fn of_200_000_requests_none_stays_in_flight() {
+    const READERS: u64 = 8;
+    let Some((mut source, device)) = tracer_and_device() else { return };
+    let name = device.name();
+    let before = sample(&mut source, &device);
+    let reads = || grown(disk_now(name).reads, disk(&before, name).reads);
+    let start = Instant::now();
+    // The depth is known only after a second.
+    let enough = || reads() >= 200_000 && start.elapsed() > Duration::from_secs(4);
+    read_side_by_side(&device, READERS, || wait_until("200,000 blocks are read", enough));
+    let after = sample(&mut source, &device);
+
+    assert_eq!(in_flight(&source, &device), 0);
+    let counted = grown(request(&after, name, "read").requests, request(&before, name, "read").requests);
+    assert!(counted <= reads() && near(counted, reads()), "{counted} of {}", reads());
+    let between = levels_between(&before, &after, name);
+    assert_eq!(between[4..], [[0; 4]; LEVELS.len() - 4], "more than there are readers");
+    let [_, in_flight_time, requests, bytes] = total(&between);
+    assert!(requests > counted / 2, "{requests} of {counted}");
+    assert_eq!(bytes, requests * BLOCK as u64);
+    // Little's law: the requests in flight are what arrives in the time that each takes.
+    let [known, device_time, _] = difference(responses(&after, name, None), responses(&before, name, None));
+    assert!(
+        near(in_flight_time / requests, device_time / known),
+        "{in_flight_time} for {requests}, {device_time} for {known}"
+    );
+}
+
+#[test]
+fn completions_that_were_missed_do_not_stay_in_flight_and_count_for_no_level() {
+    let Some((mut source, device)) = tracer_and_device() else { return };
+    let name = device.name();
+    let start = sample(&mut source, &device);
+    read_side_by_side(&device, 4, || {
+        thread::sleep(Duration::from_millis(1500));
+        source.sampler.miss_completions(|| thread::sleep(Duration::from_millis(50)));
+        thread::sleep(Duration::from_millis(500));
     });
+    let side_by_side = sample(&mut source, &device);
+    source.sampler.miss_completions(|| read_side_by_side(&device, 4, || thread::sleep(Duration::from_millis(50))));
+    assert!(in_flight(&source, &device) > 0);
+    // Attached again at the last sample, they do not know at first what is in flight.
+    let end = Instant::now() + Duration::from_millis(1500);
+    read_while(&device, 0, || Instant::now() < end);
+    let alone = sample(&mut source, &device);
+
+    assert_eq!(in_flight(&source, &device), 0);
+    let first = levels_between(&start, &side_by_side, name);
+    assert!(total(&first)[2] > 0);
+    assert_eq!(first[3..], [[0; 4]; LEVELS.len() - 3], "more than there are readers");
+    let [one, deeper @ ..] = levels_between(&side_by_side, &alone, name);
+    assert!(one[2] > 0);
+    assert_eq!(deeper, [[0; 4]; LEVELS.len() - 1]);
+}
+
+fn total(levels: &[[u64; 4]]) -> [u64; 4] {
+    levels.iter().fold([0; 4], |sum, level| std::array::from_fn(|i| sum[i] + level[i]))
+}
+
+fn disk_now(name: &str) -> Disk {
+    let mut s = Snapshot::default();
+    diskstats::read(&Root::live(), &mut s).unwrap();
+    disk(&s, name)
 }

@@ -33,8 +33,8 @@ pub(super) struct RequestSampler {
     filter: FilterMap,
     /// Whether the filter is that of an idle machine and unused since.
     idle: bool,
-    /// While the rate is not high.
-    attached: Option<[Attached; 2]>,
+    /// While the rate is not high; since when (`CLOCK_MONOTONIC`).
+    attached: Option<(u64, [Attached; 2])>,
     /// At high rates, a thread attaches them for a span.
     span: Option<JoinHandle<Result<(), SourceError>>>,
 }
@@ -56,8 +56,9 @@ impl RequestSampler {
         let (beginning, seeing_the_beginning) = object.take_tracepoints(&["block_rq_insert", "block_rq_issue"])?;
         let filter = Array::try_from(object.take_map("sampling_filter")?).map_err(failed)?;
         let filter = FilterMap(Arc::new(Mutex::new(filter)));
-        filter.set(all_the_time(0.0, Duration::from_secs(1)))?;
-        let attached = Some([seeing_the_end, seeing_the_beginning]);
+        let since = monotonic_ns();
+        filter.set(all_the_time(since, 0.0, Duration::from_secs(1)))?;
+        let attached = Some((since, [seeing_the_end, seeing_the_beginning]));
         Ok(Self { programs: Programs { beginning, end }, filter, idle: true, attached, span: None })
     }
 
@@ -81,11 +82,12 @@ impl RequestSampler {
         }
         let idle = rate == 0.0;
         if !(idle && self.idle) {
-            self.filter.set(all_the_time(rate, until))?;
+            let since = self.attached.as_ref().map_or_else(monotonic_ns, |(since, _)| *since);
+            self.filter.set(all_the_time(since, rate, until))?;
+            if self.attached.is_none() {
+                self.attached = Some((since, self.programs.attach()?));
+            }
             self.idle = idle;
-        }
-        if self.attached.is_none() {
-            self.attached = Some(self.programs.attach()?);
         }
         Ok(())
     }
@@ -99,14 +101,23 @@ impl RequestSampler {
         if self.span.is_some() {
             return false;
         }
-        self.filter.set(SamplingFilter { most: u64::MAX, ..all_the_time(0.0, Duration::ZERO) }).unwrap();
+        self.sample_one_in(1);
         true
     }
 
     /// Samples one moment in `weight`, whatever the rate.
     pub(super) fn sample_one_in(&mut self, weight: u64) {
-        let all = all_the_time(0.0, Duration::ZERO);
+        let (since, _) = self.attached.as_ref().expect("no span is being sampled");
+        let all = all_the_time(*since, 0.0, Duration::ZERO);
         self.filter.set(SamplingFilter { most: u64::MAX, mask: weight - 1, weight, ..all }).unwrap();
+    }
+
+    /// Has completions missed for a while.
+    pub(super) fn miss_completions(&mut self, meanwhile: impl FnOnce()) {
+        let (since, [end, beginning]) = self.attached.take().expect("no span is being sampled");
+        drop(end);
+        meanwhile();
+        self.attached = Some((since, [self.programs.end.attach().unwrap(), beginning]));
     }
 }
 
@@ -142,9 +153,9 @@ impl FilterMap {
     }
 }
 
-fn all_the_time(rate: f64, until: Duration) -> SamplingFilter {
+fn all_the_time(since: u64, rate: f64, until: Duration) -> SamplingFilter {
     let mask = mask(rate);
-    SamplingFilter { from: 0, length: u64::MAX, mask, weight: mask + 1, seen: 0, most: most(until) }
+    SamplingFilter { from: since, length: u64::MAX, mask, weight: mask + 1, seen: 0, most: most(until) }
 }
 
 /// The requests of a span stand for those of the whole interval.
