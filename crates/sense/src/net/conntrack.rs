@@ -26,18 +26,20 @@ impl Source for ConnectionTracking {
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         self.0.each(root, |namespace| {
             if namespace.is_empty() {
-                out.net.conntrack.push(own(root)?);
+                out.net.conntrack.extend(own(root));
             } else {
                 out.net.namespace_conntrack.extend(of_namespace(root, namespace));
             }
             Ok(())
-        })
+        })?;
+        let is_tracked = !(out.net.conntrack.is_empty() && out.net.namespace_conntrack.is_empty());
+        if is_tracked { Ok(()) } else { Err(SourceError::Absent("connections are not tracked".into())) }
     }
 }
 
-fn own(root: &Root) -> Result<Conntrack, SourceError> {
-    let count = root.polled_number(COUNT);
-    let count = count.ok_or_else(|| SourceError::Absent("connections are not tracked".into()))?;
+/// The observer's own table.
+fn own(root: &Root) -> Option<Conntrack> {
+    let count = root.polled_number(COUNT)?;
     let mut row = Conntrack::new(MachineKey);
     row.count = count.into();
     row.max = root.setting_number(MAX).into();
@@ -46,7 +48,7 @@ fn own(root: &Root) -> Result<Conntrack, SourceError> {
         row.early_drops = sum(&text, "early_drop");
         row.insert_failed = sum(&text, "insert_failed");
     }
-    Ok(row)
+    Some(row)
 }
 
 /// The table of the namespace that the thread is in. A file that stayed open would keep the namespace alive.

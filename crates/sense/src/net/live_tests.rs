@@ -1,7 +1,7 @@
 //! On this machine's kernel, in network namespaces created for the purpose.
 
 use super::namespaces::{Namespaces, Visibility};
-use super::{driver_counters, links, qdiscs, snmp, sockets};
+use super::{conntrack, driver_counters, links, qdiscs, snmp, sockets};
 use crate::Root;
 use crate::source::Source;
 use crate::source_error::SourceError;
@@ -257,4 +257,35 @@ fn an_interface_created_again_under_its_name_is_another() {
     assert!(run(&format!("ip -n {} link del veth0", pair.a)));
     assert!(run(&format!("ip -n {} link add veth0 type veth peer name veth1", pair.a)));
     assert_ne!(identity(), before);
+}
+
+#[test]
+fn what_our_own_namespace_lacks_is_read_in_others() {
+    let Some(pair) = NetnsPair::new() else { return };
+    let mut seen = Vec::new();
+    let outcome = Namespaces::default().each(&Root::live(), |namespace| {
+        seen.push(namespace.to_string());
+        if namespace.is_empty() { Err(SourceError::Absent("here".into())) } else { Ok(()) }
+    });
+    assert_eq!(outcome, Err(SourceError::Absent("here".into())));
+    assert!(seen.contains(&pair.a) && seen.contains(&pair.b), "{seen:?}");
+}
+
+#[test]
+fn a_namespace_that_tracks_connections_has_a_table_of_its_own() {
+    let Some(pair) = NetnsPair::new() else { return };
+    for command in
+        ["table ip t", "chain ip t c { type filter hook output priority 0 ; }", "rule ip t c ct state new accept"]
+    {
+        if !run(&format!("ip netns exec {} nft add {command}", pair.a)) {
+            skip("nft cannot make this kernel track connections");
+            return;
+        }
+    }
+    let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
+    let server = listener.local_addr().unwrap();
+    let _client = within(&pair.a, || TcpStream::connect(server).unwrap());
+    let rows = read(&mut conntrack::ConnectionTracking(Arc::default())).net.namespace_conntrack;
+    let of = |name: &str| rows.iter().find(|row| &*row.namespace.ns == name).and_then(|row| row.count.get());
+    assert!(of(&pair.a) >= Some(1.0) && of(&pair.b).is_none(), "{rows:?}");
 }
