@@ -1,7 +1,7 @@
 //! Processes and threads.
 
 use super::shortage::{self, Room, Rooms};
-use super::task::{TaskUse, since_start};
+use super::task::{self, TaskUse, since_start};
 use crate::signal::{Entity, over, page_size, ratio, signals, sum};
 use whyslow_model::catalogue::{Limits, Process};
 use whyslow_model::diagnosis::Subject;
@@ -19,6 +19,8 @@ pub struct ProcessUse<'w> {
     /// How many mappings any process can have.
     mappings_limit: Option<f64>,
     growth: Option<f64>,
+    /// Seconds since it began; unknown in captures, which rarely show when.
+    age: Option<f64>,
     /// The room that it takes up by growing: the machine's, or that of one of its control groups.
     room: Option<&'w Room>,
 }
@@ -113,6 +115,7 @@ signals! { p: ProcessUse<'_>;
     "proc.memory" "bytes" "resident memory and swap", "rss + VmSwap", "/proc/PID/status" => sum([p.change.last().rss.get(), p.change.last().swap.get()]);
     "proc.growth" "bytes/s" "how fast its own memory grows, swapped or not; 0 where it does not keep growing", "Δ(rss - file pages + swap) / Δt over the latter half of the window", "/proc/PID/status" => p.growth;
     "proc.grown_for" "s" "time since it began, where its memory has grown as fast ever since", "now - start, if its memory / (now - start) is within a quarter of the growth over the window", "/proc/PID/stat, /proc/PID/status" => p.grown_for();
+    "proc.age" "s" "time since it began", "now - start", "/proc/PID/stat" => p.age;
     "proc.watched" "s" "how long it was watched: less than the window if it began or ended in it", "last reading - first reading", "the window" => Some(p.change.seconds());
     "proc.exhausted_in" "s" "time until its growth has used up all memory and swap that it can have, where it is most of what uses that up", "room / rate at which it shrinks, of the machine or one of its control groups", "/proc/meminfo, memory.stat, /proc/PID/status" => p.room.and_then(Room::exhausted_in);
     "proc.room" "bytes" "memory and swap that are left to it", "MemAvailable + SwapFree, or what its control group may still take", "/proc/meminfo, memory.stat" => p.room.map(|r| r.left);
@@ -168,13 +171,15 @@ pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Proce
     let resident = Resident::of(changes);
     let page_size = page_size(window);
     let mappings_limit = window.the::<Limits>().and_then(|limits| limits.map_count_max.get());
+    let is_captured = !window.origins().is_empty();
     tasks
         .iter()
         .zip(changes)
         .map(|(task, change)| {
             let growth = shortage::growth(change);
             let room = growth.and_then(|growth| rooms.taken_by(growth, task.cgroup.as_deref()));
-            let p = ProcessUse { task, change, page_size, resident, mappings_limit, growth, room };
+            let age = if is_captured { None } else { task::age(change) };
+            let p = ProcessUse { task, change, page_size, resident, mappings_limit, growth, age, room };
             let active = task.cpu != Some(0.0)
                 || task.blocked > 0.0
                 || task.short_lived.is_some()
@@ -219,7 +224,6 @@ mod tests {
     use super::*;
     use crate::signals::blocked::Blocked;
     use crate::signals::lock::LockUse;
-    use crate::signals::task;
     use whyslow_model::catalogue::ProcessRow;
     use whyslow_model::key::TaskKey;
     use whyslow_model::snapshot::Snapshot;
@@ -261,6 +265,7 @@ mod tests {
             resident,
             mappings_limit: Some(1000.0),
             growth: None,
+            age: None,
             room: None,
         };
         let entity = Entity::of(subject(&tasks[0]), &process);

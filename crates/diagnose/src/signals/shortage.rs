@@ -10,6 +10,9 @@ const READINGS: usize = 5;
 const SECONDS: f64 = 4.0;
 /// The share of the steps that have to go one way for a level to keep on going that way.
 const KEEPS_ON: f64 = 0.75;
+/// The share of what it rose by that it has to keep: one that goes up and down as regularly as samples are taken can be found rising
+/// three times out of four.
+const KEEPS: f64 = 0.5;
 /// The share of what uses memory up that one process has to be for it to be the one that does.
 const MOST: f64 = 0.5;
 
@@ -128,8 +131,9 @@ pub fn climb(levels: &[(f64, f64)]) -> Option<f64> {
     }
     let latter = &levels[(levels.len() - 1) / 2..];
     let keeps_on = |levels: &[(f64, f64)]| {
-        let rising = levels.windows(2).filter(|pair| pair[1].1 > pair[0].1).count();
-        rising as f64 >= KEEPS_ON * (levels.len() - 1) as f64
+        let rises: Vec<f64> = levels.windows(2).map(|pair| pair[1].1 - pair[0].1).filter(|rise| *rise > 0.0).collect();
+        let kept = last.1 - levels.first().map_or(last.1, |(_, level)| *level);
+        rises.len() as f64 >= KEEPS_ON * (levels.len() - 1) as f64 && kept >= KEEPS * rises.iter().sum::<f64>()
     };
     let long_enough = &levels[levels.iter().rposition(|(at, _)| last.0 - at >= SECONDS)?..];
     if !keeps_on(latter) || !keeps_on(long_enough) {
@@ -153,6 +157,13 @@ mod tests {
         assert_eq!(climb(&levels(|t| 300.0 * (t - 5.0).max(0.0))), Some(300.0), "it began in the middle");
         assert_eq!(climb(&levels(|t| 300.0 * t.min(4.0))), Some(0.0), "a program that has started");
         assert_eq!(climb(&levels(|t| 300.0 * (t % 3.0))), Some(0.0), "up and down");
+        assert_eq!(climb(&levels(|t| 300.0 * (t % 4.0))), Some(0.0), "three times up, once down");
+        // Of 300 a second, 200 are given back every fourth second: 4 x 300 - 200 in the latter five.
+        assert_eq!(
+            climb(&levels(|t| 300.0 * t - 500.0 * (t / 4.0).floor())),
+            Some(200.0),
+            "it does not give all of it back"
+        );
         assert_eq!(climb(&levels(|_| 7.0)), Some(0.0));
         assert_eq!(climb(&levels(|t| -t)), Some(0.0));
     }

@@ -152,10 +152,21 @@ pub(super) fn since_start<F: Family<Key = TaskKey>>(
 ) -> Option<f64> {
     let course: Vec<(f64, f64)> = change.course(value).collect();
     let ((from, first), (to, last)) = (*course.first()?, *course.last()?);
-    let age = to - change.key().start.saturating_mul(CLOCK_TICK_NS) as f64 / 1e9;
+    let age = to - began(change.key());
     let now = over(Some(last - first), Some(to - from))?;
     let as_ever = over(over(Some(last), Some(age)), Some(now))?;
     AS_EVER.contains(&as_ever).then_some(age)
+}
+
+/// Seconds since a task began, as of its last row.
+pub(super) fn age<F: Family<Key = TaskKey>>(change: &Change<'_, F>) -> Option<f64> {
+    let (last, _) = change.course(|_| Some(0.0)).last()?;
+    Some(last - began(change.key()))
+}
+
+/// When a task began, in seconds since boot.
+fn began(key: &TaskKey) -> f64 {
+    key.start.saturating_mul(CLOCK_TICK_NS) as f64 / 1e9
 }
 
 /// Seconds that a counter of CPU time grew by within the window. Of a process that began in it, all of them.

@@ -92,6 +92,7 @@ fn the_time_left_tells_how_sure_it_is() {
         found(&d, "mem.leak").map(|f| f.confidence)
     };
     assert_eq!(confidence(23_000.0, 0.0), Some(Confidence::High), "a minute");
+    assert_eq!(confidence(38_000.0, 0.0), Some(Confidence::Medium), "two minutes, after ten seconds");
     assert_eq!(confidence(8000.0, 100_000.0), Some(Confidence::Medium), "swap is used up, too");
     assert_eq!(confidence(8000.0, 2_000_000.0), None, "hours: nothing to tell yet");
 }
@@ -99,18 +100,20 @@ fn the_time_left_tells_how_sure_it_is() {
 #[test]
 fn a_compiler_that_has_just_started_is_no_leak() {
     // 22 GiB left at 27 MiB/s would last a quarter of an hour; it has grown for ten seconds.
-    let compiler = |at_first: f64| {
+    let compiler = |at_first: f64, minutes: u64| {
         machine(|t, s| {
+            s.boot_ns += minutes * 60 * SECOND;
             let taken = 27.0 * MIB * t as f64;
             available(s, 22_000.0 * MIB - taken, 0.0);
             eater(t, s, "/", taken + at_first);
         })
     };
-    let d = compiler(MIB);
+    let d = compiler(MIB, 0);
     assert!(found(&d, "mem.leak").is_none(), "{:?}", d.findings);
     assert!(memory_is_cleared(&d), "{:?}", d.not_cleared);
-    // Where it began with a leap, it is not known for how long it has grown.
-    assert_eq!(found(&compiler(900.0 * MIB), "mem.leak").map(|f| f.confidence), Some(Confidence::Low));
+    assert!(found(&compiler(900.0 * MIB, 0), "mem.leak").is_none(), "it began with a leap, eleven seconds ago");
+    // Of one that has run for long, it is not known for how long it has grown.
+    assert_eq!(found(&compiler(900.0 * MIB, 60), "mem.leak").map(|f| f.confidence), Some(Confidence::Low));
 }
 
 #[test]
