@@ -38,12 +38,13 @@ impl SignalSelector {
         asks
     }
 
-    /// Its value over a window; `None` if it is unknown, not a number, or ambiguous.
+    /// Its value over a window; `None` if it is unknown, not a number, or differs between the things of this name: a process that uses
+    /// two devices is two, of which some signals are the process' own.
     fn value(&self, facts: &Facts) -> Option<f64> {
         let of = |scope: &Scope| {
             let mut matching = facts.entities(*scope).iter().filter(|entity| self.is_of(entity));
             let number = matching.next()?.number(&self.name)?;
-            matching.next().is_none().then_some(number)
+            matching.all(|entity| entity.number(&self.name) == Some(number)).then_some(number)
         };
         Scope::ALL.iter().find_map(of)
     }
@@ -130,8 +131,10 @@ fn unknown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::window;
-    use whyslow_model::catalogue::Disk;
+    use crate::testing::{SECOND, window};
+    use whyslow_model::catalogue::{Disk, ProcessRow, Requester};
+    use whyslow_model::key::{OperationKey, RequesterKey, TaskKey};
+    use whyslow_model::value::Name;
 
     fn read(text: &str) -> Result<String, String> {
         text.parse::<SignalSelector>().map(|selector| selector.to_string())
@@ -175,5 +178,27 @@ mod tests {
         let selectors = ["disk.read_rate@b", "disk.write_rate@b", "disk.read_rate@c"].map(|text| text.parse().unwrap());
         assert_eq!(values(&window, &selectors), [Some(7.0), None, None]);
         assert_eq!(values(&Window::default(), &selectors), [None, None, None]);
+    }
+
+    /// A process asks for 1000 bytes a second, with one read in flight on a and two on b.
+    #[test]
+    fn what_a_process_asks_for_is_one_number_however_many_devices_it_reads() {
+        let task = TaskKey { pid: 7, tid: 7, start: 1 };
+        let window = window([0, 2], |t, s| {
+            for (device, in_flight) in [("a", 1), ("b", 2)] {
+                s.block.disk.push(Disk::new(device.into()));
+                let on = OperationKey { device: device.into(), operation: "read".into() };
+                s.block.requester.push(Requester {
+                    requests: t.into(),
+                    queue_time: 0.into(),
+                    device_time: (t * SECOND * in_flight).into(),
+                    ..Requester::new(RequesterKey { on, task, cgroup: Name::default() })
+                });
+            }
+            let row = ProcessRow { read_chars: (1000 * t).into(), ..ProcessRow::new(task) };
+            s.task.process.push(ProcessRow { minor_faults: 0.into(), major_faults: 0.into(), ..row }.into());
+        });
+        let selectors = ["io.asked@7", "io.in_flight@7"].map(|text| text.parse().unwrap());
+        assert_eq!(values(&window, &selectors), [Some(1000.0), None]);
     }
 }

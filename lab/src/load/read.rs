@@ -115,6 +115,9 @@ pub struct MmapRead {
     /// What to map
     #[arg(long)]
     path: PathBuf,
+    /// Open and map it again after so long: a file keeps the read-ahead that its device had when it was opened; 0 for never
+    #[arg(long, default_value_t = 0)]
+    reopen_ms: u64,
     /// Seed of the offsets
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -124,11 +127,17 @@ impl MmapRead {
     pub fn run(self) -> Endless {
         let mut file = File::open(&self.path)?;
         let length = file.seek(SeekFrom::End(0))?;
-        let at = map(&file, length as usize)?;
+        let (mut at, mut opened) = (map(&file, length as usize)?, Instant::now());
         ready("")?;
         let mut rng = SmallRng::seed_from_u64(self.seed);
         loop {
-            // SAFETY: the offset lies within the mapping, which is never removed; nothing writes to the file.
+            if self.reopen_ms > 0 && opened.elapsed() >= Duration::from_millis(self.reopen_ms) {
+                // SAFETY: the mapping has this length, and is not used any more.
+                unsafe { libc::munmap(at.cast_mut().cast(), length as usize) };
+                file = File::open(&self.path)?;
+                (at, opened) = (map(&file, length as usize)?, Instant::now());
+            }
+            // SAFETY: the offset lies within the mapping; nothing writes to the file.
             black_box(unsafe { at.add(rng.random_range(0..length) as usize).read_volatile() });
         }
     }

@@ -99,7 +99,7 @@ fn random_reads_of_a_mapping_with_much_read_ahead() {
     assert_eq!((&*first.id, first.subject.pid), ("disk.readahead", Some(20)));
     assert_eq!(
         first.actions[0].try_command.as_deref(),
-        Some("whyslow try disk.read_ahead_kb@sda=64 --metric +disk.reads@sda --moves disk.request_size@sda")
+        Some("whyslow try disk.read_ahead_kb@sda=64 --metric +io.asked@20 --moves disk.request_size@sda")
     );
     assert!(d.findings.iter().any(|f| f.id == "disk.saturated" && f.explained_by.is_some()), "{:?}", d.findings);
 }
