@@ -123,12 +123,26 @@ fn wrong_causes(answer: &Diagnosis, id: &str, expect: &Expect) -> Vec<String> {
     for (id, other) in &expect.beside {
         wrong.extend(missing(answer, id, other, |f| f.explained_by.is_none()));
     }
-    let caused = format!("{id}@");
+    let cause = format!("{id}@");
     for (id, effect) in &expect.effects {
-        let is_effect = |f: &Finding| f.explained_by.as_ref().is_some_and(|cause| cause.starts_with(&caused));
-        wrong.extend(missing(answer, id, effect, is_effect));
+        wrong.extend(missing(answer, id, effect, |f| is_effect_of(f, &cause, answer)));
     }
     wrong
+}
+
+/// Whether a finding is an effect of one whose key begins so, directly or through others.
+fn is_effect_of(finding: &Finding, cause: &str, answer: &Diagnosis) -> bool {
+    let mut at = finding;
+    // No longer than all of them in a row.
+    for _ in &answer.findings {
+        let Some(by) = &at.explained_by else { return false };
+        if by.starts_with(cause) {
+            return true;
+        }
+        let Some(next) = answer.findings.iter().find(|other| other.key() == *by) else { return false };
+        at = next;
+    }
+    false
 }
 
 /// What is wrong if no finding of at least medium confidence is the expected one.
@@ -357,8 +371,14 @@ mod tests {
         let alone = finding("task.blocked", Subject::new("device", "loop4"), 8);
         let effect = Finding { explained_by: Some(cause.key()), ..alone.clone() };
         let wrong = |other| mismatches(&answer(Verdict::Bottleneck, vec![cause.clone(), other]), &SATURATED, &expect);
-        assert!(wrong(effect).is_empty());
+        assert!(wrong(effect.clone()).is_empty());
         assert_eq!(wrong(alone), ["task.blocked@loop4 is not found as it should be"]);
+        // Through another effect of the first.
+        let shared = finding("disk.shared", Subject::new("device", "loop4"), 8);
+        let through = |cause: &Finding| Finding { explained_by: Some(cause.key()), ..effect.clone() };
+        let first = Finding { explained_by: Some(cause.key()), ..shared.clone() };
+        let findings = vec![cause.clone(), first, through(&shared)];
+        assert!(mismatches(&answer(Verdict::Bottleneck, findings), &SATURATED, &expect).is_empty());
     }
 
     #[test]

@@ -273,23 +273,45 @@ pub const TRIALS: &[Trial] = &[
                 true => LoadCommand::new("mmap-read").with("path", disk.device.node.display()),
                 false => disk.device.reader(4 << 10).flag("random").with("run", bed.range(4..=8)),
             };
-            let read = Process(load.start(bed)?.pid);
+            let read = Process(load.with("reopen-ms", REOPEN_MS).start(bed)?.pid);
             Ok(Expect::subject([read.clone()]).culprit([read]))
         },
         ..Trial::IDLE
     },
     Trial {
         name: "disk.request_split",
-        what: "large blocks are read from a disk whose queue accepts only small requests",
+        what: "large blocks are read from a disk that takes long for each request, one at a time, and whose queue accepts only small ones",
         finding: Some("disk.request_split"),
-        never: &["disk.saturated", "disk.small_io", "disk.throttled"],
+        never: &["disk.saturated", "disk.depth_one", "disk.small_io", "disk.throttled", "disk.slow_device"],
         setup: |bed| {
-            let disk = slow_disk(bed, 2_000..=5_000, 32)?;
-            let limit = bed.choose(&[32, 64]) << 10;
-            disk.device.set_max_request(bed, limit)?;
-            let size = limit * bed.choose(&[4, 8]);
-            disk.device.reader(size).flag("random").flag("direct").start(bed)?;
-            Ok(Expect::subject([device(&disk)]))
+            let split = SplitReads::new(bed, 8_000..=14_000, 1)?;
+            split.reader().start(bed)?;
+            Ok(Expect::subject([device(&split.disk)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.depth_one.split",
+        what: "large blocks are read one at a time from a disk whose queue accepts only small requests, but serves many at once",
+        finding: Some("disk.depth_one"),
+        never: &["disk.request_split", "disk.saturated", "disk.small_io", "disk.throttled", "disk.slow_device"],
+        setup: |bed| {
+            let split = SplitReads::new(bed, 2_000..=5_000, 32)?;
+            let read = Process(split.reader().start(bed)?.pid);
+            Ok(Expect::subject([device(&split.disk), read.clone()]).culprit([read]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "split-side-by-side",
+        what: "large blocks are read at a steady rate from a disk whose queue accepts only small requests, but serves many at once",
+        setup: |bed| {
+            let split = SplitReads::new(bed, 2_000..=5_000, 32)?;
+            // It waits for the disk this share of the time.
+            let percent = bed.range(30..=50);
+            let rate = split.size * percent * 10_000 / split.latency_us;
+            split.reader().with("rate", rate).start(bed)?;
+            Ok(Expect::healthy())
         },
         ..Trial::IDLE
     },
@@ -314,9 +336,9 @@ pub const TRIALS: &[Trial] = &[
         finding: Some("disk.write_burst"),
         never: &["disk.saturated", "disk.slow_device", "disk.throttled"],
         setup: |bed| {
-            let (period, bandwidth) = (bed.range(3_000..=4_000), bed.range(20..=40) << 20);
+            let (period, bandwidth) = (bed.range(3_500..=4_500), bed.range(20..=40) << 20);
             let (disk, dir) = disk_with_bandwidth(bed, bandwidth)?;
-            // Takes the disk one to one and a half seconds.
+            // Takes the disk one to one and a half seconds, less than half of the time.
             let size = bandwidth * bed.range(100..=150) / 100;
             append_to(&dir, size, period).start(bed)?;
             Ok(Expect::subject([device(&disk)]))
@@ -433,7 +455,7 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// How long a stream keeps its file open: another read-ahead shows soon after it is set.
+/// How long a reader keeps its file open: another read-ahead shows soon after it is set.
 const REOPEN_MS: u64 = 300;
 
 /// A disk of 2 GiB with a latency from a range of microseconds, already slow.
@@ -442,6 +464,28 @@ fn slow_disk(bed: &mut Testbed, latency_us: RangeInclusive<u64>, channels: u64) 
     let mut disk = SimulatedDisk::new(bed, 2 << 30, DiskSpec::new(latency, channels))?;
     disk.enable_delays()?;
     Ok(disk)
+}
+
+/// A disk that is read in larger blocks than its queue accepts.
+struct SplitReads {
+    disk: SimulatedDisk,
+    latency_us: u64,
+    /// Bytes of a block.
+    size: u64,
+}
+
+impl SplitReads {
+    fn new(bed: &mut Testbed, latency_us: RangeInclusive<u64>, channels: u64) -> Result<Self> {
+        let latency_us = bed.range(latency_us);
+        let disk = slow_disk(bed, latency_us..=latency_us, channels)?;
+        let limit = bed.choose(&[32, 64]) << 10;
+        disk.device.set_max_request(bed, limit)?;
+        Ok(Self { disk, latency_us, size: limit * bed.choose(&[4, 8]) })
+    }
+
+    fn reader(&self) -> LoadCommand {
+        self.disk.device.reader(self.size).flag("random").flag("direct")
+    }
 }
 
 /// ext4 on a disk of so many bytes per second, already slow.
@@ -459,10 +503,11 @@ fn append_to(dir: &Path, size: u64, every_ms: u64) -> LoadCommand {
     append.with("size", size).with("every-ms", every_ms)
 }
 
-/// A program whose readers at random offsets are `steady` for some hundreds of milliseconds, then all `jobs`.
+/// A program whose readers at random offsets are `steady` for some hundreds of milliseconds, then all `jobs`. No whole number of
+/// these waves makes a second: samples a second apart would find all of them in the same phase.
 fn in_waves(bed: &mut Testbed, disk: &SimulatedDisk, size: u64, steady: u64, jobs: u64) -> LoadCommand {
     let read = disk.device.reader(size).with("jobs", jobs).with("steady", steady);
-    read.with("pause-ms", bed.range(200..=600)).flag("random").flag("direct")
+    read.with("pause-ms", bed.range(280..=420)).flag("random").flag("direct")
 }
 
 /// A program that reads asynchronously at random offsets.

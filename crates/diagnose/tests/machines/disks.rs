@@ -5,7 +5,7 @@ use whyslow_diagnose::diagnose;
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Gain, Origin, Reading, Verdict};
 use whyslow_model::histogram::Histogram;
-use whyslow_model::key::{DepthKey, LinkKey, OperationKey, RequesterKey, ResponseKey, TaskKey};
+use whyslow_model::key::{DepthKey, LinkKey, MachineKey, OperationKey, RequesterKey, ResponseKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Name};
 
@@ -375,6 +375,76 @@ fn only_what_was_cut_is_reported_as_split() {
     let of = |splits| Load { size: 64 << 10, sequential: true, splits, ..CLOSED }.diagnosis();
     assert!(found(&of(0), "disk.request_split").is_none(), "all of one round size, and as asked for");
     assert!(accused(&of(87), "disk.request_split").confidence > Confidence::Low);
+}
+
+/// One reader of large blocks that are cut into eight pieces.
+const SPLIT: Load = Load { threads: 1, size: 64 << 10, splits: 87, ..CLOSED };
+
+#[test]
+fn pieces_that_a_disk_serves_side_by_side_cost_nothing() {
+    let d = Load { serial: false, ..SPLIT }.diagnosis();
+    assert!(found(&d, "disk.request_split").is_none(), "{:?}", d.findings);
+    let mut split = d.ruled_out.iter().filter(|r| r.id == "disk.request_split@sda");
+    assert!(split.any(|r| r.because.contains("side by side")), "{:?}", d.ruled_out);
+    // What is left is a caller that waits for each of its requests.
+    assert!(accused(&d, "disk.depth_one").confidence > Confidence::Low);
+}
+
+#[test]
+fn pieces_that_wait_for_each_other_saturate_a_disk_that_takes_long_for_each() {
+    // 64 KiB each 10 ms, of which no disk needs more than 6.6 ms to transfer them.
+    let d = Load { rate: 100, ..SPLIT }.diagnosis();
+    let split = &d.findings[0];
+    assert_eq!((&*split.id, split.confidence), ("disk.request_split", Confidence::High), "{:?}", d.findings);
+    assert_eq!(accused(&d, "disk.saturated").explained_by, Some(split.key()));
+    // In 5 ms a disk may have been transferring all the time, and larger requests would gain nothing.
+    let d = SPLIT.diagnosis();
+    assert_eq!(accused(&d, "disk.request_split").confidence, Confidence::Medium);
+    assert_eq!(accused(&d, "disk.saturated").explained_by, None);
+}
+
+/// A program writes and flushes 30 MB twice within ten seconds, which takes the disk a second each time.
+#[test]
+fn bursts_are_found_wherever_they_fall_among_the_samples() {
+    let of = |first: f64, second: f64| {
+        machine(move |t, s| {
+            let done: f64 = [first, second].iter().map(|start| (t as f64 - start).clamp(0.0, 1.0)).sum();
+            let is_at_work = [first, second].iter().any(|start| (0.0..1.0).contains(&(t as f64 - start)));
+            let ns = |seconds: f64| Counter::from((seconds * 1e9) as u64);
+            two_cpus(t, s, 5, 0);
+            s.processor.pressure.push(Pressure {
+                cpu_some: 0.into(),
+                memory_some: 0.into(),
+                io_some: ns(done),
+                ..Pressure::new(MachineKey)
+            });
+            s.block.disk.push(Disk {
+                reads: 0.into(),
+                read_bytes: 0.into(),
+                read_time: 0.into(),
+                writes: ((done * 120.0) as u64).into(),
+                write_bytes: ((done * 30e6) as u64).into(),
+                write_time: ns(done * 60.0),
+                weighted_time: ns(done * 60.0),
+                busy_time: ns(done),
+                ..Disk::new("sda".into())
+            });
+            s.task.process.push(Process::from(ProcessRow {
+                command: "writer".into(),
+                state: (if is_at_work { "D" } else { "S" }).into(),
+                user: (t * SECOND / 100).into(),
+                system: 0.into(),
+                read_bytes: 0.into(),
+                write_bytes: ((done * 30e6) as u64).into(),
+                kernel_thread: 0.0.into(),
+                ..ProcessRow::new(key(20))
+            }));
+        })
+    };
+    for d in [of(1.5, 5.5), of(1.0, 5.0), of(2.2, 6.7)] {
+        assert!(accused(&d, "disk.write_burst").confidence > Confidence::Low, "{:?}", d.findings);
+        assert_eq!(d.verdict, Verdict::Bottleneck);
+    }
 }
 
 /// Three quarters of a saturated disk's requests are of one program, which reads directly or writes through the page cache; the
