@@ -66,10 +66,7 @@ pub fn judge_where(
                 rule.look_alikes.iter().find(|l| l.unless.as_ref().is_some_and(|unless| unless.holds(&context)));
             match alike {
                 Some(alike) => ruled_out.extend(
-                    alike
-                        .text
-                        .prose(&context)
-                        .map(|because| RuledOut { id: format!("{}@{}", rule.id, entity.subject.name), because }),
+                    alike.text.prose(&context).map(|because| RuledOut { id: ruled_out_key(rule, entity), because }),
                 ),
                 None => of_rule.push(finding(rule, entity, &mut context, facts)),
             }
@@ -83,6 +80,11 @@ pub fn judge_where(
         add(&mut found, of_rule);
     }
     (found, ruled_out)
+}
+
+/// The key of the finding that it would have been, without the process.
+fn ruled_out_key(rule: &Rule, entity: &Entity) -> String {
+    Subject { pid: None, tid: None, ..entity.subject.clone() }.key_of(&rule.id)
 }
 
 /// Adds what one rule found. Where another rule of the same id found the same of the same thing, the one that weighs more

@@ -224,7 +224,7 @@ pub(crate) struct TrialSpec {
     pub(crate) metric: Template,
     pub(crate) guard: Option<Template>,
     pub(crate) moves: Option<Template>,
-    /// The setting affects only processes started afterwards.
+    /// The setting affects only processes and connections started afterwards.
     #[serde(default)]
     pub(crate) before: bool,
     /// `whyslow` asks for a yes before it sets this.

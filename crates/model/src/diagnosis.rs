@@ -308,14 +308,15 @@ impl Subject {
 
     /// The key of a finding with this id about it.
     pub fn key_of(&self, id: &str) -> String {
-        let Self { name, pid, tid, .. } = self;
+        let Self { name, pid, tid, netns, .. } = self;
         let task = match (pid, tid) {
             (Some(pid), Some(tid)) => format!("[{pid}/{tid}]"),
             (Some(pid), None) => format!("[{pid}]"),
             (None, _) => String::new(),
         };
+        let netns = netns.as_ref().map_or_else(String::new, |netns| format!("@{netns}"));
         let capture = self.capture.as_ref().map_or_else(String::new, |capture| format!(" in {capture}"));
-        format!("{id}@{name}{task}{capture}")
+        format!("{id}@{name}{task}{netns}{capture}")
     }
 
     /// Whether both are the same apart from the process.
@@ -367,7 +368,7 @@ pub struct Finding {
 
 impl Finding {
     /// The key others refer to it by: `id@name`, with `[pid]` or `[pid/tid]` appended if the subject is a process or thread, as
-    /// several can have one name.
+    /// several can have one name, and with `@` and the network namespace if that is not the observer's own.
     pub fn key(&self) -> String {
         self.subject.key_of(&self.id)
     }

@@ -64,6 +64,9 @@ pub struct Source {
     /// Congestion control [default: the system's]
     #[arg(long)]
     congestion: Option<OsString>,
+    /// SO_SNDBUF; 0 leaves it to the kernel
+    #[arg(long, default_value_t = 0)]
+    buffer: usize,
 }
 
 impl Source {
@@ -81,6 +84,9 @@ impl Source {
         let stream = TcpStream::connect(self.to)?;
         if let Some(name) = &self.congestion {
             setsockopt(&stream, sockopt::TcpCongestion, name)?;
+        }
+        if self.buffer > 0 {
+            setsockopt(&stream, sockopt::SndBuf, &self.buffer)?;
         }
         Ok(stream)
     }

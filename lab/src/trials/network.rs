@@ -34,6 +34,23 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "net.window_limited.sender",
+        what: "a program sets a send buffer for its TCP stream that is far smaller than the bandwidth-delay product",
+        finding: Some("net.window_limited"),
+        never: &["net.loss", "net.link_saturated", "net.shaped"],
+        setup: |bed| {
+            let delay = bed.range(10_000..=30_000);
+            let link = tun_relay(bed, delay, 0)?;
+            let (port, buffer) = (bed.port(), bed.range(16..=48) << 10);
+            let to = link.address(port);
+            LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
+            let source = LoadCommand::new("source").with("to", &to).with("congestion", "reno").with("buffer", buffer);
+            let source = source.in_netns(&link.near)?.start(bed)?;
+            Ok(Expect::subject([Port(port)]).culprit([Process(source.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "net.loss",
         what: "a TCP stream crosses a link that loses a few per cent of the packets, whatever its load",
         setup: |bed| {

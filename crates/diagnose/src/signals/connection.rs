@@ -3,8 +3,10 @@
 
 use super::loss::{self, LocalDrops, ThrownAway};
 use crate::signal::{Entity, netns, over, ratio, share_of_true, signals};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::Deref;
-use whyslow_model::catalogue::{Connection, Datagram, EndedConnections, Listener};
+use whyslow_model::catalogue::{Connection, Datagram, EndedConnections, Listener, Protocol, Setting};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::SocketKey;
 use whyslow_model::window::{Change, Window};
@@ -45,6 +47,21 @@ pub struct ConnectionUse<'w> {
     thrown: &'w ThrownAway,
     /// Whether the peer answered on other connections.
     peer_answers: bool,
+    /// The peer's socket, if that is on this machine.
+    other_end: Option<&'w Change<'w, Connection>>,
+    limits: &'w BufferLimits<'w>,
+}
+
+impl ConnectionUse<'_> {
+    /// In words, which network namespace of this machine the peer is in; empty if it is in the same one.
+    fn peer_place(&self) -> Option<String> {
+        let other = &self.other_end?.key().ns;
+        Some(match &**other {
+            _ if *other == self.change.key().ns => String::new(),
+            "" => "the host's network namespace".into(),
+            name => format!("network namespace {name}"),
+        })
+    }
 }
 
 impl<'w> Deref for ConnectionUse<'w> {
@@ -73,6 +90,11 @@ signals! { c: ConnectionUse<'_>;
     "tcp.unread" "bytes" "bytes the application had not read, mean", "mean(idiag_rqueue)", "sock_diag(7)" => c.mean(|c| c.receive_queue);
     "tcp.receive_buffer" "bytes" "receive buffer", "sk_rcvbuf", "sock_diag(7)" => c.last().receive_buffer.get();
     "tcp.send_buffer" "bytes" "send buffer", "sk_sndbuf", "sock_diag(7)" => c.last().send_buffer.get();
+    "tcp.send_buffer_max" "bytes" "how far TCP tunes the send buffer by itself", "third number of tcp_wmem in its network namespace", "/proc/sys/net/ipv4/tcp_wmem (tcp(7))" => c.limits.send(&c.key().ns);
+    "tcp.peer_here" "flag" "1 where the peer is a socket of this machine, in any network namespace that was read", "a connection with the same addresses the other way round", "sock_diag(7)" => c.other_end.is_some();
+    "tcp.peer_place" "text" "the network namespace of the peer, where that is on this machine; empty where it is the same one", "a connection with the same addresses the other way round", "sock_diag(7)" => c.peer_place().as_deref();
+    "tcp.peer_receive_buffer" "bytes" "receive buffer of the peer, where that is on this machine", "sk_rcvbuf", "sock_diag(7)" => c.other_end.and_then(|other| other.last().receive_buffer.get());
+    "tcp.peer_receive_buffer_max" "bytes" "how far TCP tunes that buffer by itself", "third number of tcp_rmem in its network namespace", "/proc/sys/net/ipv4/tcp_rmem (tcp(7))" => c.other_end.and_then(|other| c.limits.receive(&other.key().ns));
     "tcp.retransmit_share" "ratio" "segments sent again", "Δtotal_retrans / Δsegs_out", "tcp_info.tcpi_total_retrans" => retransmit_share(c);
     "tcp.retransmits" "1/s" "segments sent again", "Δtotal_retrans / Δt", "tcp_info.tcpi_total_retrans" => c.rate(|c| c.retransmits);
     "tcp.retransmitted" "count" "segments sent again in the window", "Δtotal_retrans", "tcp_info.tcpi_total_retrans" => c.grown(|c| c.retransmits);
@@ -121,11 +143,66 @@ impl Answers<'_> {
     }
 }
 
+/// How far TCP tunes buffers by itself, which each network namespace limits.
+struct BufferLimits<'w> {
+    protocols: Vec<Change<'w, Protocol>>,
+    /// Those of the observer's own, where only its settings were read.
+    own_receive: Option<f64>,
+    own_send: Option<f64>,
+}
+
+impl<'w> BufferLimits<'w> {
+    fn of(window: &'w Window) -> Self {
+        let settings = window.newest::<Setting>();
+        let most =
+            |name: &str| -> Option<f64> { settings.get(name)?.value.get()?.split_whitespace().nth(2)?.parse().ok() };
+        let (own_receive, own_send) = (most("net.ipv4.tcp_rmem"), most("net.ipv4.tcp_wmem"));
+        Self { protocols: window.changes(), own_receive, own_send }
+    }
+
+    fn receive(&self, ns: &str) -> Option<f64> {
+        self.in_namespace(ns, |p| p.tcp_receive_buffer_max.get(), self.own_receive)
+    }
+
+    fn send(&self, ns: &str) -> Option<f64> {
+        self.in_namespace(ns, |p| p.tcp_send_buffer_max.get(), self.own_send)
+    }
+
+    fn in_namespace(&self, ns: &str, of: fn(&Protocol) -> Option<f64>, own: Option<f64>) -> Option<f64> {
+        let read = self.protocols.iter().find(|protocol| &*protocol.key().ns == ns).and_then(|p| of(p.last()));
+        read.or(own.filter(|_| ns.is_empty()))
+    }
+}
+
+/// The connections of this machine by their addresses, local first, to find the other end of one.
+struct Ends<'w>(BTreeMap<(SocketAddr, SocketAddr), Vec<&'w Change<'w, Connection>>>);
+
+impl<'w> Ends<'w> {
+    fn of(connections: &'w [Change<'w, Connection>]) -> Self {
+        let mut ends: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for connection in connections {
+            let key = connection.key();
+            ends.entry((key.local, key.remote)).or_default().push(connection);
+        }
+        Self(ends)
+    }
+
+    /// Namespaces that are not connected with each other can have the same addresses: then there are several, and it is none of them
+    /// for sure.
+    fn other(&self, key: &SocketKey) -> Option<&'w Change<'w, Connection>> {
+        match self.0.get(&(key.remote, key.local))?[..] {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+}
+
 /// The connections that moved data.
 pub fn connections(window: &Window) -> Vec<Entity> {
-    let (drops, thrown) = (LocalDrops::of(window), ThrownAway::of(window));
+    let (drops, thrown, limits) = (LocalDrops::of(window), ThrownAway::of(window), BufferLimits::of(window));
     let all = window.changes::<Connection>();
     let answers = Answers { connections: &all, ended: window.changes() };
+    let ends = Ends::of(&all);
     all.iter()
         .filter(|c| {
             [c.rate(|c| c.bytes_acked), c.rate(|c| c.bytes_received)].into_iter().flatten().any(|r| r > 0.0)
@@ -138,8 +215,15 @@ pub fn connections(window: &Window) -> Vec<Entity> {
                 netns: netns(&key.ns),
                 ..Subject::new("connection", format!("{}->{}", key.local, key.remote))
             };
-            let (local_drops, peer_answers) = (drops.rate(c), answers.on_others(c));
-            Entity::of(subject, &ConnectionUse { change: c, local_drops, thrown: &thrown, peer_answers })
+            let connection = ConnectionUse {
+                change: c,
+                local_drops: drops.rate(c),
+                thrown: &thrown,
+                peer_answers: answers.on_others(c),
+                other_end: ends.other(key),
+                limits: &limits,
+            };
+            Entity::of(subject, &connection)
         })
         .collect()
 }

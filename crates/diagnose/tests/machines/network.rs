@@ -2,7 +2,7 @@
 
 use crate::{SECOND, key, pressure};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis};
+use whyslow_model::diagnosis::{Action, Confidence, Diagnosis, Finding};
 use whyslow_model::key::{NetKey, SocketKey};
 use whyslow_model::snapshot::Snapshot;
 
@@ -209,31 +209,100 @@ fn a_connection_explains_the_loss_of_the_machine_only_where_it_is_most_of_it() {
     assert_eq!(lesser.findings[0].subject.kind, "host");
 }
 
-#[test]
-fn a_setting_of_another_network_namespace_is_tried_there() {
-    let tried_for = |ns: &str| {
+const MIB: u64 = 1 << 20;
+
+/// A stream that a buffer holds back nine tenths of the time.
+#[derive(Clone, Copy)]
+struct Held {
+    /// The network namespace of the sender.
+    ns: &'static str,
+    /// Whether its own buffer holds it back, or the peer's window.
+    by_sender: bool,
+    /// Its buffer, and how far TCP would tune it.
+    send_buffer: [u64; 2],
+    /// The network namespace of the receiver, if that is on this machine, and the same of its buffer.
+    receiver: Option<(&'static str, [u64; 2])>,
+}
+
+impl Held {
+    const BY_PEER: Self = Self { ns: "", by_sender: false, send_buffer: [MIB, 4 * MIB], receiver: None };
+    const BY_SENDER: Self = Self { by_sender: true, send_buffer: [4 * MIB, 4 * MIB], ..Self::BY_PEER };
+
+    /// What to do about it.
+    fn actions(self) -> Vec<Action> {
         let d = machine(|t, s| {
             processor(t, s, 0, 2, 1);
             sender(t, s, 2);
             let stream = Stream::FINE.connection(t);
+            let held = |is_so: bool| if is_so { t * SECOND * 9 / 10 } else { 0 };
+            let socket = SocketKey { ns: self.ns.into(), ..stream.socket.clone() };
+            let protocol = |ns: &str| Protocol::new(NetKey { ns: ns.into(), name: "ip".into() });
+            let [buffer, most] = self.send_buffer;
+            let own = Protocol { tcp_send_buffer_max: most.into(), ..protocol(self.ns) };
+            if let Some((ns, [buffer, most])) = self.receiver {
+                let end = SocketKey { ns: ns.into(), local: socket.remote, remote: socket.local, inode: 100 };
+                s.net.connection.push(Connection { receive_buffer: buffer.into(), ..Connection::new(end) });
+                s.net.protocol.push(Protocol { tcp_receive_buffer_max: most.into(), ..protocol(ns) });
+            }
+            if s.net.protocol.iter().all(|row| *row.scope.ns != *self.ns) {
+                s.net.protocol.push(own);
+            }
             s.net.connection.push(Connection {
-                socket: SocketKey { ns: ns.into(), ..stream.socket.clone() },
-                pid: 7.0.into(),
-                bytes_acked: (t * 1_448_000).into(),
-                rtt: 20_000_000.into(),
+                socket,
                 peer_window: 30_000.into(),
-                busy_time: (t * SECOND).into(),
-                rwnd_limited: (t * SECOND * 9 / 10).into(),
-                sndbuf_limited: 0.into(),
+                send_buffer: buffer.into(),
+                rwnd_limited: held(!self.by_sender).into(),
+                sndbuf_limited: held(self.by_sender).into(),
                 ..stream
             });
         });
         let limited = d.findings.iter().find(|f| f.id == "net.window_limited");
-        let action = limited.unwrap_or_else(|| panic!("{:?}", d.findings)).actions[0].clone();
-        action.try_command.expect("a trial")
-    };
-    let line = "whyslow try net.ipv4.tcp_rmem='4096 131072 33554432' --metric";
+        limited.unwrap_or_else(|| panic!("{:?}", d.findings)).actions.clone()
+    }
+}
+
+#[test]
+fn a_setting_of_another_network_namespace_is_tried_there() {
+    let tried_for = |ns| Held { ns, ..Held::BY_SENDER }.actions()[0].try_command.clone().expect("a trial");
+    // 10 Gbit/s over 20 ms.
+    let line = "whyslow try net.ipv4.tcp_wmem='4096 16384 25000000' --before --metric";
     assert!(tried_for("").starts_with(line), "{}", tried_for(""));
     assert!(tried_for("blue").starts_with(&format!("ip netns exec blue {line}")));
     assert!(tried_for("net:[4026532200]").starts_with(&format!("nsenter --target 7 --net {line}")));
+}
+
+#[test]
+fn a_setting_is_recommended_only_where_it_changes_the_buffer_that_limits() {
+    let advises = |held: Held, words: &[&str]| {
+        let actions = held.actions();
+        assert!(actions.iter().all(|action| action.set.is_empty()), "{actions:?}");
+        assert!(words.iter().all(|words| actions[0].text.contains(words)), "{words:?} in {actions:?}");
+    };
+    advises(Held::BY_PEER, &["at the other end", "No setting here"]);
+    let received_in = |ns, buffer| Held { receiver: Some((ns, [buffer, 6 * MIB])), ..Held::BY_PEER };
+    advises(received_in("shop", MIB), &["SO_RCVBUF", "its buffer is 1 MiB", "up to 6 MiB"]);
+    advises(received_in("shop", 6 * MIB), &["tcp_rmem", "in network namespace shop"]);
+    advises(Held { ns: "shop", ..received_in("", 6 * MIB) }, &["in the host's network namespace"]);
+    advises(received_in("", MIB), &["SO_RCVBUF"]);
+    assert!(received_in("", 6 * MIB).actions()[0].set.contains_key("net.ipv4.tcp_rmem"));
+    let set_by_sender = Held { send_buffer: [MIB, 4 * MIB], ..Held::BY_SENDER };
+    advises(set_by_sender, &["sender (7)", "SO_SNDBUF", "up to 4 MiB"]);
+}
+
+/// Two containers and the host, with the same addresses.
+#[test]
+fn findings_of_two_network_namespaces_have_keys_of_their_own() {
+    let d = machine(|t, s| {
+        processor(t, s, 0, 2, 1);
+        sender(t, s, 2);
+        let stream = Stream { lost: 20, ..Stream::FINE }.connection(t);
+        for ns in ["", "shop", "web"] {
+            let socket = SocketKey { ns: ns.into(), ..stream.socket.clone() };
+            s.net.connection.push(Connection { socket, ..stream.clone() });
+        }
+    });
+    let mut keys: Vec<String> = d.findings.iter().filter(|f| f.id == "net.loss").map(Finding::key).collect();
+    keys.sort();
+    let key = "net.loss@192.0.2.1:40000->192.0.2.2:443[7]";
+    assert_eq!(keys, [key.to_owned(), format!("{key}@shop"), format!("{key}@web")]);
 }

@@ -97,7 +97,7 @@ family_group! {
     }
 
     /// Protocol counters by network namespace (RFC 1213, 2012, 2013, 4022 and Linux' own); the key's name is `ip`.
-    protocol: Protocol by scope: NetKey, from "/proc/net/snmp, /proc/net/netstat, /proc/net/sockstat" since boot {
+    protocol: Protocol by scope: NetKey, from "/proc/net/snmp, /proc/net/netstat, /proc/net/sockstat, /proc/sys/net/ipv4" since boot {
         ip_in_receives: counter count "system.network.ip.in" "IPv4 packets received";
         ip_in_discards: counter count "system.network.ip.in_discards" "received IPv4 packets discarded for lack of resources";
         ip_out_discards: counter count "system.network.ip.out_discards" "IPv4 packets discarded on sending";
@@ -140,6 +140,8 @@ family_group! {
         tcp_orphans: gauge count "system.network.tcp.orphans" "TCP sockets no process holds";
         tcp_time_wait: gauge count "system.network.tcp.time_wait_sockets" "TCP sockets in TIME_WAIT";
         tcp_memory: gauge bytes "system.network.tcp.memory" "memory of TCP buffers";
+        tcp_receive_buffer_max: gauge bytes "system.network.tcp.receive_buffer.limit" "how far TCP tunes a receive buffer by itself (tcp_rmem); only where TCP is in use";
+        tcp_send_buffer_max: gauge bytes "system.network.tcp.send_buffer.limit" "how far TCP tunes a send buffer by itself (tcp_wmem); only where TCP is in use";
         udp_in_use: gauge count "system.network.udp.sockets" "UDP sockets in use";
         udp_memory: gauge bytes "system.network.udp.memory" "memory of UDP buffers";
     }

@@ -43,6 +43,10 @@ impl Protocols {
         let sockets4 = net_text(root, namespace, "sockstat").unwrap_or_default();
         let sockets6 = net_text(root, namespace, "sockstat6").unwrap_or_default();
         parse_sockets(&sockets4, &sockets6, &mut row);
+        if row.tcp_in_use.get().is_some_and(|sockets| sockets > 0.0) {
+            row.tcp_receive_buffer_max = buffer_max(root, namespace, "tcp_rmem").into();
+            row.tcp_send_buffer_max = buffer_max(root, namespace, "tcp_wmem").into();
+        }
         // These are machine-wide in every namespace.
         if namespace.is_empty() {
             self.parse_machine_wide(&sockets4, &mut row);
@@ -96,6 +100,14 @@ impl Source for Protocols {
     }
 }
 
+/// The most of the three sizes of a buffer, in the namespace that the thread is in (tcp(7)).
+fn buffer_max(root: &Root, namespace: &Name, setting: &str) -> Option<u64> {
+    let path = format!("proc/sys/net/ipv4/{setting}");
+    // What is kept of a setting is that of our own namespace.
+    let sizes = if namespace.is_empty() { root.setting(&path) } else { root.word(&path).map(Name::from) };
+    sizes?.split_ascii_whitespace().nth(2)?.parse().ok()
+}
+
 fn parse_sockets(sockets4: &str, sockets6: &str, row: &mut Protocol) {
     let in_use = |four, six| {
         // A kernel without IPv6 has no sockstat6.
@@ -134,6 +146,23 @@ mod tests {
         let row = read(&CapturedTree::files_in(MACHINE).collect::<Vec<_>>()).unwrap();
         assert_eq!((row.tcp_in_use.get(), row.udp_in_use.get()), (Some(9.0), Some(4.0)));
         assert_eq!(row.tcp_memory.get(), Some(3.0 * page_size() as f64));
+    }
+
+    #[test]
+    fn how_far_buffers_are_tuned_is_read_where_tcp_is_in_use() {
+        let most = |in_use: &str| {
+            let sockets = format!("TCP: inuse {in_use} orphan 0 tw 0 alloc 1 mem 0\n");
+            let files = [
+                ("proc/net/snmp", OLD_SNMP),
+                ("proc/net/sockstat", &sockets),
+                ("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n"),
+                ("proc/sys/net/ipv4/tcp_wmem", "4096\t16384\n"),
+            ];
+            let row = read(&files).unwrap();
+            (row.tcp_receive_buffer_max.get(), row.tcp_send_buffer_max.get())
+        };
+        assert_eq!(most("1"), (Some(6_291_456.0), None));
+        assert_eq!(most("0"), (None, None));
     }
 
     #[test]

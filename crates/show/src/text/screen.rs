@@ -543,7 +543,12 @@ fn with_duration(text: &str, duration: Option<&str>) -> String {
 /// How long the change of a command of whyslow lasts, and how it is undone.
 fn duration(command: &str) -> Option<&'static str> {
     if command.starts_with("whyslow try ") {
-        return Some("a trial: rolled back unless you add --keep");
+        let is_in_two_parts = command.contains(" --before ");
+        return Some(if is_in_two_parts {
+            "a trial, to be ended with whyslow try --after"
+        } else {
+            "a trial: rolled back unless you add --keep"
+        });
     }
     let settings = command.strip_prefix("whyslow tune set ")?;
     let is_of_process = settings.split_whitespace().all(|setting| setting.starts_with("process."));

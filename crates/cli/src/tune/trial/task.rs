@@ -83,7 +83,7 @@ impl Task {
     pub fn can_alternate(&self) -> Result<(), Failure> {
         let what = match self.effect {
             Effect::Reboot => "at the next boot",
-            Effect::Restart if self.args.command.is_empty() => "for processes started afterwards only",
+            Effect::Restart if self.args.command.is_empty() => "for processes and connections started afterwards only",
             _ => return Ok(()),
         };
         Err(Failure::usage(format!(

@@ -18,7 +18,7 @@ fn effect(effect: Effect) -> &'static str {
         Effect::Instant => "at once",
         Effect::WashOut => "once the effects of the old value have worn off",
         Effect::Reopen => "for files opened afterwards only",
-        Effect::Restart => "for processes started afterwards only",
+        Effect::Restart => "for processes and connections started afterwards only",
         Effect::Reboot => "at the next boot",
     }
 }
