@@ -132,7 +132,11 @@ export function recommended(finding) {
 
 // How long the change of a command of whyslow lasts, and how it is undone.
 export function duration(command) {
-  if (command.startsWith("whyslow try ")) return "A trial: rolled back unless you add --keep.";
+  if (command.startsWith("whyslow try ")) {
+    const isInTwoParts = command.includes(" --before ");
+    const rolledBack = "A trial: rolled back unless you add --keep.";
+    return isInTwoParts ? "A trial, to be ended with whyslow try --after." : rolledBack;
+  }
   const set = "whyslow tune set ";
   if (!command.startsWith(set)) return null;
   const settings = command.slice(set.length).split(/\s+/);
