@@ -48,6 +48,20 @@ async function drawn(page, title) {
 // Two frames: the first one draws.
 const settled = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
+// Brings all charts into sight, one after the other.
+const drawAll = (page) => page.evaluate(async () => {
+  for (const figure of document.querySelectorAll("figure")) {
+    figure.scrollIntoView();
+    while (!figure.querySelector("canvas")) await new Promise((done) => requestAnimationFrame(done));
+  }
+});
+
+// Unfolds everything; of the charts' tables only the first one: axe takes long for thousands of cells.
+const unfold = (page) => page.evaluate(() => {
+  const all = [...document.querySelectorAll("details:not(.data)"), document.querySelector("details.data")];
+  for (const details of all) if (details) details.open = true;
+});
+
 // Drags over a chart from one part of its width to another.
 async function drag(page, title, from, to, { key } = {}) {
   const figure = await drawn(page, title);
@@ -443,7 +457,7 @@ const scenarios = {
   async narrow() {
     for (const name of ["recording", "live", "capture", "hostile"]) {
       const page = await open(name, { viewport: { width: 360, height: 740 }, hasTouch: true });
-      for (const figure of await page.locator("figure").all()) await figure.scrollIntoViewIfNeeded();
+      await drawAll(page);
       await settled(page);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(wide <= 360, `${name}: ${wide} pixels`);
@@ -469,8 +483,8 @@ const scenarios = {
 
   async hostile() {
     const page = await open("hostile");
-    for (const figure of await page.locator("figure").all()) await figure.scrollIntoViewIfNeeded();
-    for (const summary of await page.locator("summary").all()) await summary.click();
+    await drawAll(page);
+    await unfold(page);
     await page.locator(".bar").first().click();
     await page.locator(".marker").first().click();
     await settled(page);
@@ -495,8 +509,8 @@ const scenarios = {
     for (const [name, options] of [["recording", {}], ["recording", { colorScheme: "dark" }], ["live", {}], ["capture", {}], ["healthy", {}],
       ["hostile", {}], ["empty", {}], ["recording", { viewport: { width: 360, height: 740 } }]]) {
       const page = await open(name, { ...options, bypassCSP: true });
-      for (const figure of await page.locator("figure").all()) await figure.scrollIntoViewIfNeeded();
-      for (const summary of await page.locator("summary").all()) await summary.click();
+      await drawAll(page);
+      await unfold(page);
       if (name === "recording") {
         await page.locator(".bar").nth(1).click();
         await page.locator(".episode").getByRole("button", { name: "Compare with before" }).click();
@@ -549,7 +563,7 @@ const scenarios = {
     ];
     for (const [name, kind, options] of shots) {
       const page = await open(name, options);
-      for (const figure of await page.locator("figure").all()) await figure.scrollIntoViewIfNeeded();
+      await drawAll(page);
       await settled(page);
       await page.evaluate(() => scrollTo(0, 0));
       await page.screenshot({ path: `${folder}/${name}-${kind}.png`, fullPage: true });
