@@ -4,6 +4,7 @@
 mod cost;
 mod loads;
 mod observers;
+mod probes;
 mod report;
 mod rig;
 mod slowdown;
@@ -48,6 +49,8 @@ enum Part {
     Cost,
     /// Slow-down of loads.
     Slowdown,
+    /// CPU time of BPF programs per call, by source.
+    Probes,
     /// Cost of whole programs.
     Observers,
 }
@@ -83,12 +86,18 @@ fn measure(args: &Args, report: &mut Report) -> Result<()> {
             report.costs.extend(cost::measure(processes, samples)?);
         }
     }
+    let wanted = args.load.as_deref().unwrap_or_default();
+    let loads = || loads::KINDS.iter().filter(|kind| kind.name.contains(wanted));
     if args.wants(Part::Slowdown) {
         let program = args.whyslow()?;
         let plan = slowdown::Plan::new(args.quick, args.pairs);
-        let wanted = args.load.as_deref().unwrap_or_default();
-        for kind in loads::KINDS.iter().filter(|kind| kind.name.contains(wanted)) {
+        for kind in loads() {
             report.slowdowns.extend(slowdown::measure(kind, &program, &plan)?);
+        }
+    }
+    if args.wants(Part::Probes) {
+        for kind in loads() {
+            report.probes.extend(probes::measure(kind, if args.quick { 1 } else { 3 })?);
         }
     }
     if args.wants(Part::Observers) {

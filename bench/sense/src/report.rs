@@ -2,6 +2,7 @@
 
 use crate::cost::Cost;
 use crate::observers::Observer;
+use crate::probes::Probes;
 use crate::slowdown::Slowdown;
 use crate::taken::Taken;
 use serde::Serialize;
@@ -14,6 +15,7 @@ const SMALL: f64 = 0.02;
 pub struct Report {
     pub costs: Vec<Cost>,
     pub slowdowns: Vec<Slowdown>,
+    pub probes: Vec<Probes>,
     pub observers: Vec<Observer>,
 }
 
@@ -35,6 +37,14 @@ impl fmt::Display for Report {
             )?;
         }
         self.slowdowns.iter().try_for_each(|slowdown| write_slowdown(f, slowdown))?;
+        if !self.probes.is_empty() {
+            writeln!(
+                f,
+                "\n{:<34} {:<18} {:>10} {:>10} {:>12}",
+                "load", "BPF programs", "calls/s", "ns/call", "of one CPU"
+            )?;
+        }
+        self.probes.iter().try_for_each(|probes| write_probes(f, probes))?;
         if !self.observers.is_empty() {
             writeln!(f, "\n{:<44} {:>10} {:>10}", "observer, a sample a second", "ms/sample", "ms to start")?;
         }
@@ -70,6 +80,12 @@ fn write_slowdown(f: &mut fmt::Formatter<'_>, s: &Slowdown) -> fmt::Result {
     )?;
     let Taken { programs, calls, observer } = s.taken;
     writeln!(f, "  {:.2} % ({calls:.0}/s), {:.2} %", programs * 100.0, observer * 100.0)
+}
+
+fn write_probes(f: &mut fmt::Formatter<'_>, p: &Probes) -> fmt::Result {
+    let each = p.ns_per_call.map_or_else(|| "-".to_owned(), |ns| format!("{ns:.0}"));
+    let share = p.share * 100.0;
+    writeln!(f, "{:<34} {:<18} {:>10.0} {each:>10} {share:>10.2} %", p.load, p.source, p.calls_per_second)
 }
 
 /// Whether the load lost less than 1 %, within the interval.

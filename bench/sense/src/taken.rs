@@ -34,19 +34,19 @@ pub fn measure(load: &Load, time: Duration, observe: impl FnOnce() -> Result<Run
     load.rate(time)?;
     let (seconds, after) = (started.elapsed().as_secs_f64(), Spent::of(&mut observer)?);
     Ok(Taken {
-        programs: (after.programs - before.programs) / seconds,
-        calls: (after.calls - before.calls) / seconds,
+        programs: (after.programs.time - before.programs.time) / seconds,
+        calls: (after.programs.calls - before.programs.calls) / seconds,
         observer: (after.observer - before.observer) / seconds,
     })
 }
 
 /// Enables counting until dropped.
-struct Counting {
+pub struct Counting {
     before: String,
 }
 
 impl Counting {
-    fn on() -> Result<Self> {
+    pub fn on() -> Result<Self> {
         let before = fs::read_to_string(STATS)?;
         fs::write(STATS, "1")?;
         Ok(Self { before })
@@ -61,19 +61,30 @@ impl Drop for Counting {
 }
 
 /// Seconds since the start.
-#[derive(Default)]
 struct Spent {
-    programs: f64,
-    calls: f64,
+    programs: Programs,
     observer: f64,
 }
 
 impl Spent {
     fn of(observer: &mut Running) -> Result<Self> {
-        let mut spent = Self { observer: observer.processor_time()?.as_secs_f64(), ..Self::default() };
+        let time = observer.processor_time()?.as_secs_f64();
+        Ok(Self { programs: Programs::of(observer.pid())?, observer: time })
+    }
+}
+
+/// What the BPF programs of a process have taken while counting was on.
+pub struct Programs {
+    /// In seconds.
+    pub time: f64,
+    pub calls: f64,
+}
+
+impl Programs {
+    pub fn of(process: u32) -> Result<Self> {
         // Several descriptors may refer to one program.
         let mut programs = BTreeMap::new();
-        for descriptor in fs::read_dir(format!("/proc/{}/fdinfo", observer.pid()))? {
+        for descriptor in fs::read_dir(format!("/proc/{process}/fdinfo"))? {
             // Descriptors come and go while files are read.
             let text = fs::read_to_string(descriptor?.path()).unwrap_or_default();
             let field = |name: &str| {
@@ -84,10 +95,7 @@ impl Spent {
                 programs.insert(id, (time as f64 / 1e9, calls as f64));
             }
         }
-        for (time, calls) in programs.values() {
-            spent.programs += time;
-            spent.calls += calls;
-        }
-        Ok(spent)
+        let sum = |of: fn(&(f64, f64)) -> f64| programs.values().map(of).sum();
+        Ok(Self { time: sum(|(time, _)| *time), calls: sum(|(_, calls)| *calls) })
     }
 }

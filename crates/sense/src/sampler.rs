@@ -62,20 +62,22 @@ impl Clone for Sampler {
 impl Sampler {
     /// Every source, prepared, which takes a tenth of a second or two if BPF is used.
     pub fn new(root: Root) -> Self {
-        let subsystems = [
-            crate::processor::sources(),
-            crate::memory::sources(),
-            crate::block::sources(),
-            crate::net::sources(),
-            crate::cgroup::sources(),
-            crate::task::sources(),
-            crate::kernel::sources(),
-        ];
-        let sampler = Self::with_sources(root, subsystems.into_iter().flatten().collect());
-        for slot in sampler.slots.iter().filter(|slot| slot.enabled) {
-            slot.source.lock().prepare(&sampler.root);
+        Self::with_sources(root, all_sources().collect()).prepared()
+    }
+
+    /// One source, also one of [`Schedule::OnDemand`], prepared: for a benchmark of what it costs. `None` if none has this name.
+    pub fn of_source(root: Root, name: &str) -> Option<Self> {
+        let source = all_sources().find(|source| source.info().name == name)?;
+        let mut sampler = Self::with_sources(root, vec![source]);
+        sampler.ask(name);
+        Some(sampler.prepared())
+    }
+
+    fn prepared(self) -> Self {
+        for slot in self.slots.iter().filter(|slot| slot.enabled) {
+            slot.source.lock().prepare(&self.root);
         }
-        Self { btf: None, ..sampler }
+        Self { btf: None, ..self }
     }
 
     /// CPUs, memory and storage, without BPF: for a benchmark whose load a full sample would disturb.
@@ -184,6 +186,19 @@ impl Sampler {
         snapshot.sort();
         snapshot
     }
+}
+
+fn all_sources() -> impl Iterator<Item = Box<dyn Source>> {
+    let subsystems = [
+        crate::processor::sources(),
+        crate::memory::sources(),
+        crate::block::sources(),
+        crate::net::sources(),
+        crate::cgroup::sources(),
+        crate::task::sources(),
+        crate::kernel::sources(),
+    ];
+    subsystems.into_iter().flatten()
 }
 
 /// Reads a captured tree once, by the clock in it; without a time ([`Snapshot::boot_ns`] is 0) if it has no /proc/uptime.
