@@ -11,6 +11,11 @@ import { lowerBound, nearest } from "./statistics.js";
 import { dataTable } from "./table.js";
 
 const height = 190;
+// Between the labels of the time axis, seconds.
+const steps = [
+  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200,
+  86400, 172800, 604800, 2592000,
+];
 const font = "11px system-ui, sans-serif";
 
 export class Chart {
@@ -154,7 +159,7 @@ export class Chart {
     const { view } = this;
     return {
       stroke: () => color("muted"), grid: { stroke: () => color("grid"), width: 1 }, ticks: { show: false }, font, size: 30, gap: 9,
-      space: 72, values: (u, splits, axis, space, step) => view.clock.axis(splits, step),
+      space: 68, incrs: steps, values: (u, splits, axis, space, step) => view.clock.axis(splits, step),
     };
   }
 
