@@ -22,12 +22,17 @@ export function worst(episodes) {
   return found.reduce((most, episode) => (most === null || cost(episode) > cost(most) ? episode : most), null);
 }
 
-// The rows that keep bars apart which would overlap: each bar goes into the first one that is free.
+// More rows than this would take the whole screen.
+const mostLanes = 8;
+
+// The rows that keep bars apart which would overlap: each bar goes into the first one that is free, or else into the one that
+// will be free first.
 export function lanes(spans) {
   const ends = [];
   return spans.map(({ from, to }) => {
     const free = ends.findIndex((end) => end <= from);
-    const lane = free < 0 ? ends.length : free;
+    const next = ends.length < mostLanes ? ends.length : ends.indexOf(Math.min(...ends));
+    const lane = free < 0 ? next : free;
     ends[lane] = to;
     return lane;
   });

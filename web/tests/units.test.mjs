@@ -141,6 +141,9 @@ test("how long a change lasts stands beside its command", () => {
 
 test("bars that overlap are in different lanes", () => {
   assert.deepEqual(lanes([{ from: 0, to: 5 }, { from: 3, to: 9 }, { from: 5, to: 6 }, { from: 9, to: 10 }]), [0, 1, 0, 0]);
+  const many = Array.from({ length: 10 }, (_, i) => ({ from: i, to: 100 - i }));
+  // The eighth lane is free first, at 93; then, until 92, the ninth bar is in it.
+  assert.deepEqual(lanes(many), [0, 1, 2, 3, 4, 5, 6, 7, 7, 7]);
   assert.equal(worst([]), null);
 });
 
