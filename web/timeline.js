@@ -118,8 +118,11 @@ export class Timeline {
     const offset = this.view.clock.zone ? 0 : zone;
     const moments = [];
     for (let at = Math.ceil((from + offset) / step) * step - offset; at <= to; at += step) moments.push(at);
-    return this.view.clock.axis(moments, step).map((label, i) =>
-      element("span", { className: "tick", style: { left: `${this.#at(moments[i]) * 100}%` } }, label));
+    // A label would be cut off at the right edge.
+    const fits = (moment) => this.#at(moment) < 0.94;
+    return this.view.clock.axis(moments, step).map((label, i) => element("span", {
+      className: "tick", style: { left: `${this.#at(moments[i]) * 100}%` },
+    }, fits(moments[i]) ? label : ""));
   }
 
   #bar(episode, span, row) {
@@ -148,7 +151,7 @@ export class Timeline {
       const all = [...texts];
       return button("", {
         className: "marker", title: all.join("; "), attributes: { "aria-label": `Changed: ${all.join("; ")}` },
-        style: { left: `${this.#at(moment) * 100}%` },
+        style: { "--at": `${this.#at(moment) * 100}%` },
       }, () => this.#note(all));
     });
   }
