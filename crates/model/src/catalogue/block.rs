@@ -10,14 +10,14 @@ family_group! {
 
     /// Requests by block device and partition (Documentation/admin-guide/iostats.rst).
     disk: Disk by device: Name, from "/proc/diskstats" since boot {
-        reads: counter count "system.disk.operations" "reads completed";
-        reads_merged: counter count "system.disk.merged" "reads merged into another before they were issued";
-        read_bytes: counter bytes "system.disk.io" "bytes read";
-        read_time: counter32_ms ns "system.disk.operation_time" "time all reads took, summed, queue included";
-        writes: counter count "system.disk.operations" "writes completed";
-        writes_merged: counter count "system.disk.merged" "writes merged";
-        write_bytes: counter bytes "system.disk.io" "bytes written";
-        write_time: counter32_ms ns "system.disk.operation_time" "time all writes took, summed, queue included";
+        reads: counter count "system.disk.operations{disk.io.direction=read}" "reads completed";
+        reads_merged: counter count "system.disk.merged{disk.io.direction=read}" "reads merged into another before they were issued";
+        read_bytes: counter bytes "system.disk.io{disk.io.direction=read}" "bytes read";
+        read_time: counter32_ms ns "system.disk.operation_time{disk.io.direction=read}" "time all reads took, summed, queue included";
+        writes: counter count "system.disk.operations{disk.io.direction=write}" "writes completed";
+        writes_merged: counter count "system.disk.merged{disk.io.direction=write}" "writes merged";
+        write_bytes: counter bytes "system.disk.io{disk.io.direction=write}" "bytes written";
+        write_time: counter32_ms ns "system.disk.operation_time{disk.io.direction=write}" "time all writes took, summed, queue included";
         in_flight: gauge count "system.disk.in_flight" "requests outstanding now";
         busy_time: counter32_ms ns "system.disk.io_time" "time with at least one request outstanding";
         weighted_time: counter32_ms ns "system.disk.weighted_io_time" "requests outstanding x time";
@@ -179,7 +179,7 @@ family_group! {
         kind: state text "system.filesystem.type" "file system type";
         options: state text "system.filesystem.mode" "mount and superblock options";
         size: gauge bytes "system.filesystem.limit" "space in all";
-        free: gauge bytes "system.filesystem.usage" "space free, the reserve for root included";
+        free: gauge bytes "system.filesystem.usage{system.filesystem.state=free}" "space free, the reserve for root included";
         available: gauge bytes "system.filesystem.usage" "space an ordinary user can have";
         inodes: gauge count "system.filesystem.inodes.limit" "total inodes; 0 if the file system creates them on demand";
         inodes_free: gauge count "system.filesystem.inodes.free" "inodes free";

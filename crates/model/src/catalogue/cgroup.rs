@@ -59,10 +59,10 @@ family_group! {
 
     /// A control group's use of one block device, and its limits there.
     group_io: GroupIo by link: LinkKey, from "/sys/fs/cgroup (io.stat, io.max; blkio.throttle.*)" {
-        read_bytes: counter bytes "container.blockio.io" "bytes read";
-        write_bytes: counter bytes "container.blockio.io" "bytes written";
-        reads: counter count "container.blockio.operations" "reads";
-        writes: counter count "container.blockio.operations" "writes";
+        read_bytes: counter bytes "container.blockio.io{disk.io.direction=read}" "bytes read";
+        write_bytes: counter bytes "container.blockio.io{disk.io.direction=write}" "bytes written";
+        reads: counter count "container.blockio.operations{disk.io.direction=read}" "reads";
+        writes: counter count "container.blockio.operations{disk.io.direction=write}" "writes";
         read_bytes_limit: gauge bytes "container.blockio.limit" "bytes it may read per second; absent if unlimited";
         write_bytes_limit: gauge bytes "container.blockio.limit" "bytes it may write per second";
         reads_limit: gauge count "container.blockio.limit" "reads it may do per second";

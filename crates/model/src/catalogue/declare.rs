@@ -80,6 +80,34 @@ impl Declared {
     }
 }
 
+/// The name in `name{key=value}`.
+pub(crate) const fn otel_name(text: &'static str) -> &'static str {
+    match find(text, b'{') {
+        Some(brace) => text.split_at(brace).0,
+        None => text,
+    }
+}
+
+/// The attribute in `name{key=value}`; empty without one.
+pub(crate) const fn otel_attribute(text: &'static str) -> &'static str {
+    match find(text, b'{') {
+        Some(brace) => text.split_at(brace + 1).1.split_at(text.len() - brace - 2).0,
+        None => "",
+    }
+}
+
+const fn find(text: &str, wanted: u8) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] == wanted {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
 /// What rows do with a field, whatever its kind.
 pub(crate) trait Field {
     /// Sets it. Returns false if the value is of another kind.
@@ -228,7 +256,8 @@ macro_rules! family_group {
                         name: stringify!($field),
                         kind: $crate::catalogue::declare::Declared::$kind.kind(),
                         unit: $crate::catalogue::declare::unit::$unit,
-                        otel: $otel,
+                        otel: $crate::catalogue::declare::otel_name($otel),
+                        otel_attribute: $crate::catalogue::declare::otel_attribute($otel),
                         help: $help,
                         wraps_at: $crate::catalogue::declare::Declared::$kind.wraps_at(),
                         identifies: $crate::catalogue::declare::Declared::$kind.identifies(),

@@ -57,6 +57,9 @@ pub struct Metric {
     pub unit: Unit,
     /// The OpenTelemetry name, `system.*` or `process.*` where the semantic conventions have one.
     pub otel: &'static str,
+    /// The OpenTelemetry attribute that distinguishes it from other metrics of that name, `key=value`; empty without one.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub otel_attribute: &'static str,
     /// One sentence.
     pub help: &'static str,
     /// The value at which the kernel's counter wraps to zero; absent for 64-bit counters, which never do.

@@ -11,10 +11,10 @@ family_group! {
     /// Memory by use.
     meminfo: Meminfo by host: MachineKey, from "/proc/meminfo" {
         mem_total: gauge bytes "system.memory.limit" "usable memory";
-        mem_free: gauge bytes "system.memory.usage" "free memory";
+        mem_free: gauge bytes "system.memory.usage{system.memory.state=free}" "free memory";
         mem_available: gauge bytes "system.linux.memory.available" "memory available without swapping";
-        buffers: gauge bytes "system.memory.usage" "block-device cache";
-        cached: gauge bytes "system.memory.usage" "page cache, shared memory included";
+        buffers: gauge bytes "system.memory.usage{system.memory.state=buffers}" "block-device cache";
+        cached: gauge bytes "system.memory.usage{system.memory.state=cached}" "page cache, shared memory included";
         swap_cached: gauge bytes "system.memory.swap_cached" "memory that is also in swap";
         active: gauge bytes "system.memory.active" "memory used lately";
         inactive: gauge bytes "system.memory.inactive" "memory not used lately";
@@ -25,7 +25,7 @@ family_group! {
         unevictable: gauge bytes "system.memory.unevictable" "memory that cannot be reclaimed";
         mlocked: gauge bytes "system.memory.mlocked" "memory locked by mlock";
         swap_total: gauge bytes "system.paging.limit" "swap space";
-        swap_free: gauge bytes "system.paging.usage" "swap space unused";
+        swap_free: gauge bytes "system.paging.usage{system.paging.state=free}" "swap space unused";
         dirty: gauge bytes "system.memory.dirty" "page cache waiting to be written";
         writeback: gauge bytes "system.memory.writeback" "page cache being written";
         anon_pages: gauge bytes "system.memory.anon" "anonymous memory mapped";
@@ -33,8 +33,8 @@ family_group! {
         shmem: gauge bytes "system.memory.shared" "shared memory and tmpfs";
         k_reclaimable: gauge bytes "system.memory.kreclaimable" "kernel memory that can be reclaimed";
         slab: gauge bytes "system.linux.memory.slab.usage" "kernel object caches";
-        s_reclaimable: gauge bytes "system.linux.memory.slab.usage" "kernel object caches that can be reclaimed";
-        s_unreclaim: gauge bytes "system.linux.memory.slab.usage" "kernel object caches that cannot";
+        s_reclaimable: gauge bytes "system.linux.memory.slab.usage{linux.memory.slab.state=reclaimable}" "kernel object caches that can be reclaimed";
+        s_unreclaim: gauge bytes "system.linux.memory.slab.usage{linux.memory.slab.state=unreclaimable}" "kernel object caches that cannot";
         kernel_stack: gauge bytes "system.memory.kernel_stack" "kernel stacks";
         page_tables: gauge bytes "system.memory.page_tables" "page tables";
         nfs_unstable: gauge bytes "system.memory.nfs_unstable" "pages sent to a server and not yet stable";
@@ -56,7 +56,7 @@ family_group! {
         pswpin: counter count "system.paging.swap_in" "pages swapped in";
         pswpout: counter count "system.paging.swap_out" "pages swapped out";
         pgfault: counter count "system.paging.faults" "page faults";
-        pgmajfault: counter count "system.paging.faults" "page faults that needed I/O";
+        pgmajfault: counter count "system.paging.faults{system.paging.fault.type=major}" "page faults that needed I/O";
         pgalloc_normal: counter count "system.paging.alloc" "pages allocated in the normal zone";
         pgfree: counter count "system.paging.free" "pages freed";
         pgscan_kswapd: counter count "system.paging.scan" "pages scanned in the background";
@@ -99,7 +99,7 @@ family_group! {
     /// Reserved huge pages by page size.
     hugepages: Hugepages by size: u64, from "/sys/kernel/mm/hugepages" {
         total: gauge count "system.linux.hugepages.limit" "pages reserved";
-        free: gauge count "system.linux.hugepages.usage" "pages reserved and not used";
+        free: gauge count "system.linux.hugepages.usage{system.memory.linux.hugepages.state=free}" "pages reserved and not used";
         reserved: gauge count "system.linux.hugepages.reserved" "pages promised and not yet touched";
         surplus: gauge count "system.linux.hugepages.surplus" "pages beyond the reservation";
     }
@@ -117,7 +117,7 @@ family_group! {
     /// Swap areas.
     swap: Swap by area: Name, from "/proc/swaps" {
         size: gauge bytes "system.paging.limit" "size";
-        used: gauge bytes "system.paging.usage" "used";
+        used: gauge bytes "system.paging.usage{system.paging.state=used}" "used";
         kind: state text "system.paging.type" "partition or file";
         priority: gauge count "system.paging.priority" "higher is used first";
     }
@@ -145,8 +145,8 @@ family_group! {
     /// Memory modules with error correction.
     memory_module: MemoryModule by module: Name, from "/sys/devices/system/edac/mc" since boot {
         label: state text "hw.memory.slot" "label of its slot on the board";
-        corrected: counter count "hw.errors" "errors that were corrected";
-        uncorrected: counter count "hw.errors" "errors that could not be corrected";
+        corrected: counter count "hw.errors{error.type=corrected}" "errors that were corrected";
+        uncorrected: counter count "hw.errors{error.type=uncorrected}" "errors that could not be corrected";
     }
 
     /// A zone of a node's memory; counts are pages (Documentation/admin-guide/sysctl/vm.rst: min_free_kbytes).

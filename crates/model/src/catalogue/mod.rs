@@ -8,6 +8,7 @@
 //!
 //! It becomes the field of the row, its entry in [`families`], and its lookup by name. `counter32` is a counter that the kernel
 //! keeps in 32 bits; `identity` is the kernel's own number of the entity, which distinguishes it from another of the same name.
+//! Metrics that share an OpenTelemetry name have an attribute that distinguishes them: `"system.cpu.time{cpu.mode=user}"`.
 //! Columns on disk, exporters, the documentation (`whyslow metrics`) and the screens read the entry; readers in `sense` and
 //! `import` fill the field.
 //!
@@ -256,6 +257,16 @@ mod tests {
             for m in family.metrics {
                 assert!(seen.insert(m.name), "{}.{} twice", family.name, m.name);
                 assert!(!m.help.is_empty() && !m.otel.is_empty(), "{}.{}", family.name, m.name);
+                assert!(!m.otel.contains(['{', '}']), "{}.{}: {}", family.name, m.name, m.otel);
+                let has_attribute =
+                    m.otel_attribute.split_once('=').is_some_and(|(key, value)| key.contains('.') && !value.is_empty());
+                assert!(
+                    m.otel_attribute.is_empty() || has_attribute,
+                    "{}.{}: {}",
+                    family.name,
+                    m.name,
+                    m.otel_attribute
+                );
                 assert_eq!(m.kind == MetricKind::State, m.unit == Unit::Text, "{}.{}", family.name, m.name);
             }
         }

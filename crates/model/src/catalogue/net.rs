@@ -9,18 +9,18 @@ family_group! {
 
     /// Packets by interface.
     interface: Interface by interface: NetKey, from "/proc/net/dev" since boot {
-        rx_bytes: counter bytes "system.network.io" "bytes received";
-        rx_packets: counter count "system.network.packets" "packets received";
-        rx_errors: counter count "system.network.errors" "bad packets received";
-        rx_dropped: counter count "system.network.dropped" "packets dropped on receipt";
-        rx_fifo: counter count "system.network.fifo" "packets lost because the ring overflowed";
+        rx_bytes: counter bytes "system.network.io{network.io.direction=receive}" "bytes received";
+        rx_packets: counter count "system.network.packets{network.io.direction=receive}" "packets received";
+        rx_errors: counter count "system.network.errors{network.io.direction=receive}" "bad packets received";
+        rx_dropped: counter count "system.network.dropped{network.io.direction=receive}" "packets dropped on receipt";
+        rx_fifo: counter count "system.network.fifo{network.io.direction=receive}" "packets lost because the ring overflowed";
         rx_frame: counter count "system.network.frame" "framing (alignment, crc) errors";
         rx_multicast: counter count "system.network.multicast" "multicast packets received";
-        tx_bytes: counter bytes "system.network.io" "bytes sent";
-        tx_packets: counter count "system.network.packets" "packets sent";
-        tx_errors: counter count "system.network.errors" "packets that could not be sent";
-        tx_dropped: counter count "system.network.dropped" "packets dropped on sending";
-        tx_fifo: counter count "system.network.fifo" "underruns on sending";
+        tx_bytes: counter bytes "system.network.io{network.io.direction=transmit}" "bytes sent";
+        tx_packets: counter count "system.network.packets{network.io.direction=transmit}" "packets sent";
+        tx_errors: counter count "system.network.errors{network.io.direction=transmit}" "packets that could not be sent";
+        tx_dropped: counter count "system.network.dropped{network.io.direction=transmit}" "packets dropped on sending";
+        tx_fifo: counter count "system.network.fifo{network.io.direction=transmit}" "underruns on sending";
         tx_collisions: counter count "system.network.collisions" "collisions";
         tx_carrier: counter count "system.network.carrier" "carrier lost on sending";
         identity: identity text "system.network.interface.index" "the interface's index, which distinguishes it from later interfaces of the same name";
@@ -264,8 +264,8 @@ family_group! {
 
     /// Packet sizes as the kernel handles them at an interface; segments that the NIC splits or joins are one packet.
     packet_size: PacketSize by interface: NetKey, from "BPF: net_dev_start_xmit, netif_receive_skb" {
-        sent: histogram bytes "system.network.packet.size" "packets sent, by size";
-        received: histogram bytes "system.network.packet.size" "packets received, by size";
+        sent: histogram bytes "system.network.packet.size{network.io.direction=transmit}" "packets sent, by size";
+        received: histogram bytes "system.network.packet.size{network.io.direction=receive}" "packets received, by size";
     }
 
     /// Connection tracking.

@@ -9,28 +9,28 @@ family_group! {
 
     /// CPU time by mode since boot, one row per online CPU.
     cpu: Cpu by cpu: u32, from "/proc/stat" since boot {
-        user: counter ns "system.cpu.time" "time in user mode, guests included, niced tasks not";
-        nice: counter ns "system.cpu.time" "time in user mode of niced tasks";
-        system: counter ns "system.cpu.time" "time in kernel mode, interrupts not included";
-        idle: counter ns "system.cpu.time" "time idle with no request outstanding";
-        iowait: counter ns "system.cpu.time" "time idle while a task that last ran here waited for I/O";
-        irq: counter ns "system.cpu.time" "time servicing interrupts";
-        softirq: counter ns "system.cpu.time" "time servicing softirqs";
-        steal: counter ns "system.cpu.time" "time stolen by the hypervisor";
+        user: counter ns "system.cpu.time{cpu.mode=user}" "time in user mode, guests included, niced tasks not";
+        nice: counter ns "system.cpu.time{cpu.mode=nice}" "time in user mode of niced tasks";
+        system: counter ns "system.cpu.time{cpu.mode=system}" "time in kernel mode, interrupts not included";
+        idle: counter ns "system.cpu.time{cpu.mode=idle}" "time idle with no request outstanding";
+        iowait: counter ns "system.cpu.time{cpu.mode=iowait}" "time idle while a task that last ran here waited for I/O";
+        irq: counter ns "system.cpu.time{cpu.mode=interrupt}" "time servicing interrupts";
+        softirq: counter ns "system.cpu.time{cpu.mode=softirq}" "time servicing softirqs";
+        steal: counter ns "system.cpu.time{cpu.mode=steal}" "time stolen by the hypervisor";
         guest: counter ns "system.cpu.time" "time running virtual CPUs (already within user)";
         guest_nice: counter ns "system.cpu.time" "time running niced virtual CPUs (already within nice)";
     }
 
     /// CPU time by mode averaged over the CPUs, if a tool does not report each.
     cpu_mean: CpuMean by host: MachineKey, from "/proc/stat (cpu)" since boot {
-        user: counter ns "system.cpu.time" "time in user mode, guests included, niced tasks not";
-        nice: counter ns "system.cpu.time" "time in user mode of niced tasks";
-        system: counter ns "system.cpu.time" "time in kernel mode; includes interrupts if irq is absent";
-        idle: counter ns "system.cpu.time" "time idle without outstanding I/O; includes iowait if that is absent";
-        iowait: counter ns "system.cpu.time" "time idle while tasks waited for I/O";
-        irq: counter ns "system.cpu.time" "time servicing interrupts";
-        softirq: counter ns "system.cpu.time" "time servicing softirqs";
-        steal: counter ns "system.cpu.time" "time stolen by the hypervisor";
+        user: counter ns "system.cpu.time{cpu.mode=user}" "time in user mode, guests included, niced tasks not";
+        nice: counter ns "system.cpu.time{cpu.mode=nice}" "time in user mode of niced tasks";
+        system: counter ns "system.cpu.time{cpu.mode=system}" "time in kernel mode; includes interrupts if irq is absent";
+        idle: counter ns "system.cpu.time{cpu.mode=idle}" "time idle without outstanding I/O; includes iowait if that is absent";
+        iowait: counter ns "system.cpu.time{cpu.mode=iowait}" "time idle while tasks waited for I/O";
+        irq: counter ns "system.cpu.time{cpu.mode=interrupt}" "time servicing interrupts";
+        softirq: counter ns "system.cpu.time{cpu.mode=softirq}" "time servicing softirqs";
+        steal: counter ns "system.cpu.time{cpu.mode=steal}" "time stolen by the hypervisor";
     }
 
     /// Counters and load of the whole machine.

@@ -103,7 +103,7 @@ impl ReadOutcome {
 }
 
 const fn metric(name: &'static str, kind: MetricKind, unit: Unit, help: &'static str) -> Metric {
-    Metric { name, kind, unit, otel: "whyslow.source", help, wraps_at: None, identifies: false }
+    Metric { name, kind, unit, otel: "whyslow.source", otel_attribute: "", help, wraps_at: None, identifies: false }
 }
 
 /// The reports of sources are recorded like a family, as a table of their own.

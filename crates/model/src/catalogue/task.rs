@@ -14,8 +14,8 @@ family_group! {
         state: state text "process.state" "R, S, D, T, Z, I ...";
         wait_channel: state text "process.wait_channel" "the kernel function the main thread is blocked in, or the system call in which it waits for asynchronous I/O";
         cgroup: state text "process.cgroup" "its control groups, one per line, the deepest first";
-        user: counter ns "process.cpu.time" "time in user mode";
-        system: counter ns "process.cpu.time" "time in kernel mode";
+        user: counter ns "process.cpu.time{cpu.mode=user}" "time in user mode";
+        system: counter ns "process.cpu.time{cpu.mode=system}" "time in kernel mode";
         cpu_time: counter ns "process.cpu.time" "time in both modes, from tools that report only their sum";
         children_user: counter ns "process.children.user" "time in user mode of children waited for";
         children_system: counter ns "process.children.system" "time in kernel mode of children waited for";
@@ -23,10 +23,10 @@ family_group! {
         block_delay: counter ns "process.block_delay" "time waiting for block I/O (needs delay accounting)";
         swap_delay: counter ns "process.swap_delay" "time waiting for swapped-out pages (needs delay accounting and BPF)";
         reclaim_delay: counter ns "process.reclaim_delay" "time waiting for memory to be reclaimed (needs delay accounting and BPF)";
-        minor_faults: counter count "process.paging.faults" "page faults without I/O";
-        major_faults: counter count "process.paging.faults" "page faults that needed I/O";
-        voluntary_switches: counter count "process.context_switches" "voluntary context switches: it blocked";
-        involuntary_switches: counter count "process.context_switches" "involuntary context switches: it was preempted";
+        minor_faults: counter count "process.paging.faults{system.paging.fault.type=minor}" "page faults without I/O";
+        major_faults: counter count "process.paging.faults{system.paging.fault.type=major}" "page faults that needed I/O";
+        voluntary_switches: counter count "process.context_switches{process.context_switch.type=voluntary}" "voluntary context switches: it blocked";
+        involuntary_switches: counter count "process.context_switches{process.context_switch.type=involuntary}" "involuntary context switches: it was preempted";
         migrations: counter count "process.migrations" "times one of its threads moved to another CPU";
         threads: gauge count "process.thread.count" "threads";
         nice: gauge count "process.nice" "nice value";
@@ -43,8 +43,8 @@ family_group! {
         write_chars: counter bytes "process.io.write_chars" "bytes given to write calls";
         read_calls: counter count "process.io.read_calls" "read calls";
         write_calls: counter count "process.io.write_calls" "write calls";
-        read_bytes: counter bytes "process.disk.io" "bytes it caused to be read from storage";
-        write_bytes: counter bytes "process.disk.io" "bytes it dirtied or wrote directly";
+        read_bytes: counter bytes "process.disk.io{disk.io.direction=read}" "bytes it caused to be read from storage";
+        write_bytes: counter bytes "process.disk.io{disk.io.direction=write}" "bytes it dirtied or wrote directly";
         cancelled_write_bytes: counter bytes "process.disk.cancelled" "bytes it dirtied that were discarded before being written";
         open_files: gauge count "process.unix.file_descriptor.count" "open file descriptors";
         open_files_limit: gauge count "process.unix.file_descriptor.limit" "how many it may open (soft limit)";
@@ -57,11 +57,11 @@ family_group! {
     /// Processes that started and ended between two samples, by parent and name: resources used since the previous sample.
     exited_children (once "brief"): ExitedChildren by offspring: Offspring, from "BPF sched_process_exit" as events {
         ended: gauge count "process.brief.count" "number of processes that ended since the previous sample";
-        user: gauge ns "process.brief.cpu.time" "time they used in user mode";
-        system: gauge ns "process.brief.cpu.time" "time they used in kernel mode";
+        user: gauge ns "process.brief.cpu.time{cpu.mode=user}" "time they used in user mode";
+        system: gauge ns "process.brief.cpu.time{cpu.mode=system}" "time they used in kernel mode";
         run_delay: gauge ns "process.brief.run_delay" "time they waited for a CPU";
-        read_bytes: gauge bytes "process.brief.disk.io" "bytes read from storage for them";
-        write_bytes: gauge bytes "process.brief.disk.io" "bytes they dirtied or wrote directly";
+        read_bytes: gauge bytes "process.brief.disk.io{disk.io.direction=read}" "bytes read from storage for them";
+        write_bytes: gauge bytes "process.brief.disk.io{disk.io.direction=write}" "bytes they dirtied or wrote directly";
     }
 
     /// Threads of multithreaded processes.
@@ -69,16 +69,16 @@ family_group! {
         command: state text "thread.name" "the thread's name";
         state: state text "thread.state" "R, S, D ...";
         wait_channel: state text "thread.wait_channel" "the kernel function it is blocked in, or the system call in which it waits for asynchronous I/O";
-        user: counter ns "thread.cpu.time" "time in user mode";
-        system: counter ns "thread.cpu.time" "time in kernel mode";
+        user: counter ns "thread.cpu.time{cpu.mode=user}" "time in user mode";
+        system: counter ns "thread.cpu.time{cpu.mode=system}" "time in kernel mode";
         cpu_time: counter ns "thread.cpu.time" "time in both modes, from tools that report only their sum";
         run_delay: counter ns "thread.run_delay" "time on a run queue, waiting for a CPU";
         block_delay: counter ns "thread.block_delay" "time waiting for block I/O (needs delay accounting)";
         swap_delay: counter ns "thread.swap_delay" "time waiting for swapped-out pages (needs delay accounting and BPF)";
         reclaim_delay: counter ns "thread.reclaim_delay" "time waiting for memory to be reclaimed (needs delay accounting and BPF)";
         major_faults: counter count "thread.paging.faults" "page faults that needed I/O";
-        voluntary_switches: counter count "thread.context_switches" "voluntary context switches: it blocked";
-        involuntary_switches: counter count "thread.context_switches" "involuntary context switches: it was preempted";
+        voluntary_switches: counter count "thread.context_switches{process.context_switch.type=voluntary}" "voluntary context switches: it blocked";
+        involuntary_switches: counter count "thread.context_switches{process.context_switch.type=involuntary}" "involuntary context switches: it was preempted";
         migrations: counter count "thread.migrations" "times it moved to another CPU";
         lock_wait: gauge count "thread.lock_wait" "1 while it sleeps for a lock held by another thread (futex(2)), otherwise 0";
         processor: gauge count "thread.processor" "the CPU it ran on last";
