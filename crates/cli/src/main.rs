@@ -20,6 +20,7 @@ mod rates;
 mod read;
 mod record;
 mod recordings;
+mod sampling;
 mod stack;
 mod tune;
 mod user_rules;

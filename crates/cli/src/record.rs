@@ -1,26 +1,22 @@
 //! `whyslow record`: records samples until it is stopped.
 
 use crate::interrupt::Interrupt;
-use crate::options::{OutputOptions, duration, next_multiple, size};
+use crate::options::{OutputOptions, duration, size};
 use crate::output::{Failure, ProgressLine, complain, tell};
 use crate::recordings;
+use crate::sampling::SamplingLoop;
 use crate::user_rules;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whyslow_diagnose::recorded_findings;
 use whyslow_model::explanation::Recorded;
-use whyslow_sense::supervisor::{Heartbeat, run_supervised};
 use whyslow_sense::{Root, Sampler};
 use whyslow_show::text;
 use whyslow_store::{Judge, Recorder, Retention, SampleCounts};
-
-/// A source that does not answer for this long is abandoned, with the sample it was read for.
-const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where to record to, how often, and how much to keep.
 #[derive(Debug, Args)]
@@ -99,17 +95,18 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interru
     let recorder = Recorder::begin(folder, args.interval, retention, Arc::new(complain));
     let recorder = recorder.and_then(|recorder| recorder.judged_by(judge()));
     let recorder = Arc::new(recorder.map_err(|e| Failure::usage(e.to_string()))?);
-    let sampling = SamplingLoop {
-        sampler: Mutex::new(sampler),
-        recorder: recorder.clone(),
-        progress: ProgressLine::new("recording", "end"),
+    let progress = RecordProgress {
+        line: ProgressLine::new("recording", "end"),
         folder: folder.to_owned(),
-        interval: args.interval,
-        start: Instant::now(),
-        time: args.time,
+        end: args.time.map(|time| Instant::now() + time),
     };
-    run_supervised(TIMEOUT, interrupt.as_fd(), move |heartbeat| sampling.run(heartbeat))
-        .map_err(|e| Failure::usage(format!("cannot start sampling: {e}")))?;
+    let taking = recorder.clone();
+    let each = move |sample, begun| {
+        taking.add(sample, begun);
+        progress.show(begun);
+        !taking.is_gone()
+    };
+    SamplingLoop::new(sampler, args.interval, args.time, each).run_until(&interrupt)?;
     let counts = recorder.finish().map_err(Failure::usage)?;
     Ok((counts, interrupt))
 }
@@ -120,45 +117,17 @@ fn judge() -> Judge {
     Judge { rules: book.fingerprint(), findings: Box::new(move |window| recorded_findings(window, &book)) }
 }
 
-/// Takes samples in one thread, and continues in another if that one hangs.
-struct SamplingLoop {
-    /// Each thread takes it, and leaves a copy for the next.
-    sampler: Mutex<Sampler>,
-    recorder: Arc<Recorder>,
-    progress: ProgressLine,
+struct RecordProgress {
+    line: ProgressLine,
     folder: PathBuf,
-    interval: Duration,
-    start: Instant,
-    time: Option<Duration>,
+    end: Option<Instant>,
 }
 
-impl SamplingLoop {
-    /// Takes samples until the time is up, or another thread has taken over.
-    fn run(&self, heartbeat: &Heartbeat) {
-        let mut sampler = {
-            let mut left = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
-            let copy = left.clone();
-            std::mem::replace(&mut *left, copy)
-        };
-        let end = self.time.map(|time| self.start + time);
-        let mut due = self.start;
-        while heartbeat.sleep_until(due) {
-            let begun = Instant::now();
-            let Some(sample) = sampler.sample_here(|| heartbeat.beat()) else { return };
-            self.recorder.add(sample, begun);
-            if self.recorder.is_gone() || end.is_some_and(|end| due >= end) {
-                return;
-            }
-            self.show_progress(end, begun);
-            due = self.start + next_multiple(self.interval, self.start.elapsed());
-            due = end.map_or(due, |end| due.min(end));
-        }
-    }
-
-    fn show_progress(&self, end: Option<Instant>, now: Instant) {
-        match end {
-            Some(end) => self.progress.show(end.saturating_duration_since(now)),
-            None => self.progress.say(&format!("recording into {} (Ctrl-C: end)", self.folder.display())),
+impl RecordProgress {
+    fn show(&self, now: Instant) {
+        match self.end {
+            Some(end) => self.line.show(end.saturating_duration_since(now)),
+            None => self.line.say(&format!("recording into {} (Ctrl-C: end)", self.folder.display())),
         }
     }
 }

@@ -17,7 +17,7 @@ mod tail;
 
 pub use baselines::{Baselines, read as read_baseline};
 pub use error::{LogFn, StoreError};
-pub use recorder::{Judge, JudgeFn, Recorder, Retention, SampleCounts};
-pub use recording::{Families, Recording, SegmentRef};
+pub use recorder::{Judge, JudgeFn, Recorder, Retention, SampleCounts, lower_priority};
+pub use recording::{Families, Recording, SegmentRef, WindowCutter};
 pub use schema::{AnyRow, Span, families};
 pub use segment::ParquetExport;

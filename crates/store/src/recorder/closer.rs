@@ -71,7 +71,7 @@ impl TailCloser {
 }
 
 /// Lowers this thread's CPU and I/O priority: nothing waits for it.
-pub(super) fn lower_priority() {
+pub fn lower_priority() {
     const LEAST_NICE: libc::c_int = 19;
     const WHO_PROCESS: libc::c_int = 1;
     const BEST_EFFORT_LAST: libc::c_int = (2 << 13) | 7;

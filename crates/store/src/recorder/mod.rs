@@ -11,6 +11,7 @@ mod judging;
 mod retention;
 mod writer;
 
+pub use closer::lower_priority;
 pub use judging::{Judge, JudgeFn};
 pub use retention::Retention;
 

@@ -5,7 +5,7 @@ mod rows;
 mod tail;
 mod windows;
 
-pub(crate) use windows::WindowCutter;
+pub use windows::WindowCutter;
 
 use crate::error::{LogFn, StoreError};
 use crate::folder::{Folder, Hour, NOTHING_RECORDED};

@@ -75,7 +75,9 @@ pub(super) fn overlap(a: &Span, b: &Span) -> bool {
     a.start() <= b.end() && b.start() <= a.end()
 }
 
-pub(crate) struct WindowCutter<E> {
+/// Cuts samples of one boot into consecutive windows of a length, and passes each on until that returns false. A window starts with
+/// the last sample of the previous one.
+pub struct WindowCutter<E> {
     length_ns: u64,
     samples: Vec<Snapshot>,
     /// The time between the last two samples.
@@ -90,11 +92,13 @@ pub(crate) struct WindowCutter<E> {
 const GAP: u64 = 3;
 
 impl<E: FnMut(Window) -> bool> WindowCutter<E> {
-    pub(crate) fn new(length_ns: u64, each: E) -> Self {
+    /// Windows of this length, nanoseconds.
+    pub fn new(length_ns: u64, each: E) -> Self {
         Self { length_ns, samples: Vec::new(), step_ns: u64::MAX, carried: Snapshot::default(), each, goes_on: true }
     }
 
-    pub(crate) fn add(&mut self, mut sample: Snapshot) {
+    /// Takes the next sample, which is ignored unless it is later than the last.
+    pub fn add(&mut self, mut sample: Snapshot) {
         if let Some(last) = self.samples.last() {
             let Some(step @ 1..) = sample.boot_ns.checked_sub(last.boot_ns) else { return };
             if step > self.length_ns && step / GAP > self.step_ns {
