@@ -38,6 +38,7 @@ mod timeline;
 
 pub use coverage::known_signals;
 pub use document::{diagnose, findings};
+pub use judge::is_felt;
 pub use merge::merge_diagnoses;
 pub use on_demand::requested_sources;
 pub use rule::RuleError;

@@ -1,0 +1,591 @@
+//! Samples into series, within the bounds of a [`Selection`].
+
+use crate::names;
+use crate::ranking::Ranking;
+use crate::selection::{Entities, Rows, SelectedFamily, Selection};
+use crate::series::{Buckets, Label, MetricFamily, Series, SeriesKind, SeriesValue};
+use std::collections::{BTreeMap, BTreeSet};
+use whyslow_model::catalogue::{CountedSince, EachFamily, Family, Metric, MetricKind, Unit};
+use whyslow_model::histogram::{Histogram, span};
+use whyslow_model::key::{Key, KeyPart, KeyPartKind};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::{Name, Value};
+use whyslow_model::window::growth;
+
+/// Rows that are read once a minute stay valid until then; with a margin, nanoseconds.
+const VALID_NS: u64 = 75 * 1_000_000_000;
+/// A wall clock that differs by more was set, nanoseconds.
+const CLOCK_SET_NS: u64 = 1_000_000_000;
+/// The value of the label of the others' sum.
+const OTHERS: &str = "other";
+/// The name under which all threads of the kernel are added up.
+const KERNEL_THREADS: &str = "kernel threads";
+/// Start times of tasks are in units of this, nanoseconds (USER_HZ is 100; proc_pid_stat(5), field 22).
+const TICK_NS: u64 = 10_000_000;
+
+/// Takes samples, and makes series of the newest one.
+///
+/// A counter of one entity has the kernel's value, without the wraps of 32-bit counters. A sum over entities grows by what each of
+/// them grew, so that it does not fall when one is gone.
+pub struct Collector {
+    most_series: usize,
+    latest: Snapshot,
+    /// When rows of a family were last read, nanoseconds since boot.
+    read_at: BTreeMap<&'static str, u64>,
+    families: Vec<FamilyState>,
+    /// The time since boot of the newest sample in the states of the families.
+    counted_at: Option<u64>,
+    boot_wall_ns: u64,
+}
+
+impl Collector {
+    /// A collector without samples.
+    pub fn new(selection: Selection) -> Self {
+        Self {
+            most_series: selection.most_series,
+            latest: Snapshot::default(),
+            read_at: BTreeMap::new(),
+            families: selection.families.into_iter().map(FamilyState::new).collect(),
+            counted_at: None,
+            boot_wall_ns: 0,
+        }
+    }
+
+    /// Takes a sample. It is ignored unless it is later than the last.
+    pub fn add(&mut self, mut sample: Snapshot) {
+        if sample.boot_ns <= self.latest.boot_ns {
+            return;
+        }
+        let boot_wall_ns = u64::try_from(sample.wall_ns).unwrap_or(0).saturating_sub(sample.boot_ns);
+        if self.boot_wall_ns.abs_diff(boot_wall_ns) > CLOCK_SET_NS {
+            self.boot_wall_ns = boot_wall_ns;
+        }
+        let at = sample.boot_ns;
+        sample.each_family(&mut NoteTimes { read_at: &mut self.read_at, at });
+        sample.carry_over(std::mem::take(&mut self.latest));
+        self.latest = sample;
+    }
+
+    /// When the newest sample was taken, nanoseconds since 1970; 0 without one.
+    pub fn wall_ns(&self) -> i64 {
+        self.latest.wall_ns
+    }
+
+    /// When the machine booted, nanoseconds since 1970, the same at every call unless the clock was set.
+    pub fn boot_wall_ns(&self) -> u64 {
+        self.boot_wall_ns
+    }
+
+    /// The series of the newest sample, `reserved` fewer than the most, and how many were left out.
+    pub fn collect(&mut self, reserved: usize) -> (Vec<MetricFamily>, usize) {
+        self.count();
+        let mut left = self.most_series.saturating_sub(reserved);
+        let mut omitted = 0;
+        let mut all = Vec::new();
+        for family in &self.families {
+            let (series, missing) = family.series(&mut left);
+            all.extend(series);
+            omitted += missing;
+        }
+        (all, omitted)
+    }
+
+    /// Counts what has happened since the last time.
+    fn count(&mut self) {
+        let now = self.latest.boot_ns;
+        if now == 0 || self.counted_at == Some(now) {
+            return;
+        }
+        let step = Step { since: self.counted_at, now };
+        self.counted_at = Some(now);
+        self.latest.each_family(&mut Count { families: &mut self.families, read_at: &self.read_at, step });
+    }
+}
+
+struct NoteTimes<'a> {
+    read_at: &'a mut BTreeMap<&'static str, u64>,
+    at: u64,
+}
+
+impl EachFamily for NoteTimes<'_> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        if !rows.is_empty() {
+            self.read_at.insert(F::INFO.name, self.at);
+        }
+    }
+}
+
+struct Count<'a> {
+    families: &'a mut [FamilyState],
+    read_at: &'a BTreeMap<&'static str, u64>,
+    step: Step,
+}
+
+impl EachFamily for Count<'_> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        let Some(state) = self.families.iter_mut().find(|state| state.selected.info.name == F::INFO.name) else {
+            return;
+        };
+        let read_at = self.read_at.get(F::INFO.name).copied().unwrap_or(0);
+        let is_valid = self.step.now.saturating_sub(read_at) <= VALID_NS;
+        state.count(if is_valid { readings(&state.selected, rows) } else { Vec::new() }, self.step);
+    }
+}
+
+/// From one counting to the next, nanoseconds since boot.
+#[derive(Clone, Copy)]
+struct Step {
+    /// `None` at the first.
+    since: Option<u64>,
+    now: u64,
+}
+
+impl Step {
+    /// Its length; at the first counting, the time since boot, over which the counts have grown.
+    fn seconds(self) -> f64 {
+        (self.now - self.since.unwrap_or(0)) as f64 / 1e9
+    }
+}
+
+/// A row, reduced to what is exported.
+struct Reading {
+    key: Vec<KeyPart>,
+    /// The kernel's own number of the entity.
+    identity: Option<Name>,
+    /// What it is added up under, if that is not its key.
+    name: Option<Name>,
+    values: Vec<Value>,
+    rank: Vec<Value>,
+}
+
+fn readings<F: Family>(selected: &SelectedFamily, rows: &[F]) -> Vec<Reading> {
+    let metrics = selected.info.metrics;
+    let column = |name: &str| metrics.iter().position(|metric| metric.name == name);
+    let identity = metrics.iter().position(|metric| metric.identifies);
+    let kernel_thread = column("kernel_thread");
+    let (number, kind) = (column("number"), column("kind"));
+    let values = |row: &F, columns: &[usize]| columns.iter().filter_map(|column| row.value(*column)).collect();
+    let name = |row: &F| match kernel_thread.and_then(|column| row.value(column)) {
+        Some(Value::Gauge(yes)) if yes.get() == Some(1.0) => Some(KERNEL_THREADS.into()),
+        // A process without a name is one that could not be read.
+        _ => Some(words(row, selected.named_by).unwrap_or_default()),
+    };
+    let reading = |row: &F| {
+        let mut key = Vec::new();
+        row.key().take_apart(&mut key);
+        Reading {
+            key,
+            identity: words(row, identity),
+            name: selected.named_by.and_then(|_| name(row)),
+            values: values(row, &selected.columns),
+            rank: values(row, &selected.rank),
+        }
+    };
+    match selected.rows {
+        Rows::All => rows.iter().map(reading).collect(),
+        Rows::Identified => {
+            let is_known = rows.iter().any(|row| words(row, identity).is_some());
+            rows.iter().filter(|row| !is_known || words(*row, identity).is_some()).map(reading).collect()
+        }
+        Rows::Leaves => leaves(rows.iter().map(reading).collect()),
+        Rows::FileSystems => {
+            let mut shortest: BTreeMap<Name, Reading> = BTreeMap::new();
+            for row in rows.iter().filter(|row| words(*row, kind).as_deref() != Some("overlay")) {
+                let new = reading(row);
+                // Without a number, each counts as its own.
+                let name = words(row, number).unwrap_or_else(|| row.key().to_string().into());
+                let is_shorter = |known: &Reading| row.key().to_string().len() < length(known);
+                if shortest.get(&name).is_none_or(is_shorter) {
+                    shortest.insert(name, new);
+                }
+            }
+            shortest.into_values().collect()
+        }
+    }
+}
+
+fn words<F: Family>(row: &F, column: Option<usize>) -> Option<Name> {
+    match row.value(column?)? {
+        Value::State(words) => words.name().cloned(),
+        _ => None,
+    }
+}
+
+/// The length of a key of one word.
+fn length(reading: &Reading) -> usize {
+    reading.key.iter().map(|part| if let KeyPart::Text(text) = part { text.len() } else { 0 }).sum()
+}
+
+fn leaves(readings: Vec<Reading>) -> Vec<Reading> {
+    let path = |reading: &Reading| match reading.key.first() {
+        Some(KeyPart::Text(path)) => Some(path.clone()),
+        _ => None,
+    };
+    let paths: Vec<Name> = readings.iter().filter_map(path).collect();
+    let mut parents: BTreeSet<&str> = BTreeSet::new();
+    for path in &paths {
+        let mut path: &str = path;
+        while let Some((parent, name)) = path.rsplit_once('/') {
+            if !name.is_empty() {
+                parents.insert(if parent.is_empty() { "/" } else { parent });
+            }
+            path = parent;
+        }
+    }
+    readings.into_iter().filter(|reading| path(reading).is_none_or(|path| !parents.contains(&*path))).collect()
+}
+
+/// A row's key, or the name of several rows; nothing for the sum of all.
+type EntityKey = Vec<KeyPart>;
+
+/// What is known of a family from sample to sample.
+struct FamilyState {
+    selected: SelectedFamily,
+    /// The counters of each row at the last counting.
+    before: BTreeMap<Vec<KeyPart>, Counts>,
+    /// What has series, or may have: a row, or the rows of one name.
+    entities: BTreeMap<EntityKey, Entity>,
+    /// The sum of the others.
+    others: Entity,
+    ranking: Ranking<EntityKey>,
+}
+
+struct Counts {
+    identity: Option<Name>,
+    values: Vec<Option<u64>>,
+    rank: Vec<Option<u64>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entity {
+    values: Vec<Option<EntityValue>>,
+}
+
+#[derive(Clone, Debug)]
+enum EntityValue {
+    Number(f64),
+    Histogram(Histogram),
+}
+
+/// What is added up of the rows of an entity.
+struct Added {
+    /// For each metric.
+    sums: Vec<Sum>,
+    /// How active it was, per second.
+    activity: f64,
+}
+
+/// The same for one metric.
+#[derive(Clone, Default)]
+struct Sum {
+    /// The counters as they are.
+    raw: Option<f64>,
+    /// By how much they grew.
+    grown: Option<f64>,
+    level: Option<f64>,
+    histogram: Option<Histogram>,
+}
+
+impl FamilyState {
+    fn new(selected: SelectedFamily) -> Self {
+        Self {
+            selected,
+            before: BTreeMap::new(),
+            entities: BTreeMap::new(),
+            others: Entity::default(),
+            ranking: Ranking::default(),
+        }
+    }
+
+    fn metric(&self, column: usize) -> &'static Metric {
+        &self.selected.info.metrics[self.selected.columns[column]]
+    }
+
+    fn is_sum(&self) -> bool {
+        self.selected.named_by.is_some() || self.selected.entities == Entities::Sum
+    }
+
+    fn count(&mut self, readings: Vec<Reading>, step: Step) {
+        let added = self.add_up(readings, step);
+        let is_sum = self.is_sum();
+        let mut before = std::mem::take(&mut self.entities);
+        for (key, added) in &added {
+            let known = before.remove(key);
+            let values = added.sums.iter().enumerate().map(|(column, sum)| {
+                let known = known.as_ref().and_then(|entity| entity.number(column));
+                match self.metric(column).kind {
+                    MetricKind::Counter if is_sum => {
+                        // A sum over all begins with what was counted before; one of those that come and go begins now.
+                        let start = if self.selected.entities == Entities::Sum { sum.raw } else { Some(0.0) };
+                        let total = known.or(start).map(|total| total + sum.grown.unwrap_or(0.0));
+                        total.filter(|_| sum.raw.is_some()).map(EntityValue::Number)
+                    }
+                    MetricKind::Counter => {
+                        let total = known.zip(sum.grown).map(|(total, grown)| total + grown);
+                        total.or(sum.raw).map(EntityValue::Number)
+                    }
+                    MetricKind::Histogram => sum.histogram.clone().map(EntityValue::Histogram),
+                    MetricKind::Gauge | MetricKind::State => sum.level.map(EntityValue::Number),
+                }
+            });
+            let values = values.collect();
+            self.entities.insert(key.clone(), Entity { values });
+        }
+        self.rank(&added, step);
+    }
+
+    /// Adds up the rows of each entity, and how active it was.
+    fn add_up(&mut self, readings: Vec<Reading>, step: Step) -> BTreeMap<EntityKey, Added> {
+        let before = std::mem::take(&mut self.before);
+        let start = self.selected.info.key_columns().position(|(name, _)| name == "start");
+        let mut all: BTreeMap<EntityKey, Added> = BTreeMap::new();
+        for reading in readings {
+            let known = before.get(&reading.key);
+            let known = known.filter(|known| !are_different(&known.identity, &reading.identity));
+            let is_new = start.is_some_and(|column| began_within(&reading.key[column], step));
+            let entity = match (&reading.name, self.selected.entities) {
+                (_, Entities::Sum) => Vec::new(),
+                (Some(name), _) => vec![KeyPart::Text(name.clone())],
+                (None, _) => reading.key.clone(),
+            };
+            let none = || Added { sums: vec![Sum::default(); self.selected.columns.len()], activity: 0.0 };
+            let added = all.entry(entity).or_insert_with(none);
+            let metrics = self.selected.columns.iter().map(|column| &self.selected.info.metrics[*column]);
+            for (column, (metric, value)) in metrics.zip(&reading.values).enumerate() {
+                let known = known.and_then(|known| known.values[column]);
+                added.sums[column].add(value, |now| grown(known, now, metric.wraps_at, is_new));
+            }
+            let metrics = self.selected.rank.iter().map(|column| &self.selected.info.metrics[*column]);
+            for (column, (metric, value)) in metrics.zip(&reading.rank).enumerate() {
+                let known = known.and_then(|known| known.rank[column]);
+                added.activity += match value {
+                    Value::Counter(now) => {
+                        now.get().map_or(0.0, |now| match step.since {
+                            Some(_) => grown(known, now, metric.wraps_at, is_new).unwrap_or(0.0),
+                            None => now as f64,
+                        }) / step.seconds()
+                    }
+                    Value::Gauge(level) => level.get().unwrap_or(0.0),
+                    Value::State(_) | Value::Histogram(_) => 0.0,
+                };
+            }
+            let Reading { key, identity, values, rank, .. } = reading;
+            self.before.insert(key, Counts { identity, values: counters(&values), rank: counters(&rank) });
+        }
+        all
+    }
+
+    /// Chooses what gets series, and adds up the others.
+    fn rank(&mut self, added: &BTreeMap<EntityKey, Added>, step: Step) {
+        let namespace = self.selected.info.key_columns().position(|(name, _)| name == "ns");
+        let is_ours = |key: &EntityKey| {
+            namespace.is_none_or(|column| matches!(key.get(column), Some(KeyPart::Text(ns)) if ns.is_empty()))
+        };
+        let is_one = self.selected.info.key_columns.is_empty();
+        let used = self.entities.iter().filter(|(_, entity)| is_one || entity.is_used());
+        let activity = |key| added.get(key).map_or(0.0, |added| added.activity);
+        let ranked: Vec<_> = used.map(|(key, _)| (key.clone(), is_ours(key), activity(key))).collect();
+        let most = match self.selected.entities {
+            Entities::Most(most) | Entities::MostAndOthers(most) => most,
+            Entities::Sum => 1,
+        };
+        self.ranking.update(ranked, step.seconds(), most);
+        if !matches!(self.selected.entities, Entities::MostAndOthers(_)) {
+            return;
+        }
+        let members: BTreeSet<EntityKey> = self.ranking.members().into_iter().collect();
+        let others: Vec<&Added> =
+            added.iter().filter(|(key, _)| !members.contains(*key)).map(|(_, added)| added).collect();
+        let values = (0..self.selected.columns.len()).map(|column| {
+            let of_others = |value: fn(&Sum) -> Option<f64>| -> f64 {
+                others.iter().filter_map(|added| value(&added.sums[column])).sum()
+            };
+            // What could not be read of any of them is absent, not zero.
+            let is_known = added.values().any(|added| added.sums[column].is_known());
+            let sum = match self.metric(column).kind {
+                MetricKind::Counter => Some(self.others.number(column).unwrap_or(0.0) + of_others(|sum| sum.grown)),
+                MetricKind::Gauge => Some(of_others(|sum| sum.level)),
+                MetricKind::Histogram | MetricKind::State => None,
+            };
+            sum.filter(|_| is_known).map(EntityValue::Number)
+        });
+        self.others = Entity { values: values.collect() };
+    }
+
+    /// Its series, at most so many, which are taken off; and how many were left out.
+    fn series(&self, left: &mut usize) -> (Vec<MetricFamily>, usize) {
+        let mut families: Vec<MetricFamily> = (0..self.selected.columns.len()).map(|c| self.metric_family(c)).collect();
+        let members = self.ranking.members();
+        let mut omitted = 0;
+        let with_others = matches!(self.selected.entities, Entities::MostAndOthers(_)) && !self.entities.is_empty();
+        let others = with_others.then(|| (self.labels_of_others(), &self.others));
+        let chosen = members.iter().filter_map(|key| Some((self.labels(key), self.entities.get(key)?)));
+        for (labels, entity) in chosen.chain(others) {
+            let series: Vec<_> = (0..families.len()).map(|column| self.series_of(column, &labels, entity)).collect();
+            let count: usize = series.iter().flatten().map(|series| series.value.series_count()).sum();
+            if count > *left {
+                omitted += count;
+                continue;
+            }
+            *left -= count;
+            for (family, series) in families.iter_mut().zip(series) {
+                // A name that was cut short can be that of another.
+                family.series.extend(series.filter(|new| family.series.iter().all(|known| known.labels != new.labels)));
+            }
+        }
+        let beyond = self.entities.iter().filter(|(key, entity)| !members.contains(key) && entity.is_used());
+        omitted += beyond.map(|(_, entity)| entity.values.iter().flatten().count()).sum::<usize>();
+        families.retain(|family| !family.series.is_empty());
+        (families, omitted)
+    }
+
+    fn metric_family(&self, column: usize) -> MetricFamily {
+        let (info, metric) = (&self.selected.info, self.metric(column));
+        let by_name = if self.selected.named_by.is_some() { ", by name of the processes" } else { "" };
+        MetricFamily {
+            name: names::prometheus(info, metric),
+            otel: names::otel(info, metric),
+            help: format!("{}{by_name}", metric.help),
+            kind: names::kind(metric).unwrap_or(SeriesKind::Gauge),
+            since_boot: info.counted_since == Some(CountedSince::Boot),
+            series: Vec::new(),
+        }
+    }
+
+    fn series_of(&self, column: usize, labels: &[Label], entity: &Entity) -> Option<Series> {
+        let per_unit = names::per_base_unit(self.metric(column).unit);
+        let value = match entity.values.get(column)?.as_ref()? {
+            EntityValue::Number(number) => SeriesValue::Number(number / per_unit),
+            EntityValue::Histogram(histogram) => SeriesValue::Histogram(buckets(histogram, self.metric(column).unit)?),
+        };
+        Some(Series { labels: labels.to_vec(), value })
+    }
+
+    /// An empty part of a key is no label: to Prometheus it is the same as none.
+    fn labels(&self, key: &[KeyPart]) -> Vec<Label> {
+        let names = match (self.selected.named_by, self.selected.entities) {
+            (_, Entities::Sum) => Vec::new(),
+            (Some(column), _) => vec![self.selected.info.metrics[column].name],
+            (None, _) => self.selected.key_labels(),
+        };
+        let family = self.selected.info.name;
+        let label = |(name, part): (&'static str, &KeyPart)| {
+            let value = match part {
+                KeyPart::Number(number) if *number == u64::from(u32::MAX) => "all".into(),
+                KeyPart::Number(number) => number.to_string(),
+                KeyPart::Text(text) => text.to_string(),
+            };
+            Label::new(name, names::attribute(family, name), &value)
+        };
+        names.into_iter().zip(key).map(label).filter(|label| !label.value.is_empty()).collect()
+    }
+
+    fn labels_of_others(&self) -> Vec<Label> {
+        let kinds = self.selected.info.key_columns().map(|(_, kind)| kind);
+        let is_named = self.selected.named_by.is_some();
+        let key: Vec<KeyPart> = if is_named {
+            vec![KeyPart::Text(OTHERS.into())]
+        } else {
+            kinds
+                .map(|kind| if kind == KeyPartKind::Text { KeyPart::Text(OTHERS.into()) } else { KeyPart::Number(0) })
+                .collect()
+        };
+        self.labels(&key)
+    }
+}
+
+impl Entity {
+    fn number(&self, column: usize) -> Option<f64> {
+        match self.values.get(column)?.as_ref()? {
+            EntityValue::Number(number) => Some(*number),
+            EntityValue::Histogram(_) => None,
+        }
+    }
+
+    /// Whether anything of it is not zero. What was never used has no series.
+    fn is_used(&self) -> bool {
+        self.values.iter().flatten().any(|value| match value {
+            EntityValue::Number(number) => *number != 0.0,
+            EntityValue::Histogram(histogram) => histogram.count().is_some_and(|count| count > 0),
+        })
+    }
+}
+
+impl Sum {
+    fn is_known(&self) -> bool {
+        self.raw.is_some() || self.level.is_some()
+    }
+
+    fn add(&mut self, value: &Value, grown: impl FnOnce(u64) -> Option<f64>) {
+        let plus = |sum: &mut Option<f64>, part: f64| *sum = Some(sum.unwrap_or(0.0) + part);
+        match value {
+            Value::Counter(now) => {
+                let Some(now) = now.get() else { return };
+                plus(&mut self.raw, now as f64);
+                if let Some(grown) = grown(now) {
+                    plus(&mut self.grown, grown);
+                }
+            }
+            Value::Gauge(level) => {
+                if let Some(level) = level.get() {
+                    plus(&mut self.level, level);
+                }
+            }
+            Value::Histogram(histogram) => {
+                if histogram.buckets().is_some() {
+                    self.histogram = Some(histogram.merged(&self.histogram.take().unwrap_or_default()));
+                }
+            }
+            Value::State(_) => {}
+        }
+    }
+}
+
+/// By how much a counter grew; all of it, if its task is new.
+fn grown(before: Option<u64>, now: u64, wraps_at: Option<u64>, is_new: bool) -> Option<f64> {
+    match before {
+        Some(before) => growth(before, now, wraps_at),
+        None => is_new.then_some(now as f64),
+    }
+}
+
+/// Whether a task that started at this tick did so since the last counting.
+fn began_within(start: &KeyPart, step: Step) -> bool {
+    match (start, step.since) {
+        (KeyPart::Number(ticks), Some(since)) => ticks.saturating_mul(TICK_NS) >= since,
+        _ => false,
+    }
+}
+
+/// Whether both are known and differ.
+fn are_different(a: &Option<Name>, b: &Option<Name>) -> bool {
+    matches!((a, b), (Some(a), Some(b)) if a != b)
+}
+
+fn counters(values: &[Value]) -> Vec<Option<u64>> {
+    values.iter().map(|value| if let Value::Counter(now) = value { now.get() } else { None }).collect()
+}
+
+/// The powers of two below which values are counted: of times in nanoseconds 4 µs to 17 s, of sizes 512 bytes to 8 MiB.
+fn powers(unit: Unit) -> impl Iterator<Item = u32> {
+    let range = if unit == Unit::Nanoseconds { 12..=34 } else { 9..=23 };
+    range.step_by(2)
+}
+
+/// A histogram in a few buckets. The bounds are those of its own buckets, so that each value is in the right one; the largest whole
+/// value below a power of two, as a bound belongs to its bucket.
+fn buckets(histogram: &Histogram, unit: Unit) -> Option<Buckets> {
+    let per_unit = names::per_base_unit(unit);
+    let largest: Vec<u64> = powers(unit).map(|power| (1 << power) - 1).collect();
+    let mut counts = vec![0; largest.len() + 1];
+    for (bucket, count) in histogram.buckets()? {
+        let (first, _) = span(*bucket);
+        let at = largest.partition_point(|largest| *largest < first);
+        counts[at] += count;
+    }
+    let sum = histogram.mean().unwrap_or(0.0) * histogram.count()? as f64 / per_unit;
+    Some(Buckets { bounds: largest.iter().map(|largest| *largest as f64 / per_unit).collect(), counts, sum })
+}
+
+#[cfg(test)]
+mod tests;
