@@ -70,12 +70,15 @@ build: need-build
 build-lab: need-build
 	cargo build --release --package whyslow-lab
 
-install: build ## the program, its manual page, completions and service, under PREFIX
+install: build ## the program, its manual page, completions, services and dashboards, under PREFIX
 	install -D -m 755 $(BIN) '$(DESTDIR)$(PREFIX)/bin/whyslow'
 	$(BIN) man > target/whyslow.1
 	install -D -m 644 target/whyslow.1 '$(DESTDIR)$(PREFIX)/share/man/man1/whyslow.1'
 	sed 's|/usr/local/bin|$(PREFIX)/bin|' systemd/whyslow-record.service > target/whyslow-record.service
 	install -D -m 644 target/whyslow-record.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-record.service'
+	sed 's|/usr/local/bin|$(PREFIX)/bin|' systemd/whyslow-exporter.service > target/whyslow-exporter.service
+	install -D -m 644 target/whyslow-exporter.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-exporter.service'
+	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/whyslow/dashboards' dashboards/whyslow.json dashboards/whyslow.rules.yml
 	$(BIN) completions bash > target/whyslow.bash
 	install -D -m 644 target/whyslow.bash '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyslow'
 	$(BIN) completions zsh > target/_whyslow
@@ -90,7 +93,9 @@ uninstall:
 	  '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyslow' \
 	  '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyslow' \
 	  '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish' \
-	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-recover.service'
+	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-recover.service' \
+	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-exporter.service'
+	rm -rf '$(DESTDIR)$(PREFIX)/share/whyslow/dashboards'
 
 need-build:
 	@scripts/install-missing.sh build

@@ -475,6 +475,7 @@ fn the_shell_is_given_the_names_there_are() {
         (&["tune", "set", "vm.sw"], "vm.swappiness="),
         (&["tune", "apply", "vm-"], "vm-guest"),
         (&["export", "dis"], "disk"),
+        (&["exporter", "--metrics", "dis"], "disk"),
         (&["formats", "io"], "iostat"),
         (&["stack", "l"], "lo"),
     ] {
@@ -489,9 +490,14 @@ fn the_shell_is_given_the_names_there_are() {
 #[test]
 fn a_command_shows_only_its_own_options() {
     let bare = |args: &[&str]| text(&run(args).stdout).to_owned();
-    for (command, foreign) in
-        [("completions", "--json"), ("record", "--all"), ("export", "--color"), ("rules", "--utc"), ("stack", "--utc")]
-    {
+    for (command, foreign) in [
+        ("completions", "--json"),
+        ("record", "--all"),
+        ("export", "--color"),
+        ("exporter", "--json"),
+        ("rules", "--utc"),
+        ("stack", "--utc"),
+    ] {
         assert!(!bare(&[command, "--help"]).contains(foreign), "{command}: {foreign}");
     }
 }

@@ -6,6 +6,7 @@ use crate::compare::CompareArgs;
 use crate::complete;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
+use crate::exporter::ExporterArgs;
 use crate::options::{Observe, OutputOptions};
 use crate::output::{self, Failure};
 use crate::profile::ProfileArgs;
@@ -43,7 +44,9 @@ whyslow explain --since 8h     explain what happened in the last eight hours
 whyslow baseline save --for 10m
                                record a baseline of normal behavior
 whyslow compare default 03:00..04:00
-                               show what was different that night",
+                               show what was different that night
+whyslow exporter --listen 127.0.0.1:9787
+                               serve metrics and findings to Prometheus",
     ),
     ("Ctrl-C", "Stops early and diagnoses what was seen; a second Ctrl-C quits at once."),
     (
@@ -55,6 +58,7 @@ whyslow compare default 03:00..04:00
      'tune verify' found one that differs; 'try' found nothing to try
 2    wrong usage, or input that cannot be read
 3    with --check: undetermined: too little was visible, or no cause is known
+     (--nagios has the plugins' own: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN)
 129  ended by SIGHUP, after cleaning up and printing what was measured
 130  ended by Ctrl-C before there was a result; 'try' has rolled back
 143  ended by SIGTERM, after cleaning up and printing what was measured",
@@ -67,7 +71,9 @@ TZ               the local time zone (--utc overrides it)
 XDG_CONFIG_HOME  where your own rules are (default ~/.config)
 XDG_STATE_HOME   where users other than root record (default ~/.local/state)
 WHYSLOW_STATE    where the journal of changes is (default /var/lib/whyslow)
-WHYSLOW_TOKEN    shared secret of 'bench net serve' and its clients",
+WHYSLOW_TOKEN    shared secret of 'bench net serve' and its clients
+WHYSLOW_REMOTE_WRITE_AUTH, WHYSLOW_OTLP_AUTH
+                 Authorization header of 'exporter', without a file",
     ),
     (
         "Files",
@@ -81,11 +87,12 @@ $XDG_CONFIG_HOME/whyslow/rules.d/*.toml  your own rules
 ];
 
 /// Options that a command accepts from the commands above it but ignores: they are left out of its help.
-const IRRELEVANT: [(&str, &[&str]); 9] = [
+const IRRELEVANT: [(&str, &[&str]); 10] = [
     ("completions", &["json", "all", "utc", "color", "width"]),
     ("man", &["json", "all", "utc", "color", "width"]),
     ("record", &["all", "color"]),
     ("export", &["all", "color", "width"]),
+    ("exporter", &["json", "all", "utc", "color", "width"]),
     ("stack", &["utc"]),
     ("rules", &["all", "utc"]),
     ("formats", &["all", "utc"]),
@@ -130,6 +137,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Export metrics of a recording as CSV, JSON lines or Parquet
     Export(ExportArgs),
+    /// Export metrics and findings to Prometheus or OpenTelemetry
+    Exporter(ExporterArgs),
     /// Record a baseline of normal behavior, and manage baselines
     Baseline(BaselineArgs),
     /// Compare two of: a baseline, part of a recording, a benchmark result

@@ -6,8 +6,9 @@ use crate::bench;
 use crate::compare;
 use crate::explain;
 use crate::export;
+use crate::exporter;
 use crate::man;
-use crate::observe::{diagnosed, explained, print_diagnosis};
+use crate::observe::{diagnosed, explained, print_diagnosis, print_for_nagios};
 use crate::options::OutputOptions;
 use crate::output::{Failure, print, tell};
 use crate::profile;
@@ -39,6 +40,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Record(args)) => record::run(args, look),
         Some(Command::Explain(args)) => explain::run(args, look),
         Some(Command::Export(args)) => export::run(args, look),
+        Some(Command::Exporter(args)) => exporter::run(args),
         Some(Command::Baseline(args)) => baseline::run(args, look),
         Some(Command::Compare(args)) => compare::run(args, look),
         Some(Command::Tune(args)) => tune::run(args, look),
@@ -56,6 +58,9 @@ fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
     } else {
         diagnosed(&cli.observe)?
     };
+    if cli.observe.nagios {
+        return print_for_nagios(&diagnosis);
+    }
     print_diagnosis(&diagnosis, &cli.look, cli.observe.check)
 }
 

@@ -10,6 +10,7 @@ mod complete;
 mod experiments;
 mod explain;
 mod export;
+mod exporter;
 mod interrupt;
 mod man;
 mod observe;

@@ -16,7 +16,7 @@ use whyslow_model::key::TaskKey;
 use whyslow_model::window::Window;
 use whyslow_sense::profile::breakdown::BreakdownTracer;
 use whyslow_sense::{Root, Sampler, command_line};
-use whyslow_show::{json, text};
+use whyslow_show::{json, nagios, text};
 
 /// How often the progress line is drawn anew.
 const SECOND: Duration = Duration::from_secs(1);
@@ -32,7 +32,12 @@ const FIRST_LOOK: f64 = 1.0 / 3.0;
 
 /// Watches this machine and says what is wrong with it.
 pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
-    Ok(watched(asked, None)?.0)
+    Ok(observed(asked)?.0)
+}
+
+/// The same, with the samples.
+pub fn observed(asked: &Observe) -> Result<(Diagnosis, Window), Failure> {
+    watched(asked, None)
 }
 
 /// Watches this machine and says where the time of a program goes. A command is run and watched until it ends; its output goes to
@@ -112,6 +117,13 @@ pub fn print_diagnosis(diagnosis: &Diagnosis, look: &OutputOptions, check: bool)
         Verdict::Undetermined if check => ExitCode::from(3),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// Prints a diagnosis in the form of a monitoring plugin.
+pub fn print_for_nagios(diagnosis: &Diagnosis) -> Result<ExitCode, Failure> {
+    let (line, status) = nagios::status_line(diagnosis);
+    print(line)?;
+    Ok(ExitCode::from(status))
 }
 
 /// Watches the live machine for as long as asked for, or until `interrupt`. What `closer` says of a first look is watched as

@@ -19,6 +19,9 @@ pub struct Observe {
     /// Exit with status 1 if there is a bottleneck, 3 if too little was visible to tell
     #[arg(long)]
     pub check: bool,
+    /// Print one line with performance data and exit as a Nagios or Icinga plugin does: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN
+    #[arg(long, conflicts_with_all = ["check", "json"])]
+    pub nagios: bool,
 }
 
 impl Observe {
@@ -155,7 +158,7 @@ mod tests {
     fn a_window_has_two_samples_and_not_too_many() {
         let check = |time, interval| {
             let ms = Duration::from_millis;
-            Observe { time: ms(time), interval: ms(interval), no_bpf: false, check: false }.check()
+            Observe { time: ms(time), interval: ms(interval), no_bpf: false, check: false, nagios: false }.check()
         };
         assert_eq!(check(1000, 1000), Ok(()));
         for (time, interval, why) in [

@@ -10,7 +10,7 @@ use std::time::Duration;
 use whyslow_model::human::without_error_numbers;
 use whyslow_sense::SourceError;
 use whyslow_show::text::TextStyle;
-use whyslow_show::{escape, json};
+use whyslow_show::{escape, json, nagios};
 
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
 /// Longer lines are harder to read.
@@ -62,11 +62,21 @@ impl Failure {
         &self.what
     }
 
-    /// Says on stderr, in one line, what is wrong.
+    /// Says on stderr, in one line, what is wrong; a monitoring plugin says it on stdout.
     pub fn report(self) -> ExitCode {
+        if is_plugin() {
+            let _ =
+                writeln!(io::stdout(), "WHYSLOW UNKNOWN - {}", nagios::one_line(&without_error_numbers(&self.what)));
+            return ExitCode::from(nagios::UNKNOWN);
+        }
         complain(&self.what);
         ExitCode::from(self.status)
     }
+}
+
+/// Whether the program runs as a monitoring plugin, whatever else its command line says: that may be what is wrong.
+fn is_plugin() -> bool {
+    std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--nagios")
 }
 
 pub fn complain(what: &str) {

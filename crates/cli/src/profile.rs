@@ -151,7 +151,7 @@ struct Blamed {
 /// Diagnoses, and takes the process the first finding blames.
 fn blame(time: Duration) -> Result<Blamed, Failure> {
     let interval = (time / 2).min(Duration::from_secs(1));
-    let asked = Observe { time, interval, no_bpf: false, check: false };
+    let asked = Observe { time, interval, no_bpf: false, check: false, nagios: false };
     asked.check().map_err(Failure::usage)?;
     blamed(&diagnosed(&asked)?).map_err(Failure::nothing)
 }

@@ -11,6 +11,7 @@ mod fio;
 pub mod flame;
 mod human;
 pub mod json;
+pub mod nagios;
 pub mod page;
 pub mod rows;
 pub mod text;

@@ -42,7 +42,7 @@ pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
 /// The finding to walk: the one that is named, or the first cause, while the load is on.
 fn finding(args: &TryArgs, stop: &AtomicBool) -> Result<Finding, Failure> {
     let time = WATCH.min(args.budget / WATCH_SHARE).max(Duration::from_secs(2));
-    let observe = Observe { time, interval: Duration::from_secs(1), no_bpf: false, check: false };
+    let observe = Observe { time, interval: Duration::from_secs(1), no_bpf: false, check: false, nagios: false };
     let diagnosis = under(&args.command, stop, || diagnosed(&observe))??;
     let is_it = |finding: &&Finding| match &args.finding {
         Some(name) => is_named(finding, name),

@@ -1,0 +1,103 @@
+//! What is exported at the moment.
+
+use super::receivers::Receivers;
+use crate::options::next_multiple;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use whyslow_exporters::{Collector, MetricFamily, exporter_families, findings_families, reserved_series};
+use whyslow_model::diagnosis::Diagnosis;
+use whyslow_model::snapshot::Snapshot;
+
+/// A verdict that is older is not exported: the machine may have become another.
+const VALID: Duration = Duration::from_secs(60);
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The newest sample and verdict, and where they are pushed.
+pub struct ExporterState {
+    collector: Mutex<Collector>,
+    judged: Mutex<Option<Judged>>,
+    receivers: Mutex<Receivers>,
+    started: Instant,
+    /// How often a batch is due, and when the next is.
+    interval: Duration,
+    due: Mutex<Instant>,
+    reserved: usize,
+}
+
+/// A verdict as series.
+struct Judged {
+    at: Instant,
+    families: Vec<MetricFamily>,
+    omitted: usize,
+}
+
+impl ExporterState {
+    /// With a batch at each interval, the first after the first interval.
+    pub fn new(collector: Collector, receivers: Receivers, interval: Duration) -> Self {
+        let started = Instant::now();
+        Self {
+            reserved: reserved_series(receivers.count()),
+            collector: Mutex::new(collector),
+            judged: Mutex::default(),
+            receivers: Mutex::new(receivers),
+            started,
+            interval,
+            due: Mutex::new(started + interval),
+        }
+    }
+
+    /// Takes a sample, and pushes if a batch is due.
+    pub fn add(&self, sample: Snapshot) {
+        lock(&self.collector).add(sample);
+        let is_due = {
+            let mut due = lock(&self.due);
+            let is_due = Instant::now() >= *due;
+            if is_due {
+                *due = self.started + next_multiple(self.interval, self.started.elapsed());
+            }
+            is_due
+        };
+        if is_due {
+            self.push();
+        }
+    }
+
+    /// Takes the verdict on a window that ended at a time, nanoseconds since 1970.
+    pub fn judged(&self, diagnosis: &Diagnosis, end_ns: i64) {
+        let (families, omitted) = findings_families(diagnosis, end_ns as f64 / 1e9);
+        *lock(&self.judged) = Some(Judged { at: Instant::now(), families, omitted });
+        lock(&self.receivers).judged(diagnosis, end_ns);
+    }
+
+    /// All series there are now.
+    pub fn families(&self) -> Vec<MetricFamily> {
+        let (mut families, mut omitted) = lock(&self.collector).collect(self.reserved);
+        if let Some(judged) = lock(&self.judged).as_ref().filter(|judged| judged.at.elapsed() < VALID) {
+            families.extend(judged.families.iter().cloned());
+            omitted += judged.omitted;
+        }
+        let series = families.iter().map(MetricFamily::series_count).sum();
+        let figures = lock(&self.receivers).figures();
+        families.extend(exporter_families(VERSION, &figures, series, omitted));
+        families
+    }
+
+    /// Pushes the last sample, and waits a little for receivers to take it.
+    pub fn end(&self) {
+        self.push();
+        *lock(&self.receivers) = Receivers::default();
+    }
+
+    fn push(&self) {
+        let families = self.families();
+        let (wall_ns, boot_ns) = {
+            let collector = lock(&self.collector);
+            (collector.wall_ns(), collector.boot_wall_ns())
+        };
+        lock(&self.receivers).push(&families, wall_ns, boot_ns);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
