@@ -10,7 +10,7 @@ import { Clock, ElapsedClock, quantity } from "./format.js";
 import { Ranking } from "./ranking.js";
 import { theme } from "./theme.js";
 import { findingOf, Timeline, worst } from "./timeline.js";
-import { toolbar } from "./toolbar.js";
+import { keyHelp, toolbar } from "./toolbar.js";
 import { View } from "./view.js";
 import { idInWords } from "./words.js";
 
@@ -60,7 +60,7 @@ async function start() {
     document.getElementById("charts").hidden = true;
   } else {
     const ranking = new Ranking(charts, view, compared, open);
-    fill(document.getElementById("chart-area"), toolbar(view, filter), ranking.element, families);
+    fill(document.getElementById("chart-area"), toolbar(view, filter), keyHelp(), ranking.element, families);
     watch(figures);
   }
   navigation(Boolean(explanation), families);

@@ -3,6 +3,15 @@
 import { button, element, fill } from "./dom.js";
 import { quantity } from "./format.js";
 
+const help = [
+  ["Shift and drag", "compare a span with what was before"],
+  ["Ctrl and wheel", "zoom at the pointer"],
+  ["Double click", "show everything"],
+  ["← → Page Up Page Down Home End", "on a chart: move the cursor; with Shift: mark a span"],
+  ["Enter, C", "zoom to the marked span, compare it"],
+  ["+ − 0", "zoom in, zoom out, show everything"],
+  ["Esc", "clear the mark and the comparison"],
+];
 const modes = [["zoom", "Zoom"], ["pan", "Pan"], ["compare", "Compare"]];
 
 export function toolbar(view, onFilter) {
@@ -28,4 +37,9 @@ export function toolbar(view, onFilter) {
       tool("Earlier", "←", () => view.pan(-0.5)), tool("Later", "→", () => view.pan(0.5)),
       tool("Zoom in", "+", () => view.zoom(0.5)), tool("Zoom out", "−", () => view.zoom(2)), reset),
     element("fieldset", { className: "modes" }, element("legend", {}, "Drag to"), choices), range, search);
+}
+
+export function keyHelp() {
+  return element("details", { className: "note keys" }, element("summary", {}, "Mouse and keys"),
+    element("dl", { className: "reasons" }, help.map(([key, what]) => [element("dt", {}, key), element("dd", {}, what)])));
 }
