@@ -98,29 +98,31 @@ impl<'s> TreeDrawing<'s> {
             let alike: Vec<&str> = shown
                 .iter()
                 .filter(|(other, _)| !self.all && other.like.as_deref() == Some(&path.top))
-                .map(|(_, other)| other.id.split_once(':').map_or(other.name.as_str(), |(_, name)| name))
+                .map(|(_, other)| full_name(other))
                 .collect();
             if !alike.is_empty() {
-                let text = format!("{} more like {}: {}", alike.len(), top.name, names(&alike));
+                let text = format!("{} more like {}: {}", alike.len(), full_name(top), names(&alike));
                 canvas.paragraph(0, 2, &[dim(text)]);
             }
         }
         if !hidden.is_empty() {
-            let hidden: Vec<&str> = hidden.iter().map(|(_, top)| top.name.as_str()).collect();
+            let hidden: Vec<&str> = hidden.iter().map(|(_, top)| full_name(top)).collect();
             canvas.paragraph(0, 2, &[dim(format!("Left out (-v shows them): {}", names(&hidden)))]);
         }
     }
 
     fn tree(&mut self, canvas: &mut Canvas, path: &IoPath, top: &'s StackNode) {
-        let shares = self.node(canvas, top, &path.top, None, "", "");
-        let smallest: Vec<&str> = path.smallest.iter().map(|limit| limit.words.as_str()).collect();
-        // What lies below was drawn, and marked, for another.
-        if shares && !smallest.is_empty() {
+        let before = self.drawn.clone();
+        self.node(canvas, top, &path.top, None, "", "");
+        // What was drawn for another top is marked for that one.
+        let elsewhere = path.smallest.iter().filter(|limit| before.contains(limit.node.as_str()));
+        let smallest: Vec<&str> = elsewhere.map(|limit| limit.words.as_str()).collect();
+        if !smallest.is_empty() {
             canvas.paragraph(3, 5, &[dim("smallest: "), plain(smallest.join("; "))]);
         }
     }
 
-    /// Draws a node and all below it. Returns whether a part of that was drawn before.
+    /// Draws a node and all below it, as far as that was not drawn before.
     fn node(
         &mut self,
         canvas: &mut Canvas,
@@ -129,7 +131,7 @@ impl<'s> TreeDrawing<'s> {
         role: Option<&str>,
         first: &str,
         rest: &str,
-    ) -> bool {
+    ) {
         let is_new = self.drawn.insert(&node.id);
         let below: Vec<_> = node.below.iter().filter(|_| is_new).collect();
         let bar = if below.is_empty() { "   " } else { "│  " };
@@ -151,7 +153,7 @@ impl<'s> TreeDrawing<'s> {
             self.limits(&mut details, node, top);
             self.interrupts(&mut details, &node.interrupts);
             for problem in &node.problems {
-                details.paragraph(0, 2, &[Piece::new(Ink::Yellow, problem)]);
+                details.paragraph(0, 2, &[Piece::new(Ink::Yellow, format!("! {problem}"))]);
             }
             body.append_beside(bar, bar, &details);
         } else {
@@ -160,14 +162,12 @@ impl<'s> TreeDrawing<'s> {
             body.append_beside("", bar, &header);
         }
         canvas.append_beside(first, rest, &body);
-        let mut shares = !is_new;
         for (number, edge) in below.iter().enumerate() {
             let Some(lower) = self.stack.node(&edge.id) else { continue };
             let (branch, bar) = if number + 1 == below.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             let (first, rest) = (format!("{rest}{branch}"), format!("{rest}{bar}"));
-            shares |= self.node(canvas, lower, top, edge.role.as_deref(), &first, &rest);
+            self.node(canvas, lower, top, edge.role.as_deref(), &first, &rest);
         }
-        shares
     }
 
     fn facts(&self, node: &StackNode) -> Vec<Piece> {
@@ -175,7 +175,9 @@ impl<'s> TreeDrawing<'s> {
         let mut texts: Vec<String> = shown.map(|fact| fact_text(node.kind, fact)).collect();
         if !node.mount_points.is_empty() {
             let points: Vec<&str> = node.mount_points.iter().map(String::as_str).collect();
-            texts.push(format!("also on {}", if self.all { points.join(", ") } else { names(&points) }));
+            // Options, which come last, are long.
+            let place = texts.len().saturating_sub(usize::from(node.words("options").is_some()));
+            texts.insert(place, format!("also on {}", if self.all { points.join(", ") } else { names(&points) }));
         }
         vec![plain(texts.join(", "))]
     }
@@ -240,6 +242,12 @@ fn fact_text(kind: NodeKind, fact: &NodeFact) -> String {
         Reading::Number(number) => human::quantity(*number, &fact.unit),
     };
     if SELF_EVIDENT.contains(&fact.name.as_str()) { value } else { format!("{} {value}", fact.name) }
+}
+
+/// With the network namespace, where that is another.
+fn full_name(node: &StackNode) -> &str {
+    let name = node.id.strip_prefix("interface:").filter(|_| node.netns.is_some());
+    name.unwrap_or(&node.name)
 }
 
 /// Some names, and how many more there are.
