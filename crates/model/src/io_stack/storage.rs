@@ -99,7 +99,10 @@ impl<'w> StorageFacts<'w> {
         node.mount_points = mounts[1..].iter().map(|mount| mount.point.to_string()).collect();
         let device = first.device.get().unwrap_or_default();
         if self.queues.contains_key(device) {
-            node.lies_on(device_id(device), None);
+            // Of several devices, it is one.
+            let own = LinkKey { upper: device.into(), lower: device.into() };
+            let role = self.parts.get(&own).and_then(|part| part.role.get()).filter(|role| *role == "data");
+            node.lies_on(device_id(device), role);
         }
         self.add_parts(&mut node, device, kind);
         if is_network(kind) {

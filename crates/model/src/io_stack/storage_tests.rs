@@ -241,3 +241,54 @@ fn images_of_packages_are_alike_and_file_systems_on_loop_devices_otherwise_are_n
         found.paths.iter().filter_map(|path| Some((path.top.as_str(), path.like.as_deref()?))).collect();
     assert_eq!(alike, [("mount:/snap/b", "mount:/snap/a")]);
 }
+
+#[test]
+fn a_multipath_device_lies_on_its_paths_and_says_what_only_root_sees() {
+    let found = stack(|s| {
+        s.block.mapped.push(MappedDevice {
+            name: "mpatha".into(),
+            uuid: "mpath-36001".into(),
+            ..MappedDevice::new("dm-2".into())
+        });
+        s.block.queue.push(queue("dm-2"));
+        for (path, address) in [("sdc", "1:0:0:7"), ("sdd", "2:0:1:7")] {
+            s.block.queue.push(Queue { address: address.into(), state: "offline".into(), ..queue(path) });
+            s.block.layer.push(layer("dm-2", path, "dm"));
+        }
+    });
+    assert_eq!(edges(&found), ["block:dm-2 > block:sdc block:sdd", "block:sdc >", "block:sdd >"]);
+    let device = found.node("block:dm-2").unwrap();
+    assert_eq!((device.words("made by"), device.words("mapped name")), (Some("multipath"), Some("mpatha")));
+    let path = found.node("block:sdd").unwrap();
+    assert_eq!(
+        (path.words("address"), &path.problems[..]),
+        (Some("2:0:1:7"), &["Its state is offline.".to_owned()][..])
+    );
+    // Without its table, it is not known whether it spreads requests.
+    assert_eq!(found.blind_spots.len(), 1);
+    assert_eq!(found.blind_spots[0].remedy, "run as root");
+}
+
+#[test]
+fn a_degraded_array_and_a_striped_volume_are_described() {
+    let found = stack(|s| {
+        s.block.array.push(Array {
+            level: "raid1".into(),
+            degraded: 1.0.into(),
+            chunk: 0.0.into(),
+            ..Array::new("md1".into())
+        });
+        s.block.mapped.push(MappedDevice {
+            target: "striped".into(),
+            stripes: 4.0.into(),
+            chunk: 65_536.0.into(),
+            ..MappedDevice::new("dm-3".into())
+        });
+        s.block.queue.extend([queue("md1"), Queue { chunk: 65_536.0.into(), ..queue("dm-3") }]);
+    });
+    assert_eq!(found.node("block:md1").unwrap().problems, ["It is degraded: 1 of its members missing."]);
+    // The chunk is listed once, although the queue has it too.
+    let limits: Vec<_> = found.node("block:dm-3").unwrap().limits.iter().map(|limit| limit.setting.as_str()).collect();
+    assert_eq!(limits, ["chunk"]);
+    assert_eq!(found.blind_spots, []);
+}
