@@ -8,7 +8,7 @@ const CACHED: [&str; 2] = ["total_inactive_file ", "inactive_file "];
 
 /// Bytes available without swapping, on the machine and within the limits of this process's cgroups; 0 if unknown.
 pub(crate) fn available(root: &Root) -> u64 {
-    let machine = root.maybe("proc/meminfo").and_then(|text| entry(&text, "MemAvailable:")).unwrap_or(0);
+    let machine = meminfo(root, "MemAvailable:").unwrap_or(0);
     within_cgroups(root).fold(machine, u64::min)
 }
 
@@ -17,6 +17,12 @@ pub(crate) fn free_of_node(root: &Root, node: u32) -> u64 {
     let text = root.maybe(&format!("sys/devices/system/node/node{node}/meminfo"));
     // A kernel without NUMA has no such file.
     text.and_then(|text| entry(&text, "MemFree:")).unwrap_or_else(|| available(root))
+}
+
+/// A line of /proc/meminfo, such as `MemAvailable:`, in bytes.
+pub(crate) fn meminfo(root: &Root, name: &str) -> Option<u64> {
+    let text = root.maybe("proc/meminfo")?;
+    text.lines().find_map(|line| entry(line.starts_with(name).then_some(line)?, name))
 }
 
 /// `MemFree:  123 kB`, possibly after `Node 0`, in bytes.

@@ -13,6 +13,7 @@ pub mod contend;
 pub mod cpu;
 mod cpu_topology;
 pub mod disk;
+mod drop_caches;
 mod engine;
 mod environment;
 mod extents;
@@ -33,6 +34,8 @@ mod round;
 mod skip;
 mod study;
 pub mod target;
+
+pub use drop_caches::drop_caches;
 
 use std::fmt;
 use std::io;

@@ -16,7 +16,8 @@ use crate::stack::StackArgs;
 use crate::tune::{TryArgs, TuneArgs};
 use crate::why::Target;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::{ArgValueCandidates, Shell};
 use std::process::ExitCode;
 use whyslow_model::suggest;
@@ -87,7 +88,9 @@ $XDG_CONFIG_HOME/whyslow/rules.d/*.toml  your own rules
 ];
 
 /// Options that a command accepts from the commands above it but ignores: they are left out of its help.
-const IRRELEVANT: [(&str, &[&str]); 10] = [
+const IRRELEVANT: &[(&str, &[&str])] = &[
+    ("bench drop-caches", &["save", "replace", "dir"]),
+    ("mcp", &["json", "all", "utc", "color", "width"]),
     ("completions", &["json", "all", "utc", "color", "width"]),
     ("man", &["json", "all", "utc", "color", "width"]),
     ("record", &["all", "color"]),
@@ -101,8 +104,8 @@ const IRRELEVANT: [(&str, &[&str]); 10] = [
 ];
 
 /// Commands that change settings, put load on the machine, or delete something.
-const CHANGING: [&str; 10] =
-    ["set", "apply", "undo", "persist", "confirm", "recover", "try", "bench", "delete", "stop"];
+const CHANGING: [&str; 11] =
+    ["set", "apply", "undo", "persist", "confirm", "recover", "try", "bench", "drop-caches", "delete", "stop"];
 
 fn sections() -> String {
     let section = |(title, text): &(&str, &str)| format!("{title}:\n  {}", text.replace('\n', "\n  "));
@@ -112,7 +115,6 @@ fn sections() -> String {
 /// Explains why this machine is slow, and recommends the one change that should help.
 #[derive(Debug, Parser)]
 #[command(name = "whyslow", version, after_help = sections())]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct Cli {
     #[command(flatten)]
     pub observe: Observe,
@@ -169,6 +171,8 @@ pub enum Command {
         #[arg(add = ArgValueCandidates::new(complete::formats))]
         filter: Option<String>,
     },
+    /// Serve agents: these commands, read only, as tools of the Model Context Protocol on standard input and output
+    Mcp,
     /// Print a shell completion script
     Completions {
         /// The shell
@@ -183,8 +187,11 @@ pub enum Command {
 /// # Errors
 /// The status to exit with: help was printed, or the usage was wrong and one line on stderr says how.
 pub fn parse() -> Result<Cli, ExitCode> {
-    let cli = description().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    let cli = cli.map_err(|error| {
+    let matches = description().try_get_matches();
+    if let Some(what) = matches.as_ref().ok().and_then(misplaced) {
+        return Err(Failure::usage(what).report());
+    }
+    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
         if error.use_stderr() {
             Failure::usage(one_line(&error)).report()
         } else {
@@ -201,6 +208,18 @@ pub fn parse() -> Result<Cli, ExitCode> {
         unsafe { std::env::set_var("TZ", "UTC") };
     }
     Ok(cli)
+}
+
+/// What is wrong with an option of observing that comes before another command, for which it would have no effect.
+fn misplaced(matches: &ArgMatches) -> Option<String> {
+    let (command, _) = matches.subcommand()?;
+    let observing = Target::augment_args(Observe::augment_args(clap::Command::new("")));
+    let is_given = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let option = observing.get_arguments().find(is_given)?.get_long()?;
+    Some(format!(
+        "--{option} before '{command}' has no effect: write it after '{command}', if that has such an option \
+         ('whyslow {command} --help' lists them)"
+    ))
 }
 
 /// The program as clap describes it: for parsing, the manual page and completions.
@@ -293,6 +312,26 @@ mod tests {
     #[test]
     fn the_description_is_sound() {
         description().debug_assert();
+    }
+
+    #[test]
+    fn common_options_come_before_or_after_the_command_and_those_of_observing_do_not() {
+        let matches = |words: &[&str]| description().try_get_matches_from([&["whyslow"], words].concat()).unwrap();
+        for words in [
+            &["--json", "rules"][..],
+            &["-v", "rules", "disk"],
+            &["rules", "--json"],
+            &["--for", "1s"],
+            &["--", "read"],
+        ] {
+            assert_eq!(misplaced(&matches(words)), None, "{words:?}");
+        }
+        let before = matches(&["--json", "rules"]);
+        assert!(Cli::from_arg_matches(&before).unwrap().look.json);
+        for words in [&["--for", "1s", "record"][..], &["--pid", "1", "rules"], &["--check", "read", "-"]] {
+            let what = misplaced(&matches(words)).unwrap();
+            assert!(what.starts_with(&format!("{} before '", words[0])), "{what}");
+        }
     }
 
     #[test]

@@ -49,6 +49,8 @@ enum BenchCommand {
     Memory(MemoryArgs),
     /// Measure CPUs: scaling, hyperthreads, wake-up latency, context switches, system calls, clocks
     Cpu(CpuArgs),
+    /// Drop the page cache, dentries and inodes of the whole machine, so that what is measured next begins cold; needs root
+    DropCaches,
     /// Measure the network to another machine, on which `whyslow bench net serve` runs
     Net(Box<net::NetArgs>),
 }
@@ -204,6 +206,13 @@ pub fn run(args: &BenchArgs, look: &OutputOptions) -> Result<ExitCode, Failure> 
     };
     args.saving.check()?;
     let report = match what {
+        BenchCommand::DropCaches => {
+            // Writing what is dirty can take long, and cannot be interrupted.
+            ProgressLine::new("", "").say("writing dirty pages, then dropping the caches …");
+            let dropped = whyslow_bench::drop_caches().map_err(|e| Failure::usage(e.to_string()))?;
+            tell(&dropped, look, text::dropped_caches)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         BenchCommand::Disk(args) => disk(args)?,
         BenchCommand::Fs(args) => file_system(args)?,
         BenchCommand::Layers(args) => layers(args)?,

@@ -8,6 +8,7 @@ use crate::explain;
 use crate::export;
 use crate::exporter;
 use crate::man;
+use crate::mcp;
 use crate::observe::{diagnosed, explained, print_diagnosis, print_for_nagios};
 use crate::options::OutputOptions;
 use crate::output::{Failure, print, tell};
@@ -47,6 +48,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Try(args)) => tune::try_out(args, look),
         Some(Command::Bench(args)) => bench::run(args, look),
         Some(Command::Stack(args)) => stack::run(args, look),
+        Some(Command::Mcp) => mcp::run(),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),
     }

@@ -13,6 +13,7 @@ mod export;
 mod exporter;
 mod interrupt;
 mod man;
+mod mcp;
 mod observe;
 mod options;
 mod output;

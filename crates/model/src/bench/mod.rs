@@ -2,6 +2,7 @@
 //! these stay.
 
 mod accounting;
+mod caches;
 mod findings;
 mod median;
 mod net;
@@ -9,6 +10,7 @@ mod study;
 mod workload;
 
 pub use accounting::{CacheTraffic, IoAccounting, LayerTraffic, Traffic};
+pub use caches::{CacheSizes, DroppedCaches};
 pub use findings::{Ceiling, FileWork, Interference, Knee, LayerResult, Limit, RequestSplit};
 pub use median::Median;
 pub use net::{

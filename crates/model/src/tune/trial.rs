@@ -130,7 +130,7 @@ pub fn unit_of(metric: &str) -> &str {
 }
 
 /// A planned experiment: the document of `try --dry-run --json`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rehearsal {
     /// The changes to be made and rolled back repeatedly.
     #[serde(flatten)]

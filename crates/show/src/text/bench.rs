@@ -6,8 +6,8 @@ use super::{TextStyle, heading, network, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use whyslow_model::bench::{
-    BenchReport, Ceiling, DiskRun, FileWork, Interference, IoAccounting, LayerResult, Limit, RequestStats, Round,
-    TargetInfo, Traffic,
+    BenchReport, Ceiling, DiskRun, DroppedCaches, FileWork, Interference, IoAccounting, LayerResult, Limit,
+    RequestStats, Round, TargetInfo, Traffic,
 };
 
 /// The report: tables first, and the summary last, where the eye lands.
@@ -36,6 +36,18 @@ pub fn bench(report: &BenchReport, style: &TextStyle) -> String {
     }
     surroundings(&mut canvas, report, style.all);
     summary(&mut canvas, report);
+    canvas.finish()
+}
+
+/// What was dropped, and what is left.
+pub fn dropped_caches(dropped: &DroppedCaches, style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    let line = |what, before, after| format!("{what}: {} before, {} left.", human::bytes(before), human::bytes(after));
+    let DroppedCaches { before, after, seconds, .. } = dropped;
+    canvas.paragraph(0, 2, &[plain(line("Page cache", before.page_cache, after.page_cache))]);
+    canvas.paragraph(0, 2, &[plain(line("Dentries and inodes", before.reclaimable_slab, after.reclaimable_slab))]);
+    let took = format!("Took {}. Programs read from the disk again what they need.", human::seconds(*seconds));
+    canvas.paragraph(0, 2, &[dim(took)]);
     canvas.finish()
 }
 

@@ -18,7 +18,7 @@ pub mod tune;
 mod words;
 
 pub use baseline::{baseline, baselines, saved};
-pub use bench::bench;
+pub use bench::{bench, dropped_caches};
 pub use comparison::comparison;
 pub use listing::{formats, metrics, rule, rules};
 pub use profile::profile;

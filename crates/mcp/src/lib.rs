@@ -1,0 +1,31 @@
+//! The commands of whyslow as tools for agents: a server of the Model Context Protocol (<https://modelcontextprotocol.io>) over
+//! standard input and output.
+//!
+//! Each tool runs the program itself with `--json`. So an answer is what that command prints, a call that the client cancels
+//! ends with its process, and nothing is written between the messages on standard output. The commands that tools can run are
+//! those that change nothing; changes are shown as plans.
+
+mod command;
+mod documents;
+mod server;
+mod summary;
+
+use rmcp::ServiceExt;
+use server::Server;
+use std::io;
+use std::path::PathBuf;
+
+/// Answers until the client closes standard input. `program` is run for each call.
+///
+/// # Errors
+/// The client does not speak the protocol; the runtime cannot be started.
+pub fn serve(program: PathBuf) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = runtime.block_on(async {
+        let service = Server::new(program).serve(rmcp::transport::stdio()).await.map_err(io::Error::other)?;
+        service.waiting().await.map_err(io::Error::other)
+    });
+    // A thread may still be waiting for input that never comes.
+    runtime.shutdown_background();
+    served.map(drop)
+}
