@@ -318,7 +318,7 @@ fn without_bpf_no_number_is_said_to_be_from_it() {
     }
     assert!(d.closer_looks.iter().all(|look| !look.source.starts_with("bpf/")), "{:?}", d.closer_looks);
     // The one place where BPF is mentioned says that it is off.
-    let all = text(&all.stdout);
+    let all = text(&all.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     let others = all.replace("BPF is switched off (--no-bpf)", "");
     assert!(others.len() < all.len() && !others.contains("BPF") && !all.contains("Traced"), "{all}");
 }
