@@ -4,7 +4,6 @@ use crate::atomic_file::AtomicFile;
 use crate::complete;
 use crate::options::OutputOptions;
 use crate::output::{Failure, by_ending, quietly};
-use crate::rates::RowRates;
 use crate::recordings::{RecordingPeriod, in_words};
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
@@ -13,9 +12,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use whyslow_model::catalogue::FamilyInfo;
+use whyslow_model::row::AnyRow;
 use whyslow_model::suggest::unknown;
+use whyslow_series::RowRates;
 use whyslow_show::rows;
-use whyslow_store::{AnyRow, ParquetExport, Recording, Span, StoreError, families};
+use whyslow_store::{ParquetExport, Recording, Span, StoreError, families};
 
 /// Which rows, and what to write them as.
 #[derive(Debug, Args)]

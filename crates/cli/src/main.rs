@@ -18,7 +18,6 @@ mod observe;
 mod options;
 mod output;
 mod profile;
-mod rates;
 mod read;
 mod record;
 mod recordings;

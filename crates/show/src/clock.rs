@@ -1,7 +1,7 @@
 //! Formats times of day in the local time zone or UTC, to the second.
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 /// Formats times in one zone.
 #[derive(Clone, Debug)]
@@ -42,6 +42,21 @@ impl ZonedClock {
         let zone = self.format(end, "%Z");
         let end = if with_date && days[0] != days[1] { self.date_and_time(end) } else { self.time(end) };
         format!("{start}–{end} {zone}")
+    }
+
+    /// A time in seconds since 1970, in the given format (strftime); empty if it is beyond the calendar.
+    pub(crate) fn format_seconds(&self, seconds: f64, format: &str) -> String {
+        self.zoned(seconds).map_or_else(String::new, |time| time.strftime(format).to_string())
+    }
+
+    /// Seconds that local time is ahead of UTC at a time in seconds since 1970.
+    pub(crate) fn offset(&self, seconds: f64) -> f64 {
+        self.zoned(seconds).map_or(0.0, |time| f64::from(time.offset().seconds()))
+    }
+
+    fn zoned(&self, seconds: f64) -> Option<Zoned> {
+        let time = Timestamp::from_millisecond((seconds * 1e3).round() as i64).ok()?;
+        Some(time.to_zoned(self.zone.clone()))
     }
 
     fn format(&self, text: &str, format: &str) -> String {

@@ -57,6 +57,20 @@ pub fn xml(text: &str) -> String {
     safe
 }
 
+/// Text in Markdown (CommonMark 0.31): punctuation that could be markup is escaped, and HTML, mentions and links are text.
+pub fn markdown(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in terminal(text).chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '@' | '$' | '!' => safe.extend(['\\', c]),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +87,11 @@ mod tests {
             terminal("\u{9b}2J\u{202e}exe.txt\u{2066}\u{200b}\u{2028}"),
             r"\u{9b}2J\u{202e}exe.txt\u{2066}\u{200b}\u{2028}"
         );
+    }
+
+    #[test]
+    fn markup_is_text_in_markdown() {
+        assert_eq!(markdown("a*b* [x](y) <img> | `c` @d\n"), r"a\*b\* \[x\](y) &lt;img> \| \`c\` \@d\\n");
     }
 
     #[test]

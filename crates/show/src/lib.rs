@@ -1,10 +1,11 @@
-//! Draws the documents of the other crates as text, JSON, CSV, SVG and a web page. Computes nothing.
+//! Draws the documents of the other crates as text, JSON, CSV, SVG, PNG and a web page. Computes nothing.
 //!
 //! Names in a diagnosis (processes, mounts, hosts) were chosen by others and are not trusted. Text reaches the screen only
-//! through [`escape::terminal`], JSON only through [`json::pretty`], a flame graph only through [`escape::xml`],
+//! through [`escape::terminal`], JSON only through [`json::pretty`], flame graphs and charts only through [`escape::xml`],
 //! the page as data only ([`page`]).
 
 mod canvas;
+pub mod chart;
 pub mod clock;
 pub mod escape;
 mod fio;

@@ -18,6 +18,6 @@ mod tail;
 pub use baselines::{Baselines, read as read_baseline};
 pub use error::{LogFn, StoreError};
 pub use recorder::{Judge, JudgeFn, Recorder, Retention, SampleCounts, lower_priority};
-pub use recording::{Families, Recording, SegmentRef, WindowCutter};
-pub use schema::{AnyRow, Span, families};
+pub use recording::{Families, Recording, SampleTimes, SegmentRef, WindowCutter};
+pub use schema::{Span, families};
 pub use segment::ParquetExport;

@@ -6,25 +6,12 @@
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use whyslow_model::catalogue::{self, Family, FamilyInfo, Metric, MetricKind, Unit};
-use whyslow_model::key::{KeyPart, KeyPartKind};
+use whyslow_model::key::KeyPartKind;
 use whyslow_model::snapshot::SourceReport;
 use whyslow_model::value::Value;
 
 /// Times, nanoseconds since 1970.
 pub type Span = RangeInclusive<i64>;
-
-/// A row of any family.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AnyRow {
-    /// When its sample was taken, nanoseconds since 1970.
-    pub at: i64,
-    /// Time since boot at its sample, nanoseconds: for rates.
-    pub clock: u64,
-    /// The key, in the order of the family's key columns.
-    pub key: Vec<KeyPart>,
-    /// The metrics, in the family's order.
-    pub values: Vec<Value>,
-}
 
 /// One family's rows on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,6 +13,7 @@ mod screen;
 mod stack;
 mod study;
 mod table;
+mod ticket;
 mod time_breakdown;
 pub mod tune;
 mod words;
@@ -24,6 +25,7 @@ pub use listing::{formats, metrics, rule, rules};
 pub use profile::profile;
 pub use recording::{explanation, recorded};
 pub use stack::stack;
+pub use ticket::ticket;
 
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;

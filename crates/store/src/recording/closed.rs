@@ -6,9 +6,9 @@ use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
 use crate::segment::{AT_LEAST, COUNT, Cell, HourFile, Segment, Selection, buckets_name, hour_files, read_rows};
 use std::collections::{BTreeMap, VecDeque};
-use whyslow_model::catalogue::{EachFamily, Family, MetricKind, Sample};
+use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, MetricKind, Sample};
 use whyslow_model::histogram::{Histogram, bucket_of};
-use whyslow_model::key::{Key, MachineKey};
+use whyslow_model::key::{Key, KeyPart, MachineKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
@@ -66,11 +66,10 @@ impl EachFamily for SegmentReader<'_> {
 impl SegmentReader<'_> {
     /// Adds the samples in which a table has rows, when the table of samples is damaged. The clock is not set within a segment.
     fn samples_of(&mut self, table: &str) -> Result<(), StoreError> {
-        let Segment { clock, start, .. } = *self.files.segment;
-        let samples = &mut self.samples;
-        self.files
+        let (samples, files) = (&mut self.samples, &self.files);
+        files
             .each_row(table, &[], self.span, |at, _| {
-                let clock = clock.saturating_add_signed(at.saturating_sub(start));
+                let clock = files.clock_at(at);
                 let sample = samples.entry(at).or_default();
                 if sample.kernel.sample.is_empty() {
                     sample.kernel.sample.push(Sample { clock: clock.into(), ..Sample::new(MachineKey) });
@@ -105,11 +104,14 @@ impl SegmentReader<'_> {
     fn histograms<F: Family>(&mut self) -> Result<(), StoreError> {
         let histograms = F::INFO.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == MetricKind::Histogram);
         for (column, metric) in histograms {
-            let mut changes = self.changes::<F>(metric.name)?;
+            let mut changes = self.files.bucket_changes(&F::INFO, metric.name, *self.span.end())?;
+            let mut key = Vec::new();
             for (at, sample) in &mut self.samples {
                 for row in F::rows_mut(sample) {
                     let was_read = matches!(row.value(column), Some(Value::Histogram(h)) if h.buckets().is_some());
-                    if let (true, Some(changes)) = (was_read, changes.get_mut(row.key())) {
+                    key.clear();
+                    row.key().take_apart(&mut key);
+                    if let (true, Some(changes)) = (was_read, changes.get_mut(&key)) {
                         row.put(column, Value::Histogram(changes.distribution_at(*at)));
                     }
                 }
@@ -117,30 +119,11 @@ impl SegmentReader<'_> {
         }
         Ok(())
     }
-
-    /// The changes of a histogram's buckets since the start of the segment, where all of them are listed.
-    fn changes<F: Family>(&self, metric: &str) -> Result<BTreeMap<F::Key, BucketChanges>, StoreError> {
-        let keys = F::INFO.key_columns().map(|(name, _)| name);
-        let names: Vec<&str> = keys.chain([AT_LEAST, COUNT]).collect();
-        let start = self.files.segment.start;
-        let span = start..=(*self.span.end()).max(start);
-        let mut all = BTreeMap::<F::Key, BucketChanges>::new();
-        let table = buckets_name(F::INFO.name, metric);
-        self.files.each_row(&table, &names, &span, |at, cells| {
-            if let [key @ .., Cell::Number(at_least), Cell::Number(count)] = cells
-                && let Some(key) = F::Key::put_together(&mut key.iter().filter_map(Cell::key_part))
-            {
-                let change = (at, bucket_of(*at_least as u64), *count as u64);
-                all.entry(key).or_default().changes.push_back(change);
-            }
-        })?;
-        Ok(all)
-    }
 }
 
 /// The bucket counts of one entity over time.
 #[derive(Default)]
-struct BucketChanges {
+pub(super) struct BucketChanges {
     /// Time, bucket and new count, in order of time.
     changes: VecDeque<(i64, u32, u64)>,
     counts: BTreeMap<u32, u64>,
@@ -148,7 +131,7 @@ struct BucketChanges {
 
 impl BucketChanges {
     /// The distribution at a time that is not earlier than in the previous call.
-    fn distribution_at(&mut self, at: i64) -> Histogram {
+    pub(super) fn distribution_at(&mut self, at: i64) -> Histogram {
         while let Some((_, bucket, count)) = self.changes.pop_front_if(|(changed, _, _)| *changed <= at) {
             self.counts.insert(bucket, count);
         }
@@ -157,14 +140,58 @@ impl BucketChanges {
 }
 
 /// The files of a segment.
-struct SegmentFiles<'a> {
-    folder: &'a Folder,
-    hour: &'a Hour,
-    segment: &'a Segment,
-    damage: &'a DamageLog,
+pub(super) struct SegmentFiles<'a> {
+    pub(super) folder: &'a Folder,
+    pub(super) hour: &'a Hour,
+    pub(super) segment: &'a Segment,
+    pub(super) damage: &'a DamageLog,
 }
 
 impl SegmentFiles<'_> {
+    /// The times of the samples, and the time since boot at each: of others, if the table of samples is damaged.
+    pub(super) fn clocks(&self, span: &Span) -> Result<Vec<(i64, u64)>, StoreError> {
+        let mut clocks = BTreeMap::new();
+        let intact = self.each_row(Sample::INFO.name, &["clock"], span, |at, cells| {
+            if let [Cell::Number(clock)] = cells {
+                clocks.insert(at, *clock as u64);
+            }
+        })?;
+        if clocks.is_empty() || !intact {
+            for table in FALLBACK_TABLES {
+                self.each_row(table, &[], span, |at, _| {
+                    clocks.entry(at).or_insert_with(|| self.clock_at(at));
+                })?;
+            }
+        }
+        Ok(clocks.into_iter().collect())
+    }
+
+    /// The time since boot at a time; the wall clock is not set within a segment.
+    fn clock_at(&self, at: i64) -> u64 {
+        self.segment.clock.saturating_add_signed(at.saturating_sub(self.segment.start))
+    }
+
+    /// The changes of a histogram's buckets from the start of the segment, where all of them are listed, to a time; by entity.
+    pub(super) fn bucket_changes(
+        &self,
+        family: &FamilyInfo,
+        metric: &str,
+        end: i64,
+    ) -> Result<BTreeMap<Vec<KeyPart>, BucketChanges>, StoreError> {
+        let keys = family.key_columns().map(|(name, _)| name);
+        let names: Vec<&str> = keys.chain([AT_LEAST, COUNT]).collect();
+        let start = self.segment.start;
+        let mut all = BTreeMap::<Vec<KeyPart>, BucketChanges>::new();
+        self.each_row(&buckets_name(family.name, metric), &names, &(start..=end.max(start)), |at, cells| {
+            if let [key @ .., Cell::Number(at_least), Cell::Number(count)] = cells {
+                let change = (at, bucket_of(*at_least as u64), *count as u64);
+                let key = key.iter().filter_map(Cell::key_part).collect();
+                all.entry(key).or_default().changes.push_back(change);
+            }
+        })?;
+        Ok(all)
+    }
+
     /// Passes on the segment's rows in a table's files; those of a damaged file up to the damage. Returns whether all files are intact.
     fn each_row(
         &self,

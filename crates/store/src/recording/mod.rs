@@ -1,10 +1,12 @@
 //! Reads a recording back.
 
 mod closed;
+mod columns;
 mod rows;
 mod tail;
 mod windows;
 
+pub use columns::SampleTimes;
 pub use windows::WindowCutter;
 
 use crate::error::{LogFn, StoreError};

@@ -3,9 +3,10 @@
 use super::windows::slices;
 use super::{Families, Recording, Span};
 use crate::error::StoreError;
-use crate::schema::{AnyRow, Table};
-use whyslow_model::catalogue::{EachFamily, Family, Metric};
+use crate::schema::Table;
+use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Metric};
 use whyslow_model::key::{Key, KeyPart};
+use whyslow_model::row::AnyRow;
 use whyslow_model::snapshot::Snapshot;
 
 impl Recording {
@@ -68,10 +69,10 @@ impl<E: FnMut(AnyRow) -> bool> EachFamily for RowVisitor<'_, E> {
 }
 
 /// The table's column for each metric of a family; `None` if the table lacks it, or has another kind of that name.
-pub(super) fn column_map<F: Family>(table: &Table) -> Vec<Option<usize>> {
+pub(super) fn column_map(family: &FamilyInfo, table: &Table) -> Vec<Option<usize>> {
     let column =
         |metric: &Metric| table.metrics.iter().position(|field| field.name == metric.name && field.kind == metric.kind);
-    F::INFO.metrics.iter().map(column).collect()
+    family.metrics.iter().map(column).collect()
 }
 
 /// A row with this key; `None` if it is no key of the family.

@@ -42,7 +42,7 @@ impl EachFamily for SnapshotFiller<'_> {
         let table = self.tables.iter().position(|table| F::INFO.is_named(&table.name));
         let Some(table) = table.filter(|_| (self.families)(F::INFO.name)) else { return };
         let (history, table) = (&self.tail.tables[table], &self.tables[table]);
-        let columns = column_map::<F>(table);
+        let columns = column_map(&F::INFO, table);
         let snapshots = &mut self.snapshots;
         let Ok(()) = history.each_row(table, &self.numbers, &self.tail.texts, |numbers, key, values| {
             let Some(mut row) = typed_row::<F>(key.iter().cloned()) else { return Ok::<(), Infallible>(()) };

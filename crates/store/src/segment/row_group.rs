@@ -7,7 +7,7 @@ use super::cell::Cell;
 use super::layout::{AT, Holds, TableLayout};
 use super::pages::ChecksummedPages;
 use crate::error::StoreError;
-use crate::schema::{AnyRow, Table};
+use crate::schema::Table;
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::{ColumnCloseResult, ColumnWriter, ColumnWriterImpl, get_column_writer};
@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use whyslow_model::catalogue::FamilyInfo;
 use whyslow_model::key::KeyPart;
+use whyslow_model::row::AnyRow;
 use whyslow_model::value::Value;
 
 /// The most rows in a row group; a reader holds two megabytes for each column it reads. Smaller groups cost more: a file's

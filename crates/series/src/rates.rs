@@ -1,11 +1,11 @@
 //! Rows of counters into rows of rates.
 
+use crate::step::{growth, is_same_entity};
 use std::collections::HashMap;
 use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, Unit};
 use whyslow_model::key::KeyPart;
+use whyslow_model::row::AnyRow;
 use whyslow_model::value::{Gauge, Value};
-use whyslow_model::window::growth;
-use whyslow_store::AnyRow;
 
 /// What is added to a counter's name.
 const PER_SECOND: &str = "_per_s";
@@ -25,6 +25,7 @@ pub struct RowRates {
 }
 
 impl RowRates {
+    /// Of rows of this family.
     pub fn of(counted: &FamilyInfo) -> Self {
         let metrics: Vec<Metric> = counted.metrics.iter().map(rate).collect();
         // One family is exported in the life of the program.
@@ -36,7 +37,8 @@ impl RowRates {
     pub fn row(&mut self, row: AnyRow) -> AnyRow {
         let before = self.last.insert(row.key.clone(), (row.clock, row.values.clone()));
         self.forget(row.clock);
-        let before = before.filter(|(clock, values)| *clock < row.clock && self.is_same_entity(values, &row.values));
+        let is_same = |values: &[Value]| is_same_entity(self.counted.metrics.iter(), values, &row.values);
+        let before = before.filter(|(clock, values)| *clock < row.clock && is_same(values));
         let rates = row.values.iter().enumerate().map(|(column, now)| match (now, &before) {
             (Value::Counter(_), None) => Value::Gauge(Gauge::default()),
             (Value::Histogram(_), None) => Value::Histogram(Default::default()),
@@ -51,16 +53,6 @@ impl RowRates {
             (other, None) => other.clone(),
         });
         AnyRow { values: rates.collect(), ..row }
-    }
-
-    fn is_same_entity(&self, before: &[Value], now: &[Value]) -> bool {
-        let mut pairs = self.counted.metrics.iter().zip(before.iter().zip(now)).filter(|(metric, _)| metric.identifies);
-        pairs.all(|(_, pair)| match pair {
-            (Value::State(before), Value::State(now)) => {
-                before.get().zip(now.get()).is_none_or(|(before, now)| before == now)
-            }
-            _ => true,
-        })
     }
 
     fn forget(&mut self, now: u64) {
@@ -83,9 +75,9 @@ fn rate(metric: &Metric) -> Metric {
 /// Time grows by seconds a second: a share, where one thing at a time is timed.
 fn step(metric: &Metric, before: &Value, now: &Value, seconds: f64) -> Value {
     match (before, now) {
-        (Value::Counter(a), Value::Counter(b)) => {
+        (Value::Counter(_), Value::Counter(_)) => {
             let scale = if metric.unit == Unit::Nanoseconds { 1e9 } else { 1.0 };
-            let grown = a.get().zip(b.get()).and_then(|(a, b)| growth(a, b, metric.wraps_at));
+            let grown = growth(metric, before, now);
             Value::Gauge(grown.map_or_else(Gauge::default, |grown| (grown / scale / seconds).into()))
         }
         (Value::Histogram(a), Value::Histogram(b)) => Value::Histogram(b.since(a).unwrap_or_default()),

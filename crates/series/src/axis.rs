@@ -1,0 +1,234 @@
+//! When samples were taken, and the intervals of a chart's time axis.
+
+use std::collections::VecDeque;
+use whyslow_model::row::SampleTime;
+
+const SECOND: i64 = 1_000_000_000;
+/// A step between samples that is this many times the longest of the previous ones is a gap: nothing was recorded.
+const GAP: u64 = 3;
+/// So many previous steps count.
+const RECENT: usize = 8;
+/// Lengths of intervals, seconds; beyond a day, whole days.
+const WIDTHS: [i64; 20] =
+    [1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 3600, 7200, 14_400, 21_600, 43_200];
+const DAY: i64 = 86_400;
+
+/// Samples, in order of boot and of time since boot.
+pub(crate) struct Samples {
+    times: Vec<SampleTime>,
+    /// For each sample, the number of gaps and reboots before it.
+    stretches: Vec<usize>,
+}
+
+impl Samples {
+    /// With gaps where samples are missing, unless readings are at any time, as in captures.
+    pub(crate) fn new(times: Vec<SampleTime>, finds_gaps: bool) -> Self {
+        let mut stretches = Vec::with_capacity(times.len());
+        let (mut stretch, mut recent) = (0, VecDeque::new());
+        for (at, time) in times.iter().enumerate() {
+            if let Some(before) = at.checked_sub(1).map(|before| &times[before]) {
+                let step = time.clock.saturating_sub(before.clock);
+                let longest = recent.iter().copied().max().unwrap_or(u64::MAX);
+                let is_gap = finds_gaps && step / GAP > longest;
+                if time.boot != before.boot || step == 0 || is_gap {
+                    stretch += 1;
+                    recent.clear();
+                } else {
+                    recent.push_back(step);
+                    if recent.len() > RECENT {
+                        recent.pop_front();
+                    }
+                }
+            }
+            stretches.push(stretch);
+        }
+        Self { times, stretches }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Nanoseconds from one sample to a later one; `None` across a gap or a reboot.
+    pub(crate) fn step(&self, from: usize, to: usize) -> Option<u64> {
+        let (a, b) = (self.times.get(from)?, self.times.get(to)?);
+        (self.stretches[from] == self.stretches[to]).then_some(())?;
+        b.clock.checked_sub(a.clock).filter(|step| *step > 0)
+    }
+
+    fn at(&self, sample: usize) -> i64 {
+        self.times[sample].at
+    }
+}
+
+/// Consecutive intervals, each from the end of the previous one.
+pub(crate) struct Axis {
+    /// Nanoseconds since 1970, ascending.
+    ends: Vec<i64>,
+    /// The interval of each sample.
+    of_sample: Vec<usize>,
+    /// Whether each sample has an interval of its own.
+    pub(crate) is_exact: bool,
+}
+
+impl Axis {
+    /// An interval for each sample, or at most about so many of equal length.
+    pub(crate) fn new(samples: &Samples, most: usize) -> Self {
+        let mut ends: Vec<i64> = samples.times.iter().map(|time| time.at).collect();
+        let gaps: Vec<i64> = (1..samples.len())
+            .filter(|&at| samples.stretches[at] != samples.stretches[at - 1])
+            .filter_map(|at| empty_end(samples.at(at - 1), samples.at(at)))
+            .collect();
+        ends.extend(gaps);
+        ends.sort_unstable();
+        ends.dedup();
+        let is_exact = ends.len() <= most.max(1);
+        if !is_exact {
+            ends = regular(ends[0], ends[ends.len() - 1], most.max(1));
+        }
+        Self::with_ends(samples, ends, is_exact)
+    }
+
+    /// An interval for each sample, in their order.
+    pub(crate) fn of_each(samples: &Samples) -> Self {
+        let ends = samples.times.iter().map(|time| time.at).collect();
+        Self { ends, of_sample: (0..samples.len()).collect(), is_exact: true }
+    }
+
+    fn with_ends(samples: &Samples, ends: Vec<i64>, is_exact: bool) -> Self {
+        let last = ends.len().saturating_sub(1);
+        let interval = |time: &SampleTime| ends.partition_point(|end| *end < time.at).min(last);
+        let of_sample = samples.times.iter().map(interval).collect();
+        Self { ends, of_sample, is_exact }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The interval of a sample.
+    pub(crate) fn interval(&self, sample: usize) -> usize {
+        self.of_sample[sample]
+    }
+
+    /// The intervals between two samples, each with its share of the time between them.
+    pub(crate) fn parts(&self, samples: &Samples, from: usize, to: usize) -> impl Iterator<Item = (usize, f64)> {
+        let (first, last) = (self.of_sample[from], self.of_sample[to]);
+        let (start, end) = (samples.at(from), samples.at(to));
+        // The wall clock may have been set back.
+        let is_whole = first >= last || start >= end;
+        let range = if is_whole { last..=last } else { first..=last };
+        range.filter_map(move |interval| {
+            if is_whole {
+                return Some((interval, 1.0));
+            }
+            let after = interval.checked_sub(1).map_or(i64::MIN, |before| self.ends[before]).max(start);
+            let until = self.ends[interval].min(end);
+            (until > after).then(|| (interval, (until - after) as f64 / (end - start) as f64))
+        })
+    }
+
+    /// The ends of the intervals, seconds since 1970.
+    pub(crate) fn seconds(&self) -> Vec<f64> {
+        // To the millisecond: more would say nothing, and take space.
+        self.ends.iter().map(|end| (*end as f64 / 1e6).round() / 1e3).collect()
+    }
+
+    /// The samples that counts are needed of: the first of each stretch, and the last of each interval.
+    pub(crate) fn samples_for_counts(&self, samples: &Samples) -> Vec<bool> {
+        let last = samples.len().saturating_sub(1);
+        let is_wanted = |at: usize| {
+            let is_first = at == 0 || samples.stretches[at] != samples.stretches[at - 1];
+            let is_last = at == last
+                || samples.stretches[at] != samples.stretches[at + 1]
+                || self.of_sample[at] != self.of_sample[at + 1];
+            is_first || is_last
+        };
+        (0..samples.len()).map(is_wanted).collect()
+    }
+}
+
+/// The end of an interval without values within a gap, so that nothing is drawn across it.
+fn empty_end(before: i64, after: i64) -> Option<i64> {
+    let middle = before + after.checked_sub(before)? / 2;
+    (before < middle && middle < after).then_some(middle)
+}
+
+/// Regular intervals from before the first time to the last, at most about so many.
+fn regular(first: i64, last: i64, most: usize) -> Vec<i64> {
+    let seconds = (last - first) / SECOND;
+    let least = seconds / i64::try_from(most).unwrap_or(i64::MAX) + 1;
+    let width = WIDTHS.into_iter().find(|width| *width >= least).unwrap_or((least / DAY + 1) * DAY) * SECOND;
+    let end = |time: i64| (time.div_euclid(width) + i64::from(time.rem_euclid(width) > 0)) * width;
+    let count = (end(last) - end(first)) / width;
+    (0..=count).map(|at| end(first) + at * width).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second.
+    const NS: u64 = SECOND as u64;
+
+    fn samples(seconds: &[i64]) -> Samples {
+        let time = |second: &i64| SampleTime { at: second * SECOND, clock: (second * SECOND) as u64, boot: 0 };
+        Samples::new(seconds.iter().map(time).collect(), true)
+    }
+
+    #[test]
+    fn few_samples_have_an_interval_each_and_a_gap_an_empty_one() {
+        let samples = samples(&[10, 11, 12, 20, 21]);
+        let axis = Axis::new(&samples, 10);
+        assert_eq!(axis.seconds(), [10.0, 11.0, 12.0, 16.0, 20.0, 21.0]);
+        assert_eq!((0..5).map(|sample| axis.interval(sample)).collect::<Vec<_>>(), [0, 1, 2, 4, 5]);
+        assert_eq!([(1, 2), (2, 3), (3, 4)].map(|(from, to)| samples.step(from, to)), [Some(NS), None, Some(NS)]);
+    }
+
+    #[test]
+    fn many_samples_share_intervals_of_round_length() {
+        let all: Vec<i64> = (7..=87).collect();
+        let samples = samples(&all);
+        let axis = Axis::new(&samples, 10);
+        // 80 s in at most about ten: ten seconds each, the first from 0 to 10.
+        assert_eq!(axis.seconds(), [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0]);
+        assert_eq!((axis.interval(0), axis.interval(3), axis.interval(4), axis.interval(80)), (0, 0, 1, 8));
+    }
+
+    #[test]
+    fn a_long_step_is_divided_among_its_intervals() {
+        let mut all: Vec<i64> = (0..=30).collect();
+        all.retain(|second| *second != 10 && *second != 20);
+        let samples = samples(&all);
+        let axis = Axis::new(&samples, 3);
+        assert_eq!(axis.seconds(), [0.0, 15.0, 30.0]);
+        let at = |second: i64| all.iter().position(|at| *at == second).unwrap();
+        let parts = |from, to| axis.parts(&samples, at(from), at(to)).collect::<Vec<_>>();
+        assert_eq!(parts(3, 4), [(1, 1.0)]);
+        assert_eq!(parts(5, 25), [(1, 0.5), (2, 0.5)]);
+        assert_eq!(parts(14, 16), [(1, 0.5), (2, 0.5)]);
+    }
+
+    #[test]
+    fn a_reboot_is_a_gap() {
+        let time = |at: i64, clock: u64, boot| SampleTime { at: at * SECOND, clock: clock * SECOND as u64, boot };
+        let samples = Samples::new(vec![time(1, 100, 0), time(2, 101, 0), time(60, 5, 1), time(61, 6, 1)], true);
+        assert_eq!([(0, 1), (1, 2), (2, 3)].map(|(from, to)| samples.step(from, to)), [Some(NS), None, Some(NS)]);
+    }
+
+    #[test]
+    fn missing_readings_of_captures_do_not_show() {
+        let time = |at: i64| SampleTime { at: at * SECOND, clock: (at * SECOND) as u64, boot: 0 };
+        let samples = Samples::new([1, 2, 3, 600].map(time).to_vec(), false);
+        assert_eq!(samples.step(2, 3), Some(597_000_000_000));
+    }
+
+    #[test]
+    fn counts_are_needed_at_both_ends_of_each_interval() {
+        let samples = samples(&[0, 1, 2, 3, 4, 5, 60, 61]);
+        let axis = Axis::new(&samples, 2);
+        // 61 s in two intervals: sixty seconds each.
+        assert_eq!(axis.seconds(), [0.0, 60.0, 120.0]);
+        assert_eq!(axis.samples_for_counts(&samples), [true, false, false, false, false, true, true, true]);
+    }
+}

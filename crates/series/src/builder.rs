@@ -1,0 +1,241 @@
+//! From readings to charts.
+
+use crate::axis::{Axis, Samples};
+use crate::heat::HeatPlot;
+use crate::plot::{Before, DrawnSeries, Plot};
+use crate::step::is_same_entity;
+use crate::table::{ChartSpec, SourceSpec};
+use std::collections::{BTreeSet, HashMap};
+use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo};
+use whyslow_model::chart::{Chart, ChartKind};
+use whyslow_model::key::{Key, KeyPart};
+use whyslow_model::row::{ColumnReading, ColumnSelection, SampleTime};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::Value;
+
+/// The most columns of a heat map.
+const MOST_COLUMNS: usize = 240;
+
+/// Computes charts from readings.
+pub struct ChartBuilder {
+    samples: Samples,
+    axis: Axis,
+    /// An interval for each sample, for sums whose minimum and maximum matter.
+    fine: Axis,
+    /// Heat maps are coarser.
+    heat_axis: Axis,
+    specs: Vec<&'static ChartSpec>,
+    families: Vec<FamilyReadings>,
+}
+
+/// What is read of a family, and the charts that it makes.
+struct FamilyReadings {
+    info: &'static FamilyInfo,
+    selection: ColumnSelection,
+    by_key: HashMap<Vec<KeyPart>, usize>,
+    entities: Vec<Entity>,
+    /// The entity of the previous reading: recordings are sorted by entity.
+    current: usize,
+    plots: Vec<Plot>,
+    heat_plots: Vec<HeatPlot>,
+}
+
+/// An entity, and its previous reading.
+struct Entity {
+    key: Vec<KeyPart>,
+    name: String,
+    /// The sample; there is none before the first.
+    sample: Option<usize>,
+    values: Vec<Value>,
+    /// Nanoseconds between the two previous readings.
+    step: Option<u64>,
+}
+
+impl ChartBuilder {
+    /// For these charts, over these samples, with at most about so many intervals. Captures have readings at any time, so
+    /// that missing ones do not show.
+    pub fn new(specs: Vec<&'static ChartSpec>, samples: Vec<SampleTime>, most: usize, is_capture: bool) -> Self {
+        let samples = Samples::new(samples, !is_capture);
+        let axis = Axis::new(&samples, most);
+        let heat_axis = Axis::new(&samples, most.min(MOST_COLUMNS));
+        let fine = Axis::of_each(&samples);
+        let mut builder = Self { samples, axis, fine, heat_axis, specs, families: Vec::new() };
+        for spec in builder.specs.clone() {
+            for source in spec.sources {
+                builder.select(spec, source);
+            }
+        }
+        builder.plot();
+        builder
+    }
+
+    /// The columns to be read, in the order that [`add`](Self::add) refers to.
+    pub fn selections(&self) -> Vec<ColumnSelection> {
+        self.families.iter().map(|family| family.selection.clone()).collect()
+    }
+
+    /// Adds the columns of a source to those that are read of its family.
+    fn select(&mut self, spec: &ChartSpec, source: &'static SourceSpec) {
+        let is_heat = spec.kind == ChartKind::Heat;
+        let name = source.family.name;
+        let known = self.families.iter().position(|family| family.info.name == name && family.is_heat() == is_heat);
+        let at = known.unwrap_or_else(|| {
+            let samples = is_heat.then(|| self.heat_axis.samples_for_counts(&self.samples));
+            self.families.push(FamilyReadings::new(source.family, samples));
+            self.families.len() - 1
+        });
+        self.families[at].select(source);
+    }
+
+    /// Makes the plots, once it is known which columns are read.
+    fn plot(&mut self) {
+        for &spec in &self.specs {
+            for source in spec.sources {
+                let is_heat = spec.kind == ChartKind::Heat;
+                let of = |family: &&mut FamilyReadings| {
+                    family.info.name == source.family.name && family.is_heat() == is_heat
+                };
+                let Some(family) = self.families.iter_mut().find(of) else { continue };
+                let columns = &family.selection.metrics;
+                if is_heat {
+                    family.heat_plots.push(HeatPlot::new(spec, source, columns));
+                } else {
+                    family.plots.push(Plot::new(spec, source, columns));
+                }
+            }
+        }
+    }
+
+    /// Adds a reading of a selection. Readings of different entities may come in any order, those of an entity in order of time.
+    pub fn add(&mut self, selection: usize, reading: ColumnReading<'_>) {
+        if reading.sample >= self.samples.len() {
+            return;
+        }
+        let Some(family) = self.families.get_mut(selection) else { return };
+        let at = family.entity(reading.key);
+        let entity = &mut family.entities[at];
+        let step = entity.sample.and_then(|sample| self.samples.step(sample, reading.sample));
+        let metrics = family.selection.metrics.iter().map(|column| &family.info.metrics[*column]);
+        let is_same = step.is_some() && is_same_entity(metrics, &entity.values, reading.values);
+        let before = entity.sample.zip(step).filter(|_| is_same).map(|(sample, step)| Before {
+            sample,
+            values: &entity.values,
+            step,
+            previous_step: entity.step,
+        });
+        for plot in &mut family.plots {
+            let axis = if plot.is_fine() { &self.fine } else { &self.axis };
+            plot.add((&self.samples, axis), (at, &entity.name), before.as_ref(), &reading);
+        }
+        for plot in &mut family.heat_plots {
+            plot.add(&self.heat_axis, (at, &entity.name), before.as_ref(), &reading);
+        }
+        entity.step = step.filter(|_| is_same);
+        entity.sample = Some(reading.sample);
+        entity.values.clear();
+        entity.values.extend_from_slice(reading.values);
+    }
+
+    /// The charts that have data, in the order in which they were given.
+    pub fn finish(self) -> Vec<Chart> {
+        let Self { samples, axis, heat_axis, specs, families, .. } = self;
+        let times = axis.seconds();
+        let (mut plots, mut heat_plots) = (Vec::new(), Vec::new());
+        for family in families {
+            plots.extend(family.plots);
+            heat_plots.extend(family.heat_plots);
+        }
+        let mut charts = Vec::new();
+        for spec in specs {
+            // Of several sources the first that has data.
+            let own = |plot: &mut Plot| plot.chart.id == spec.id;
+            let mut sources: Vec<Plot> = plots.extract_if(.., own).collect();
+            sources.sort_by_key(Plot::position);
+            if let Some(drawn) = sources.into_iter().find_map(|plot| plot.finish(&samples, &axis)) {
+                charts.push(chart(spec, &times, drawn));
+            }
+            let own = |plot: &mut HeatPlot| plot.chart.id == spec.id;
+            let heat: Vec<HeatPlot> = heat_plots.extract_if(.., own).collect();
+            charts.extend(heat.into_iter().flat_map(|plot| plot.finish(&samples, &heat_axis)));
+        }
+        charts
+    }
+}
+
+fn chart(spec: &ChartSpec, times: &[f64], drawn: DrawnSeries) -> Chart {
+    Chart {
+        id: spec.id.to_owned(),
+        title: spec.title.to_owned(),
+        family: spec.family().to_owned(),
+        unit: spec.unit.to_owned(),
+        help: spec.help.to_owned(),
+        kind: spec.kind,
+        signals: spec.signals.iter().map(|&signal| signal.to_owned()).collect(),
+        times: times.to_vec(),
+        left_out: drawn.left_out,
+        series: drawn.series,
+        ..Chart::default()
+    }
+}
+
+impl FamilyReadings {
+    fn new(info: &'static FamilyInfo, samples: Option<Vec<bool>>) -> Self {
+        Self {
+            info,
+            selection: ColumnSelection { family: info.name, metrics: Vec::new(), samples },
+            by_key: HashMap::new(),
+            entities: Vec::new(),
+            current: usize::MAX,
+            plots: Vec::new(),
+            heat_plots: Vec::new(),
+        }
+    }
+
+    fn is_heat(&self) -> bool {
+        self.selection.samples.is_some()
+    }
+
+    fn select(&mut self, source: &SourceSpec) {
+        let identities = (0..self.info.metrics.len()).filter(|column| self.info.metrics[*column].identifies);
+        let wanted = source.columns().chain(identities).chain(self.selection.metrics.iter().copied());
+        self.selection.metrics = wanted.collect::<BTreeSet<usize>>().into_iter().collect();
+    }
+
+    /// The number of an entity.
+    fn entity(&mut self, key: &[KeyPart]) -> usize {
+        if self.entities.get(self.current).is_some_and(|entity| entity.key == key) {
+            return self.current;
+        }
+        self.current = self.by_key.get(key).copied().unwrap_or_else(|| {
+            let name = entity_name(self.info, key);
+            self.by_key.insert(key.to_vec(), self.entities.len());
+            self.entities.push(Entity { key: key.to_vec(), name, sample: None, values: Vec::new(), step: None });
+            self.entities.len() - 1
+        });
+        self.current
+    }
+}
+
+/// The name of an entity, as its key prints.
+fn entity_name(info: &FamilyInfo, key: &[KeyPart]) -> String {
+    struct Namer<'a> {
+        family: &'a str,
+        key: &'a [KeyPart],
+        name: String,
+    }
+    impl EachFamily for Namer<'_> {
+        fn family<F: Family>(&mut self, _: &mut Vec<F>) {
+            if F::INFO.name == self.family
+                && let Some(key) = F::Key::put_together(&mut self.key.iter().cloned())
+            {
+                self.name = key.to_string();
+            }
+        }
+    }
+    let mut namer = Namer { family: info.name, key, name: String::new() };
+    Snapshot::default().each_family(&mut namer);
+    namer.name
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,20 @@
+//! Counters over time as rates, and the charts that they make. Pure: readings come from a Window or a recording.
+//!
+//! [`charts`] is the table of charts, each declared once with the columns of the catalogue that it is computed from. [`ChartBuilder`]
+//! takes readings in any order of entities, each entity's in order of time, and computes mean, minimum and maximum for each
+//! interval of a time axis. Wrap, reset, hot-plug and reboot are handled as in a Window, and gaps stay gaps.
+
+mod axis;
+mod builder;
+mod heat;
+mod line;
+mod plot;
+mod rates;
+mod step;
+mod table;
+mod window;
+
+pub use builder::ChartBuilder;
+pub use rates::RowRates;
+pub use table::{ChartSpec, charts};
+pub use window::{ChartTimes, charts_of_window, has_times};

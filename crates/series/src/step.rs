@@ -1,0 +1,23 @@
+//! What happened between two readings of an entity, with the rules of [`Window`](whyslow_model::window::Window).
+
+use whyslow_model::catalogue::Metric;
+use whyslow_model::value::Value;
+use whyslow_model::window;
+
+/// Whether both readings are of the same entity: not of another one that has its name, by the kernel's own number of it. `metrics`
+/// describes the values.
+pub(crate) fn is_same_entity<'m>(metrics: impl Iterator<Item = &'m Metric>, before: &[Value], now: &[Value]) -> bool {
+    let mut pairs = metrics.zip(before.iter().zip(now)).filter(|(metric, _)| metric.identifies);
+    pairs.all(|(_, pair)| match pair {
+        (Value::State(before), Value::State(now)) => {
+            before.get().zip(now.get()).is_none_or(|(before, now)| before == now)
+        }
+        _ => true,
+    })
+}
+
+/// The growth of a counter; `None` if it is not known, or was reset.
+pub(crate) fn growth(metric: &Metric, before: &Value, now: &Value) -> Option<f64> {
+    let (Value::Counter(before), Value::Counter(now)) = (before, now) else { return None };
+    window::growth(before.get()?, now.get()?, metric.wraps_at)
+}

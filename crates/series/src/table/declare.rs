@@ -1,0 +1,228 @@
+//! How charts are declared.
+
+use whyslow_model::catalogue::{FamilyInfo, Unit};
+use whyslow_model::chart::ChartKind;
+
+/// A chart, as declared.
+#[derive(Debug)]
+pub struct ChartSpec {
+    /// Its name.
+    pub id: &'static str,
+    /// Its title.
+    pub title: &'static str,
+    /// The unit of its values.
+    pub unit: &'static str,
+    /// One sentence on what is shown.
+    pub help: &'static str,
+    /// How it is drawn.
+    pub kind: ChartKind,
+    /// Whether it is left out if nothing of what it counts happened.
+    pub(crate) is_of_events: bool,
+    /// The signals of the diagnosis whose numbers can be seen in it.
+    pub signals: &'static [&'static str],
+    /// Where its values come from: the first source that has data.
+    pub(crate) sources: &'static [SourceSpec],
+}
+
+impl ChartSpec {
+    /// The group of charts it belongs to.
+    pub fn family(&self) -> &'static str {
+        self.id.split_once('.').map_or(self.id, |(family, _)| family)
+    }
+}
+
+/// A family that a chart is computed from.
+#[derive(Debug)]
+pub(crate) struct SourceSpec {
+    pub(crate) family: &'static FamilyInfo,
+    pub(crate) entities: Entities,
+    pub(crate) lines: &'static [LineSpec],
+}
+
+impl SourceSpec {
+    /// The columns it needs.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
+        let command = match self.entities {
+            Entities::TopTasks(_, column) | Entities::TopCommands(_, column) => Some(column),
+            _ => None,
+        };
+        self.lines.iter().flat_map(|line| line.amount.columns()).chain(command)
+    }
+}
+
+/// Which entities of a family a chart has series of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entities {
+    /// The machine: a family of one row.
+    Machine,
+    /// So many, those with the largest means.
+    Top(usize),
+    /// So many whole devices: partitions, which have no number of the kernel's, count with their disk.
+    TopWhole(usize),
+    /// So many control groups without groups below them.
+    TopLeaves(usize),
+    /// So many CPUs.
+    TopCpus(usize),
+    /// So many processes, by their command, which is in this column, and number.
+    TopTasks(usize, usize),
+    /// So many network namespaces, by their names; the observer's own has none.
+    TopNamespaces(usize),
+    /// The sum over all.
+    Sum,
+    /// So many sums, each over the entities of the same name, which is the first part of the key: an interrupt line on all CPUs.
+    TopNames(usize),
+    /// So many sums, each over the processes with the same command, which is in this column.
+    TopCommands(usize, usize),
+}
+
+/// A series of each entity.
+#[derive(Debug)]
+pub(crate) struct LineSpec {
+    /// What is added to the name of the entity.
+    pub(crate) label: &'static str,
+    pub(crate) amount: Amount,
+}
+
+/// How a value is computed from columns of the catalogue.
+#[derive(Debug)]
+pub(crate) enum Amount {
+    /// Growth of counters per second; of those that are known.
+    Rate { of: &'static [usize] },
+    /// Gauges: the sum of those that are known, less others, which must be known.
+    Level { plus: &'static [usize], minus: &'static [usize] },
+    /// Growth of counters per growth of others, or of further ones if those are not known.
+    Ratio { of: &'static [usize], per: &'static [usize], or: &'static [usize] },
+    /// What is left of gauges after others are subtracted, as a share of what they are together; all must be known.
+    Part { plus: &'static [usize], minus: &'static [usize] },
+    /// The values that were added to a histogram.
+    Values { of: usize },
+}
+
+impl Amount {
+    /// The columns it needs.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
+        let (a, b, c): (&[usize], &[usize], &[usize]) = match self {
+            Self::Rate { of } => (of, &[], &[]),
+            Self::Level { plus, minus } | Self::Part { plus, minus } => (plus, minus, &[]),
+            Self::Ratio { of, per, or } => (of, per, or),
+            Self::Values { of } => (std::slice::from_ref(of), &[], &[]),
+        };
+        a.iter().chain(b).chain(c).copied()
+    }
+}
+
+/// The unit of a chart for values of a column, and the factor to it.
+pub(crate) fn converted(unit: Unit) -> (&'static str, f64) {
+    match unit {
+        Unit::Nanoseconds => ("s", 1e-9),
+        Unit::Bytes => ("By", 1.0),
+        Unit::Count | Unit::Text => ("count", 1.0),
+        Unit::Ratio => ("1", 1.0),
+        Unit::BitsPerSecond => ("bit/s", 1.0),
+        Unit::Hertz => ("Hz", 1.0),
+        Unit::Celsius => ("Cel", 1.0),
+    }
+}
+
+/// The position of a metric. Evaluated by the compiler, so that a name that the catalogue lacks does not compile.
+pub(crate) const fn column(family: &FamilyInfo, name: &str) -> usize {
+    let mut at = 0;
+    while at < family.metrics.len() {
+        if is_same(family.metrics[at].name.as_bytes(), name.as_bytes()) {
+            return at;
+        }
+        at += 1;
+    }
+    panic!("the catalogue has no such metric")
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+/// Declares charts: id, title, unit, help; kind; the signals it shows; and for each family the entities and their lines.
+///
+/// ```text
+/// "disk.latency" "Latency of requests" in "s" "Time per request, from being made until done.";
+/// Lines; shows "disk.wait" "disk.read_wait";
+/// Disk, TopWhole(6) { "reads": ratio(read_time / reads); }
+/// ```
+macro_rules! chart_table {
+    ($(
+        $id:literal $title:literal in $unit:literal $help:literal;
+        $kind:ident $($events:literal)?; shows $($signal:literal)*;
+        $( $Family:ident, $Entities:ident $(($($most:tt)+))? { $( $label:literal: $how:ident($($columns:tt)+); )+ } )+
+    )*) => {
+        pub(super) static CHARTS: &[$crate::table::ChartSpec] = &[ $( $crate::table::ChartSpec {
+            id: $id,
+            title: $title,
+            unit: $unit,
+            help: $help,
+            kind: whyslow_model::chart::ChartKind::$kind,
+            is_of_events: $( !stringify!($events).is_empty() || )? false,
+            signals: &[ $($signal),* ],
+            sources: &[ $( $crate::table::SourceSpec {
+                family: &<$Family as whyslow_model::catalogue::Family>::INFO,
+                entities: $crate::table::declare::entities!($Family $Entities $(($($most)+))?),
+                lines: &[ $( $crate::table::LineSpec {
+                    label: $label,
+                    amount: $crate::table::declare::amount!($Family $how $($columns)+),
+                } ),+ ],
+            } ),+ ],
+        } ),* ];
+    };
+}
+
+macro_rules! entities {
+    ($Family:ident $Entities:ident) => { $crate::table::Entities::$Entities };
+    ($Family:ident $Entities:ident ($most:literal)) => { $crate::table::Entities::$Entities($most) };
+    ($Family:ident $Entities:ident ($most:literal by $name:ident)) => {
+        $crate::table::Entities::$Entities($most, $crate::table::declare::at!($Family $name))
+    };
+}
+
+macro_rules! at {
+    ($Family:ident $name:ident) => {
+        $crate::table::declare::column(&<$Family as whyslow_model::catalogue::Family>::INFO, stringify!($name))
+    };
+}
+
+macro_rules! amount {
+    ($Family:ident rate $($of:ident)+) => {
+        $crate::table::Amount::Rate { of: &[ $( $crate::table::declare::at!($Family $of) ),+ ] }
+    };
+    ($Family:ident level $($plus:ident)+ $(- $($minus:ident)+)?) => {
+        $crate::table::Amount::Level {
+            plus: &[ $( $crate::table::declare::at!($Family $plus) ),+ ],
+            minus: &[ $( $( $crate::table::declare::at!($Family $minus) ),+ )? ],
+        }
+    };
+    ($Family:ident ratio $($of:ident)+ / $($per:ident)+ $(| $($or:ident)+)?) => {
+        $crate::table::Amount::Ratio {
+            of: &[ $( $crate::table::declare::at!($Family $of) ),+ ],
+            per: &[ $( $crate::table::declare::at!($Family $per) ),+ ],
+            or: &[ $( $( $crate::table::declare::at!($Family $or) ),+ )? ],
+        }
+    };
+    ($Family:ident part $($plus:ident)+ - $($minus:ident)+) => {
+        $crate::table::Amount::Part {
+            plus: &[ $( $crate::table::declare::at!($Family $plus) ),+ ],
+            minus: &[ $( $crate::table::declare::at!($Family $minus) ),+ ],
+        }
+    };
+    ($Family:ident values $of:ident) => {
+        $crate::table::Amount::Values { of: $crate::table::declare::at!($Family $of) }
+    };
+}
+
+pub(crate) use {amount, at, chart_table, entities};

@@ -1,0 +1,97 @@
+//! The table of charts: what each shows, and the columns of the catalogue that it is computed from.
+
+mod cpu;
+mod declare;
+mod disk;
+mod group;
+mod memory;
+mod network;
+
+pub use declare::ChartSpec;
+pub(crate) use declare::{Amount, Entities, LineSpec, SourceSpec, converted};
+
+/// All charts, in the order in which a report shows them.
+pub fn charts() -> impl Iterator<Item = &'static ChartSpec> {
+    [cpu::CHARTS, memory::CHARTS, disk::CHARTS, network::CHARTS, group::CHARTS].into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use whyslow_model::catalogue::{Metric, Unit};
+    use whyslow_model::chart::ChartKind;
+
+    #[test]
+    fn ids_are_unique_and_begin_with_their_family() {
+        let mut ids = BTreeSet::new();
+        let mut families: Vec<&str> = Vec::new();
+        for chart in charts() {
+            assert!(ids.insert(chart.id), "{} twice", chart.id);
+            assert!(chart.id.split_once('.').is_some_and(|(_, name)| !name.is_empty()), "{}", chart.id);
+            assert!(!chart.title.is_empty() && chart.help.ends_with('.') && !chart.sources.is_empty(), "{}", chart.id);
+            if families.last() != Some(&chart.family()) {
+                families.push(chart.family());
+            }
+        }
+        assert_eq!(families, ["cpu", "pressure", "memory", "disk", "filesystem", "network", "cgroup", "process"]);
+    }
+
+    /// The unit that an amount comes in.
+    fn unit(amount: &Amount, metrics: &[Metric], chart: &str) -> &'static str {
+        let of = |columns: &[usize]| {
+            let units: BTreeSet<&str> = columns.iter().map(|column| converted(metrics[*column].unit).0).collect();
+            assert_eq!(units.len(), 1, "{chart}: columns of several units");
+            units.into_iter().next().unwrap()
+        };
+        match amount {
+            Amount::Rate { of: columns } => match of(columns) {
+                "s" => "1",
+                "By" => "By/s",
+                "count" => "1/s",
+                other => panic!("{chart}: rate of {other}"),
+            },
+            Amount::Level { plus, minus } => {
+                assert!(minus.is_empty() || of(minus) == of(plus), "{chart}");
+                of(plus)
+            }
+            Amount::Ratio { of: above, per, or } => match (of(above), of(per)) {
+                (_, per) if !or.is_empty() && of(or) != per => panic!("{chart}: alternatives differ"),
+                (above, per) if above == per => "1",
+                (above, "count") => above,
+                (above, per) => panic!("{chart}: {above} per {per}"),
+            },
+            Amount::Part { .. } => "1",
+            Amount::Values { of: column } => converted(metrics[*column].unit).0,
+        }
+    }
+
+    #[test]
+    fn units_follow_from_those_of_the_catalogue() {
+        for chart in charts() {
+            for source in chart.sources {
+                for line in source.lines {
+                    let computed = unit(&line.amount, source.family.metrics, chart.id);
+                    let fits = match chart.unit {
+                        // A time per time: how many CPUs, or tasks, on average.
+                        "count" => ["1", "count"].contains(&computed),
+                        "bit/s" => computed == "By/s",
+                        unit => unit == computed,
+                    };
+                    assert!(fits, "{}: {computed} in {}", chart.id, chart.unit);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn heat_maps_are_of_histograms_and_others_are_not() {
+        for chart in charts() {
+            let amounts = chart.sources.iter().flat_map(|source| source.lines).map(|line| &line.amount);
+            for amount in amounts {
+                assert_eq!(matches!(amount, Amount::Values { .. }), chart.kind == ChartKind::Heat, "{}", chart.id);
+            }
+        }
+        assert_eq!(converted(Unit::Nanoseconds), ("s", 1e-9));
+    }
+}

@@ -1,0 +1,99 @@
+//! Network.
+
+use super::declare::chart_table;
+use whyslow_model::catalogue::{Conntrack, Interface, Protocol, Qdisc};
+
+chart_table! {
+    "network.throughput" "Network throughput" in "bit/s" "Bits received and sent.";
+    Lines; shows "iface.receiving" "iface.sending" "iface.use" "iface.speed" "net.bytes_rate" "shaper.use" "shaper.rate" "iface.kernel_limit";
+    Interface, Top(6) { "received": rate(rx_bytes); "sent": rate(tx_bytes); }
+
+    "network.packets" "Packets" in "1/s" "Packets received and sent.";
+    Lines; shows "iface.packets" "iface.received_packets" "core.packets" "iface.packet_share" "iface.packet_cost";
+    Interface, Top(6) { "received": rate(rx_packets); "sent": rate(tx_packets); }
+
+    "network.packet_size" "Packet size" in "By" "Mean size of packets.";
+    Lines; shows "iface.packet_size" "iface.median_size";
+    Interface, Top(6) { "received": ratio(rx_bytes / rx_packets); "sent": ratio(tx_bytes / tx_packets); }
+
+    "network.errors" "Errors and drops" in "1/s" "Packets lost at interfaces: damaged, dropped, or for lack of room in the ring.";
+    Lines "only if any"; shows "iface.errors" "iface.drops" "iface.damaged" "iface.damaged_share" "iface.ring_drops" "iface.ring_dropped" "iface.ring_drop_share" "iface.send_errors" "iface.send_error_share" "iface.collisions" "iface.collision_share" "iface.error_share";
+    Interface, Top(6) {
+        "receive errors": rate(rx_errors);
+        "dropped on receipt": rate(rx_dropped);
+        "ring overflows": rate(rx_fifo);
+        "send errors": rate(tx_errors);
+        "dropped on sending": rate(tx_dropped);
+        "collisions": rate(tx_collisions);
+    }
+
+    "network.segments" "TCP segments" in "1/s" "Segments received and sent, without retransmissions.";
+    Lines; shows "tcp.seen";
+    Protocol, TopNamespaces(3) { "received": rate(tcp_in_segs); "sent": rate(tcp_out_segs); }
+
+    "network.retransmits" "TCP retransmissions" in "1/s" "Segments retransmitted, retransmission timers that expired, and connection attempts repeated.";
+    Lines "only if any"; shows "net.retransmits" "net.retransmitted" "net.retransmitted_opening" "net.timeouts" "tcp.retransmits" "tcp.retransmitted" "tcp.retransmit_share" "tcp.loss_share" "peer.retransmits";
+    Protocol, TopNamespaces(3) {
+        "segments": rate(tcp_retrans_segs);
+        "timeouts": rate(tcp_ext_tcp_timeouts);
+        "opening": rate(tcp_ext_tcp_syn_retrans);
+    }
+
+    "network.retransmit_share" "Share of segments retransmitted" in "1" "Segments retransmitted, as a share of all that were sent.";
+    Lines "only if any"; shows "net.retransmit_share";
+    Protocol, TopNamespaces(3) { "": ratio(tcp_retrans_segs / tcp_out_segs tcp_retrans_segs); }
+
+    "network.listen_drops" "Connections refused by full queues" in "1/s" "Connections dropped because an accept or SYN queue was full.";
+    Lines "only if any"; shows "net.listen_overflows" "net.listen_overflow_rate" "net.listen_overflow_share" "listen.drops" "listen.dropped" "listen.full_share";
+    Protocol, TopNamespaces(3) {
+        "accept queue full": rate(tcp_ext_listen_overflows);
+        "dropped at the listener": rate(tcp_ext_listen_drops);
+        "SYN queue full": rate(tcp_ext_tcp_req_q_full_drop);
+    }
+
+    "network.connections" "TCP connections opened" in "1/s" "Connections opened from here and by peers, attempts that failed, and connections reset.";
+    Lines "only if any"; shows "net.connects" "peer.connections" "ports.refused";
+    Protocol, TopNamespaces(2) {
+        "from here": rate(tcp_active_opens);
+        "by peers": rate(tcp_passive_opens);
+        "failed": rate(tcp_attempt_fails);
+        "reset": rate(tcp_estab_resets);
+    }
+
+    "network.sockets" "Sockets" in "count" "Sockets in use.";
+    Lines; shows "ports.used" "ports.time_wait_share";
+    Protocol, TopNamespaces(2) {
+        "TCP established": level(tcp_curr_estab);
+        "TCP in use": level(tcp_in_use);
+        "TCP in TIME_WAIT": level(tcp_time_wait);
+        "UDP in use": level(udp_in_use);
+    }
+
+    "network.memory" "Socket memory" in "By" "Memory of socket buffers.";
+    Lines; shows "udp.queued";
+    Protocol, TopNamespaces(2) { "TCP": level(tcp_memory); "UDP": level(udp_memory); }
+
+    "network.udp" "UDP datagrams" in "1/s" "Datagrams delivered and sent.";
+    Lines "only if any"; shows;
+    Protocol, TopNamespaces(3) { "delivered": rate(udp_in_datagrams); "sent": rate(udp_out_datagrams); }
+
+    "network.udp_drops" "UDP datagrams lost" in "1/s" "Datagrams dropped because a buffer was full, and datagrams to ports without a listener.";
+    Lines "only if any"; shows "net.udp_drop_rate" "net.udp_dropped" "net.udp_drop_share" "udp.drops" "udp.fill" "udp.dropping_share";
+    Protocol, TopNamespaces(3) {
+        "receive buffer full": rate(udp_rcvbuf_errors);
+        "send buffer full": rate(udp_sndbuf_errors);
+        "no listener": rate(udp_no_ports);
+    }
+
+    "network.backlog" "Queueing discipline backlog" in "By" "Bytes that wait to be sent.";
+    Lines "only if any"; shows "iface.backlog" "shaper.delay" "shaper.waiting_share" "shaper.full_share";
+    Qdisc, Top(6) { "": level(backlog); }
+
+    "network.qdisc_drops" "Queueing discipline drops" in "1/s" "Packets dropped before they were sent.";
+    Lines "only if any"; shows "iface.qdisc_drops" "iface.queue_dropped" "iface.queue_drop_share" "shaper.drops" "shaper.drop_share" "tcp.local_drops";
+    Qdisc, Top(6) { "": rate(drops); }
+
+    "network.conntrack" "Tracked connections" in "count" "Connections in the table of connection tracking.";
+    Lines "only if any"; shows;
+    Conntrack, Machine { "": level(count); }
+}

@@ -1,0 +1,283 @@
+//! A chart as a self-contained SVG picture.
+
+use super::heat;
+use super::legend::{self, LegendEntry};
+use super::scale::Scale;
+use super::time_axis::TimeAxis;
+use super::{tick, value};
+use crate::escape::xml;
+use std::collections::BTreeMap;
+use std::fmt::{Arguments, Write};
+use whyslow_model::chart::{Chart, ChartKind, ChartSeries};
+
+/// Lengths are in pixels.
+pub(super) const WIDTH: f64 = 960.0;
+const MARGIN: f64 = 16.0;
+/// Room for the labels of the value axis, half of the last label of the time axis, and the time axis.
+const LEFT: f64 = 84.0;
+const RIGHT: f64 = 36.0;
+const BELOW: f64 = 26.0;
+/// The first line of text, and the top of the plot.
+const TITLE: f64 = 24.0;
+const TOP: f64 = 52.0;
+const PLOT: f64 = 220.0;
+
+/// Colours that differ for any colour vision (Okabe and Ito 2008), without the yellow, which is too light for lines.
+const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d"];
+/// Dashes of the lines of one entity.
+const DASHES: [&str; 4] = ["", "5 3", "2 3", "9 3 2 3"];
+
+/// Where the data is drawn.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+impl Frame {
+    pub(super) fn x(&self, share: f64) -> f64 {
+        self.left + share * self.width
+    }
+
+    pub(super) fn y(&self, share: f64) -> f64 {
+        self.top + (1.0 - share.clamp(0.0, 1.0)) * self.height
+    }
+}
+
+/// Text that is written piece by piece.
+#[derive(Default)]
+pub(super) struct Svg(String);
+
+impl Svg {
+    pub(super) fn add(&mut self, what: Arguments<'_>) {
+        self.0.write_fmt(what).expect("a String takes all");
+    }
+
+    /// A line of text; `anchor` is start, middle or end.
+    pub(super) fn text(&mut self, (x, y): (f64, f64), anchor: &str, style: &str, text: &str) {
+        let text = xml(text);
+        self.add(format_args!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {style}>{text}</text>\n"));
+    }
+}
+
+/// How text of the axes and the legend looks.
+pub(super) const SMALL: &str = "font-size=\"11\" fill=\"#333333\"";
+
+/// A chart as a picture. Times are since the first reading if `is_elapsed`.
+pub fn svg(chart: &Chart, is_elapsed: bool) -> String {
+    let frame = Frame { left: LEFT, top: TOP, width: WIDTH - LEFT - RIGHT, height: PLOT };
+    let styles = styles(&chart.series);
+    let entries = if chart.kind == ChartKind::Heat { Vec::new() } else { entries(chart, &styles) };
+    let legend_top = frame.top + frame.height + BELOW + 18.0;
+    let lines = legend::lines(&entries, frame.width);
+    let note = note(chart);
+    let note_top = legend_top + lines.len() as f64 * legend::LINE;
+    let height = note_top + if note.is_empty() { 0.0 } else { legend::LINE } - 2.0;
+    let mut out = Svg::default();
+    head(&mut out, chart, height);
+    let times = TimeAxis::new(&chart.times, is_elapsed);
+    out.text((WIDTH - MARGIN, TITLE), "end", SMALL, &times.period());
+    time_axis(&mut out, &times, frame);
+    match chart.kind {
+        ChartKind::Lines => lines_chart(&mut out, chart, &styles, &times, frame),
+        ChartKind::Stacked => stacked_chart(&mut out, chart, &times, frame),
+        ChartKind::Heat => heat::draw(&mut out, chart, &times, frame),
+    }
+    legend::draw(&mut out, &lines, (frame.left, legend_top));
+    out.text((frame.left, note_top), "start", "font-size=\"11\" fill=\"#666666\"", &note);
+    out.add(format_args!("</svg>\n"));
+    out.0
+}
+
+fn head(out: &mut Svg, chart: &Chart, height: f64) {
+    let (title, help) = (xml(&chart.title), xml(&chart.help));
+    out.add(format_args!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
+         role=\"img\" aria-label=\"{title}\" font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\">\n\
+         <title>{title}</title>\n<desc>{help}</desc>\n<rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
+    ));
+    out.text((MARGIN, TITLE), "start", "font-size=\"15\" font-weight=\"bold\" fill=\"#111111\"", &chart.title);
+    out.text((MARGIN, TITLE + 17.0), "start", "font-size=\"11\" fill=\"#666666\"", &chart.help);
+}
+
+/// What is not drawn.
+fn note(chart: &Chart) -> String {
+    match (chart.left_out, chart.kind) {
+        (0, _) => String::new(),
+        (more, ChartKind::Heat) => format!("not drawn: {more} with fewer values"),
+        (more, _) => format!("not drawn: {more} with less"),
+    }
+}
+
+fn time_axis(out: &mut Svg, times: &TimeAxis, frame: Frame) {
+    let bottom = frame.top + frame.height;
+    for (time, label) in times.ticks() {
+        let x = frame.x(times.share(time));
+        out.add(format_args!("<path d=\"M{x:.1} {:.1}V{:.1}\" stroke=\"#e6e6e6\"/>\n", frame.top, bottom + 4.0));
+        out.text((x, bottom + 17.0), "middle", SMALL, &label);
+    }
+}
+
+pub(super) fn value_axis(out: &mut Svg, frame: Frame, ticks: impl Iterator<Item = (f64, String)>) {
+    for (share, label) in ticks {
+        let (y, right) = (frame.y(share), frame.left + frame.width);
+        out.add(format_args!("<path d=\"M{:.1} {y:.1}H{right:.1}\" stroke=\"#e6e6e6\"/>\n", frame.left));
+        out.text((frame.left - 7.0, y + 4.0), "end", SMALL, &label);
+    }
+    let (left, bottom) = (frame.left, frame.top + frame.height);
+    out.add(format_args!(
+        "<path d=\"M{left:.1} {:.1}V{bottom:.1}H{:.1}\" fill=\"none\" stroke=\"#808080\"/>\n",
+        frame.top,
+        left + frame.width
+    ));
+}
+
+/// The colour and dashes of a series: a colour for each entity if there are several, else for each line.
+#[derive(Clone, Copy)]
+struct Style {
+    colour: &'static str,
+    dash: &'static str,
+}
+
+fn styles(series: &[ChartSeries]) -> Vec<Style> {
+    let mut entities: Vec<&str> = Vec::new();
+    let mut lines: BTreeMap<usize, usize> = BTreeMap::new();
+    let places: Vec<(usize, usize)> = series
+        .iter()
+        .map(|series| {
+            let entity = entities.iter().position(|known| *known == series.entity).unwrap_or_else(|| {
+                entities.push(&series.entity);
+                entities.len() - 1
+            });
+            let line = lines.entry(entity).or_default();
+            *line += 1;
+            (entity, *line - 1)
+        })
+        .collect();
+    let is_one = entities.len() < 2;
+    let style = |(entity, line): (usize, usize)| {
+        let (colour, dash) = if is_one { (line, line / COLOURS.len()) } else { (entity, line) };
+        Style { colour: COLOURS[colour % COLOURS.len()], dash: DASHES[dash % DASHES.len()] }
+    };
+    places.into_iter().map(style).collect()
+}
+
+fn entries(chart: &Chart, styles: &[Style]) -> Vec<LegendEntry> {
+    let entry = |(series, style): (&ChartSeries, &Style)| {
+        let mean = series.average().map_or_else(|| "unknown".to_owned(), |mean| value(mean, &chart.unit));
+        let highest = series.highest().map(|most| value(most, &chart.unit)).filter(|most| *most != mean);
+        let figures = highest.map_or_else(|| mean.clone(), |most| format!("{mean}, up to {most}"));
+        LegendEntry {
+            name: series.name.clone(),
+            figures,
+            colour: style.colour,
+            dash: if chart.kind == ChartKind::Stacked { "" } else { style.dash },
+        }
+    };
+    chart.series.iter().zip(styles).map(entry).collect()
+}
+
+fn lines_chart(out: &mut Svg, chart: &Chart, styles: &[Style], times: &TimeAxis, frame: Frame) {
+    let lowest = chart.series.iter().filter_map(ChartSeries::lowest).fold(0.0, f64::min);
+    let highest = chart.series.iter().filter_map(ChartSeries::highest).fold(0.0, f64::max);
+    let scale = Scale::new(lowest, highest, &chart.unit);
+    value_axis(out, frame, scale.ticks().map(|at| (scale.share(at), tick(at, &chart.unit))));
+    let x: Vec<f64> = chart.times.iter().map(|time| frame.x(times.share(*time))).collect();
+    let y = |value: f64| frame.y(scale.share(value));
+    for (series, style) in chart.series.iter().zip(styles) {
+        if let (Some(min), Some(max)) = (&series.min, &series.max) {
+            for run in runs(min.len(), |at| is_finite(min, at) && is_finite(max, at)) {
+                let top = run.clone().filter_map(|at| Some((x.get(at)?, y(max[at]?))));
+                let bottom = run.rev().filter_map(|at| Some((x.get(at)?, y(min[at]?))));
+                let outline: String = top.chain(bottom).map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
+                let colour = style.colour;
+                out.add(format_args!(
+                    "<polygon points=\"{}\" fill=\"{colour}\" fill-opacity=\"0.15\"/>\n",
+                    outline.trim_end()
+                ));
+            }
+        }
+    }
+    for (series, style) in chart.series.iter().zip(styles) {
+        line(out, &x, series, *style, y);
+    }
+}
+
+/// A line for each run of values; a value by itself is a dot.
+fn line(out: &mut Svg, x: &[f64], series: &ChartSeries, style: Style, y: impl Fn(f64) -> f64) {
+    let mut path = String::new();
+    let mut dots = String::new();
+    for run in runs(series.mean.len().min(x.len()), |at| is_finite(&series.mean, at)) {
+        let points: Vec<(f64, f64)> = run.filter_map(|at| Some((x[at], y(series.mean[at]?)))).collect();
+        if let [(x, y)] = points[..] {
+            dots += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2\" fill=\"{}\"/>\n", style.colour);
+            continue;
+        }
+        for (at, (x, y)) in points.into_iter().enumerate() {
+            path += &format!("{}{x:.1} {y:.1}", if at == 0 { "M" } else { "L" });
+        }
+    }
+    let dash = if style.dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{}\"", style.dash) };
+    if !path.is_empty() {
+        out.add(format_args!(
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\" stroke-linejoin=\"round\"{dash}/>\n",
+            style.colour
+        ));
+    }
+    out.add(format_args!("{dots}"));
+}
+
+/// The series on top of one another; where none is known there is a gap.
+fn stacked_chart(out: &mut Svg, chart: &Chart, times: &TimeAxis, frame: Frame) {
+    let count = chart.times.len();
+    let known = |at: usize| chart.series.iter().any(|series| is_finite(&series.mean, at));
+    // The tops of the areas, from the lowest.
+    let mut tops: Vec<Vec<f64>> = vec![vec![0.0; count]];
+    for series in &chart.series {
+        let below = &tops[tops.len() - 1];
+        let value = |at: usize| if is_finite(&series.mean, at) { series.mean[at].unwrap_or(0.0).max(0.0) } else { 0.0 };
+        let top = below.iter().enumerate().map(|(at, below)| below + value(at)).collect();
+        tops.push(top);
+    }
+    let highest = tops[tops.len() - 1].iter().copied().fold(0.0, f64::max);
+    let scale = Scale::new(0.0, highest, &chart.unit);
+    value_axis(out, frame, scale.ticks().map(|at| (scale.share(at), tick(at, &chart.unit))));
+    let x: Vec<f64> = chart.times.iter().map(|time| frame.x(times.share(*time))).collect();
+    let y = |value: f64| frame.y(scale.share(value));
+    for (pair, colour) in tops.windows(2).zip(COLOURS.iter().cycle()) {
+        for run in runs(count, known) {
+            // A value by itself is as wide as a dot.
+            let (left, right) = if run.len() == 1 { (-1.5, 1.5) } else { (0.0, 0.0) };
+            let top = run.clone().map(|at| (x[at] + left, y(pair[1][at])));
+            let bottom = run.rev().map(|at| (x[at] + right, y(pair[0][at])));
+            let points: Vec<(f64, f64)> = top.chain(bottom).collect();
+            let points = match points[..] {
+                [(left, top), (right, bottom)] => vec![(left, top), (right, top), (right, bottom), (left, bottom)],
+                _ => points,
+            };
+            let outline: String = points.into_iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
+            out.add(format_args!(
+                "<polygon points=\"{}\" fill=\"{colour}\" fill-opacity=\"0.8\"/>\n",
+                outline.trim_end()
+            ));
+        }
+    }
+}
+
+fn is_finite(values: &[Option<f64>], at: usize) -> bool {
+    values.get(at).copied().flatten().is_some_and(f64::is_finite)
+}
+
+/// The runs of positions for which something is known.
+fn runs(count: usize, known: impl Fn(usize) -> bool) -> Vec<std::ops::Range<usize>> {
+    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    for at in (0..count).filter(|at| known(*at)) {
+        match runs.last_mut() {
+            Some(run) if run.end == at => run.end = at + 1,
+            _ => runs.push(at..at + 1),
+        }
+    }
+    runs
+}

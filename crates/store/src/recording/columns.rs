@@ -1,0 +1,258 @@
+//! Single columns of a recording, without making Snapshots: for charts of a day.
+//!
+//! A closed segment's rows are passed on as they are stored, sorted by entity and time; each file is opened once for all segments
+//! that it has.
+
+use super::closed::{BucketChanges, SegmentFiles};
+use super::rows::column_map;
+use super::windows::overlap;
+use super::{Recording, SegmentLocation, SegmentRef, Span};
+use crate::error::StoreError;
+use crate::folder::Hour;
+use crate::segment::{Cell, Segment, Selection, TailByEntity, hour_files, read_rows};
+use crate::tail::TailReader;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io::ErrorKind;
+use std::path::Path;
+use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, families};
+use whyslow_model::key::KeyPart;
+use whyslow_model::row::{ColumnReading, ColumnSelection, SampleTime};
+use whyslow_model::value::Value;
+
+/// Samples of a recording, and the parts of it that they are in.
+pub struct SampleTimes {
+    /// All of them, in order of boot and of time since boot.
+    pub times: Vec<SampleTime>,
+    parts: Vec<Part>,
+}
+
+/// The samples of a segment.
+struct Part {
+    segment: SegmentRef,
+    /// The position of the first one.
+    first: usize,
+    /// When each was taken.
+    at: Vec<i64>,
+}
+
+impl Part {
+    /// The position of the sample that was taken at a time. Rows of an entity come in the order of time, so that it is mostly the one
+    /// after `previous`.
+    fn position(&self, at: i64, previous: &mut usize) -> Option<usize> {
+        let next = *previous + 1;
+        let found = if self.at.get(next) == Some(&at) { next } else { self.at.binary_search(&at).ok()? };
+        *previous = found;
+        Some(self.first + found)
+    }
+}
+
+impl Recording {
+    /// When the samples of a span were taken.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn sample_times(&self, span: &Span) -> Result<SampleTimes, StoreError> {
+        let (mut times, mut parts) = (Vec::new(), Vec::new());
+        let mut boot: Option<(&str, usize)> = None;
+        for segment in self.segments.iter().filter(|segment| overlap(&segment.span, span)) {
+            let number = match boot {
+                Some((known, number)) if known == segment.boot => number,
+                Some((_, number)) => number + 1,
+                None => 0,
+            };
+            boot = Some((&segment.boot, number));
+            let clocks = self.clocks(segment, span)?;
+            let at: Vec<i64> = clocks.iter().map(|(at, _)| *at).collect();
+            let first = times.len();
+            times.extend(clocks.into_iter().map(|(at, clock)| SampleTime { at, clock, boot: number }));
+            parts.push(Part { segment: segment.clone(), first, at });
+        }
+        Ok(SampleTimes { times, parts })
+    }
+
+    /// The times of a segment's samples, and the time since boot at each.
+    fn clocks(&self, segment: &SegmentRef, span: &Span) -> Result<Vec<(i64, u64)>, StoreError> {
+        match &segment.location {
+            SegmentLocation::Closed(hour, closed) => self.files(hour, closed).clocks(span),
+            SegmentLocation::Tail(path) => {
+                let Some(tail) = read_tail(path)? else { return Ok(Vec::new()) };
+                let clocks = tail.times.iter().copied().zip(tail.clocks.iter().copied());
+                Ok(clocks.filter(|(at, _)| span.contains(at)).collect())
+            }
+        }
+    }
+
+    fn files<'a>(&'a self, hour: &'a Hour, segment: &'a Segment) -> SegmentFiles<'a> {
+        SegmentFiles { folder: &self.folder, hour, segment, damage: &self.damage }
+    }
+
+    /// Passes on readings with the position of their selection: those of an entity in order of time, the entities of a segment one
+    /// after the other. A tail that was closed meanwhile is left out.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn each_reading(
+        &self,
+        samples: &SampleTimes,
+        selections: &[ColumnSelection],
+        mut each: impl FnMut(usize, ColumnReading<'_>),
+    ) -> Result<(), StoreError> {
+        let all = families();
+        let known = |selection: &ColumnSelection| all.iter().find(|family| family.name == selection.family);
+        for (number, selection) in selections.iter().enumerate() {
+            let Some(family) = known(selection) else { continue };
+            let columns = Columns { family, selection };
+            for parts in samples.parts.chunk_by(|a, b| is_same_hour(&a.segment, &b.segment)) {
+                if let Some(SegmentLocation::Closed(hour, _)) = parts.first().map(|part| &part.segment.location) {
+                    self.read_hour(hour, parts, &columns, |reading| each(number, reading))?;
+                }
+            }
+        }
+        // Last: tails are the newest part of each boot, and each is parsed once.
+        for part in &samples.parts {
+            let SegmentLocation::Tail(path) = &part.segment.location else { continue };
+            let Some(reader) = open_tail(path)? else { continue };
+            let tables = reader.header().tables.clone();
+            let tail = TailByEntity::read(reader);
+            let numbers: Vec<Option<usize>> = tail.times.iter().map(|at| part.position(*at, &mut 0)).collect();
+            for (number, selection) in selections.iter().enumerate() {
+                let Some(family) = known(selection) else { continue };
+                let Some(at) = tables.iter().position(|table| family.is_named(&table.name)) else { continue };
+                let columns = Columns { family, selection };
+                let table = &tables[at];
+                let places = column_map(family, table);
+                let Ok(()) = tail.tables[at].each_row(table, &numbers, &tail.texts, |numbers, key, values| {
+                    let row: Vec<Value> = columns.of_tail(&places, values);
+                    for sample in numbers.iter().flatten().filter(|sample| selection.wants(**sample)) {
+                        each(number, ColumnReading { sample: *sample, key, values: &row });
+                    }
+                    Ok::<(), Infallible>(())
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on the readings of consecutive segments of an hour.
+    fn read_hour(
+        &self,
+        hour: &Hour,
+        parts: &[Part],
+        columns: &Columns<'_>,
+        mut each: impl FnMut(ColumnReading<'_>),
+    ) -> Result<(), StoreError> {
+        let names = columns.names();
+        for file in hour_files(&self.folder, columns.family.name, hour) {
+            let Some(file) = self.damage.skip(file)? else { continue };
+            for part in parts {
+                let SegmentLocation::Closed(_, closed) = &part.segment.location else { continue };
+                let Some(segment) = file.segments.iter().find(|segment| segment.start == closed.start) else {
+                    continue;
+                };
+                let (Some(&start), Some(&end)) = (part.at.first(), part.at.last()) else { continue };
+                let mut histograms = columns.histograms(&self.files(hour, closed), end)?;
+                let selection = Selection { columns: &names, span: start..=end };
+                let mut row = RowBuffer::default();
+                let mut previous = 0;
+                let read = read_rows(&file, segment, &selection, |at, cells| {
+                    let Some(sample) = part.position(at, &mut previous) else { return };
+                    if columns.selection.wants(sample) {
+                        row.fill(columns, at, cells, &mut histograms);
+                        each(ColumnReading { sample, key: &row.key, values: &row.values });
+                    }
+                });
+                self.damage.skip(read)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_same_hour(a: &SegmentRef, b: &SegmentRef) -> bool {
+    match (&a.location, &b.location) {
+        (SegmentLocation::Closed(a, _), SegmentLocation::Closed(b, _)) => a == b,
+        _ => false,
+    }
+}
+
+/// A tail's reader; `None` if the tail is still empty, or was just closed.
+fn open_tail(path: &Path) -> Result<Option<TailReader>, StoreError> {
+    match TailReader::open(path) {
+        Err(error) if error.kind() == Some(ErrorKind::NotFound) => Ok(None),
+        other => other,
+    }
+}
+
+fn read_tail(path: &Path) -> Result<Option<TailByEntity>, StoreError> {
+    Ok(open_tail(path)?.map(TailByEntity::read))
+}
+
+/// Columns of a family.
+struct Columns<'a> {
+    family: &'a FamilyInfo,
+    selection: &'a ColumnSelection,
+}
+
+/// The changes of a histogram's buckets, by entity.
+type HistogramChanges = BTreeMap<Vec<KeyPart>, BucketChanges>;
+
+impl Columns<'_> {
+    fn metrics(&self) -> impl Iterator<Item = &Metric> {
+        self.selection.metrics.iter().filter_map(|column| self.family.metrics.get(*column))
+    }
+
+    /// The columns in a closed segment: those of the key, and the metrics.
+    fn names(&self) -> Vec<&'static str> {
+        self.family.key_columns().map(|(name, _)| name).chain(self.metrics().map(|metric| metric.name)).collect()
+    }
+
+    /// For each histogram its changes in a segment until a time; `None` for other metrics.
+    fn histograms(&self, files: &SegmentFiles<'_>, end: i64) -> Result<Vec<Option<HistogramChanges>>, StoreError> {
+        let changes = |metric: &Metric| {
+            let is_histogram = metric.kind == MetricKind::Histogram;
+            is_histogram.then(|| files.bucket_changes(self.family, metric.name, end)).transpose()
+        };
+        self.metrics().map(changes).collect()
+    }
+
+    /// The selected values of a tail's row.
+    fn of_tail(&self, places: &[Option<usize>], values: &[Value]) -> Vec<Value> {
+        let columns = self.selection.metrics.iter().zip(self.metrics());
+        let value = |(column, metric): (&usize, &Metric)| {
+            let place = places.get(*column).copied().flatten();
+            place.and_then(|place| values.get(place)).cloned().unwrap_or_else(|| crate::schema::absent(metric.kind))
+        };
+        columns.map(value).collect()
+    }
+}
+
+/// The row that was read last.
+#[derive(Default)]
+struct RowBuffer {
+    cells: Vec<Cell>,
+    key: Vec<KeyPart>,
+    values: Vec<Value>,
+}
+
+impl RowBuffer {
+    fn fill(&mut self, columns: &Columns<'_>, at: i64, cells: &[Cell], histograms: &mut [Option<HistogramChanges>]) {
+        let (key, values) = cells.split_at(columns.family.key_columns.len().min(cells.len()));
+        // Consecutive rows are mostly of the same entity.
+        if self.cells != key || self.key.is_empty() {
+            self.cells = key.to_vec();
+            self.key = key.iter().filter_map(Cell::key_part).collect();
+        }
+        self.values.clear();
+        for ((metric, cell), histogram) in columns.metrics().zip(values).zip(histograms) {
+            let value = match (cell.metric(metric.kind), histogram) {
+                (Some(Value::Histogram(none)), Some(changes)) => {
+                    Value::Histogram(changes.get_mut(&self.key).map_or(none, |changes| changes.distribution_at(at)))
+                }
+                (Some(value), _) => value,
+                (None, _) => crate::schema::absent(metric.kind),
+            };
+            self.values.push(value);
+        }
+    }
+}
