@@ -11,6 +11,7 @@ use whyslow_diagnose::{RuleBook, recorded_findings};
 use whyslow_model::catalogue::{
     Cpu, ExitedChildren, MachineInfo, Pressure, Process, ProcessRow, RecordedFinding, Setting, System,
 };
+use whyslow_model::chart::PageData;
 use whyslow_model::explanation::{Episode, Explanation};
 use whyslow_model::key::{MachineKey, Offspring, TaskKey};
 use whyslow_model::snapshot::Snapshot;
@@ -342,6 +343,39 @@ fn counters_are_exported_as_rates_unless_asked_for_raw() {
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     let bytes = std::fs::read(file).unwrap();
     assert!(bytes.windows(10).any(|window| window == b"idle_per_s"));
+}
+
+#[test]
+fn a_report_has_the_charts_and_the_episodes_of_the_recording() {
+    let dir = folder();
+    recorded(dir.path());
+    let report = |args: &[&str]| -> PageData {
+        let out = run(dir.path(), "report", &[&["--format", "json"], args].concat());
+        assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    let page = report(&[]);
+    assert_eq!((page.host.as_str(), page.from, page.to), ("known", 1_795_279_400.0, 1_795_279_879.0));
+    assert_eq!(page.explanation.map(|explanation| explanation.episodes.len()), Some(BUSY.len()));
+    let series = |id: &str, name: &str| {
+        let chart = page.charts.iter().find(|chart| chart.id == id).expect(id);
+        chart.series.iter().find(|series| series.name == name).expect(name).mean.clone()
+    };
+    let user = series("cpu.modes", "user");
+    assert_eq!(
+        (user.len(), user[0], user[127], user[128], user[183], user[184]),
+        (480, None, Some(0.0), Some(1.0), Some(1.0), Some(0.0))
+    );
+    // Six processes on two CPUs, which have their first rate with their second reading.
+    let spin = series("process.cpu", "spin");
+    assert_eq!((spin[127], spin[128], spin[183], spin[184]), (Some(0.0), Some(2.0), Some(2.0), Some(0.0)));
+    assert_eq!(series("process.run_delay", "spin")[150], Some(4.0));
+
+    let part = report(&["--from", "2026-11-21 16:45:27", "--to", "2026-11-21 16:45:29", "--chart", "cpu.modes"]);
+    assert_eq!(part.charts.len(), 1);
+    assert_eq!(part.charts[0].series[0].mean, [None, Some(1.0), Some(1.0)]);
+    let out = run(dir.path(), "report", &["--format", "json", "--since", "1ms"]);
+    assert_eq!(out.status.code(), Some(1), "nothing was recorded then");
 }
 
 #[test]

@@ -281,7 +281,7 @@ fn every_command_that_writes_a_file_refuses_an_unknown_extension() {
         assert!(!Path::new(&file).exists(), "{command:?}");
         writing.push(command.join(" "));
     }
-    assert_eq!(writing, ["profile", "export"]);
+    assert_eq!(writing, ["profile", "export", "report"]);
 }
 
 /// Where BPF is switched off, no number comes from it.
@@ -361,6 +361,11 @@ fn an_error_says_what_failed_in_one_line_without_an_error_number() {
         (&["explain", "--dir", &folder, "--since", "yesterday"], "not a time"),
         (&["export", "disk", "--dir", &missing], "'whyslow record'"),
         (&["export"], "'whyslow export --help'"),
+        (&["report", &missing, "-o", &below_a_file], "Not a directory"),
+        (&["report", &missing, "--format", "md"], "No such file or directory"),
+        (&["report", &file, "--since", "1h", "--format", "md"], "specify its folder"),
+        (&["report", "--chart", "disk.latencies"], "did you mean 'disk.latency'?"),
+        (&["report", "-o", "x.pdf"], ".html"),
         (&["baseline", "show", "nosuch", "--dir", &folder], "'whyslow baseline list'"),
         (&["baseline", "save", "--for", "1s", "--dir", &file], "is not a folder"),
         (&["compare", &file, &file], "'whyslow formats' lists"),
@@ -475,6 +480,7 @@ fn the_shell_is_given_the_names_there_are() {
         (&["tune", "set", "vm.sw"], "vm.swappiness="),
         (&["tune", "apply", "vm-"], "vm-guest"),
         (&["export", "dis"], "disk"),
+        (&["report", "--chart", "disk.lat"], "disk.latency"),
         (&["exporter", "--metrics", "dis"], "disk"),
         (&["formats", "io"], "iostat"),
         (&["stack", "l"], "lo"),
@@ -494,6 +500,7 @@ fn a_command_shows_only_its_own_options() {
         ("completions", "--json"),
         ("record", "--all"),
         ("export", "--color"),
+        ("report", "--width"),
         ("exporter", "--json"),
         ("rules", "--utc"),
         ("stack", "--utc"),

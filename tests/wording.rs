@@ -137,6 +137,12 @@ fn rules_are_in_plain_english() {
     assert_plain_files(files("rules", "toml"));
 }
 
+#[test]
+fn charts_are_in_plain_english() {
+    let text = |chart: &whyslow_series::ChartSpec| format!("{}. {}", chart.title, chart.help);
+    assert_plain("charts", &whyslow_series::charts().map(text).collect::<Vec<_>>().join("\n"));
+}
+
 /// A remedy in a diagnostic is not seen: it is shown as something to find out.
 #[test]
 fn a_diagnostic_contains_no_remedy() {

@@ -12,6 +12,7 @@ use crate::output::{self, Failure};
 use crate::profile::ProfileArgs;
 use crate::read::ReadArgs;
 use crate::record::RecordArgs;
+use crate::report::ReportArgs;
 use crate::stack::StackArgs;
 use crate::tune::{TryArgs, TuneArgs};
 use crate::why::Target;
@@ -42,6 +43,8 @@ whyslow try vm.swappiness=10 -- make
                                prove whether a change helps
 whyslow record --for 1h        record for an hour (default: until stopped)
 whyslow explain --since 8h     explain what happened in the last eight hours
+whyslow report -o report.html sar.txt
+                               draw charts of what other tools printed
 whyslow baseline save --for 10m
                                record a baseline of normal behavior
 whyslow compare default 03:00..04:00
@@ -95,6 +98,7 @@ const IRRELEVANT: &[(&str, &[&str])] = &[
     ("man", &["json", "all", "utc", "color", "width"]),
     ("record", &["all", "color"]),
     ("export", &["all", "color", "width"]),
+    ("report", &["all", "color", "width"]),
     ("exporter", &["json", "all", "utc", "color", "width"]),
     ("stack", &["utc"]),
     ("rules", &["all", "utc"]),
@@ -139,6 +143,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Export metrics of a recording as CSV, JSON lines or Parquet
     Export(ExportArgs),
+    /// Draw charts and findings: an HTML page, a picture, or text for a ticket
+    Report(ReportArgs),
     /// Export metrics and findings to Prometheus or OpenTelemetry
     Exporter(ExporterArgs),
     /// Record a baseline of normal behavior, and manage baselines

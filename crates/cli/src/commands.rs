@@ -15,6 +15,7 @@ use crate::output::{Failure, print, tell};
 use crate::profile;
 use crate::read;
 use crate::record;
+use crate::report;
 use crate::stack;
 use crate::tune;
 use crate::user_rules;
@@ -41,6 +42,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Record(args)) => record::run(args, look),
         Some(Command::Explain(args)) => explain::run(args, look),
         Some(Command::Export(args)) => export::run(args, look),
+        Some(Command::Report(args)) => report::run(args, look),
         Some(Command::Exporter(args)) => exporter::run(args),
         Some(Command::Baseline(args)) => baseline::run(args, look),
         Some(Command::Compare(args)) => compare::run(args, look),

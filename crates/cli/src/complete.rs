@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use whyslow_diagnose::RuleBook;
 use whyslow_import::FORMATS;
 use whyslow_model::catalogue;
+use whyslow_series::ChartSpec;
 use whyslow_store::Baselines;
 use whyslow_tune::{Catalogue, Machine, profile};
 
@@ -22,6 +23,11 @@ pub fn families() -> Vec<CompletionCandidate> {
     let candidate =
         |family: &catalogue::FamilyInfo| CompletionCandidate::new(family.name).help(Some(family.help.into()));
     catalogue::families().iter().map(candidate).collect()
+}
+
+pub fn charts() -> Vec<CompletionCandidate> {
+    let candidate = |chart: &ChartSpec| CompletionCandidate::new(chart.id).help(Some(chart.title.into()));
+    whyslow_series::charts().map(candidate).collect()
 }
 
 pub fn formats() -> Vec<CompletionCandidate> {

@@ -59,7 +59,7 @@ fn summed_up(capture: &Capture) -> Baseline {
 /// # Errors
 /// If nothing in it can be read, or it contains several captures of the same things.
 pub fn of_file(path: &Path) -> Result<Baseline, Failure> {
-    let captures = captures(&ReadArgs::of_file(path))
+    let captures = captures(&ReadArgs::of_files(vec![path.to_owned()]))
         .map_err(|failure| Failure::usage(format!("{failure} (it is not a baseline or a benchmark either)")))?;
     match &captures[..] {
         [capture] => Ok(summed_up(capture)),

@@ -21,6 +21,7 @@ mod profile;
 mod read;
 mod record;
 mod recordings;
+mod report;
 mod sampling;
 mod stack;
 mod tune;

@@ -40,6 +40,11 @@ pub fn observed(asked: &Observe) -> Result<(Diagnosis, Window), Failure> {
     watched(asked, None)
 }
 
+/// The same, and what was watched.
+pub fn diagnosed_with_window(asked: &Observe) -> Result<(Diagnosis, Window), Failure> {
+    watched(asked, None)
+}
+
 /// Watches this machine and says where the time of a program goes. A command is run and watched until it ends; its output goes to
 /// stderr where the answer is JSON.
 pub fn explained(asked: &Observe, target: &Target, json: bool) -> Result<Diagnosis, Failure> {

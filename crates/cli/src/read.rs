@@ -4,7 +4,7 @@ use crate::experiments;
 use crate::observe::print_diagnosis;
 use crate::options::OutputOptions;
 use crate::output::{Failure, ProgressLine, complain};
-use crate::user_rules;
+use crate::user_rules::{self, Rules};
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_default};
@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use whyslow_diagnose::{diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Incident, IncidentContents, ProcTree, ReadMonitor, join};
-use whyslow_model::diagnosis::Origin;
+use whyslow_model::diagnosis::{Diagnosis, Origin};
 use whyslow_sense::read_captured;
 
 /// When progress is first shown.
@@ -50,9 +50,9 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// The arguments that read one file.
-    pub fn of_file(path: &Path) -> Self {
-        Self { files: vec![path.to_owned()], strict: false, _partial: false, check: false }
+    /// The arguments that read these files.
+    pub fn of_files(files: Vec<PathBuf>) -> Self {
+        Self { files, strict: false, _partial: false, check: false }
     }
 }
 
@@ -63,6 +63,11 @@ impl ReadArgs {
 pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
     let captures = captures(asked)?;
+    print_diagnosis(&diagnosed(&captures, &rules, &asked.files)?, look, asked.check)
+}
+
+/// The diagnosis of all captures.
+pub fn diagnosed(captures: &[Capture], rules: &Rules, files: &[PathBuf]) -> Result<Diagnosis, Failure> {
     let several = captures.iter().any(|a| captures.iter().any(|b| a.is_of_another_host(b)));
     if several {
         let hosts: BTreeSet<&str> = captures.iter().filter_map(|c| c.host.as_deref()).collect();
@@ -75,9 +80,9 @@ pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     };
     let of = |c: &Capture| (label(c), diagnose(&c.window, Origin::Import, &rules.book));
     let diagnosis = merge_diagnoses(captures.iter().map(of).collect(), &rules.book);
-    let mut diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(&asked.files)))?;
-    diagnosis.comparisons = experiments::comparisons(&captures, &diagnosis);
-    print_diagnosis(&diagnosis, look, asked.check)
+    let mut diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(files)))?;
+    diagnosis.comparisons = experiments::comparisons(captures, &diagnosis);
+    Ok(diagnosis)
 }
 
 /// What the files contain.

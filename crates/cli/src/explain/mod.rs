@@ -50,7 +50,11 @@ pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Explanation, StoreError> {
+/// What happened over a span of a recording, which is in this folder.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Explanation, StoreError> {
     let rules = user_rules::load();
     let progress = ProgressLine::new("explaining", "end");
     let found = windows::episodes(recording, span, &rules.book, &progress)?;

@@ -1,0 +1,315 @@
+//! `whyslow report`: charts and findings, live, of a recording, or of what other tools printed.
+
+use crate::atomic_file::AtomicFile;
+use crate::complete;
+use crate::explain::explain;
+use crate::observe::diagnosed_with_window;
+use crate::options::{Observe, OutputOptions, duration};
+use crate::output::{Failure, by_ending, print};
+use crate::read::{self, ReadArgs};
+use crate::recordings::{RecordingPeriod, around, folder, in_words, recorded_then};
+use crate::user_rules;
+use clap::{Args, ValueEnum};
+use clap_complete::ArgValueCandidates;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use whyslow_import::Capture;
+use whyslow_model::catalogue::{Family, MachineInfo};
+use whyslow_model::chart::{Chart, PageData, SCHEMA};
+use whyslow_model::diagnosis::Finding;
+use whyslow_model::explanation::Episode;
+use whyslow_model::suggest::unknown;
+use whyslow_model::value::Value;
+use whyslow_series::{ChartBuilder, ChartSpec, ChartTimes, charts, charts_of_window, has_times};
+use whyslow_show::clock::ZonedClock;
+use whyslow_show::{chart, json, page, text};
+use whyslow_store::{Recording, Span, StoreError};
+
+/// The most intervals of a chart that has an interval for each sample, or is alone.
+const MOST_INTERVALS: usize = 1500;
+/// The most intervals of each of many charts: with minimum and maximum, a day of them has some two megabytes.
+const INTERVALS: usize = 500;
+
+/// What to report on, and how.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Output of other tools, as for 'read', or the folder of a recording [default: watch this machine]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    part: RecordingPeriod,
+    /// Of a recording, five minutes on either side of this time: 03:12, '2026-11-21 03:12'
+    #[arg(long, value_name = "WHEN", conflicts_with_all = ["since", "from", "to"])]
+    at: Option<String>,
+    /// How long to watch this machine
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    time: Duration,
+    /// Only this chart, such as disk.latency [default of a picture: the chart of the main finding]
+    #[arg(long, value_name = "CHART", add = ArgValueCandidates::new(complete::charts))]
+    chart: Option<String>,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Output format [default: by the extension of FILE, otherwise html]
+    #[arg(long, conflicts_with = "json")]
+    format: Option<ReportFormat>,
+}
+
+/// What to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ReportFormat {
+    // No doc comments here: clap would draw each as a paragraph of the help.
+    Html,
+    Json,
+    Svg,
+    Png,
+    Md,
+}
+
+/// What the names of files end with.
+const ENDINGS: &[(&str, ReportFormat)] = &[
+    ("html", ReportFormat::Html),
+    ("htm", ReportFormat::Html),
+    ("json", ReportFormat::Json),
+    ("svg", ReportFormat::Svg),
+    ("png", ReportFormat::Png),
+    ("md", ReportFormat::Md),
+];
+
+/// Writes the report.
+///
+/// # Errors
+/// Wrong usage; input that cannot be read; a chart without data; a file that cannot be written.
+pub fn run(args: &ReportArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
+    let format = args.format(look)?;
+    let specs = args.specs()?;
+    // Before watching, so that a name that will not do is known at once.
+    let file = args.output.as_deref().map(|path| AtomicFile::begin(path).map_err(|e| unwritable(path, &e)));
+    let file = file.transpose()?;
+    let data = args.data(&specs, format)?;
+    let report = drawn(&data, args.chart.as_deref(), format)?;
+    match (&args.output, file) {
+        (Some(path), Some((draft, mut file))) => {
+            file.write_all(&report).and_then(|()| draft.finish()).map_err(|e| unwritable(path, &e))?;
+        }
+        _ => print(report)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot write {}: {error}", path.display()))
+}
+
+fn drawn(data: &PageData, asked: Option<&str>, format: ReportFormat) -> Result<Vec<u8>, Failure> {
+    Ok(match format {
+        ReportFormat::Html => page::html(&data.title, data).into_bytes(),
+        ReportFormat::Json => json::line(data).into_bytes(),
+        ReportFormat::Md => text::ticket(data).into_bytes(),
+        ReportFormat::Svg => chart::svg(picture(data, asked)?, data.is_elapsed).into_bytes(),
+        ReportFormat::Png => chart::png(&chart::svg(picture(data, asked)?, data.is_elapsed))
+            .map_err(|e| Failure::usage(format!("cannot draw the picture: {e}")))?,
+    })
+}
+
+impl ReportArgs {
+    fn format(&self, look: &OutputOptions) -> Result<ReportFormat, Failure> {
+        let format = match (self.format, &self.output) {
+            _ if look.json => ReportFormat::Json,
+            (Some(format), _) => format,
+            (None, None) => ReportFormat::Html,
+            (None, Some(path)) => by_ending(path, ENDINGS, ReportFormat::Html)?,
+        };
+        let is_for_files = matches!(format, ReportFormat::Html | ReportFormat::Png);
+        if is_for_files && self.output.is_none() && io::stdout().is_terminal() {
+            return Err(Failure::usage("a page or a picture needs a file: -o FILE; --format md writes text"));
+        }
+        Ok(format)
+    }
+
+    /// The charts that are asked for.
+    fn specs(&self) -> Result<Vec<&'static ChartSpec>, Failure> {
+        let Some(asked) = &self.chart else { return Ok(charts().collect()) };
+        let id = asked.split_once('@').map_or(asked.as_str(), |(id, _)| id);
+        let specs: Vec<_> = charts().filter(|chart| chart.id == id).collect();
+        if specs.is_empty() {
+            let known = charts().map(|chart| chart.id);
+            return Err(Failure::usage(unknown(
+                "chart",
+                asked,
+                "whyslow report --format json | jq .charts[].id",
+                known,
+            )));
+        }
+        Ok(specs)
+    }
+
+    /// Whether a recording is meant.
+    fn has_period(&self) -> bool {
+        let RecordingPeriod { dir, since, from, to } = &self.part;
+        dir.is_some() || since.is_some() || from.is_some() || to.is_some() || self.at.is_some()
+    }
+
+    fn data(&self, specs: &[&'static ChartSpec], format: ReportFormat) -> Result<PageData, Failure> {
+        // Of a picture of a chart that is named, findings are not asked for.
+        let is_picture = matches!(format, ReportFormat::Svg | ReportFormat::Png) && self.chart.is_some();
+        if let [file] = &self.files[..]
+            && file.is_dir()
+            && self.part.dir.is_none()
+            && Recording::open(file).is_ok()
+        {
+            return self.recorded(Some(file), specs, is_picture);
+        }
+        match (self.files.is_empty(), self.has_period()) {
+            (true, true) => self.recorded(self.part.dir.as_deref(), specs, is_picture),
+            (true, false) => self.live(specs),
+            (false, true) => Err(Failure::usage(
+                "--dir, --since, --from, --to and --at are for a recording; specify its folder, or only files",
+            )),
+            (false, false) => self.captured(specs),
+        }
+    }
+
+    fn live(&self, specs: &[&'static ChartSpec]) -> Result<PageData, Failure> {
+        let interval = (self.time / 2).min(Duration::from_secs(1));
+        let asked = Observe { time: self.time, interval, no_bpf: false, check: false, nagios: false };
+        asked.check().map_err(Failure::usage)?;
+        let (diagnosis, window) = diagnosed_with_window(&asked)?;
+        let made = charts_of_window(&window, specs.to_vec(), MOST_INTERVALS, ChartTimes::Live);
+        let host = diagnosis.host.name.clone().unwrap_or_default();
+        Ok(PageData { diagnosis: Some(diagnosis), ..page_of(host, made, false) })
+    }
+
+    fn captured(&self, specs: &[&'static ChartSpec]) -> Result<PageData, Failure> {
+        let captures = read::captures(&ReadArgs::of_files(self.files.clone()))?;
+        let diagnosis = read::diagnosed(&captures, &user_rules::load(), &self.files)?;
+        let is_elapsed = !captures.iter().all(|capture| has_times(&capture.window));
+        let times = if is_elapsed { ChartTimes::Elapsed } else { ChartTimes::Captured };
+        let of = |capture: &Capture| {
+            let most = intervals(capture.window.snapshots().len(), specs.len());
+            let charts = charts_of_window(&capture.window, specs.to_vec(), most, times);
+            let label = (captures.len() > 1).then(|| capture.label());
+            charts.into_iter().map(move |chart| match &label {
+                // Captures of the same things are side by side, in charts of their own.
+                Some(label) => {
+                    Chart { id: format!("{}@{label}", chart.id), title: format!("{}: {label}", chart.title), ..chart }
+                }
+                None => chart,
+            })
+        };
+        let made = captures.iter().flat_map(of).collect();
+        let host = diagnosis.host.name.clone().unwrap_or_default();
+        Ok(PageData { diagnosis: Some(diagnosis), ..page_of(host, made, is_elapsed) })
+    }
+
+    fn recorded(
+        &self,
+        dir: Option<&Path>,
+        specs: &[&'static ChartSpec],
+        is_picture: bool,
+    ) -> Result<PageData, Failure> {
+        crate::keep_freed_memory();
+        let unreadable = |e: StoreError| Failure::usage(e.to_string());
+        let part = RecordingPeriod { dir: dir.map(Path::to_owned), ..self.part.clone() };
+        let recording = part.open()?;
+        let span = match &self.at {
+            Some(moment) => around(moment)?,
+            None => part.span(&recording)?,
+        };
+        let made = charts_of_recording(&recording, &span, specs).map_err(unreadable)?;
+        if made.is_empty() && specs.len() > 1 {
+            return Err(recorded_then("nothing", &recording));
+        }
+        let host = host(&recording, &span).map_err(unreadable)?;
+        let data = page_of(host, made, false);
+        if is_picture {
+            return Ok(data);
+        }
+        let folder = folder(part.dir.as_deref())?.display().to_string();
+        let explanation = explain(&recording, &span, folder).map_err(unreadable)?;
+        Ok(PageData { explanation: Some(explanation), ..data })
+    }
+}
+
+/// The charts of a recording that have data.
+fn charts_of_recording(
+    recording: &Recording,
+    span: &Span,
+    specs: &[&'static ChartSpec],
+) -> Result<Vec<Chart>, StoreError> {
+    let samples = recording.sample_times(span)?;
+    let most = intervals(samples.times.len(), specs.len());
+    let mut builder = ChartBuilder::new(specs.to_vec(), samples.times.clone(), most, false);
+    let selections = builder.selections();
+    recording.each_reading(&samples, &selections, |selection, reading| builder.add(selection, reading))?;
+    Ok(builder.finish())
+}
+
+fn intervals(samples: usize, charts: usize) -> usize {
+    if samples <= MOST_INTERVALS || charts == 1 { MOST_INTERVALS } else { INTERVALS }
+}
+
+/// The name of the machine, as recorded; empty if it was not.
+fn host(recording: &Recording, span: &Span) -> Result<String, StoreError> {
+    let column = MachineInfo::INFO.metrics.iter().position(|metric| metric.name == "name");
+    let mut host = String::new();
+    recording.each_row(span, MachineInfo::INFO.name, |row| {
+        if let Some(Value::State(name)) = column.and_then(|column| row.values.get(column)) {
+            host = name.get().unwrap_or_default().to_owned();
+        }
+        host.is_empty()
+    })?;
+    Ok(host)
+}
+
+/// A page of these charts.
+fn page_of(host: String, charts: Vec<Chart>, is_elapsed: bool) -> PageData {
+    let times = || charts.iter().flat_map(|chart| &chart.times).copied();
+    let (from, to) = (times().reduce(f64::min).unwrap_or(0.0), times().reduce(f64::max).unwrap_or(0.0));
+    let name = if host.is_empty() { "report" } else { host.as_str() };
+    let in_words = |seconds: f64| in_words((seconds * 1e9) as i64);
+    let title = if is_elapsed || charts.is_empty() {
+        format!("whyslow: {name}")
+    } else {
+        format!("whyslow: {name}, {}", ZonedClock::local().span(&in_words(from), &in_words(to), true))
+    };
+    PageData {
+        schema: SCHEMA.to_owned(),
+        title,
+        host,
+        from,
+        to,
+        is_elapsed,
+        diagnosis: None,
+        explanation: None,
+        charts,
+    }
+}
+
+/// The chart to draw: the one that is asked for, or the one that shows the evidence of the main finding, or the first one.
+fn picture<'d>(data: &'d PageData, asked: Option<&str>) -> Result<&'d Chart, Failure> {
+    let is_asked = |chart: &&Chart| asked.is_some_and(|id| chart.id == id || chart.id.starts_with(&format!("{id}@")));
+    if let Some(id) = asked {
+        return data
+            .charts
+            .iter()
+            .find(is_asked)
+            .ok_or_else(|| Failure::nothing(format!("there is no data for the chart {id}")));
+    }
+    let main = main_finding(data);
+    let signals = main.iter().flat_map(|finding| &finding.evidence).map(|evidence| &evidence.metric);
+    let shown = signals.filter_map(|signal| data.charts.iter().find(|chart| chart.signals.contains(signal)));
+    shown.chain(&data.charts).next().ok_or_else(|| Failure::nothing("there is no data for a chart"))
+}
+
+/// The first finding; of a recording that of the episode that cost the most time.
+fn main_finding(data: &PageData) -> Option<&Finding> {
+    let cost = |episode: &Episode| episode.mean_impact * episode.seconds;
+    let episodes = data.explanation.iter().flat_map(|explanation| &explanation.episodes);
+    if let Some(episode) = episodes.max_by(|a, b| cost(a).total_cmp(&cost(b))) {
+        return episode.diagnosis.findings.iter().find(|finding| finding.key() == episode.key);
+    }
+    data.diagnosis.as_ref().and_then(|diagnosis| diagnosis.findings.first())
+}
