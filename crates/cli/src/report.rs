@@ -105,7 +105,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 
 fn drawn(data: &PageData, asked: Option<&str>, format: ReportFormat) -> Result<Vec<u8>, Failure> {
     Ok(match format {
-        ReportFormat::Html => page::html(&data.title, data).into_bytes(),
+        ReportFormat::Html => page::html(data).into_bytes(),
         ReportFormat::Json => json::line(data).into_bytes(),
         ReportFormat::Md => text::ticket(data).into_bytes(),
         ReportFormat::Svg => chart::svg(picture(data, asked)?, data.is_elapsed).into_bytes(),

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
+use whyslow_model::chart::PageData;
+use whyslow_show::page::html;
 use whyslow_testing::ends_with_test;
 
 const DOCUMENTS: [&str; 7] = ["recording", "live", "healthy", "capture", "empty", "hostile", "day"];
@@ -30,10 +32,8 @@ fn pages() -> &'static Path {
         let folder = whyslow_testing::folder();
         for name in DOCUMENTS {
             let json = node("documents.mjs", &[name]).stdout;
-            let document: serde_json::Value = serde_json::from_slice(&json).expect(name);
-            let title = document["title"].as_str().expect("a title");
-            let page = whyslow_show::page::html(title, &document);
-            fs::write(folder.path().join(format!("{name}.html")), page).expect("a page");
+            let page: PageData = serde_json::from_slice(&json).expect(name);
+            fs::write(folder.path().join(format!("{name}.html")), html(&page)).expect("a page");
         }
         folder
     };

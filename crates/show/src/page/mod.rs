@@ -10,6 +10,7 @@ use crate::{escape, json};
 use bundle::bundle;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use whyslow_model::chart::PageData;
 
 const INDEX: &str = include_str!("../../../../web/index.html");
 const STYLE: &str = include_str!("../../../../web/style.css");
@@ -17,8 +18,12 @@ const LIBRARY: &str = include_str!("../../../../web/vendor/uPlot.iife.min.js");
 const LICENSE: &str = include_str!("../../../../web/vendor/uPlot.LICENSE");
 const LIBRARY_STYLE: &str = include_str!("../../../../web/vendor/uPlot.min.css");
 
-/// The page with its document, as one file.
-pub fn html<T: Serialize>(title: &str, document: &T) -> String {
+/// The page of a report, as one file.
+pub fn html(page: &PageData) -> String {
+    file(&page.title, page)
+}
+
+fn file<T: Serialize>(title: &str, document: &T) -> String {
     let style = format!("{LIBRARY_STYLE}\n{STYLE}");
     // Its licence wants to be in every copy.
     let library = format!("/*\n{LICENSE}*/\n{LIBRARY}");
@@ -103,7 +108,7 @@ mod tests {
 
     #[test]
     fn everything_is_in_the_file() {
-        let page = html("a < b", &[1]);
+        let page = file("a < b", &[1]);
         assert!(page.contains("<title>a &lt; b</title>"));
         assert!(page.contains("<script type=\"application/json\" id=\"document\">[1]\n</script>"));
         for reference in [" src=\"", "rel=\"stylesheet\"", "@import", "url("] {
@@ -115,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_policy_allows_what_is_in_the_file_and_nothing_else() {
-        let page = html("", &());
+        let page = file("", &());
         let between = |start: &str, end: &str| page.split_once(start).unwrap().1.split_once(end).unwrap().0;
         let policy = between("Content-Security-Policy\" content=\"", "\"");
         let program = page.rsplit_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
