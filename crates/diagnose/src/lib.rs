@@ -5,7 +5,6 @@
 
 mod blame;
 pub mod breakdown;
-pub mod cgroup;
 mod cleared;
 mod coverage;
 mod document;
@@ -45,3 +44,4 @@ pub use rule::RuleError;
 pub use rulebook::RuleBook;
 pub use signal_selector::{SignalSelector, values};
 pub use timeline::{FeltCause, FoundEpisode, Timeline, recorded_findings};
+pub use whyslow_model::cgroup;

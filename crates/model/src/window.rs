@@ -3,7 +3,7 @@
 //! Counter wrap, counter reset, hot-plug and clock steps are handled here, once. A counter's first reading is never a rate:
 //! rates come from two readings of the same entity.
 
-use crate::catalogue::Family;
+use crate::catalogue::{EachFamily, Family};
 use crate::histogram::Histogram;
 use crate::origin::Origins;
 use crate::since_boot::SinceBoot;
@@ -24,6 +24,32 @@ pub struct Window {
     has_assumed_times: bool,
     /// What the machine's signals usually are.
     usual: UsualValues,
+    /// The families that the first snapshot took over from dropped ones, and the time since boot at which they were read.
+    carried: BTreeMap<&'static str, u64>,
+}
+
+/// How long rows that are read rarely are valid, nanoseconds: they are read once a minute.
+const VALID_NS: u64 = 75 * 1_000_000_000;
+
+/// Passes valid rows of a dropped snapshot on to the next one.
+struct CarryValid<'w> {
+    oldest: &'w mut Snapshot,
+    newest: u64,
+    /// The time of the dropped snapshot, and those at which the rows were read that it took over itself.
+    at: u64,
+    read: BTreeMap<&'static str, u64>,
+    carried: &'w mut BTreeMap<&'static str, u64>,
+}
+
+impl EachFamily for CarryValid<'_> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        let read = self.read.get(F::INFO.name).copied().unwrap_or(self.at);
+        let is_valid = !F::INFO.events && self.newest - read <= VALID_NS;
+        if is_valid && !rows.is_empty() && F::rows(self.oldest).is_empty() {
+            *F::rows_mut(self.oldest) = std::mem::take(rows);
+            self.carried.insert(F::INFO.name, read);
+        }
+    }
 }
 
 /// The median of each signal over a baseline, by the kind and name of its subject, and the signal's name.
@@ -94,6 +120,22 @@ impl Window {
     pub fn push(&mut self, snapshot: Snapshot) {
         if self.snapshots.last().is_none_or(|last| snapshot.boot_ns > last.boot_ns) {
             self.snapshots.push(snapshot);
+        }
+    }
+
+    /// Drops the snapshots that are older than this before the newest, for a window that slides. The oldest one left takes over the
+    /// rows of families that it lacks, as long as they are valid: settings and inventory are read less often than counters.
+    pub fn keep_last(&mut self, seconds: f64) {
+        let Some(newest) = self.last().map(|last| last.boot_ns) else { return };
+        let is_old = |snapshot: &&Snapshot| (newest - snapshot.boot_ns) as f64 / 1e9 > seconds;
+        for _ in 0..self.snapshots.iter().take_while(is_old).count() {
+            let mut old = self.snapshots.remove(0);
+            let read = std::mem::take(&mut self.carried);
+            let Some(oldest) = self.snapshots.first_mut() else { return };
+            // They happened before it.
+            oldest.clear_events();
+            let at = old.boot_ns;
+            old.each_family(&mut CarryValid { oldest, newest, at, read, carried: &mut self.carried });
         }
     }
 
@@ -387,6 +429,25 @@ mod tests {
         ]);
         let rates: Vec<_> = w.changes::<Disk>().iter().map(|c| c.rate(|d| d.reads)).collect();
         assert_eq!(rates, [Some(10.0), Some(40.0)]);
+    }
+
+    #[test]
+    fn a_window_that_slides_keeps_what_is_read_rarely() {
+        let at = |second: u64, has_disk: bool| {
+            let mut s = snapshot(second, if has_disk { &[("sda", 7)] } else { &[] });
+            s.processor.softnet.push(Softnet { processed: (second * 10).into(), ..Softnet::new(0) });
+            s
+        };
+        let mut w = Window::new((1..=9).map(|second| at(second, second == 2)).collect());
+        w.keep_last(3.0);
+        assert_eq!(w.snapshots().iter().map(|s| s.boot_ns / 1_000_000_000).collect::<Vec<_>>(), [6, 7, 8, 9]);
+        assert_eq!(w.the::<Disk>().and_then(|d| d.reads.get()), Some(7));
+        assert_eq!(w.change::<Softnet>().unwrap().rate(|s| s.processed), Some(10.0));
+        for second in [60, 78] {
+            w.push(at(second, false));
+            w.keep_last(3.0);
+            assert_eq!(w.the::<Disk>().is_some(), second == 60, "valid for 75 s");
+        }
     }
 
     #[test]

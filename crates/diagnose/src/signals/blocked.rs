@@ -8,14 +8,9 @@ use crate::signal::{over, ratio, sum};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Family, Process, Requester, Thread};
 use whyslow_model::key::TaskKey;
+pub(super) use whyslow_model::sleep::Sleep;
 use whyslow_model::value::{Counter, Gauge, State};
 use whyslow_model::window::{Change, Window};
-
-/// Where tasks sleep uninterruptibly that wait for nothing but another process of their own making: a vfork parent.
-const HARMLESS_SLEEPS: [&str; 3] = ["kernel_clone", "wait_for_vfork_done", "_do_fork"];
-/// The system calls in which a thread waits for asynchronous I/O: it sleeps interruptibly, but waits for storage as one does that is
-/// in uninterruptible sleep.
-const ASYNC_WAITS: [&str; 2] = ["io_getevents", "io_uring_enter"];
 
 /// Where a task sleeps that waits for a page to be read, of the page cache or from swap, by kernel version (mm/filemap.c).
 pub(super) const PAGE_WAITS: [&str; 6] = [
@@ -72,35 +67,6 @@ macro_rules! task_row {
 task_row! {
     states: command state wait_channel;
     counters: user system cpu_time run_delay block_delay voluntary_switches involuntary_switches migrations
-}
-
-/// How a sample found a thread that does not run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sleep {
-    /// In uninterruptible sleep.
-    Uninterruptible,
-    /// Waiting for asynchronous I/O.
-    AsyncIo,
-    /// Waiting for anything else.
-    Other,
-}
-
-impl Sleep {
-    /// `None` if it is not asleep.
-    pub(super) fn of(state: &State, place: &State) -> Option<Self> {
-        let is_in = |places: &[&str]| place.get().is_some_and(|place| places.contains(&place));
-        match state.get()? {
-            "D" if !is_in(&HARMLESS_SLEEPS) => Some(Self::Uninterruptible),
-            "S" if is_in(&ASYNC_WAITS) => Some(Self::AsyncIo),
-            "D" | "S" | "I" => Some(Self::Other),
-            _ => None,
-        }
-    }
-
-    /// Whether it is blocked.
-    pub(super) fn is_blocked(self) -> bool {
-        self != Self::Other
-    }
 }
 
 /// A process that waits for asynchronous I/O waits for storage if its requests were in flight for at least this part of that time.
