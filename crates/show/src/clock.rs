@@ -30,6 +30,12 @@ impl ZonedClock {
         self.format(text, "%Y-%m-%d %H:%M:%S")
     }
 
+    /// A time in nanoseconds since 1970, as `14:03:22`, with the date first if requested.
+    pub fn at(&self, wall_ns: i64, with_date: bool) -> String {
+        let time = Timestamp::from_nanosecond(wall_ns.into()).map_or_else(|_| wall_ns.to_string(), |at| at.to_string());
+        if with_date { self.date_and_time(&time) } else { self.time(&time) }
+    }
+
     /// `2026-11-21 14:03:22 CET`.
     pub fn moment(&self, text: &str) -> String {
         self.format(text, "%Y-%m-%d %H:%M:%S %Z")
@@ -80,5 +86,7 @@ mod tests {
             "2026-11-21 23:59:59–2026-11-22 00:00:01 UTC"
         );
         assert_eq!(clock.time("then"), "then");
+        assert_eq!(clock.at(1_500_000_000, false), "00:00:01");
+        assert_eq!(clock.at(1_500_000_000, true), "1970-01-01 00:00:01");
     }
 }

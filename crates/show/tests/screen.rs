@@ -59,6 +59,21 @@ fn all_details_end_with_the_whole_answer_and_repeat_no_action() {
     assert!(!details.contains("Lower the I/O priority") && details.contains("or: Let the queue merge"), "{details}");
 }
 
+/// However few lines there are, what is wrong and what to do are among them as long as possible.
+#[test]
+fn a_brief_answer_keeps_what_to_do_longest() {
+    let d = fixture("saturated");
+    for lines in 1..=10 {
+        let drawn = text::brief(&d, &PLAIN, lines);
+        assert!(drawn.lines().count() <= lines, "{lines}: {drawn}");
+        assert!(drawn.starts_with("sdb cannot keep up"), "{drawn}");
+        assert_eq!(drawn.contains("Recommended action: Lower the I/O priority"), lines > 1, "{drawn}");
+        assert_eq!(drawn.contains("Who: ") && drawn.contains("ionice"), lines > 3, "{drawn}");
+    }
+    assert_eq!(text::brief(&fixture("healthy"), &PLAIN, 5), "Healthy: no resource is saturated or failing.\n");
+    assert!(text::brief(&fixture("undetermined"), &PLAIN, 5).starts_with("Undetermined: "));
+}
+
 #[test]
 fn how_long_it_has_lasted_comes_with_where_that_is_from() {
     // Whatever the source is called.

@@ -65,6 +65,13 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     canvas.finish()
 }
 
+/// The answer in at most so many lines, for a screen that shows other things below it: what is wrong, who it is, what to do.
+pub fn brief(diagnosis: &Diagnosis, style: &TextStyle, lines: usize) -> String {
+    let mut canvas = style.canvas();
+    screen::brief(&mut canvas, diagnosis, style, lines);
+    canvas.finish()
+}
+
 /// Everything: findings with evidence and effects, what was ruled out, blind spots, overhead; the answer last.
 fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     screen::header(canvas, &diagnosis.host, &diagnosis.window, style);

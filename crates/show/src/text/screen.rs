@@ -87,6 +87,33 @@ pub(super) fn answer(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     }
 }
 
+/// The answer in at most so many lines: what is wrong and what to do stay longest.
+pub(super) fn brief(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, lines: usize) {
+    let (Verdict::Bottleneck, Some(first)) = (d.verdict, d.findings.first()) else {
+        return answer(canvas, d, style);
+    };
+    let answer = Answer { diagnosis: d, style, cut: SHORTEST, is_whole: false };
+    let part = |headline: usize, action: usize, others: bool| {
+        let mut part = canvas.another();
+        part.at_most(headline, 0, 2, &answer.headline(first, true));
+        if others {
+            answer.who(&mut part, first);
+        }
+        if let Some(recommended) = recommended(first).filter(|_| action > 0) {
+            part.at_most(action, 0, 2, &[bold("Recommended action: "), plain(&recommended.text)]);
+            if others {
+                commands(&mut part, recommended);
+            }
+        }
+        part
+    };
+    let levels = [(2, 2, true), (1, 1, true), (1, 2, false), (1, 1, false), (1, 0, false)];
+    let parts = levels.into_iter().map(|(headline, action, others)| part(headline, action, others));
+    if let Some(shown) = parts.reduce(|shown, next| if shown.lines() <= lines { shown } else { next }) {
+        canvas.append(shown);
+    }
+}
+
 fn is_healthy(canvas: &mut Canvas, d: &Diagnosis) {
     let not_captured = not_captured(d);
     let pieces = match d.window.source {
@@ -390,18 +417,24 @@ pub(super) struct Answer<'d> {
 
 impl Answer<'_> {
     pub(super) fn draw(&self, canvas: &mut Canvas, finding: &Finding) {
-        let ink = if finding.confidence == Confidence::Low { Ink::Bold } else { Ink::Red };
         let how_bad = self.how_bad(finding);
-        let mut headline = vec![Piece::new(ink, sentence(finding)), dim(more_like_it(alike(self.diagnosis, finding)))];
-        if how_bad.is_none() && finding.confidence != Confidence::High {
-            headline.push(dim(format!(" (confidence {})", words::confidence(finding.confidence))));
-        }
-        canvas.at_most(if self.cut == 0 || self.is_captured() { 3 } else { 2 }, 0, 2, &headline);
+        let lines = if self.cut == 0 || self.is_captured() { 3 } else { 2 };
+        canvas.at_most(lines, 0, 2, &self.headline(finding, how_bad.is_none()));
         self.who(canvas, finding);
         if let Some(text) = how_bad {
             canvas.at_most(if self.cut == 0 { 2 } else { 1 }, 2, 12, &[dim("How bad:  "), plain(text)]);
         }
         self.what_to_do(canvas, finding);
+    }
+
+    /// The finding in a sentence, with how sure it is, if nothing below says that.
+    fn headline(&self, finding: &Finding, with_confidence: bool) -> Vec<Piece> {
+        let ink = if finding.confidence == Confidence::Low { Ink::Bold } else { Ink::Red };
+        let mut headline = vec![Piece::new(ink, sentence(finding)), dim(more_like_it(alike(self.diagnosis, finding)))];
+        if with_confidence && finding.confidence != Confidence::High {
+            headline.push(dim(format!(" (confidence {})", words::confidence(finding.confidence))));
+        }
+        headline
     }
 
     fn who(&self, canvas: &mut Canvas, finding: &Finding) {
