@@ -35,6 +35,6 @@ pub use root::Root;
 pub use sampler::{Sampler, read_captured};
 pub use source::{Schedule, Source, SourceInfo};
 pub use source_error::SourceError;
-pub use task::command_line;
+pub use task::{command_line, descriptors};
 
 pub(crate) use whyslow_proc::text;

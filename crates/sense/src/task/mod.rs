@@ -2,6 +2,7 @@
 
 mod command_line;
 mod cputime;
+mod descriptors;
 mod direct_reclaim;
 mod exits;
 mod iterator;
@@ -27,6 +28,7 @@ mod exit_tests;
 mod tests;
 
 pub use command_line::command_line;
+pub use descriptors::descriptors;
 #[cfg(test)]
 pub(crate) use iterator::read_records;
 pub(crate) use sleep::reason::{WaitFunctions, of_functions as wait_reason};
