@@ -14,6 +14,7 @@ use crate::read::ReadArgs;
 use crate::record::RecordArgs;
 use crate::report::ReportArgs;
 use crate::stack::StackArgs;
+use crate::top::TopArgs;
 use crate::tune::{TryArgs, TuneArgs};
 use crate::why::Target;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -30,6 +31,7 @@ pub const SECTIONS: [(&str, &str); 5] = [
         "\
 whyslow                        watch for ten seconds, then say what is wrong
 whyslow -v                     the same, with all the evidence
+whyslow top                    a screen that stays open: who waits for what
 whyslow --for 1m               watch longer, to catch rare stalls
 whyslow --json | jq .verdict   for scripts
 whyslow --check || page-me     exit status 1 means there is a bottleneck
@@ -97,6 +99,7 @@ const IRRELEVANT: &[(&str, &[&str])] = &[
     ("completions", &["json", "all", "utc", "color", "width"]),
     ("man", &["json", "all", "utc", "color", "width"]),
     ("record", &["all", "color"]),
+    ("top", &["json", "all", "width"]),
     ("export", &["all", "color", "width"]),
     ("report", &["all", "color", "width"]),
     ("exporter", &["json", "all", "utc", "color", "width"]),
@@ -133,6 +136,8 @@ pub struct Cli {
 /// What to do instead of observing.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Show a screen that stays open: the diagnosis, and who waits for what; live, or of a recording
+    Top(TopArgs),
     /// Diagnose the output of other tools: vmstat, iostat, sar, top, kernel logs ...
     Read(ReadArgs),
     /// Show where a process, or the whole machine, spends its time: text, folded stacks, flame graph

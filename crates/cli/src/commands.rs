@@ -17,6 +17,7 @@ use crate::read;
 use crate::record;
 use crate::report;
 use crate::stack;
+use crate::top;
 use crate::tune;
 use crate::user_rules;
 use clap_complete::Shell;
@@ -36,6 +37,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         None => why_slow(&cli),
         Some(Command::Metrics { filter }) => metrics(filter.as_deref(), look),
         Some(Command::Rules { filter }) => rules(filter.as_deref(), look),
+        Some(Command::Top(args)) => top::run(args, look),
         Some(Command::Read(asked)) => read::read(asked, look),
         Some(Command::Formats { filter }) => formats(filter.as_deref(), look),
         Some(Command::Profile(args)) => profile::run(args, look),

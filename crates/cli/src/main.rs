@@ -24,6 +24,7 @@ mod recordings;
 mod report;
 mod sampling;
 mod stack;
+mod top;
 mod tune;
 mod user_rules;
 mod why;

@@ -105,7 +105,7 @@ impl Companion<'_> {
 }
 
 /// The command lines of those that are named: to read those of all processes would cost too much.
-fn add_command_lines(diagnosis: &mut Diagnosis, window: &Window, root: &Root) {
+pub fn add_command_lines(diagnosis: &mut Diagnosis, window: &Window, root: &Root) {
     let processes: BTreeMap<u32, &TaskKey> =
         window.changes::<Process>().iter().map(|c| (c.key().pid, c.key())).collect();
     for culprit in diagnosis.findings.iter_mut().flat_map(|finding| &mut finding.culprits) {

@@ -166,6 +166,11 @@ impl ProgressLine {
         Self { visible: io::stderr().is_terminal() && !is_dumb(), doing, interrupted }
     }
 
+    /// One that is never seen.
+    pub fn silent() -> Self {
+        Self { visible: false, doing: "", interrupted: "" }
+    }
+
     /// Says how much time is left.
     pub fn show(&self, left: Duration) {
         self.say(&format!("{}, {} s left (Ctrl-C: {})", self.doing, left.as_secs_f64().ceil(), self.interrupted));

@@ -71,9 +71,14 @@ pub fn recorded_then(how_much: &str, recording: &Recording) -> Failure {
 
 /// The minutes around a moment.
 pub fn around(moment: &str) -> Result<Span, Failure> {
-    let at = nanoseconds(moment, &Zoned::now())?;
+    let at = self::moment(moment)?;
     let around = i64::try_from(AROUND.as_nanos()).unwrap_or(i64::MAX);
     Ok(at.saturating_sub(around)..=at.saturating_add(around))
+}
+
+/// A moment, nanoseconds since 1970.
+pub fn moment(text: &str) -> Result<i64, Failure> {
+    nanoseconds(text, &Zoned::now())
 }
 
 /// A time as text, to the nanosecond (RFC 3339).

@@ -4,6 +4,8 @@ mod before;
 mod edge;
 mod windows;
 
+pub use windows::{episodes, window};
+
 use crate::options::OutputOptions;
 use crate::output::{Failure, ProgressLine, tell};
 use crate::recordings::{self, RecordingPeriod, around, to_the_millisecond};

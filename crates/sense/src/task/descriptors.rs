@@ -33,7 +33,7 @@ pub fn descriptors(root: &Root, process: &TaskKey) -> Result<Vec<(String, usize)
         return Err(SourceError::Absent("the process has ended".into()));
     }
     let mut all: Vec<(String, usize)> = targets.into_iter().collect();
-    all.sort_by(|a, b| b.1.cmp(&a.1));
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     Ok(all)
 }
 

@@ -1,0 +1,56 @@
+//! A CPU: time by mode, and what interrupts it.
+
+use super::{heading, list};
+use crate::panel::{Context, Modes, over};
+use crate::table::{Value, pairs};
+use crate::text::{Line, bold};
+use whyslow_model::catalogue::{Cpu, Family, Frequency, Irq, Softirq};
+use whyslow_model::human;
+use whyslow_model::key::PerCpu;
+use whyslow_model::value::Counter;
+
+pub(super) fn page(number: u32, context: &Context<'_>) -> Option<Vec<Line>> {
+    let changes = context.rates.changes::<Cpu>();
+    let change = changes.iter().find(|change| *change.key() == number)?;
+    let modes = Modes::of(change);
+    let share = |part: Option<f64>| Value::share(over(part, modes.all()));
+    let frequencies = context.window.newest::<Frequency>();
+    let frequency = frequencies.get(&number);
+    let mut lines = vec![vec![bold(format!("CPU {number}"))]];
+    heading(&mut lines, "Time");
+    lines.extend(pairs(&[
+        ("busy", share(modes.busy())),
+        ("in user mode", share(modes.user)),
+        ("in kernel mode, interrupts not included", share(modes.system)),
+        ("in interrupts and softirqs", share(modes.interrupt)),
+        ("stolen by the hypervisor", share(modes.steal)),
+        ("idle while tasks waited for I/O", share(modes.iowait)),
+        ("idle", share(modes.idle)),
+        ("frequency", Value::number(frequency.and_then(|f| f.current.get()), "Hz")),
+        ("highest frequency the policy allows", Value::number(frequency.and_then(|f| f.limit.get()), "Hz")),
+        ("governor", Value::words(frequency.and_then(|f| f.governor.get()))),
+    ]));
+    list(&mut lines, "Interrupts", busiest::<Irq>(number, context, |i| i.count, |i| i.device.get()), "none");
+    list(&mut lines, "Softirqs", busiest::<Softirq>(number, context, |s| s.count, |_| None), "none");
+    Some(lines)
+}
+
+/// The lines or vectors that this CPU served most often.
+fn busiest<F: Family<Key = PerCpu>>(
+    number: u32,
+    context: &Context<'_>,
+    count: fn(&F) -> Counter,
+    device: fn(&F) -> Option<&str>,
+) -> Vec<String> {
+    let changes = context.rates.changes::<F>();
+    let own = changes.iter().filter(|change| change.key().cpu == number);
+    let mut served: Vec<(f64, String)> = own
+        .filter_map(|change| {
+            let rate = change.rate(count).filter(|rate| *rate > 0.0)?;
+            let device = device(change.last()).unwrap_or_default();
+            Some((rate, format!("{:>9}  {} {device}", human::quantity(rate, "1/s"), change.key().name)))
+        })
+        .collect();
+    served.sort_by(|a, b| b.0.total_cmp(&a.0));
+    served.into_iter().map(|(_, entry)| entry).collect()
+}

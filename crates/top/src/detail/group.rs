@@ -1,0 +1,62 @@
+//! A control group: what it uses, its limits, what keeps it waiting, and its processes.
+
+use super::{heading, list, process};
+use crate::panel::{AllWaits, Context, group_name, ratio, throttled};
+use crate::table::{Value, pairs};
+use crate::text::{Line, bold, dim};
+use whyslow_model::catalogue::{Group, GroupIo};
+use whyslow_model::cgroup::in_group;
+use whyslow_model::human;
+use whyslow_model::value::Name;
+
+pub(super) fn page(path: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
+    let changes = context.rates.changes::<Group>();
+    let change = changes.iter().find(|change| change.key() == path)?;
+    let last = change.last();
+    let mut lines = vec![vec![bold(format!("Control group {} ", group_name(path))), dim(&**path)]];
+    heading(&mut lines, "CPU");
+    let quota = last.quota.get().zip(last.period.get()).map(|(quota, period)| quota / period);
+    lines.extend(pairs(&[
+        ("CPU time used", Value::share(ratio(change.rate(|g| g.cpu_usage)))),
+        ("CPU time it may use (quota)", Value::share(quota)),
+        ("periods in which its quota ran out", Value::share(throttled(change))),
+        ("time it was throttled, summed over CPUs", Value::share(ratio(change.rate(|g| g.throttled_time)))),
+        ("weight", Value::number(last.weight.get(), "count")),
+    ]));
+    heading(&mut lines, "Stalls: time in which some, or all of its tasks waited");
+    let stall = |f: fn(&Group) -> whyslow_model::value::Counter| Value::share(ratio(change.rate(f)));
+    lines.extend(pairs(&[
+        ("for a CPU, some", stall(|g| g.psi_cpu_some)),
+        ("for a CPU, all", stall(|g| g.psi_cpu_full)),
+        ("for memory, some", stall(|g| g.psi_memory_some)),
+        ("for memory, all", stall(|g| g.psi_memory_full)),
+        ("for I/O, some", stall(|g| g.psi_io_some)),
+        ("for I/O, all", stall(|g| g.psi_io_full)),
+    ]));
+    heading(&mut lines, "Memory");
+    lines.extend(pairs(&[
+        ("memory charged", Value::number(last.memory.get(), "bytes")),
+        ("hard limit", Value::number(last.memory_max.get(), "bytes")),
+        ("throttled above", Value::number(last.memory_high.get(), "bytes")),
+        ("anonymous memory", Value::number(last.anon.get(), "bytes")),
+        ("page cache", Value::number(last.file.get(), "bytes")),
+        ("page cache waiting to be written", Value::number(last.dirty.get(), "bytes")),
+        ("swap charged", Value::number(last.swap.get(), "bytes")),
+        ("file pages refaulted after eviction", Value::number(change.rate(|g| g.refault_file), "1/s")),
+        ("times its usage hit the hard limit", Value::number(change.rate(|g| g.limit_events), "1/s")),
+        ("processes killed by the OOM killer", Value::number(last.oom_kills.get().map(|n| n as f64), "count")),
+        ("processes and threads", Value::number(last.pids.get(), "count")),
+        ("processes and threads it may have", Value::number(last.pids_max.get(), "count")),
+    ]));
+    let io = context.rates.changes::<GroupIo>();
+    let entries = io.iter().filter(|io| io.key().upper == *path).filter_map(|io| {
+        let (read, written) = (io.rate(|io| io.read_bytes)?, io.rate(|io| io.write_bytes)?);
+        let rate = |bytes| human::quantity(bytes, "bytes/s");
+        (read + written > 0.0).then(|| format!("{:12} {} read, {} written", io.key().lower, rate(read), rate(written)))
+    });
+    list(&mut lines, "Devices", entries.collect(), "no I/O, or not counted by the kernel");
+    let all = AllWaits::of(context.rates);
+    let members = all.processes.iter().filter(|(change, _)| in_group(change.last().cgroup.get(), path));
+    list(&mut lines, "Processes", process::busiest(members), "none");
+    Some(lines)
+}

@@ -1,0 +1,54 @@
+//! What Enter shows of a row: one file for each kind of thing.
+
+mod connection;
+mod cpu;
+mod disk;
+mod group;
+mod interface;
+mod process;
+
+use crate::app::OpenFile;
+use crate::entity::EntityId;
+use crate::panel::Context;
+use crate::text::{Line, bold, dim, plain};
+use whyslow_model::key::TaskKey;
+
+/// The most entries of a list.
+const MOST: usize = 12;
+
+/// The open files of a process that were asked for: its key, and what was read.
+pub(crate) type Files = Option<(TaskKey, Result<Vec<OpenFile>, String>)>;
+
+/// The details of something: a heading and lines.
+pub(crate) fn page(id: &EntityId, context: &Context<'_>, files: &Files) -> Vec<Line> {
+    let page = match id {
+        EntityId::Process(task) => process::page(task, context, files),
+        EntityId::Thread(task) => process::thread_page(task, context),
+        EntityId::Group(path) => group::page(path, context),
+        EntityId::Disk(name) => disk::page(name, context),
+        EntityId::Interface(key) => interface::page(key, context),
+        EntityId::Connection(key) => connection::page(key, context),
+        EntityId::Cpu(number) => cpu::page(*number, context),
+        EntityId::Memory(_) => None,
+    };
+    page.unwrap_or_else(|| vec![vec![dim("It is not there any more. Esc goes back.")]])
+}
+
+/// A heading, after a blank line.
+fn heading(lines: &mut Vec<Line>, title: &str) {
+    lines.push(Vec::new());
+    lines.push(vec![bold(title)]);
+}
+
+/// Entries below a heading, of which the first are shown and the others counted; `none` stands in where there are none.
+fn list(lines: &mut Vec<Line>, title: &str, entries: Vec<String>, none: &str) {
+    heading(lines, title);
+    if entries.is_empty() {
+        lines.push(vec![dim(format!("  {none}"))]);
+    }
+    let more = entries.len().saturating_sub(MOST);
+    lines.extend(entries.into_iter().take(MOST).map(|entry| vec![plain(format!("  {entry}"))]));
+    if more > 0 {
+        lines.push(vec![dim(format!("  and {more} more"))]);
+    }
+}

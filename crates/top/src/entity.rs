@@ -1,0 +1,18 @@
+//! What a row of the screen is about.
+
+use whyslow_model::key::{NetKey, SocketKey, TaskKey};
+use whyslow_model::value::Name;
+
+/// Identifies a row from sample to sample, and what its details are about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EntityId {
+    Process(TaskKey),
+    Thread(TaskKey),
+    Group(Name),
+    Disk(Name),
+    Interface(NetKey),
+    Connection(SocketKey),
+    Cpu(u32),
+    /// A line of the memory panel; it has no details.
+    Memory(&'static str),
+}

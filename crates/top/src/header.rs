@@ -1,0 +1,111 @@
+//! What is always at the top: machine and time, the diagnosis in brief, and the resources.
+
+use crate::history::CourseOf;
+use crate::panel::{Context, memory_uses, over, ratio, sum};
+use crate::text::{Line, bold, dim, of_show, plain, sparkline};
+use whyslow_model::catalogue::{Cpu, Disk, Interface, Pressure, Protocol, System};
+use whyslow_model::diagnosis::Diagnosis;
+use whyslow_model::human;
+use whyslow_model::value::Counter;
+use whyslow_model::window::Change;
+use whyslow_show::text::{self, TextStyle};
+
+/// Columns of the label and the bars of a resource.
+const LABEL: usize = 8;
+
+/// The diagnosis in at most so many lines.
+pub(crate) fn brief(diagnosis: &Diagnosis, width: u16, lines: usize, utc: bool) -> Vec<Line> {
+    let style = TextStyle { width: usize::from(width), colour: true, all: false, utc };
+    let mut brief = of_show(&text::brief(diagnosis, &style, lines));
+    brief.truncate(lines);
+    brief
+}
+
+/// One line for each resource: how long tasks stalled for it, and what it does.
+pub(crate) fn resources(context: &Context<'_>, width: u16) -> Vec<Line> {
+    let bars = usize::from(width / 8).clamp(4, 40);
+    let stalls = [CourseOf::CpuStall, CourseOf::MemoryStall, CourseOf::IoStall];
+    let line = |label: &str, of: &CourseOf, most: f64, parts: Vec<String>| {
+        let values = context.history.course(of);
+        let most = values.iter().copied().filter(|value| !value.is_nan()).fold(most, f64::max);
+        let text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        vec![bold(format!("{label:LABEL$}")), plain(sparkline(values.iter(), most, bars)), plain(format!(" {text}"))]
+    };
+    let pressure = context.rates.change::<Pressure>();
+    let stalled = |f: fn(&Pressure) -> Counter| {
+        let share = pressure.as_ref().and_then(|p| ratio(p.rate(f)));
+        share.map_or_else(String::new, |share| format!("stalled {} of the time", human::share(share.min(1.0))))
+    };
+    // Without pressure stall information, the time in use has to do.
+    let cpu = if pressure.is_some() { &stalls[0] } else { &CourseOf::CpuBusy };
+    vec![
+        line("CPU", cpu, 1.0, [vec![stalled(|p| p.cpu_some)], cpu_parts(context)].concat()),
+        line("Memory", &stalls[1], 1.0, vec![stalled(|p| p.memory_some), memory_part(context)]),
+        line("I/O", &stalls[2], 1.0, vec![stalled(|p| p.io_some), io_part(context)]),
+        line("Network", &CourseOf::Network, 1e6, network_parts(context)),
+    ]
+}
+
+fn cpu_parts(context: &Context<'_>) -> Vec<String> {
+    let cpus = context.rates.changes::<Cpu>();
+    let total = |modes: &[fn(&Cpu) -> Counter]| {
+        let each = cpus.iter().flat_map(|cpu| modes.iter().filter_map(|mode| cpu.rate(mode)));
+        each.reduce(|a, b| a + b)
+    };
+    let used = total(&[|c| c.user, |c| c.nice, |c| c.system, |c| c.irq, |c| c.softirq]);
+    let steal = total(&[|c| c.steal]);
+    let all = sum([used, steal, total(&[|c| c.idle, |c| c.iowait])]);
+    let stolen = over(steal, all).filter(|share| *share >= 0.005);
+    let runnable = context.rates.change::<System>().and_then(|s| s.mean(|s| s.running));
+    vec![
+        over(used, all).map_or_else(String::new, |busy| format!("{} busy", human::share(busy))),
+        stolen.map_or_else(String::new, |share| format!("{} stolen", human::share(share))),
+        runnable.map_or_else(String::new, |running| format!("{} runnable", human::quantity(running, "count"))),
+    ]
+}
+
+fn memory_part(context: &Context<'_>) -> String {
+    memory_uses(context.rates).map_or_else(String::new, |(total, available)| {
+        let bytes = |bytes| human::quantity(bytes, "bytes");
+        format!("{} of {} available", bytes(available), bytes(total))
+    })
+}
+
+/// What the devices read and write that rest on no other.
+fn io_part(context: &Context<'_>) -> String {
+    let disks = context.rates.changes::<Disk>();
+    let is_lowest = |disk: &&Change<'_, Disk>| context.topology.below(disk.key()).next().is_none();
+    let total =
+        |f: fn(&Disk) -> Counter| disks.iter().filter(is_lowest).filter_map(|disk| disk.rate(f)).reduce(|a, b| a + b);
+    match (total(|d| d.read_bytes), total(|d| d.write_bytes)) {
+        (Some(read), Some(written)) => {
+            format!("{} read, {} written", human::quantity(read, "bytes/s"), human::quantity(written, "bytes/s"))
+        }
+        _ => String::new(),
+    }
+}
+
+fn network_parts(context: &Context<'_>) -> Vec<String> {
+    let interfaces = context.rates.changes::<Interface>();
+    let total = |f: fn(&Interface) -> Counter| {
+        let others = interfaces.iter().filter(|interface| &*interface.key().name != "lo");
+        others.filter_map(|interface| interface.rate(f)).reduce(|a, b| a + b)
+    };
+    let bits = |bytes: f64| human::quantity(bytes * 8.0, "bit/s");
+    let protocols = context.rates.changes::<Protocol>();
+    let segments = |f: fn(&Protocol) -> Counter| protocols.iter().filter_map(|p| p.grown(f)).reduce(|a, b| a + b);
+    let retransmitted = over(segments(|p| p.tcp_retrans_segs), segments(|p| p.tcp_out_segs));
+    vec![
+        match (total(|i| i.rx_bytes), total(|i| i.tx_bytes)) {
+            (Some(received), Some(sent)) => format!("{} in, {} out", bits(received), bits(sent)),
+            _ => String::new(),
+        },
+        retransmitted.map_or_else(String::new, |share| format!("{} retransmitted", human::share(share))),
+    ]
+}
+
+/// What stands in for the diagnosis until there is one.
+pub(crate) fn no_diagnosis(is_recording: bool) -> Vec<Line> {
+    let text = if is_recording { "Diagnosing ..." } else { "Watching: the first diagnosis takes a few seconds." };
+    vec![vec![dim(text)]]
+}

@@ -1,0 +1,172 @@
+//! The course of the values that are drawn as lines of bars: the last minutes, step by step.
+
+use std::collections::{BTreeMap, VecDeque};
+use whyslow_model::catalogue::{Cpu, Disk, Family, Group, Interface, Pressure};
+use whyslow_model::value::Counter;
+use whyslow_model::window::{Change, Window};
+
+/// Values that are kept of each.
+const KEPT: usize = 240;
+
+/// What a course is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CourseOf {
+    /// Share of the CPUs' time in use.
+    CpuBusy,
+    /// Share of the time in which a task waited for a CPU, for memory or for I/O (PSI, some).
+    CpuStall,
+    MemoryStall,
+    IoStall,
+    /// Bits a second, both ways, over the interfaces that are not loopback.
+    Network,
+    /// Mean number of requests in flight.
+    Disk(String),
+    /// Bits a second, both ways.
+    Interface(String),
+    /// CPUs' worth of time.
+    Group(String),
+}
+
+/// The courses of the last minutes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    courses: BTreeMap<CourseOf, VecDeque<f64>>,
+}
+
+impl History {
+    /// Adds the newest step of a window.
+    pub(crate) fn add_newest(&mut self, window: &Window) {
+        self.add(window, 1);
+    }
+
+    /// All steps of a window.
+    pub(crate) fn of(window: &Window) -> Self {
+        let mut history = Self::default();
+        history.add(window, usize::MAX);
+        history
+    }
+
+    /// The values of a course, oldest first.
+    pub(crate) fn course(&self, of: &CourseOf) -> Vec<f64> {
+        self.courses.get(of).into_iter().flatten().copied().collect()
+    }
+
+    /// What there is a course of, and the steps by which it goes on.
+    fn add(&mut self, window: &Window, newest: usize) {
+        let mut steps: BTreeMap<CourseOf, Vec<f64>> = BTreeMap::new();
+        if let Some(busy) = busy_steps(window) {
+            steps.insert(CourseOf::CpuBusy, busy);
+        }
+        if let Some(pressure) = window.change::<Pressure>() {
+            let mut share = |of, f: fn(&Pressure) -> Counter| steps.insert(of, rates(&pressure, &[f], 1e-9));
+            share(CourseOf::CpuStall, |p| p.cpu_some);
+            share(CourseOf::MemoryStall, |p| p.memory_some);
+            share(CourseOf::IoStall, |p| p.io_some);
+        }
+        for disk in window.changes::<Disk>() {
+            steps.insert(CourseOf::Disk(disk.key().to_string()), rates(&disk, &[|d| d.weighted_time], 1e-9));
+        }
+        let mut network: Vec<f64> = Vec::new();
+        for interface in window.changes::<Interface>() {
+            let bits = rates(&interface, &[|i| i.rx_bytes, |i| i.tx_bytes], 8.0);
+            if &*interface.key().name != "lo" {
+                add_up(&mut network, &bits);
+            }
+            steps.insert(CourseOf::Interface(interface.key().to_string()), bits);
+        }
+        steps.insert(CourseOf::Network, network);
+        for group in window.changes::<Group>() {
+            steps.insert(CourseOf::Group(group.key().to_string()), rates(&group, &[|g| g.cpu_usage], 1e-9));
+        }
+        // What is no longer there has no course.
+        self.courses.retain(|of, _| steps.contains_key(of));
+        for (of, values) in steps {
+            let course = self.courses.entry(of).or_default();
+            course.extend(values.iter().skip(values.len().saturating_sub(newest)));
+            course.drain(..course.len().saturating_sub(KEPT));
+        }
+    }
+}
+
+/// The rate of counters together in each step, times `factor`; NaN where it is unknown. Counters that the kernel does not have add
+/// nothing.
+fn rates<F: Family>(change: &Change<'_, F>, counters: &[fn(&F) -> Counter], factor: f64) -> Vec<f64> {
+    let mut all: Vec<f64> = Vec::new();
+    for counter in counters {
+        let steps: Vec<(f64, Option<f64>)> = change.steps(counter).collect();
+        if steps.iter().any(|(_, growth)| growth.is_some()) {
+            let rate =
+                |(seconds, growth): &(f64, Option<f64>)| growth.map_or(f64::NAN, |growth| growth * factor / seconds);
+            add_up(&mut all, &steps.iter().map(rate).collect::<Vec<f64>>());
+        }
+    }
+    all
+}
+
+/// Adds step by step, from the newest back: what was found later has fewer.
+fn add_up(sum: &mut Vec<f64>, steps: &[f64]) {
+    let missing = steps.len().saturating_sub(sum.len());
+    sum.splice(0..0, std::iter::repeat_n(0.0, missing));
+    for (sum, step) in sum.iter_mut().rev().zip(steps.iter().rev()) {
+        *sum += step;
+    }
+}
+
+/// Share of the CPUs' time in use, step by step: what was not idle of all that was counted, without what the hypervisor took.
+fn busy_steps(window: &Window) -> Option<Vec<f64>> {
+    let (mut used, mut all): (Vec<f64>, Vec<f64>) = Default::default();
+    let working: [fn(&Cpu) -> Counter; 5] = [|c| c.user, |c| c.nice, |c| c.system, |c| c.irq, |c| c.softirq];
+    let other: [fn(&Cpu) -> Counter; 3] = [|c| c.idle, |c| c.iowait, |c| c.steal];
+    for cpu in window.changes::<Cpu>() {
+        let busy = rates(&cpu, &working, 1.0);
+        add_up(&mut all, &busy);
+        add_up(&mut all, &rates(&cpu, &other, 1.0));
+        add_up(&mut used, &busy);
+    }
+    let shares: Vec<f64> = used.iter().zip(&all).map(|(used, all)| used / all).collect();
+    (!shares.is_empty()).then_some(shares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::snapshot::Snapshot;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A disk with as many requests in flight in each second as the second's number, and a CPU that is busy in every other one.
+    fn window(seconds: std::ops::RangeInclusive<u64>) -> Window {
+        let at = |t: u64| {
+            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+            s.block.disk.push(Disk { weighted_time: (t * (t + 1) / 2 * SECOND).into(), ..Disk::new("sda".into()) });
+            s.processor.cpu.push(Cpu {
+                user: (t / 2 * SECOND).into(),
+                idle: (t.div_ceil(2) * SECOND).into(),
+                ..Cpu::new(0)
+            });
+            s
+        };
+        Window::new(seconds.map(at).collect())
+    }
+
+    #[test]
+    fn a_course_goes_on_by_the_newest_step() {
+        let sda = CourseOf::Disk("sda".into());
+        let mut history = History::of(&window(1..=4));
+        assert_eq!(history.course(&sda), [2.0, 3.0, 4.0]);
+        assert_eq!(history.course(&CourseOf::CpuBusy), [1.0, 0.0, 1.0]);
+        history.add_newest(&window(2..=5));
+        assert_eq!(history.course(&sda), [2.0, 3.0, 4.0, 5.0]);
+        history.add_newest(&Window::default());
+        assert_eq!(history.course(&sda), <[f64; 0]>::default(), "it is gone");
+    }
+
+    #[test]
+    fn what_was_found_later_is_added_to_the_newest_steps() {
+        let mut sum = vec![1.0, 2.0];
+        add_up(&mut sum, &[10.0]);
+        assert_eq!(sum, [1.0, 12.0]);
+        add_up(&mut sum, &[0.0, 0.0, 5.0]);
+        assert_eq!(sum, [0.0, 1.0, 17.0]);
+    }
+}

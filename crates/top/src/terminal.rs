@@ -1,0 +1,130 @@
+//! Connects the screen to a terminal, which is left as it was found, whatever ends the program.
+
+use crate::app::{App, Event, Request, ScreenOptions};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{self, KeyEventKind};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::style::force_color_output;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use std::io::{self, BufWriter, IsTerminal, Stdout};
+use std::panic::{self, PanicHookInfo};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// A frame is written at once, however much of it changed.
+const BUFFER: usize = 64 << 10;
+
+/// Whether there is a terminal to draw on and to read keys from.
+pub fn is_possible() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    io::stdin().is_terminal() && io::stdout().is_terminal() && !is_dumb
+}
+
+/// Shows the screen until the user or an [`Event::End`] ends it. Keys are added to the events through `keys`; what the screen asks
+/// for is passed to `request`.
+///
+/// # Errors
+/// The terminal cannot be set up or written to.
+pub fn run(
+    options: ScreenOptions,
+    events: &Receiver<Event>,
+    keys: Sender<Event>,
+    mut request: impl FnMut(Request),
+) -> io::Result<()> {
+    let mut app = App::new(options);
+    if options.colour {
+        // --color always is stronger than NO_COLOR.
+        force_color_output(true);
+    }
+    let mut screen = Screen::open()?;
+    screen.terminal.draw(|frame| app.draw(frame))?;
+    thread::Builder::new().name("keys".into()).spawn(move || read_keys(&keys))?;
+    while let Ok(event) = events.recv() {
+        // What has come meanwhile is drawn together.
+        for event in std::iter::once(event).chain(events.try_iter()) {
+            if let Some(asked) = app.handle(event) {
+                request(asked);
+            }
+        }
+        if app.is_over() {
+            break;
+        }
+        if app.take_garbled() {
+            screen.terminal.clear()?;
+        }
+        screen.terminal.draw(|frame| app.draw(frame))?;
+    }
+    Ok(())
+}
+
+/// Passes keys on, until nobody wants them or the terminal is gone.
+fn read_keys(events: &Sender<Event>) {
+    loop {
+        let event = match event::read() {
+            Ok(event::Event::Key(key)) if key.kind != KeyEventKind::Release => Event::Key(key),
+            Ok(event::Event::Resize(..)) => Event::Resized,
+            Ok(_) => continue,
+            Err(_) => Event::End,
+        };
+        let is_end = matches!(event, Event::End);
+        if events.send(event).is_err() || is_end {
+            return;
+        }
+    }
+}
+
+type PanicHook = Arc<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
+
+/// The terminal in raw mode, on its alternate screen.
+struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    /// What other threads that panicked had to say.
+    said: Arc<Mutex<Vec<String>>>,
+    hook: PanicHook,
+}
+
+impl Screen {
+    fn open() -> io::Result<Self> {
+        let said = Arc::<Mutex<Vec<String>>>::default();
+        let hook: PanicHook = panic::take_hook().into();
+        let (before, later) = (hook.clone(), said.clone());
+        let drawing = thread::current().id();
+        // A message on the alternate screen would vanish with it, and garble it until then.
+        panic::set_hook(Box::new(move |info| {
+            if thread::current().id() == drawing {
+                restore();
+                before(info);
+            } else {
+                later.lock().unwrap_or_else(PoisonError::into_inner).push(info.to_string());
+            }
+        }));
+        enable_raw_mode()?;
+        let out = BufWriter::with_capacity(BUFFER, io::stdout());
+        let terminal = execute!(io::stdout(), EnterAlternateScreen)
+            .and_then(|()| Terminal::new(CrosstermBackend::new(out)))
+            .inspect_err(|_| restore())?;
+        Ok(Self { terminal, said, hook })
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+        if !thread::panicking() {
+            let hook = self.hook.clone();
+            panic::set_hook(Box::new(move |info| hook(info)));
+        }
+        for message in self.said.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            eprintln!("{message}");
+        }
+    }
+}
+
+/// Restores the terminal. What fails now cannot be helped.
+fn restore() {
+    let _ = disable_raw_mode();
+    let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
+}

@@ -1,0 +1,231 @@
+//! Styled lines of text. All text is escaped on entry; there is no other way onto the screen.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use std::borrow::Cow;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use whyslow_show::escape;
+
+/// The style of a piece of text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ink {
+    #[default]
+    Plain,
+    Bold,
+    Dim,
+    Red,
+    Yellow,
+    Green,
+}
+
+impl Ink {
+    fn style(self, colour: bool) -> Style {
+        let style = Style::new();
+        match self {
+            Self::Plain => style,
+            Self::Bold => style.add_modifier(Modifier::BOLD),
+            Self::Dim => style.add_modifier(Modifier::DIM),
+            Self::Red if colour => style.fg(Color::Red).add_modifier(Modifier::BOLD),
+            Self::Yellow if colour => style.fg(Color::Yellow).add_modifier(Modifier::BOLD),
+            Self::Green if colour => style.fg(Color::Green).add_modifier(Modifier::BOLD),
+            Self::Red | Self::Yellow | Self::Green => style.add_modifier(Modifier::BOLD),
+        }
+    }
+
+    /// The ink of a Select Graphic Rendition sequence that `show` writes; of any other, none.
+    fn of_sgr(parameters: &str) -> Self {
+        match parameters {
+            "1" => Self::Bold,
+            "2" => Self::Dim,
+            "1;31" => Self::Red,
+            "1;33" => Self::Yellow,
+            "1;32" => Self::Green,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// Escaped text of one style.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    ink: Ink,
+    text: String,
+}
+
+/// A line of text.
+pub(crate) type Line = Vec<Piece>;
+
+impl Piece {
+    pub(crate) fn new(ink: Ink, text: impl AsRef<str>) -> Self {
+        Self { ink, text: escape::terminal(text.as_ref()).into_owned() }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.text.width()
+    }
+}
+
+pub(crate) fn plain(text: impl AsRef<str>) -> Piece {
+    Piece::new(Ink::Plain, text)
+}
+
+pub(crate) fn bold(text: impl AsRef<str>) -> Piece {
+    Piece::new(Ink::Bold, text)
+}
+
+pub(crate) fn dim(text: impl AsRef<str>) -> Piece {
+    Piece::new(Ink::Dim, text)
+}
+
+/// Text that `show` has drawn in colour, as lines: its sequences become styles. What others named has no sequences left there, and
+/// is escaped once more here.
+pub(crate) fn of_show(text: &str) -> Vec<Line> {
+    text.lines().map(of_line).collect()
+}
+
+fn of_line(line: &str) -> Line {
+    let mut parts = line.split("\u{1b}[");
+    let mut pieces: Line = parts.next().into_iter().filter(|text| !text.is_empty()).map(plain).collect();
+    for part in parts {
+        let is_parameter = |c: char| c.is_ascii_digit() || c == ';';
+        let sequence = part.split_once('m').filter(|(parameters, _)| parameters.chars().all(is_parameter));
+        let (parameters, text) = sequence.unwrap_or(("", part));
+        if !text.is_empty() {
+            pieces.push(Piece::new(Ink::of_sgr(parameters), text));
+        }
+    }
+    pieces
+}
+
+/// The beginning of a text that fits, with '…' at the end if it was cut.
+pub(crate) fn fit(text: &str, width: usize) -> Cow<'_, str> {
+    if text.width() <= width {
+        return Cow::Borrowed(text);
+    }
+    let mut left = width.saturating_sub(1);
+    let fitting = text.chars().take_while(|c| {
+        let width = c.width().unwrap_or(0);
+        let fits = width <= left;
+        left = left.saturating_sub(width);
+        fits
+    });
+    let cut: String = fitting.collect();
+    Cow::Owned(if width == 0 { String::new() } else { format!("{cut}…") })
+}
+
+/// Part of the screen that is drawn on.
+pub(crate) struct Canvas<'b> {
+    buffer: &'b mut Buffer,
+    colour: bool,
+}
+
+impl<'b> Canvas<'b> {
+    pub(crate) fn new(buffer: &'b mut Buffer, colour: bool) -> Self {
+        Self { buffer, colour }
+    }
+
+    /// Draws a line in a row of an area, cut where it does not fit.
+    pub(crate) fn line(&mut self, area: Rect, row: usize, pieces: &[Piece]) {
+        self.styled_line(area, row, pieces, Style::new());
+    }
+
+    /// The same in reverse: a line that is selected, or a title.
+    pub(crate) fn reversed_line(&mut self, area: Rect, row: usize, pieces: &[Piece]) {
+        self.styled_line(area, row, pieces, Style::new().add_modifier(Modifier::REVERSED));
+    }
+
+    fn styled_line(&mut self, area: Rect, row: usize, pieces: &[Piece], style: Style) {
+        let area = area.intersection(self.buffer.area);
+        let Some(row) = u16::try_from(row).ok().filter(|row| *row < area.height) else { return };
+        let (mut x, y) = (area.x, area.y + row);
+        self.buffer.set_style(Rect { y, height: 1, ..area }, style);
+        let mut all: usize = pieces.iter().map(Piece::width).sum();
+        for piece in pieces {
+            let left = usize::from(area.right().saturating_sub(x));
+            if left == 0 {
+                break;
+            }
+            let width = piece.width();
+            // The last piece that has room ends in '…' where others follow it.
+            let text =
+                if all > left && width >= left { fit_before_more(&piece.text, left) } else { (&*piece.text).into() };
+            (x, _) = self.buffer.set_stringn(x, y, text, left, style.patch(piece.ink.style(self.colour)));
+            all -= width;
+        }
+    }
+}
+
+/// Text cut to a width though it might fit, because more follows.
+fn fit_before_more(text: &str, width: usize) -> Cow<'_, str> {
+    if text.width() == width { Cow::Owned(fit(&format!("{text} "), width).into_owned()) } else { fit(text, width) }
+}
+
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The last values as a line of bars, the highest of which is `most`; a value that is not known is blank.
+pub(crate) fn sparkline<'v>(values: impl DoubleEndedIterator<Item = &'v f64>, most: f64, width: usize) -> String {
+    let level = |value: &f64| -> char {
+        if value.is_nan() {
+            return ' ';
+        }
+        let share = if most > 0.0 { (value / most).clamp(0.0, 1.0) } else { 0.0 };
+        LEVELS[((share * LEVELS.len() as f64) as usize).min(LEVELS.len() - 1)]
+    };
+    let mut bars: Vec<char> = values.rev().take(width).map(level).collect();
+    bars.resize(width, ' ');
+    bars.reverse();
+    bars.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_by_columns_not_by_letters() {
+        assert_eq!(fit("postgres", 8), "postgres");
+        assert_eq!(fit("postgres", 5), "post…");
+        assert_eq!(fit("日本語", 5), "日本…");
+        assert_eq!(fit("日本語", 4), "日…");
+        assert_eq!((fit("x", 0), fit("xy", 1)), ("".into(), "…".into()));
+    }
+
+    #[test]
+    fn bars_are_in_eighths_of_the_most_and_unknown_values_are_blank() {
+        assert_eq!(sparkline([0.0, 0.5, f64::NAN, 1.0].iter(), 1.0, 4), "▁▅ █");
+        assert_eq!(sparkline([1.0, 2.0, 4.0].iter(), 4.0, 2), "▅█", "the last ones");
+        assert_eq!(sparkline([0.0].iter(), 0.0, 3), "  ▁", "nothing at all");
+        assert_eq!(sparkline([9.0].iter(), 1.0, 1), "█");
+    }
+
+    #[test]
+    fn sequences_of_show_become_styles_and_no_others() {
+        let lines = of_show("\u{1b}[1;31mdisk\u{1b}[0m is full\n\n\u{1b}[2Jx\u{7}");
+        assert_eq!(
+            lines,
+            [
+                vec![Piece::new(Ink::Red, "disk"), plain(" is full")],
+                vec![],
+                // Not one of show's: nothing of it reaches the terminal.
+                vec![plain("2Jx\\x07")],
+            ]
+        );
+    }
+
+    #[test]
+    fn a_line_ends_in_an_ellipsis_where_anything_was_cut() {
+        let drawn = |width: u16, pieces: &[Piece]| {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, width, 1));
+            Canvas::new(&mut buffer, false).line(Rect::new(0, 0, width, 9), 0, pieces);
+            buffer.content().iter().map(ratatui::buffer::Cell::symbol).collect::<String>()
+        };
+        assert_eq!(drawn(6, &[plain("abc"), plain("def")]), "abcdef");
+        assert_eq!(drawn(5, &[plain("abc"), plain("def")]), "abcd…");
+        assert_eq!(drawn(3, &[plain("abc"), plain("def")]), "ab…");
+    }
+}
