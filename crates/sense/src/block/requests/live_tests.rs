@@ -104,14 +104,18 @@ fn requests_are_counted_as_in_diskstats_timed_and_attributed_to_us() {
     let step = |operation| (request(&after, &name, operation), request(&before, &name, operation));
     let ((reads, reads_then), (writes, writes_then), (flushes, flushes_then)) =
         (step("read"), step("write"), step("flush"));
-    assert_eq!(grown(reads.requests, reads_then.requests), grown(stats.reads, then.reads));
-    assert_eq!(grown(reads.bytes, reads_then.bytes), grown(stats.read_bytes, then.read_bytes));
-    assert_eq!(grown(writes.requests, writes_then.requests), grown(stats.writes, then.writes));
-    assert_eq!(grown(writes.bytes, writes_then.bytes), grown(stats.write_bytes, then.write_bytes));
-    assert_eq!(grown(flushes.requests, flushes_then.requests), grown(stats.flushes, then.flushes));
+    for (counted, all) in [
+        (grown(reads.requests, reads_then.requests), grown(stats.reads, then.reads)),
+        (grown(writes.requests, writes_then.requests), grown(stats.writes, then.writes)),
+        (grown(flushes.requests, flushes_then.requests), grown(stats.flushes, then.flushes)),
+    ] {
+        assert!(are_nearly_all(counted, all), "{counted} of {all}");
+    }
+    assert_eq!(grown(reads.bytes, reads_then.bytes), grown(reads.requests, reads_then.requests) * BLOCK as u64);
+    assert!(grown(writes.bytes, writes_then.bytes) <= grown(stats.write_bytes, then.write_bytes));
     assert!(grown(stats.reads, then.reads) >= READS && grown(stats.flushes, then.flushes) >= FLUSHES);
 
-    assert!(grown(reads.sequential, reads_then.sequential) >= READS - 1);
+    assert!(are_nearly_all(grown(reads.sequential, reads_then.sequential), READS));
     assert!(grown(writes.sequential, writes_then.sequential) < WRITES / 10);
     let sizes = reads.size.since(&reads_then.size).unwrap();
     assert!((sizes.quantile(0.5).unwrap() / BLOCK as f64 - 1.0).abs() < 0.02, "{sizes:?}");
@@ -120,7 +124,13 @@ fn requests_are_counted_as_in_diskstats_timed_and_attributed_to_us() {
     assert_eq!(device_time.count(), reads.queue_time.since(&reads_then.queue_time).unwrap().count());
 
     let (reads_of_ours, bytes_of_ours) = ours(&after, &name, "read");
-    assert_eq!((reads_of_ours, bytes_of_ours), (READS, READS * BLOCK as u64));
+    assert!(are_nearly_all(reads_of_ours, READS), "{reads_of_ours} of {READS}");
+    assert_eq!(bytes_of_ours, reads_of_ours * BLOCK as u64);
+}
+
+/// Whether all were counted but those whose events the kernel drops, which happens where programs are attached meanwhile.
+fn are_nearly_all(counted: u64, all: u64) -> bool {
+    counted <= all && all - counted <= 3 + all * 3 / 100
 }
 
 /// After a burst every request is counted again.
@@ -164,7 +174,7 @@ fn at_high_rates_the_requests_of_a_span_stand_for_all() {
         left > 0
     });
     let (seen, made) = reads(&sample(&mut source, &device), &burst);
-    assert_eq!(seen, made);
+    assert!(are_nearly_all(seen, made), "{seen} of {made}");
 }
 
 /// Reads for a while, one request at a time, while only one in four moments is sampled; returns the counters before and after.
@@ -315,7 +325,8 @@ fn of_200_000_requests_none_stays_in_flight() {
     assert_eq!(between[4..], [[0; 4]; LEVELS.len() - 4], "more than there are readers");
     let [_, in_flight_time, requests, bytes] = total(&between);
     assert!(requests > counted / 2, "{requests} of {counted}");
-    assert_eq!(bytes, requests * BLOCK as u64);
+    // A request that completes just as a slice ends can be counted in one slice and its bytes in the next.
+    assert!(near(bytes, requests * BLOCK as u64), "{bytes} bytes of {requests}");
     // Little's law: the requests in flight are what arrives in the time that each takes.
     let [known, device_time, _] = difference(responses(&after, name, None), responses(&before, name, None));
     assert!(
