@@ -75,6 +75,8 @@ impl MemoryLimit {
         let root = Path::new("/").join(hierarchy.root);
         remove_leftovers(&root, PREFIX, |path, _| fs::remove_dir(path));
         let cgroup = root.join(format!("{PREFIX}{}", std::process::id()));
+        // One of that name was left by a killed run that had this process's number.
+        let _ = fs::remove_dir(&cgroup);
         fs::create_dir(&cgroup).map_err(|e| Error::at(&cgroup, "cannot create a cgroup (needs root)", &e))?;
         let limit = Self { cgroup, home };
         let file = limit.cgroup.join(hierarchy.limit);
