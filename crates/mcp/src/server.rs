@@ -168,7 +168,7 @@ impl Server {
         annotations(title = "Diagnose captures", read_only_hint = true, open_world_hint = false)
     )]
     async fn read(&self, Parameters(asked): Parameters<ReadRequest>, cancelled: CancellationToken) -> CallToolResult {
-        if asked.text.is_some() == !asked.files.is_empty() {
+        if asked.text.is_none() == asked.files.is_empty() {
             return failed("give either text or files".to_owned());
         }
         let arguments = positional(asked.files);
