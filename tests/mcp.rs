@@ -19,7 +19,7 @@ struct Session {
 
 impl Session {
     async fn begin() -> Self {
-        let state = tempfile::tempdir().unwrap();
+        let state = whyslow_testing::folder();
         let mut command = tokio::process::Command::new(WHYSLOW);
         command.arg("mcp").env("WHYSLOW_STATE", state.path());
         let client = ().serve(TokioChildProcess::new(command).unwrap()).await.unwrap();

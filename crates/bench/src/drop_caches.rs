@@ -53,7 +53,7 @@ mod tests {
         if !is_root() {
             return;
         }
-        let mut file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        let mut file = whyslow_testing::file_in("/var/tmp");
         file.write_all(&vec![7; 4 << 20]).unwrap();
         let Some(before) = cached(file.as_file()) else { return skip("this kernel has no cachestat(2)") };
         assert_eq!(before, 4 << 20);
