@@ -22,13 +22,14 @@ const AFTERWARDS: &str =
 
 /// A terminal of its own, with a program in it.
 struct Terminal {
-    server: String,
+    /// Holds the socket of its tmux server.
+    folder: tempfile::TempDir,
 }
 
 impl Terminal {
     /// Runs a command of the shell in a terminal of 80x24, with these variables.
     fn run(command: &str, variables: &[(&str, &str)]) -> Self {
-        let terminal = Self { server: whyslow_testing::name("top") };
+        let terminal = Self { folder: whyslow_testing::folder() };
         let variables: Vec<String> = variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let env: Vec<&str> = variables.iter().flat_map(|variable| ["-e", variable]).collect();
         let script = format!("{command}; {AFTERWARDS}; exec sleep 600");
@@ -44,7 +45,13 @@ impl Terminal {
     fn tmux(&self, args: &[&str]) -> Command {
         let mut command = Command::new("tmux");
         // Without a terminal's name there is no terminal for it to be like.
-        command.args(["-L", &self.server]).args(args).env("TERM", "xterm").env_remove("TMUX").stdin(Stdio::null());
+        command
+            .arg("-S")
+            .arg(self.folder.path().join("socket"))
+            .args(args)
+            .env("TERM", "xterm")
+            .env_remove("TMUX")
+            .stdin(Stdio::null());
         command
     }
 
