@@ -14,13 +14,19 @@ const NARROWEST_BESIDE: usize = 20;
 
 /// The style of a piece of text, if colours are on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Ink {
+pub enum Ink {
+    /// As the terminal writes by default.
     #[default]
     Plain,
+    /// A heading, or what matters most.
     Bold,
+    /// What can be skipped.
     Dim,
+    /// A failure or a bottleneck.
     Red,
+    /// A suspicion or a caveat.
     Yellow,
+    /// Health.
     Green,
 }
 
@@ -36,17 +42,26 @@ impl Ink {
             Self::Green => "\x1b[1;32m",
         }
     }
+
+    /// The style that a Select Graphic Rendition sequence with these parameters stands for, if it is one of ours.
+    pub fn of_parameters(parameters: &str) -> Option<Self> {
+        let all = [Self::Bold, Self::Dim, Self::Red, Self::Yellow, Self::Green];
+        let is_it =
+            |ink: &Self| ink.code().strip_prefix("\x1b[").and_then(|code| code.strip_suffix('m')) == Some(parameters);
+        all.into_iter().find(is_it)
+    }
 }
 
 /// Escaped text of one style.
-#[derive(Clone, Debug)]
-pub(crate) struct Piece {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
     ink: Ink,
     text: String,
 }
 
 impl Piece {
-    pub(crate) fn new(ink: Ink, text: impl AsRef<str>) -> Self {
+    /// Escapes a text.
+    pub fn new(ink: Ink, text: impl AsRef<str>) -> Self {
         Self { ink, text: escape::terminal(text.as_ref()).into_owned() }
     }
 
@@ -57,20 +72,34 @@ impl Piece {
         piece
     }
 
-    pub(crate) fn width(&self) -> usize {
+    /// Its style.
+    pub fn ink(&self) -> Ink {
+        self.ink
+    }
+
+    /// The text, escaped.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The columns that it takes.
+    pub fn width(&self) -> usize {
         self.text.width()
     }
 }
 
-pub(crate) fn plain(text: impl AsRef<str>) -> Piece {
+/// A piece of plain text.
+pub fn plain(text: impl AsRef<str>) -> Piece {
     Piece::new(Ink::Plain, text)
 }
 
-pub(crate) fn bold(text: impl AsRef<str>) -> Piece {
+/// A piece of bold text.
+pub fn bold(text: impl AsRef<str>) -> Piece {
     Piece::new(Ink::Bold, text)
 }
 
-pub(crate) fn dim(text: impl AsRef<str>) -> Piece {
+/// A piece of dim text.
+pub fn dim(text: impl AsRef<str>) -> Piece {
     Piece::new(Ink::Dim, text)
 }
 

@@ -16,3 +16,5 @@ pub mod nagios;
 pub mod page;
 pub mod rows;
 pub mod text;
+
+pub use canvas::{Ink, Piece, bold, dim, plain};

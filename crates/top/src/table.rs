@@ -1,7 +1,7 @@
 //! Tables: columns that give way on a narrow screen, sorting, filter, selection.
 
 use crate::entity::EntityId;
-use crate::text::{Canvas, Line, Piece, bold, dim, fit, plain, sparkline};
+use crate::text::{Canvas, Line, bold, dim, fit, plain, sparkline};
 use ratatui::layout::Rect;
 use std::cmp::Ordering;
 use unicode_width::UnicodeWidthStr;
@@ -298,11 +298,7 @@ fn widths(columns: &[Column], width: u16) -> Vec<Option<u16>> {
 pub(crate) fn pairs(all: &[(&str, Value)]) -> Vec<Line> {
     let width = all.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
     let known = all.iter().filter(|(_, value)| *value != Value::Absent);
-    known
-        .map(|(name, value)| {
-            vec![dim(format!("  {name:width$}  ")), Piece::new(crate::text::Ink::Plain, value.text(20))]
-        })
-        .collect()
+    known.map(|(name, value)| vec![dim(format!("  {name:width$}  ")), plain(value.text(20))]).collect()
 }
 
 #[cfg(test)]

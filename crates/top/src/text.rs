@@ -5,82 +5,25 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-use whyslow_show::escape;
+use whyslow_show::Ink;
+pub(crate) use whyslow_show::{Piece, bold, dim, plain};
 
-/// The style of a piece of text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Ink {
-    #[default]
-    Plain,
-    Bold,
-    Dim,
-    Red,
-    Yellow,
-    Green,
-}
-
-impl Ink {
-    fn style(self, colour: bool) -> Style {
-        let style = Style::new();
-        match self {
-            Self::Plain => style,
-            Self::Bold => style.add_modifier(Modifier::BOLD),
-            Self::Dim => style.add_modifier(Modifier::DIM),
-            Self::Red if colour => style.fg(Color::Red).add_modifier(Modifier::BOLD),
-            Self::Yellow if colour => style.fg(Color::Yellow).add_modifier(Modifier::BOLD),
-            Self::Green if colour => style.fg(Color::Green).add_modifier(Modifier::BOLD),
-            Self::Red | Self::Yellow | Self::Green => style.add_modifier(Modifier::BOLD),
-        }
+/// The style of a piece of text on the screen.
+fn style(ink: Ink, colour: bool) -> Style {
+    let style = Style::new();
+    match ink {
+        Ink::Plain => style,
+        Ink::Bold => style.add_modifier(Modifier::BOLD),
+        Ink::Dim => style.add_modifier(Modifier::DIM),
+        Ink::Red if colour => style.fg(Color::Red).add_modifier(Modifier::BOLD),
+        Ink::Yellow if colour => style.fg(Color::Yellow).add_modifier(Modifier::BOLD),
+        Ink::Green if colour => style.fg(Color::Green).add_modifier(Modifier::BOLD),
+        Ink::Red | Ink::Yellow | Ink::Green => style.add_modifier(Modifier::BOLD),
     }
-
-    /// The ink of a Select Graphic Rendition sequence that `show` writes; of any other, none.
-    fn of_sgr(parameters: &str) -> Self {
-        match parameters {
-            "1" => Self::Bold,
-            "2" => Self::Dim,
-            "1;31" => Self::Red,
-            "1;33" => Self::Yellow,
-            "1;32" => Self::Green,
-            _ => Self::Plain,
-        }
-    }
-}
-
-/// Escaped text of one style.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
-    ink: Ink,
-    text: String,
 }
 
 /// A line of text.
 pub(crate) type Line = Vec<Piece>;
-
-impl Piece {
-    pub(crate) fn new(ink: Ink, text: impl AsRef<str>) -> Self {
-        Self { ink, text: escape::terminal(text.as_ref()).into_owned() }
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
-    pub(crate) fn width(&self) -> usize {
-        self.text.width()
-    }
-}
-
-pub(crate) fn plain(text: impl AsRef<str>) -> Piece {
-    Piece::new(Ink::Plain, text)
-}
-
-pub(crate) fn bold(text: impl AsRef<str>) -> Piece {
-    Piece::new(Ink::Bold, text)
-}
-
-pub(crate) fn dim(text: impl AsRef<str>) -> Piece {
-    Piece::new(Ink::Dim, text)
-}
 
 /// Text that `show` has drawn in colour, as lines: its sequences become styles. What others named has no sequences left there, and
 /// is escaped once more here.
@@ -96,7 +39,7 @@ fn of_line(line: &str) -> Line {
         let sequence = part.split_once('m').filter(|(parameters, _)| parameters.chars().all(is_parameter));
         let (parameters, text) = sequence.unwrap_or(("", part));
         if !text.is_empty() {
-            pieces.push(Piece::new(Ink::of_sgr(parameters), text));
+            pieces.push(Piece::new(Ink::of_parameters(parameters).unwrap_or_default(), text));
         }
     }
     pieces
@@ -153,8 +96,8 @@ impl<'b> Canvas<'b> {
             let width = piece.width();
             // The last piece that has room ends in '…' where others follow it.
             let text =
-                if all > left && width >= left { fit_before_more(&piece.text, left) } else { (&*piece.text).into() };
-            (x, _) = self.buffer.set_stringn(x, y, text, left, style.patch(piece.ink.style(self.colour)));
+                if all > left && width >= left { fit_before_more(piece.text(), left) } else { piece.text().into() };
+            (x, _) = self.buffer.set_stringn(x, y, text, left, style.patch(self::style(piece.ink(), self.colour)));
             all -= width;
         }
     }
