@@ -221,7 +221,7 @@ fn a_panic_leaves_the_terminal_as_it_was_and_says_what_happened() {
     }
     let this = std::env::current_exe().unwrap();
     let command = format!("'{}' --exact panics_where_the_next_test_asks_for_it --nocapture", this.display());
-    let terminal = Terminal::run(&command, &[("WHYSLOW_TOP_PANICS", "1")]);
+    let terminal = Terminal::run(&command, &[("WHYSLOW_TOP_PANICS", "1"), ("RUST_BACKTRACE", "0")]);
     terminal.wait_for(&["No processes are visible."]);
     terminal.press(&["["]);
     terminal.wait_for(&["on purpose", "status 101", "terminal: icanon echo"]);

@@ -112,8 +112,9 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        restore();
+        // The hook has already restored it: doing it again would put the cursor back to where it was at the beginning.
         if !thread::panicking() {
+            restore();
             let hook = self.hook.clone();
             panic::set_hook(Box::new(move |info| hook(info)));
         }
