@@ -21,7 +21,7 @@ run: build ## build, then say why this machine is slow
 
 test: need-test ## every test; the lab's quick subset needs root
 # Tests end programs by signals, which nohup and a shell's background jobs ignore.
-	env --default-signal=HUP,INT,QUIT cargo test --workspace
+	env --default-signal=HUP,INT,QUIT cargo test --workspace --no-fail-fast
 	@if [ "$$(id -u)" = 0 ]; then \
 	  $(MAKE) --no-print-directory need-lab build build-lab && $(LAB) --quick --whyslow $(BIN); \
 	elif [ "$$CI" = true ]; then \
