@@ -11,6 +11,7 @@ mod experiments;
 mod explain;
 mod export;
 mod exporter;
+mod http;
 mod interrupt;
 mod man;
 mod mcp;

@@ -1,7 +1,8 @@
 //! Who is answered.
 
+use crate::request::PageRequest;
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HOST};
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use std::net::IpAddr;
 
 /// By which names the server may be called, and what a client must know.
@@ -11,6 +12,8 @@ pub struct AccessRules {
     pub names: HostNames,
     /// What follows `Bearer` in the `Authorization` header, if that is needed.
     pub token: Option<String>,
+    /// Whether the parameter `token` of the address will do as well: for a page that a person opens.
+    pub takes_token_from_address: bool,
 }
 
 /// Names of this server, in any case.
@@ -27,25 +30,38 @@ impl<S: Into<String>> FromIterator<S> for HostNames {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Host,
+    Origin,
     Token,
+    TokenOrAddress,
 }
 
 impl AccessRules {
-    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let mut hosts = headers.get_all(HOST).iter();
-        let host = hosts.next().and_then(|host| host.to_str().ok());
-        if hosts.next().is_some() || !host.is_some_and(|host| self.names.know(host)) {
-            return Err(Refusal::Host);
+    pub(crate) fn check(&self, headers: &HeaderMap, request: &PageRequest) -> Result<(), Refusal> {
+        let host = only(headers, HOST).filter(|host| self.names.know(host)).ok_or(Refusal::Host)?;
+        if headers.contains_key(ORIGIN) && only(headers, ORIGIN).is_none_or(|origin| !is_own(origin, host)) {
+            return Err(Refusal::Origin);
         }
         let Some(token) = &self.token else { return Ok(()) };
-        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let given = given.and_then(|value| value.strip_prefix("Bearer "));
-        if given.is_some_and(|given| are_equal(given.as_bytes(), token.as_bytes())) {
-            Ok(())
-        } else {
-            Err(Refusal::Token)
+        let header = only(headers, AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+        let address = request.parameter("token").filter(|_| self.takes_token_from_address);
+        let is_right = |given: &str| are_equal(given.as_bytes(), token.as_bytes());
+        if header.into_iter().chain(address).any(is_right) {
+            return Ok(());
         }
+        Err(if self.takes_token_from_address { Refusal::TokenOrAddress } else { Refusal::Token })
     }
+}
+
+/// The value of a header that must not be there twice.
+fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    if values.next().is_some() { None } else { value.to_str().ok() }
+}
+
+/// Whether an `Origin` header is that of this server's own pages, which are reached as `host`.
+fn is_own(origin: &str, host: &str) -> bool {
+    origin.strip_prefix("http://").is_some_and(|origin| origin.eq_ignore_ascii_case(host))
 }
 
 impl HostNames {
@@ -106,6 +122,17 @@ mod tests {
             "db1 ",
         ] {
             assert!(!names.know(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn only_the_origin_of_its_own_pages_is_its_own() {
+        assert!(is_own("http://127.0.0.1:9790", "127.0.0.1:9790"));
+        assert!(is_own("http://LOCALHOST:9790", "localhost:9790"));
+        for origin in
+            ["null", "https://127.0.0.1:9790", "http://127.0.0.1", "http://127.0.0.1:9791", "http://evil.example"]
+        {
+            assert!(!is_own(origin, "127.0.0.1:9790"), "{origin}");
         }
     }
 

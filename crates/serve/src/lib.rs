@@ -1,22 +1,29 @@
 //! Serves read-only pages over HTTP.
 //!
 //! Whoever can open a connection can be hostile, and so can a page in a browser on this machine: its author can point a name at
-//! 127.0.0.1 and read what listens there (DNS rebinding). So the `Host` header must be an address or a known name, beyond this
-//! machine a token is needed, and connections, headers and times are limited.
+//! 127.0.0.1 and read what listens there (DNS rebinding). So the `Host` header must be an address or a known name, an `Origin` header
+//! the server's own, beyond this machine a token is needed, and connections, headers and times are limited.
+//!
+//! Connections are served in one thread. Answers are computed in others, so that one that takes long delays no other.
 
 mod access;
+mod deadline;
+mod page;
+mod request;
 
 pub use access::{AccessRules, HostNames};
+pub use page::{Page, PageStatus};
+pub use request::PageRequest;
 
-use access::Refusal;
 use bytes::Bytes;
+use deadline::Deadline;
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use page::{only_get, refused, words};
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -28,27 +35,25 @@ use tokio::sync::{Semaphore, oneshot};
 
 /// The most connections at once; further ones wait to be accepted.
 const MOST_CONNECTIONS: usize = 32;
+/// The most answers that are computed at once; further ones wait.
+const MOST_ANSWERS: usize = 8;
 /// How long a client may take to send its request's headers.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
-/// How long a connection may last: one request, and its answer.
-const LONGEST_CONNECTION: Duration = Duration::from_secs(15);
+/// How long a connection may last without an answer being computed: to be asked, and to take the answer, if that is small.
+const TRANSFER_WITHIN: Duration = Duration::from_secs(15);
+/// The least number of bytes a second at which a client takes a large answer.
+const SLOWEST: usize = 64 << 10;
+/// How long it may take to compute an answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 /// The most bytes of a request that are kept in memory, which bounds its headers.
 const MOST_BYTES: usize = 16 << 10;
 /// After an error of accept(2), such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a path leads to.
-pub struct Page {
-    /// Its type, such as `text/plain; charset=utf-8`.
-    pub content_type: &'static str,
-    /// Its text.
-    pub body: Vec<u8>,
-}
+/// Makes the page that is asked for; `None` if there is none.
+pub type PageFn = Box<dyn Fn(&PageRequest) -> Option<Page> + Send + Sync>;
 
-/// Makes the page of a path; `None` if there is none.
-pub type PageFn = Box<dyn Fn(&str) -> Option<Page> + Send + Sync>;
-
-/// Answers requests in a thread of its own until it is dropped.
+/// Answers requests in threads of its own until it is dropped.
 pub struct Server {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -64,18 +69,25 @@ impl Server {
         let listener = TcpListener::bind(listen)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(MOST_ANSWERS)
+            .thread_name("answer")
+            .build()?;
         let (stop, stopped) = oneshot::channel::<()>();
         let listener = {
             // Registered with the runtime of the thread that will run it.
             let _entered = runtime.enter();
             tokio::net::TcpListener::from_std(listener)?
         };
-        let site = Arc::new(Site { access, pages });
+        let site = Arc::new(Site { access, pages, answers: Arc::new(Semaphore::new(MOST_ANSWERS)) });
         let serve = move || {
             runtime.spawn(accept(listener, site));
             // An error says that the sender was dropped, which ends it as well.
             let _ = runtime.block_on(stopped);
+            // An answer that is still being computed is no longer wanted.
+            runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("http".into()).spawn(serve)?;
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
@@ -99,6 +111,7 @@ impl Drop for Server {
 struct Site {
     access: AccessRules,
     pages: PageFn,
+    answers: Arc<Semaphore>,
 }
 
 async fn accept(listener: tokio::net::TcpListener, site: Arc<Site>) {
@@ -119,8 +132,15 @@ async fn accept(listener: tokio::net::TcpListener, site: Arc<Site>) {
     }
 }
 
-async fn serve(stream: TcpStream, site: &Site) {
-    let answer = service_fn(|request: Request<Incoming>| async move { Ok::<_, Infallible>(site.answer(&request)) });
+async fn serve(stream: TcpStream, site: &Arc<Site>) {
+    let deadline = &Deadline::within(TRANSFER_WITHIN);
+    let answer = service_fn(|request: Request<Incoming>| async move {
+        let asked = site.check(&request);
+        Ok::<_, Infallible>(match asked {
+            Ok(asked) => site.answer(asked, deadline).await,
+            Err(refusal) => *refusal,
+        })
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)
@@ -129,53 +149,44 @@ async fn serve(stream: TcpStream, site: &Site) {
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), answer);
     // What goes wrong with a connection is the client's affair.
-    let _ = tokio::time::timeout(LONGEST_CONNECTION, connection).await;
+    deadline.limit(connection).await;
 }
 
 impl Site {
-    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-        if let Err(refusal) = self.access.check(request.headers()) {
-            return refused(refusal);
-        }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut response = words(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return response;
-        }
-        match (self.pages)(request.uri().path()) {
-            Some(page) => response(StatusCode::OK, page.content_type, page.body),
-            None => words(StatusCode::NOT_FOUND, "no such page\n"),
+    /// What is asked for, or why that is not answered.
+    fn check(&self, request: &Request<Incoming>) -> Result<PageRequest, Box<Response<Full<Bytes>>>> {
+        let asked = PageRequest::of(request.uri());
+        self.access.check(request.headers(), &asked).map_err(|refusal| Box::new(refused(refusal)))?;
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        if is_read { Ok(asked) } else { Err(Box::new(only_get())) }
+    }
+
+    async fn answer(self: &Arc<Self>, asked: PageRequest, deadline: &Deadline) -> Response<Full<Bytes>> {
+        deadline.set(ANSWER_WITHIN + TRANSFER_WITHIN);
+        let page = tokio::time::timeout(ANSWER_WITHIN, self.page(asked)).await;
+        let response =
+            page.unwrap_or_else(|_| words(StatusCode::SERVICE_UNAVAILABLE, "the answer took too long to compute\n"));
+        let bytes = response.body().size_hint().exact().unwrap_or(0);
+        deadline.set(TRANSFER_WITHIN + Duration::from_secs(bytes / SLOWEST as u64));
+        response
+    }
+
+    /// Computes a page, once there is a thread for it.
+    async fn page(self: &Arc<Self>, asked: PageRequest) -> Response<Full<Bytes>> {
+        // The semaphore is never closed.
+        let permit = self.answers.clone().acquire_owned().await;
+        let site = self.clone();
+        let compute = move || {
+            let page = (site.pages)(&asked);
+            drop(permit);
+            page
+        };
+        match tokio::task::spawn_blocking(compute).await {
+            Ok(Some(page)) => page.into(),
+            Ok(None) => words(StatusCode::NOT_FOUND, "no such page\n"),
+            Err(_) => words(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be computed\n"),
         }
     }
-}
-
-fn refused(refusal: Refusal) -> Response<Full<Bytes>> {
-    match refusal {
-        Refusal::Host => words(
-            StatusCode::FORBIDDEN,
-            "this server does not go by that name: use its address, or start it with --allow-host NAME\n",
-        ),
-        Refusal::Token => {
-            let mut response = words(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN\n");
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            response
-        }
-    }
-}
-
-fn words(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
-    response(status, "text/plain; charset=utf-8", text.into())
-}
-
-fn response(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'"));
-    response
 }
 
 #[cfg(test)]

@@ -4,8 +4,23 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 fn server(access: AccessRules) -> Server {
-    let pages: PageFn = Box::new(|path| {
-        (path == "/metrics").then(|| Page { content_type: "text/plain; version=0.0.4", body: b"up 1\n".to_vec() })
+    let pages: PageFn = Box::new(|asked| {
+        let text = |text: &str| Page::new("text/plain; version=0.0.4", text.into());
+        match asked.path.as_str() {
+            "/metrics" => Some(text("up 1\n")),
+            "/slow" => {
+                std::thread::sleep(Duration::from_secs(2));
+                Some(text("slow\n"))
+            }
+            "/broken" => panic!("on purpose"),
+            "/page" => Some(Page {
+                status: PageStatus::BadRequest,
+                policy: Some("default-src 'self'".into()),
+                ..text(asked.parameter("name").unwrap_or("nameless"))
+            }),
+            "/nothing" => Some(Page { status: PageStatus::NoContent, ..Page::default() }),
+            _ => None,
+        }
     });
     Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), access, pages).unwrap()
 }
@@ -63,6 +78,74 @@ fn a_token_is_asked_for() {
 }
 
 #[test]
+fn a_token_in_the_address_does_only_where_it_is_said_to() {
+    let token = Some("secret".to_owned());
+    let strict = server(AccessRules { token: token.clone(), ..AccessRules::default() });
+    assert!(get(&strict, "/metrics?token=secret", "Host: localhost\r\n").starts_with("HTTP/1.1 401 "));
+    let lenient = server(AccessRules { token, takes_token_from_address: true, ..AccessRules::default() });
+    let answer = get(&lenient, "/metrics?token=secret", "Host: localhost\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let answer = get(&lenient, "/metrics", "Host: localhost\r\nAuthorization: Bearer secret\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    for (path, headers) in [
+        ("/metrics", ""),
+        ("/metrics?token=wrong", ""),
+        ("/metrics?Token=secret", ""),
+        ("/metrics?token=secret&token=secret", ""),
+        ("/secret", ""),
+        ("/metrics", "Cookie: token=secret\r\n"),
+        ("/metrics", "X-Token: secret\r\n"),
+    ] {
+        let answer = get(&lenient, path, &format!("Host: localhost\r\n{headers}"));
+        assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("the server printed"), "{path}: {answer}");
+    }
+}
+
+#[test]
+fn pages_of_other_origins_are_not_answered() {
+    let server = server(AccessRules::default());
+    let own = format!("Host: {0}\r\nOrigin: http://{0}\r\n", server.address());
+    assert!(get(&server, "/metrics", &own).starts_with("HTTP/1.1 200 OK\r\n"));
+    for origin in ["null", "http://evil.example", "http://localhost", "https://localhost:1"] {
+        let answer = get(&server, "/metrics", &format!("Host: localhost:1\r\nOrigin: {origin}\r\n"));
+        assert!(answer.starts_with("HTTP/1.1 403 ") && !answer.contains("up 1"), "{origin}: {answer}");
+    }
+}
+
+#[test]
+fn a_page_has_its_status_and_policy_and_parameters() {
+    let server = server(AccessRules::default());
+    let answer = get(&server, "/page?name=a%20b", "Host: localhost\r\n");
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    for header in [
+        "content-security-policy: default-src 'self'\r\n",
+        "x-frame-options: DENY\r\n",
+        "referrer-policy: no-referrer\r\n",
+        "x-content-type-options: nosniff\r\n",
+    ] {
+        assert!(answer.contains(header), "{header}: {answer}");
+    }
+    assert!(answer.ends_with("\r\n\r\na b"), "{answer}");
+    assert!(get(&server, "/nothing", "Host: localhost\r\n").starts_with("HTTP/1.1 204 "));
+    let plain = get(&server, "/metrics", "Host: localhost\r\n");
+    assert!(plain.contains("content-security-policy: default-src 'none'\r\n"), "{plain}");
+}
+
+#[test]
+fn an_answer_that_takes_long_delays_no_other_and_one_that_panics_is_an_error() {
+    let server = server(AccessRules::default());
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| get(&server, "/slow", "Host: localhost\r\n"));
+        let broken = get(&server, "/broken", "Host: localhost\r\n");
+        assert!(broken.starts_with("HTTP/1.1 500 "), "{broken}");
+        assert!(get(&server, "/metrics", "Host: localhost\r\n").ends_with("up 1\n"));
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+        assert!(slow.join().unwrap().ends_with("slow\n"));
+    });
+}
+
+#[test]
 fn headers_without_end_and_slow_clients_are_cut_off() {
     let server = server(AccessRules::default());
     let long = get(&server, "/metrics", &format!("Host: localhost\r\nX: {}\r\n", "x".repeat(MOST_BYTES)));
@@ -70,7 +153,7 @@ fn headers_without_end_and_slow_clients_are_cut_off() {
     let began = Instant::now();
     let slow = ask(&server, "GET /metrics HTTP/1.1\r\nHost: local");
     assert!(!slow.contains("up 1"), "{slow}");
-    assert!(began.elapsed() < LONGEST_CONNECTION, "{:?}", began.elapsed());
+    assert!(began.elapsed() < TRANSFER_WITHIN, "{:?}", began.elapsed());
 }
 
 #[test]
@@ -87,4 +170,15 @@ fn the_port_is_free_once_it_has_ended() {
     let address = server.address();
     drop(server);
     assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn it_ends_at_once_even_if_an_answer_is_still_being_computed() {
+    let server = server(AccessRules::default());
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.write_all(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let began = Instant::now();
+    drop(server);
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 }

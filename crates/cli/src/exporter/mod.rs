@@ -5,6 +5,7 @@ mod receivers;
 mod state;
 
 use crate::complete;
+use crate::http;
 use crate::interrupt::Interrupt;
 use crate::observe::observed;
 use crate::options::{Observe, duration};
@@ -17,7 +18,7 @@ use receivers::Receivers;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use state::ExporterState;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,9 +30,6 @@ use whyslow_serve::{AccessRules, Page, PageFn, Server};
 /// As the recorder samples and judges, and as a live diagnosis does.
 const SAMPLED_EVERY: Duration = Duration::from_secs(1);
 const JUDGED_EVERY: Duration = Duration::from_secs(10);
-/// The name of this machine, and the release of its kernel.
-const HOST_NAME: &str = "/proc/sys/kernel/hostname";
-const KERNEL: &str = "/proc/sys/kernel/osrelease";
 
 /// Where to export to, and what.
 #[derive(Debug, Args)]
@@ -151,34 +149,13 @@ fn export(args: &ExporterArgs, selection: Selection) -> Result<ExitCode, Failure
 }
 
 fn serve(listen: SocketAddr, args: &ExporterArgs, state: &Arc<ExporterState>) -> Result<Server, Failure> {
-    let token = args.token_file.as_deref().map(read_token).transpose()?;
-    let names = args.allow_host.iter().cloned().chain(first_line(HOST_NAME)).collect();
+    let token = args.token_file.as_deref().map(http::read_token).transpose()?;
+    let access = AccessRules { names: http::host_names(&args.allow_host), token, takes_token_from_address: false };
     let state = state.clone();
-    let pages: PageFn = Box::new(move |path| match path {
-        "/metrics" => {
-            let body = text::exposition(&state.families()).into_bytes();
-            Some(Page { content_type: text::CONTENT_TYPE, body })
-        }
-        "/" => Some(Page { content_type: "text/plain; charset=utf-8", body: b"whyslow exporter: /metrics\n".to_vec() }),
+    let pages: PageFn = Box::new(move |asked| match asked.path.as_str() {
+        "/metrics" => Some(Page::new(text::CONTENT_TYPE, text::exposition(&state.families()).into_bytes())),
+        "/" => Some(Page::new("text/plain; charset=utf-8", b"whyslow exporter: /metrics\n".to_vec())),
         _ => None,
     });
-    Server::start(listen, AccessRules { names, token }, pages)
-        .map_err(|e| Failure::usage(format!("cannot listen on {listen}: {e}")))
-}
-
-fn read_token(file: &Path) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(file);
-    let text = text.map_err(|e| Failure::usage(format!("cannot read {}: {e}", file.display())))?;
-    let token = text.trim();
-    let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_token {
-        Ok(token.to_owned())
-    } else {
-        Err(Failure::usage(format!("{}: not a token of one word", file.display())))
-    }
-}
-
-fn first_line(file: &str) -> Option<String> {
-    let text = std::fs::read_to_string(file).ok()?;
-    text.lines().next().map(str::to_owned)
+    http::start(listen, access, pages)
 }

@@ -1,6 +1,7 @@
 //! Where batches are pushed.
 
-use super::{ExporterArgs, HOST_NAME, KERNEL, first_line};
+use super::ExporterArgs;
+use crate::http::{first_line, host_name};
 use crate::output::{Failure, complain};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use whyslow_push::{Credentials, Endpoint, LogFn, Pusher};
 /// Variables with the value of the `Authorization` header, for those who do not want a file.
 const REMOTE_WRITE_AUTH: &str = "WHYSLOW_REMOTE_WRITE_AUTH";
 const OTLP_AUTH: &str = "WHYSLOW_OTLP_AUTH";
+/// The release of this machine's kernel.
+const KERNEL: &str = "/proc/sys/kernel/osrelease";
 
 /// Receivers, and what they were sent.
 #[derive(Default)]
@@ -27,11 +30,8 @@ impl Receivers {
     /// # Errors
     /// An address is not sent to, or credentials cannot be read.
     pub fn start(args: &ExporterArgs) -> Result<Self, Failure> {
-        let host = HostResource {
-            name: first_line(HOST_NAME).unwrap_or_default(),
-            kernel: first_line(KERNEL),
-            version: env!("CARGO_PKG_VERSION").into(),
-        };
+        let host =
+            HostResource { name: host_name(), kernel: first_line(KERNEL), version: env!("CARGO_PKG_VERSION").into() };
         let mut receivers = Self { host, ..Self::default() };
         if let Some(url) = &args.remote_write {
             let credentials = credentials(args.remote_write_auth_file.as_deref(), REMOTE_WRITE_AUTH);
