@@ -18,6 +18,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use whyslow_model::catalogue::{Family, Sample};
 
 /// The key in a file's metadata under which it lists its segments.
 pub(crate) const SEGMENTS: &str = "whyslow.segments";
@@ -105,6 +106,13 @@ impl Folder {
             return Ok(true);
         }
         Ok(self.hours()?.values().flat_map(|(files, _)| files).any(|file| is_closed_hour(file)))
+    }
+
+    /// Whether the names in it are those of a recording with samples.
+    pub(crate) fn has_samples(&self) -> bool {
+        let has_days =
+            || folders(&self.path.join(Sample::INFO.name)).is_ok_and(|days| days.iter().any(|day| is_day(day)));
+        self.tails().is_ok_and(|tails| !tails.is_empty()) || has_days()
     }
 
     /// Opens an existing folder.

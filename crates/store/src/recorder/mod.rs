@@ -39,9 +39,9 @@ use writer::{SampleWriter, WriterCommand};
 /// A segment ends at multiples of this, by the wall clock.
 const SEGMENT_NS: i64 = 600 * 1_000_000_000;
 /// It also ends when its frames, uncompressed, reach this size, because closing holds them all in memory.
-const MOST_BYTES: usize = 2 << 20;
+pub(crate) const MOST_BYTES: usize = 2 << 20;
 /// But not before they reach this multiple of the first frame, which is complete and, with ten thousand processes, large.
-const MOST_TIMES: usize = 8;
+pub(crate) const MOST_TIMES: usize = 8;
 /// The most samples that wait for a slow disk; further ones are missed.
 const MOST_WAITING: usize = 60;
 /// The resolution of the wall clock, nanoseconds. It is for people (rates use the time since boot), and repeated in each table:
@@ -319,7 +319,7 @@ impl SampleIntake {
 }
 
 /// Rounds off digits that carry no information and do not compress.
-fn drop_noise(snapshot: &mut Snapshot) {
+pub(crate) fn drop_noise(snapshot: &mut Snapshot) {
     snapshot.wall_ns -= snapshot.wall_ns.rem_euclid(WALL_STEP);
     for source in &mut snapshot.sources {
         for time in [&mut source.cpu_ns, &mut source.wall_ns] {

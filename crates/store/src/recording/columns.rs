@@ -9,6 +9,7 @@ use super::windows::overlap;
 use super::{Recording, SegmentLocation, SegmentRef, Span};
 use crate::error::StoreError;
 use crate::folder::Hour;
+use crate::schema::Table;
 use crate::segment::{Cell, Segment, Selection, TailByEntity, hour_files, read_rows};
 use crate::tail::TailReader;
 use std::collections::BTreeMap;
@@ -116,20 +117,7 @@ impl Recording {
             let tables = reader.header().tables.clone();
             let tail = TailByEntity::read(reader);
             let numbers: Vec<Option<usize>> = tail.times.iter().map(|at| part.position(*at, &mut 0)).collect();
-            for (number, selection) in selections.iter().enumerate() {
-                let Some(family) = known(selection) else { continue };
-                let Some(at) = tables.iter().position(|table| family.is_named(&table.name)) else { continue };
-                let columns = Columns { family, selection };
-                let table = &tables[at];
-                let places = column_map(family, table);
-                let Ok(()) = tail.tables[at].each_row(table, &numbers, &tail.texts, |numbers, key, values| {
-                    let row: Vec<Value> = columns.of_tail(&places, values);
-                    for sample in numbers.iter().flatten().filter(|sample| selection.wants(**sample)) {
-                        each(number, ColumnReading { sample: *sample, key, values: &row });
-                    }
-                    Ok::<(), Infallible>(())
-                });
-            }
+            each_reading_of_tail(&tail, &tables, &numbers, selections, &mut each);
         }
         Ok(())
     }
@@ -166,6 +154,32 @@ impl Recording {
             }
         }
         Ok(())
+    }
+}
+
+/// Passes on the readings of a tail's samples, each of which has its position among all that are read; those without one are left
+/// out.
+pub(crate) fn each_reading_of_tail(
+    tail: &TailByEntity,
+    tables: &[Table],
+    positions: &[Option<usize>],
+    selections: &[ColumnSelection],
+    each: &mut impl FnMut(usize, ColumnReading<'_>),
+) {
+    let all = families();
+    for (number, selection) in selections.iter().enumerate() {
+        let Some(family) = all.iter().find(|family| family.name == selection.family) else { continue };
+        let Some(at) = tables.iter().position(|table| family.is_named(&table.name)) else { continue };
+        let columns = Columns { family, selection };
+        let table = &tables[at];
+        let places = column_map(family, table);
+        let Ok(()) = tail.tables[at].each_row(table, positions, &tail.texts, |positions, key, values| {
+            let row: Vec<Value> = columns.of_tail(&places, values);
+            for sample in positions.iter().flatten().filter(|sample| selection.wants(**sample)) {
+                each(number, ColumnReading { sample: *sample, key, values: &row });
+            }
+            Ok::<(), Infallible>(())
+        });
     }
 }
 

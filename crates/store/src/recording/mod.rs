@@ -7,6 +7,7 @@ mod tail;
 mod windows;
 
 pub use columns::SampleTimes;
+pub(crate) use columns::each_reading_of_tail;
 pub use windows::WindowCutter;
 
 use crate::error::{LogFn, StoreError};
@@ -90,6 +91,11 @@ enum SegmentLocation {
 pub type Families<'f> = dyn Fn(&str) -> bool + 'f;
 
 impl Recording {
+    /// Whether a folder has the files of a recording. Nothing is read but their names.
+    pub fn is_in(folder: &Path) -> bool {
+        Folder::open(folder).is_ok_and(|folder| folder.has_samples())
+    }
+
     /// Opens a recording.
     ///
     /// # Errors

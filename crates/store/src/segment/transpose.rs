@@ -46,31 +46,39 @@ const CHANGED: u8 = 1;
 impl TailByEntity {
     /// Reads a tail up to its end, or up to damage.
     pub(crate) fn read(mut tail: TailReader) -> Self {
-        let header = tail.header().clone();
-        let tables = header.tables.iter().map(|_| TableHistory::default()).collect();
-        let mut all = Self { times: Vec::new(), clocks: Vec::new(), tables, texts: Texts::default(), lost: 0 };
+        let tables = tail.header().tables.clone();
+        let (all, is_whole) = Self::of_frames(&tables, std::iter::from_fn(|| tail.next_frame()));
+        if !is_whole {
+            tail.give_up();
+        }
+        Self { lost: tail.lost(), ..all }
+    }
+
+    /// The samples of consecutive frames, the first of which is complete, and whether all frames were valid: those from the first
+    /// invalid one on are left out.
+    pub(crate) fn of_frames<B: AsRef<[u8]>>(tables: &[Table], frames: impl Iterator<Item = B>) -> (Self, bool) {
+        let histories = tables.iter().map(|_| TableHistory::default()).collect();
+        let mut all =
+            Self { times: Vec::new(), clocks: Vec::new(), tables: histories, texts: Texts::default(), lost: 0 };
+        let mut is_whole = true;
         let mut before = (0, 0);
-        while let Some(bytes) = tail.next_frame() {
-            let Ok(frame) = DecodedFrame::parse(&bytes, before, &header.tables, &mut all.texts) else {
-                tail.give_up();
+        for bytes in frames {
+            let frame = DecodedFrame::parse(bytes.as_ref(), before, tables, &mut all.texts);
+            let Some(frame) = frame.ok().filter(|frame| all.add(frame).is_ok()) else {
+                is_whole = false;
                 break;
             };
             before = (frame.wall_ns, frame.boot_ns);
-            if all.add(&frame).is_err() {
-                tail.give_up();
-                break;
-            }
             all.times.push(frame.wall_ns);
             all.clocks.push(frame.boot_ns);
         }
-        all.lost = tail.lost();
         let samples = all.times.len();
         for table in &mut all.tables {
             table.read_at.retain(|sample| *sample < samples);
             // A third of the memory would be spare capacity.
             table.entities.iter_mut().for_each(|entity| entity.log.shrink_to_fit());
         }
-        all
+        (all, is_whole)
     }
 
     fn add(&mut self, frame: &DecodedFrame) -> Result<(), Damaged> {
