@@ -79,6 +79,22 @@ pub struct Chart {
     pub counts: Vec<Vec<u64>>,
 }
 
+impl Chart {
+    /// Only the intervals that end after a time, seconds since 1970; `None` if there are none.
+    pub fn after(mut self, time: f64) -> Option<Self> {
+        let first = self.times.iter().position(|end| *end > time)?;
+        let cut = |values: &mut Vec<Option<f64>>| drop(values.drain(..first.min(values.len())));
+        self.times.drain(..first);
+        self.counts.drain(..first.min(self.counts.len()));
+        for series in &mut self.series {
+            cut(&mut series.mean);
+            series.min.as_mut().map(cut);
+            series.max.as_mut().map(cut);
+        }
+        Some(self)
+    }
+}
+
 /// One quantity over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChartSeries {
@@ -159,6 +175,28 @@ mod tests {
         assert_eq!(json, r#"{"name":"sda reads","entity":"sda","mean":[4,null,0.5],"max":[9,null,0.5]}"#);
         assert_eq!(serde_json::from_str::<ChartSeries>(&json).unwrap(), series);
         assert_eq!((series.average(), series.lowest(), series.highest()), (Some(2.25), Some(0.5), Some(9.0)));
+    }
+
+    #[test]
+    fn what_comes_after_a_time_is_cut_out() {
+        let series = ChartSeries {
+            mean: vec![Some(1.0), None, Some(3.0)],
+            min: None,
+            max: Some(vec![Some(2.0), None, Some(4.0)]),
+            ..ChartSeries::default()
+        };
+        let chart = Chart {
+            times: vec![10.0, 11.0, 12.0],
+            series: vec![series],
+            counts: vec![vec![1], vec![], vec![3]],
+            ..Chart::default()
+        };
+        let later = chart.clone().after(10.0).unwrap();
+        assert_eq!((later.times, later.counts), (vec![11.0, 12.0], vec![vec![], vec![3]]));
+        assert_eq!(later.series[0].mean, [None, Some(3.0)]);
+        assert_eq!((&later.series[0].min, &later.series[0].max), (&None, &Some(vec![None, Some(4.0)])));
+        assert_eq!(chart.clone().after(9.0), Some(chart.clone()));
+        assert_eq!(chart.after(12.0), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::heat::HeatPlot;
 use crate::plot::{Before, DrawnSeries, Plot};
 use crate::step::is_same_entity;
 use crate::table::{ChartSpec, SourceSpec};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo};
 use whyslow_model::chart::{Chart, ChartKind};
 use whyslow_model::key::{Key, KeyPart};
@@ -15,6 +15,9 @@ use whyslow_model::value::Value;
 
 /// The most columns of a heat map.
 const MOST_COLUMNS: usize = 240;
+
+/// Names of entities, by the id of the chart that draws them.
+pub type DrawnEntities = BTreeMap<String, BTreeSet<String>>;
 
 /// Computes charts from readings.
 pub struct ChartBuilder {
@@ -26,6 +29,7 @@ pub struct ChartBuilder {
     heat_axis: Axis,
     specs: Vec<&'static ChartSpec>,
     families: Vec<FamilyReadings>,
+    kept: DrawnEntities,
 }
 
 /// What is read of a family, and the charts that it makes.
@@ -59,7 +63,8 @@ impl ChartBuilder {
         let axis = Axis::new(&samples, most);
         let heat_axis = Axis::new(&samples, most.min(MOST_COLUMNS));
         let fine = Axis::of_each(&samples);
-        let mut builder = Self { samples, axis, fine, heat_axis, specs, families: Vec::new() };
+        let mut builder =
+            Self { samples, axis, fine, heat_axis, specs, families: Vec::new(), kept: DrawnEntities::new() };
         for spec in builder.specs.clone() {
             for source in spec.sources {
                 builder.select(spec, source);
@@ -67,6 +72,12 @@ impl ChartBuilder {
         }
         builder.plot();
         builder
+    }
+
+    /// The same, which also draws these entities as far as they are there, however small or idle they are: charts that have drawn
+    /// them can be continued.
+    pub fn also_drawing(self, kept: DrawnEntities) -> Self {
+        Self { kept, ..self }
     }
 
     /// The columns to be read, in the order that [`add`](Self::add) refers to.
@@ -138,7 +149,8 @@ impl ChartBuilder {
 
     /// The charts that have data, in the order in which they were given.
     pub fn finish(self) -> Vec<Chart> {
-        let Self { samples, axis, heat_axis, specs, families, .. } = self;
+        let Self { samples, axis, heat_axis, specs, families, kept, .. } = self;
+        let none = BTreeSet::new();
         let times = axis.seconds();
         let (mut plots, mut heat_plots) = (Vec::new(), Vec::new());
         for family in families {
@@ -151,7 +163,8 @@ impl ChartBuilder {
             let own = |plot: &mut Plot| plot.chart.id == spec.id;
             let mut sources: Vec<Plot> = plots.extract_if(.., own).collect();
             sources.sort_by_key(Plot::position);
-            if let Some(drawn) = sources.into_iter().find_map(|plot| plot.finish(&samples, &axis)) {
+            let kept = kept.get(spec.id).unwrap_or(&none);
+            if let Some(drawn) = sources.into_iter().find_map(|plot| plot.finish(&samples, &axis, kept)) {
                 charts.push(chart(spec, &times, drawn));
             }
             let own = |plot: &mut HeatPlot| plot.chart.id == spec.id;

@@ -14,7 +14,7 @@ mod step;
 mod table;
 mod window;
 
-pub use builder::ChartBuilder;
+pub use builder::{ChartBuilder, DrawnEntities};
 pub use rates::RowRates;
 pub use table::{ChartSpec, charts};
 pub use window::{ChartTimes, charts_of_window, has_times};

@@ -326,15 +326,16 @@ impl Plot {
         }
     }
 
-    /// The series over the intervals of the axis; `None` without values.
-    pub(crate) fn finish(mut self, samples: &Samples, axis: &Axis) -> Option<DrawnSeries> {
+    /// The series over the intervals of the axis; `None` without values. The entities `kept` have series whatever their rank.
+    pub(crate) fn finish(mut self, samples: &Samples, axis: &Axis, kept: &BTreeSet<String>) -> Option<DrawnSeries> {
         if self.is_sum() {
             self.complete_sums(samples, axis);
         }
         self.leave_out_parts();
         let drawn = std::mem::take(&mut self.drawn);
         let known: Vec<Drawn> = drawn.into_iter().filter(|drawn| drawn.lines.iter().any(Line::is_known)).collect();
-        let is_idle = |drawn: &Drawn| drawn.lines.iter().all(Line::is_zero);
+        let is_kept = |drawn: &Drawn| kept.contains(&drawn.name);
+        let is_idle = |drawn: &Drawn| !is_kept(drawn) && drawn.lines.iter().all(Line::is_zero);
         let is_all_idle = known.iter().all(is_idle);
         if known.is_empty() || (is_all_idle && self.chart.is_of_events) {
             return None;
@@ -344,7 +345,9 @@ impl Plot {
         // Of entities with the same sum, in the order of their names.
         let rank = |drawn: &Drawn| drawn.lines.iter().map(|line| self.weight(line)).sum::<f64>();
         shown.sort_by(|a, b| rank(b).total_cmp(&rank(a)).then_with(|| a.name.cmp(&b.name)));
-        shown.truncate(self.most());
+        let most = self.most();
+        let mut places = 0..most;
+        shown.retain(|drawn| places.next().is_some() || is_kept(drawn));
         let left_out = count - shown.len();
         if matches!(self.source.entities, Entities::TopCpus(_)) {
             shown.sort_by_key(|drawn| (drawn.name.len(), drawn.name.clone()));
@@ -352,7 +355,8 @@ impl Plot {
         let has_range = !axis.is_exact && (!self.is_sum() || self.is_fine());
         let series = shown.iter().flat_map(|drawn| {
             let lines = self.source.lines.iter().zip(&drawn.lines).filter(|(_, line)| line.is_known());
-            let lines = lines.filter(|(_, line)| !self.chart.is_of_events || !line.is_zero());
+            let only_what_happened = self.chart.is_of_events && !is_kept(drawn);
+            let lines = lines.filter(move |(_, line)| !only_what_happened || !line.is_zero());
             lines.map(|(spec, line)| {
                 let name = [&*drawn.name, spec.label].into_iter().filter(|part| !part.is_empty());
                 let name = name.collect::<Vec<_>>().join(" ");

@@ -25,7 +25,7 @@ pub fn has_times(window: &Window) -> bool {
     window.snapshots().iter().all(|sample| sample.wall_ns != 0)
 }
 
-fn samples_of(window: &Window, times: ChartTimes) -> Vec<SampleTime> {
+pub(crate) fn samples_of(window: &Window, times: ChartTimes) -> Vec<SampleTime> {
     let first = window.snapshots().first().map_or(0, |first| first.boot_ns);
     let time = |sample: &Snapshot| SampleTime {
         at: match times {
@@ -40,8 +40,11 @@ fn samples_of(window: &Window, times: ChartTimes) -> Vec<SampleTime> {
 
 /// The charts of a Window that have data, with at most about so many intervals.
 pub fn charts_of_window(window: &Window, specs: Vec<&'static ChartSpec>, most: usize, times: ChartTimes) -> Vec<Chart> {
-    let samples = samples_of(window, times);
-    let mut builder = ChartBuilder::new(specs, samples, most, times != ChartTimes::Live);
+    of_window(ChartBuilder::new(specs, samples_of(window, times), most, times != ChartTimes::Live), window)
+}
+
+/// What a builder makes of the samples of a Window, which it was made for.
+pub(crate) fn of_window(mut builder: ChartBuilder, window: &Window) -> Vec<Chart> {
     let selections = builder.selections();
     for (number, sample) in window.snapshots().iter().enumerate() {
         let mut rows = SampleRows { sample, number, selections: &selections, builder: &mut builder };

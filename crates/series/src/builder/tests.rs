@@ -1,4 +1,5 @@
-use crate::{ChartTimes, charts, charts_of_window};
+use crate::window::{of_window, samples_of};
+use crate::{ChartBuilder, ChartTimes, DrawnEntities, charts, charts_of_window};
 use whyslow_model::catalogue::{Cpu, Disk, Group, Interface, Meminfo, Mount, Process, Request};
 use whyslow_model::chart::{Chart, ChartSeries};
 use whyslow_model::histogram::Histogram;
@@ -116,6 +117,27 @@ fn partitions_count_with_their_disk_and_the_idle_ones_are_left_out() {
     let names: Vec<&str> = chart.series.iter().map(|series| &*series.entity).collect();
     assert_eq!(names, ["sd6", "sd5", "sd4", "sd3", "sd2", "sd1"]);
     assert_eq!((chart.left_out, chart.series[0].mean[1]), (4, Some(7.0)), "sd0, and three that are idle");
+}
+
+#[test]
+fn what_was_drawn_before_is_drawn_on_however_idle() {
+    let disks = |n: u64| (0..8).map(|number| disk(&format!("sd{number}"), n * number, 0)).collect::<Vec<_>>();
+    let window = Window::new(vec![with_disks(0, disks(0)), with_disks(1, disks(1))]);
+    let specs: Vec<_> = charts().filter(|chart| chart.id == "disk.requests").collect();
+    let drawn = |kept: &[&str]| {
+        let kept = kept.iter().map(|&name| name.to_owned()).collect();
+        let kept = DrawnEntities::from([("disk.requests".to_owned(), kept)]);
+        let builder = ChartBuilder::new(specs.clone(), samples_of(&window, ChartTimes::Live), 1500, false);
+        let chart = of_window(builder.also_drawing(kept), &window).pop().unwrap();
+        let names = chart.series.iter().map(|series| (series.entity.clone(), series.mean[1])).collect::<Vec<_>>();
+        (names, chart.left_out)
+    };
+    let (most, left_out) = drawn(&[]);
+    let names: Vec<&str> = most.iter().map(|(name, _)| &**name).collect();
+    assert_eq!((names, left_out), (vec!["sd7", "sd6", "sd5", "sd4", "sd3", "sd2"], 2));
+    let (most, left_out) = drawn(&["sd0", "sd7", "gone"]);
+    assert_eq!((most.len(), left_out), (7, 1), "{most:?}");
+    assert_eq!(most.last(), Some(&("sd0".to_owned(), Some(0.0))));
 }
 
 #[test]
