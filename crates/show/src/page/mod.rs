@@ -1,4 +1,4 @@
-//! The web page as one self-contained file: `web/` with the document that it shows.
+//! The web page as one self-contained file: `web/` with the document that it shows, or without one, as `whyslow serve` sends it.
 //!
 //! The file opens from a mail attachment, so it requests nothing, and its content security policy allows no script or style
 //! except its own, which it knows by their hashes. What others chose (names of processes, mounts, hosts) is in the document
@@ -18,49 +18,89 @@ const LIBRARY: &str = include_str!("../../../../web/vendor/uPlot.iife.min.js");
 const LICENSE: &str = include_str!("../../../../web/vendor/uPlot.LICENSE");
 const LIBRARY_STYLE: &str = include_str!("../../../../web/vendor/uPlot.min.css");
 
+/// The page as a server sends it: it asks the server for what it shows.
+pub struct ServedPage {
+    /// The page.
+    pub html: String,
+    /// Its content security policy, for the header of that name.
+    pub policy: String,
+}
+
 /// The page of a report, as one file.
 pub fn html(page: &PageData) -> String {
     file(&page.title, page)
 }
 
+/// The page without a document.
+pub fn served() -> ServedPage {
+    let parts = PageParts::new();
+    let policy = format!("{}; connect-src 'self'; img-src data:; frame-ancestors 'none'", parts.policy());
+    // An empty icon: browsers would ask the server for one, without the token.
+    ServedPage { html: parts.page("<title>whyslow</title>\n<link rel=\"icon\" href=\"data:,\">", ""), policy }
+}
+
 fn file<T: Serialize>(title: &str, document: &T) -> String {
-    let style = format!("{LIBRARY_STYLE}\n{STYLE}");
-    // Its licence wants to be in every copy.
-    let library = format!("/*\n{LICENSE}*/\n{LIBRARY}");
-    let program = bundle();
-    let policy = format!(
-        "default-src 'none'; script-src {} {}; style-src {}; base-uri 'none'; form-action 'none'",
-        source(&library),
-        source(&program),
-        source(&style)
-    );
+    let parts = PageParts::new();
+    let policy = parts.policy();
     let head = format!(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n<title>{}</title>\n<style>{style}</style>",
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n<title>{}</title>",
         escape::xml(title)
     );
-    let library = format!(
-        "<script type=\"application/json\" id=\"document\">{}</script>\n<script>{library}</script>",
-        embedded(document)
-    );
-    let program = format!("<script>{program}</script>");
-    // In the order in which they stand there.
-    let parts = [
-        ("<title>whyslow</title>", &*head),
-        ("<link rel=\"stylesheet\" href=\"vendor/uPlot.min.css\">\n", ""),
-        ("<link rel=\"stylesheet\" href=\"style.css\">\n", ""),
-        ("<script src=\"vendor/uPlot.iife.min.js\"></script>", &*library),
-        ("<script type=\"module\" src=\"main.js\"></script>", &*program),
-    ];
-    let mut page = String::with_capacity(parts.iter().map(|(_, text)| text.len()).sum::<usize>() + INDEX.len());
-    let mut rest = INDEX;
-    for (marker, text) in parts {
-        let (before, after) = rest.split_once(marker).expect("a test holds web/index.html against these");
-        page.push_str(before);
-        page.push_str(text);
-        rest = after;
+    let document = format!("<script type=\"application/json\" id=\"document\">{}</script>\n", embedded(document));
+    parts.page(&head, &document)
+}
+
+/// Style and scripts.
+struct PageParts {
+    style: String,
+    library: String,
+    program: String,
+}
+
+impl PageParts {
+    fn new() -> Self {
+        Self {
+            style: format!("{LIBRARY_STYLE}\n{STYLE}"),
+            // Its licence wants to be in every copy.
+            library: format!("/*\n{LICENSE}*/\n{LIBRARY}"),
+            program: bundle(),
+        }
     }
-    page.push_str(rest);
-    page
+
+    /// The content security policy that allows these, and nothing else.
+    fn policy(&self) -> String {
+        format!(
+            "default-src 'none'; script-src {} {}; style-src {}; base-uri 'none'; form-action 'none'",
+            source(&self.library),
+            source(&self.program),
+            source(&self.style)
+        )
+    }
+
+    /// The page with this beginning of its head, and a document if there is one.
+    fn page(&self, head: &str, document: &str) -> String {
+        let head = format!("{head}\n<style>{}</style>", self.style);
+        let library = format!("{document}<script>{}</script>", self.library);
+        let program = format!("<script>{}</script>", self.program);
+        // In the order in which they stand there.
+        let parts = [
+            ("<title>whyslow</title>", &*head),
+            ("<link rel=\"stylesheet\" href=\"vendor/uPlot.min.css\">\n", ""),
+            ("<link rel=\"stylesheet\" href=\"style.css\">\n", ""),
+            ("<script src=\"vendor/uPlot.iife.min.js\"></script>", &*library),
+            ("<script type=\"module\" src=\"main.js\"></script>", &*program),
+        ];
+        let mut page = String::with_capacity(parts.iter().map(|(_, text)| text.len()).sum::<usize>() + INDEX.len());
+        let mut rest = INDEX;
+        for (marker, text) in parts {
+            let (before, after) = rest.split_once(marker).expect("a test holds web/index.html against these");
+            page.push_str(before);
+            page.push_str(text);
+            rest = after;
+        }
+        page.push_str(rest);
+        page
+    }
 }
 
 /// A document as JSON within a script element: its end, or the beginning of a comment, cannot occur in it.
@@ -116,6 +156,17 @@ mod tests {
         }
         let elements = ["<style>", "</style>", "<script", "</script>"].map(|tag| page.matches(tag).count());
         assert_eq!(elements, [1, 1, 3, 3]);
+    }
+
+    #[test]
+    fn a_served_page_has_no_document_and_may_ask_its_server_only() {
+        let ServedPage { html, policy } = served();
+        assert!(html.contains("<title>whyslow</title>") && !html.contains("id=\"document\""));
+        assert!(!html.contains("Content-Security-Policy"), "it is in the header");
+        assert_eq!(html.matches("<script>").count(), 2);
+        let program = html.rsplit_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
+        assert!(policy.starts_with("default-src 'none'; script-src ") && policy.contains(&source(program)), "{policy}");
+        assert!(policy.ends_with("; connect-src 'self'; img-src data:; frame-ancestors 'none'"), "{policy}");
     }
 
     #[test]
