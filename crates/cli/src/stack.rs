@@ -32,7 +32,7 @@ pub struct StackArgs {
 /// # Errors
 /// A name that is not known here.
 pub fn run(args: &StackArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
-    let mut stack = of(Sampler::of_stacks(Root::live()));
+    let mut stack = live();
     if !args.names.is_empty() {
         let ids: Result<Vec<_>, _> = args.names.iter().map(|name| named(&stack, name)).collect();
         let part = stack.around(&ids?.concat());
@@ -49,6 +49,11 @@ pub fn names() -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+/// The stacks of this machine, as they are now.
+pub fn live() -> IoStack {
+    of(Sampler::of_stacks(Root::live()))
 }
 
 fn of(mut sampler: Sampler) -> IoStack {

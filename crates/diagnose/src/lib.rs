@@ -30,6 +30,7 @@ mod signals;
 mod since;
 mod since_boot;
 mod sources;
+mod stack_load;
 mod template;
 #[cfg(test)]
 mod testing;
@@ -43,5 +44,6 @@ pub use on_demand::requested_sources;
 pub use rule::RuleError;
 pub use rulebook::RuleBook;
 pub use signal_selector::{SignalSelector, values};
+pub use stack_load::add_loads;
 pub use timeline::{FeltCause, FoundEpisode, Timeline, recorded_findings};
 pub use whyslow_model::cgroup;

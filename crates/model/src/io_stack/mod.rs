@@ -4,11 +4,14 @@
 //! Nodes and the edges below them form a graph without cycles: several file systems share a disk, several containers a bridge.
 
 mod alignment;
+mod load;
 mod network;
 mod path;
 mod storage;
 #[cfg(test)]
 mod storage_tests;
+
+pub use load::NodeLoad;
 
 use crate::blind_spots;
 use crate::catalogue::{Irq, IrqLine, MachineInfo, MappedDevice};
@@ -107,6 +110,9 @@ pub struct StackNode {
     /// What is wrong with how it is set up, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+    /// What it did over the last seconds, if that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<NodeLoad>,
     /// What is directly below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<NodeBelow>,
@@ -126,6 +132,7 @@ impl StackNode {
             limits: Vec::new(),
             interrupts: Vec::new(),
             problems: Vec::new(),
+            load: None,
             below: Vec::new(),
         }
     }
