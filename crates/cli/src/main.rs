@@ -13,6 +13,7 @@ mod export;
 mod exporter;
 mod http;
 mod interrupt;
+mod live;
 mod man;
 mod mcp;
 mod observe;

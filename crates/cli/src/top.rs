@@ -1,19 +1,21 @@
 //! `whyslow top`: the live screen, and the same on a recording.
 
-mod live;
 mod recorded;
 
 use crate::interrupt::Interrupt;
+use crate::live::{self, LiveEvent, LiveOptions, cannot_start};
 use crate::options::{OutputOptions, duration};
 use crate::output::{self, Failure};
 use crate::user_rules;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use whyslow_top::{Event, Request, ScreenOptions, is_possible};
+use whyslow_sense::{Root, descriptors};
+use whyslow_top::{Event, OpenFile, Request, ScreenOptions, is_possible};
 
 /// How long the thread that waits for a signal sleeps at once.
 const LONG: Duration = Duration::from_secs(3600);
@@ -54,7 +56,10 @@ pub fn run(args: &TopArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let (events, received) = channel();
     let source = match &args.at {
         Some(at) => recorded::begin(at, args.dir.as_deref(), rules.book, events.clone())?,
-        None => live::begin(args.interval, args.no_bpf, rules.book, events.clone())?,
+        None => {
+            let options = LiveOptions { interval: args.interval, no_bpf: args.no_bpf, book: Arc::new(rules.book) };
+            live(options, events.clone())?
+        }
     };
     let options = ScreenOptions {
         interval: args.at.is_none().then_some(args.interval),
@@ -85,18 +90,26 @@ fn end_at_signal(mut interrupt: Interrupt, events: Sender<Event>) -> Result<(), 
     thread::Builder::new().name("signals".into()).spawn(wait).map(drop).map_err(cannot_start)
 }
 
-/// Ends the screen when the thread that has it panics: nothing would change on it any more.
-struct EndIfPanics(Sender<Event>);
-
-impl Drop for EndIfPanics {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            // The screen may have ended already.
-            let _ = self.0.send(Event::End);
-        }
-    }
+/// Shows the live machine. What is sent to the result is answered by events.
+fn live(options: LiveOptions, events: Sender<Event>) -> Result<Sender<Request>, Failure> {
+    let answers = events.clone();
+    let show = move |event| {
+        let event = match event {
+            LiveEvent::Sample(sample) => Event::Sample(sample),
+            LiveEvent::Diagnosed(diagnosis) => Event::Diagnosed(diagnosis),
+            LiveEvent::Restarted => Event::Restarted,
+            // Nothing would change on the screen any more.
+            LiveEvent::Failed => Event::End,
+        };
+        events.send(event).is_ok()
+    };
+    live::begin(options, Arc::new(show), move |root, request| list_files(root, request, &answers))
 }
 
-fn cannot_start(error: std::io::Error) -> Failure {
-    Failure::usage(format!("cannot start a thread: {error}"))
+fn list_files(root: &Root, request: Request, answers: &Sender<Event>) {
+    let Request::Files(task) = request else { return };
+    let files = descriptors(root, &task).map_err(|error| error.why().to_owned());
+    let files = files.map(|files| files.into_iter().map(|(name, count)| OpenFile { name, count }).collect());
+    // The next sample finds out that the screen is gone.
+    let _ = answers.send(Event::Files(task, files));
 }

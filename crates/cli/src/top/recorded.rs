@@ -1,7 +1,7 @@
 //! A recording: a thread that goes to a place in it and diagnoses what was recorded there.
 
-use super::{EndIfPanics, cannot_start};
 use crate::explain::{episodes, window};
+use crate::live::{OnPanic, cannot_start};
 use crate::output::{Failure, ProgressLine};
 use crate::recordings;
 use std::path::Path;
@@ -63,7 +63,8 @@ struct Places {
 impl Places {
     /// Goes where it is asked to, until the screen is gone.
     fn run(&self, at: i64, book: &RuleBook, requests: &Receiver<Request>) {
-        let _end = EndIfPanics(self.events.clone());
+        // Nothing would change on the screen any more; it may have ended already.
+        let _end = OnPanic(|| drop(self.events.send(Event::End)));
         let mut at = self.tell_failure(self.sample_before(at)).flatten().unwrap_or(at);
         self.show(at, book);
         while let Ok(request) = requests.recv() {

@@ -1,6 +1,5 @@
-//! The live machine: one thread samples, another one diagnoses a window that slides over the samples.
+//! The live machine for what stays open: one thread samples, another one diagnoses a window that slides over the samples.
 
-use super::{EndIfPanics, cannot_start};
 use crate::baseline;
 use crate::observe::add_command_lines;
 use crate::options::next_multiple;
@@ -12,11 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_diagnose::{RuleBook, diagnose, requested_sources};
 use whyslow_model::baseline::Baseline;
-use whyslow_model::diagnosis::Origin;
+use whyslow_model::diagnosis::{Diagnosis, Origin};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
-use whyslow_sense::{Root, Sampler, descriptors};
-use whyslow_top::{Event, OpenFile, Request};
+use whyslow_sense::{Root, Sampler};
 
 /// As long as the window of a diagnosis.
 const WINDOW: f64 = 10.0;
@@ -26,10 +24,35 @@ const SHORTEST: f64 = 2.5;
 const PACE: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(10));
 /// One diagnosis may take so small a part of the time until the next.
 const SELDOM: u32 = 500;
-/// The first two samples are this far apart at most, so that the screen shows rates soon.
+/// The first two samples are this far apart at most, so that rates are known soon.
 const FIRST_STEP: Duration = Duration::from_millis(300);
 /// Without a suspicion for this long, sources that were asked for are no longer read.
 const UNSUSPICIOUS: Duration = Duration::from_secs(60);
+
+/// What is observed, how often, and how it is judged.
+pub struct LiveOptions {
+    /// The time from one sample to the next.
+    pub interval: Duration,
+    /// Whether to do without BPF.
+    pub no_bpf: bool,
+    /// The rules.
+    pub book: Arc<RuleBook>,
+}
+
+/// What happens.
+pub enum LiveEvent {
+    /// A sample was taken.
+    Sample(Box<Snapshot>),
+    /// The last seconds were diagnosed.
+    Diagnosed(Box<Diagnosis>),
+    /// Sampling began anew: differences from earlier samples mean nothing.
+    Restarted,
+    /// A thread ended by a bug: nothing more will come of it.
+    Failed,
+}
+
+/// Takes events; false once nobody wants them any more.
+pub type EventFn = Arc<dyn Fn(LiveEvent) -> bool + Send + Sync>;
 
 /// The sources that rules have asked for, and when they last did.
 #[derive(Default)]
@@ -44,39 +67,60 @@ enum Sampled {
     Restarted,
 }
 
-/// Starts both threads. What is sent to the result is answered by events.
-pub(super) fn begin(
-    interval: Duration,
-    no_bpf: bool,
-    book: RuleBook,
-    events: Sender<Event>,
-) -> Result<Sender<Request>, Failure> {
+/// Starts both threads, which end when the result is dropped. What is sent to it is answered between two samples.
+///
+/// # Errors
+/// A thread cannot be started.
+pub fn begin<R: Send + 'static>(
+    options: LiveOptions,
+    events: EventFn,
+    answer: impl Fn(&Root, R) + Send + 'static,
+) -> Result<Sender<R>, Failure> {
     let asked = Arc::<Mutex<Asked>>::default();
     let (requests, requested) = channel();
     let (samples, sampled) = channel();
-    let root = if no_bpf { Root::live().without_bpf() } else { Root::live() };
-    // It may have something to complain of, before the screen is drawn.
+    let root = if options.no_bpf { Root::live().without_bpf() } else { Root::live() };
+    // It may have something to complain of, before anything is drawn.
     let baseline = baseline::default();
-    let judging = Judging { book, baseline, root: root.clone(), asked: asked.clone(), events: events.clone() };
-    let sampling = Sampling { root, interval, asked, events, samples };
+    let judging =
+        Judging { book: options.book, baseline, root: root.clone(), asked: asked.clone(), events: events.clone() };
+    let sampling = Sampling { root, interval: options.interval, asked, events, samples };
     let thread = |name: &str| thread::Builder::new().name(name.into());
     thread("diagnosis").spawn(move || judging.run(&sampled)).map_err(cannot_start)?;
-    thread("samples").spawn(move || sampling.run(&requested)).map_err(cannot_start)?;
+    thread("samples").spawn(move || sampling.run(&requested, answer)).map_err(cannot_start)?;
     Ok(requests)
+}
+
+/// That a thread cannot be started.
+pub fn cannot_start(error: std::io::Error) -> Failure {
+    Failure::usage(format!("cannot start a thread: {error}"))
+}
+
+/// Does something when the thread that has it panics.
+pub struct OnPanic<F: FnMut()>(pub F);
+
+impl<F: FnMut()> Drop for OnPanic<F> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            (self.0)();
+        }
+    }
 }
 
 struct Sampling {
     root: Root,
     interval: Duration,
     asked: Arc<Mutex<Asked>>,
-    events: Sender<Event>,
+    events: EventFn,
     samples: Sender<Sampled>,
 }
 
 impl Sampling {
-    /// Samples until the screen is gone.
-    fn run(&self, requests: &Receiver<Request>) {
-        let _end = EndIfPanics(self.events.clone());
+    /// Samples until nobody asks any more.
+    fn run<R>(&self, requests: &Receiver<R>, answer: impl Fn(&Root, R)) {
+        let _end = OnPanic(|| {
+            (self.events)(LiveEvent::Failed);
+        });
         let mut sampler = Sampler::new(self.root.clone());
         let mut enabled: BTreeSet<String> = BTreeSet::new();
         let start = Instant::now();
@@ -85,7 +129,7 @@ impl Sampling {
         loop {
             match requests.recv_timeout(due.saturating_duration_since(Instant::now())) {
                 Ok(request) => {
-                    self.answer(request);
+                    answer(&self.root, request);
                     continue;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -95,7 +139,7 @@ impl Sampling {
                 // There is no other way to unload what was loaded on demand.
                 sampler = Sampler::new(self.root.clone());
                 enabled.clear();
-                if self.events.send(Event::Restarted).is_err() || self.samples.send(Sampled::Restarted).is_err() {
+                if !(self.events)(LiveEvent::Restarted) || self.samples.send(Sampled::Restarted).is_err() {
                     return;
                 }
             }
@@ -103,7 +147,7 @@ impl Sampling {
             if self.samples.send(Sampled::Sample(sample.clone())).is_err() {
                 return;
             }
-            if self.events.send(Event::Sample(sample)).is_err() {
+            if !(self.events)(LiveEvent::Sample(sample)) {
                 return;
             }
             for source in self.asked().sources.difference(&enabled.clone()) {
@@ -129,28 +173,22 @@ impl Sampling {
         }
         is_long_ago
     }
-
-    fn answer(&self, request: Request) {
-        let Request::Files(task) = request else { return };
-        let files = descriptors(&self.root, &task).map_err(|error| error.why().to_owned());
-        let files = files.map(|files| files.into_iter().map(|(name, count)| OpenFile { name, count }).collect());
-        // The next sample finds out that the screen is gone.
-        let _ = self.events.send(Event::Files(task, files));
-    }
 }
 
 struct Judging {
-    book: RuleBook,
+    book: Arc<RuleBook>,
     baseline: Option<Baseline>,
     root: Root,
     asked: Arc<Mutex<Asked>>,
-    events: Sender<Event>,
+    events: EventFn,
 }
 
 impl Judging {
     /// Diagnoses until no more samples come.
     fn run(&self, samples: &Receiver<Sampled>) {
-        let _end = EndIfPanics(self.events.clone());
+        let _end = OnPanic(|| {
+            (self.events)(LiveEvent::Failed);
+        });
         let usual = self.baseline.as_ref().map(whyslow_compare::usual).unwrap_or_default();
         let mut window = Window::default().with_usual(usual.clone());
         let mut due = Instant::now();
@@ -177,7 +215,7 @@ impl Judging {
                 asked.sources.extend(wanted);
                 asked.at = Some(Instant::now());
             }
-            if self.events.send(Event::Diagnosed(Box::new(diagnosis))).is_err() {
+            if !(self.events)(LiveEvent::Diagnosed(Box::new(diagnosis))) {
                 return;
             }
             due = Instant::now() + (begun.elapsed() * SELDOM).clamp(PACE.0, PACE.1);
