@@ -2,7 +2,7 @@
 
 use crate::atomic_file::AtomicFile;
 use crate::complete;
-use crate::explain::explain;
+use crate::explain::{explain, in_parallel};
 use crate::observe::diagnosed_with_window;
 use crate::options::{Observe, OutputOptions, duration};
 use crate::output::{Failure, by_ending, print};
@@ -28,7 +28,7 @@ use whyslow_show::{chart, json, page, text};
 use whyslow_store::{Recording, Span, StoreError};
 
 /// The most intervals of a chart that has an interval for each sample, or is alone.
-const MOST_INTERVALS: usize = 1500;
+pub const MOST_INTERVALS: usize = 1500;
 /// The most intervals of each of many charts: with minimum and maximum, a day of them has some two megabytes.
 const INTERVALS: usize = 500;
 
@@ -218,7 +218,7 @@ impl ReportArgs {
             Some(moment) => around(moment)?,
             None => part.span(&recording)?,
         };
-        let made = charts_of_recording(&recording, &span, specs).map_err(unreadable)?;
+        let made = charts_of_recording(&recording, &span, specs, None).map_err(unreadable)?;
         if made.is_empty() && specs.len() > 1 {
             return Err(recorded_then("nothing", &recording));
         }
@@ -233,26 +233,42 @@ impl ReportArgs {
     }
 }
 
-/// The charts of a recording that have data.
-fn charts_of_recording(
+/// The charts of a recording that have data, with at most about so many intervals.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn charts_of_recording(
     recording: &Recording,
     span: &Span,
     specs: &[&'static ChartSpec],
+    most: Option<usize>,
 ) -> Result<Vec<Chart>, StoreError> {
     let samples = recording.sample_times(span)?;
-    let most = intervals(samples.times.len(), specs.len());
-    let mut builder = ChartBuilder::new(specs.to_vec(), samples.times.clone(), most, false);
-    let selections = builder.selections();
-    recording.each_reading(&samples, &selections, |selection, reading| builder.add(selection, reading))?;
-    Ok(builder.finish())
+    let most = most.unwrap_or_else(|| intervals(samples.times.len(), specs.len()));
+    let mut families: Vec<&[&ChartSpec]> = specs.chunk_by(|a, b| a.family() == b.family()).collect();
+    // The charts of processes, which take the longest, are begun first.
+    families.reverse();
+    let made = in_parallel(&families, |specs| -> Result<Vec<Chart>, StoreError> {
+        let mut builder = ChartBuilder::new(specs.to_vec(), samples.times.clone(), most, false);
+        let selections = builder.selections();
+        recording.each_reading(&samples, &selections, |selection, reading| builder.add(selection, reading))?;
+        Ok(builder.finish())
+    });
+    let mut made = made.into_iter().collect::<Result<Vec<_>, _>>()?;
+    made.reverse();
+    Ok(made.concat())
 }
 
-fn intervals(samples: usize, charts: usize) -> usize {
+/// How many intervals charts have unless asked otherwise.
+pub fn intervals(samples: usize, charts: usize) -> usize {
     if samples <= MOST_INTERVALS || charts == 1 { MOST_INTERVALS } else { INTERVALS }
 }
 
 /// The name of the machine, as recorded; empty if it was not.
-fn host(recording: &Recording, span: &Span) -> Result<String, StoreError> {
+///
+/// # Errors
+/// A file cannot be read.
+pub fn host(recording: &Recording, span: &Span) -> Result<String, StoreError> {
     let column = MachineInfo::INFO.metrics.iter().position(|metric| metric.name == "name");
     let mut host = String::new();
     recording.each_row(span, MachineInfo::INFO.name, |row| {
@@ -265,7 +281,7 @@ fn host(recording: &Recording, span: &Span) -> Result<String, StoreError> {
 }
 
 /// A page of these charts.
-fn page_of(host: String, charts: Vec<Chart>, is_elapsed: bool) -> PageData {
+pub fn page_of(host: String, charts: Vec<Chart>, is_elapsed: bool) -> PageData {
     let times = || charts.iter().flat_map(|chart| &chart.times).copied();
     let (from, to) = (times().reduce(f64::min).unwrap_or(0.0), times().reduce(f64::max).unwrap_or(0.0));
     let name = if host.is_empty() { "report" } else { host.as_str() };

@@ -4,7 +4,7 @@ mod before;
 mod edge;
 mod windows;
 
-pub use windows::{episodes, window};
+pub use windows::{episodes, in_parallel, window};
 
 use crate::options::OutputOptions;
 use crate::output::{Failure, ProgressLine, tell};
@@ -57,9 +57,21 @@ pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure
 /// # Errors
 /// A file cannot be read.
 pub fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Explanation, StoreError> {
-    let rules = user_rules::load();
-    let progress = ProgressLine::new("explaining", "end");
-    let found = windows::episodes(recording, span, &rules.book, &progress)?;
+    explain_by(recording, span, folder, &user_rules::load().book, &ProgressLine::new("explaining", "end"))
+}
+
+/// The same by these rules.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn explain_by(
+    recording: &Recording,
+    span: &Span,
+    folder: String,
+    book: &RuleBook,
+    progress: &ProgressLine,
+) -> Result<Explanation, StoreError> {
+    let found = windows::episodes(recording, span, book, progress)?;
     let mut explanation = Explanation {
         schema: SCHEMA.to_owned(),
         recording: folder,
@@ -71,11 +83,8 @@ pub fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Exp
         events: Vec::new(),
     };
     befell(recording, span, &mut explanation)?;
-    for batch in found.chunks(windows::threads()) {
-        for episode in windows::in_parallel(batch, |episode| documented(recording, episode, &found, &rules.book)) {
-            explanation.episodes.push(episode?);
-        }
-    }
+    let episodes = in_parallel(&found, |episode| documented(recording, episode, &found, book));
+    explanation.episodes = episodes.into_iter().collect::<Result<_, _>>()?;
     Ok(explanation)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::output::ProgressLine;
 use crate::recordings::for_people;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use whyslow_diagnose::{FeltCause, FoundEpisode, RuleBook, Timeline};
 use whyslow_model::catalogue::{Family, Judgement, RecordedFinding};
@@ -101,16 +102,27 @@ pub fn window(recording: &Recording, span: &Span) -> Result<Window, StoreError> 
     Ok(all)
 }
 
-/// Processes all items in parallel, and returns the results in order.
+/// Processes all items in a few threads, each of which takes the next one when it is done, and returns the results in order.
 pub fn in_parallel<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    std::thread::scope(|scope| {
-        let running: Vec<_> = all.iter().map(|one| scope.spawn(|| work(one))).collect();
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        all.get(at).map(|one| (at, work(one)))
+    };
+    let run = || std::iter::from_fn(take).collect::<Vec<_>>();
+    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads().min(all.len())).map(|_| scope.spawn(run)).collect();
         // A panic is a bug: propagate it.
-        running.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    })
+        running
+            .into_iter()
+            .flat_map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
-pub fn threads() -> usize {
+fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_THREADS))
 }
 
