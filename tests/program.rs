@@ -502,6 +502,7 @@ fn a_command_shows_only_its_own_options() {
         ("export", "--color"),
         ("report", "--width"),
         ("exporter", "--json"),
+        ("serve", "--json"),
         ("rules", "--utc"),
         ("stack", "--utc"),
     ] {

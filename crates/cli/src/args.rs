@@ -13,6 +13,7 @@ use crate::profile::ProfileArgs;
 use crate::read::ReadArgs;
 use crate::record::RecordArgs;
 use crate::report::ReportArgs;
+use crate::serve::ServeArgs;
 use crate::stack::StackArgs;
 use crate::top::TopArgs;
 use crate::tune::{TryArgs, TuneArgs};
@@ -47,6 +48,7 @@ whyslow record --for 1h        record for an hour (default: until stopped)
 whyslow explain --since 8h     explain what happened in the last eight hours
 whyslow report -o report.html sar.txt
                                draw charts of what other tools printed
+whyslow serve                  the same in a browser, live and recorded
 whyslow baseline save --for 10m
                                record a baseline of normal behavior
 whyslow compare default 03:00..04:00
@@ -102,6 +104,7 @@ const IRRELEVANT: &[(&str, &[&str])] = &[
     ("top", &["json", "all", "width"]),
     ("export", &["all", "color", "width"]),
     ("report", &["all", "color", "width"]),
+    ("serve", &["json", "all", "utc", "color", "width"]),
     ("exporter", &["json", "all", "utc", "color", "width"]),
     ("stack", &["utc"]),
     ("rules", &["all", "utc"]),
@@ -150,6 +153,8 @@ pub enum Command {
     Export(ExportArgs),
     /// Draw charts and findings: an HTML page, a picture, or text for a ticket
     Report(ReportArgs),
+    /// Serve a web page about this machine, live, and about recordings
+    Serve(ServeArgs),
     /// Export metrics and findings to Prometheus or OpenTelemetry
     Exporter(ExporterArgs),
     /// Record a baseline of normal behavior, and manage baselines

@@ -16,6 +16,7 @@ use crate::profile;
 use crate::read;
 use crate::record;
 use crate::report;
+use crate::serve;
 use crate::stack;
 use crate::top;
 use crate::tune;
@@ -45,6 +46,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Explain(args)) => explain::run(args, look),
         Some(Command::Export(args)) => export::run(args, look),
         Some(Command::Report(args)) => report::run(args, look),
+        Some(Command::Serve(args)) => serve::run(args),
         Some(Command::Exporter(args)) => exporter::run(args),
         Some(Command::Baseline(args)) => baseline::run(args, look),
         Some(Command::Compare(args)) => compare::run(args, look),

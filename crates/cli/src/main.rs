@@ -25,6 +25,7 @@ mod record;
 mod recordings;
 mod report;
 mod sampling;
+mod serve;
 mod stack;
 mod top;
 mod tune;

@@ -21,6 +21,7 @@ pub mod key;
 pub mod listing;
 pub mod mask;
 pub mod origin;
+pub mod overview;
 pub mod profile;
 pub mod row;
 pub mod shared;

@@ -1,0 +1,85 @@
+//! Lets few in at once: reading a day of a recording keeps a CPU busy.
+
+use super::part::Refusal;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How many are let in at once, and how many may wait for that; others would keep the server from quick answers.
+const MOST_INSIDE: usize = 2;
+const MOST_WAITING: usize = 3;
+/// How long to wait.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How many are inside, and how many wait.
+#[derive(Default)]
+pub struct Gate {
+    counts: Mutex<Counts>,
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct Counts {
+    inside: usize,
+    waiting: usize,
+}
+
+/// A place inside, which is free again when this is dropped.
+pub struct Visit<'g>(&'g Gate);
+
+impl Gate {
+    /// Waits to be let in.
+    ///
+    /// # Errors
+    /// Too many wait already, or it takes too long.
+    pub fn enter(&self) -> Result<Visit<'_>, Refusal> {
+        let busy =
+            || Refusal::Busy("too many recordings are being read at the moment; try again in a few seconds".into());
+        let mut counts = self.counts();
+        if counts.inside >= MOST_INSIDE {
+            if counts.waiting >= MOST_WAITING {
+                return Err(busy());
+            }
+            counts.waiting += 1;
+            let is_full = |counts: &mut Counts| counts.inside >= MOST_INSIDE;
+            counts = self.left.wait_timeout_while(counts, PATIENCE, is_full).unwrap_or_else(PoisonError::into_inner).0;
+            counts.waiting -= 1;
+            if counts.inside >= MOST_INSIDE {
+                return Err(busy());
+            }
+        }
+        counts.inside += 1;
+        Ok(Visit(self))
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.0.counts().inside -= 1;
+        self.0.left.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_are_inside_some_wait_and_the_rest_is_sent_away() {
+        let gate = Gate::default();
+        let inside: Vec<_> = (0..MOST_INSIDE).map(|_| gate.enter().unwrap()).collect();
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> = (0..MOST_WAITING).map(|_| scope.spawn(|| gate.enter().map(drop))).collect();
+            while gate.counts().waiting < MOST_WAITING {
+                std::thread::yield_now();
+            }
+            assert!(matches!(gate.enter(), Err(Refusal::Busy(_))));
+            drop(inside);
+            assert!(waiting.into_iter().all(|one| one.join().unwrap().is_ok()));
+        });
+        assert!(gate.enter().is_ok());
+    }
+}

@@ -1,0 +1,114 @@
+//! The hosts that can be looked at.
+
+use super::live_host::LiveHost;
+use super::recorded_host::RecordedHost;
+use crate::live::cannot_start;
+use crate::output::Failure;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use whyslow_diagnose::RuleBook;
+use whyslow_model::overview::{Overview, SCHEMA};
+use whyslow_store::{Recording, lower_priority};
+
+/// The live machine, and recordings.
+pub struct Hosts {
+    /// The live machine, unless only recordings are served.
+    pub live: Option<Arc<LiveHost>>,
+    /// What everything is judged by.
+    pub book: Arc<RuleBook>,
+    /// Where to look for recordings.
+    roots: Vec<PathBuf>,
+    recorded: Mutex<Vec<Arc<RecordedHost>>>,
+    /// The number of the next recording that is found.
+    next: AtomicUsize,
+    /// Wakes the survey.
+    looked_at: SyncSender<()>,
+}
+
+impl Hosts {
+    /// The live machine, and the recordings in these folders; and what wakes the survey.
+    pub fn new(live: Option<Arc<LiveHost>>, roots: Vec<PathBuf>, book: Arc<RuleBook>) -> (Arc<Self>, Receiver<()>) {
+        let (looked_at, looks) = sync_channel(1);
+        let (recorded, next) = (Mutex::default(), AtomicUsize::new(0));
+        let hosts = Self { live, book, roots, recorded, next, looked_at };
+        hosts.find_recordings();
+        (Arc::new(hosts), looks)
+    }
+
+    /// All recordings.
+    pub fn recordings(&self) -> Vec<Arc<RecordedHost>> {
+        self.recorded().clone()
+    }
+
+    /// The recording that is asked for by this name.
+    pub fn recording(&self, id: &str) -> Option<Arc<RecordedHost>> {
+        self.recorded().iter().find(|host| host.overview().id == id).cloned()
+    }
+
+    /// Each host in a line. What was found out about recordings can be a minute old.
+    pub fn overview(&self) -> Overview {
+        // If it is awake already, it will look at all of them anyway.
+        let _ = self.looked_at.try_send(());
+        let live = self.live.iter().map(|live| live.overview());
+        let recorded = self.recordings();
+        let recorded = recorded.iter().map(|host| host.overview());
+        Overview {
+            schema: SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            hosts: live.chain(recorded).collect(),
+        }
+    }
+
+    /// Starts to look at all recordings, in a thread of low priority: at once, and again whenever the overview is asked for.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start_survey(self: &Arc<Self>, looks: Receiver<()>) -> Result<(), Failure> {
+        let hosts = self.clone();
+        let survey = move || {
+            lower_priority();
+            hosts.survey();
+            while looks.recv().is_ok() {
+                hosts.survey();
+            }
+        };
+        std::thread::Builder::new().name("survey".into()).spawn(survey).map(drop).map_err(cannot_start)
+    }
+
+    fn survey(&self) {
+        self.find_recordings();
+        for host in self.recordings().iter().filter(|host| host.is_due()) {
+            host.survey(&self.book);
+        }
+    }
+
+    /// Recordings come and go; those that stay keep their names.
+    fn find_recordings(&self) {
+        let found: Vec<PathBuf> = self.roots.iter().flat_map(|root| recordings_in(root)).collect();
+        let mut recorded = self.recorded();
+        recorded.retain(|host| found.iter().any(|folder| folder == host.folder()));
+        for folder in found {
+            if !recorded.iter().any(|host| host.folder() == folder) {
+                let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
+                recorded.push(Arc::new(RecordedHost::new(id, folder)));
+            }
+        }
+    }
+
+    fn recorded(&self) -> MutexGuard<'_, Vec<Arc<RecordedHost>>> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The recordings in a folder: itself, or those of its subfolders by name.
+pub fn recordings_in(root: &Path) -> Vec<PathBuf> {
+    if Recording::is_in(root) {
+        return vec![root.to_owned()];
+    }
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| Recording::is_in(path)).collect();
+    found.sort();
+    found
+}

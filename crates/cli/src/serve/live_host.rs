@@ -1,0 +1,294 @@
+//! The live machine: what was sampled and diagnosed since the program was started.
+
+use super::part::{PagePart, Refusal, seconds};
+use crate::http::host_name;
+use crate::live::LiveEvent;
+use crate::output::{Failure, complain};
+use crate::report::{MOST_INTERVALS, intervals, page_of};
+use crate::stack;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+use whyslow_diagnose::add_loads;
+use whyslow_model::chart::{Chart, PageData};
+use whyslow_model::diagnosis::Diagnosis;
+use whyslow_model::io_stack::IoStack;
+use whyslow_model::overview::{HostKind, HostOverview};
+use whyslow_model::profile::{ProfileKind, StackProfile};
+use whyslow_model::window::Window;
+use whyslow_sense::profile::{ProfileOptions, Profiler};
+use whyslow_sense::{Root, SourceError};
+use whyslow_series::{ChartBuilder, DrawnEntities};
+use whyslow_store::{History, HistoryLimits};
+
+/// How long samples are kept, and in how much memory.
+const LIMITS: HistoryLimits = HistoryLimits { time: Duration::from_secs(3600), bytes: 64 << 20 };
+/// As long as the window of a diagnosis.
+const WINDOW: f64 = 10.0;
+/// So many samples before those that are asked for show which ones are missing, and what levels were.
+const LEAD: u32 = 10;
+/// So many entities of a chart are drawn on; with more, those that were drawn first are forgotten.
+const MOST_DRAWN: usize = 48;
+/// Samples per second of a profile, as `whyslow profile` takes them.
+const HZ: u32 = 99;
+
+/// What is known of the live machine.
+pub struct LiveHost {
+    name: String,
+    interval: Duration,
+    state: Mutex<LiveState>,
+    /// Held while something is read that is read once at a time.
+    reading_stack: Mutex<()>,
+    profiling: Mutex<()>,
+}
+
+struct LiveState {
+    history: History,
+    /// The last seconds.
+    window: Window,
+    diagnosis: Option<Diagnosis>,
+    /// What pages have drawn, so that they can go on with it.
+    drawn: DrawnEntities,
+}
+
+impl LiveHost {
+    /// What asks for it calls it so.
+    pub const ID: &'static str = "live";
+
+    /// Nothing is known yet.
+    pub fn new(interval: Duration) -> Self {
+        let state = LiveState {
+            history: History::new(LIMITS),
+            window: Window::default(),
+            diagnosis: None,
+            drawn: DrawnEntities::new(),
+        };
+        Self {
+            name: host_name(),
+            interval,
+            state: Mutex::new(state),
+            reading_stack: Mutex::default(),
+            profiling: Mutex::default(),
+        }
+    }
+
+    /// Takes what was observed.
+    pub fn take(&self, event: LiveEvent) {
+        let mut state = self.state();
+        match event {
+            LiveEvent::Sample(sample) => {
+                state.window.push((*sample).clone());
+                state.window.keep_last(WINDOW);
+                state.history.add(*sample);
+            }
+            LiveEvent::Diagnosed(diagnosis) => state.diagnosis = Some(*diagnosis),
+            LiveEvent::Restarted => {
+                state.window = Window::default();
+                state.history.restart();
+            }
+            LiveEvent::Failed => complain("the machine is no longer sampled: an internal error, see above"),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, LiveState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The machine in a line.
+    pub fn overview(&self) -> HostOverview {
+        let state = self.state();
+        let span = state.history.span();
+        let finding = state.diagnosis.as_ref().and_then(|diagnosis| diagnosis.findings.first());
+        HostOverview {
+            id: Self::ID.into(),
+            name: self.name.clone(),
+            kind: HostKind::Live,
+            from: span.as_ref().map(|span| seconds(*span.start())),
+            to: span.as_ref().map(|span| seconds(*span.end())),
+            interval: Some(self.interval.as_secs_f64()),
+            verdict: state.diagnosis.as_ref().map(|diagnosis| diagnosis.verdict),
+            finding: finding.map(|finding| finding.summary.clone()),
+            severity: finding.map(|finding| finding.impact),
+            ..HostOverview::default()
+        }
+    }
+
+    /// Charts and the newest diagnosis; `None` if there is nothing new.
+    ///
+    /// # Errors
+    /// Nothing was sampled then, or yet.
+    pub fn page(&self, part: &PagePart) -> Result<Option<PageData>, Refusal> {
+        let all = self.state().history.span();
+        let all = all.ok_or_else(|| Refusal::Busy("no sample has been taken yet; try again in a second".into()))?;
+        if part.since.is_some_and(|since| since >= *all.end()) {
+            return Ok(None);
+        }
+        let lead = i64::try_from((self.interval * LEAD).as_nanos()).unwrap_or(i64::MAX);
+        let span = match part.since {
+            Some(since) => since.saturating_sub(lead)..=*all.end(),
+            None => part.span(&all, i64::MAX)?,
+        };
+        let (samples, kept, diagnosis) = {
+            let state = self.state();
+            let diagnosis = state.diagnosis.clone().filter(|_| !part.only_charts);
+            (state.history.part(span.clone()), state.drawn.clone(), diagnosis)
+        };
+        let times = samples.times();
+        let asked = part.intervals.unwrap_or_else(|| intervals(times.len(), part.specs.len()));
+        let most = if part.since.is_some() { MOST_INTERVALS } else { asked };
+        let mut builder = ChartBuilder::new(part.specs.clone(), times, most, false).also_drawing(kept);
+        let selections = builder.selections();
+        samples.each_reading(&selections, |selection, reading| builder.add(selection, reading));
+        let charts = builder.finish();
+        let charts: Vec<Chart> = match part.since {
+            Some(since) => charts.into_iter().filter_map(|chart| chart.after(seconds(since))).collect(),
+            None => charts,
+        };
+        remember(&mut self.state().drawn, &charts);
+        let span = if part.since.is_some() { all } else { span };
+        Ok(Some(PageData {
+            title: format!("whyslow: {}, live", self.name),
+            from: seconds(*span.start()),
+            to: seconds(*span.end()),
+            diagnosis,
+            ..page_of(self.name.clone(), charts, false)
+        }))
+    }
+
+    /// The stacks as they are now, and their load over the last seconds.
+    pub fn stack(&self) -> IoStack {
+        let _one = self.reading_stack.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stack = stack::live();
+        let window = self.state().window.clone();
+        add_loads(&mut stack, &window);
+        stack
+    }
+
+    /// Profiles the whole machine.
+    ///
+    /// # Errors
+    /// That is under way already; this user or kernel may not profile.
+    pub fn profile(&self, kind: ProfileKind, time: Duration) -> Result<StackProfile, Refusal> {
+        let _one = match self.profiling.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Refusal::Busy("another profile is being recorded; try again when it is done".into()));
+            }
+        };
+        let cannot = |error: SourceError| Refusal::Parameters(Failure::unreadable("profile", error).words().to_owned());
+        let options = ProfileOptions { kind, hz: HZ, pid: None, kernel: true, user: true };
+        let mut profiler = Profiler::start(options, Root::live()).map_err(cannot)?;
+        let end = Instant::now() + time;
+        while profiler.poll().map_err(cannot)? && Instant::now() < end {
+            thread::sleep(Profiler::PACE.min(end.saturating_duration_since(Instant::now())));
+        }
+        profiler.finish().map_err(cannot)
+    }
+}
+
+/// Remembers which entities are drawn.
+fn remember(drawn: &mut DrawnEntities, charts: &[Chart]) {
+    for chart in charts.iter().filter(|chart| !chart.series.is_empty()) {
+        let entities: BTreeSet<String> = chart.series.iter().map(|series| series.entity.clone()).collect();
+        let known = drawn.entry(chart.id.clone()).or_default();
+        if known.union(&entities).count() > MOST_DRAWN {
+            *known = entities;
+        } else {
+            known.extend(entities);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::catalogue::Disk;
+    use whyslow_model::snapshot::Snapshot;
+
+    const SECOND: u64 = 1_000_000_000;
+    /// 2026-11-21 16:43:20 UTC.
+    const START: u64 = 1_795_279_400;
+
+    /// Ten disks that take turns: each second one of them reads.
+    fn sample(second: u64) -> LiveEvent {
+        let wall_ns = ((START + second) * SECOND) as i64;
+        let mut sample = Snapshot { wall_ns, boot_ns: (100 + second) * SECOND, ..Snapshot::default() };
+        for disk in 0..10 {
+            // How often its turn has come.
+            let reads = second / 10 + u64::from(second % 10 >= disk);
+            sample.block.disk.push(Disk {
+                reads: (reads * 5).into(),
+                identity: "1".into(),
+                ..Disk::new(format!("sd{disk}").as_str().into())
+            });
+        }
+        LiveEvent::Sample(Box::new(sample))
+    }
+
+    fn host(seconds: u64) -> LiveHost {
+        let host = LiveHost::new(Duration::from_secs(1));
+        (0..seconds).for_each(|second| host.take(sample(second)));
+        host
+    }
+
+    fn part(since: Option<u64>) -> PagePart {
+        let since = since.map(|second| ((START + second) * SECOND) as i64);
+        let specs = whyslow_series::charts().filter(|chart| chart.id == "disk.requests").collect();
+        PagePart { from: None, to: None, since, intervals: None, specs, only_charts: false }
+    }
+
+    fn requests(page: &PageData) -> Vec<(&str, Option<f64>)> {
+        let chart = page.charts.first().expect("a chart");
+        chart.series.iter().map(|series| (&*series.name, *series.mean.last().unwrap())).collect()
+    }
+
+    #[test]
+    fn a_page_goes_on_with_what_came_since_and_with_what_it_has_drawn() {
+        let host = host(100);
+        let whole = host.page(&part(None)).unwrap().unwrap();
+        assert_eq!((whole.from, whole.to), (START as f64, (START + 99) as f64));
+        assert_eq!(whole.charts[0].times.len(), 100);
+        let drawn: Vec<&str> = requests(&whole).into_iter().map(|(name, _)| name).collect();
+        // The first turn of sd0 came before the first sample; of the others, which are equal, the first by name.
+        assert_eq!(drawn, ["sd1 reads", "sd2 reads", "sd3 reads", "sd4 reads", "sd5 reads", "sd6 reads"]);
+        assert!(host.page(&part(Some(99))).unwrap().is_none());
+        host.take(sample(100));
+        let newer = host.page(&part(Some(99))).unwrap().unwrap();
+        assert_eq!((newer.from, newer.to), (START as f64, (START + 100) as f64));
+        assert_eq!(newer.charts[0].times, [(START + 100) as f64]);
+        let shown = requests(&newer);
+        assert!(shown.contains(&("sd0 reads", Some(5.0))), "{shown:?}");
+        for name in drawn {
+            assert!(shown.contains(&(name, Some(0.0))), "{name}: {shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_span_can_be_chosen_and_one_that_was_not_observed_is_refused() {
+        let host = host(100);
+        let at = |second: u64| Some(((START + second) * SECOND) as i64);
+        let page = host.page(&PagePart { from: at(20), to: at(30), ..part(None) }).unwrap().unwrap();
+        assert_eq!((page.from, page.to), ((START + 20) as f64, (START + 30) as f64));
+        assert_eq!(page.charts[0].times.len(), 11);
+        let later = host.page(&PagePart { from: at(200), to: at(300), ..part(None) });
+        assert!(matches!(later, Err(Refusal::Nothing(_))));
+        assert!(matches!(LiveHost::new(Duration::from_secs(1)).page(&part(None)), Err(Refusal::Busy(_))));
+    }
+
+    #[test]
+    fn the_entities_that_are_drawn_on_are_bounded() {
+        let chart = |from: usize, to: usize| {
+            let series = (from..to)
+                .map(|at| whyslow_model::chart::ChartSeries { entity: format!("e{at}"), ..Default::default() });
+            [Chart { id: "x".into(), series: series.collect(), ..Chart::default() }]
+        };
+        let mut drawn = DrawnEntities::new();
+        remember(&mut drawn, &chart(0, 40));
+        remember(&mut drawn, &chart(38, 46));
+        assert_eq!(drawn["x"].len(), 46);
+        remember(&mut drawn, &chart(46, 50));
+        assert_eq!(drawn["x"].len(), 4);
+    }
+}

@@ -1,0 +1,184 @@
+//! `whyslow serve`: the page of a report with a server behind it, for the live machine and recordings.
+
+mod api;
+mod gate;
+mod hosts;
+mod live_host;
+mod part;
+mod recorded_host;
+
+use crate::http;
+use crate::interrupt::Interrupt;
+use crate::live::{self, LiveOptions};
+use crate::options::duration;
+use crate::output::{Failure, complain, print};
+use crate::recordings;
+use crate::user_rules;
+use clap::Args;
+use hosts::Hosts;
+use live_host::LiveHost;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+use whyslow_diagnose::RuleBook;
+use whyslow_serve::AccessRules;
+use whyslow_store::Recording;
+
+/// How long one sleep lasts while requests are answered elsewhere.
+const LONG: Duration = Duration::from_secs(3600);
+/// Bytes of a token that is made up.
+const TOKEN_BYTES: usize = 24;
+/// So many recordings are named when it starts; the page has all of them.
+const NAMED: usize = 5;
+
+/// What to serve, and where.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Folders of recordings, or folders with one in each subfolder [default: that of 'whyslow record', if there is one]
+    #[arg(value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// Address to listen on; only this machine can reach the default
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9790")]
+    listen: SocketAddr,
+    /// Another name by which browsers may call this machine, besides its host name and addresses
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
+    /// File with the token that the address of the page ends in [default: a new one each time]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Sampling interval of the live machine, at least 100ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, conflicts_with = "no_live")]
+    interval: Duration,
+    /// Load no BPF programs: sees less, and reads only /proc and /sys
+    #[arg(long, conflicts_with = "no_live")]
+    no_bpf: bool,
+    /// Only recordings
+    #[arg(long)]
+    no_live: bool,
+}
+
+impl ServeArgs {
+    const SHORTEST: Duration = Duration::from_millis(100);
+
+    fn check(&self) -> Result<(), Failure> {
+        if self.interval < Self::SHORTEST {
+            return Err(Failure::usage("--interval must be at least 100ms"));
+        }
+        Ok(())
+    }
+
+    /// The folders to look for recordings in: those that are asked for, or the usual one if it has a recording.
+    fn roots(&self) -> Result<Vec<PathBuf>, Failure> {
+        if !self.folders.is_empty() {
+            if let Some(empty) = self.folders.iter().find(|folder| hosts::recordings_in(folder).is_empty()) {
+                let empty = empty.display();
+                return Err(Failure::usage(format!("{empty}: neither a recording nor a folder with recordings in it")));
+            }
+            return Ok(self.folders.clone());
+        }
+        let usual = recordings::folder(None).ok().filter(|folder| Recording::is_in(folder));
+        if usual.is_none() && self.no_live {
+            return Err(Failure::usage(
+                "nothing to serve: there is no recording of this machine; name the folder of another, or leave --no-live out",
+            ));
+        }
+        Ok(usual.into_iter().collect())
+    }
+
+    /// The token, and whether it was made up.
+    fn token(&self) -> Result<(String, bool), Failure> {
+        match &self.token_file {
+            Some(file) => Ok((http::read_token(file)?, false)),
+            None => Ok((new_token()?, true)),
+        }
+    }
+}
+
+/// A token that nobody can guess, in hexadecimal digits.
+fn new_token() -> Result<String, Failure> {
+    let mut bytes = [0; TOKEN_BYTES];
+    getrandom::fill(&mut bytes).map_err(|e| Failure::usage(format!("cannot make up a token: {e}")))?;
+    Ok(bytes.iter().fold(String::new(), |mut token, byte| {
+        write!(token, "{byte:02x}").expect("a String takes all");
+        token
+    }))
+}
+
+/// Serves until it is stopped.
+///
+/// # Errors
+/// Wrong usage; nothing to serve; an address that cannot be listened on.
+pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    args.check()?;
+    let roots = args.roots()?;
+    let (token, is_new) = args.token()?;
+    let mut interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
+    crate::keep_freed_memory();
+    let book = Arc::new(user_rules::load().book);
+    let live = (!args.no_live).then(|| Arc::new(LiveHost::new(args.interval)));
+    let (hosts, looks) = Hosts::new(live.clone(), roots, book.clone());
+    let names = http::host_names(&args.allow_host);
+    let access = AccessRules { names, token: Some(token.clone()), takes_token_from_address: true };
+    let server = http::start(args.listen, access, api::pages(hosts.clone()))?;
+    let sampling = live.as_ref().map(|live| sample(live, args, book)).transpose()?;
+    hosts.start_survey(looks)?;
+    announce(args, &hosts, server.address(), is_new.then_some(&token))?;
+    while !interrupt.ends_sleep_until(Instant::now() + LONG) {}
+    drop((sampling, server));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Samples for as long as the result is kept.
+fn sample(live: &Arc<LiveHost>, args: &ServeArgs, book: Arc<RuleBook>) -> Result<Sender<Infallible>, Failure> {
+    let options = LiveOptions { interval: args.interval, no_bpf: args.no_bpf, book };
+    let host = live.clone();
+    let take = move |event| {
+        host.take(event);
+        true
+    };
+    live::begin(options, Arc::new(take), |_, request: Infallible| match request {})
+}
+
+/// Says where the page is, and what it shows.
+fn announce(args: &ServeArgs, hosts: &Hosts, address: SocketAddr, token: Option<&String>) -> Result<(), Failure> {
+    let reached = if address.ip().is_unspecified() {
+        format!("{}:{}", http::host_name(), address.port())
+    } else {
+        address.to_string()
+    };
+    if !address.ip().is_loopback() {
+        complain("the connection is not encrypted: whoever can listen in on it can read everything, and the token");
+    }
+    let recordings = hosts.recordings();
+    let named = recordings.iter().take(NAMED).map(|host| host.folder().display().to_string());
+    let further = recordings.len().checked_sub(NAMED).filter(|more| *more > 0).map(|more| format!("{more} more"));
+    let live = (!args.no_live).then(|| "this machine, live".to_owned());
+    let all: Vec<String> = live.into_iter().chain(named).chain(further).collect();
+    complain(&format!("serving {} (Ctrl-C: end)", all.join("; ")));
+    match token {
+        Some(token) => print(format!("http://{reached}/?token={token}\n")),
+        // What is printed may end up in a log; the token was kept in a file so that it need not.
+        None => print(format!("http://{reached}/?token=TOKEN_OF_THE_FILE\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_long_and_never_the_same() {
+        let tokens = [new_token().unwrap(), new_token().unwrap()];
+        assert_ne!(tokens[0], tokens[1]);
+        for token in tokens {
+            assert_eq!(token.len(), 48, "192 bits");
+            assert!(token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{token}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! A recording: its page, its stacks, and the survey that finds out how its machine was.
+
+use super::part::{PagePart, Refusal, nothing_then, seconds};
+use crate::explain::{episodes, explain_by, window};
+use crate::output::{ProgressLine, complain};
+use crate::report::{charts_of_recording, host, page_of};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use whyslow_diagnose::{FoundEpisode, RuleBook, add_loads, diagnose};
+use whyslow_model::chart::PageData;
+use whyslow_model::diagnosis::{Origin, Verdict};
+use whyslow_model::io_stack::IoStack;
+use whyslow_model::overview::HostOverview;
+use whyslow_model::row::SampleTime;
+use whyslow_model::window::Window;
+use whyslow_series::charts;
+use whyslow_store::{LogFn, Recording, Span, StoreError};
+
+const SECOND_NS: i64 = 1_000_000_000;
+const DAY_NS: i64 = 86_400 * SECOND_NS;
+/// As long as the window of a diagnosis.
+const WINDOW_NS: i64 = 10 * SECOND_NS;
+/// The end of a recording, in which the time between two samples is looked up.
+const NEWEST_NS: i64 = 120 * SECOND_NS;
+/// The chart whose largest line is the time lost, and its intervals: with those at both ends, at most sixty.
+const PRESSURE: &str = "pressure.some";
+const PRESSURE_INTERVALS: usize = 58;
+/// The time from one survey of a recording to the next, and how many times as long as a survey that is at least.
+const SURVEYED_EVERY: Duration = Duration::from_secs(60);
+const SELDOM: u32 = 50;
+
+/// A folder with a recording.
+pub struct RecordedHost {
+    folder: PathBuf,
+    log: LogFn,
+    surveyed: Mutex<Surveyed>,
+}
+
+/// The newest survey.
+struct Surveyed {
+    overview: HostOverview,
+    /// When the next one is due.
+    due: Instant,
+}
+
+impl RecordedHost {
+    /// A recording that is asked for by this name.
+    pub fn new(id: String, folder: PathBuf) -> Self {
+        let overview = HostOverview {
+            id,
+            name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            folder: Some(folder.display().to_string()),
+            ..HostOverview::default()
+        };
+        Self { folder, log: log_once(), surveyed: Mutex::new(Surveyed { overview, due: Instant::now() }) }
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its machine in a line, as far as that is known.
+    pub fn overview(&self) -> HostOverview {
+        self.surveyed().overview.clone()
+    }
+
+    fn surveyed(&self) -> MutexGuard<'_, Surveyed> {
+        self.surveyed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opened anew each time: it may go on.
+    fn open(&self) -> Result<Recording, StoreError> {
+        Recording::open_with_log(&self.folder, self.log.clone())
+    }
+
+    fn opened(&self) -> Result<Recording, Refusal> {
+        self.open().map_err(|error| Refusal::Nothing(error.to_string()))
+    }
+
+    /// Charts, and what happened, by these rules.
+    ///
+    /// # Errors
+    /// Nothing was recorded then; it cannot be read.
+    pub fn page(&self, part: &PagePart, book: &RuleBook) -> Result<PageData, Refusal> {
+        if part.since.is_some() {
+            return Err(Refusal::Parameters("since is for the live machine; a recording has from and to".into()));
+        }
+        let recording = self.opened()?;
+        let span = part.span(&recording.span(), DAY_NS)?;
+        let explain = || {
+            let folder = self.folder.display().to_string();
+            explain_by(&recording, &span, folder, book, &ProgressLine::silent())
+        };
+        let (charts, explanation) = std::thread::scope(|scope| {
+            let explanation = (!part.only_charts).then(|| scope.spawn(explain));
+            let charts = charts_of_recording(&recording, &span, &part.specs, part.intervals);
+            // A panic is a bug: propagate it.
+            let joined =
+                explanation.map(|running| running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            (charts, joined.transpose())
+        });
+        let name = host(&recording, &span)?;
+        Ok(PageData {
+            explanation: explanation?,
+            from: seconds(*span.start()),
+            to: seconds(*span.end()),
+            ..page_of(name, charts?, false)
+        })
+    }
+
+    /// The stacks at a time, as far as they were recorded, and their load in the seconds before.
+    ///
+    /// # Errors
+    /// Nothing was recorded then; it cannot be read.
+    pub fn stack(&self, at: Option<i64>) -> Result<IoStack, Refusal> {
+        let recording = self.opened()?;
+        let all = recording.span();
+        let at = at.unwrap_or(*all.end());
+        let span = at.saturating_sub(WINDOW_NS)..=at;
+        let mut seen = window(&recording, &span)?;
+        if seen.last().is_none() {
+            // A single sample is no window, but has stacks.
+            seen = Window::new(recording.snapshots(&span, &|_: &str| true)?);
+        }
+        if seen.last().is_none() {
+            return Err(nothing_then(&all));
+        }
+        let mut stack = IoStack::of(&seen);
+        add_loads(&mut stack, &seen);
+        Ok(stack)
+    }
+
+    /// Whether it is time to look at it again.
+    pub fn is_due(&self) -> bool {
+        self.surveyed().due <= Instant::now()
+    }
+
+    /// Finds out how its machine was, which can take seconds.
+    pub fn survey(&self, book: &RuleBook) {
+        let begun = Instant::now();
+        let error = self.look(book).err().map(|error| error.to_string());
+        let mut surveyed = self.surveyed();
+        surveyed.overview.error = error;
+        surveyed.due = Instant::now() + SURVEYED_EVERY.max(begun.elapsed() * SELDOM);
+    }
+
+    fn look(&self, book: &RuleBook) -> Result<(), StoreError> {
+        let recording = self.open()?;
+        let all = recording.span();
+        let end = *all.end();
+        let name = host(&recording, &all)?;
+        let newest = recording.sample_times(&(end.saturating_sub(NEWEST_NS)..=end))?;
+        {
+            // What takes no time to find out is shown at once.
+            let overview = &mut self.surveyed().overview;
+            if !name.is_empty() {
+                overview.name = name;
+            }
+            overview.from = Some(seconds(*all.start()));
+            overview.to = Some(seconds(end));
+            overview.interval = median_step(&newest.times);
+        }
+        let last_day = end.saturating_sub(DAY_NS).max(*all.start())..=end;
+        let found = worst(&recording, &last_day, book)?;
+        let pressure = pressure(&recording, &all)?;
+        let overview = &mut self.surveyed().overview;
+        overview.verdict = Some(if found.is_some() { Verdict::Bottleneck } else { Verdict::Healthy });
+        (overview.finding, overview.severity) = found.unzip();
+        overview.pressure = pressure;
+        Ok(())
+    }
+}
+
+/// Reports each damaged file once, however often it is read.
+fn log_once() -> LogFn {
+    let reported = Mutex::new(BTreeSet::new());
+    Arc::new(move |what: &str| {
+        if reported.lock().unwrap_or_else(PoisonError::into_inner).insert(what.to_owned()) {
+            complain(what);
+        }
+    })
+}
+
+/// The middle one of the times between samples, seconds.
+fn median_step(times: &[SampleTime]) -> Option<f64> {
+    let steps = times.windows(2).filter(|pair| pair[0].boot == pair[1].boot);
+    let mut steps: Vec<u64> = steps.map(|pair| pair[1].clock.saturating_sub(pair[0].clock)).collect();
+    steps.sort_unstable();
+    // To the millisecond: when a sample is taken varies by more.
+    steps.get(steps.len() / 2).map(|step| (*step as f64 / 1e6).round() / 1e3)
+}
+
+/// The finding of the episode that cost the most time, and its impact.
+fn worst(recording: &Recording, span: &Span, book: &RuleBook) -> Result<Option<(String, f64)>, StoreError> {
+    let found = episodes(recording, span, book, &ProgressLine::silent())?;
+    let cost = |episode: &FoundEpisode| episode.mean_impact * (episode.span.1 - episode.span.0) as f64;
+    let Some(worst) = found.iter().max_by(|a, b| cost(a).total_cmp(&cost(b))) else { return Ok(None) };
+    let when = worst.worst_span.0..=worst.worst_span.1;
+    let diagnosis = diagnose(&window(recording, &when)?, Origin::Recording, book);
+    let key = worst.worst.key();
+    let finding = diagnosis.findings.into_iter().find(|finding| finding.key() == key);
+    Ok(Some((finding.map_or(key, |finding| finding.summary), worst.worst.impact)))
+}
+
+/// The share of the time lost over a span, in equal intervals.
+fn pressure(recording: &Recording, span: &Span) -> Result<Vec<Option<f64>>, StoreError> {
+    let specs: Vec<_> = charts().filter(|chart| chart.id == PRESSURE).collect();
+    let made = charts_of_recording(recording, span, &specs, Some(PRESSURE_INTERVALS))?;
+    let Some(chart) = made.first() else { return Ok(Vec::new()) };
+    let largest = |at: usize| chart.series.iter().filter_map(|series| *series.mean.get(at)?).reduce(f64::max);
+    Ok((0..chart.times.len()).map(largest).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_that_of_most_samples_of_a_boot() {
+        let time = |second: u64, boot| SampleTime { at: 0, clock: second * 1_000_000_000, boot };
+        assert_eq!(median_step(&[time(1, 0), time(3, 0), time(5, 0), time(20, 0), time(1, 1), time(3, 1)]), Some(2.0));
+        assert_eq!(median_step(&[time(1, 0), time(1, 1)]), None);
+    }
+}
