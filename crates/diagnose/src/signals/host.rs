@@ -13,8 +13,8 @@ use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{
-    Board, Cpu, CpuMean, DirectReclaim, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure,
-    Process, Protocol, RunQueue, Sharing, System, Thread, Transfer, Vmstat,
+    Board, Cpu, CpuMean, DirectReclaim, Disk, Family, HiddenGroups, Interface, Link, MachineInfo, Meminfo,
+    NetworkNamespaces, Observer, Pressure, Process, Protocol, RunQueue, Sharing, System, Thread, Transfer, Vmstat,
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
@@ -487,6 +487,7 @@ signals! { h: HostUse<'_>;
     "cpu.waiting" "count" "mean number of tasks that waited on a run queue", "ΣΔrun_delay / Δt", "/proc/PID/schedstat (sched-stats.rst)" => h.waits(true);
     "cpu.waiting_normal" "count" "the same for tasks not niced or batch", "ΣΔrun_delay of tasks with nice < 10 / Δt", "/proc/PID/schedstat" => h.waits(false);
     "cpu.kept_waiting" "count" "the same while CPUs were idle, if each wait took longer than waking up an idle CPU; else 0", "cpu.waiting_normal, if cpu.idle > 0.2 and cpu.waiting_normal / cpu.switches > 1 ms", "/proc/PID/schedstat, /proc/stat" => h.kept_waiting();
+    "cpu.hidden_groups" "count" "control groups of version 1 whose use of the CPUs is not seen, as their hierarchy is not mounted here", "cgroups of /proc/cgroups - 1, without a mount", "/proc/cgroups" => h.window.the::<HiddenGroups>().and_then(|groups| groups.cpu.get());
     "cpu.count_at_most" "count" "the most CPUs there can be, where nobody says how many", "10th percentile of procs_running while no CPU was idle", "/proc/stat" => h.count_at_most();
     "cpu.waiting_at_least" "count" "tasks that waited on a run queue at the least, where nobody says how many CPUs there are", "mean of procs_running beyond cpu.count_at_most while no CPU was idle", "/proc/stat" => h.waiting_at_least();
     "cpu.waiting_share" "ratio" "share of the samples in which any of them did", "samples with procs_running above cpu.count_at_most while no CPU was idle", "/proc/stat" => h.waiting_share();
@@ -619,6 +620,7 @@ signals! { h: HostUse<'_>;
     "net.retransmitted" "count" "segments sent again in the window", "ΔRetransSegs", "/proc/net/snmp" => h.counted(|p| p.tcp_retrans_segs);
     "net.retransmitted_opening" "ratio" "share of the segments sent again that open connections", "ΔTCPSynRetrans / ΔRetransSegs", "/proc/net/netstat, /proc/net/snmp" => over(h.counted(|p| p.tcp_ext_tcp_syn_retrans), h.counted(|p| p.tcp_retrans_segs));
     "net.retransmits" "1/s" "segments sent again, those that open connections not included", "(ΔRetransSegs - ΔTCPSynRetrans) / Δt", "/proc/net/snmp, /proc/net/netstat" => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_ext_tcp_syn_retrans)).map(|(all, opening)| (all - opening).max(0.0));
+    "net.namespaces_refused" "count" "other network namespaces in use that may not be entered", "those with a name, or an interface that leads there", "/run/netns, rtnetlink" => h.window.the::<NetworkNamespaces>().and_then(|n| n.refused.get());
     "net.timeouts" "1/s" "retransmission timers that expired, needless ones not included", "(ΔTCPTimeouts - ΔTCPSpuriousRTOs) / Δt", "/proc/net/netstat" => h.timeouts();
     "net.reverse_path_drops" "1/s" "packets dropped because their source is reached through another interface", "ΔIPReversePathFilter / Δt", "/proc/net/netstat" => h.protocol(|p| p.tcp_ext_ip_reverse_path_filter);
     "net.connects" "1/s" "connections opened from here", "ΔActiveOpens / Δt", "/proc/net/snmp" => h.protocol(|p| p.tcp_active_opens);

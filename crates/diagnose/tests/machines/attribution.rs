@@ -3,7 +3,7 @@
 use crate::{RULES, SECOND, cpu, disk, found, judged, key, machine, pressure, two_cpus, window};
 use whyslow_diagnose::{RuleBook, diagnose};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Action, ActionKind, Basis, Confidence, Diagnosis, Finding, Origin};
+use whyslow_model::diagnosis::{Action, ActionKind, Basis, Confidence, Diagnosis, Finding, Origin, Verdict};
 use whyslow_model::key::{MachineKey, MountTask, TaskKey};
 use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 
@@ -97,7 +97,8 @@ fn a_busy_disk_is_found_though_nobody_is_seen_to_wait_for_it() {
     };
     let d = with(true);
     let found = finding(&d, "disk.bound");
-    assert_eq!((found.subject.name.as_str(), found.confidence), ("sda", Confidence::Medium));
+    assert_eq!((found.subject.name.as_str(), found.confidence), ("sda", Confidence::Low));
+    assert_eq!(d.verdict, Verdict::Undetermined);
     assert_eq!(shares(found), []);
     assert!(found.unattributed.as_ref().is_some_and(|gap| gap.remedy == ROOT), "{found:?}");
     assert!(d.ruled_out.iter().all(|entry| entry.id != "disk"), "{:?}", d.ruled_out);

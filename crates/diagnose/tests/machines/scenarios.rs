@@ -72,6 +72,25 @@ fn tasks_that_are_kept_from_idle_cpus_stand_out_but_short_waits_do_not() {
     assert!(short.ruled_out.iter().any(|r| r.id == "cpu"), "{:?}", short.ruled_out);
 }
 
+/// What happens in them is in none of the numbers that would clear the resource.
+#[test]
+fn what_is_known_to_be_hidden_is_not_healthy() {
+    let hidden = |namespaces: u64, groups: u64| {
+        machine(move |t, s| {
+            two_cpus(t, s, 2, 0);
+            pressure(t, s, 0, 0, 0);
+            s.net.network_namespaces.push(NetworkNamespaces { refused: namespaces.into(), ..Default::default() });
+            s.cgroup.hidden_groups.push(HiddenGroups { cpu: groups.into(), ..Default::default() });
+        })
+    };
+    let open = |d: &Diagnosis| d.not_cleared.iter().map(|entry| entry.id.clone()).collect::<Vec<_>>();
+    assert_eq!(hidden(0, 0).verdict, Verdict::Healthy);
+    let (networks, groups) = (hidden(2, 0), hidden(0, 1));
+    assert_eq!((networks.verdict, groups.verdict), (Verdict::Undetermined, Verdict::Undetermined));
+    assert_eq!((open(&networks), open(&groups)), (vec!["network".to_owned()], vec!["cpu".to_owned()]));
+    assert!(networks.not_cleared[0].because.starts_with("2 other network namespaces were not read"), "{networks:?}");
+}
+
 #[test]
 fn too_little_seen_is_undetermined_not_healthy() {
     assert_eq!(machine(|_, _| ()).verdict, Verdict::Undetermined);

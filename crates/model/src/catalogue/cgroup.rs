@@ -1,7 +1,7 @@
 //! Control groups of version 1, version 2 and mixed hierarchies, in one form.
 
 use super::*;
-use crate::key::{InterferenceKey, LinkKey};
+use crate::key::{InterferenceKey, LinkKey, MachineKey};
 use crate::value::Name;
 
 family_group! {
@@ -74,6 +74,11 @@ family_group! {
     interference: Interference by pair: InterferenceKey, from "BPF: sched_switch, sched_waking, sched_wakeup_new, net_dev_queue, net_dev_start_xmit" {
         waited: counter ns "container.interference.waited" "time that tasks waited on run queues while the other group ran there, or that packets waited while those of the other group were sent, summed";
         used: counter count "container.interference.used" "nanoseconds of CPU time, or bytes sent, by the group that waits; in its row with itself";
+    }
+
+    /// Control groups of version 1 whose hierarchy is not mounted where whyslow runs, as in a container.
+    hidden_groups: HiddenGroups by host: MachineKey, from "/proc/cgroups, /proc/self/mountinfo" {
+        cpu: gauge count "system.cgroup.hidden" "control groups that the cpu or cpuacct controller has, and that are not seen";
     }
 
     /// What Kubernetes reports of a node, a pod or a container: pressure, evictions, and why a container ended.

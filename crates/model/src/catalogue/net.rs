@@ -268,6 +268,11 @@ family_group! {
         received: histogram bytes "system.network.packet.size{network.io.direction=receive}" "packets received, by size";
     }
 
+    /// What cannot be seen of other network namespaces.
+    network_namespaces: NetworkNamespaces by host: MachineKey, from "/run/netns, rtnetlink IFLA_LINK_NETNSID" {
+        refused: gauge count "system.network.namespaces.refused" "other network namespaces in use, with a name or an interface that leads there, that may not be entered";
+    }
+
     /// Connection tracking.
     conntrack: Conntrack by host: MachineKey, from "/proc/sys/net/netfilter, /proc/net/stat/nf_conntrack" {
         count: gauge count "system.conntrack.count" "connections tracked";

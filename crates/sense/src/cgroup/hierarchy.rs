@@ -54,17 +54,20 @@ impl Hierarchies {
         Ok(changed)
     }
 
-    /// The controllers of version 1 that have cgroups, but whose hierarchy is not mounted here.
-    ///
-    /// # Errors
-    /// There are any.
-    pub(super) fn require_mounted(&self, root: &Root) -> Result<(), SourceError> {
-        // A copy of /proc need not come with the mounts.
+    /// The controllers of version 1 that have cgroups besides the root, but whose hierarchy is not mounted here, and how many. A copy
+    /// of /proc need not come with the mounts.
+    pub(super) fn hidden(&self, root: &Root) -> Vec<(&'static str, u64)> {
         if !root.is_live() {
-            return Ok(());
+            return Vec::new();
         }
         let counts = root.polled_text("proc/cgroups").unwrap_or_default();
-        let hidden = hidden(&counts, self.all.iter().map(|listed| &listed.hierarchy.version));
+        hidden(&counts, self.all.iter().map(|listed| &listed.hierarchy.version))
+    }
+
+    /// # Errors
+    /// Controllers are hidden.
+    pub(super) fn require_mounted(&self, root: &Root) -> Result<(), SourceError> {
+        let hidden: Vec<&str> = self.hidden(root).into_iter().map(|(controller, _)| controller).collect();
         if hidden.is_empty() {
             return Ok(());
         }
@@ -144,16 +147,16 @@ impl Version {
 }
 
 /// The controllers that /proc/cgroups (name, number of the hierarchy, cgroups) shows in use in version 1, and that no mounted
-/// hierarchy has. Those of version 2 have the number 0 there; a single cgroup is the root, which has no limits.
-fn hidden<'v>(proc_cgroups: &str, mounted: impl Iterator<Item = &'v Version> + Clone) -> Vec<&'static str> {
+/// hierarchy has, each with its cgroups besides the root. Those of version 2 have the number 0 there; a single cgroup is the root, which has no limits.
+fn hidden<'v>(proc_cgroups: &str, mounted: impl Iterator<Item = &'v Version> + Clone) -> Vec<(&'static str, u64)> {
     let in_use = proc_cgroups.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace();
         let name = words.next()?;
         let (hierarchy, cgroups): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        let is_used = hierarchy > 0 && cgroups > 1;
-        CONTROLLERS.iter().copied().find(|controller| is_used && *controller == name)
+        let controller = CONTROLLERS.iter().copied().find(|controller| *controller == name)?;
+        (hierarchy > 0 && cgroups > 1).then_some((controller, cgroups - 1))
     });
-    in_use.filter(|controller| !mounted.clone().any(|version| version.has(controller))).collect()
+    in_use.filter(|(controller, _)| !mounted.clone().any(|version| version.has(controller))).collect()
 }
 
 /// The hierarchies with something to read, version 2 first.
@@ -319,9 +322,9 @@ mod tests {
         let counts = "#subsys_name\thierarchy\tnum_cgroups\tenabled\n\
             cpuset\t3\t9\t1\ncpu\t1\t9\t1\nmemory\t4\t2\t1\nblkio\t5\t1\t1\npids\t0\t40\t1\n";
         let cpu = Version::V1 { controllers: vec!["cpu", "cpuacct"] };
-        assert_eq!(hidden(counts, [Version::V2].iter()), ["cpu", "memory"]);
-        assert_eq!(hidden(counts, [Version::V2, cpu].iter()), ["memory"]);
-        assert_eq!(hidden("", [].iter()), [""; 0]);
+        assert_eq!(hidden(counts, [Version::V2].iter()), [("cpu", 8), ("memory", 1)]);
+        assert_eq!(hidden(counts, [Version::V2, cpu].iter()), [("memory", 1)]);
+        assert_eq!(hidden("", [].iter()), []);
     }
 
     #[test]

@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
+use whyslow_model::catalogue::HiddenGroups;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::State;
 
@@ -52,7 +53,11 @@ impl Source for Cgroups {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        if self.hierarchies.refresh(root)? {
+        let refreshed = self.hierarchies.refresh(root);
+        if root.is_live() {
+            out.cgroup.hidden_groups.push(hidden_groups(&self.hierarchies.hidden(root)));
+        }
+        if refreshed? {
             self.update_groups();
         }
         let mut devices = DeviceNames::new(root);
@@ -89,6 +94,13 @@ impl Cgroups {
             }
         }
     }
+}
+
+/// Of the controllers that count CPU time and enforce quotas. What is hidden of memory and disks shows in the waiting of all.
+fn hidden_groups(hidden: &[(&str, u64)]) -> HiddenGroups {
+    let of_cpu = hidden.iter().filter(|(controller, _)| ["cpu", "cpuacct"].contains(controller));
+    let cpu = of_cpu.map(|(_, count)| *count).max().unwrap_or(0).into();
+    HiddenGroups { cpu, ..HiddenGroups::default() }
 }
 
 /// The directory of a cgroup in one hierarchy.

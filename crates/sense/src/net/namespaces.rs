@@ -4,13 +4,15 @@
 //! They are entered again for each sample (setns(2) takes microseconds): an open socket or file would keep the namespace and its
 //! interfaces alive after their owner has removed them.
 
+use super::netlink::Netlink;
 use super::process_namespaces::{ProcessNamespace, ProcessNamespaces, SETTLED_TTL, YOUNG, inode_of, ns_file};
+use super::rtnetlink;
 use crate::Root;
 use crate::os::is_root;
 use crate::source::{Source, SourceInfo};
 use crate::source_error::SourceError;
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -20,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use whyslow_model::catalogue::NetworkNamespaces;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
@@ -27,6 +30,8 @@ use whyslow_model::value::Name;
 const LIMIT: usize = 64;
 /// Between two scans while namespaces may come and go: even if no process is new, all have to be listed.
 const RESCAN: Duration = Duration::from_secs(2);
+/// Where ip-netns(8) mounts the namespaces it names.
+const NAMED: &str = "/run/netns";
 /// The kernel's count of device events. A new namespace causes some, for its loopback device.
 const EVENTS: &str = "sys/kernel/uevent_seqnum";
 /// The sources of one sample, which follow one another within milliseconds, check it once.
@@ -71,6 +76,8 @@ struct NamespaceScan {
     others: Arc<[NetNamespace]>,
     /// Namespaces that may not be entered.
     refused: usize,
+    /// Of those, the ones that have a name. The others can be empty, as those that a browser makes for its sandbox.
+    refused_named: usize,
     /// Processes whose namespace may not be read.
     unknown: usize,
     /// Namespaces beyond the limit.
@@ -223,7 +230,7 @@ fn visit_by_thread(
 
 /// Finds every namespace, which of them can be entered, and whether a thread can return.
 fn scan(processes: &ProcessNamespaces) -> NamespaceScan {
-    let (namespaces, unknown) = discover(processes, Path::new("/proc"), Path::new("/run/netns"));
+    let (namespaces, unknown) = discover(processes, Path::new("/proc"), Path::new(NAMED));
     let beyond = namespaces.len().saturating_sub(LIMIT);
     let home = File::open("/proc/self/ns/net").ok();
     let tried = &namespaces[..namespaces.len() - beyond];
@@ -239,10 +246,13 @@ fn scan(processes: &ProcessNamespaces) -> NamespaceScan {
         .filter(|(_, entry)| is_open(entry))
         .map(|(namespace, _)| namespace.clone())
         .collect();
+    let refused =
+        || tried.iter().zip(&entries).filter(|(_, entry)| **entry == Entry::Refused).map(|(namespace, _)| namespace);
     let has_returned = entries.iter().rfind(|entry| is_open(entry)) == Some(&Entry::Open { returned: true });
     NamespaceScan {
         others,
-        refused: entries.iter().filter(|entry| **entry == Entry::Refused).count(),
+        refused: refused().count(),
+        refused_named: refused().filter(|namespace| namespace.file.starts_with(NAMED)).count(),
         unknown,
         beyond,
         home: home.filter(|_| has_returned).map(Arc::new),
@@ -314,7 +324,7 @@ fn inode_behind(link: &Path) -> Option<u64> {
     inode_of(&fs::read_link(link).ok()?)
 }
 
-/// Reports which namespaces are not read. It has no rows of its own.
+/// Reports which namespaces are not read.
 pub(super) struct Visibility(pub(super) Arc<Namespaces>);
 
 impl Source for Visibility {
@@ -322,8 +332,15 @@ impl Source for Visibility {
         SourceInfo::new("network namespaces", "the network of containers").slow()
     }
 
-    fn read(&mut self, root: &Root, _out: &mut Snapshot) -> Result<(), SourceError> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let found = self.0.found(root);
+        if root.is_live() {
+            // An interface whose other end is elsewhere shows a namespace to which no name leads.
+            let linked =
+                if found.unknown > 0 { namespaces_behind_links().saturating_sub(found.others.len()) } else { 0 };
+            let refused = (found.refused_named.max(linked) as u64).into();
+            out.net.network_namespaces.push(NetworkNamespaces { refused, ..NetworkNamespaces::default() });
+        }
         let why = match (found.refused, found.unknown) {
             (0, 0) if found.beyond == 0 => return Ok(()),
             (0, 0) => {
@@ -335,6 +352,13 @@ impl Source for Visibility {
         };
         Err(SourceError::NotPermitted { why, remedy: "run as root (CAP_SYS_ADMIN)".into() })
     }
+}
+
+/// How many namespaces the interfaces of this one are connected to; 0 if that cannot be read.
+fn namespaces_behind_links() -> usize {
+    let links = Netlink::open(libc::NETLINK_ROUTE).and_then(|mut netlink| rtnetlink::links(&mut netlink));
+    let peers: BTreeSet<u32> = links.into_iter().flatten().filter_map(|link| link.peer_namespace).collect();
+    peers.len()
 }
 
 #[cfg(test)]
