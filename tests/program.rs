@@ -281,7 +281,7 @@ fn every_command_that_writes_a_file_refuses_an_unknown_extension() {
         assert!(!Path::new(&file).exists(), "{command:?}");
         writing.push(command.join(" "));
     }
-    assert_eq!(writing, ["profile", "export", "report"]);
+    assert_eq!(writing, ["profile", "export", "report", "stack"]);
 }
 
 /// Where BPF is switched off, no number comes from it.

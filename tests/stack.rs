@@ -62,6 +62,29 @@ fn every_edge_of_this_machine_leads_to_a_node_and_every_path_begins_at_one() {
 }
 
 #[test]
+fn a_picture_has_the_boxes_that_the_document_arranges() {
+    let folder = whyslow_testing::folder();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let [svg, png] = ["stack.svg", "stack.png"].map(file);
+    let ids = |args: &[&str]| {
+        let stack = document(&run(args));
+        stack.diagram.into_iter().flat_map(|group| group.columns.concat()).collect::<Vec<String>>()
+    };
+    // Other tests mount and unmount what lies on the disk meanwhile.
+    assert!(ids(&["/", "--json"]).contains(&"mount:/".to_owned()));
+    assert_eq!(ids(&["lo", "--json"]), ["interface:lo"]);
+    for (name, boxes) in [("/", None), ("lo", Some(1))] {
+        assert_eq!(run(&[name, "-o", &svg]).status.code(), Some(0));
+        let drawn = fs::read_to_string(&svg).unwrap();
+        assert!(drawn.contains(&format!("<tspan class=\"name\">{name}</tspan>")), "{drawn}");
+        let count = drawn.matches("<rect class=\"node\"").count();
+        assert_eq!(count, boxes.unwrap_or(count));
+    }
+    assert_eq!(run(&["/", "-o", &png]).status.code(), Some(0));
+    assert!(fs::read(&png).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
 fn the_disk_of_this_machine_has_the_limits_that_sysfs_shows() {
     let stack = document(&run(&["--json"]));
     let disks: Vec<&StackNode> = stack.nodes.iter().filter(|node| node.kind == NodeKind::Disk).collect();

@@ -8,6 +8,7 @@ import { element, fill } from "./dom.js";
 import { Links } from "./finding.js";
 import { Clock, ElapsedClock, quantity } from "./format.js";
 import { Ranking } from "./ranking.js";
+import { StackDiagram } from "./stack.js";
 import { theme } from "./theme.js";
 import { findingOf, Timeline, worst } from "./timeline.js";
 import { keyHelp, toolbar } from "./toolbar.js";
@@ -55,6 +56,7 @@ async function start() {
   drawHead();
   view.on("clock", drawHead);
   timeline(page, view, links);
+  stackSection(page.stack);
   const { explanation } = page;
   if (charts.length === 0) {
     document.getElementById("charts").hidden = true;
@@ -116,6 +118,16 @@ function timeline({ explanation }, view, links) {
   section.append(new Timeline(explanation, view, links).element, element("p", { className: "note" }, note));
 }
 
+// What requests and packets pass through, if the document has it.
+function stackSection(stack) {
+  const section = document.getElementById("stack");
+  section.hidden = !stack;
+  if (!stack) return;
+  const diagram = new StackDiagram();
+  section.append(diagram.element);
+  diagram.show(stack);
+}
+
 // A section for each family, in the order of the document.
 function sections(page, figures) {
   const byFamily = new Map();
@@ -162,6 +174,7 @@ function watch(figures) {
 function navigation(hasTimeline, families) {
   const to = (id, text) => element("li", {}, element("a", { href: `#${id}` }, text));
   const list = [to("answer", "Answer"), hasTimeline ? to("timeline", "Timeline") : null,
+    document.getElementById("stack").hidden ? null : to("stack", "Stack"),
     ...families.map((family) => to(family.id, family.querySelector("h3").textContent))];
   fill(document.getElementById("contents"), element("ul", {}, list));
 }

@@ -363,6 +363,53 @@ const scenarios = {
     assert.equal(await page.locator("a", { hasText: /94.3\sMbit\/s/ }).count(), 1);
   },
 
+  async stack() {
+    const page = await open("live");
+    const box = (name, kind) => page.locator(".stack-node", { has: page.locator("strong", { hasText: new RegExp(`^${name}$`) }) }).filter({ hasText: kind });
+    assert.equal(await page.locator(".stack-node").count(), 12);
+    await page.locator("#stack").scrollIntoViewIfNeeded();
+    await settled(page);
+    // What requests pass through is from left to right, in columns of its own.
+    const lefts = await Promise.all(["/", "vda1", "vda", "virtio1"].map((name) => box(name, "").first().boundingBox().then(({ x }) => x)));
+    assert.deepEqual(lefts, [...lefts].sort((a, b) => a - b));
+    // Eight lines to what lies below in storage, and two in the network; the hot ones are where tasks waited on both ends.
+    assert.equal(await page.locator(".stack-lines path").count(), 10);
+    // A line ends at the left edge of the disk, halfway up.
+    const ends = await page.locator(".stack-group").first().evaluate((group) => {
+      const frame = group.getBoundingClientRect();
+      const disk = [...group.querySelectorAll(".stack-node")].find((node) => node.querySelector("strong").textContent === "vda").getBoundingClientRect();
+      const wanted = [disk.left - frame.left, disk.top + disk.height / 2 - frame.top];
+      return [...group.querySelectorAll("path")].filter((path) => {
+        const [x, y] = path.getAttribute("d").split(" ").slice(-2).map(Number);
+        return Math.abs(x - wanted[0]) < 1 && Math.abs(y - wanted[1]) < 1;
+      }).length;
+    });
+    assert.equal(ends, 3);
+    const disk = box("vda", "disk");
+    const text = (await disk.innerText()).replaceAll("\u00a0", " ");
+    for (const part of ["rotating", "request size 4 MiB, 1016 KiB*", "Tasks waited 62 % of the time, busy 100 %", "60.1 MiB/s read, 16.2 MiB/s written, 184 ms each, 31.2 in flight, at most 80.1 MiB/s",
+      "vda3 69.6 MiB/s, vda1 6.68 MiB/s: together 95 % of what it can do"]) {
+      assert.ok(text.includes(part), `${part}: ${text}`);
+    }
+    assert.ok(await disk.evaluate((node) => node.classList.contains("critical")));
+    assert.equal(await page.locator(".stack-node.hot").count(), 1);
+    // The parts of the bar are as wide as their shares of the ceiling: 73 and 7 of 84 MB/s.
+    const shares = await disk.locator(".stack-parts").evaluate((bar) => [...bar.children].map((part) => part.getBoundingClientRect().width / bar.getBoundingClientRect().width));
+    assert.ok(shares.length === 2 && Math.abs(shares[0] - 73 / 84) < 0.02 && Math.abs(shares[1] - 7 / 84) < 0.02, `${shares}`);
+    assert.match(await box("eth0", "in web").innerText(), /3 more like it: eth0 in api, eth0 in db, eth0 in mail/);
+    // Of an interface in bits.
+    assert.match((await box("eth0", "receive ring").innerText()).replaceAll("\u00a0", " "), /88 Mbit\/s received, 16 Mbit\/s sent/);
+    // Settings unfold, and the lines follow.
+    await disk.locator("summary").click();
+    assert.match(await disk.innerText(), /max_segments/);
+    // An array of 36 disks stays readable: one below the other, and the slow one stands out.
+    const array = await open("array");
+    assert.equal(await array.locator(".stack-node").count(), 39);
+    assert.equal(await array.locator(".stack-lines path").count(), 73);
+    assert.equal(await array.locator(".stack-node.hot strong").innerText(), "sdr");
+    assert.ok(await array.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  },
+
   async filter() {
     const page = await open("recording");
     const search = page.getByRole("searchbox");
@@ -507,7 +554,7 @@ const scenarios = {
   async accessible() {
     const found = [];
     for (const [name, options] of [["recording", {}], ["recording", { colorScheme: "dark" }], ["live", {}], ["capture", {}], ["healthy", {}],
-      ["hostile", {}], ["empty", {}], ["recording", { viewport: { width: 360, height: 740 } }]]) {
+      ["hostile", {}], ["empty", {}], ["array", {}], ["recording", { viewport: { width: 360, height: 740 } }]]) {
       const page = await open(name, { ...options, bypassCSP: true });
       await drawAll(page);
       await unfold(page);
@@ -558,7 +605,7 @@ const scenarios = {
   // To be looked at by a person; nothing is checked.
   async screenshots() {
     const shots = [
-      ["recording", "light", {}], ["recording", "dark", { colorScheme: "dark" }], ["live", "light", {}], ["capture", "light", {}], ["healthy", "dark", { colorScheme: "dark" }],
+      ["recording", "light", {}], ["recording", "dark", { colorScheme: "dark" }], ["live", "light", {}], ["capture", "light", {}], ["healthy", "dark", { colorScheme: "dark" }], ["array", "light", {}], ["live", "dark", { colorScheme: "dark" }], ["live", "narrow", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 }],
       ["recording", "narrow", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 }], ["hostile", "light", {}],
     ];
     for (const [name, kind, options] of shots) {

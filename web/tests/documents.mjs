@@ -1,5 +1,7 @@
 // Documents to show, the same at every run: `node documents.mjs NAME` prints one.
 
+import { named, stack, wide } from "./stacks.mjs";
+
 // 3:00 on 21 November 2026, UTC.
 export const night = Date.UTC(2026, 10, 21, 3) / 1000;
 const rfc = (at) => new Date(at * 1000).toISOString();
@@ -196,7 +198,7 @@ function hostile() {
   finding.summary = `${attack} cannot keep up. ${override}`;
   const at = night + 600;
   return page({
-    title: `</title>${attack}`, host: attack, charts: evil,
+    title: `</title>${attack}`, host: attack, charts: evil, stack: named(`${attack}${override}`),
     diagnosis: diagnosis([finding, { ...shaped, subject: { kind: "interface", name: override } }], window(night, night + 3600, "live")),
     explanation: { ...recording(), episodes: [{ ...episode(at, at + 60, finding, 0.5), before: [{ at: rfc(at), what: attack }] }] },
   });
@@ -204,7 +206,7 @@ function hostile() {
 
 const documents = {
   recording: () => page({ title: "db1: 21 November, 03:00–04:00", charts: charts(), explanation: recording() }),
-  live: () => page({ title: "db1", to: night + 10, charts: charts(night, 10, 1),
+  live: () => page({ title: "db1", to: night + 10, charts: charts(night, 10, 1), stack: stack(),
     diagnosis: diagnosis([saturated(), blocked, shaped], window(night, night + 10, "live")) }),
   healthy: () => page({ charts: charts(night, 10, 1).slice(0, 3), to: night + 10, diagnosis: diagnosis([], window(night, night + 10, "live")) }),
   capture: () => page({ title: "captured host", host: "", is_elapsed: true, from: 0, to: 100, charts: charts(0, 10, 10).slice(3, 5),
@@ -215,6 +217,7 @@ const documents = {
       figures: [{ subject: { kind: "device", name: "sda" }, values: saturated().evidence.slice(0, 2) }],
     }) }),
   empty: () => page({ to: night }),
+  array: () => page({ title: "store1", host: "store1", to: night, stack: wide() }),
   hostile,
   // Ten series over a day at one second, as many as a report's reduction leaves.
   day: () => page({ to: night + 86400, charts: Array.from({ length: 6 }, (_, i) => ({ ...charts(night, 1440, 60)[3 + (i % 3)], id: `disk.${i}`, title: `Disk ${i}`,

@@ -1,7 +1,8 @@
 //! A file that appears whole or not at all: what is written goes beside it first.
 
+use crate::output::Failure;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use whyslow_bench::remove_leftovers;
@@ -52,6 +53,23 @@ impl AtomicFile {
     }
 }
 
+/// Writes a file from beginning to end.
+///
+/// # Errors
+/// Where it cannot be written, in words.
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    let written = AtomicFile::begin(path).and_then(|(draft, mut file)| {
+        file.write_all(content)?;
+        draft.finish()
+    });
+    written.map_err(|e| unwritable(path, &e))
+}
+
+/// Why a file cannot be written, in words.
+pub fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot write {}: {error}", path.display()))
+}
+
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
@@ -64,7 +82,6 @@ impl Drop for AtomicFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     #[test]
     fn what_is_not_finished_leaves_what_was_there() {

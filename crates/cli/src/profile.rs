@@ -1,6 +1,6 @@
 //! `whyslow profile`: where the time of a process, or of the machine, goes.
 
-use crate::atomic_file::AtomicFile;
+use crate::atomic_file::{AtomicFile, unwritable};
 use crate::interrupt::Interrupt;
 use crate::observe::diagnosed;
 use crate::options::{Colour, Observe, OutputOptions, duration};
@@ -136,10 +136,6 @@ fn create(path: &Path) -> Result<(AtomicFile, File), Failure> {
 fn write((draft, mut file): (AtomicFile, File), text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     draft.finish()
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("cannot write {}: {error}", path.display()))
 }
 
 /// A process, and the key of the finding that blames it.

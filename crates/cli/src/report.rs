@@ -1,6 +1,6 @@
 //! `whyslow report`: charts and findings, live, of a recording, or of what other tools printed.
 
-use crate::atomic_file::AtomicFile;
+use crate::atomic_file::{AtomicFile, unwritable};
 use crate::complete;
 use crate::explain::{explain, in_parallel};
 use crate::observe::diagnosed_with_window;
@@ -8,6 +8,7 @@ use crate::options::{Observe, OutputOptions, duration};
 use crate::output::{Failure, by_ending, print};
 use crate::read::{self, ReadArgs};
 use crate::recordings::{RecordingPeriod, around, folder, in_words, recorded_then};
+use crate::stack;
 use crate::user_rules;
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
@@ -15,6 +16,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use whyslow_diagnose::add_loads;
 use whyslow_import::Capture;
 use whyslow_model::catalogue::{Family, MachineInfo};
 use whyslow_model::chart::{Chart, PageData, SCHEMA};
@@ -99,10 +101,6 @@ pub fn run(args: &ReportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     Ok(ExitCode::SUCCESS)
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("cannot write {}: {error}", path.display()))
-}
-
 fn drawn(data: &PageData, asked: Option<&str>, format: ReportFormat) -> Result<Vec<u8>, Failure> {
     Ok(match format {
         ReportFormat::Html => page::html(data).into_bytes(),
@@ -164,7 +162,7 @@ impl ReportArgs {
         }
         match (self.files.is_empty(), self.has_period()) {
             (true, true) => self.recorded(self.part.dir.as_deref(), specs, is_picture),
-            (true, false) => self.live(specs),
+            (true, false) => self.live(specs, format),
             (false, true) => Err(Failure::usage(
                 "--dir, --since, --from, --to and --at are for a recording; specify its folder, or only files",
             )),
@@ -172,14 +170,21 @@ impl ReportArgs {
         }
     }
 
-    fn live(&self, specs: &[&'static ChartSpec]) -> Result<PageData, Failure> {
+    fn live(&self, specs: &[&'static ChartSpec], format: ReportFormat) -> Result<PageData, Failure> {
         let interval = (self.time / 2).min(Duration::from_secs(1));
         let asked = Observe { time: self.time, interval, no_bpf: false, check: false, nagios: false };
         asked.check().map_err(Failure::usage)?;
         let (diagnosis, window) = diagnosed_with_window(&asked)?;
         let made = charts_of_window(&window, specs.to_vec(), MOST_INTERVALS, ChartTimes::Live);
         let host = diagnosis.host.name.clone().unwrap_or_default();
-        Ok(PageData { diagnosis: Some(diagnosis), ..page_of(host, made, false) })
+        // A chart that is named is all that is asked for, and only the page draws the stack.
+        let has_stack = self.chart.is_none() && matches!(format, ReportFormat::Html | ReportFormat::Json);
+        let stack = has_stack.then(|| {
+            let mut stack = stack::live();
+            add_loads(&mut stack, &window);
+            stack
+        });
+        Ok(PageData { diagnosis: Some(diagnosis), stack, ..page_of(host, made, false) })
     }
 
     fn captured(&self, specs: &[&'static ChartSpec]) -> Result<PageData, Failure> {
@@ -298,9 +303,8 @@ pub fn page_of(host: String, charts: Vec<Chart>, is_elapsed: bool) -> PageData {
         from,
         to,
         is_elapsed,
-        diagnosis: None,
-        explanation: None,
         charts,
+        ..PageData::default()
     }
 }
 

@@ -1,20 +1,23 @@
 //! `whyslow stack`: what requests and packets pass through on this machine, and the limits that they meet.
 
+use crate::atomic_file::write_whole;
 use crate::complete;
-use crate::options::OutputOptions;
-use crate::output::{Failure, tell};
-use clap::Args;
+use crate::options::{Colour, OutputOptions};
+use crate::output::{self, Failure, by_ending, print};
+use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use whyslow_model::io_stack::{IoStack, NodeKind};
 use whyslow_model::suggest::did_you_mean;
 use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};
-use whyslow_show::text;
+use whyslow_show::text::TextStyle;
+use whyslow_show::{chart, json, stack, text};
 
 /// How long the shell waits for a source that hangs.
 const COMPLETION_PATIENCE: Duration = Duration::from_millis(200);
@@ -25,21 +28,74 @@ pub struct StackArgs {
     /// Only what is above and below this device, mount point or interface: sda, /srv, eth0; a file stands for its mount
     #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::stack_nodes))]
     names: Vec<String>,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Output format [default: by the extension of FILE, otherwise text]
+    #[arg(long, conflicts_with = "json")]
+    format: Option<StackFormat>,
 }
+
+/// What to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StackFormat {
+    // No doc comments here: clap would draw each as a paragraph of the help.
+    Text,
+    Svg,
+    Png,
+    Json,
+}
+
+/// What the names of files end with.
+const ENDINGS: &[(&str, StackFormat)] =
+    &[("txt", StackFormat::Text), ("svg", StackFormat::Svg), ("png", StackFormat::Png), ("json", StackFormat::Json)];
 
 /// Shows the stacks.
 ///
 /// # Errors
-/// A name that is not known here.
+/// A name that is not known here; a file that cannot be written.
 pub fn run(args: &StackArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
+    let format = args.format(look)?;
     let mut stack = live();
     if !args.names.is_empty() {
         let ids: Result<Vec<_>, _> = args.names.iter().map(|name| named(&stack, name)).collect();
         let part = stack.around(&ids?.concat());
         stack = part;
     }
-    tell(&stack, look, text::stack)?;
+    let style = output::style(look);
+    match &args.output {
+        Some(path) => {
+            let style = TextStyle { colour: look.color == Colour::Always, ..style };
+            write_whole(path, &drawn(&stack, format, &style)?)?;
+        }
+        None => print(drawn(&stack, format, &style)?)?,
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+impl StackArgs {
+    fn format(&self, look: &OutputOptions) -> Result<StackFormat, Failure> {
+        let format = match (self.format, &self.output) {
+            _ if look.json => StackFormat::Json,
+            (Some(format), _) => format,
+            (None, None) => StackFormat::Text,
+            (None, Some(path)) => by_ending(path, ENDINGS, StackFormat::Text)?,
+        };
+        if format == StackFormat::Png && self.output.is_none() && io::stdout().is_terminal() {
+            return Err(Failure::usage("a picture needs a file: -o FILE"));
+        }
+        Ok(format)
+    }
+}
+
+fn drawn(found: &IoStack, format: StackFormat, style: &TextStyle) -> Result<Vec<u8>, Failure> {
+    Ok(match format {
+        StackFormat::Text => text::stack(found, style).into_bytes(),
+        StackFormat::Json => json::pretty(found).into_bytes(),
+        StackFormat::Svg => stack::svg(found, style.all).into_bytes(),
+        StackFormat::Png => chart::png(&stack::svg(found, style.all))
+            .map_err(|e| Failure::usage(format!("cannot draw the picture: {e}")))?,
+    })
 }
 
 /// The names that can be asked for.

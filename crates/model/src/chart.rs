@@ -5,13 +5,14 @@
 
 use crate::diagnosis::Diagnosis;
 use crate::explanation::Explanation;
+use crate::io_stack::IoStack;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.report/1";
 
 /// Everything a report shows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PageData {
     /// Always [`SCHEMA`].
     #[serde(default)]
@@ -33,6 +34,9 @@ pub struct PageData {
     pub explanation: Option<Explanation>,
     /// The charts that have data, in the order of the table of charts.
     pub charts: Vec<Chart>,
+    /// The storage and network stack, of a machine that is watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<IoStack>,
 }
 
 /// How a chart is drawn.

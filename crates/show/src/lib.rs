@@ -15,6 +15,7 @@ pub mod json;
 pub mod nagios;
 pub mod page;
 pub mod rows;
+pub mod stack;
 pub mod text;
 
 pub use canvas::{Ink, Piece, bold, dim, plain};

@@ -13,7 +13,7 @@ use whyslow_model::chart::PageData;
 use whyslow_show::page::html;
 use whyslow_testing::ends_with_test;
 
-const DOCUMENTS: [&str; 7] = ["recording", "live", "healthy", "capture", "empty", "hostile", "day"];
+const DOCUMENTS: [&str; 8] = ["recording", "live", "healthy", "capture", "empty", "array", "hostile", "day"];
 
 fn web() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web")
@@ -113,6 +113,11 @@ fn episodes_and_changes_are_on_the_timeline() {
 #[test]
 fn numbers_of_the_evidence_lead_to_their_charts() {
     in_browser("links");
+}
+
+#[test]
+fn the_stack_is_a_diagram_in_which_the_hot_part_stands_out() {
+    in_browser("stack");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! Nodes and the edges below them form a graph without cycles: several file systems share a disk, several containers a bridge.
 
 mod alignment;
+mod diagram;
 mod load;
 mod network;
 mod path;
@@ -11,6 +12,7 @@ mod storage;
 #[cfg(test)]
 mod storage_tests;
 
+pub use diagram::StackGroup;
 pub use load::NodeLoad;
 
 use crate::blind_spots;
@@ -36,6 +38,9 @@ pub struct IoStack {
     pub nodes: Vec<StackNode>,
     /// Where requests and packets enter, and the smallest limits on the way down from there.
     pub paths: Vec<IoPath>,
+    /// How a drawing arranges the nodes that an overview has to show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diagram: Vec<StackGroup>,
     /// What could not be observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blind_spots: Vec<BlindSpot>,
@@ -366,7 +371,7 @@ impl IoStack {
             node.minor = false;
             node
         });
-        let mut part = Self { nodes: nodes.collect(), paths: Vec::new(), ..self.clone() };
+        let mut part = Self { nodes: nodes.collect(), paths: Vec::new(), diagram: Vec::new(), ..self.clone() };
         part.find_paths();
         part
     }

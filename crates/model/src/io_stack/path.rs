@@ -21,7 +21,7 @@ impl IoStack {
         found
     }
 
-    /// Finds the tops, and for each the smallest limits.
+    /// Finds the tops, for each the smallest limits, and how all are drawn.
     pub(super) fn find_paths(&mut self) {
         let below: BTreeSet<&str> =
             self.nodes.iter().flat_map(|node| &node.below).map(|below| below.id.as_str()).collect();
@@ -45,6 +45,7 @@ impl IoStack {
             }
         }
         self.paths = paths;
+        self.diagram = self.groups(false);
     }
 
     /// What a path has in common with others that differ by names only; `None` where every name matters.

@@ -35,6 +35,7 @@ const MODULES: &[Module<'static>] = modules![
     "differences",
     "ranking",
     "toolbar",
+    "stack",
     "main",
 ];
 

@@ -2,51 +2,9 @@
 
 use super::{TextStyle, blind_spots};
 use crate::canvas::{Canvas, Ink, NO_BREAK, Piece, bold, dim, plain};
-use crate::human;
+use crate::stack::words::{self, full_name, names};
 use std::collections::BTreeSet;
-use whyslow_model::diagnosis::Reading;
-use whyslow_model::io_stack::{
-    InterruptLine, IoPath, IoStack, LimitKind, NodeFact, NodeKind, NodeLimit, StackKind, StackNode,
-};
-
-/// Facts whose value says what they are.
-const SELF_EVIDENT: [&str; 14] = [
-    "alignment",
-    "compression",
-    "data profile",
-    "driver",
-    "file",
-    "level",
-    "made by",
-    "mapped name",
-    "medium",
-    "model",
-    "size",
-    "target",
-    "transport",
-    "type",
-];
-/// Facts that only the long view has.
-const DETAILS: [&str; 14] = [
-    "adaptive coalescing",
-    "bus address",
-    "coalescing rx frames",
-    "coalescing tx",
-    "duplex",
-    "firmware",
-    "hardware queues",
-    "largest segmented packet",
-    "logical block",
-    "offloads",
-    "receive queues at most",
-    "send queue",
-    "state",
-    "write-back throttling",
-];
-/// Where the short view has the lines of more interrupts, it has their number.
-const MOST_INTERRUPTS: usize = 4;
-/// How many of those that are alike are named.
-const MOST_NAMES: usize = 4;
+use whyslow_model::io_stack::{InterruptLine, IoPath, IoStack, NodeLimit, StackKind, StackNode};
 
 /// The stacks as trees, with every limit, the smallest marked.
 pub fn stack(stack: &IoStack, style: &TextStyle) -> String {
@@ -95,11 +53,7 @@ impl<'s> TreeDrawing<'s> {
             if self.all || path.like.is_none() {
                 self.tree(canvas, path, top);
             }
-            let alike: Vec<&str> = shown
-                .iter()
-                .filter(|(other, _)| !self.all && other.like.as_deref() == Some(&path.top))
-                .map(|(_, other)| full_name(other))
-                .collect();
+            let alike: Vec<&str> = stack.alike(&path.top).filter(|_| !self.all).map(full_name).collect();
             if !alike.is_empty() {
                 let text = format!("{} more like {}: {}", alike.len(), full_name(top), names(&alike));
                 canvas.paragraph(0, 2, &[dim(text)]);
@@ -146,7 +100,8 @@ impl<'s> TreeDrawing<'s> {
         }
         if is_new {
             line.push(plain("  "));
-            line.extend(self.facts(node));
+            let facts: Vec<String> = words::facts(node, self.all).into_iter().map(|(_, text)| text).collect();
+            line.push(plain(facts.join(", ")));
             header.paragraph(0, 2, &line);
             body.append_beside("", bar, &header);
             let mut details = body.beside(bar.chars().count());
@@ -170,18 +125,6 @@ impl<'s> TreeDrawing<'s> {
         }
     }
 
-    fn facts(&self, node: &StackNode) -> Vec<Piece> {
-        let shown = node.facts.iter().filter(|fact| self.all || !DETAILS.contains(&fact.name.as_str()));
-        let mut texts: Vec<String> = shown.map(|fact| fact_text(node.kind, fact)).collect();
-        if !node.mount_points.is_empty() {
-            let points: Vec<&str> = node.mount_points.iter().map(String::as_str).collect();
-            // Options, which come last, are long.
-            let place = texts.len().saturating_sub(usize::from(node.words("options").is_some()));
-            texts.insert(place, format!("also on {}", if self.all { points.join(", ") } else { names(&points) }));
-        }
-        vec![plain(texts.join(", "))]
-    }
-
     /// A line for each kind of limit.
     fn limits(&mut self, canvas: &mut Canvas, node: &StackNode, top: &str) {
         for limits in node.limits.chunk_by(|a, b| a.kind == b.kind) {
@@ -197,67 +140,22 @@ impl<'s> TreeDrawing<'s> {
     }
 
     fn limit(&mut self, limit: &NodeLimit, top: &str) -> Vec<Piece> {
-        let value = limit.kind.quantity(limit.value).replace(' ', &NO_BREAK.to_string());
+        let value = in_one_piece(limit.kind.quantity(limit.value));
         let is_smallest = limit.smallest_for.iter().any(|path| path == top);
         self.marked |= is_smallest;
         let value = if is_smallest { Piece::new(Ink::Yellow, format!("{value}*")) } else { plain(value) };
-        let how = match (limit.how.is_empty(), self.all) {
-            (true, false) => String::new(),
-            (true, true) => format!(" ({})", limit.setting),
-            (false, false) => format!(" ({})", limit.how),
-            (false, true) => format!(" ({}: {})", limit.setting, limit.how),
-        };
-        vec![value, dim(how)]
+        vec![value, dim(words::origin(limit, self.all))]
     }
 
     fn interrupts(&self, canvas: &mut Canvas, lines: &[InterruptLine]) {
-        // One that has never been raised has no name.
-        let used: Vec<&InterruptLine> = lines.iter().filter(|line| self.all || line.name.is_some()).collect();
-        if used.is_empty() {
-            return;
+        if let Some(text) = words::interrupts(lines, self.all, in_one_piece) {
+            canvas.paragraph(0, 2, &[dim("interrupts "), plain(text)]);
         }
-        let text = if self.all || used.len() <= MOST_INTERRUPTS {
-            used.iter().map(|line| interrupt(line)).collect::<Vec<_>>().join(", ")
-        } else {
-            let mut cpus: Vec<&str> = used.iter().filter_map(|line| line.cpus.as_deref()).collect();
-            cpus.dedup();
-            format!("{} lines, on CPUs {}", used.len(), names(&cpus))
-        };
-        canvas.paragraph(0, 2, &[dim("interrupts "), plain(text)]);
     }
 }
 
-fn interrupt(line: &InterruptLine) -> String {
-    let name = line.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-    let cpus = line.cpus.as_ref().map_or_else(String::new, |cpus| format!(" on CPU {cpus}"));
-    format!("{}{name}{cpus}", line.line).replace(' ', &NO_BREAK.to_string())
-}
-
-fn fact_text(kind: NodeKind, fact: &NodeFact) -> String {
-    let value = match &fact.value {
-        Reading::Text(text) => text.clone(),
-        Reading::Number(number) if kind == NodeKind::Interface && fact.unit == "bytes" => {
-            LimitKind::PacketSize.quantity(*number)
-        }
-        Reading::Number(number) => human::quantity(*number, &fact.unit),
-    };
-    if SELF_EVIDENT.contains(&fact.name.as_str()) { value } else { format!("{} {value}", fact.name) }
-}
-
-/// With the network namespace, where that is another.
-fn full_name(node: &StackNode) -> &str {
-    let name = node.id.strip_prefix("interface:").filter(|_| node.netns.is_some());
-    name.unwrap_or(&node.name)
-}
-
-/// Some names, and how many more there are.
-fn names(all: &[&str]) -> String {
-    let more = all.len().saturating_sub(MOST_NAMES);
-    // Instead of '1 more', the name.
-    if more <= 1 {
-        return all.join(", ");
-    }
-    format!("{} and {more} more", all[..MOST_NAMES].join(", "))
+fn in_one_piece(text: String) -> String {
+    text.replace(' ', &NO_BREAK.to_string())
 }
 
 #[cfg(test)]

@@ -202,15 +202,11 @@ mod tests {
             ..Chart::default()
         };
         let mut data = PageData {
-            schema: String::new(),
             title: "<b>db1</b>".into(),
             host: "db1".into(),
-            from: 0.0,
             to: 1.0,
-            is_elapsed: false,
-            diagnosis: None,
-            explanation: None,
             charts: vec![chart("cpu.modes", "cpu.busy", 0.5), chart("disk.latency", "disk.wait", 0.004)],
+            ..PageData::default()
         };
         let text = ticket(&data);
         assert!(text.starts_with("# &lt;b>db1&lt;/b>\n"), "{text}");
