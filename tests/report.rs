@@ -165,3 +165,57 @@ fn the_signals_of_charts_exist() {
         }
     }
 }
+
+fn fixture(name: &str) -> String {
+    format!("{}/../show/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_result_of_a_benchmark_is_drawn_by_size_with_its_intervals() {
+    let page = page(&[&fixture("bench-memory.json")]);
+    let result = page.result.as_ref().unwrap();
+    assert_eq!((result.headline.as_str(), page.host.as_str()), ("Benchmark: memory", "vm"));
+    assert!(result.text.contains("Summary"), "{}", result.text);
+    let bandwidth = chart(&page, "bench.bandwidth");
+    let axis = bandwidth.x.as_ref().unwrap();
+    assert_eq!((axis.labels[0].as_str(), axis.labels[1].as_str()), ("24 KiB (L1d)", "1 MiB (L2)"));
+    let read = bandwidth.series.iter().find(|series| series.name == "read").unwrap();
+    // As the document has them, with five significant digits.
+    assert_eq!((read.mean[0], read.mean[1]), (Some(83_108_000_000.0), Some(63_874_000_000.0)));
+    assert_eq!(read.min.as_ref().unwrap()[0], Some(82_764_000_000.0));
+}
+
+#[test]
+fn the_result_of_an_experiment_has_each_pair_and_is_a_picture_too() {
+    let file = fixture("try.json");
+    let page = page(&[&file]);
+    assert_eq!(page.result.as_ref().unwrap().headline, "Harmed: disk.read_ahead_kb@loop0=0");
+    assert!(page.title.starts_with("whyslow try disk.read_ahead_kb@loop0=0, 2026-11-24 14:51:27"), "{}", page.title);
+    let with = mean(chart(&page, "try.metric"), "with the change");
+    assert_eq!((with.len(), with[0]), (6, Some(0.3123)));
+    assert_eq!(chart(&page, "try.effect").series.last().unwrap().mean.last(), Some(&Some(-0.94261)));
+    let svg = run(&[&file, "--format", "svg", "--chart", "try.effect"]);
+    let svg = String::from_utf8_lossy(&svg.stdout);
+    assert!(svg.contains(">by pair<") && svg.contains(">no change 1<"), "{svg}");
+    let ticket = run(&[&file, "--format", "md"]);
+    assert!(String::from_utf8_lossy(&ticket.stdout).contains("before → after"));
+}
+
+#[test]
+fn results_that_cannot_be_drawn_are_refused_in_one_line() {
+    let folder = whyslow_testing::folder();
+    let broken = written(folder.path(), "broken.json", r#"{"schema":"whyslow.bench/1","kind":"disk"}"#);
+    let file = fixture("try.json");
+    let cases: [(&[&str], &str); 4] = [
+        (&[&broken, "--format", "md"], "not the result of a benchmark"),
+        (&[&file, &file, "--format", "md"], "drawn by itself"),
+        (&[&file, "--since", "1h", "--format", "md"], "drawn by itself"),
+        (&[&file, "--chart", "try.efect", "--format", "svg"], "did you mean 'try.effect'?"),
+    ];
+    for (args, words) in cases {
+        let out = run(args);
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!((out.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(said.contains(words), "{said}");
+    }
+}

@@ -6,7 +6,7 @@ import { axisLabels, increments, quantity } from "./format.js";
 import { drags, keys } from "./gestures.js";
 import { draw as drawHeat, largestCount, palette, quantile, rowInWords, rows as heatRows } from "./heat.js";
 import { Legend, summarize } from "./legend.js";
-import { colorNames, plotted, stacked } from "./lines.js";
+import { colorNames, drawRanges, plotted, stacked } from "./lines.js";
 import { lowerBound, nearest } from "./statistics.js";
 import { dataTable } from "./table.js";
 
@@ -17,6 +17,8 @@ const steps = [
   86400, 172800, 604800, 2592000,
 ];
 const font = "11px system-ui, sans-serif";
+// The width of a character of it, with a margin between labels.
+const letter = 7.5;
 
 export class Chart {
   // `reference` gives the span that the selection is compared with.
@@ -123,7 +125,7 @@ export class Chart {
     this.plot = new uPlot({
       width: this.holder.clientWidth, height, legend: { show: false }, series: parts.series, bands: parts.bands,
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), this.view.clock.zone ?? undefined),
-      scales: { x: { time: true, auto: false, range: () => [this.view.range.from, this.view.range.to] }, y: this.#yScale() },
+      scales: { x: { time: !chart.x, auto: false, range: () => [this.view.range.from, this.view.range.to] }, y: this.#yScale() },
       axes: [this.#xAxis(), this.#yAxis()],
       cursor: {
         // Near a line, and not near the edge of a band, the others fade.
@@ -137,7 +139,10 @@ export class Chart {
         // Below lines, but above the cells of a heat map.
         drawClear: [(u) => this.isHeat || this.#drawSelection(u)],
         draw: [(u) => {
-          if (!this.isHeat) return;
+          if (!this.isHeat) {
+            drawRanges(u, chart, this.colors, this.shown);
+            return;
+          }
           drawHeat(u, chart);
           this.#drawSelection(u);
         }],
@@ -157,10 +162,26 @@ export class Chart {
 
   #xAxis() {
     const { view } = this;
+    const labels = this.chart.x ? { splits: (u) => this.#placesInSight(u) } : {};
     return {
+      ...labels,
       stroke: () => color("muted"), grid: { stroke: () => color("grid"), width: 1 }, ticks: { show: false }, font, size: 30, gap: 9,
       space: 68, incrs: steps, values: (u, splits, axis, space, step) => view.clock.axis(splits, step),
     };
+  }
+
+  // The places whose labels do not overlap the one before.
+  #placesInSight(u) {
+    let end = -Infinity;
+    const wide = (label) => label.length * letter;
+    return this.chart.times.filter((at, i) => {
+      const { from, to } = this.view.range;
+      if (at < from || at > to) return false;
+      const [middle, half] = [((at - from) / (to - from)) * (u.bbox.width / devicePixelRatio), wide(this.chart.x.labels[i] ?? "") / 2];
+      if (middle - half < end) return false;
+      end = middle + half;
+      return true;
+    });
   }
 
   #yAxis() {

@@ -20,11 +20,11 @@ export function reference({ from, to }, whole) {
   return after.to - after.from > before.to - before.from ? { ...after, isBefore: false } : { ...before, isBefore: true };
 }
 
-// The differences of all series of all charts, the largest first; `reference` and the selection share no sample.
+// The differences of all series of all charts over time, the largest first; `reference` and the selection share no sample.
 export function differences(charts, selection, other) {
   const found = [];
   let examined = 0;
-  for (const chart of charts.filter((chart) => chart.kind !== "heat")) {
+  for (const chart of charts.filter((chart) => chart.kind !== "heat" && !chart.x)) {
     for (const series of chart.series) {
       const [now, then] = split(chart.times, series.mean, selection, other);
       if (now.length < fewest || then.length < fewest) continue;

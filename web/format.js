@@ -169,3 +169,35 @@ export class ElapsedClock {
     return splits.map((at) => this.moment(at, step));
   }
 }
+
+// The places of a chart that is not over time, with their labels.
+export class LabelClock {
+  constructor({ times, x }) {
+    Object.assign(this, { places: times, labels: x.labels, title: x.title });
+  }
+
+  #label(at) {
+    const distances = this.places.map((place) => Math.abs(place - at));
+    return this.labels[distances.indexOf(Math.min(...distances))] ?? "";
+  }
+
+  time(at) {
+    return `${this.title} ${this.#label(at)}`;
+  }
+
+  moment(at) {
+    return this.#label(at);
+  }
+
+  dateAndTime(at) {
+    return this.time(at);
+  }
+
+  span(from, to) {
+    return `${this.time(from)}–${this.#label(to)}`;
+  }
+
+  axis(splits) {
+    return splits.map((at) => this.#label(at));
+  }
+}

@@ -13,13 +13,14 @@ export class Legend {
     this.chart = chart;
     this.isLong = false;
     this.time = element("th", { scope: "col", className: "number" });
-    this.rows = chart.series.map((series, i) => new Row(series, colors[i], i, on));
+    this.rows = chart.series.map((series, i) => new Row(series, colors[i], i, on, !chart.x));
     // Coloured ones first: these are the largest.
     const isGrey = (i) => Number(colors[i] === "series-other");
     this.order = chart.series.map((_, i) => i).sort((a, b) => isGrey(a) - isGrey(b) || a - b);
     const heading = (text) => element("th", { scope: "col", className: "number" }, text);
+    // A mean over sizes or depths says nothing.
     const head = element("tr", {}, element("th", { scope: "col" }, "Series"), this.time,
-      heading("Mean"), heading("Lowest"), heading("Highest"));
+      chart.x ? null : heading("Mean"), heading("Lowest"), heading("Highest"));
     this.body = element("tbody");
     this.more = element("button", { type: "button", className: "quiet", on: { click: () => this.#lengthen() } });
     const table = element("table", { className: "legend" },
@@ -59,19 +60,21 @@ export class Legend {
     const last = times[end] === to ? end : end - 1;
     const at = view.cursor === null ? last : nearest(times, view.cursor);
     const step = times.length > 1 ? times[1] - times[0] : 1;
-    fill(this.time, view.cursor === null || at < 0 ? "Last" : view.clock.moment(times[at], step));
+    const isLast = view.cursor === null && !this.chart.x;
+    fill(this.time, isLast || at < 0 ? "Last" : view.clock.moment(times[at], step));
     this.rows.forEach((row, i) => row.update(this.chart.series[i], { first, last, at, unit, isShown: shown[i] }));
   }
 }
 
 class Row {
-  constructor(series, color, index, on) {
+  constructor(series, color, index, on, hasMean) {
+    this.hasMean = hasMean;
     const swatch = element("span", { className: "swatch", style: { background: `var(--${color})` } });
     const name = element("span", { className: "name", title: series.name }, series.name);
     this.button = element("button", { type: "button", attributes: { "aria-pressed": "true" }, on: {
       click: () => on.toggle(index),
     } }, swatch, name);
-    this.numbers = Array.from({ length: 4 }, () => element("td", { className: "number" }));
+    this.numbers = Array.from({ length: hasMean ? 4 : 3 }, () => element("td", { className: "number" }));
     this.element = element("tr", { on: {
       mouseenter: () => on.focus(index),
       mouseleave: () => on.focus(null),
@@ -89,7 +92,7 @@ class Row {
     if (this.span === span) return;
     this.span = span;
     const figures = summarize(series, first, last);
-    [figures.mean, figures.lowest, figures.highest].forEach((n, i) => (others[i].textContent = quantity(n, unit)));
+    [...(this.hasMean ? [figures.mean] : []), figures.lowest, figures.highest].forEach((n, i) => (others[i].textContent = quantity(n, unit)));
   }
 }
 

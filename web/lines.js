@@ -43,8 +43,10 @@ function lines(chart, colors, shown) {
     const one = chart.series[i];
     const name = colors[i];
     const width = isGrey(name) ? 1 : 1.5;
-    plot.index[i] = add(one.mean, { show: shown[i], stroke: () => color(name), width, points: points(name) });
-    if (isGrey(name) || !hasRange(one)) continue;
+    const marks = one.points ? { paths: () => null, points: marked(name, 8) } : { points: chart.x ? marked(name, 6) : points(name) };
+    plot.index[i] = add(one.mean, { show: shown[i], stroke: () => color(name), width, ...marks });
+    // A point of its own has a bar, which `drawRanges` draws.
+    if (isGrey(name) || !hasRange(one) || one.points) continue;
     const edge = { show: shown[i], points: { show: false }, width: 0, stroke: "transparent" };
     const range = [add(one.max, edge), add(one.min, edge)];
     plot.bands.push({ series: range, fill: () => faded(name, isFew ? 0.22 : 0.09) });
@@ -72,6 +74,31 @@ function areas(chart, colors, shown) {
 }
 
 const isGrey = (name) => name === "series-other";
+
+// Every value as a point.
+function marked(name, size) {
+  return { show: true, size, fill: () => color(name), stroke: () => color(name) };
+}
+
+// The ranges of points that are not joined.
+export function drawRanges(u, chart, colors, shown) {
+  chart.series.forEach((one, i) => {
+    if (!shown[i] || !one.points || !one.min || !one.max) return;
+    u.ctx.save();
+    u.ctx.strokeStyle = faded(colors[i], 0.5);
+    u.ctx.lineWidth = 3 * devicePixelRatio;
+    one.mean.forEach((value, at) => {
+      if (!isKnown(one.min[at]) || !isKnown(one.max[at])) return;
+      const [x, top, bottom] = [u.valToPos(chart.times[at], "x", true), u.valToPos(one.max[at], "y", true), u.valToPos(one.min[at], "y", true)];
+      if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) return;
+      u.ctx.beginPath();
+      u.ctx.moveTo(x, top);
+      u.ctx.lineTo(x, bottom);
+      u.ctx.stroke();
+    });
+    u.ctx.restore();
+  });
+}
 
 // A value between two missing ones is no line; it is drawn as a point.
 function points(name) {

@@ -6,7 +6,7 @@ import { load } from "./data.js";
 import { reference } from "./differences.js";
 import { element, fill } from "./dom.js";
 import { Links } from "./finding.js";
-import { Clock, ElapsedClock, quantity } from "./format.js";
+import { Clock, ElapsedClock, LabelClock, quantity } from "./format.js";
 import { Ranking } from "./ranking.js";
 import { StackDiagram } from "./stack.js";
 import { theme } from "./theme.js";
@@ -18,7 +18,7 @@ import { idInWords } from "./words.js";
 // How far from sight charts are made already.
 const margin = "400px";
 // The names of families that are no word.
-const titles = { filesystem: "File systems", cgroup: "Control groups", process: "Processes", pressure: "Pressure (time lost)" };
+const titles = { bench: "Benchmark", try: "Experiment", filesystem: "File systems", cgroup: "Control groups", process: "Processes", pressure: "Pressure (time lost)" };
 
 start().catch((error) => {
   fill(document.querySelector("main"), element("p", { className: "failure", attributes: { role: "alert" } },
@@ -33,7 +33,7 @@ async function start() {
   // Ids of charts contain names of others.
   charts.forEach((chart, i) => (chart.anchor = `chart-${i + 1}`));
   const compared = (selection) => reference(selection, view.whole);
-  const figures = new Map(charts.map((chart) => [chart, new Chart(chart, view, compared)]));
+  const figures = new Map(charts.map((chart) => [chart, new Chart(chart, chart.x ? viewOf(chart) : view, compared)]));
   const open = (chart, isWanted) => {
     const figure = figures.get(chart);
     if (figure.element.closest("[hidden]")) filter("");
@@ -62,11 +62,19 @@ async function start() {
     document.getElementById("charts").hidden = true;
   } else {
     const ranking = new Ranking(charts, view, compared, open);
-    fill(document.getElementById("chart-area"), toolbar(view, filter), keyHelp(), ranking.element, families);
+    const isOverTime = charts.some((chart) => !chart.x);
+    fill(document.getElementById("chart-area"), isOverTime ? [toolbar(view, filter), keyHelp(), ranking.element] : null, families);
     watch(figures);
   }
   navigation(Boolean(explanation), families);
   document.documentElement.dataset.ready = "true";
+}
+
+// The view of a chart that is not over time: it has nothing in common with others.
+function viewOf(chart) {
+  const [from, to] = [chart.times[0], chart.times.at(-1)];
+  const room = (to - from) * 0.04 || 0.5;
+  return new View(from - room, to + room, new LabelClock(chart), { canCompare: false });
 }
 
 // The choice between the reader's zone and UTC, if they differ.
@@ -93,7 +101,8 @@ function machine(page, clock) {
 }
 
 // The diagnosis, or that of the worst episode.
-function verdict({ diagnosis, explanation }, clock, links) {
+function verdict({ diagnosis, explanation, result }, clock, links) {
+  if (result) return resultText(result);
   if (diagnosis) {
     const finding = diagnosis.verdict === "bottleneck" ? diagnosis.findings[0] ?? null : null;
     return answer({ diagnosis, finding, clock, links });
@@ -107,6 +116,13 @@ function verdict({ diagnosis, explanation }, clock, links) {
   }
   return element("div", { className: "answer healthy" }, element("p", { className: "verdict" }, "Healthy"),
     element("h2", { id: "answer-heading" }, "Nothing kept tasks waiting for long."));
+}
+
+// The result of a benchmark or an experiment.
+function resultText({ headline, text }) {
+  const lines = text.trimEnd().split("\n").map((line) => [line, element("br")]);
+  return element("div", { className: "answer event" }, element("h2", { id: "answer-heading" }, headline),
+    element("pre", { className: "result", tabIndex: 0 }, lines));
 }
 
 function timeline({ explanation }, view, links) {

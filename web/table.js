@@ -4,6 +4,7 @@ import { element } from "./dom.js";
 import { quantity } from "./format.js";
 import { rowInWords, rows } from "./heat.js";
 import { lowerBound } from "./statistics.js";
+import { capital } from "./words.js";
 
 // More rows than this are of no use to a reader, and slow.
 const most = 200;
@@ -27,7 +28,7 @@ export function dataTable(chart, view, shown) {
   return [
     hidden > 0 ? element("p", { className: "summary" }, `The first ${most} of ${last - first} rows; zoom in to see others.`) : null,
     element("div", { className: "scroller", tabIndex: 0, attributes: { role: "group", "aria-label": `Data of ${chart.title}` } },
-      element("table", { className: "data-table" }, element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Time"), head)),
+      element("table", { className: "data-table" }, element("thead", {}, element("tr", {}, element("th", { scope: "col" }, chart.x ? capital(chart.x.title) : "Time"), head)),
         element("tbody", {}, body))),
   ];
 }

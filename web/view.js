@@ -4,8 +4,10 @@
 const shortest = 1e-3;
 
 export class View extends EventTarget {
-  constructor(from, to, clock) {
+  // Without `canCompare` a span that is chosen is zoomed to.
+  constructor(from, to, clock, { canCompare = true } = {}) {
     super();
+    this.canCompare = canCompare;
     this.whole = { from, to };
     this.range = { from, to };
     this.selection = null;
@@ -60,6 +62,10 @@ export class View extends EventTarget {
   }
 
   select(from, to) {
+    if (!this.canCompare) {
+      this.show(from, to);
+      return;
+    }
     const [start, end] = from <= to ? [from, to] : [to, from];
     this.selection = { from: Math.max(start, this.whole.from), to: Math.min(end, this.whole.to) };
     this.#changed("selection");

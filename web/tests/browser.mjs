@@ -363,6 +363,44 @@ const scenarios = {
     assert.equal(await page.locator("a", { hasText: /94.3\sMbit\/s/ }).count(), 1);
   },
 
+  async result() {
+    const page = await open("result");
+    assert.equal(await page.locator("#answer h2").innerText(), "Benchmark: disk of /srv");
+    assert.match(await page.locator("#answer pre").innerText(), /^\/srv: folder\n\nSummary\n {2}random read of 4 KiB: 170\/s/);
+    // Nothing here is over time.
+    assert.equal(await page.locator(".toolbar").count(), 0);
+    assert.deepEqual(await page.locator(".family h3").allInnerTexts(), ["Benchmark", "Experiment"]);
+    const knee = await drawn(page, "Requests by queue depth");
+    await settled(page);
+    assert.match((await knee.locator(".summary").first().innerText()).replaceAll("\u00a0", " "), /^Highest: random read of 4 KiB, 170\/s at requests in flight 16\.$/);
+    assert.deepEqual((await knee.locator(".legend thead th").allInnerTexts()), ["Series", "32", "Lowest", "Highest"]);
+    // The line rises to the knee, where a sixth of a doubling is a seventh of the width, and is flat behind it.
+    const line = await colored(knee, "series-1", 6);
+    assert.ok(line.every((count) => count > 20), `${line}`);
+    // The keyboard goes from label to label.
+    await knee.locator(".plot").focus();
+    await page.keyboard.press("Home");
+    assert.match(await announced(page), /^requests in flight 1: random read of 4 KiB 21\.2\/s, random write of 4 KiB 11\/s\.$/);
+    await page.keyboard.press("ArrowRight");
+    assert.match(await announced(page), /^requests in flight 2: /);
+    await knee.getByText("Data as a table").click();
+    assert.deepEqual(await knee.locator(".data-table thead th").allInnerTexts(), ["Requests in flight", "random read of 4 KiB", "random write of 4 KiB"]);
+    assert.equal(await knee.locator(".data-table tbody tr").count(), 6);
+    // Dragging zooms this chart alone.
+    const percentiles = await drawn(page, "Latency percentiles");
+    const before = await percentiles.locator(".summary").first().innerText();
+    await drag(page, "Requests by queue depth", 0.5, 0.9, { key: "Shift" });
+    assert.ok((await knee.locator(".data-table tbody tr").count()) < 6);
+    assert.equal(await percentiles.locator(".summary").first().innerText(), before);
+    assert.equal(await page.locator("#differences").count(), 0);
+    // Points are not joined: between the pairs only the estimate is drawn.
+    const effect = await drawn(page, "Effect of each pair");
+    await settled(page);
+    const points = await colored(effect, "series-2", 60, 25);
+    assert.ok(points.filter((count) => count > 0).length < 20, `${points}`);
+    assert.ok((await colored(effect, "series-1"))[0] > 10);
+  },
+
   async stack() {
     const page = await open("live");
     const box = (name, kind) => page.locator(".stack-node", { has: page.locator("strong", { hasText: new RegExp(`^${name}$`) }) }).filter({ hasText: kind });
@@ -554,7 +592,7 @@ const scenarios = {
   async accessible() {
     const found = [];
     for (const [name, options] of [["recording", {}], ["recording", { colorScheme: "dark" }], ["live", {}], ["capture", {}], ["healthy", {}],
-      ["hostile", {}], ["empty", {}], ["array", {}], ["recording", { viewport: { width: 360, height: 740 } }]]) {
+      ["hostile", {}], ["empty", {}], ["array", {}], ["result", {}], ["recording", { viewport: { width: 360, height: 740 } }]]) {
       const page = await open(name, { ...options, bypassCSP: true });
       await drawAll(page);
       await unfold(page);
@@ -605,7 +643,7 @@ const scenarios = {
   // To be looked at by a person; nothing is checked.
   async screenshots() {
     const shots = [
-      ["recording", "light", {}], ["recording", "dark", { colorScheme: "dark" }], ["live", "light", {}], ["capture", "light", {}], ["healthy", "dark", { colorScheme: "dark" }], ["array", "light", {}], ["live", "dark", { colorScheme: "dark" }], ["live", "narrow", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 }],
+      ["recording", "light", {}], ["recording", "dark", { colorScheme: "dark" }], ["live", "light", {}], ["capture", "light", {}], ["healthy", "dark", { colorScheme: "dark" }], ["array", "light", {}], ["result", "light", {}], ["result", "dark", { colorScheme: "dark" }], ["live", "dark", { colorScheme: "dark" }], ["live", "narrow", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 }],
       ["recording", "narrow", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 }], ["hostile", "light", {}],
     ];
     for (const [name, kind, options] of shots) {

@@ -30,6 +30,9 @@ const chart = (id, title, unit, signals, at, series, more = {}) => ({
   id, title, family: id.split(".")[0], unit, help: more.help ?? "", kind: "lines", signals, times: at, left_out: 0, series, ...more,
 });
 
+const labelled = (id, title, unit, along, places, series) =>
+  chart(id, title, unit, [], places.map(([place]) => place), series, { x: { title: along, labels: places.map(([, label]) => label) } });
+
 export const host = { name: "db1", kernel: "6.1.0-31-amd64", cpus: 4, memory_bytes: 16 * 1024 ** 3, virtualization: "kvm" };
 
 const evidence = (metric, value, unit, expected, how, source) => ({ metric, value, unit, expected, source, how });
@@ -217,6 +220,21 @@ const documents = {
       figures: [{ subject: { kind: "device", name: "sda" }, values: saturated().evidence.slice(0, 2) }],
     }) }),
   empty: () => page({ to: night }),
+  // The result of a benchmark: a knee at a queue depth of 8, and pairs of an experiment.
+  result: () => page({
+    title: "whyslow: Benchmark: disk of /srv", to: night + 60,
+    result: { headline: "Benchmark: disk of /srv", text: "/srv: folder\n\nSummary\n  random read of 4 KiB: 170/s" },
+    charts: [
+      labelled("bench.depth_rate", "Requests by queue depth", "1/s", "requests in flight", [1, 2, 4, 8, 16, 32].map((depth) => [Math.log2(depth), String(depth)]), [
+        { name: "random read of 4 KiB", entity: "a", mean: [21.2, 42.4, 84.8, 169.6, 170, 168] }, { name: "random write of 4 KiB", entity: "b", mean: [11, 20, 31, 33, null, 34] }]),
+      labelled("bench.latency_percentiles", "Latency percentiles", "s", "share of requests", [[0.3, "50\u00a0%"], [1, "90\u00a0%"], [2, "99\u00a0%"], [3, "99.9\u00a0%"]], [
+        { name: "1 in flight", entity: "a", mean: [0.04, 0.06, 0.07, 0.08] }, { name: "8 in flight", entity: "b", mean: [0.05, 0.09, 0.2, 0.9] }]),
+      labelled("try.effect", "Effect of each pair", "1", "pair", [[-1, "no change 1"], [0, "1"], [1, "2"], [2, "3"]], [
+        { name: "without any change", entity: "a", points: true, mean: [0.02, null, null, null] },
+        { name: "with the change", entity: "b", points: true, mean: [null, 0.5, 0.4, 0.45], min: [null, 0.4, 0.3, 0.4], max: [null, 0.6, 0.5, 0.5] },
+        { name: "estimate and its interval", entity: "c", mean: [null, 0.45, 0.45, 0.45], min: [null, 0.4, 0.4, 0.4], max: [null, 0.5, 0.5, 0.5] }]),
+    ],
+  }),
   array: () => page({ title: "store1", host: "store1", to: night, stack: wide() }),
   hostile,
   // Ten series over a day at one second, as many as a report's reduction leaves.

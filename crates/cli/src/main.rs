@@ -24,6 +24,7 @@ mod read;
 mod record;
 mod recordings;
 mod report;
+mod results;
 mod sampling;
 mod serve;
 mod stack;

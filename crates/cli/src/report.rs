@@ -8,6 +8,7 @@ use crate::options::{Observe, OutputOptions, duration};
 use crate::output::{Failure, by_ending, print};
 use crate::read::{self, ReadArgs};
 use crate::recordings::{RecordingPeriod, around, folder, in_words, recorded_then};
+use crate::results::MeasuredResult;
 use crate::stack;
 use crate::user_rules;
 use clap::{Args, ValueEnum};
@@ -37,7 +38,8 @@ const INTERVALS: usize = 500;
 /// What to report on, and how.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Output of other tools, as for 'read', or the folder of a recording [default: watch this machine]
+    /// Output of other tools, as for 'read'; the folder of a recording; or the JSON of 'bench' or 'try' [default: watch this
+    /// machine]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -86,11 +88,15 @@ const ENDINGS: &[(&str, ReportFormat)] = &[
 /// Wrong usage; input that cannot be read; a chart without data; a file that cannot be written.
 pub fn run(args: &ReportArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let format = args.format(look)?;
-    let specs = args.specs()?;
+    let result = args.result(look)?;
+    let specs = if result.is_some() { Vec::new() } else { args.specs()? };
     // Before watching, so that a name that will not do is known at once.
     let file = args.output.as_deref().map(|path| AtomicFile::begin(path).map_err(|e| unwritable(path, &e)));
     let file = file.transpose()?;
-    let data = args.data(&specs, format)?;
+    let data = match result {
+        Some(data) => data,
+        None => args.data(&specs, format)?,
+    };
     let report = drawn(&data, args.chart.as_deref(), format)?;
     match (&args.output, file) {
         (Some(path), Some((draft, mut file))) => {
@@ -125,6 +131,26 @@ impl ReportArgs {
             return Err(Failure::usage("a page or a picture needs a file: -o FILE; --format md writes text"));
         }
         Ok(format)
+    }
+
+    /// The result of a benchmark or an experiment, if the file is one; with a chart that is named, only that.
+    fn result(&self, look: &OutputOptions) -> Result<Option<PageData>, Failure> {
+        let results: Result<Vec<_>, _> = self.files.iter().map(|path| MeasuredResult::read(path)).collect();
+        let mut results: Vec<MeasuredResult> = results?.into_iter().flatten().collect();
+        let Some(result) = results.pop() else { return Ok(None) };
+        if self.files.len() > 1 || self.has_period() {
+            return Err(Failure::usage("the result of 'bench' or 'try' is drawn by itself: specify one file, and no time"));
+        }
+        let mut data = result.page(look.utc);
+        if let Some(asked) = &self.chart {
+            let known: Vec<String> = data.charts.iter().map(|chart| chart.id.clone()).collect();
+            data.charts.retain(|chart| is_asked(chart, asked));
+            if data.charts.is_empty() {
+                let list = "whyslow report FILE --format json | jq .charts[].id";
+                return Err(Failure::usage(unknown("chart", asked, list, known)));
+            }
+        }
+        Ok(Some(data))
     }
 
     /// The charts that are asked for.
@@ -308,14 +334,18 @@ pub fn page_of(host: String, charts: Vec<Chart>, is_elapsed: bool) -> PageData {
     }
 }
 
+/// Whether this chart is meant, or is one of those of several entities that are.
+fn is_asked(chart: &Chart, asked: &str) -> bool {
+    chart.id.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
+}
+
 /// The chart to draw: the one that is asked for, or the one that shows the evidence of the main finding, or the first one.
 fn picture<'d>(data: &'d PageData, asked: Option<&str>) -> Result<&'d Chart, Failure> {
-    let is_asked = |chart: &&Chart| asked.is_some_and(|id| chart.id == id || chart.id.starts_with(&format!("{id}@")));
     if let Some(id) = asked {
         return data
             .charts
             .iter()
-            .find(is_asked)
+            .find(|chart| is_asked(chart, id))
             .ok_or_else(|| Failure::nothing(format!("there is no data for the chart {id}")));
     }
     let main = main_finding(data);

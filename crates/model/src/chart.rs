@@ -34,9 +34,30 @@ pub struct PageData {
     pub explanation: Option<Explanation>,
     /// The charts that have data, in the order of the table of charts.
     pub charts: Vec<Chart>,
+    /// The result of a benchmark or an experiment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ResultText>,
     /// The storage and network stack, of a machine that is watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<IoStack>,
+}
+
+/// The result of a benchmark or an experiment in words.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResultText {
+    /// What was measured, or what was found, in one line.
+    pub headline: String,
+    /// All of it, as on a terminal.
+    pub text: String,
+}
+
+/// What is along a chart from left to right, where that is not time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChartAxis {
+    /// What the labels are: `queue depth`.
+    pub title: String,
+    /// The label of each of the chart's `times`.
+    pub labels: Vec<String>,
 }
 
 /// How a chart is drawn.
@@ -69,8 +90,11 @@ pub struct Chart {
     pub kind: ChartKind,
     /// The signals of the diagnosis whose numbers can be seen here.
     pub signals: Vec<String>,
-    /// The ends of the intervals that the values are of, seconds since 1970, ascending.
+    /// The ends of the intervals that the values are of, seconds since 1970, ascending; with `x`, places on that axis.
     pub times: Vec<f64>,
+    /// What is along the chart, where that is not time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x: Option<ChartAxis>,
     /// The number of entities that are not drawn: those with the smallest means.
     pub left_out: usize,
     /// The series; empty for a heat map.
@@ -106,10 +130,13 @@ pub struct ChartSeries {
     pub name: String,
     /// The entity, named as the system spells it; empty for the machine as a whole.
     pub entity: String,
-    /// The mean over each interval.
+    /// Whether each value is a point of its own, and not joined with the next one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub points: bool,
+    /// The mean over each interval; with another axis than time, the value at each of its labels.
     #[serde(serialize_with = "optional_numbers")]
     pub mean: Vec<Option<f64>>,
-    /// The smallest value in each interval; absent if each interval has at most one.
+    /// The smallest value in each interval, or the lower bound of what is known of it; absent if each interval has at most one.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "more_optional_numbers")]
     pub min: Option<Vec<Option<f64>>>,
     /// The largest value in each interval.
@@ -172,8 +199,8 @@ mod tests {
             name: "sda reads".into(),
             entity: "sda".into(),
             mean: vec![Some(4.0), None, Some(0.5)],
-            min: None,
             max: Some(vec![Some(9.0), None, Some(0.5)]),
+            ..ChartSeries::default()
         };
         let json = serde_json::to_string(&series).unwrap();
         assert_eq!(json, r#"{"name":"sda reads","entity":"sda","mean":[4,null,0.5],"max":[9,null,0.5]}"#);

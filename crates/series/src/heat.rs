@@ -93,10 +93,10 @@ impl HeatPlot {
                 signals: self.chart.signals.iter().map(|&signal| signal.to_owned()).collect(),
                 times: times.clone(),
                 left_out,
-                series: Vec::new(),
                 // Dividing is exact where multiplying by a fraction is not.
                 buckets: buckets.iter().map(|bucket| span(bucket * JOINED).0 as f64 / (1.0 / factor).round()).collect(),
                 counts: counts.iter().map(|counts| row(counts.as_ref(), &buckets)).collect(),
+                ..Chart::default()
             }
         });
         charts.collect()

@@ -3,6 +3,8 @@
 //! [`charts`] is the table of charts, each declared once with the columns of the catalogue that it is computed from. [`ChartBuilder`]
 //! takes readings in any order of entities, each entity's in order of time, and computes mean, minimum and maximum for each
 //! interval of a time axis. Wrap, reset, hot-plug and reboot are handled as in a Window, and gaps stay gaps.
+//!
+//! [`charts_of_bench`] and [`charts_of_trial`] draw results, by queue depth, block size or pair instead of time.
 
 mod axis;
 mod builder;
@@ -10,11 +12,13 @@ mod heat;
 mod line;
 mod plot;
 mod rates;
+mod results;
 mod step;
 mod table;
 mod window;
 
 pub use builder::{ChartBuilder, DrawnEntities};
 pub use rates::RowRates;
+pub use results::{charts_of_bench, charts_of_trial};
 pub use table::{ChartSpec, charts};
 pub use window::{ChartTimes, charts_of_window, has_times};

@@ -83,6 +83,7 @@ impl Line {
         ChartSeries {
             name,
             entity,
+            points: false,
             mean: of(|interval| interval.amount / interval.units),
             min: has_range.then(|| of(|interval| interval.min)),
             max: has_range.then(|| of(|interval| interval.max)),

@@ -13,7 +13,8 @@ use whyslow_model::chart::PageData;
 use whyslow_show::page::html;
 use whyslow_testing::ends_with_test;
 
-const DOCUMENTS: [&str; 8] = ["recording", "live", "healthy", "capture", "empty", "array", "hostile", "day"];
+const DOCUMENTS: [&str; 9] =
+    ["recording", "live", "healthy", "capture", "empty", "result", "array", "hostile", "day"];
 
 fn web() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web")
@@ -113,6 +114,11 @@ fn episodes_and_changes_are_on_the_timeline() {
 #[test]
 fn numbers_of_the_evidence_lead_to_their_charts() {
     in_browser("links");
+}
+
+#[test]
+fn results_are_drawn_by_queue_depth_percentile_and_pair() {
+    in_browser("result");
 }
 
 #[test]

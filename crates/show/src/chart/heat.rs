@@ -2,7 +2,7 @@
 
 use super::svg::{Frame, Svg, value_axis};
 use super::tick;
-use super::time_axis::TimeAxis;
+use super::x_axis::XAxis;
 use whyslow_model::chart::Chart;
 
 /// From few to many: light to dark.
@@ -10,7 +10,7 @@ const SHADES: [&str; 8] = ["#e3eef9", "#c6dbef", "#9ecae1", "#6baed6", "#4292c6"
 /// At most so many labels of the value axis.
 const LABELS: usize = 8;
 
-pub(super) fn draw(out: &mut Svg, chart: &Chart, times: &TimeAxis, frame: Frame) {
+pub(super) fn draw(out: &mut Svg, chart: &Chart, times: &XAxis<'_>, frame: Frame) {
     let buckets = chart.buckets.len().saturating_sub(1);
     if buckets == 0 {
         return value_axis(out, frame, std::iter::empty());

@@ -6,6 +6,7 @@ mod png;
 mod scale;
 mod svg;
 mod time_axis;
+mod x_axis;
 
 pub use png::png;
 pub use svg::svg;

@@ -3,7 +3,7 @@
 use super::heat;
 use super::legend::{self, LegendEntry};
 use super::scale::Scale;
-use super::time_axis::TimeAxis;
+use super::x_axis::XAxis;
 use super::{tick, value};
 use crate::escape::xml;
 use std::collections::BTreeMap;
@@ -77,9 +77,9 @@ pub fn svg(chart: &Chart, is_elapsed: bool) -> String {
     let height = note_top + if note.is_empty() { 0.0 } else { legend::LINE } - 2.0;
     let mut out = Svg::default();
     head(&mut out, chart, height);
-    let times = TimeAxis::new(&chart.times, is_elapsed);
-    out.text((WIDTH - MARGIN, TITLE), "end", SMALL, &times.period());
-    time_axis(&mut out, &times, frame);
+    let times = XAxis::of(chart, is_elapsed);
+    out.text((WIDTH - MARGIN, TITLE), "end", SMALL, &times.words());
+    x_axis(&mut out, &times, frame);
     match chart.kind {
         ChartKind::Lines => lines_chart(&mut out, chart, &styles, &times, frame),
         ChartKind::Stacked => stacked_chart(&mut out, chart, &times, frame),
@@ -111,9 +111,9 @@ fn note(chart: &Chart) -> String {
     }
 }
 
-fn time_axis(out: &mut Svg, times: &TimeAxis, frame: Frame) {
+fn x_axis(out: &mut Svg, times: &XAxis<'_>, frame: Frame) {
     let bottom = frame.top + frame.height;
-    for (time, label) in times.ticks() {
+    for (time, label) in times.ticks(frame.width) {
         let x = frame.x(times.share(time));
         out.add(format_args!("<path d=\"M{x:.1} {:.1}V{:.1}\" stroke=\"#e6e6e6\"/>\n", frame.top, bottom + 4.0));
         out.text((x, bottom + 17.0), "middle", SMALL, &label);
@@ -168,7 +168,12 @@ fn entries(chart: &Chart, styles: &[Style]) -> Vec<LegendEntry> {
     let entry = |(series, style): (&ChartSeries, &Style)| {
         let mean = series.average().map_or_else(|| "unknown".to_owned(), |mean| value(mean, &chart.unit));
         let highest = series.highest().map(|most| value(most, &chart.unit)).filter(|most| *most != mean);
-        let figures = highest.map_or_else(|| mean.clone(), |most| format!("{mean}, up to {most}"));
+        let figures = match (highest, series.lowest()) {
+            (None, _) => mean,
+            // A mean over queue depths or sizes says nothing.
+            (Some(most), Some(lowest)) if chart.x.is_some() => format!("{} to {most}", value(lowest, &chart.unit)),
+            (Some(most), _) => format!("{mean}, up to {most}"),
+        };
         LegendEntry {
             name: series.name.clone(),
             figures,
@@ -179,7 +184,7 @@ fn entries(chart: &Chart, styles: &[Style]) -> Vec<LegendEntry> {
     chart.series.iter().zip(styles).map(entry).collect()
 }
 
-fn lines_chart(out: &mut Svg, chart: &Chart, styles: &[Style], times: &TimeAxis, frame: Frame) {
+fn lines_chart(out: &mut Svg, chart: &Chart, styles: &[Style], times: &XAxis<'_>, frame: Frame) {
     let lowest = chart.series.iter().filter_map(ChartSeries::lowest).fold(0.0, f64::min);
     let highest = chart.series.iter().filter_map(ChartSeries::highest).fold(0.0, f64::max);
     let scale = Scale::new(lowest, highest, &chart.unit);
@@ -189,6 +194,17 @@ fn lines_chart(out: &mut Svg, chart: &Chart, styles: &[Style], times: &TimeAxis,
     for (series, style) in chart.series.iter().zip(styles) {
         if let (Some(min), Some(max)) = (&series.min, &series.max) {
             for run in runs(min.len(), |at| is_finite(min, at) && is_finite(max, at)) {
+                // A point of its own has a bar, and what is joined has a band.
+                if series.points || run.len() == 1 {
+                    let bars = run.filter_map(|at| Some((x.get(at)?, y(max[at]?), y(min[at]?))));
+                    for (x, top, bottom) in bars {
+                        let colour = style.colour;
+                        out.add(format_args!(
+                            "<path d=\"M{x:.1} {top:.1}V{bottom:.1}\" stroke=\"{colour}\" stroke-width=\"4\" stroke-opacity=\"0.3\"/>\n"
+                        ));
+                    }
+                    continue;
+                }
                 let top = run.clone().filter_map(|at| Some((x.get(at)?, y(max[at]?))));
                 let bottom = run.rev().filter_map(|at| Some((x.get(at)?, y(min[at]?))));
                 let outline: String = top.chain(bottom).map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
@@ -201,18 +217,23 @@ fn lines_chart(out: &mut Svg, chart: &Chart, styles: &[Style], times: &TimeAxis,
         }
     }
     for (series, style) in chart.series.iter().zip(styles) {
-        line(out, &x, series, *style, y);
+        line(out, &x, series, *style, times.is_labelled(), y);
     }
 }
 
-/// A line for each run of values; a value by itself is a dot.
-fn line(out: &mut Svg, x: &[f64], series: &ChartSeries, style: Style, y: impl Fn(f64) -> f64) {
+/// A line for each run of values; a value by itself is a dot, and so is each where values are `marked`.
+fn line(out: &mut Svg, x: &[f64], series: &ChartSeries, style: Style, marked: bool, y: impl Fn(f64) -> f64) {
     let mut path = String::new();
     let mut dots = String::new();
     for run in runs(series.mean.len().min(x.len()), |at| is_finite(&series.mean, at)) {
         let points: Vec<(f64, f64)> = run.filter_map(|at| Some((x[at], y(series.mean[at]?)))).collect();
-        if let [(x, y)] = points[..] {
-            dots += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2\" fill=\"{}\"/>\n", style.colour);
+        if marked || series.points || points.len() == 1 {
+            let radius = if series.points { 3.5 } else { 2.0 };
+            for (x, y) in &points {
+                dots += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{}\"/>\n", style.colour);
+            }
+        }
+        if series.points || points.len() == 1 {
             continue;
         }
         for (at, (x, y)) in points.into_iter().enumerate() {
@@ -230,7 +251,7 @@ fn line(out: &mut Svg, x: &[f64], series: &ChartSeries, style: Style, y: impl Fn
 }
 
 /// The series on top of one another; where none is known there is a gap.
-fn stacked_chart(out: &mut Svg, chart: &Chart, times: &TimeAxis, frame: Frame) {
+fn stacked_chart(out: &mut Svg, chart: &Chart, times: &XAxis<'_>, frame: Frame) {
     let count = chart.times.len();
     let known = |at: usize| chart.series.iter().any(|series| is_finite(&series.mean, at));
     // The tops of the areas, from the lowest.

@@ -1,5 +1,5 @@
 use super::*;
-use whyslow_model::chart::{Chart, ChartKind, ChartSeries};
+use whyslow_model::chart::{Chart, ChartAxis, ChartKind, ChartSeries};
 
 fn chart(kind: ChartKind, series: Vec<ChartSeries>) -> Chart {
     Chart {
@@ -65,6 +65,24 @@ fn names_are_escaped_and_nothing_is_no_picture_that_fails() {
     }
     let broken = series("sda", [Some(f64::MAX), Some(f64::INFINITY), Some(f64::NAN), Some(-1.0), None]);
     assert!(png(&svg(&chart(ChartKind::Lines, vec![broken]), true)).is_ok());
+}
+
+#[test]
+fn with_labels_instead_of_times_each_value_is_marked_and_points_are_not_joined() {
+    let axis = ChartAxis { title: "queue depth".into(), labels: ["1", "2", "4", "8", "16"].map(String::from).to_vec() };
+    let mut curve = series("read", [Some(0.001), Some(0.002), Some(0.004), Some(0.004), Some(0.004)]);
+    curve.entity.clear();
+    let points = ChartSeries { points: true, ..series("pairs", [Some(0.002), Some(0.002), None, None, None]) };
+    let chart = Chart { x: Some(axis), ..chart(ChartKind::Lines, vec![curve, points]) };
+    let drawn = svg(&chart, false);
+    for words in [">by queue depth<", ">16<", ">read: 1 ms to 4 ms<", ">pairs: 2 ms<"] {
+        assert!(drawn.contains(words), "{words}: {drawn}");
+    }
+    assert_eq!((drawn.matches("r=\"2\"").count(), drawn.matches("r=\"3.5\"").count()), (5, 2), "{drawn}");
+    // The plot begins at 84; of its 840 pixels, 4 % of the distance between the ends are left free on either side.
+    assert!(drawn.contains("<path d=\"M115.1 217.0L"), "{drawn}");
+    assert_eq!(drawn.matches("stroke-linejoin=\"round\"").count(), 1, "{drawn}");
+    assert!(png(&drawn).is_ok());
 }
 
 #[test]

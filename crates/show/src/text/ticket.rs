@@ -19,6 +19,10 @@ const USUAL: [&str; 5] = ["cpu.modes", "memory.available", "disk.latency", "disk
 /// A report as Markdown (CommonMark with tables).
 pub fn ticket(data: &PageData) -> String {
     let mut out = format!("# {}\n", markdown(&data.title));
+    if let Some(result) = &data.result {
+        line(&mut out, &format!("**{}**", markdown(&result.headline)));
+        block(&mut out, result.text.trim_end());
+    }
     if let Some(diagnosis) = &data.diagnosis {
         of_diagnosis(&mut out, diagnosis);
     }
@@ -187,9 +191,26 @@ fn code(out: &mut String, command: &str) {
     out.push_str(&format!("\n    {}\n", crate::escape::terminal(command)));
 }
 
+/// Text of several lines, as it stands there.
+fn block(out: &mut String, text: &str) {
+    out.push('\n');
+    for line in text.lines() {
+        out.push_str(format!("    {}", crate::escape::terminal(line)).trim_end());
+        out.push('\n');
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whyslow_model::chart::ResultText;
+
+    #[test]
+    fn a_result_is_there_as_on_a_terminal() {
+        let result = ResultText { headline: "Helped: a_b=1".into(), text: "Helped: a_b=1\n\n  4 → 2\u{1b}\n".into() };
+        let text = ticket(&PageData { title: "try".into(), result: Some(result), ..PageData::default() });
+        assert_eq!(text, "# try\n\n**Helped: a\\_b=1**\n\n    Helped: a_b=1\n\n      4 → 2\\x1b\n");
+    }
 
     #[test]
     fn figures_are_of_the_charts_that_show_the_evidence() {

@@ -5,7 +5,7 @@ mod trial;
 mod tunable;
 
 pub use change::{checks, history, plan, undone};
-pub use trial::{rehearsal, trial, trials, walk};
+pub use trial::{rehearsal, trial, trials, verdict_in_words, walk};
 pub use tunable::{tunable, tunables};
 
 use crate::canvas::{Ink, Piece, bold, dim, plain};

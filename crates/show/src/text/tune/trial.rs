@@ -55,25 +55,34 @@ pub fn rehearsal(rehearsal: &Rehearsal, style: &TextStyle) -> String {
     super::plan(&rehearsal.plan, style) + &canvas.finish()
 }
 
-fn verdict(verdict: TrialVerdict) -> Piece {
-    let (ink, word) = match verdict {
+fn verdict(verdict: TrialVerdict) -> (Ink, &'static str) {
+    match verdict {
         TrialVerdict::Helped => (Ink::Green, "Helped"),
         TrialVerdict::Harmed => (Ink::Red, "Harmed"),
         TrialVerdict::Equivalent => (Ink::Plain, "Equivalent"),
         TrialVerdict::Inconclusive => (Ink::Yellow, "Inconclusive"),
-    };
-    Piece::new(ink, word)
+    }
 }
 
 /// The verdict, with reservations.
-pub(super) fn headline(trial: &Trial) -> Piece {
+fn answer(trial: &Trial) -> (Ink, &'static str) {
     if trial.interrupted {
-        return Piece::new(Ink::Yellow, "Interrupted");
+        return (Ink::Yellow, "Interrupted");
     }
     if trial.verdict == TrialVerdict::Helped && trial.is_mechanism_unconfirmed() {
-        return Piece::new(Ink::Yellow, "Helped, mechanism unconfirmed");
+        return (Ink::Yellow, "Helped, mechanism unconfirmed");
     }
     verdict(trial.verdict)
+}
+
+pub(super) fn headline(trial: &Trial) -> Piece {
+    let (ink, words) = answer(trial);
+    Piece::new(ink, words)
+}
+
+/// The verdict, with reservations, in words.
+pub fn verdict_in_words(trial: &Trial) -> &'static str {
+    answer(trial).1
 }
 
 fn caveat(canvas: &mut Canvas, caveat: Option<&str>) {
@@ -247,10 +256,11 @@ fn counted(trial: &Trial) -> String {
 
 /// Additional metrics.
 fn watched(canvas: &mut Canvas, role: &str, watched: &Watched) {
+    let (ink, words) = verdict(watched.verdict);
     let line = [
         dim(format!("{role}: ")),
         plain(format!("{} ", watched.metric)),
-        verdict(watched.verdict),
+        Piece::new(ink, words),
         plain(better(watched.effect.as_ref(), &watched.metric)),
     ];
     canvas.paragraph(2, 4, &line);

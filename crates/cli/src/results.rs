@@ -1,0 +1,126 @@
+//! Results that this program printed as JSON: of a benchmark, or of an experiment.
+
+use crate::output::Failure;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use whyslow_model::bench::{self, BenchKind, BenchReport};
+use whyslow_model::chart::{Chart, PageData, ResultText, SCHEMA};
+use whyslow_model::tune::Trial;
+use whyslow_series::{charts_of_bench, charts_of_trial};
+use whyslow_show::clock::ZonedClock;
+use whyslow_show::text::{self, TextStyle};
+
+/// A larger file is no result of ours.
+const LARGEST: u64 = 256 << 20;
+/// The width of the text in a report.
+const WIDTH: usize = 100;
+
+/// What was measured on purpose.
+pub enum MeasuredResult {
+    Bench(Box<BenchReport>),
+    Trial(Box<Trial>),
+}
+
+/// What tells our documents from those of others.
+#[derive(Deserialize)]
+struct Outline {
+    schema: Option<String>,
+    changes: Option<Vec<String>>,
+    metric: Option<String>,
+    pairs: Option<IgnoredAny>,
+}
+
+impl MeasuredResult {
+    /// Reads a file; `None` if it is something else.
+    ///
+    /// # Errors
+    /// It is a result, but cannot be read as one.
+    pub fn read(path: &Path) -> Result<Option<Self>, Failure> {
+        // Whatever else a file is, others read it, and say what is wrong with it.
+        let Some(json) = object(path) else { return Ok(None) };
+        let Ok(outline) = serde_json::from_slice::<Outline>(&json) else { return Ok(None) };
+        if outline.schema.as_deref() == Some(bench::SCHEMA) {
+            return parsed(path, &json, "benchmark").map(|report| Some(Self::Bench(Box::new(report))));
+        }
+        let is_trial = outline.changes.is_some() && outline.metric.is_some() && outline.pairs.is_some();
+        if is_trial {
+            return parsed(path, &json, "trial").map(|trial| Some(Self::Trial(Box::new(trial))));
+        }
+        Ok(None)
+    }
+
+    /// What a report shows of it.
+    pub fn page(&self, utc: bool) -> PageData {
+        let style = TextStyle { width: WIDTH, colour: false, all: false, utc };
+        match self {
+            Self::Bench(report) => {
+                let headline = what_was_measured(report);
+                let text = text::bench(report, &style);
+                let host = report.environment.host.name.clone().unwrap_or_default();
+                let start = report.started_ms.map_or(0.0, |ms| ms as f64 / 1e3);
+                let end = if start > 0.0 { start + report.seconds } else { start };
+                PageData { host, from: start, to: end, ..page_of(headline, text, charts_of_bench(report)) }
+            }
+            Self::Trial(trial) => {
+                let changes = trial.changes.join(" ");
+                let headline = format!("{}: {changes}", text::tune::verdict_in_words(trial));
+                let page = page_of(headline, text::tune::trial(trial, &style), charts_of_trial(trial));
+                let at = ZonedClock::new(utc).moment(&trial.at);
+                PageData { title: format!("whyslow try {changes}, {at}"), ..page }
+            }
+        }
+    }
+}
+
+fn page_of(headline: String, text: String, charts: Vec<Chart>) -> PageData {
+    PageData {
+        schema: SCHEMA.to_owned(),
+        title: format!("whyslow: {headline}"),
+        charts,
+        result: Some(ResultText { headline, text }),
+        ..PageData::default()
+    }
+}
+
+fn what_was_measured(report: &BenchReport) -> String {
+    let mut paths: Vec<&str> = report.targets.iter().map(|target| target.path.as_str()).collect();
+    paths.dedup();
+    let what = match report.kind {
+        BenchKind::Disk => "disk",
+        BenchKind::Job => "job file",
+        BenchKind::Layers => "layers",
+        BenchKind::Contend => "contention",
+        BenchKind::Fs => "file system",
+        BenchKind::Memory => "memory",
+        BenchKind::Cpu => "CPU",
+        BenchKind::Net => "network",
+    };
+    let of = match (&report.network, paths.as_slice()) {
+        (Some(network), _) => format!(" to {}", network.peer.name),
+        (None, []) => String::new(),
+        (None, paths) => format!(" of {}", paths.join(", ")),
+    };
+    format!("Benchmark: {what}{of}")
+}
+
+/// The content of a file that may be a JSON object.
+fn object(path: &Path) -> Option<Vec<u8>> {
+    let file = File::open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    // A pipe can be read only once.
+    if !metadata.is_file() || metadata.len() > LARGEST {
+        return None;
+    }
+    let mut reader = BufReader::new(file);
+    let begins = reader.fill_buf().ok()?.trim_ascii_start().first() == Some(&b'{');
+    let mut json = Vec::new();
+    begins.then(|| reader.take(LARGEST).read_to_end(&mut json)).and_then(Result::ok).map(|_| json)
+}
+
+fn parsed<T: DeserializeOwned>(path: &Path, json: &[u8], what: &str) -> Result<T, Failure> {
+    serde_json::from_slice(json)
+        .map_err(|e| Failure::usage(format!("{}: not the result of a {what}: {e}", path.display())))
+}

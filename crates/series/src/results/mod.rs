@@ -1,0 +1,8 @@
+//! Charts of what was measured on purpose: by queue depth, size, percentile or pair instead of time.
+
+mod bench;
+mod labelled;
+mod trial;
+
+pub use bench::charts_of_bench;
+pub use trial::charts_of_trial;
