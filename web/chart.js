@@ -209,8 +209,8 @@ export class Chart {
   }
 
   #drawSelection(u) {
-    const { selection } = this.view;
-    if (selection === null) return;
+    const { selection, pinned } = this.view;
+    if (selection === null && pinned === null) return;
     const band = ({ from, to }, style) => {
       const [left, right] = [from, to].map((at) => u.valToPos(at, "x", true));
       const { bbox } = u;
@@ -220,8 +220,10 @@ export class Chart {
       u.ctx.fillStyle = style;
       u.ctx.fillRect(start, bbox.top, end - start, bbox.height);
     };
-    band(this.reference(selection), faded("muted", 0.12));
-    band(selection, faded("accent", 0.2));
+    // In the colours of what is drawn over each other.
+    if (pinned !== null) band(pinned, faded("series-8", 0.2));
+    else band(this.reference(selection), faded("muted", 0.12));
+    if (selection !== null) band(selection, faded("accent", 0.2));
   }
 
   // Takes the cursor to where it is in another chart. So far above the plot it is near no line.

@@ -10,8 +10,10 @@ const threshold = (count) => 3 + 10 / count;
 // A series that never varied has no spread; then this share of its largest value takes its place.
 const floor = 0.02;
 
-// The span that a selection is compared with: as long as it and right before it, at the beginning of the data right behind it.
-export function reference({ from, to }, whole) {
+// The span that a selection is compared with: the one that is pinned; otherwise as long as it and right before it, at the beginning
+// of the data right behind it.
+export function reference({ from, to }, whole, pinned = null) {
+  if (pinned !== null) return { ...pinned, isPinned: true };
   const length = to - from;
   const before = { from: Math.max(whole.from, from - length), to: from };
   // Half of the length before it serves better than what follows, which may be its effect.

@@ -91,11 +91,18 @@ export function keys(holder, times, view, readout) {
     "0": () => view.reset(),
     z: () => mark && view.show(mark.from, mark.to),
     c: () => mark && view.select(mark.from, mark.to),
+    f: () => {
+      const span = mark ?? view.selection;
+      if (!view.canCompare || !span) return;
+      view.pin({ from: span.from, to: span.to });
+      anchor = mark = null;
+    },
     Enter: () => mark && (view.mode === "compare" ? view.select(mark.from, mark.to) : view.show(mark.from, mark.to)),
     Escape: () => {
       anchor = mark = null;
       view.point(null);
-      view.deselect();
+      if (view.selection === null && view.pinned !== null) view.pin(null);
+      else view.deselect();
     },
   };
   holder.addEventListener("keydown", (event) => {

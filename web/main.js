@@ -32,7 +32,7 @@ async function start() {
   const { charts } = page;
   // Ids of charts contain names of others.
   charts.forEach((chart, i) => (chart.anchor = `chart-${i + 1}`));
-  const compared = (selection) => reference(selection, view.whole);
+  const compared = (selection) => reference(selection, view.whole, view.pinned);
   const figures = new Map(charts.map((chart) => [chart, new Chart(chart, chart.x ? viewOf(chart) : view, compared)]));
   const open = (chart, isWanted) => {
     const figure = figures.get(chart);
@@ -45,7 +45,11 @@ async function start() {
   const links = new Links(charts, open);
   const { families, filter } = sections(page, figures);
 
-  const recolor = () => figures.forEach((figure) => figure.recolor());
+  const ranking = new Ranking(charts, view, compared, open);
+  const recolor = () => {
+    figures.forEach((figure) => figure.recolor());
+    ranking.recolor();
+  };
   fill(document.getElementById("settings"), zones(clocks, view), theme(recolor));
   fill(document.getElementById("title"), page.title);
 
@@ -61,7 +65,6 @@ async function start() {
   if (charts.length === 0) {
     document.getElementById("charts").hidden = true;
   } else {
-    const ranking = new Ranking(charts, view, compared, open);
     const isOverTime = charts.some((chart) => !chart.x);
     fill(document.getElementById("chart-area"), isOverTime ? [toolbar(view, filter), keyHelp(), ranking.element] : null, families);
     watch(figures);

@@ -194,7 +194,10 @@ export class Timeline {
       changes.length > 0 ? [element("h4", {}, "Just before"), element("ul", {}, changes)] : null,
       episode.overlaps.length > 0 ? element("p", { className: "note" }, `At the same time: ${episode.overlaps.join(", ")}`) : null,
       element("div", { className: "buttons" },
-        button("Compare with before", {}, () => this.view.select(from, to)),
+        button("Compare with before", {}, () => {
+          this.view.pin(null);
+          this.view.select(from, to);
+        }),
         button("Show everything", {}, () => this.view.reset())),
       finding ? details(finding, this.links) : null);
   }

@@ -10,7 +10,8 @@ const help = [
   ["← → Page Up Page Down Home End", "on a chart: move the cursor; with Shift: mark a span"],
   ["Enter, C", "zoom to the marked span, compare it"],
   ["+ − 0", "zoom in, zoom out, show everything"],
-  ["Esc", "clear the mark and the comparison"],
+  ["F", "pin the marked span as the first one; the next that is compared is compared with it"],
+  ["Esc", "clear the mark and the comparison, then the pinned span"],
 ];
 const modes = [["zoom", "Zoom"], ["pan", "Pan"], ["compare", "Compare"]];
 

@@ -11,12 +11,14 @@ export class View extends EventTarget {
     this.whole = { from, to };
     this.range = { from, to };
     this.selection = null;
+    // The span that a selection is compared with, if the reader chose one.
+    this.pinned = null;
     this.mode = "zoom";
     this.cursor = null;
     this.clock = clock;
   }
 
-  // Calls back at changes of `range`, `selection`, `mode`, `cursor` or `clock`.
+  // Calls back at changes of `range`, `selection`, `pinned`, `mode`, `cursor` or `clock`.
   on(what, call) {
     this.addEventListener(what, () => call(this[what]));
   }
@@ -74,6 +76,15 @@ export class View extends EventTarget {
   deselect() {
     if (this.selection === null) return;
     this.selection = null;
+    this.#changed("selection");
+  }
+
+  // The next selections are compared with this span; with null, with what is before each.
+  pin(span) {
+    this.pinned = span;
+    // A span is not compared with itself.
+    if (span !== null) this.selection = null;
+    this.#changed("pinned");
     this.#changed("selection");
   }
 

@@ -226,7 +226,7 @@ const scenarios = {
     near(await minutes(page), [0, 60]);
     const section = page.locator("#differences");
     assert.match(await section.innerText(), /\d+ of \d+ series differ clearly from before\./);
-    const rows = await section.locator("tbody th").allInnerTexts();
+    const rows = await section.locator(".scroller tbody th").allInnerTexts();
     // What changed in the span comes first; CPU time changed by little more than it varies, and nothing else did.
     const expected = ["Tasks waiting for I/O: some", "Disk latency: sdb", "Requests in flight: sdb", "Disk throughput: sdb reads", "Disk throughput: sdb writes"];
     assert.deepEqual(rows.slice(0, 5).sort(), expected.sort());
@@ -245,6 +245,73 @@ const scenarios = {
     await page.getByText("Compare", { exact: true }).click();
     await drag(page, "Disk latency", 0.8, 0.9);
     assert.match(await section.innerText(), /None of \d+ series differs clearly from before\./);
+  },
+
+  async pin() {
+    const page = await open("recording");
+    const section = page.locator("#differences");
+    // 03:45–03:52:30 is quiet; it is pinned, and the bad ten minutes are compared with it.
+    await drag(page, "Disk latency", 0.75, 0.875, { key: "Shift" });
+    await section.getByRole("button", { name: "Pin" }).click();
+    await settled(page);
+    assert.match(await section.innerText(), /03:45:\d\d–03:52:\d\d UTC is pinned\. Drag over another span/);
+    assert.match(await announced(page), /is pinned/);
+    await drag(page, "Disk latency", 1 / 3 + 0.005, 0.5 - 0.005, { key: "Shift" });
+    assert.match(await section.locator("p").first().innerText(), /03:20:\d\d–03:29:\d\d UTC, compared with 21 Nov 2026, 03:45:\d\d–03:52:\d\d UTC\. \d+ of \d+ series differ clearly from the pinned span\./);
+    const rows = await section.locator(".scroller tbody th").allInnerTexts();
+    assert.ok(rows.includes("Disk latency: sdb") && rows.includes("Requests in flight: sdb"), rows.join("; "));
+    assert.deepEqual(await section.locator(".scroller thead th").allInnerTexts(), ["Series", "Over time", "Pinned span", "In the span", "Change", "Times its spread"]);
+    // Both are in the charts, and over each other below: about four times as high there as in the pinned span.
+    const latency = await drawn(page, "Disk latency");
+    await settled(page);
+    assert.ok((await colored(latency, "accent", 1, 60))[0] > 0);
+    const figures = section.locator(".overlay-figures tbody tr");
+    assert.equal(await figures.count(), 2);
+    await section.getByRole("button", { name: "Draw both spans of Disk latency: sdb" }).click();
+    const medians = await figures.evaluateAll((all) => all.map((row) => Number.parseFloat(row.cells[1].textContent)));
+    assert.ok(medians[1] / medians[0] > 30 && medians[1] / medians[0] < 60, `${medians}`);
+    const heights = await section.locator(".overlay-plot").evaluate((holder) => {
+      const canvas = holder.querySelector("canvas");
+      const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      // The mean row of the pixels of each colour.
+      return ["series-8", "series-1"].map((name) => {
+        const hex = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+        const wanted = [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
+        let [count, sum] = [0, 0];
+        for (let i = 0; i < width * height; i += 1) {
+          if (data[4 * i + 3] > 200 && wanted.every((value, c) => Math.abs(value - data[4 * i + c]) < 30)) {
+            count += 1;
+            sum += Math.floor(i / width);
+          }
+        }
+        return count > 0 ? sum / count / height : null;
+      });
+    });
+    assert.ok(heights[0] > 0.7 && heights[1] < 0.3, `${heights}`);
+    // Any other series can be chosen.
+    await section.getByLabel("Both over each other:").selectOption({ label: "Network sent: eth0" });
+    assert.match((await figures.first().innerText()).replaceAll("\u00a0", " "), /Mbit\/s/);
+    await section.getByRole("button", { name: "Swap" }).click();
+    await settled(page);
+    assert.match(await section.locator("p").first().innerText(), /03:45:\d\d–03:52:\d\d UTC, compared with 21 Nov 2026, 03:20:\d\d–03:29:\d\d UTC/);
+    await section.getByRole("button", { name: "Clear" }).click();
+    assert.match(await section.innerText(), /is pinned/);
+    await section.getByRole("button", { name: "Unpin" }).click();
+    assert.ok(await section.isHidden());
+    // From the keyboard: F pins what is marked, and Escape clears one after the other.
+    const plot = latency.locator(".plot");
+    await plot.focus();
+    await page.keyboard.press("Home");
+    await page.keyboard.press("Shift+PageDown");
+    await page.keyboard.press("f");
+    assert.match(await section.innerText(), /03:00:\d\d–03:06:\d\d UTC is pinned/);
+    await page.keyboard.press("PageDown");
+    await page.keyboard.press("Shift+PageDown");
+    await page.keyboard.press("c");
+    assert.match(await section.innerText(), /from the pinned span/);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    assert.ok(await section.isHidden());
   },
 
   async keyboard() {

@@ -4,10 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { differences, reference } from "../differences.js";
 import { visible } from "../dom.js";
-import { axisLabels, Clock, ElapsedClock, quantity, share } from "../format.js";
+import { axisLabels, Clock, ElapsedClock, LabelClock, quantity, share } from "../format.js";
 import { quantile, rowInWords, rows, starts } from "../heat.js";
 import { summarize } from "../legend.js";
 import { colorNames, stacked } from "../lines.js";
+import { since } from "../overlay.js";
+import { partsOf, toneOf } from "../stack.js";
 import { median, nearest, spread, within } from "../statistics.js";
 import { lanes, worst } from "../timeline.js";
 import { View } from "../view.js";
@@ -64,6 +66,43 @@ test("a selection is compared with what was before, at the beginning with what f
   assert.deepEqual(reference({ from: 50, to: 60 }, whole), { from: 40, to: 50, isBefore: true });
   assert.deepEqual(reference({ from: 6, to: 16 }, whole), { from: 0, to: 6, isBefore: true });
   assert.deepEqual(reference({ from: 2, to: 12 }, whole), { from: 12, to: 22, isBefore: false });
+  assert.deepEqual(reference({ from: 50, to: 60 }, whole, { from: 3, to: 9 }), { from: 3, to: 9, isPinned: true });
+});
+
+test("a span over another begins at zero", () => {
+  assert.deepEqual(since([10, 20, 30, 40], [1, null, 3, 4], { from: 15, to: 40 }), [[5, 15, 25], [null, 3, 4]]);
+  assert.deepEqual(since([10], [1], { from: 20, to: 30 }), [[], []]);
+});
+
+test("a pinned span is compared with those selected afterwards", () => {
+  const view = new View(0, 100, null);
+  view.select(10, 20);
+  view.pin({ from: 10, to: 20 });
+  assert.equal(view.selection, null);
+  view.select(60, 70);
+  assert.deepEqual([view.pinned, view.selection], [{ from: 10, to: 20 }, { from: 60, to: 70 }]);
+  // A chart by queue depth has nothing to compare.
+  const other = new View(0, 5, null, { canCompare: false });
+  other.select(1, 2);
+  assert.deepEqual([other.selection, other.range], [null, { from: 1, to: 2 }]);
+});
+
+test("the labels of an axis that is not time are those nearest", () => {
+  const clock = new LabelClock({ times: [0, 1, 2], x: { title: "queue depth", labels: ["1", "2", "4"] } });
+  assert.deepEqual([clock.moment(0.9), clock.time(2.2), clock.span(0, 2)], ["2", "queue depth 4", "queue depth 1–4"]);
+  assert.deepEqual(clock.axis([0, 2]), ["1", "4"]);
+});
+
+test("the parts of a disk are compared with its ceiling, or with what it did", () => {
+  const upper = (name, read) => ({ name, load: { read, write: 0 } });
+  const disk = { load: { read: 50, write: 10, ceiling: 100, ceiling_unit: "By/s" } };
+  const found = partsOf(disk, [upper("a", 10), upper("b", 45), upper("c", 0)]);
+  assert.deepEqual([found.parts.map(({ node, flow }) => [node.name, flow]), found.whole, found.isCeiling], [[["b", 45], ["a", 10]], 100, true]);
+  // A ceiling in requests cannot be compared with bytes.
+  assert.equal(partsOf({ load: { read: 60, ceiling: 100, ceiling_unit: "1/s" } }, [upper("a", 10)]).whole, 60);
+  assert.equal(partsOf({ load: {} }, [upper("a", 10)]), null);
+  assert.equal(toneOf({ busy: 1, waiting: 0.01 }), null);
+  assert.deepEqual([0.05, 0.3, 0.9].map((waiting) => toneOf({ waiting })), ["warning", "serious", "critical"]);
 });
 
 const chart = (...series) => ({ kind: "lines", unit: "s", times: series[0].map((_, i) => i), series: series.map((mean, i) => ({ name: `s${i}`, entity: "", mean })) });

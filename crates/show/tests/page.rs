@@ -102,6 +102,11 @@ fn a_brushed_span_shows_what_is_different_from_before() {
 }
 
 #[test]
+fn a_pinned_span_is_compared_with_another_and_both_are_drawn_over_each_other() {
+    in_browser("pin");
+}
+
+#[test]
 fn everything_works_from_the_keyboard() {
     in_browser("keyboard");
 }

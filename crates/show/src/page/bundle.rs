@@ -33,6 +33,7 @@ const MODULES: &[Module<'static>] = modules![
     "answer",
     "timeline",
     "differences",
+    "overlay",
     "ranking",
     "toolbar",
     "stack",
