@@ -202,6 +202,22 @@ fn the_result_of_an_experiment_has_each_pair_and_is_a_picture_too() {
 }
 
 #[test]
+fn a_profile_is_added_to_the_page() {
+    let folder = whyslow_testing::folder();
+    let profile = r#"{"schema":"whyslow.profile/1","kind":"on_cpu","process":null,"finding":null,"seconds":1.0,"hz":99,"cpus":1,
+        "totals":{"idle":0,"lost":0,"programs":1,"without_user_stack":0,"unplaced":0,"cut_short":0},
+        "frames":[{"function":"main","module":null,"space":"user","inlined":false}],
+        "stacks":[{"process":{"pid":7,"name":"toy"},"frames":[0],"weight":1}],"blind_spots":[]}"#;
+    let [sar, profile] =
+        [("sar.txt", SAR), ("profile.json", profile)].map(|(name, text)| written(folder.path(), name, text));
+    let page = page(&[&sar, "--profile", &profile]);
+    assert_eq!(page.profile.unwrap().frames[0].function.as_deref(), Some("main"));
+    let other = run(&[&sar, "--profile", &sar, "--format", "md"]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("not what 'whyslow profile --json' prints"));
+}
+
+#[test]
 fn results_that_cannot_be_drawn_are_refused_in_one_line() {
     let folder = whyslow_testing::folder();
     let broken = written(folder.path(), "broken.json", r#"{"schema":"whyslow.bench/1","kind":"disk"}"#);

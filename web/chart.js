@@ -221,8 +221,7 @@ export class Chart {
       u.ctx.fillRect(start, bbox.top, end - start, bbox.height);
     };
     // In the colours of what is drawn over each other.
-    if (pinned !== null) band(pinned, faded("series-8", 0.2));
-    else band(this.reference(selection), faded("muted", 0.12));
+    band(pinned ?? this.reference(selection), faded("series-8", 0.16));
     if (selection !== null) band(selection, faded("accent", 0.2));
   }
 

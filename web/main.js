@@ -6,6 +6,7 @@ import { load } from "./data.js";
 import { reference } from "./differences.js";
 import { element, fill } from "./dom.js";
 import { Links } from "./finding.js";
+import { FlameGraph } from "./flame.js";
 import { Clock, ElapsedClock, LabelClock, quantity } from "./format.js";
 import { Ranking } from "./ranking.js";
 import { StackDiagram } from "./stack.js";
@@ -61,6 +62,7 @@ async function start() {
   view.on("clock", drawHead);
   timeline(page, view, links);
   stackSection(page.stack);
+  profileSection(page.profile);
   const { explanation } = page;
   if (charts.length === 0) {
     document.getElementById("charts").hidden = true;
@@ -147,6 +149,13 @@ function stackSection(stack) {
   diagram.show(stack);
 }
 
+// Where the time went, if the document has a profile.
+function profileSection(profile) {
+  const section = document.getElementById("profile");
+  section.hidden = !profile;
+  if (profile) section.append(new FlameGraph(profile).element);
+}
+
 // A section for each family, in the order of the document.
 function sections(page, figures) {
   const byFamily = new Map();
@@ -193,7 +202,7 @@ function watch(figures) {
 function navigation(hasTimeline, families) {
   const to = (id, text) => element("li", {}, element("a", { href: `#${id}` }, text));
   const list = [to("answer", "Answer"), hasTimeline ? to("timeline", "Timeline") : null,
-    document.getElementById("stack").hidden ? null : to("stack", "Stack"),
+    ...[["stack", "Stack"], ["profile", "Profile"]].map(([id, text]) => (document.getElementById(id).hidden ? null : to(id, text))),
     ...families.map((family) => to(family.id, family.querySelector("h3").textContent))];
   fill(document.getElementById("contents"), element("ul", {}, list));
 }

@@ -17,11 +17,13 @@ export function since(times, values, { from, to }) {
 }
 
 export class Overlay {
-  // `spans` are what is drawn over each other, each with its `name`, in the order of the colours.
   constructor() {
     this.plot = null;
     this.holder = element("div", { className: "overlay-plot", attributes: { "aria-hidden": "true" } });
-    this.choice = element("select", { on: { change: () => this.#draw() } });
+    this.choice = element("select", { on: { change: () => {
+      this.isChosen = true;
+      this.#draw();
+    } } });
     this.figures = element("div");
     this.element = element("div", { className: "overlay" },
       element("label", {}, element("span", {}, "Both over each other:"), this.choice), this.holder, this.figures);
@@ -29,7 +31,8 @@ export class Overlay {
     new ResizeObserver(this.resize).observe(this.holder);
   }
 
-  // `choices` are series with their charts, the ones that differ most first. One that was chosen before stays.
+  // `choices` are series with their charts, the ones that differ most first; one that the reader chose stays. `spans` are what is
+  // drawn over each other, each with its `name`.
   show(choices, spans) {
     const key = ({ chart, series }) => `${chart.id} ${series.name}`;
     const chosen = this.choices?.[this.choice.value];
@@ -67,10 +70,15 @@ export class Overlay {
     fill(this.figures, this.#table(chart, series, parts, colors));
     const axis = { stroke: () => color("muted"), grid: { stroke: () => color("grid"), width: 1 }, ticks: { show: false }, font };
     // Where only one of them has a sample, the other's line goes on; a value that is missing stays a gap.
-    const data = parts.every(([at]) => at.length === 0) ? [[], [], []] : uPlot.join(parts, [[1], [1]]);
+    const data = parts.every(([at]) => at.length === 0) ? [[], [], []] : uPlot.join(parts);
+    const range = (u, low, high) => {
+      if (low === null || high === null) return [0, 1];
+      const top = Math.max(high, 0) * 1.06;
+      return [Math.min(low, 0), top > Math.min(low, 0) ? top : 1];
+    };
     this.plot = new uPlot({
       width: this.holder.clientWidth || 600, height, legend: { show: false }, cursor: { show: false },
-      scales: { x: { time: false }, y: { range: (u, low, high) => (high === null ? [0, 1] : [Math.min(0, low), Math.max(high * 1.06, low, high > 0 ? 0 : 1)]) } },
+      scales: { x: { time: false }, y: { range } },
       axes: [{ ...axis, size: 30, gap: 9, space: 68, incrs: increments("s"), values: (u, splits) => axisLabels(splits, "s") },
         { ...axis, size: 72, gap: 8, incrs: increments(chart.unit), values: (u, splits) => axisLabels(splits, chart.unit) }],
       series: [{}, ...colors.map((name) => ({ stroke: () => color(name), width: 1.6, spanGaps: false, points: { show: false } }))],

@@ -261,10 +261,8 @@ const scenarios = {
     const rows = await section.locator(".scroller tbody th").allInnerTexts();
     assert.ok(rows.includes("Disk latency: sdb") && rows.includes("Requests in flight: sdb"), rows.join("; "));
     assert.deepEqual(await section.locator(".scroller thead th").allInnerTexts(), ["Series", "Over time", "Pinned span", "In the span", "Change", "Times its spread"]);
-    // Both are in the charts, and over each other below: about four times as high there as in the pinned span.
+    // Over each other the pinned span is low, and the other one high.
     const latency = await drawn(page, "Disk latency");
-    await settled(page);
-    assert.ok((await colored(latency, "accent", 1, 60))[0] > 0);
     const figures = section.locator(".overlay-figures tbody tr");
     assert.equal(await figures.count(), 2);
     await section.getByRole("button", { name: "Draw both spans of Disk latency: sdb" }).click();
@@ -428,6 +426,46 @@ const scenarios = {
     // Other findings lead to their charts as well.
     await page.locator("summary", { hasText: "Network link possibly saturated" }).click();
     assert.equal(await page.locator("a", { hasText: /94.3\sMbit\/s/ }).count(), 1);
+  },
+
+  async flame() {
+    const page = await open("live");
+    const graph = page.locator(".flame-graph");
+    await graph.scrollIntoViewIfNeeded();
+    const frame = (name) => graph.locator(".flame-frame").filter({ hasText: new RegExp(`^${name}$`) });
+    const box = await graph.boundingBox();
+    const part = async (name) => (await frame(name).boundingBox()).width / box.width;
+    for (const [name, expected] of [["backup.sh", 0.85], ["compress", 0.6], ["vfs_read", 0.25], ["hash", 0.2], ["\\[libc.so.6\\]", 0.15]]) {
+      assert.ok(Math.abs((await part(name)) - expected) < 0.005, `${name}: ${await part(name)}`);
+    }
+    // Callers are above.
+    const [top, below] = await Promise.all(["main", "compress"].map((name) => frame(name).boundingBox().then(({ y }) => y)));
+    assert.ok(top < below);
+    assert.equal((await frame("compress").getAttribute("title")).replaceAll("\u00a0", " "), "compress (libz.so.1): 60 samples, 60 %, 40 samples of its own");
+    await frame("compress").click();
+    assert.ok((await part("compress")) > 0.99 && (await part("main")) > 0.99);
+    assert.equal(await frame("vfs_read").count(), 0);
+    await page.locator(".flame").getByRole("button", { name: "Show all" }).click();
+    assert.ok(Math.abs((await part("compress")) - 0.6) < 0.005);
+    // What is found within what was found counts once.
+    await page.getByLabel("Highlight functions").fill("read");
+    assert.equal((await page.locator(".flame-tools .note").innerText()).replaceAll("\u00a0", " "), "Found in 25 %");
+    assert.equal(await graph.locator(".hit").count(), 2);
+    await page.getByLabel("Highlight functions").fill("");
+    await graph.focus();
+    for (const key of ["ArrowDown", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+    assert.match(await announced(page), /^compress /);
+    await page.keyboard.press("ArrowRight");
+    assert.match(await announced(page), /^read_block \(backup\): 25 samples/);
+    await page.keyboard.press("Enter");
+    assert.ok((await part("read_block")) > 0.99);
+    await page.keyboard.press("Escape");
+    assert.match(await announced(page), /^all: 100 samples, 100.%, everything is shown$/);
+    const table = page.locator(".flame details");
+    await table.locator("summary").click();
+    const rows = (await table.locator("tbody tr").allInnerTexts()).map((text) => text.replaceAll("\u00a0", " ").split("\t"));
+    assert.deepEqual(rows.slice(0, 3), [["compress", "libz.so.1", "40 %", "60 %"], ["vfs_read", "kernel", "25 %", "25 %"], ["hash", "backup", "20 %", "20 %"]]);
+    assert.deepEqual(rows.at(-1), ["read_block", "backup", "0 %", "25 %"]);
   },
 
   async result() {

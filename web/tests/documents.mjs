@@ -1,5 +1,6 @@
 // Documents to show, the same at every run: `node documents.mjs NAME` prints one.
 
+import { profile } from "./profiles.mjs";
 import { named, stack, wide } from "./stacks.mjs";
 
 // 3:00 on 21 November 2026, UTC.
@@ -201,7 +202,7 @@ function hostile() {
   finding.summary = `${attack} cannot keep up. ${override}`;
   const at = night + 600;
   return page({
-    title: `</title>${attack}`, host: attack, charts: evil, stack: named(`${attack}${override}`),
+    title: `</title>${attack}`, host: attack, charts: evil, stack: named(`${attack}${override}`), profile: profile(() => `${attack}${override}`),
     diagnosis: diagnosis([finding, { ...shaped, subject: { kind: "interface", name: override } }], window(night, night + 3600, "live")),
     explanation: { ...recording(), episodes: [{ ...episode(at, at + 60, finding, 0.5), before: [{ at: rfc(at), what: attack }] }] },
   });
@@ -209,7 +210,7 @@ function hostile() {
 
 const documents = {
   recording: () => page({ title: "db1: 21 November, 03:00–04:00", charts: charts(), explanation: recording() }),
-  live: () => page({ title: "db1", to: night + 10, charts: charts(night, 10, 1), stack: stack(),
+  live: () => page({ title: "db1", to: night + 10, charts: charts(night, 10, 1), stack: stack(), profile: profile(),
     diagnosis: diagnosis([saturated(), blocked, shaped], window(night, night + 10, "live")) }),
   healthy: () => page({ charts: charts(night, 10, 1).slice(0, 3), to: night + 10, diagnosis: diagnosis([], window(night, night + 10, "live")) }),
   capture: () => page({ title: "captured host", host: "", is_elapsed: true, from: 0, to: 100, charts: charts(0, 10, 10).slice(3, 5),

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { differences, reference } from "../differences.js";
 import { visible } from "../dom.js";
+import { callTree, heaviest } from "../flame.js";
 import { axisLabels, Clock, ElapsedClock, LabelClock, quantity, share } from "../format.js";
 import { quantile, rowInWords, rows, starts } from "../heat.js";
 import { summarize } from "../legend.js";
@@ -87,6 +88,18 @@ test("a pinned span is compared with those selected afterwards", () => {
   assert.deepEqual([other.selection, other.range], [null, { from: 1, to: 2 }]);
 });
 
+test("stacks become a tree, and a function that recurses counts once", () => {
+  const frames = ["a", "b"].map((name) => ({ function: name, module: null, space: "user", inlined: false }));
+  const stacks = [{ process: { pid: 1, name: "p" }, frames: [0, 1, 0], weight: 3 }, { process: { pid: 2, name: "p" }, frames: [0], weight: 4 }];
+  const root = callTree({ frames, stacks });
+  assert.deepEqual([root.total, root.children.length, root.children[0].total], [7, 1, 7]);
+  const a = root.children[0].children[0];
+  assert.deepEqual([a.label, a.total, a.own, a.start, a.children[0].label], ["a", 7, 4, 0, "b"]);
+  assert.deepEqual(heaviest({ frames, stacks }).map(({ name, own, total }) => [name, own, total]), [["a", 7, 7], ["b", 0, 3]]);
+  // An index that the document lacks is left out.
+  assert.equal(callTree({ frames, stacks: [{ process: { pid: 1, name: "p" }, frames: [9], weight: 1 }] }).children[0].own, 1);
+});
+
 test("the labels of an axis that is not time are those nearest", () => {
   const clock = new LabelClock({ times: [0, 1, 2], x: { title: "queue depth", labels: ["1", "2", "4"] } });
   assert.deepEqual([clock.moment(0.9), clock.time(2.2), clock.span(0, 2)], ["2", "queue depth 4", "queue depth 1–4"]);
@@ -95,11 +108,15 @@ test("the labels of an axis that is not time are those nearest", () => {
 
 test("the parts of a disk are compared with its ceiling, or with what it did", () => {
   const upper = (name, read) => ({ name, load: { read, write: 0 } });
-  const disk = { load: { read: 50, write: 10, ceiling: 100, ceiling_unit: "By/s" } };
+  const disk = { load: { read: 50, write: 10, ceiling: 100 } };
   const found = partsOf(disk, [upper("a", 10), upper("b", 45), upper("c", 0)]);
-  assert.deepEqual([found.parts.map(({ node, flow }) => [node.name, flow]), found.whole, found.isCeiling], [[["b", 45], ["a", 10]], 100, true]);
-  // A ceiling in requests cannot be compared with bytes.
-  assert.equal(partsOf({ load: { read: 60, ceiling: 100, ceiling_unit: "1/s" } }, [upper("a", 10)]).whole, 60);
+  assert.deepEqual([found.parts.map(({ node, amount }) => [node.name, amount]), found.whole, found.isCeiling], [[["b", 45], ["a", 10]], 100, true]);
+  // Of two ceilings, the one that it is nearer to: 80 of 100 requests, and 60 of 100 bytes.
+  const requests = { load: { ...disk.load, requests: 80, request_ceiling: 100 } };
+  const small = partsOf(requests, [{ name: "a", load: { read: 10, requests: 70 } }]);
+  assert.deepEqual([small.parts[0].amount, small.whole, small.isBytes], [70, 100, false]);
+  assert.equal(partsOf({ load: { read: 60 } }, [upper("a", 10), upper("b", 5)]).whole, 60);
+  assert.equal(partsOf({ load: { read: 60 } }, [upper("a", 60)]), null);
   assert.equal(partsOf({ load: {} }, [upper("a", 10)]), null);
   assert.equal(toneOf({ busy: 1, waiting: 0.01 }), null);
   assert.deepEqual([0.05, 0.3, 0.9].map((waiting) => toneOf({ waiting })), ["warning", "serious", "critical"]);

@@ -13,6 +13,7 @@ use crate::stack;
 use crate::user_rules;
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ use whyslow_model::catalogue::{Family, MachineInfo};
 use whyslow_model::chart::{Chart, PageData, SCHEMA};
 use whyslow_model::diagnosis::Finding;
 use whyslow_model::explanation::Episode;
+use whyslow_model::profile::{self, StackProfile};
 use whyslow_model::suggest::unknown;
 use whyslow_model::value::Value;
 use whyslow_series::{ChartBuilder, ChartSpec, ChartTimes, charts, charts_of_window, has_times};
@@ -53,6 +55,9 @@ pub struct ReportArgs {
     /// Only this chart, such as disk.latency [default of a picture: the chart of the main finding]
     #[arg(long, value_name = "CHART", add = ArgValueCandidates::new(complete::charts))]
     chart: Option<String>,
+    /// Add the flame graph of this file, which 'profile -o FILE.json' wrote, to the page
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -88,6 +93,7 @@ const ENDINGS: &[(&str, ReportFormat)] = &[
 /// Wrong usage; input that cannot be read; a chart without data; a file that cannot be written.
 pub fn run(args: &ReportArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let format = args.format(look)?;
+    let profile = args.profile.as_deref().map(profile_of).transpose()?;
     let result = args.result(look)?;
     let specs = if result.is_some() { Vec::new() } else { args.specs()? };
     // Before watching, so that a name that will not do is known at once.
@@ -97,6 +103,7 @@ pub fn run(args: &ReportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
         Some(data) => data,
         None => args.data(&specs, format)?,
     };
+    let data = PageData { profile, ..data };
     let report = drawn(&data, args.chart.as_deref(), format)?;
     match (&args.output, file) {
         (Some(path), Some((draft, mut file))) => {
@@ -105,6 +112,14 @@ pub fn run(args: &ReportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
         _ => print(report)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn profile_of(path: &Path) -> Result<StackProfile, Failure> {
+    let json = fs::read(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+    let profile: Result<StackProfile, _> = serde_json::from_slice(&json);
+    profile.ok().filter(|profile| profile.schema == profile::SCHEMA).ok_or_else(|| {
+        Failure::usage(format!("{}: not what 'whyslow profile --json' prints ({})", path.display(), profile::SCHEMA))
+    })
 }
 
 fn drawn(data: &PageData, asked: Option<&str>, format: ReportFormat) -> Result<Vec<u8>, Failure> {
@@ -139,7 +154,9 @@ impl ReportArgs {
         let mut results: Vec<MeasuredResult> = results?.into_iter().flatten().collect();
         let Some(result) = results.pop() else { return Ok(None) };
         if self.files.len() > 1 || self.has_period() {
-            return Err(Failure::usage("the result of 'bench' or 'try' is drawn by itself: specify one file, and no time"));
+            return Err(Failure::usage(
+                "the result of 'bench' or 'try' is drawn by itself: specify one file, and no time",
+            ));
         }
         let mut data = result.page(look.utc);
         if let Some(asked) = &self.chart {
@@ -322,16 +339,7 @@ pub fn page_of(host: String, charts: Vec<Chart>, is_elapsed: bool) -> PageData {
     } else {
         format!("whyslow: {name}, {}", ZonedClock::local().span(&in_words(from), &in_words(to), true))
     };
-    PageData {
-        schema: SCHEMA.to_owned(),
-        title,
-        host,
-        from,
-        to,
-        is_elapsed,
-        charts,
-        ..PageData::default()
-    }
+    PageData { schema: SCHEMA.to_owned(), title, host, from, to, is_elapsed, charts, ..PageData::default() }
 }
 
 /// Whether this chart is meant, or is one of those of several entities that are.

@@ -6,6 +6,7 @@
 use crate::diagnosis::Diagnosis;
 use crate::explanation::Explanation;
 use crate::io_stack::IoStack;
+use crate::profile::StackProfile;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// The version this code writes.
@@ -40,6 +41,9 @@ pub struct PageData {
     /// The storage and network stack, of a machine that is watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<IoStack>,
+    /// A profile to show as a flame graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<StackProfile>,
 }
 
 /// The result of a benchmark or an experiment in words.

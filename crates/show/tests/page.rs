@@ -13,8 +13,7 @@ use whyslow_model::chart::PageData;
 use whyslow_show::page::html;
 use whyslow_testing::ends_with_test;
 
-const DOCUMENTS: [&str; 9] =
-    ["recording", "live", "healthy", "capture", "empty", "result", "array", "hostile", "day"];
+const DOCUMENTS: [&str; 9] = ["recording", "live", "healthy", "capture", "empty", "result", "array", "hostile", "day"];
 
 fn web() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web")
@@ -119,6 +118,11 @@ fn episodes_and_changes_are_on_the_timeline() {
 #[test]
 fn numbers_of_the_evidence_lead_to_their_charts() {
     in_browser("links");
+}
+
+#[test]
+fn a_profile_is_a_flame_graph_that_zooms_and_is_searched() {
+    in_browser("flame");
 }
 
 #[test]

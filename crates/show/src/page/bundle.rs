@@ -37,6 +37,7 @@ const MODULES: &[Module<'static>] = modules![
     "ranking",
     "toolbar",
     "stack",
+    "flame",
     "main",
 ];
 
