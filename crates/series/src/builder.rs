@@ -16,8 +16,8 @@ use whyslow_model::value::Value;
 /// The most columns of a heat map.
 const MOST_COLUMNS: usize = 240;
 
-/// Names of entities, by the id of the chart that draws them.
-pub type DrawnEntities = BTreeMap<String, BTreeSet<String>>;
+/// Names of series, by the id of their chart.
+pub type SeriesNames = BTreeMap<String, BTreeSet<String>>;
 
 /// Computes charts from readings.
 pub struct ChartBuilder {
@@ -29,7 +29,7 @@ pub struct ChartBuilder {
     heat_axis: Axis,
     specs: Vec<&'static ChartSpec>,
     families: Vec<FamilyReadings>,
-    kept: DrawnEntities,
+    kept: SeriesNames,
 }
 
 /// What is read of a family, and the charts that it makes.
@@ -64,7 +64,7 @@ impl ChartBuilder {
         let heat_axis = Axis::new(&samples, most.min(MOST_COLUMNS));
         let fine = Axis::of_each(&samples);
         let mut builder =
-            Self { samples, axis, fine, heat_axis, specs, families: Vec::new(), kept: DrawnEntities::new() };
+            Self { samples, axis, fine, heat_axis, specs, families: Vec::new(), kept: SeriesNames::new() };
         for spec in builder.specs.clone() {
             for source in spec.sources {
                 builder.select(spec, source);
@@ -74,9 +74,9 @@ impl ChartBuilder {
         builder
     }
 
-    /// The same, which also draws these entities as far as they are there, however small or idle they are: charts that have drawn
+    /// The same, which also draws these series as far as they are known, however small or idle their entities are: charts that have
     /// them can be continued.
-    pub fn also_drawing(self, kept: DrawnEntities) -> Self {
+    pub fn also_drawing(self, kept: SeriesNames) -> Self {
         Self { kept, ..self }
     }
 

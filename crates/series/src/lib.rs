@@ -17,7 +17,7 @@ mod step;
 mod table;
 mod window;
 
-pub use builder::{ChartBuilder, DrawnEntities};
+pub use builder::{ChartBuilder, SeriesNames};
 pub use rates::RowRates;
 pub use results::{charts_of_bench, charts_of_trial};
 pub use table::{ChartSpec, charts};

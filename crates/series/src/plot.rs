@@ -326,7 +326,8 @@ impl Plot {
         }
     }
 
-    /// The series over the intervals of the axis; `None` without values. The entities `kept` have series whatever their rank.
+    /// The series over the intervals of the axis; `None` without values. What is among `kept`, which are names of series, is drawn whatever
+    /// its rank.
     pub(crate) fn finish(mut self, samples: &Samples, axis: &Axis, kept: &BTreeSet<String>) -> Option<DrawnSeries> {
         if self.is_sum() {
             self.complete_sums(samples, axis);
@@ -334,7 +335,8 @@ impl Plot {
         self.leave_out_parts();
         let drawn = std::mem::take(&mut self.drawn);
         let known: Vec<Drawn> = drawn.into_iter().filter(|drawn| drawn.lines.iter().any(Line::is_known)).collect();
-        let is_kept = |drawn: &Drawn| kept.contains(&drawn.name);
+        let is_kept =
+            |drawn: &Drawn| self.source.lines.iter().any(|line| kept.contains(&self.series_name(drawn, line)));
         let is_idle = |drawn: &Drawn| !is_kept(drawn) && drawn.lines.iter().all(Line::is_zero);
         let is_all_idle = known.iter().all(is_idle);
         if known.is_empty() || (is_all_idle && self.chart.is_of_events) {
@@ -355,16 +357,18 @@ impl Plot {
         let has_range = !axis.is_exact && (!self.is_sum() || self.is_fine());
         let series = shown.iter().flat_map(|drawn| {
             let lines = self.source.lines.iter().zip(&drawn.lines).filter(|(_, line)| line.is_known());
-            let only_what_happened = self.chart.is_of_events && !is_kept(drawn);
-            let lines = lines.filter(move |(_, line)| !only_what_happened || !line.is_zero());
-            lines.map(|(spec, line)| {
-                let name = [&*drawn.name, spec.label].into_iter().filter(|part| !part.is_empty());
-                let name = name.collect::<Vec<_>>().join(" ");
-                let name = if name.is_empty() { self.chart.title.to_owned() } else { name };
-                line.series(name, drawn.name.clone(), axis.len(), has_range)
-            })
+            let named = lines.map(|(spec, line)| (self.series_name(drawn, spec), line));
+            let shown = named.filter(|(name, line)| !self.chart.is_of_events || !line.is_zero() || kept.contains(name));
+            shown.map(|(name, line)| line.series(name, drawn.name.clone(), axis.len(), has_range))
         });
         Some(DrawnSeries { series: series.collect(), left_out })
+    }
+
+    /// The label of a line of an entity.
+    fn series_name(&self, drawn: &Drawn, line: &LineSpec) -> String {
+        let parts = [&*drawn.name, line.label].into_iter().filter(|part| !part.is_empty());
+        let name = parts.collect::<Vec<_>>().join(" ");
+        if name.is_empty() { self.chart.title.to_owned() } else { name }
     }
 
     /// What decides who is drawn: amounts over the whole time for rates and ratios, which makes that the busiest ones; for shares

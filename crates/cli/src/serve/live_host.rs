@@ -19,7 +19,7 @@ use whyslow_model::profile::{ProfileKind, StackProfile};
 use whyslow_model::window::Window;
 use whyslow_sense::profile::{ProfileOptions, Profiler};
 use whyslow_sense::{Root, SourceError};
-use whyslow_series::{ChartBuilder, DrawnEntities};
+use whyslow_series::{ChartBuilder, SeriesNames};
 use whyslow_store::{History, HistoryLimits};
 
 /// How long samples are kept, and in how much memory.
@@ -28,8 +28,8 @@ const LIMITS: HistoryLimits = HistoryLimits { time: Duration::from_secs(3600), b
 const WINDOW: f64 = 10.0;
 /// So many samples before those that are asked for show which ones are missing, and what levels were.
 const LEAD: u32 = 10;
-/// So many entities of a chart are drawn on; with more, those that were drawn first are forgotten.
-const MOST_DRAWN: usize = 48;
+/// So many series of a chart are drawn on; with more, those that were drawn first are forgotten.
+const MOST_DRAWN: usize = 64;
 /// Samples per second of a profile, as `whyslow profile` takes them.
 const HZ: u32 = 99;
 
@@ -49,7 +49,7 @@ struct LiveState {
     window: Window,
     diagnosis: Option<Diagnosis>,
     /// What pages have drawn, so that they can go on with it.
-    drawn: DrawnEntities,
+    drawn: SeriesNames,
 }
 
 impl LiveHost {
@@ -62,7 +62,7 @@ impl LiveHost {
             history: History::new(LIMITS),
             window: Window::default(),
             diagnosis: None,
-            drawn: DrawnEntities::new(),
+            drawn: SeriesNames::new(),
         };
         Self {
             name: host_name(),
@@ -188,15 +188,15 @@ impl LiveHost {
     }
 }
 
-/// Remembers which entities are drawn.
-fn remember(drawn: &mut DrawnEntities, charts: &[Chart]) {
+/// Remembers which series are drawn.
+fn remember(drawn: &mut SeriesNames, charts: &[Chart]) {
     for chart in charts.iter().filter(|chart| !chart.series.is_empty()) {
-        let entities: BTreeSet<String> = chart.series.iter().map(|series| series.entity.clone()).collect();
+        let names: BTreeSet<String> = chart.series.iter().map(|series| series.name.clone()).collect();
         let known = drawn.entry(chart.id.clone()).or_default();
-        if known.union(&entities).count() > MOST_DRAWN {
-            *known = entities;
+        if known.union(&names).count() > MOST_DRAWN {
+            *known = names;
         } else {
-            known.extend(entities);
+            known.extend(names);
         }
     }
 }
@@ -278,17 +278,17 @@ mod tests {
     }
 
     #[test]
-    fn the_entities_that_are_drawn_on_are_bounded() {
+    fn the_series_that_are_drawn_on_are_bounded() {
         let chart = |from: usize, to: usize| {
             let series = (from..to)
-                .map(|at| whyslow_model::chart::ChartSeries { entity: format!("e{at}"), ..Default::default() });
+                .map(|at| whyslow_model::chart::ChartSeries { name: format!("series {at}"), ..Default::default() });
             [Chart { id: "x".into(), series: series.collect(), ..Chart::default() }]
         };
-        let mut drawn = DrawnEntities::new();
-        remember(&mut drawn, &chart(0, 40));
-        remember(&mut drawn, &chart(38, 46));
-        assert_eq!(drawn["x"].len(), 46);
-        remember(&mut drawn, &chart(46, 50));
+        let mut drawn = SeriesNames::new();
+        remember(&mut drawn, &chart(0, 60));
+        remember(&mut drawn, &chart(58, 64));
+        assert_eq!(drawn["x"].len(), 64);
+        remember(&mut drawn, &chart(64, 68));
         assert_eq!(drawn["x"].len(), 4);
     }
 }

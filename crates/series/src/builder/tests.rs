@@ -1,9 +1,9 @@
 use crate::window::{of_window, samples_of};
-use crate::{ChartBuilder, ChartTimes, DrawnEntities, charts, charts_of_window};
+use crate::{ChartBuilder, ChartTimes, SeriesNames, charts, charts_of_window};
 use whyslow_model::catalogue::{Cpu, Disk, Group, Interface, Meminfo, Mount, Process, Request};
 use whyslow_model::chart::{Chart, ChartSeries};
 use whyslow_model::histogram::Histogram;
-use whyslow_model::key::{MachineKey, OperationKey, TaskKey};
+use whyslow_model::key::{MachineKey, NetKey, OperationKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 use whyslow_model::window::Window;
@@ -126,7 +126,7 @@ fn what_was_drawn_before_is_drawn_on_however_idle() {
     let specs: Vec<_> = charts().filter(|chart| chart.id == "disk.requests").collect();
     let drawn = |kept: &[&str]| {
         let kept = kept.iter().map(|&name| name.to_owned()).collect();
-        let kept = DrawnEntities::from([("disk.requests".to_owned(), kept)]);
+        let kept = SeriesNames::from([("disk.requests".to_owned(), kept)]);
         let builder = ChartBuilder::new(specs.clone(), samples_of(&window, ChartTimes::Live), 1500, false);
         let chart = of_window(builder.also_drawing(kept), &window).pop().unwrap();
         let names = chart.series.iter().map(|series| (series.entity.clone(), series.mean[1])).collect::<Vec<_>>();
@@ -135,9 +135,30 @@ fn what_was_drawn_before_is_drawn_on_however_idle() {
     let (most, left_out) = drawn(&[]);
     let names: Vec<&str> = most.iter().map(|(name, _)| &**name).collect();
     assert_eq!((names, left_out), (vec!["sd7", "sd6", "sd5", "sd4", "sd3", "sd2"], 2));
-    let (most, left_out) = drawn(&["sd0", "sd7", "gone"]);
+    let (most, left_out) = drawn(&["sd0 reads", "sd7 reads", "gone reads"]);
     assert_eq!((most.len(), left_out), (7, 1), "{most:?}");
     assert_eq!(most.last(), Some(&("sd0".to_owned(), Some(0.0))));
+}
+
+#[test]
+fn of_events_that_were_drawn_before_the_others_are_still_left_out() {
+    let with = |second: u64| {
+        let key = NetKey { name: "eth0".into(), ..NetKey::default() };
+        let mut sample = sample(second);
+        sample.net.interface = vec![Interface { rx_errors: 3.into(), tx_errors: 0.into(), ..Interface::new(key) }];
+        sample
+    };
+    let window = Window::new(vec![with(0), with(1)]);
+    let drawn = |kept: &[String]| {
+        let specs = charts().filter(|chart| chart.id == "network.errors").collect();
+        let kept = SeriesNames::from([("network.errors".to_owned(), kept.iter().cloned().collect())]);
+        let builder = ChartBuilder::new(specs, samples_of(&window, ChartTimes::Live), 1500, false);
+        let chart = of_window(builder.also_drawing(kept), &window).pop();
+        chart.map(|chart| chart.series.iter().map(|series| (series.name.clone(), series.mean[1])).collect::<Vec<_>>())
+    };
+    assert_eq!(drawn(&[]), None);
+    let name = "eth0 receive errors".to_owned();
+    assert_eq!(drawn(std::slice::from_ref(&name)), Some(vec![(name, Some(0.0))]));
 }
 
 #[test]
