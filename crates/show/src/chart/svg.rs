@@ -21,6 +21,8 @@ const BELOW: f64 = 26.0;
 const TITLE: f64 = 24.0;
 const TOP: f64 = 52.0;
 const PLOT: f64 = 220.0;
+/// The width of a character of a label, with a margin, as fonts differ.
+pub(super) const LETTER: f64 = 7.0;
 
 /// Colours that differ for any colour vision (Okabe and Ito 2008), without the yellow, which is too light for lines.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d"];
@@ -116,7 +118,9 @@ fn x_axis(out: &mut Svg, times: &XAxis<'_>, frame: Frame) {
     for (time, label) in times.ticks(frame.width) {
         let x = frame.x(times.share(time));
         out.add(format_args!("<path d=\"M{x:.1} {:.1}V{:.1}\" stroke=\"#e6e6e6\"/>\n", frame.top, bottom + 4.0));
-        out.text((x, bottom + 17.0), "middle", SMALL, &label);
+        // A long label at the right edge stays within the picture.
+        let middle = x.min(WIDTH - label.chars().count() as f64 * LETTER / 2.0);
+        out.text((middle, bottom + 17.0), "middle", SMALL, &label);
     }
 }
 

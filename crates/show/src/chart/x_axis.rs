@@ -1,10 +1,9 @@
 //! What is along a chart: time, or labels.
 
+use super::svg::LETTER;
 use super::time_axis::TimeAxis;
 use whyslow_model::chart::{Chart, ChartAxis};
 
-/// The width of a character of the 11 px font, with a margin between labels.
-const LETTER: f64 = 7.0;
 /// Room at both ends, as a share of the distance from the first label to the last.
 const ROOM: f64 = 0.04;
 

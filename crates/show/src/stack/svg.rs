@@ -18,7 +18,7 @@ const APART: f64 = 22.0;
 const LINE: f64 = 15.0;
 const TITLE: f64 = 34.0;
 /// The width of a character of the 11 px font, with a margin, as fonts differ.
-const LETTER: f64 = 6.5;
+const LETTER: f64 = 6.2;
 /// Columns of text in a box.
 const COLUMNS: usize = ((WIDTH - 2.0 * PADDING) / LETTER) as usize;
 /// Columns of the role of a node, between boxes.
