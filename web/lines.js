@@ -45,11 +45,11 @@ function lines(chart, colors, shown) {
     const width = isGrey(name) ? 1 : 1.5;
     const marks = one.points ? { paths: () => null, points: marked(name, 8) } : { points: chart.x ? marked(name, 6) : points(name) };
     plot.index[i] = add(one.mean, { show: shown[i], stroke: () => color(name), width, ...marks });
-    // A point of its own has a bar, which `drawRanges` draws.
-    if (isGrey(name) || !hasRange(one) || one.points) continue;
+    if (isGrey(name) || !hasRange(one)) continue;
     const edge = { show: shown[i], points: { show: false }, width: 0, stroke: "transparent" };
     const range = [add(one.max, edge), add(one.min, edge)];
-    plot.bands.push({ series: range, fill: () => faded(name, isFew ? 0.22 : 0.09) });
+    // A point of its own has a bar, which `drawRanges` draws; the scale has to reach as far.
+    if (!one.points) plot.bands.push({ series: range, fill: () => faded(name, isFew ? 0.22 : 0.09) });
   }
   return plot;
 }

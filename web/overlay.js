@@ -7,6 +7,8 @@ import { summarize } from "./legend.js";
 import { isKnown, lowerBound, median } from "./statistics.js";
 
 const height = 200;
+// Between the labels of the time axis, seconds.
+const steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 const font = "11px system-ui, sans-serif";
 
 // The values of a series in a span, with the time since it began.
@@ -14,6 +16,14 @@ export function since(times, values, { from, to }) {
   const end = lowerBound(times, to);
   const [first, last] = [lowerBound(times, from), times[end] === to ? end + 1 : end];
   return [times.slice(first, last).map((at) => at - from), values.slice(first, last)];
+}
+
+// `1:02:03`, `2:03`, or seconds where times differ by less.
+export function elapsed(at, step) {
+  if (step < 1) return `${at.toFixed(1)}\u00a0s`;
+  const [hours, minutes, rest] = [Math.floor(at / 3600), Math.floor(at / 60) % 60, Math.round(at % 60)];
+  const two = (number) => String(number).padStart(2, "0");
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
 export class Overlay {
@@ -79,7 +89,7 @@ export class Overlay {
     this.plot = new uPlot({
       width: this.holder.clientWidth || 600, height, legend: { show: false }, cursor: { show: false },
       scales: { x: { time: false }, y: { range } },
-      axes: [{ ...axis, size: 30, gap: 9, space: 68, incrs: increments("s"), values: (u, splits) => axisLabels(splits, "s") },
+      axes: [{ ...axis, size: 30, gap: 9, space: 68, incrs: steps, values: (u, splits, axis, space, step) => splits.map((at) => elapsed(at, step)) },
         { ...axis, size: 72, gap: 8, incrs: increments(chart.unit), values: (u, splits) => axisLabels(splits, chart.unit) }],
       series: [{}, ...colors.map((name) => ({ stroke: () => color(name), width: 1.6, spanGaps: false, points: { show: false } }))],
     }, data, this.holder);

@@ -9,7 +9,7 @@ import { axisLabels, Clock, ElapsedClock, LabelClock, quantity, share } from "..
 import { quantile, rowInWords, rows, starts } from "../heat.js";
 import { summarize } from "../legend.js";
 import { colorNames, stacked } from "../lines.js";
-import { since } from "../overlay.js";
+import { elapsed, since } from "../overlay.js";
 import { partsOf, toneOf } from "../stack.js";
 import { median, nearest, spread, within } from "../statistics.js";
 import { lanes, worst } from "../timeline.js";
@@ -73,6 +73,7 @@ test("a selection is compared with what was before, at the beginning with what f
 test("a span over another begins at zero", () => {
   assert.deepEqual(since([10, 20, 30, 40], [1, null, 3, 4], { from: 15, to: 40 }), [[5, 15, 25], [null, 3, 4]]);
   assert.deepEqual(since([10], [1], { from: 20, to: 30 }), [[], []]);
+  assert.deepEqual([elapsed(0.5, 0.1), elapsed(90, 30), elapsed(3723, 60)].map(plain), ["0.5 s", "1:30", "1:02:03"]);
 });
 
 test("a pinned span is compared with those selected afterwards", () => {
