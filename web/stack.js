@@ -9,6 +9,8 @@ import { capital } from "./words.js";
 const brief = ["made by", "type", "level", "transport", "medium", "size", "model", "scheduler", "cache", "driver", "addresses", "file"];
 // How many of those that are alike are named.
 const mostNames = 4;
+// In a column of more boxes, those that nothing is to be said about are one line that unfolds.
+const mostBoxes = 8;
 
 const inWords = (id) => id.replaceAll("_", " ");
 const nameOf = (node) => (node.netns === undefined ? node.name : `${node.name} in ${node.netns}`);
@@ -31,15 +33,16 @@ export class StackDiagram {
     this.boxes.clear();
     const above = new Map();
     for (const node of stack.nodes) for (const { id } of node.below ?? []) above.set(id, [...(above.get(id) ?? []), node]);
-    const box = (id) => {
-      const made = nodeBox(nodes.get(id), { stack, nodes, anchors, above: above.get(id) ?? [], isOpen: unfolded.has(id) });
+    const box = (id, isMany) => {
+      const made = nodeBox(nodes.get(id), { stack, nodes, anchors, above: above.get(id) ?? [], isOpen: unfolded.has(id), isMany });
       this.boxes.set(id, made);
       return made;
     };
     const groups = (stack.diagram ?? []).map(({ stack: kind, columns }) => {
       const lines = svg("svg", { class: "stack-lines", "aria-hidden": "true" });
       const made = element("div", { className: "stack-group" },
-        columns.map((ids) => element("ul", { className: "stack-column" }, ids.filter((id) => nodes.has(id)).map(box))));
+        columns.map((ids) => element("ul", { className: "stack-column" },
+          ids.filter((id) => nodes.has(id)).map((id) => box(id, ids.length > mostBoxes)))));
       made.prepend(lines);
       return { kind, columns, made, lines };
     });
@@ -77,23 +80,36 @@ export class StackDiagram {
   }
 }
 
-function nodeBox(node, { stack, nodes, anchors, above, isOpen }) {
+function nodeBox(node, { stack, nodes, anchors, above, isOpen, isMany }) {
   const facts = node.facts.filter(({ name }) => brief.includes(name)).sort((a, b) => brief.indexOf(a.name) - brief.indexOf(b.name));
   const alike = stack.paths.filter(({ like }) => like === node.id).map(({ top }) => nodes.get(top)).filter((other) => other && !other.minor);
   const below = (node.below ?? []).filter(({ id }) => nodes.has(id));
   const tone = node.load ? toneOf(node.load) : null;
-  return element("li", { className: ["stack-node", tone ? `hot ${tone}` : ""].join(" ").trim(), id: anchors.get(node.id) },
-    element("p", { className: "stack-name" }, element("strong", {}, node.name), node.netns === undefined ? null : ` in ${node.netns}`,
-      element("span", {}, inWords(node.kind))),
+  const problems = node.problems ?? [];
+  const isShort = isMany && tone === null && problems.length === 0 && alike.length === 0;
+  const details = [
     facts.length === 0 ? null : element("p", { className: "note" }, facts.map((fact) => factInWords(node, fact)).join(", ")),
     limits(node),
-    (node.problems ?? []).map((problem) => element("p", { className: "problem" }, problem)),
+    problems.map((problem) => element("p", { className: "problem" }, problem)),
     alike.length === 0 ? null : element("p", { className: "note" }, `${alike.length} more like it: ${names(alike.map(nameOf))}`),
     load(node, above),
-    settings(node, isOpen),
+    isShort ? null : settings(node, isOpen),
     // Lines show it, but not what each is for.
     below.length === 0 ? null : element("p", { className: below.some(({ role }) => role !== undefined) ? "note" : "unseen" },
-      `Lies on ${names(below.map(({ id, role }) => (role === undefined ? nodes.get(id).name : `${nodes.get(id).name} (${role})`)))}`));
+      `Lies on ${names(below.map(({ id, role }) => (role === undefined ? nodes.get(id).name : `${nodes.get(id).name} (${role})`)))}`),
+  ];
+  const name = [element("strong", {}, node.name), node.netns === undefined ? null : ` in ${node.netns}`];
+  const kind = inWords(node.kind);
+  const content = isShort
+    ? element("details", { open: isOpen }, element("summary", {}, name, element("span", {}, loadInShort(node) ?? kind)), details)
+    : [element("p", { className: "stack-name" }, name, element("span", {}, kind)), details];
+  return element("li", { className: ["stack-node", isShort ? "short" : "", tone ? `hot ${tone}` : ""].filter(Boolean).join(" "), id: anchors.get(node.id) }, content);
+}
+
+// How busy a node is and how long its requests take.
+function loadInShort({ load: now }) {
+  const words = [isNumber(now?.busy) ? `busy ${share(now.busy)}` : null, isNumber(now?.latency) ? `${quantity(now.latency, "s")} each` : null].filter(Boolean);
+  return words.length === 0 ? null : words.join(", ");
 }
 
 // Some names, and how many more there are.

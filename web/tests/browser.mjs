@@ -550,6 +550,12 @@ const scenarios = {
     assert.equal(await array.locator(".stack-node").count(), 39);
     assert.equal(await array.locator(".stack-lines path").count(), 73);
     assert.equal(await array.locator(".stack-node.hot strong").innerText(), "sdr");
+    const short = array.locator(".stack-node.short").first();
+    assert.equal(await array.locator(".stack-node.short").count(), 35);
+    assert.match((await short.innerText()).replaceAll("\u00a0", " "), /^sda\s+busy 20 %, 4 ms each$/);
+    assert.ok((await short.boundingBox()).height < 40);
+    await short.locator("summary").click();
+    assert.match(await short.innerText(), /ST18000NM000J/);
     assert.ok(await array.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
   },
 
