@@ -23,6 +23,7 @@ pub mod mask;
 pub mod origin;
 pub mod overview;
 pub mod profile;
+pub mod rename;
 pub mod row;
 pub mod shared;
 pub mod since_boot;

@@ -1,6 +1,7 @@
 //! Where rows were read from, in a Window over the output of other tools.
 
-use crate::catalogue::Family;
+use crate::catalogue::{Family, NameKind};
+use crate::rename::{RenamedKeys, Renamer};
 use crate::value::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -58,6 +59,21 @@ impl Origins {
     pub fn of(&self, family: &str, key: &str) -> BTreeSet<&SourceLocation> {
         let Some(places) = self.0.get(family) else { return BTreeSet::new() };
         places.of_entity.get(key).unwrap_or(&places.first).iter().collect()
+    }
+
+    /// The same with new names of files, and of the entities whose keys these are. Keys stay inside: only keys of rows are looked up.
+    pub(crate) fn renamed(self, renamer: &dyn Renamer, keys: &RenamedKeys) -> Self {
+        let place = |place: SourceLocation| SourceLocation { file: renamer.name(NameKind::Path, &place.file), ..place };
+        let family = |(family, locations): (&'static str, FamilyLocations)| {
+            let new = |key: String| keys.get(family).and_then(|keys| keys.get(&key)).cloned().unwrap_or(key);
+            let entities = locations.of_entity.into_iter();
+            let locations = FamilyLocations {
+                of_entity: entities.map(|(key, all)| (new(key), all.into_iter().map(place).collect())).collect(),
+                first: locations.first.into_iter().map(place).collect(),
+            };
+            (family, locations)
+        };
+        Self(self.0.into_iter().map(family).collect())
     }
 
     /// Whether rows of a family were read.

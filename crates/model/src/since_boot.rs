@@ -5,6 +5,7 @@
 //! depend on it means anything, such as the share of the segments that were sent again.
 
 use crate::catalogue::{CountedSince, Cpu, EachFamily, Family, MetricKind, System};
+use crate::rename::{RenamedKeys, Renamer, rename_all};
 use crate::snapshot::Snapshot;
 use crate::value::{Counter, Value};
 use crate::window::Window;
@@ -34,6 +35,13 @@ impl SinceBoot {
     /// Adds averages, as growth over [`AVERAGED`].
     pub fn add_averages(&mut self, mut grown: Snapshot) {
         grown.each_family(&mut AddTo(&mut self.averages));
+    }
+
+    /// Replaces the names in all rows.
+    pub(crate) fn rename(&mut self, renamer: &dyn Renamer, keys: &mut RenamedKeys) {
+        for snapshot in [&mut self.counts, &mut self.averages] {
+            rename_all(std::slice::from_mut(snapshot), renamer, Some(&mut *keys));
+        }
     }
 
     /// Whether there are none.

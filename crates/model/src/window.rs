@@ -6,6 +6,7 @@
 use crate::catalogue::{EachFamily, Family};
 use crate::histogram::Histogram;
 use crate::origin::Origins;
+use crate::rename::{RenamedKeys, Renamer, rename_all};
 use crate::since_boot::SinceBoot;
 use crate::snapshot::Snapshot;
 use crate::value::{Counter, Gauge};
@@ -88,6 +89,15 @@ impl Window {
     /// The same, with times between its readings that are assumed if that is true.
     pub fn with_assumed_times(self, has_assumed_times: bool) -> Self {
         Self { has_assumed_times, ..self }
+    }
+
+    /// The same with the names in its rows replaced, and the files they were read from.
+    pub fn renamed(mut self, renamer: &dyn Renamer) -> Self {
+        let mut keys = RenamedKeys::new();
+        rename_all(&mut self.snapshots, renamer, Some(&mut keys));
+        self.totals.rename(renamer, &mut keys);
+        let origins = self.origins.renamed(renamer, &keys);
+        Self { origins, ..self }
     }
 
     /// Whether the time between its readings is assumed. Rates were printed and do not depend on it; how fast a level changes

@@ -9,7 +9,7 @@ family_group! {
     block: BlockTables
 
     /// Requests by block device and partition (Documentation/admin-guide/iostats.rst).
-    disk: Disk by device: Name, from "/proc/diskstats" since boot {
+    disk: Disk by device: Name of device, from "/proc/diskstats" since boot {
         reads: counter count "system.disk.operations{disk.io.direction=read}" "reads completed";
         reads_merged: counter count "system.disk.merged{disk.io.direction=read}" "reads merged into another before they were issued";
         read_bytes: counter bytes "system.disk.io{disk.io.direction=read}" "bytes read";
@@ -30,13 +30,13 @@ family_group! {
         transfers: counter count "system.disk.operations" "reads and writes completed, from tools that report only their sum";
         transfer_time: counter ns "system.disk.operation_time" "total time of all reads and writes, from tools that report only their sum";
         service_time: gauge ns "system.disk.service_time" "service time per request as computed by a tool (iostat's svctm); never read live";
-        number: state text "system.device.number" "major:minor";
-        identity: identity text "system.device.sequence_number" "sequence number of the disk, unique within this boot (diskseq); absent for partitions";
+        number: state word "system.device.number" "major:minor";
+        identity: identity word "system.device.sequence_number" "sequence number of the disk, unique within this boot (diskseq); absent for partitions";
     }
 
     /// Requests by device and operation, traced one by one (include/trace/events/block.h). At thousands per second only a
     /// sample is traced, and each stands for several; family `disk` counts all of them.
-    request: Request by operation: OperationKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_requeue, block_rq_complete, block_split" {
+    request: Request by operation: OperationKey of device word, from "BPF: block_rq_insert, block_rq_issue, block_rq_requeue, block_rq_complete, block_split" {
         requests: counter count "system.disk.operations" "requests completed";
         bytes: counter bytes "system.disk.io" "bytes of those requests";
         queue_time: histogram ns "system.disk.queue_time" "time from the making of a request until the device got it";
@@ -55,7 +55,7 @@ family_group! {
 
     /// What a device completes by the number of requests it has in flight. Its busy time is cut into slices of many requests, and
     /// each counts for the number nearest to its mean. At thousands per second only a part of the time is traced.
-    throughput: Throughput by level: DepthKey, from "BPF: block_rq_issue, block_rq_requeue, block_rq_complete" {
+    throughput: Throughput by level: DepthKey of device, from "BPF: block_rq_issue, block_rq_requeue, block_rq_complete" {
         busy_time: counter ns "system.disk.throughput.busy_time" "time with about so many reads and writes in flight";
         in_flight_time: counter ns "system.disk.throughput.in_flight_time" "requests in flight x that time";
         requests: counter count "system.disk.throughput.operations" "reads and writes completed in that time";
@@ -63,15 +63,15 @@ family_group! {
     }
 
     /// How long requests take in the device, by operation, size, access and requests in flight; only classes that occurred.
-    response: Response by class: ResponseKey, from "BPF: block_rq_issue, block_rq_complete" {
+    response: Response by class: ResponseKey of device word word, from "BPF: block_rq_issue, block_rq_complete" {
         requests: counter count "system.disk.response.operations" "requests";
         bytes: counter bytes "system.disk.response.io" "bytes of those requests";
         device_time: counter ns "system.disk.response.device_time" "time in the device, summed";
     }
 
     /// Processes that issue block requests; sampled requests stand for the others.
-    requester: Requester by user: RequesterKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_complete" {
-        command: state text "process.command" "the name of the process";
+    requester: Requester by user: RequesterKey of device word cgroup, from "BPF: block_rq_insert, block_rq_issue, block_rq_complete" {
+        command: state process "process.command" "the name of the process";
         requests: counter count "process.disk.operations" "requests";
         bytes: counter bytes "process.disk.request_io" "bytes of those requests";
         queue_time: counter ns "process.disk.queue_time" "time in the queue, summed";
@@ -80,7 +80,7 @@ family_group! {
 
     /// Page cache use by process (include/trace/events/filemap.h, readahead.h, writeback.h).
     page_cache: PageCache by task: TaskKey, from "BPF: mm_filemap_get_pages, page_cache_sync_ra, page_cache_async_ra, ..." {
-        command: state text "process.command" "the name of the process";
+        command: state process "process.command" "the name of the process";
         lookups: counter count "process.page_cache.lookups" "page cache lookups by read calls";
         misses: counter count "process.page_cache.misses" "lookups by read calls or page faults that missed";
         read_ahead_hits: counter count "process.page_cache.read_ahead_hits" "times it reached a page that had been read ahead, which triggered the next read-ahead";
@@ -90,8 +90,8 @@ family_group! {
     }
 
     /// A device's queue and geometry (Documentation/ABI/stable/sysfs-block).
-    queue: Queue by device: Name, from "/sys/block/*/queue, /sys/block/*/device, /sys/block/*/mq, /sys/block/*/size, /sys/class/scsi_host" {
-        scheduler: state text "system.disk.scheduler" "the I/O scheduler in force";
+    queue: Queue by device: Name of device, from "/sys/block/*/queue, /sys/block/*/device, /sys/block/*/mq, /sys/block/*/size, /sys/class/scsi_host" {
+        scheduler: state word "system.disk.scheduler" "the I/O scheduler in force";
         rotational: gauge count "system.disk.rotational" "1 for a spinning disk";
         nr_requests: gauge count "system.disk.nr_requests" "requests the queue holds";
         max_request: gauge bytes "system.disk.max_request" "largest request in force (max_sectors_kb)";
@@ -102,28 +102,28 @@ family_group! {
         minimum_io: gauge bytes "system.disk.minimum_io" "preferred smallest request";
         optimal_io: gauge bytes "system.disk.optimal_io" "preferred request size; 0 if the device reports none";
         alignment_offset: gauge bytes "system.disk.alignment_offset" "bytes by which the start is off the device's natural alignment";
-        write_cache: state text "system.disk.write_cache" "write back or write through";
+        write_cache: state word "system.disk.write_cache" "write back or write through";
         wbt_latency: gauge ns "system.disk.wbt_latency" "write-back throttling's target; 0 is off";
         hardware_queues: gauge count "system.disk.hardware_queues" "hardware queues (entries of mq)";
         device_depth: gauge count "system.disk.queue_depth" "commands the device takes at once (device/queue_depth)";
         size: gauge bytes "system.disk.limit" "capacity";
-        model: state text "system.disk.model" "vendor and model";
-        serial: state text "system.disk.serial" "serial number";
-        firmware: state text "system.disk.firmware" "firmware revision";
-        state: state text "system.disk.state" "running or offline, for SCSI devices";
-        address: state text "system.disk.scsi_address" "host:channel:target:lun, for SCSI devices";
+        model: state word "system.disk.model" "vendor and model";
+        serial: state id "system.disk.serial" "serial number";
+        firmware: state word "system.disk.firmware" "firmware revision";
+        state: state word "system.disk.state" "running or offline, for SCSI devices";
+        address: state word "system.disk.scsi_address" "host:channel:target:lun, for SCSI devices";
         max_segments: gauge count "system.disk.max_segments" "pieces of memory that a request may consist of";
         chunk: gauge bytes "system.disk.chunk" "requests that cross a multiple of this are split (chunk_sectors): a stripe, a zone; 0 if there is none";
-        bus: state text "system.disk.bus" "PCI address of the device or its adapter";
-        adapter: state text "system.disk.adapter" "the adapter: host0, nvme0, virtio1";
-        driver: state text "system.disk.driver" "the driver of the adapter";
-        transport: state text "system.disk.transport" "how the device is attached: ata, sas, fc, iscsi, usb, virtio, nvme over pcie, tcp, ...";
+        bus: state word "system.disk.bus" "PCI address of the device or its adapter";
+        adapter: state word "system.disk.adapter" "the adapter: host0, nvme0, virtio1";
+        driver: state word "system.disk.driver" "the driver of the adapter";
+        transport: state word "system.disk.transport" "how the device is attached: ata, sas, fc, iscsi, usb, virtio, nvme over pcie, tcp, ...";
         adapter_depth: gauge count "system.disk.adapter_depth" "commands the adapter takes at once, for all its devices (can_queue)";
         numa_node: gauge count "system.disk.numa_node" "NUMA node of the adapter";
     }
 
     /// What a drive reports about its own health (ATA SMART attributes, NVMe log page 02h, SCSI log pages).
-    drive: Drive by device: Name, from "smartctl, nvme smart-log, zpool status, btrfs device stats" {
+    drive: Drive by device: Name of device, from "smartctl, nvme smart-log, zpool status, btrfs device stats" {
         failing: gauge count "system.disk.health.failing" "1 if the drive assesses itself as failing, or its spare blocks as used up";
         unreadable: gauge count "system.disk.health.unreadable" "sectors it could not read and has not replaced";
         reallocated: gauge count "system.disk.health.reallocated" "sectors it has replaced by spare ones";
@@ -136,25 +136,25 @@ family_group! {
     }
 
     /// How devices are stacked: a partition on a disk, a loop device on a file system, dm and md on their members.
-    layer: Layer by link: LinkKey, from "/sys/block" {
-        kind: state text "system.device.relation" "partition, loop, dm, md or zram";
-        file: state text "system.device.file" "the backing file of a loop device";
+    layer: Layer by link: LinkKey of device device, from "/sys/block" {
+        kind: state word "system.device.relation" "partition, loop, dm, md or zram";
+        file: state path "system.device.file" "the backing file of a loop device";
         offset: gauge bytes "system.device.offset" "where a loop device begins in its file";
         direct: gauge count "system.device.direct" "1 if a loop device bypasses the page cache of the file system below";
     }
 
     /// Devices of the device mapper (Documentation/admin-guide/device-mapper): logical volumes, encryption, multipath.
-    mapped: MappedDevice by device: Name, from "/sys/block/dm-*/dm, /dev/mapper/control" {
-        name: state text "system.device.mapped.name" "its name under /dev/mapper";
-        uuid: state text "system.device.mapped.uuid" "its UUID, which begins with what made it: LVM-, CRYPT-, mpath-";
-        target: state text "system.device.mapped.target" "what it does with requests: linear, striped, crypt, ...; all of them if its parts differ";
+    mapped: MappedDevice by device: Name of device, from "/sys/block/dm-*/dm, /dev/mapper/control" {
+        name: state volume "system.device.mapped.name" "its name under /dev/mapper";
+        uuid: state uuid "system.device.mapped.uuid" "its UUID, which begins with what made it: LVM-, CRYPT-, mpath-";
+        target: state word "system.device.mapped.target" "what it does with requests: linear, striped, crypt, ...; all of them if its parts differ";
         stripes: gauge count "system.device.mapped.stripes" "devices that a striped part is spread over; the most, if parts differ";
         chunk: gauge bytes "system.device.mapped.chunk" "bytes on one of those devices before the next one follows; the least, if parts differ";
     }
 
     /// Compressed memory used as a disk (Documentation/admin-guide/blockdev/zram.rst).
-    zram: Zram by device: Name, from "/sys/block/zram*" {
-        algorithm: state text "system.zram.algorithm" "how it compresses";
+    zram: Zram by device: Name of device, from "/sys/block/zram*" {
+        algorithm: state word "system.zram.algorithm" "how it compresses";
         stored: gauge bytes "system.zram.stored" "data stored, uncompressed";
         memory: gauge bytes "system.zram.usage" "memory this takes";
         memory_limit: gauge bytes "system.zram.limit" "memory it may take; 0 if that is not limited";
@@ -162,22 +162,22 @@ family_group! {
 
     /// Devices of a file system besides the one it is mounted from, and where its journal is; the upper one is the device that
     /// is mounted.
-    file_system_device: FileSystemDevice by part: LinkKey, from "/sys/fs/ext4, /sys/fs/btrfs, /proc/self/mountinfo" {
-        role: state text "system.filesystem.device.role" "data, journal, realtime (data of XFS), or no journal";
-        profile: state text "system.filesystem.device.profile" "how btrfs spreads data: single, raid0, raid1, ...";
+    file_system_device: FileSystemDevice by part: LinkKey of device device, from "/sys/fs/ext4, /sys/fs/btrfs, /proc/self/mountinfo" {
+        role: state word "system.filesystem.device.role" "data, journal, realtime (data of XFS), or no journal";
+        profile: state word "system.filesystem.device.profile" "how btrfs spreads data: single, raid0, raid1, ...";
     }
 
     /// Where partitions start on their disk.
-    partition: Partition by device: Name, from "/sys/block/*/*/start, fdisk" {
+    partition: Partition by device: Name of device, from "/sys/block/*/*/start, fdisk" {
         start: gauge bytes "system.partition.start" "bytes from the disk's first to the partition's";
     }
 
     /// Mounted file systems.
-    mount: Mount by point: Name, from "/proc/self/mountinfo, statvfs" {
-        device: state text "system.device" "what is mounted: the kernel's name of the block device, if there is one";
-        number: state text "system.device.number" "major:minor";
-        kind: state text "system.filesystem.type" "file system type";
-        options: state text "system.filesystem.mode" "mount and superblock options";
+    mount: Mount by point: Name of path, from "/proc/self/mountinfo, statvfs" {
+        device: state source "system.device" "what is mounted: the kernel's name of the block device, if there is one";
+        number: state word "system.device.number" "major:minor";
+        kind: state word "system.filesystem.type" "file system type";
+        options: state options "system.filesystem.mode" "mount and superblock options";
         size: gauge bytes "system.filesystem.limit" "space in all";
         free: gauge bytes "system.filesystem.usage{system.filesystem.state=free}" "space free, the reserve for root included";
         available: gauge bytes "system.filesystem.usage" "space an ordinary user can have";
@@ -187,23 +187,23 @@ family_group! {
     }
 
     /// Processes that hold files on a full file system open for writing, or deleted files open; read on demand.
-    writer: Writer by on: MountTask, from "/proc/PID/fd, /proc/PID/fdinfo" {
+    writer: Writer by on: MountTask of path, from "/proc/PID/fd, /proc/PID/fdinfo" {
         files: gauge count "process.open_files.count" "number of such files";
         bytes: gauge bytes "process.open_files.usage" "space used by those files";
         deleted_bytes: gauge bytes "process.open_files.deleted_usage" "of that, space of deleted files, which is freed when they are closed";
-        largest: state text "process.open_files.largest" "path of the largest";
+        largest: state path "process.open_files.largest" "path of the largest";
     }
 
     /// Paths of multipath devices, as `multipath -ll` lists them.
-    path: Path by path: LinkKey, from "multipath -ll, spmgr display" {
-        state: state text "system.multipath.path.state" "active, available, standby or failed";
-        adapter: state text "system.multipath.path.adapter" "the host adapter of the path";
+    path: Path by path: LinkKey of device device, from "multipath -ll, spmgr display" {
+        state: state word "system.multipath.path.state" "active, available, standby or failed";
+        adapter: state word "system.multipath.path.adapter" "the host adapter of the path";
         balanced: gauge count "system.multipath.balanced" "1 if the driver spreads the load over all paths";
     }
 
     /// Logical volumes, volume groups and other devices of the device mapper.
-    volume: Volume by name: Name, from "lvs, vgs, dmsetup" {
-        kind: state text "system.volume.kind" "thin pool, snapshot, cache, crypt, volume group, ...";
+    volume: Volume by name: Name of volume, from "lvs, vgs, dmsetup" {
+        kind: state word "system.volume.kind" "thin pool, snapshot, cache, crypt, volume group, ...";
         size: gauge bytes "system.volume.limit" "size";
         free: gauge bytes "system.volume.free" "space of a volume group that no volume has";
         data_used: gauge ratio "system.volume.utilization" "used share of a thin pool, of a snapshot's room for changes, or of a cache";
@@ -214,8 +214,8 @@ family_group! {
     }
 
     /// NFS mounts, with the client's operation counters (struct rpc_iostats of include/linux/sunrpc/metrics.h).
-    nfs: NfsMount by point: Name, from "/proc/self/mountstats" since creation {
-        server: state text "system.nfs.server" "server and path";
+    nfs: NfsMount by point: Name of path, from "/proc/self/mountstats" since creation {
+        server: state source "system.nfs.server" "server and path";
         age: gauge ns "system.nfs.age" "time since it was mounted; never read live";
         operations: counter count "system.nfs.operations" "completed operations; from some tools only reads and writes";
         sent_again: counter count "system.nfs.retransmissions" "retransmissions";
@@ -225,12 +225,12 @@ family_group! {
     }
 
     /// Software RAID arrays (Documentation/admin-guide/md.rst).
-    array: Array by array: Name, from "/sys/block/md*/md" {
-        level: state text "system.md.level" "RAID level";
-        state: state text "system.md.state" "clean, active, inactive, ...";
+    array: Array by array: Name of device, from "/sys/block/md*/md" {
+        level: state word "system.md.level" "RAID level";
+        state: state word "system.md.state" "clean, active, inactive, ...";
         degraded: gauge count "system.md.degraded" "members missing";
         members: gauge count "system.md.members" "members wanted";
-        action: state text "system.md.action" "idle, resync, recover, check, repair";
+        action: state word "system.md.action" "idle, resync, recover, check, repair";
         sync_done: gauge ratio "system.md.sync_done" "completed share of a rebuild or check";
         sync_speed: gauge bytes "system.md.sync_speed" "bytes a second of a rebuild or check";
         chunk: gauge bytes "system.md.chunk" "bytes on one member before the next one follows; 0 for levels without stripes";

@@ -10,7 +10,7 @@ family_group! {
 
     /// One control group; groups with the same path in v1 hierarchies and v2 share a row
     /// (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/).
-    group: Group by path: Name, from "/sys/fs/cgroup" since creation {
+    group: Group by path: Name of cgroup, from "/sys/fs/cgroup" since creation {
         cpu_usage: counter ns "container.cpu.time" "CPU time used";
         cpu_user: counter ns "container.cpu.user" "of that in user mode";
         cpu_system: counter ns "container.cpu.system" "of that in kernel mode";
@@ -53,12 +53,12 @@ family_group! {
         psi_memory_full: counter ns "container.psi.memory.full" "time all of its tasks waited at once";
         psi_io_some: counter ns "container.psi.io.some" "time at least one of its tasks waited for I/O";
         psi_io_full: counter ns "container.psi.io.full" "time all of its tasks waited at once";
-        version: state text "container.cgroup.version" "v1, v2 or v1+v2";
-        identity: identity text "container.cgroup.inode" "inode of its directory in each hierarchy, which distinguishes it from later groups of the same name";
+        version: state word "container.cgroup.version" "v1, v2 or v1+v2";
+        identity: identity word "container.cgroup.inode" "inode of its directory in each hierarchy, which distinguishes it from later groups of the same name";
     }
 
     /// A control group's use of one block device, and its limits there.
-    group_io: GroupIo by link: LinkKey, from "/sys/fs/cgroup (io.stat, io.max; blkio.throttle.*)" {
+    group_io: GroupIo by link: LinkKey of cgroup device, from "/sys/fs/cgroup (io.stat, io.max; blkio.throttle.*)" {
         read_bytes: counter bytes "container.blockio.io{disk.io.direction=read}" "bytes read";
         write_bytes: counter bytes "container.blockio.io{disk.io.direction=write}" "bytes written";
         reads: counter count "container.blockio.operations{disk.io.direction=read}" "reads";
@@ -67,11 +67,11 @@ family_group! {
         write_bytes_limit: gauge bytes "container.blockio.limit" "bytes it may write per second";
         reads_limit: gauge count "container.blockio.limit" "reads it may do per second";
         writes_limit: gauge count "container.blockio.limit" "writes it may do per second";
-        identity: identity text "container.cgroup.inode" "the group's, as in family group";
+        identity: identity word "container.cgroup.inode" "the group's, as in family group";
     }
 
     /// Which control group kept which other one waiting, traced on demand.
-    interference: Interference by pair: InterferenceKey, from "BPF: sched_switch, sched_waking, sched_wakeup_new, net_dev_queue, net_dev_start_xmit" {
+    interference: Interference by pair: InterferenceKey of word cgroup cgroup, from "BPF: sched_switch, sched_waking, sched_wakeup_new, net_dev_queue, net_dev_start_xmit" {
         waited: counter ns "container.interference.waited" "time that tasks waited on run queues while the other group ran there, or that packets waited while those of the other group were sent, summed";
         used: counter count "container.interference.used" "nanoseconds of CPU time, or bytes sent, by the group that waits; in its row with itself";
     }
@@ -82,10 +82,10 @@ family_group! {
     }
 
     /// What Kubernetes reports of a node, a pod or a container: pressure, evictions, and why a container ended.
-    condition: Condition by name: Name, from "kubectl describe" {
-        object: state text "k8s.object.name" "the node, pod or container";
-        kind: state text "k8s.object.kind" "node, pod or container";
-        reason: state text "k8s.condition.reason" "OOMKilled, Evicted, MemoryPressure, DiskPressure, PIDPressure";
+    condition: Condition by name: Name of label, from "kubectl describe" {
+        object: state label "k8s.object.name" "the node, pod or container";
+        kind: state word "k8s.object.kind" "node, pod or container";
+        reason: state word "k8s.condition.reason" "OOMKilled, Evicted, MemoryPressure, DiskPressure, PIDPressure";
         message: state text "k8s.condition.message" "the message in the report";
         restarts: gauge count "k8s.container.restarts" "restarts of the container";
         memory_max: gauge bytes "k8s.container.memory_limit" "memory limit of the container";

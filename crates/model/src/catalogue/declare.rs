@@ -1,8 +1,9 @@
 //! How families are declared: the macro `family_group!`, and the words of its lines, which are kinds of metric and units.
 #![expect(non_camel_case_types, non_upper_case_globals, reason = "they are words of the catalogue")]
 
-use super::{CountedSince, MetricKind, Unit};
+use super::{CountedSince, MetricKind, NameKind, Unit};
 use crate::histogram::Histogram;
+use crate::key::{KeyColumn, KeyPartKind};
 use crate::value::{Counter, Gauge, State, Value};
 
 /// The kind of a metric, as its line declares it.
@@ -41,18 +42,88 @@ pub(crate) mod since {
     pub(crate) const creation: CountedSince = CountedSince::Creation;
 }
 
-/// Units, by name.
-pub(crate) mod unit {
-    use super::Unit;
+/// The unit of a metric, and of words what they name, as its line declares them in one word.
+#[derive(Clone, Copy)]
+pub(crate) struct DeclaredUnit {
+    pub(crate) unit: Unit,
+    pub(crate) names: Option<NameKind>,
+}
 
-    pub(crate) const ns: Unit = Unit::Nanoseconds;
-    pub(crate) const bytes: Unit = Unit::Bytes;
-    pub(crate) const count: Unit = Unit::Count;
-    pub(crate) const ratio: Unit = Unit::Ratio;
-    pub(crate) const bps: Unit = Unit::BitsPerSecond;
-    pub(crate) const hz: Unit = Unit::Hertz;
-    pub(crate) const celsius: Unit = Unit::Celsius;
-    pub(crate) const text: Unit = Unit::Text;
+/// Units, by name, and what words name instead of a unit.
+pub(crate) mod unit {
+    use super::{DeclaredUnit, NameKind, Unit};
+
+    macro_rules! units {
+        ($($name:ident $Unit:ident)*) => {
+            $( pub(crate) const $name: DeclaredUnit = DeclaredUnit { unit: Unit::$Unit, names: None }; )*
+        };
+    }
+
+    macro_rules! words {
+        ($($name:ident $Kind:ident)*) => {
+            $(
+                #[allow(dead_code, reason = "some are words of keys only")]
+                pub(crate) const $name: DeclaredUnit =
+                    DeclaredUnit { unit: Unit::Text, names: Some(NameKind::$Kind) };
+            )*
+
+            /// The same, for the columns of keys.
+            pub(crate) mod named {
+                use super::NameKind;
+
+                $(
+                    #[allow(dead_code, reason = "most are words of columns only")]
+                    pub(crate) const $name: NameKind = NameKind::$Kind;
+                )*
+            }
+        };
+    }
+
+    units! {
+        ns Nanoseconds
+        bytes Bytes
+        count Count
+        ratio Ratio
+        bps BitsPerSecond
+        hz Hertz
+        celsius Celsius
+    }
+
+    words! {
+        word Word
+        device Device
+        volume Volume
+        interface Interface
+        interface_detail InterfaceDetail
+        namespace Namespace
+        process Process
+        cgroup Cgroup
+        path Path
+        source Source
+        options Options
+        host Host
+        endpoint Endpoint
+        uuid Uuid
+        id Id
+        label Label
+        text Text
+        log Log
+        subject Subject
+        finding_key FindingKey
+    }
+}
+
+/// The kinds of names in the text columns of a key: the catalogue has to declare one for each.
+pub(crate) const fn names_of_key<const N: usize>(columns: &[KeyColumn], names: [NameKind; N]) -> [NameKind; N] {
+    let (mut texts, mut at) = (0, 0);
+    while at < columns.len() {
+        if matches!(columns[at].kind, KeyPartKind::Text) {
+            texts += 1;
+        }
+        at += 1;
+    }
+    assert!(texts == N, "say what each text column of the key names: `by mount: Name of path`");
+    names
 }
 
 impl Declared {
@@ -211,7 +282,7 @@ macro_rules! family_group {
         $(#[doc = $group_doc:literal])* $group_field:ident : $Group:ident
         $(
             $(#[doc = $doc:literal])+
-            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ty, from $source:literal $(as $events:ident)? $(since $since:ident)? {
+            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ident $(of $($named:ident)+)?, from $source:literal $(as $events:ident)? $(since $since:ident)? {
                 $( $field:ident : $kind:ident $unit:ident $otel:literal $help:literal; )*
             }
         )*
@@ -248,6 +319,10 @@ macro_rules! family_group {
                     former_names: &[ $( $former )? ],
                     key: stringify!($key),
                     key_columns: <$Key as $crate::key::Key>::COLUMNS,
+                    key_names: &$crate::catalogue::declare::names_of_key(
+                        <$Key as $crate::key::Key>::COLUMNS,
+                        [$( $( $crate::catalogue::declare::unit::named::$named ),+ )?],
+                    ),
                     source: $source,
                     help: concat!($($doc),+).trim_ascii(),
                     events: $( !stringify!($events).is_empty() || )? false,
@@ -255,7 +330,8 @@ macro_rules! family_group {
                     metrics: &[ $( $crate::catalogue::Metric {
                         name: stringify!($field),
                         kind: $crate::catalogue::declare::Declared::$kind.kind(),
-                        unit: $crate::catalogue::declare::unit::$unit,
+                        unit: $crate::catalogue::declare::unit::$unit.unit,
+                        names: $crate::catalogue::declare::unit::$unit.names,
                         otel: $crate::catalogue::declare::otel_name($otel),
                         otel_attribute: $crate::catalogue::declare::otel_attribute($otel),
                         help: $help,

@@ -46,6 +46,52 @@ pub enum Unit {
     Text,
 }
 
+/// What the words of a column name: `--pseudonymise` replaces them accordingly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NameKind {
+    /// Words of the kernel, a tool or whyslow, models of hardware, versions: nothing that somebody made up here.
+    Word,
+    /// A block device by the kernel's name; tools also print names of volumes.
+    Device,
+    /// A volume of LVM, the device mapper or multipath: `group/volume`.
+    Volume,
+    /// A network interface.
+    Interface,
+    /// A network interface, then '/' or a blank and a part of it: `eth0/rx_missed`, `eth0 fq_codel 8001:`.
+    InterfaceDetail,
+    /// A network namespace.
+    Namespace,
+    /// A process or thread.
+    Process,
+    /// Control groups by their paths, one per line.
+    Cgroup,
+    /// A file, folder or mount point.
+    Path,
+    /// What is mounted or swapped to: a device, a server and its path, a file, or a type of file system.
+    Source,
+    /// Mount options, separated by commas.
+    Options,
+    /// A host's name or address.
+    Host,
+    /// Addresses, separated by blanks, each with or without port or prefix; a connection is `LOCAL->REMOTE`.
+    Endpoint,
+    /// The UUID of a mapped device, which begins with what made it.
+    Uuid,
+    /// A serial number or another identity without a structure.
+    Id,
+    /// A few words that a tool or whyslow put together, names of any kind among them.
+    Label,
+    /// A sentence, with names of any kind in it.
+    Text,
+    /// A line of a log.
+    Log,
+    /// The subject of a finding; column `kind` says what it is.
+    Subject,
+    /// The key of a finding, which has its subject in it.
+    FindingKey,
+}
+
 /// One metric of a family, as described in the catalogue.
 #[derive(Clone, Debug, Serialize)]
 pub struct Metric {
@@ -55,6 +101,9 @@ pub struct Metric {
     pub kind: MetricKind,
     /// The unit of raw readings.
     pub unit: Unit,
+    /// What its words name, if they are words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<NameKind>,
     /// The OpenTelemetry name, `system.*` or `process.*` where the semantic conventions have one.
     pub otel: &'static str,
     /// The OpenTelemetry attribute that distinguishes it from other metrics of that name, `key=value`; empty without one.
@@ -92,6 +141,9 @@ pub struct FamilyInfo {
     pub key: &'static str,
     /// The columns of the key.
     pub key_columns: &'static [KeyColumn],
+    /// What the words in the key's text columns name, in order.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub key_names: &'static [NameKind],
     /// The kernel file or interface it is read from.
     pub source: &'static str,
     /// One sentence on what a row is.

@@ -10,23 +10,23 @@ family_group! {
 
     /// The identity of the machine.
     machine: MachineInfo by host: MachineKey, from "/proc/sys/kernel, /sys/devices/system/cpu, /sys/class/dmi, /proc/cpuinfo" {
-        name: state text "host.name" "host name";
-        release: state text "os.version" "kernel release";
-        boot: state text "host.boot_id" "identity of this boot";
+        name: state host "host.name" "host name";
+        release: state word "os.version" "kernel release";
+        boot: state id "host.boot_id" "identity of this boot";
         processors: gauge count "system.cpu.logical.count" "CPUs online";
         page_size: gauge bytes "system.memory.page_size" "bytes of one page of memory";
-        virtualization: state text "host.virtualization" "none, or the hypervisor's name";
-        product: state text "hw.model" "manufacturer and model of the machine, as reported by the firmware";
-        firmware: state text "hw.firmware_version" "maker, version and date of the firmware";
-        processor: state text "host.cpu.model.name" "name of the CPUs";
-        microcode: state text "host.cpu.microcode" "version of their microcode";
-        clock_source: state text "system.clocksource" "clock source in use";
-        clock_sources: state text "system.clocksource.available" "clock sources there are";
+        virtualization: state word "host.virtualization" "none, or the hypervisor's name";
+        product: state word "hw.model" "manufacturer and model of the machine, as reported by the firmware";
+        firmware: state word "hw.firmware_version" "maker, version and date of the firmware";
+        processor: state word "host.cpu.model.name" "name of the CPUs";
+        microcode: state word "host.cpu.microcode" "version of their microcode";
+        clock_source: state word "system.clocksource" "clock source in use";
+        clock_sources: state word "system.clocksource.available" "clock sources there are";
     }
 
     /// PCIe links: their state, and what their devices and the ports above them support.
-    pcie_link: PcieLink by device: Name, from "lspci -vv" {
-        what: state text "hw.pcie.device" "class, vendor and model of the device";
+    pcie_link: PcieLink by device: Name of word, from "lspci -vv" {
+        what: state word "hw.pcie.device" "class, vendor and model of the device";
         speed: gauge count "hw.pcie.speed" "transfers per second and lane";
         max_speed: gauge count "hw.pcie.max_speed" "transfers per second and lane that the device supports";
         port_speed: gauge count "hw.pcie.port_speed" "transfers per second and lane that the port above it supports";
@@ -36,8 +36,8 @@ family_group! {
     }
 
     /// USB devices: the speed at which they are connected, and that of the hubs above them.
-    usb_link: UsbLink by device: Name, from "lsusb -t" {
-        what: state text "hw.usb.device" "class and driver of the device";
+    usb_link: UsbLink by device: Name of word, from "lsusb -t" {
+        what: state word "hw.usb.device" "class and driver of the device";
         speed: gauge bps "hw.usb.speed" "speed of the connection";
         hub_speed: gauge bps "hw.usb.hub_speed" "speed of the hub above it";
         fastest: gauge bps "hw.usb.fastest" "speed of the fastest bus of the machine";
@@ -74,7 +74,7 @@ family_group! {
     }
 
     /// Settings that matter for a diagnosis, by their sysctl name.
-    setting: Setting by name: Name, from "/proc/sys" {
+    setting: Setting by name: Name of text, from "/proc/sys" {
         value: state text "system.sysctl" "the setting's value";
     }
 
@@ -82,14 +82,14 @@ family_group! {
     log: LogLine by sequence: u64, from "/dev/kmsg" as events {
         level: gauge count "log.severity" "0 emergency to 7 debug";
         time: counter ns "log.time" "time since boot";
-        printed: state text "log.time_printed" "the time as a log file prints it, often without a year";
-        text: state text "log.body" "the line";
+        printed: state word "log.time_printed" "the time as a log file prints it, often without a year";
+        text: state log "log.body" "the line";
         clock: gauge ns "whyslow.log.clock" "the time printed in a log file, on a clock shared by its lines";
         repeated: gauge count "whyslow.log.repeated" "similar lines before it that were not kept";
     }
 
     /// A kernel log as a whole, if it was read from files. Never read live.
-    log_read: LogRead by file: Name, from "/dev/kmsg" {
+    log_read: LogRead by file: Name of path, from "/dev/kmsg" {
         lines: gauge count "whyslow.log.lines" "lines read";
         span: gauge ns "whyslow.log.span" "from its first line to its last";
     }
@@ -105,17 +105,17 @@ family_group! {
     judgement: Judgement by host: MachineKey, from "whyslow record" as events {
         start: counter ns "whyslow.judgement.start" "when the window began, since 1970";
         end: counter ns "whyslow.judgement.end" "when the window ended, since 1970";
-        rules: state text "whyslow.judgement.rules" "fingerprint of the rules it was judged by";
+        rules: state word "whyslow.judgement.rules" "fingerprint of the rules it was judged by";
     }
 
     /// Causes of lost time that the recorder found in the window of `judgement`.
-    finding: RecordedFinding by key: Name, from "whyslow record" as events {
-        id: state text "whyslow.finding.id" "what was found";
-        kind: state text "whyslow.finding.subject.kind" "what kind of thing it was found on";
-        subject: state text "whyslow.finding.subject.name" "the thing it was found on";
+    finding: RecordedFinding by key: Name of finding_key, from "whyslow record" as events {
+        id: state word "whyslow.finding.id" "what was found";
+        kind: state word "whyslow.finding.subject.kind" "what kind of thing it was found on";
+        subject: state subject "whyslow.finding.subject.name" "the thing it was found on";
         pid: gauge count "process.pid" "its process number";
         tid: gauge count "thread.id" "its thread number";
-        netns: state text "whyslow.finding.subject.netns" "its network namespace";
+        netns: state namespace "whyslow.finding.subject.netns" "its network namespace";
         impact: gauge ratio "whyslow.finding.impact" "the share of the window that it cost";
     }
 

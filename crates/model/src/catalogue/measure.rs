@@ -8,10 +8,10 @@ family_group! {
     measure: MeasureTables
 
     /// A timed transfer: a copy by dd, a stream of iperf.
-    transfer: Transfer by transfer: Name, from "output of dd, fio, iperf" {
-        tool: state text "whyslow.transfer.tool" "what measured it";
-        what: state text "whyslow.transfer.what" "the file or the other end";
-        options: state text "whyslow.transfer.options" "options that decide what was measured: direct=1, iodepth=32";
+    transfer: Transfer by transfer: Name of label, from "output of dd, fio, iperf" {
+        tool: state word "whyslow.transfer.tool" "what measured it";
+        what: state label "whyslow.transfer.what" "the file or the other end";
+        options: state label "whyslow.transfer.options" "options that decide what was measured: direct=1, iodepth=32";
         bytes: gauge bytes "whyslow.transfer.bytes" "bytes moved";
         time: gauge ns "whyslow.transfer.time" "how long it took";
         rate: gauge bytes "whyslow.transfer.rate" "bytes a second, as measured";
@@ -26,7 +26,7 @@ family_group! {
     }
 
     /// Echoes that ping sent to a host.
-    ping: Ping by peer: Name, from "output of ping" {
+    ping: Ping by peer: Name of host, from "output of ping" {
         sent: gauge count "whyslow.ping.sent" "echoes requested";
         received: gauge count "whyslow.ping.received" "echoes that came back";
         rtt_min: gauge ns "whyslow.ping.rtt_min" "shortest round trip";
@@ -36,41 +36,41 @@ family_group! {
     }
 
     /// How long something took each time, as tools that trace the kernel counted it.
-    latency: Latency by what: Name, from "histograms of bcc and bpftrace, runqslower, ext4slower, fileslower" {
-        kind: state text "whyslow.latency.kind" "run queue, block request or file operation";
-        operation: state text "whyslow.latency.operation" "read, write, open, fsync, ...; absent if it is all of them together";
-        subject: state text "whyslow.latency.subject" "the process or file system; absent if it is all of them together";
+    latency: Latency by what: Name of label, from "histograms of bcc and bpftrace, runqslower, ext4slower, fileslower" {
+        kind: state word "whyslow.latency.kind" "run queue, block request or file operation";
+        operation: state word "whyslow.latency.operation" "read, write, open, fsync, ...; absent if it is all of them together";
+        subject: state label "whyslow.latency.subject" "the process or file system; absent if it is all of them together";
         slower_than: gauge ns "whyslow.latency.slower_than" "only what took longer than this was counted; absent if everything was";
         time: histogram ns "whyslow.latency.time" "the time it took, each time";
     }
 
     /// Where a program was stopped while it did not run: the same stack of functions of the kernel, of all its threads together.
-    off_cpu: OffCpu by stack: Name, from "output of offcputime" {
-        program: state text "process.command" "the program";
+    off_cpu: OffCpu by stack: Name of label, from "output of offcputime" {
+        program: state process "process.command" "the program";
         pid: gauge count "process.pid" "its process number";
-        functions: state text "whyslow.off_cpu.functions" "functions of the kernel, the innermost first, separated by spaces";
+        functions: state word "whyslow.off_cpu.functions" "functions of the kernel, the innermost first, separated by spaces";
         time: gauge ns "whyslow.off_cpu.time" "time spent there";
         period: gauge ns "whyslow.off_cpu.period" "how long was traced; absent if that is not printed";
     }
 
     /// A program in a profile of CPU time: shares of all samples.
-    profile: Profile by program: Name, from "perf report, perf top" {
+    profile: Profile by program: Name of process, from "perf report, perf top" {
         share: gauge ratio "whyslow.profile.share" "samples of the program";
         unlisted: gauge ratio "whyslow.profile.unlisted" "samples that the list does not show, of any program";
         kernel: gauge ratio "whyslow.profile.kernel" "samples of the program in the kernel";
         spinning: gauge ratio "whyslow.profile.spinning" "samples in which it spun for a lock of the kernel";
-        spinning_in: state text "whyslow.profile.spinning_in" "the function that takes the lock that it spun for most";
+        spinning_in: state word "whyslow.profile.spinning_in" "the function that takes the lock that it spun for most";
         reclaim: gauge ratio "whyslow.profile.reclaim" "samples in which it reclaimed memory";
-        reclaim_for: state text "whyslow.profile.reclaim_for" "whose memory was short: its control group's, or the machine's";
+        reclaim_for: state word "whyslow.profile.reclaim_for" "whose memory was short: its control group's, or the machine's";
         compaction: gauge ratio "whyslow.profile.compaction" "samples in which it compacted memory";
         slow_clock: gauge ratio "whyslow.profile.slow_clock" "samples in which it read a slow clock source";
-        function: state text "whyslow.profile.function" "the kernel function with the most samples of its own";
+        function: state word "whyslow.profile.function" "the kernel function with the most samples of its own";
         function_share: gauge ratio "whyslow.profile.function_share" "samples in that function";
     }
 
     /// What a database instance reports about itself. Waiting sessions and transactions are those of one instant.
-    database: Database by instance: Name, from "statspack report, redis-cli INFO, SHOW ENGINE INNODB STATUS, pg_stat_* of PostgreSQL" {
-        product: state text "db.system" "Oracle, Redis, InnoDB or PostgreSQL";
+    database: Database by instance: Name of label, from "statspack report, redis-cli INFO, SHOW ENGINE INNODB STATUS, pg_stat_* of PostgreSQL" {
+        product: state word "db.system" "Oracle, Redis, InnoDB or PostgreSQL";
         uptime: gauge ns "db.uptime" "time since the server started";
         buffer_hit: gauge ratio "db.buffer_cache.hit_ratio" "reads served from the buffer cache";
         latch_hit: gauge ratio "db.latch.hit_ratio" "latches had at the first try";
@@ -90,7 +90,7 @@ family_group! {
         sessions: gauge count "db.sessions.active" "sessions that execute a statement, or open transactions";
         lock_waiters: gauge count "db.sessions.lock" "of these, waiting for a lock of a row or table";
         exclusive_waiters: gauge count "db.sessions.lock.exclusive" "1 if one waits for a lock that excludes all others from a table";
-        exclusive_of: state text "db.table.locked" "the tables that it waits for";
+        exclusive_of: state label "db.table.locked" "the tables that it waits for";
         lock_longest: gauge ns "db.lock.longest" "longest of these waits so far";
         io_waiters: gauge count "db.sessions.io" "of these, waiting for reads or writes of data";
         log_waiters: gauge count "db.sessions.log" "of these, waiting for the log to be written or synced";
@@ -110,7 +110,7 @@ family_group! {
         memory_used: gauge bytes "db.memory.used" "memory of the data";
         memory_max: gauge bytes "db.memory.limit" "most memory of the data; absent if unlimited";
         memory_resident: gauge bytes "db.memory.resident" "memory of the process that is in RAM";
-        policy: state text "db.memory.policy" "what happens when the memory is full";
+        policy: state word "db.memory.policy" "what happens when the memory is full";
         evicted: gauge count "db.evicted" "entries evicted since the start because memory was full";
         connections: gauge count "db.connections" "clients connected";
         connections_max: gauge count "db.connections.limit" "most clients that may be connected";

@@ -106,8 +106,8 @@ family_group! {
 
     /// Transparent huge pages and page sharing.
     sharing: Sharing by host: MachineKey, from "/sys/kernel/mm/transparent_hugepage, /sys/kernel/mm/ksm" {
-        thp_enabled: state text "system.thp.enabled" "when transparent huge pages are used";
-        thp_defrag: state text "system.thp.defrag" "when a task compacts memory for one";
+        thp_enabled: state word "system.thp.enabled" "when transparent huge pages are used";
+        thp_defrag: state word "system.thp.defrag" "when a task compacts memory for one";
         ksm_run: gauge count "system.ksm.run" "1 if page sharing is running";
         ksm_pages_shared: gauge count "system.ksm.shared" "pages kept for sharing";
         ksm_pages_sharing: gauge count "system.ksm.sharing" "pages saved by sharing";
@@ -115,15 +115,15 @@ family_group! {
     }
 
     /// Swap areas.
-    swap: Swap by area: Name, from "/proc/swaps" {
+    swap: Swap by area: Name of source, from "/proc/swaps" {
         size: gauge bytes "system.paging.limit" "size";
         used: gauge bytes "system.paging.usage{system.paging.state=used}" "used";
-        kind: state text "system.paging.type" "partition or file";
+        kind: state word "system.paging.type" "partition or file";
         priority: gauge count "system.paging.priority" "higher is used first";
     }
 
     /// Kernel object caches.
-    slab: Slab by cache: Name, from "/proc/slabinfo" {
+    slab: Slab by cache: Name of word, from "/proc/slabinfo" {
         active_objects: gauge count "system.slab.active" "objects in use";
         objects: gauge count "system.slab.objects" "objects allocated";
         bytes: gauge bytes "system.slab.bytes" "memory held: slabs x pages a slab x page size";
@@ -139,18 +139,18 @@ family_group! {
         interleave_hit: counter count "system.numa.interleave" "pages interleaved here as wanted";
         local_node: counter count "system.numa.local" "pages allocated here by a task of this node";
         other_node: counter count "system.numa.other" "pages allocated here by a task of another node";
-        cpus: state text "system.numa.cpus" "CPUs of the node";
+        cpus: state word "system.numa.cpus" "CPUs of the node";
     }
 
     /// Memory modules with error correction.
-    memory_module: MemoryModule by module: Name, from "/sys/devices/system/edac/mc" since boot {
-        label: state text "hw.memory.slot" "label of its slot on the board";
+    memory_module: MemoryModule by module: Name of word, from "/sys/devices/system/edac/mc" since boot {
+        label: state word "hw.memory.slot" "label of its slot on the board";
         corrected: counter count "hw.errors{error.type=corrected}" "errors that were corrected";
         uncorrected: counter count "hw.errors{error.type=uncorrected}" "errors that could not be corrected";
     }
 
     /// A zone of a node's memory; counts are pages (Documentation/admin-guide/sysctl/vm.rst: min_free_kbytes).
-    zone: Zone by name: Name, from "/proc/zoneinfo, /proc/buddyinfo" {
+    zone: Zone by name: Name of word, from "/proc/zoneinfo, /proc/buddyinfo" {
         managed: gauge count "system.memory.zone.managed" "pages of the zone";
         free: gauge count "system.memory.zone.free" "free pages";
         min: gauge count "system.memory.zone.min" "below this, allocations reclaim memory themselves";

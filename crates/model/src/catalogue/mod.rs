@@ -8,6 +8,8 @@
 //!
 //! It becomes the field of the row, its entry in [`families`], and its lookup by name. `counter32` is a counter that the kernel
 //! keeps in 32 bits; `identity` is the kernel's own number of the entity, which distinguishes it from another of the same name.
+//! A `state` has what its words name ([`NameKind`]) in place of a unit, `command: state process`, and so has each text column of a
+//! key, `by point: Name of path`: without it, a line does not compile.
 //! Metrics that share an OpenTelemetry name have an attribute that distinguishes them: `"system.cpu.time{cpu.mode=user}"`.
 //! Columns on disk, exporters, the documentation (`whyslow metrics`) and the screens read the entry; readers in `sense` and
 //! `import` fill the field.
@@ -34,7 +36,7 @@ mod task;
 pub use block::*;
 pub use cgroup::*;
 use declare::family_group;
-pub use describe::{CountedSince, FamilyInfo, Metric, MetricKind, Unit};
+pub use describe::{CountedSince, FamilyInfo, Metric, MetricKind, NameKind, Unit};
 pub use kernel::*;
 pub use measure::*;
 pub use memory::*;
@@ -268,6 +270,7 @@ mod tests {
                     m.otel_attribute
                 );
                 assert_eq!(m.kind == MetricKind::State, m.unit == Unit::Text, "{}.{}", family.name, m.name);
+                assert_eq!(m.names.is_some(), m.unit == Unit::Text, "{}.{}", family.name, m.name);
             }
         }
     }

@@ -8,7 +8,7 @@ family_group! {
     net: NetTables
 
     /// Packets by interface.
-    interface: Interface by interface: NetKey, from "/proc/net/dev" since boot {
+    interface: Interface by interface: NetKey of namespace interface, from "/proc/net/dev" since boot {
         rx_bytes: counter bytes "system.network.io{network.io.direction=receive}" "bytes received";
         rx_packets: counter count "system.network.packets{network.io.direction=receive}" "packets received";
         rx_errors: counter count "system.network.errors{network.io.direction=receive}" "bad packets received";
@@ -23,28 +23,28 @@ family_group! {
         tx_fifo: counter count "system.network.fifo{network.io.direction=transmit}" "underruns on sending";
         tx_collisions: counter count "system.network.collisions" "collisions";
         tx_carrier: counter count "system.network.carrier" "carrier lost on sending";
-        identity: identity text "system.network.interface.index" "the interface's index, which distinguishes it from later interfaces of the same name";
+        identity: identity word "system.network.interface.index" "the interface's index, which distinguishes it from later interfaces of the same name";
     }
 
     /// Configuration of interfaces (rtnetlink(7), ethtool netlink).
-    link: Link by interface: NetKey, from "rtnetlink, ethtool" {
+    link: Link by interface: NetKey of namespace interface, from "rtnetlink, ethtool" {
         speed: gauge bps "system.network.speed" "negotiated speed; absent if unknown to the driver";
-        duplex: state text "system.network.duplex" "full or half";
-        auto_negotiation: state text "system.network.auto_negotiation" "on or off; never read live";
+        duplex: state word "system.network.duplex" "full or half";
+        auto_negotiation: state word "system.network.auto_negotiation" "on or off; never read live";
         supported_speed: gauge bps "system.network.speed.supported" "the highest speed that the card supports; never read live";
         advertised_speed: gauge bps "system.network.speed.advertised" "the highest speed that it offers to the other end; never read live";
         partner_speed: gauge bps "system.network.speed.partner" "the highest speed that the other end offers; never read live";
         mtu: gauge bytes "system.network.mtu" "largest packet";
-        operstate: state text "system.network.operstate" "up, down, unknown";
-        kind: state text "system.network.kind" "veth, bridge, vlan, tun, ...; absent for a physical device";
-        driver: state text "system.network.driver" "the driver";
+        operstate: state word "system.network.operstate" "up, down, unknown";
+        kind: state word "system.network.kind" "veth, bridge, vlan, tun, ...; absent for a physical device";
+        driver: state word "system.network.driver" "the driver";
         tx_queue_length: gauge count "system.network.txqueuelen" "packets the queueing discipline holds by default";
-        peer_ns: state text "system.network.peer_namespace" "the namespace of a veth's peer, or of the interface below, if different";
-        lower: state text "system.network.lower" "the interface that it sends through: below a VLAN or tunnel; of a veth the other end";
-        master: state text "system.network.master" "the bridge, bond or team that it is a port of";
+        peer_ns: state namespace "system.network.peer_namespace" "the namespace of a veth's peer, or of the interface below, if different";
+        lower: state interface "system.network.lower" "the interface that it sends through: below a VLAN or tunnel; of a veth the other end";
+        master: state interface "system.network.master" "the bridge, bond or team that it is a port of";
         vlan: gauge count "system.network.vlan" "VLAN id";
-        bond_mode: state text "system.network.bond.mode" "mode of a bond";
-        bus: state text "system.network.bus" "address of the card on its bus";
+        bond_mode: state word "system.network.bond.mode" "mode of a bond";
+        bus: state word "system.network.bus" "address of the card on its bus";
         numa_node: gauge count "system.network.numa_node" "NUMA node of the card";
         gso_max: gauge bytes "system.network.gso_max" "largest packet that is segmented below the protocol, by the card or just above it";
         ring_rx: gauge count "system.network.ring_rx" "receive ring size";
@@ -54,15 +54,15 @@ family_group! {
         coalesce_rx: gauge ns "system.network.coalesce_rx" "delay before a receive interrupt (rx-usecs)";
         coalesce_rx_frames: gauge count "system.network.coalesce_rx_frames" "packets before a receive interrupt";
         coalesce_tx: gauge ns "system.network.coalesce_tx" "delay before a transmit interrupt";
-        offloads: state text "system.network.offloads" "work the card or driver takes from the kernel, by ethtool's names of it";
+        offloads: state word "system.network.offloads" "work the card or driver takes from the kernel, by ethtool's names of it";
         coalesce_adaptive_rx: gauge count "system.network.coalesce_adaptive" "1 if the driver adapts the delay";
-        flow_control: state text "system.network.flow_control" "pause frames: both ways, only obeyed, only requested, or off";
+        flow_control: state word "system.network.flow_control" "pause frames: both ways, only obeyed, only requested, or off";
         channels: gauge count "system.network.channels" "receive queues in use";
         tx_channels: gauge count "system.network.tx_channels" "transmit queues in use";
         channels_max: gauge count "system.network.channels_max" "receive queues that the card has";
-        module_alarms: state text "system.network.module.alarms" "alarms that the transceiver raises, or none";
+        module_alarms: state word "system.network.module.alarms" "alarms that the transceiver raises, or none";
         carrier_changes: counter count "system.network.carrier_changes" "times the link went up or down";
-        addresses: state text "system.network.addresses" "addresses, separated by spaces";
+        addresses: state endpoint "system.network.addresses" "addresses, separated by spaces";
         arp_filter: gauge count "system.network.arp_filter" "1 if it answers ARP requests only from where it would send to (arp_filter), its own or for all interfaces";
         arp_ignore: gauge count "system.network.arp_ignore" "which ARP requests it answers (arp_ignore); the larger of its own and that of all interfaces";
         rp_filter: gauge count "system.network.rp_filter" "whether it drops packets whose source is reached otherwise (rp_filter); the larger of its own and that of all interfaces";
@@ -70,19 +70,19 @@ family_group! {
     }
 
     /// Ports of a bond (Documentation/networking/bonding.rst).
-    bond_port: BondPort by port: LinkKey, from "/proc/net/bonding" {
-        mode: state text "system.network.bond.mode" "mode of the bond";
-        link: state text "system.network.bond.link" "up or down, by link monitoring";
+    bond_port: BondPort by port: LinkKey of interface interface, from "/proc/net/bonding" {
+        mode: state word "system.network.bond.mode" "mode of the bond";
+        link: state word "system.network.bond.link" "up or down, by link monitoring";
         failures: gauge count "system.network.bond.failures" "times the link went down";
         speed: gauge bps "system.network.bond.speed" "its speed";
-        duplex: state text "system.network.bond.duplex" "full or half";
+        duplex: state word "system.network.bond.duplex" "full or half";
         aggregator: gauge count "system.network.bond.aggregator" "the aggregate it belongs to (802.3ad)";
         active_aggregator: gauge count "system.network.bond.active_aggregator" "the aggregate in use (802.3ad)";
         active: gauge count "system.network.bond.active" "1 if it carries the traffic (active-backup)";
     }
 
     /// Wireless interfaces.
-    wireless: Wireless by interface: NetKey, from "iw, iwconfig" {
+    wireless: Wireless by interface: NetKey of namespace interface, from "iw, iwconfig" {
         signal: gauge count "system.network.wireless.signal" "strength of the received signal, in dBm";
         send_rate: gauge bps "system.network.wireless.send_rate" "rate of the modulation for sending";
         receive_rate: gauge bps "system.network.wireless.receive_rate" "rate of the modulation for receiving";
@@ -92,12 +92,12 @@ family_group! {
     }
 
     /// A driver's own counters (ethtool -S).
-    driver_counter: DriverCounter by counter: NetKey, from "ethtool" since boot {
+    driver_counter: DriverCounter by counter: NetKey of namespace interface_detail, from "ethtool" since boot {
         count: counter count "system.network.driver" "the counter";
     }
 
     /// Protocol counters by network namespace (RFC 1213, 2012, 2013, 4022 and Linux' own); the key's name is `ip`.
-    protocol: Protocol by scope: NetKey, from "/proc/net/snmp, /proc/net/netstat, /proc/net/sockstat, /proc/sys/net/ipv4" since boot {
+    protocol: Protocol by scope: NetKey of namespace word, from "/proc/net/snmp, /proc/net/netstat, /proc/net/sockstat, /proc/sys/net/ipv4" since boot {
         ip_in_receives: counter count "system.network.ip.in" "IPv4 packets received";
         ip_in_discards: counter count "system.network.ip.in_discards" "received IPv4 packets discarded for lack of resources";
         ip_out_discards: counter count "system.network.ip.out_discards" "IPv4 packets discarded on sending";
@@ -147,10 +147,10 @@ family_group! {
     }
 
     /// TCP connections that carry data (sock_diag(7), struct tcp_info of include/uapi/linux/tcp.h).
-    connection: Connection by socket: SocketKey, from "sock_diag" since creation {
-        state: state text "network.connection.state" "TCP state";
+    connection: Connection by socket: SocketKey of namespace endpoint endpoint, from "sock_diag" since creation {
+        state: state word "network.connection.state" "TCP state";
         pid: gauge count "process.pid" "a process that holds the socket";
-        interface: state text "network.interface.name" "the interface the route to the peer leaves by";
+        interface: state interface "network.interface.name" "the interface the route to the peer leaves by";
         bytes_acked: counter bytes "network.tcp.bytes_acked" "bytes the peer confirmed";
         bytes_received: counter bytes "network.tcp.bytes_received" "bytes received in order";
         segments_out: counter32 count "network.tcp.segments_out" "segments sent";
@@ -186,13 +186,13 @@ family_group! {
         send_queue: gauge bytes "network.tcp.send_queue" "bytes the peer has not confirmed";
         receive_buffer: gauge bytes "network.tcp.receive_buffer" "receive buffer (sk_rcvbuf)";
         send_buffer: gauge bytes "network.tcp.send_buffer" "send buffer (sk_sndbuf)";
-        congestion_control: state text "network.tcp.congestion_control" "algorithm";
+        congestion_control: state word "network.tcp.congestion_control" "algorithm";
     }
 
     /// TCP connections that were opened and closed during the observation, and attempts that failed, by peer address.
-    ended_connections: EndedConnections by peer: NetKey, from "BPF: tcp_destroy_sock, inet_sock_set_state" {
+    ended_connections: EndedConnections by peer: NetKey of namespace endpoint, from "BPF: tcp_destroy_sock, inet_sock_set_state" {
         pid: gauge count "process.pid" "a process that held the most recent one";
-        command: state text "process.executable.name" "its name";
+        command: state process "process.executable.name" "its name";
         connections: counter count "network.tcp.ended" "connections that ended";
         data_segments_out: counter count "network.tcp.data_segments_out" "data segments sent by those connections, including retransmissions";
         retransmits: counter count "network.tcp.retransmits" "segments retransmitted, including SYNs";
@@ -204,14 +204,14 @@ family_group! {
     }
 
     /// Peers to which connections take up at least half of the local ports (ip_local_port_range of Documentation/networking/ip-sysctl.rst).
-    ports_used: PortsUsed by peer: NetKey, from "sock_diag, /proc/sys/net/ipv4" {
+    ports_used: PortsUsed by peer: NetKey of namespace endpoint, from "sock_diag, /proc/sys/net/ipv4" {
         used: gauge count "network.ports.used" "local ports of connections from one address to this peer, those in TIME_WAIT included";
         time_wait: gauge count "network.ports.time_wait" "those in TIME_WAIT";
         available: gauge count "network.ports.available" "local ports that a connection can be given, used or not";
     }
 
     /// Listening TCP sockets.
-    listener: Listener by socket: SocketKey, from "sock_diag" {
+    listener: Listener by socket: SocketKey of namespace endpoint endpoint, from "sock_diag" {
         pid: gauge count "process.pid" "a process that holds the socket";
         backlog: gauge count "network.listen.backlog" "connections waiting to be accepted";
         backlog_limit: gauge count "network.listen.limit" "connections that may wait";
@@ -219,7 +219,7 @@ family_group! {
     }
 
     /// Bound UDP sockets.
-    datagram: Datagram by socket: SocketKey, from "sock_diag" {
+    datagram: Datagram by socket: SocketKey of namespace endpoint endpoint, from "sock_diag" {
         pid: gauge count "process.pid" "a process that holds the socket";
         receive_queue: gauge bytes "network.udp.receive_queue" "buffer memory that waits to be read";
         receive_buffer: gauge bytes "network.udp.receive_buffer" "receive buffer (sk_rcvbuf)";
@@ -227,17 +227,17 @@ family_group! {
     }
 
     /// Netlink sockets of programs, by the kernel's protocol and the address: `route:480` (netlink(7)).
-    netlink_socket: NetlinkSocket by socket: NetKey, from "/proc/net/netlink" since creation {
+    netlink_socket: NetlinkSocket by socket: NetKey of namespace word, from "/proc/net/netlink" since creation {
         pid: gauge count "process.pid" "a process that holds the socket";
         receive_queue: gauge bytes "network.netlink.receive_queue" "buffer memory of messages that wait to be read";
         drops: counter32 count "network.netlink.drops" "messages lost because the receive buffer was full";
-        identity: identity text "network.netlink.inode" "the socket's inode, which distinguishes it from later sockets of the same address";
+        identity: identity word "network.netlink.inode" "the socket's inode, which distinguishes it from later sockets of the same address";
     }
 
     /// Queueing disciplines and classes, one row per handle.
-    qdisc: Qdisc by qdisc: NetKey, from "rtnetlink" since creation {
-        interface: state text "network.interface.name" "the interface it serves";
-        kind: state text "network.qdisc.kind" "tbf, htb, fq_codel, ...";
+    qdisc: Qdisc by qdisc: NetKey of namespace interface_detail, from "rtnetlink" since creation {
+        interface: state interface "network.interface.name" "the interface it serves";
+        kind: state word "network.qdisc.kind" "tbf, htb, fq_codel, ...";
         bytes: counter bytes "network.qdisc.bytes" "bytes sent";
         packets: counter count "network.qdisc.packets" "packets sent";
         drops: counter count "network.qdisc.drops" "packets dropped";
@@ -246,24 +246,24 @@ family_group! {
         backlog: gauge bytes "network.qdisc.backlog" "bytes waiting";
         queue_length: gauge count "network.qdisc.length" "packets waiting";
         rate: gauge bps "network.qdisc.rate" "rate set, for shapers";
-        parent: state text "network.qdisc.parent" "the class it belongs to, or root";
+        parent: state word "network.qdisc.parent" "the class it belongs to, or root";
     }
 
     /// Packets dropped by the kernel, by function, reason, interface and protocol.
-    packet_drop: PacketDrop by drop: NetKey, from "BPF: kfree_skb" {
-        place: state text "system.network.drop.place" "the function that dropped them";
-        reason: state text "system.network.drop.reason" "the kernel's drop reason (enum skb_drop_reason)";
-        interface: state text "network.interface.name" "the interface they arrived at or were to leave by; absent if they had none";
-        protocol: state text "network.transport" "tcp, udp, icmp or the protocol's number";
+    packet_drop: PacketDrop by drop: NetKey of namespace text, from "BPF: kfree_skb" {
+        place: state word "system.network.drop.place" "the function that dropped them";
+        reason: state word "system.network.drop.reason" "the kernel's drop reason (enum skb_drop_reason)";
+        interface: state interface "network.interface.name" "the interface they arrived at or were to leave by; absent if they had none";
+        protocol: state word "network.transport" "tcp, udp, icmp or the protocol's number";
         packets: counter count "system.network.drop.packets" "packets; segments handled together (GSO, GRO) count as one";
         bytes: counter bytes "system.network.drop.bytes" "bytes";
         unicast: counter count "system.network.drop.unicast" "packets to a single receiver: no broadcasts, no multicasts";
         repeated: counter count "system.network.drop.repeated" "of those, packets of a sender from whom another to the same address had been dropped for the same reason a second or more before";
-        source: state text "network.peer.address" "the sender of the latest one of those";
+        source: state endpoint "network.peer.address" "the sender of the latest one of those";
     }
 
     /// Packet sizes as the kernel handles them at an interface; segments that the NIC splits or joins are one packet.
-    packet_size: PacketSize by interface: NetKey, from "BPF: net_dev_start_xmit, netif_receive_skb" {
+    packet_size: PacketSize by interface: NetKey of namespace interface, from "BPF: net_dev_start_xmit, netif_receive_skb" {
         sent: histogram bytes "system.network.packet.size{network.io.direction=transmit}" "packets sent, by size";
         received: histogram bytes "system.network.packet.size{network.io.direction=receive}" "packets received, by size";
     }
@@ -283,7 +283,7 @@ family_group! {
     }
 
     /// Connection tracking in the other network namespaces, where each has a table of its own.
-    namespace_conntrack: NamespaceConntrack by namespace: NetKey, from "/proc/sys/net/netfilter, /proc/net/stat/nf_conntrack" {
+    namespace_conntrack: NamespaceConntrack by namespace: NetKey of namespace word, from "/proc/sys/net/netfilter, /proc/net/stat/nf_conntrack" {
         count: gauge count "system.conntrack.count" "connections tracked";
         max: gauge count "system.conntrack.limit" "maximum number of connections";
         drops: counter32 count "system.conntrack.drops" "packets dropped because no entry was available";

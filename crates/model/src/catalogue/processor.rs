@@ -69,30 +69,30 @@ family_group! {
     }
 
     /// Interrupts by line and CPU; rows of zeros are left out.
-    irq: Irq by line: PerCpu, from "/proc/interrupts" {
+    irq: Irq by line: PerCpu of word, from "/proc/interrupts" {
         count: counter32 count "system.interrupts" "interrupts serviced";
         device: state text "system.interrupt.device" "the devices behind the line";
     }
 
     /// Interrupt lines of PCI devices (Documentation/core-api/irq/irq-affinity.rst).
-    irq_line: IrqLine by line: Name, from "/proc/irq, /sys/bus/pci/devices/*/msi_irqs" {
-        bus: state text "system.interrupt.bus" "PCI address of the device";
-        cpus: state text "system.interrupt.cpus" "CPUs that it interrupts";
+    irq_line: IrqLine by line: Name of word, from "/proc/irq, /sys/bus/pci/devices/*/msi_irqs" {
+        bus: state word "system.interrupt.bus" "PCI address of the device";
+        cpus: state word "system.interrupt.cpus" "CPUs that it interrupts";
     }
 
     /// Softirqs by vector and CPU.
-    softirq: Softirq by vector: PerCpu, from "/proc/softirqs" {
+    softirq: Softirq by vector: PerCpu of word, from "/proc/softirqs" {
         count: counter32 count "system.softirqs" "softirqs serviced";
     }
 
     /// Time in softirqs by vector and CPU.
-    softirq_time: SoftirqTime by vector: PerCpu, from "BPF: softirq_entry, softirq_exit" {
+    softirq_time: SoftirqTime by vector: PerCpu of word, from "BPF: softirq_entry, softirq_exit" {
         count: counter count "system.softirqs" "softirqs timed";
         time: counter ns "system.softirq.time" "time in softirqs, excluding interrupts during that time";
     }
 
     /// Time in interrupt handlers by line and CPU.
-    irq_time: IrqTime by line: PerCpu, from "BPF: irq_handler_entry, irq_handler_exit" {
+    irq_time: IrqTime by line: PerCpu of word, from "BPF: irq_handler_entry, irq_handler_exit" {
         count: counter count "system.interrupts" "interrupts timed";
         time: counter ns "system.interrupt.time" "time in their handlers";
     }
@@ -112,7 +112,7 @@ family_group! {
         limit: gauge hz "system.cpu.frequency.limit" "highest frequency the governor's policy allows";
         hardware_max: gauge hz "system.cpu.frequency.max" "highest frequency the hardware has";
         hardware_min: gauge hz "system.cpu.frequency.min" "lowest frequency the hardware has";
-        governor: state text "system.cpu.governor" "the frequency governor";
+        governor: state word "system.cpu.governor" "the frequency governor";
         busy: gauge hz "system.cpu.frequency.busy" "mean frequency while it was not idle";
         base: gauge hz "system.cpu.frequency.base" "base frequency: that of the time stamp counter";
         busy_share: gauge ratio "system.cpu.frequency.busy_share" "share of the time in which it was not idle";
@@ -131,9 +131,9 @@ family_group! {
     }
 
     /// Temperature by thermal zone.
-    thermal: Thermal by zone: Name, from "/sys/class/thermal" {
+    thermal: Thermal by zone: Name of word, from "/sys/class/thermal" {
         temperature: gauge celsius "hw.temperature" "temperature now";
-        kind: state text "hw.name" "what the zone measures";
+        kind: state word "hw.name" "what the zone measures";
     }
 }
 

@@ -1,6 +1,6 @@
 //! The outcome of reading a source, as a value and as a row.
 
-use super::{Family, FamilyInfo, Metric, MetricKind, Snapshot, Unit};
+use super::{Family, FamilyInfo, Metric, MetricKind, NameKind, Snapshot, Unit};
 use crate::key::Key;
 use crate::value::{Gauge, Name, State, Value};
 use serde::{Deserialize, Serialize};
@@ -102,8 +102,23 @@ impl ReadOutcome {
     }
 }
 
-const fn metric(name: &'static str, kind: MetricKind, unit: Unit, help: &'static str) -> Metric {
-    Metric { name, kind, unit, otel: "whyslow.source", otel_attribute: "", help, wraps_at: None, identifies: false }
+const fn number(name: &'static str, unit: Unit, help: &'static str) -> Metric {
+    metric(name, MetricKind::Gauge, unit, None, help)
+}
+
+const fn words(name: &'static str, names: NameKind, help: &'static str) -> Metric {
+    metric(name, MetricKind::State, Unit::Text, Some(names), help)
+}
+
+const fn metric(
+    name: &'static str,
+    kind: MetricKind,
+    unit: Unit,
+    names: Option<NameKind>,
+    help: &'static str,
+) -> Metric {
+    let (otel, otel_attribute) = ("whyslow.source", "");
+    Metric { name, kind, unit, names, otel, otel_attribute, help, wraps_at: None, identifies: false }
 }
 
 /// The reports of sources are recorded like a family, as a table of their own.
@@ -115,18 +130,19 @@ impl Family for SourceReport {
         former_names: &[],
         key: "source",
         key_columns: Name::COLUMNS,
+        key_names: &[NameKind::Text],
         source: "whyslow",
         help: "How each source fared.",
         events: false,
         counted_since: None,
         metrics: &[
-            metric("tells", MetricKind::State, Unit::Text, "what it shows"),
-            metric("outcome", MetricKind::State, Unit::Text, "read, absent, not permitted, failed or hung"),
-            metric("why", MetricKind::State, Unit::Text, "what was missed and why"),
-            metric("remedy", MetricKind::State, Unit::Text, "what would help"),
-            metric("asked", MetricKind::Gauge, Unit::Count, "1 if it is read on demand"),
-            metric("cpu_time", MetricKind::Gauge, Unit::Nanoseconds, "CPU time it took"),
-            metric("wall_time", MetricKind::Gauge, Unit::Nanoseconds, "wall time it took"),
+            words("tells", NameKind::Text, "what it shows"),
+            words("outcome", NameKind::Word, "read, absent, not permitted, failed or hung"),
+            words("why", NameKind::Text, "what was missed and why"),
+            words("remedy", NameKind::Text, "what would help"),
+            number("asked", Unit::Count, "1 if it is read on demand"),
+            number("cpu_time", Unit::Nanoseconds, "CPU time it took"),
+            number("wall_time", Unit::Nanoseconds, "wall time it took"),
         ],
     };
 

@@ -9,11 +9,11 @@ family_group! {
 
     /// Processes: sums over their threads if the kernel keeps such sums (proc(5)).
     process: Process shares ProcessRow by task: TaskKey, from "/proc/PID" {
-        command: state text "process.command" "the name the kernel keeps (15 bytes)";
+        command: state process "process.command" "the name the kernel keeps (15 bytes)";
         parent: gauge count "process.parent_pid" "parent process";
-        state: state text "process.state" "R, S, D, T, Z, I ...";
-        wait_channel: state text "process.wait_channel" "the kernel function the main thread is blocked in, or the system call in which it waits for asynchronous I/O";
-        cgroup: state text "process.cgroup" "its control groups, one per line, the deepest first";
+        state: state word "process.state" "R, S, D, T, Z, I ...";
+        wait_channel: state word "process.wait_channel" "the kernel function the main thread is blocked in, or the system call in which it waits for asynchronous I/O";
+        cgroup: state cgroup "process.cgroup" "its control groups, one per line, the deepest first";
         user: counter ns "process.cpu.time{cpu.mode=user}" "time in user mode";
         system: counter ns "process.cpu.time{cpu.mode=system}" "time in kernel mode";
         cpu_time: counter ns "process.cpu.time" "time in both modes, from tools that report only their sum";
@@ -30,7 +30,7 @@ family_group! {
         migrations: counter count "process.migrations" "times one of its threads moved to another CPU";
         threads: gauge count "process.thread.count" "threads";
         nice: gauge count "process.nice" "nice value";
-        policy: state text "process.scheduling_policy" "scheduling class";
+        policy: state word "process.scheduling_policy" "scheduling class";
         rss: gauge bytes "process.memory.usage" "resident memory";
         rss_anon: gauge bytes "process.memory.anon" "of that anonymous";
         rss_file: gauge bytes "process.memory.file" "of that mapped files";
@@ -55,7 +55,7 @@ family_group! {
     }
 
     /// Processes that started and ended between two samples, by parent and name: resources used since the previous sample.
-    exited_children (once "brief"): ExitedChildren by offspring: Offspring, from "BPF sched_process_exit" as events {
+    exited_children (once "brief"): ExitedChildren by offspring: Offspring of process, from "BPF sched_process_exit" as events {
         ended: gauge count "process.brief.count" "number of processes that ended since the previous sample";
         user: gauge ns "process.brief.cpu.time{cpu.mode=user}" "time they used in user mode";
         system: gauge ns "process.brief.cpu.time{cpu.mode=system}" "time they used in kernel mode";
@@ -66,9 +66,9 @@ family_group! {
 
     /// Threads of multithreaded processes.
     thread: Thread by task: TaskKey, from "/proc/PID/task/TID" {
-        command: state text "thread.name" "the thread's name";
-        state: state text "thread.state" "R, S, D ...";
-        wait_channel: state text "thread.wait_channel" "the kernel function it is blocked in, or the system call in which it waits for asynchronous I/O";
+        command: state process "thread.name" "the thread's name";
+        state: state word "thread.state" "R, S, D ...";
+        wait_channel: state word "thread.wait_channel" "the kernel function it is blocked in, or the system call in which it waits for asynchronous I/O";
         user: counter ns "thread.cpu.time{cpu.mode=user}" "time in user mode";
         system: counter ns "thread.cpu.time{cpu.mode=system}" "time in kernel mode";
         cpu_time: counter ns "thread.cpu.time" "time in both modes, from tools that report only their sum";

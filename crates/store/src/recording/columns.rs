@@ -18,6 +18,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, families};
 use whyslow_model::key::KeyPart;
+use whyslow_model::rename::ColumnRenamer;
 use whyslow_model::row::{ColumnReading, ColumnSelection, SampleTime};
 use whyslow_model::value::Value;
 
@@ -94,6 +95,26 @@ impl Recording {
     /// # Errors
     /// A file cannot be read.
     pub fn each_reading(
+        &self,
+        samples: &SampleTimes,
+        selections: &[ColumnSelection],
+        mut each: impl FnMut(usize, ColumnReading<'_>),
+    ) -> Result<(), StoreError> {
+        let Some(renamer) = self.renamer.as_deref() else { return self.each_stored_reading(samples, selections, each) };
+        let all = families();
+        let of = |selection: &ColumnSelection| {
+            all.iter().find(|family| family.name == selection.family).map(|f| ColumnRenamer::new(renamer, f, selection))
+        };
+        let mut renamers: Vec<Option<ColumnRenamer<'_>>> = selections.iter().map(of).collect();
+        self.each_stored_reading(samples, selections, |number, reading| {
+            let Some(renamer) = renamers.get_mut(number).and_then(Option::as_mut) else { return };
+            let (key, values) = renamer.row(reading.key, reading.values);
+            each(number, ColumnReading { key, values, ..reading });
+        })
+    }
+
+    /// The readings with the names that are stored.
+    fn each_stored_reading(
         &self,
         samples: &SampleTimes,
         selections: &[ColumnSelection],

@@ -20,6 +20,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use whyslow_model::catalogue::{Family, Sample};
+use whyslow_model::rename::Renamer;
 use whyslow_model::snapshot::Snapshot;
 
 /// How much is in memory at once, nanoseconds: a minute of a busy machine fits the memory of any.
@@ -30,6 +31,8 @@ pub struct Recording {
     folder: Folder,
     segments: Vec<SegmentRef>,
     damage: DamageLog,
+    /// Replaces the names in what is read.
+    renamer: Option<Arc<dyn Renamer>>,
 }
 
 /// Reports each damaged file once; the others are read.
@@ -143,7 +146,12 @@ impl Recording {
         if all.is_empty() {
             return Err(StoreError::invalid(path, NOTHING_RECORDED));
         }
-        Ok(Self { folder, segments: all, damage })
+        Ok(Self { folder, segments: all, damage, renamer: None })
+    }
+
+    /// The same with the names in everything that is read from it replaced.
+    pub fn renamed_by(self, renamer: Arc<dyn Renamer>) -> Self {
+        Self { renamer: Some(renamer), ..self }
     }
 
     /// All segments, oldest first.
@@ -171,6 +179,20 @@ impl Recording {
     }
 
     fn read(&self, segment: &SegmentRef, span: &Span, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
+        let mut samples = self.read_stored(segment, span, families)?;
+        if let Some(renamer) = &self.renamer {
+            samples.iter_mut().for_each(|sample| sample.rename(&**renamer));
+        }
+        Ok(samples)
+    }
+
+    /// Samples with the names that are stored.
+    fn read_stored(
+        &self,
+        segment: &SegmentRef,
+        span: &Span,
+        families: &Families<'_>,
+    ) -> Result<Vec<Snapshot>, StoreError> {
         match &segment.location {
             SegmentLocation::Tail(path) => match tail::read(path, span, families) {
                 Err(error) if error.kind() == Some(ErrorKind::NotFound) => {
