@@ -1,0 +1,150 @@
+//! Names in documents that were written before: baselines, and the subjects of recorded findings.
+
+use crate::known;
+use crate::names::each_part;
+use crate::{Pseudonyms, lock};
+use whyslow_model::baseline::Baseline;
+use whyslow_model::diagnosis::Subject;
+
+impl Pseudonyms {
+    /// The name of a subject of this kind: the same as if it had been found among rows with pseudonyms.
+    pub(crate) fn subject_name(&self, kind: &str, name: &str) -> String {
+        match kind {
+            "host" | "cpu" | "irq" | "limit" | "core" | "node" | "zone" => name.to_owned(),
+            "process" | "thread" => self.process_or_label(name),
+            "cgroup" => self.cgroups(name),
+            "device" | "partition" | "array" => each_part(name, ' ', |word| self.device(word)),
+            "volume" => self.volume(name),
+            "interface" => self.interface_detail(name),
+            // `route:1234`, a netlink socket.
+            "socket" if !name.contains(['.', '[', '*']) => name.to_owned(),
+            "connection" | "socket" => self.endpoints(name),
+            "mount" if name.starts_with('/') => self.path(name),
+            // A server, as a log names it.
+            "mount" => self.source_or_host(name),
+            _ => self.label(name),
+        }
+    }
+
+    /// Measurements of other tools are about processes, too: `dd of /dev/zero, line 3`.
+    fn process_or_label(&self, name: &str) -> String {
+        if name.contains(", line ") || name.contains(": ") { self.label(name) } else { self.process(name) }
+    }
+
+    fn source_or_host(&self, name: &str) -> String {
+        if name.contains('/') || known::is_source(name) { self.source(name) } else { self.host(name) }
+    }
+
+    /// Replaces the names in a baseline: subjects, and the inventory.
+    pub fn baseline(&self, baseline: &mut Baseline) {
+        for series in &mut baseline.series {
+            self.rename_subject(&mut series.subject);
+        }
+        let inventory = std::mem::take(&mut baseline.inventory);
+        baseline.inventory = inventory
+            .into_iter()
+            .map(|(what, value)| {
+                let value = self.inventory_value(&what, &value);
+                (self.inventory_name(&what), value)
+            })
+            .collect();
+    }
+
+    fn rename_subject(&self, subject: &mut Subject) {
+        subject.name = self.subject_name(&subject.kind, &subject.name);
+        subject.netns = subject.netns.as_deref().map(|netns| self.namespace(netns));
+        subject.capture = subject.capture.as_deref().map(|capture| self.path(capture));
+    }
+
+    /// `mount /srv/shop: options`: a kind of thing, its name, and what of it.
+    fn inventory_name(&self, what: &str) -> String {
+        let (thing, property) = what.rsplit_once(": ").map_or((what, ""), |(thing, property)| (thing, property));
+        let Some((kind, name)) = thing.split_once(' ') else { return what.to_owned() };
+        let name = match kind {
+            "mount" => self.path(name),
+            "swap" => self.source(name),
+            "disk" | "partition" | "array" => self.device(name),
+            "layer" => name.split(" on ").map(|device| self.device(device)).collect::<Vec<_>>().join(" on "),
+            "interface" | "card" | "link" => self.interface(name),
+            _ => self.sentence(name),
+        };
+        if property.is_empty() { format!("{kind} {name}") } else { format!("{kind} {name}: {property}") }
+    }
+
+    fn inventory_value(&self, what: &str, value: &str) -> String {
+        let is_of_mount = what.starts_with("mount ");
+        match what.rsplit_once(": ").map(|(_, property)| property) {
+            Some("device") if is_of_mount => self.source(value),
+            Some("options") if is_of_mount => self.options(value),
+            _ => self.sentence(value),
+        }
+    }
+
+    /// Something on the command line that a document repeats: a file, a folder, a baseline or a period.
+    pub fn argument(&self, name: &str) -> String {
+        let is_period = name.contains("..") && name.bytes().all(|b| b.is_ascii_digit() || b"-:.TZ +@".contains(&b));
+        if is_period || name == "default" { name.to_owned() } else { self.path(name) }
+    }
+
+    /// A file with captures, which notes on it begin with.
+    pub fn file(&self, name: &str) -> String {
+        let new = self.path(name);
+        let mut files = lock(&self.files);
+        if new != name && files.iter().all(|(known, _)| known != name) {
+            files.push((name.to_owned(), new.clone()));
+        }
+        new
+    }
+
+    /// A host.
+    pub fn host_name(&self, name: &str) -> String {
+        self.host(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::pseudonyms;
+    use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better};
+    use whyslow_model::diagnosis::Subject;
+
+    #[test]
+    fn a_subject_is_named_as_its_rows_are() {
+        let names = pseudonyms();
+        assert_eq!(names.subject_name("host", "host"), "host");
+        assert_eq!(names.subject_name("process", "shopd"), names.process("shopd"));
+        assert_eq!(names.subject_name("cgroup", "/shop"), names.cgroups("/shop"));
+        assert_eq!(names.subject_name("mount", "/srv/shop"), names.path("/srv/shop"));
+        assert_eq!(names.subject_name("mount", "filer"), names.host("filer"));
+        assert_eq!(names.subject_name("device", "sda"), "sda");
+        assert_eq!(names.subject_name("limit", "net.ipv4.tcp_mem"), "net.ipv4.tcp_mem");
+        assert_eq!(names.subject_name("database", "Redis"), "Redis");
+    }
+
+    #[test]
+    fn a_baseline_has_no_names_left() {
+        let series = |subject| BaselineSeries::of_repeats("disk.queue", subject, "count", Better::Lower, vec![1.0]);
+        let inventory = [
+            ("mount /srv/shop: device", "/dev/mapper/shop-data"),
+            ("mount /srv/shop: options", "rw,subvol=/@shop"),
+            ("disk sda: scheduler", "none"),
+            ("setting vm.swappiness: value", "60"),
+        ];
+        let inventory = inventory.map(|(what, value)| (what.to_owned(), value.to_owned())).into();
+        let all = vec![series(Subject::new("mount", "/srv/shop")), series(Subject::new("device", "sda"))];
+        let mut baseline = Baseline::new(BaselineKind::Period, inventory, all);
+        pseudonyms().baseline(&mut baseline);
+        let json = format!("{baseline:?}");
+        assert!(!json.contains("shop"), "{json}");
+        assert_eq!(baseline.inventory["disk sda: scheduler"], "none");
+        assert_eq!(baseline.inventory["setting vm.swappiness: value"], "60");
+    }
+
+    #[test]
+    fn names_of_sides_are_files_or_periods() {
+        let names = pseudonyms();
+        assert_eq!(names.argument("03:00..04:00"), "03:00..04:00");
+        assert_eq!(names.argument("default"), "default");
+        assert!(!names.argument("shop.json").contains("shop"));
+    }
+}
