@@ -10,6 +10,7 @@ use crate::exporter::ExporterArgs;
 use crate::options::{Observe, OutputOptions};
 use crate::output::{self, Failure};
 use crate::profile::ProfileArgs;
+use crate::pseudonymise::PseudonymOptions;
 use crate::read::ReadArgs;
 use crate::record::RecordArgs;
 use crate::report::ReportArgs;
@@ -49,6 +50,8 @@ whyslow explain --since 8h     explain what happened in the last eight hours
 whyslow report -o report.html sar.txt
                                draw charts of what other tools printed
 whyslow serve                  the same in a browser, live and recorded
+whyslow read --pseudonymise x.tar.gz
+                               the same diagnosis without anybody's names
 whyslow baseline save --for 10m
                                record a baseline of normal behavior
 whyslow compare default 03:00..04:00
@@ -130,6 +133,8 @@ pub struct Cli {
     pub observe: Observe,
     #[command(flatten)]
     pub target: Target,
+    #[command(flatten)]
+    pub pseudonyms: PseudonymOptions,
     #[command(flatten)]
     pub look: OutputOptions,
     #[command(subcommand)]
@@ -218,6 +223,12 @@ pub fn parse() -> Result<Cli, ExitCode> {
     if cli.observe.no_bpf && cli.target.is_given() {
         return Err(Failure::usage("to explain where the time of a program goes needs BPF: remove --no-bpf").report());
     }
+    if cli.pseudonyms.is_given() && cli.target.is_given() {
+        return Err(Failure::usage(
+            "--pseudonymise does not cover where the time of a program goes, which names its files and functions",
+        )
+        .report());
+    }
     if cli.look.utc {
         // SAFETY: the program has one thread so far; nobody reads the environment meanwhile. Set here, it also holds for
         // the times that options name and for those that other tools' output is read with.
@@ -230,6 +241,7 @@ pub fn parse() -> Result<Cli, ExitCode> {
 fn misplaced(matches: &ArgMatches) -> Option<String> {
     let (command, _) = matches.subcommand()?;
     let observing = Target::augment_args(Observe::augment_args(clap::Command::new("")));
+    let observing = PseudonymOptions::augment_args(observing);
     let is_given = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
     let option = observing.get_arguments().find(is_given)?.get_long()?;
     Some(format!(

@@ -9,7 +9,7 @@ use crate::export;
 use crate::exporter;
 use crate::man;
 use crate::mcp;
-use crate::observe::{diagnosed, explained, print_diagnosis, print_for_nagios};
+use crate::observe::{explained, observed_as, print_diagnosis, print_for_nagios};
 use crate::options::OutputOptions;
 use crate::output::{Failure, print, tell};
 use crate::profile;
@@ -61,11 +61,13 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
 }
 
 fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
+    let names = cli.pseudonyms.begin()?;
     let diagnosis = if cli.target.is_given() {
         explained(&cli.observe, &cli.target, cli.look.json)?
     } else {
-        diagnosed(&cli.observe)?
+        observed_as(&cli.observe, &names)?.0
     };
+    names.finish()?;
     if cli.observe.nagios {
         return print_for_nagios(&diagnosis);
     }

@@ -5,6 +5,7 @@ use crate::complete;
 use crate::experiments;
 use crate::options::OutputOptions;
 use crate::output::{Failure, tell};
+use crate::pseudonymise::{PseudonymOptions, PseudonymSession};
 use crate::recordings::{self, RecordingPeriod};
 use clap::Args;
 use clap_complete::ArgValueCandidates;
@@ -34,6 +35,8 @@ pub struct CompareArgs {
     /// Folder with recordings and baselines [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
     #[arg(long)]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    pseudonyms: PseudonymOptions,
 }
 
 pub fn run(args: &CompareArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
@@ -41,34 +44,42 @@ pub fn run(args: &CompareArgs, look: &OutputOptions) -> Result<ExitCode, Failure
         return Err(Failure::usage(format!("--least must be between {} and {}", PERCENT.start(), PERCENT.end())));
     }
     let folder = recordings::folder(args.dir.as_deref())?;
-    let side = |text: &str| side(text, &folder).map(|side| Baseline { name: text.to_owned(), ..side });
+    let names = args.pseudonyms.begin()?;
+    let side = |text: &str| side(text, &folder, &names).map(|side| Baseline { name: names.argument(text), ..side });
     let a = side(&args.a)?;
     let b = args.b.as_ref().ok_or_else(|| {
         Failure::usage(format!("{}: compared with what? Add a second file, baseline or period", args.a))
     })?;
     let comparison = compare(&a, &side(b)?, args.least / 100.0);
+    names.finish()?;
     tell(&comparison, look, text::comparison)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What a side is: by what it looks like, then by what is there.
-fn side(text: &str, folder: &Path) -> Result<Baseline, Failure> {
+fn side(text: &str, folder: &Path, names: &PseudonymSession) -> Result<Baseline, Failure> {
     let path = Path::new(text);
     // `../old.json` is no time.
     if let Some((from, to)) = text.rsplit_once("..").filter(|_| !path.exists()) {
         let (dir, from) = from.rsplit_once('@').map_or((folder, from), |(dir, from)| (Path::new(dir), from));
         let when = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        return recorded(RecordingPeriod { dir: Some(dir.to_owned()), since: None, from: when(from), to: when(to) });
+        let part = RecordingPeriod { dir: Some(dir.to_owned()), since: None, from: when(from), to: when(to) };
+        return recorded(part, names);
     }
     let baselines = Baselines::of(folder);
     match path.metadata() {
-        _ if baselines.names().is_ok_and(|names| names.iter().any(|name| name == text)) => named(&baselines, text),
-        Ok(there) if there.is_dir() => {
-            recorded(RecordingPeriod { dir: Some(path.to_owned()), since: None, from: None, to: None })
+        _ if baselines.names().is_ok_and(|names| names.iter().any(|name| name == text)) => {
+            named(&baselines, text).map(|baseline| names.baseline(baseline))
         }
-        Ok(_) if is_bench(path) => of_files(&[path.to_owned()]),
-        Ok(_) if schema(path).is_some() => read_baseline(path).map_err(|error| Failure::usage(error.to_string())),
-        Ok(_) => experiments::of_file(path),
+        Ok(there) if there.is_dir() => {
+            recorded(RecordingPeriod { dir: Some(path.to_owned()), since: None, from: None, to: None }, names)
+        }
+        Ok(_) if is_bench(path) => of_files(&[path.to_owned()]).map(|baseline| names.baseline(baseline)),
+        Ok(_) if schema(path).is_some() => {
+            let baseline = read_baseline(path).map_err(|error| Failure::usage(error.to_string()))?;
+            Ok(names.baseline(baseline))
+        }
+        Ok(_) => experiments::of_file(path, names),
         Err(_) if text.contains('/') => Err(Failure::usage(format!("{text}: there is no such file or folder"))),
         Err(_) if text.contains('.') => Err(Failure::usage(format!(
             "{text}: there is no such file, and no baseline of that name ('whyslow baseline list' lists them)"
@@ -92,7 +103,7 @@ fn schema(path: &Path) -> Option<String> {
     serde_json::from_slice::<Document>(&json).ok().map(|document| document.schema)
 }
 
-fn recorded(part: RecordingPeriod) -> Result<Baseline, Failure> {
-    let recording = part.open()?;
+fn recorded(part: RecordingPeriod, names: &PseudonymSession) -> Result<Baseline, Failure> {
+    let recording = names.recording(part.open()?)?;
     of_recording(&recording, &part.span(&recording)?)
 }

@@ -1,6 +1,7 @@
 //! Captures of the same things as experiments: what was changed between them, and what the result was.
 
 use crate::output::Failure;
+use crate::pseudonymise::PseudonymSession;
 use crate::read::{ReadArgs, captures};
 use std::path::Path;
 use whyslow_compare::{conclusions, conclusions_within, inventory, of_capture};
@@ -58,9 +59,10 @@ fn summed_up(capture: &Capture) -> Baseline {
 ///
 /// # Errors
 /// If nothing in it can be read, or it contains several captures of the same things.
-pub fn of_file(path: &Path) -> Result<Baseline, Failure> {
+pub fn of_file(path: &Path, names: &PseudonymSession) -> Result<Baseline, Failure> {
     let captures = captures(&ReadArgs::of_files(vec![path.to_owned()]))
         .map_err(|failure| Failure::usage(format!("{failure} (it is not a baseline or a benchmark either)")))?;
+    let captures = names.captures(captures);
     match &captures[..] {
         [capture] => Ok(summed_up(capture)),
         [] => Err(Failure::usage(format!("{}: nothing in it can be compared", path.display()))),

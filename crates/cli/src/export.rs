@@ -4,6 +4,7 @@ use crate::atomic_file::AtomicFile;
 use crate::complete;
 use crate::options::OutputOptions;
 use crate::output::{Failure, by_ending, quietly};
+use crate::pseudonymise::PseudonymOptions;
 use crate::recordings::{RecordingPeriod, in_words};
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
@@ -35,6 +36,8 @@ pub struct ExportArgs {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    pseudonyms: PseudonymOptions,
 }
 
 /// What to write.
@@ -62,7 +65,8 @@ pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     if format == ExportFormat::Parquet && args.output.is_none() {
         return Err(Failure::usage("Parquet needs a file: -o FILE"));
     }
-    let recording = args.part.open()?;
+    let names = args.pseudonyms.begin()?;
+    let recording = names.recording(args.part.open()?)?;
     let span = args.part.span(&recording)?;
     let mut rows =
         ExportedRows { recording, span, rates: if args.raw { None } else { Some(RowRates::of(&family)) }, family };
@@ -79,6 +83,7 @@ pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
         }
         None => quietly(rows.lines(format, &mut BufWriter::new(io::stdout().lock()))?)?,
     }
+    names.finish()?;
     Ok(ExitCode::SUCCESS)
 }
 

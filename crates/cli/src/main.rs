@@ -20,6 +20,7 @@ mod observe;
 mod options;
 mod output;
 mod profile;
+mod pseudonymise;
 mod read;
 mod record;
 mod recordings;

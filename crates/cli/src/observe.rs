@@ -4,6 +4,7 @@ use crate::baseline;
 use crate::interrupt::Interrupt;
 use crate::options::{Observe, OutputOptions, next_multiple};
 use crate::output::{self, Failure, ProgressLine, print};
+use crate::pseudonymise::PseudonymSession;
 use crate::user_rules;
 use crate::why::{Target, TargetWatch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,38 +38,45 @@ pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
 
 /// The same, with the samples.
 pub fn observed(asked: &Observe) -> Result<(Diagnosis, Window), Failure> {
-    watched(asked, None)
+    observed_as(asked, &PseudonymSession::default())
 }
 
-/// The same, and what was watched.
-pub fn diagnosed_with_window(asked: &Observe) -> Result<(Diagnosis, Window), Failure> {
-    watched(asked, None)
+/// The same, with the names that these pseudonyms have.
+pub fn observed_as(asked: &Observe, names: &PseudonymSession) -> Result<(Diagnosis, Window), Failure> {
+    watched(asked, None, names)
 }
 
 /// Watches this machine and says where the time of a program goes. A command is run and watched until it ends; its output goes to
 /// stderr where the answer is JSON.
 pub fn explained(asked: &Observe, target: &Target, json: bool) -> Result<Diagnosis, Failure> {
     let mut companion = Companion { target, json, watch: None };
-    let (mut diagnosis, window) = watched(asked, Some(&mut companion))?;
+    let (mut diagnosis, window) = watched(asked, Some(&mut companion), &PseudonymSession::default())?;
     if let Some(watch) = companion.watch {
         watch.finish(&window, &mut diagnosis)?;
     }
     Ok(diagnosis)
 }
 
-fn watched(asked: &Observe, companion: Option<&mut Companion<'_>>) -> Result<(Diagnosis, Window), Failure> {
+fn watched(
+    asked: &Observe,
+    companion: Option<&mut Companion<'_>>,
+    names: &PseudonymSession,
+) -> Result<(Diagnosis, Window), Failure> {
     // First of all: the rules take a while to read where the machine is busy.
     let interrupt = Interrupt::listen()?;
     let rules = user_rules::load();
     let closer = |window: &Window| whyslow_diagnose::requested_sources(window, &rules.book);
-    let window = observe(asked, interrupt, closer, companion)?;
-    let usual = baseline::default();
+    let window = names.window(observe(asked, interrupt, closer, companion)?);
+    let usual = baseline::default().map(|usual| names.baseline(usual));
     let window = window.with_usual(usual.as_ref().map(whyslow_compare::usual).unwrap_or_default());
     let mut diagnosis = diagnose(&window, Origin::Live, &rules.book);
     if let Some(usual) = &usual {
         whyslow_compare::remember(&mut diagnosis, usual);
     }
-    add_command_lines(&mut diagnosis, &window, &Root::live());
+    // A command line is made of names.
+    if !names.is_on() {
+        add_command_lines(&mut diagnosis, &window, &Root::live());
+    }
     Ok((diagnosis, window))
 }
 

@@ -4,6 +4,7 @@ use crate::experiments;
 use crate::observe::print_diagnosis;
 use crate::options::OutputOptions;
 use crate::output::{Failure, ProgressLine, complain};
+use crate::pseudonymise::PseudonymOptions;
 use crate::user_rules::{self, Rules};
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -47,12 +48,14 @@ pub struct ReadArgs {
     /// Exit with status 1 if there is a bottleneck, 3 if too little was visible to tell
     #[arg(long)]
     pub check: bool,
+    #[command(flatten)]
+    pseudonyms: PseudonymOptions,
 }
 
 impl ReadArgs {
     /// The arguments that read these files.
     pub fn of_files(files: Vec<PathBuf>) -> Self {
-        Self { files, strict: false, _partial: false, check: false }
+        Self { files, strict: false, _partial: false, check: false, pseudonyms: PseudonymOptions::default() }
     }
 }
 
@@ -62,8 +65,11 @@ impl ReadArgs {
 /// If nothing is recognized, or a file cannot be opened; with `--strict`, a place whose meaning is not certain.
 pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
-    let captures = captures(asked)?;
-    print_diagnosis(&diagnosed(&captures, &rules, &asked.files)?, look, asked.check)
+    let names = asked.pseudonyms.begin()?;
+    let captures = names.captures(captures(asked)?);
+    let diagnosis = diagnosed(&captures, &rules, &asked.files)?;
+    names.finish()?;
+    print_diagnosis(&diagnosis, look, asked.check)
 }
 
 /// The diagnosis of all captures.

@@ -3,6 +3,7 @@
 use crate::interrupt::Interrupt;
 use crate::options::{OutputOptions, duration, size};
 use crate::output::{Failure, ProgressLine, complain, tell};
+use crate::pseudonymise::PseudonymOptions;
 use crate::recordings;
 use crate::sampling::SamplingLoop;
 use crate::user_rules;
@@ -39,13 +40,15 @@ pub struct RecordArgs {
     /// Load no BPF programs: sees less, and reads only /proc and /sys
     #[arg(long)]
     no_bpf: bool,
+    #[command(flatten)]
+    pseudonyms: PseudonymOptions,
 }
 
 impl RecordArgs {
     /// Everything for a limited time, into any folder.
     pub fn for_a_while(time: Duration, interval: Duration, no_bpf: bool) -> Self {
         let Retention { time: keep, bytes: keep_size } = Retention::default();
-        Self { dir: None, interval, time: Some(time), keep, keep_size, no_bpf }
+        Self { dir: None, interval, time: Some(time), keep, keep_size, no_bpf, pseudonyms: PseudonymOptions::default() }
     }
 
     const SHORTEST: Duration = Duration::from_millis(100);
@@ -60,6 +63,9 @@ impl RecordArgs {
         }
         if self.keep_size < Self::LEAST {
             return Err(Failure::usage("--keep-size must be at least 16MiB: an hour takes about 5 MiB"));
+        }
+        if self.pseudonyms.is_given() && self.dir.is_none() {
+            return Err(Failure::usage("--pseudonymise needs a folder without other recordings: --dir DIR"));
         }
         Ok(())
     }
@@ -86,6 +92,7 @@ pub fn run(args: &RecordArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
 /// signals until it is dropped.
 pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interrupt), Failure> {
     args.check()?;
+    let names = args.pseudonyms.begin()?;
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
     let retention = Retention { time: args.keep, bytes: args.keep_size };
     // Loads the BPF programs before the recording begins.
@@ -101,13 +108,18 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interru
         end: args.time.map(|time| Instant::now() + time),
     };
     let taking = recorder.clone();
-    let each = move |sample, begun| {
+    let renamer = names.sample_renamer();
+    let each = move |mut sample, begun| {
+        if let Some(rename) = &renamer {
+            rename(&mut sample);
+        }
         taking.add(sample, begun);
         progress.show(begun);
         !taking.is_gone()
     };
     SamplingLoop::new(sampler, args.interval, args.time, each).run_until(&interrupt)?;
     let counts = recorder.finish().map_err(Failure::usage)?;
+    names.finish()?;
     Ok((counts, interrupt))
 }
 

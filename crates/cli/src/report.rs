@@ -3,9 +3,10 @@
 use crate::atomic_file::{AtomicFile, unwritable};
 use crate::complete;
 use crate::explain::{explain, in_parallel};
-use crate::observe::diagnosed_with_window;
+use crate::observe::observed_as;
 use crate::options::{Observe, OutputOptions, duration};
 use crate::output::{Failure, by_ending, print};
+use crate::pseudonymise::{PseudonymOptions, PseudonymSession};
 use crate::read::{self, ReadArgs};
 use crate::recordings::{RecordingPeriod, around, folder, in_words, recorded_then};
 use crate::results::MeasuredResult;
@@ -64,6 +65,8 @@ pub struct ReportArgs {
     /// Output format [default: by the extension of FILE, otherwise html]
     #[arg(long, conflicts_with = "json")]
     format: Option<ReportFormat>,
+    #[command(flatten)]
+    pseudonyms: PseudonymOptions,
 }
 
 /// What to write.
@@ -99,10 +102,15 @@ pub fn run(args: &ReportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     // Before watching, so that a name that will not do is known at once.
     let file = args.output.as_deref().map(|path| AtomicFile::begin(path).map_err(|e| unwritable(path, &e)));
     let file = file.transpose()?;
+    let names = args.pseudonyms.begin()?;
+    if names.is_on() && (result.is_some() || profile.is_some()) {
+        return Err(Failure::usage("--pseudonymise does not cover profiles and results of benchmarks and experiments"));
+    }
     let data = match result {
         Some(data) => data,
-        None => args.data(&specs, format)?,
+        None => args.data(&specs, format, &names)?,
     };
+    names.finish()?;
     let data = PageData { profile, ..data };
     let report = drawn(&data, args.chart.as_deref(), format)?;
     match (&args.output, file) {
@@ -193,7 +201,12 @@ impl ReportArgs {
         dir.is_some() || since.is_some() || from.is_some() || to.is_some() || self.at.is_some()
     }
 
-    fn data(&self, specs: &[&'static ChartSpec], format: ReportFormat) -> Result<PageData, Failure> {
+    fn data(
+        &self,
+        specs: &[&'static ChartSpec],
+        format: ReportFormat,
+        names: &PseudonymSession,
+    ) -> Result<PageData, Failure> {
         // Of a picture of a chart that is named, findings are not asked for.
         let is_picture = matches!(format, ReportFormat::Svg | ReportFormat::Png) && self.chart.is_some();
         if let [file] = &self.files[..]
@@ -201,37 +214,42 @@ impl ReportArgs {
             && self.part.dir.is_none()
             && Recording::open(file).is_ok()
         {
-            return self.recorded(Some(file), specs, is_picture);
+            return self.recorded(Some(file), specs, is_picture, names);
         }
         match (self.files.is_empty(), self.has_period()) {
-            (true, true) => self.recorded(self.part.dir.as_deref(), specs, is_picture),
-            (true, false) => self.live(specs, format),
+            (true, true) => self.recorded(self.part.dir.as_deref(), specs, is_picture, names),
+            (true, false) => self.live(specs, format, names),
             (false, true) => Err(Failure::usage(
                 "--dir, --since, --from, --to and --at are for a recording; specify its folder, or only files",
             )),
-            (false, false) => self.captured(specs),
+            (false, false) => self.captured(specs, names),
         }
     }
 
-    fn live(&self, specs: &[&'static ChartSpec], format: ReportFormat) -> Result<PageData, Failure> {
+    fn live(
+        &self,
+        specs: &[&'static ChartSpec],
+        format: ReportFormat,
+        names: &PseudonymSession,
+    ) -> Result<PageData, Failure> {
         let interval = (self.time / 2).min(Duration::from_secs(1));
         let asked = Observe { time: self.time, interval, no_bpf: false, check: false, nagios: false };
         asked.check().map_err(Failure::usage)?;
-        let (diagnosis, window) = diagnosed_with_window(&asked)?;
+        let (diagnosis, window) = observed_as(&asked, names)?;
         let made = charts_of_window(&window, specs.to_vec(), MOST_INTERVALS, ChartTimes::Live);
         let host = diagnosis.host.name.clone().unwrap_or_default();
         // A chart that is named is all that is asked for, and only the page draws the stack.
         let has_stack = self.chart.is_none() && matches!(format, ReportFormat::Html | ReportFormat::Json);
         let stack = has_stack.then(|| {
-            let mut stack = stack::live();
+            let mut stack = stack::live(names);
             add_loads(&mut stack, &window);
             stack
         });
         Ok(PageData { diagnosis: Some(diagnosis), stack, ..page_of(host, made, false) })
     }
 
-    fn captured(&self, specs: &[&'static ChartSpec]) -> Result<PageData, Failure> {
-        let captures = read::captures(&ReadArgs::of_files(self.files.clone()))?;
+    fn captured(&self, specs: &[&'static ChartSpec], names: &PseudonymSession) -> Result<PageData, Failure> {
+        let captures = names.captures(read::captures(&ReadArgs::of_files(self.files.clone()))?);
         let diagnosis = read::diagnosed(&captures, &user_rules::load(), &self.files)?;
         let is_elapsed = !captures.iter().all(|capture| has_times(&capture.window));
         let times = if is_elapsed { ChartTimes::Elapsed } else { ChartTimes::Captured };
@@ -257,11 +275,12 @@ impl ReportArgs {
         dir: Option<&Path>,
         specs: &[&'static ChartSpec],
         is_picture: bool,
+        names: &PseudonymSession,
     ) -> Result<PageData, Failure> {
         crate::keep_freed_memory();
         let unreadable = |e: StoreError| Failure::usage(e.to_string());
         let part = RecordingPeriod { dir: dir.map(Path::to_owned), ..self.part.clone() };
-        let recording = part.open()?;
+        let recording = names.recording(part.open()?)?;
         let span = match &self.at {
             Some(moment) => around(moment)?,
             None => part.span(&recording)?,
@@ -275,7 +294,7 @@ impl ReportArgs {
         if is_picture {
             return Ok(data);
         }
-        let folder = folder(part.dir.as_deref())?.display().to_string();
+        let folder = names.argument(&folder(part.dir.as_deref())?.display().to_string());
         let explanation = explain(&recording, &span, folder).map_err(unreadable)?;
         Ok(PageData { explanation: Some(explanation), ..data })
     }

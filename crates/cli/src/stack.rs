@@ -4,6 +4,7 @@ use crate::atomic_file::write_whole;
 use crate::complete;
 use crate::options::{Colour, OutputOptions};
 use crate::output::{self, Failure, by_ending, print};
+use crate::pseudonymise::PseudonymSession;
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
 use std::fs;
@@ -56,7 +57,7 @@ const ENDINGS: &[(&str, StackFormat)] =
 /// A name that is not known here; a file that cannot be written.
 pub fn run(args: &StackArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let format = args.format(look)?;
-    let mut stack = live();
+    let mut stack = live(&PseudonymSession::default());
     if !args.names.is_empty() {
         let ids: Result<Vec<_>, _> = args.names.iter().map(|name| named(&stack, name)).collect();
         let part = stack.around(&ids?.concat());
@@ -108,12 +109,16 @@ pub fn names() -> Vec<String> {
 }
 
 /// The stacks of this machine, as they are now.
-pub fn live() -> IoStack {
-    of(Sampler::of_stacks(Root::live()))
+pub fn live(names: &PseudonymSession) -> IoStack {
+    IoStack::of(&names.window(sampled(Sampler::of_stacks(Root::live()))))
 }
 
-fn of(mut sampler: Sampler) -> IoStack {
-    IoStack::of(&Window::new(vec![sampler.sample()]))
+fn of(sampler: Sampler) -> IoStack {
+    IoStack::of(&sampled(sampler))
+}
+
+fn sampled(mut sampler: Sampler) -> Window {
+    Window::new(vec![sampler.sample()])
 }
 
 fn known(stack: &IoStack) -> impl Iterator<Item = String> {

@@ -8,6 +8,7 @@ pub use windows::{episodes, in_parallel, window};
 
 use crate::options::OutputOptions;
 use crate::output::{Failure, ProgressLine, tell};
+use crate::pseudonymise::PseudonymOptions;
 use crate::recordings::{self, RecordingPeriod, around, to_the_millisecond};
 use crate::user_rules;
 use clap::Args;
@@ -31,6 +32,8 @@ pub struct ExplainArgs {
     /// Five minutes on either side of this time: 03:12, '2026-11-21 03:12'
     #[arg(long, value_name = "WHEN", conflicts_with_all = ["since", "from", "to"])]
     at: Option<String>,
+    #[command(flatten)]
+    pseudonyms: PseudonymOptions,
 }
 
 /// Reads the recording and says what happened.
@@ -38,16 +41,18 @@ pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure
     crate::keep_freed_memory();
     let dir = args.recording.clone().or_else(|| args.part.dir.clone());
     let part = RecordingPeriod { dir, ..args.part.clone() };
-    let recording = part.open()?;
+    let names = args.pseudonyms.begin()?;
+    let recording = names.recording(part.open()?)?;
     let span = match &args.at {
         Some(moment) => around(moment)?,
         None => part.span(&recording)?,
     };
-    let folder = recordings::folder(part.dir.as_deref())?.display().to_string();
+    let folder = names.argument(&recordings::folder(part.dir.as_deref())?.display().to_string());
     let explanation = explain(&recording, &span, folder).map_err(|e| Failure::usage(e.to_string()))?;
     if explanation.samples == 0 {
         return Err(recordings::recorded_then("nothing", &recording));
     }
+    names.finish()?;
     tell(&explanation, look, text::explanation)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@ use super::part::{PagePart, Refusal, seconds};
 use crate::http::host_name;
 use crate::live::LiveEvent;
 use crate::output::{Failure, complain};
+use crate::pseudonymise::PseudonymSession;
 use crate::report::{MOST_INTERVALS, intervals, page_of};
 use crate::stack;
 use std::collections::BTreeSet;
@@ -159,7 +160,7 @@ impl LiveHost {
     /// The stacks as they are now, and their load over the last seconds.
     pub fn stack(&self) -> IoStack {
         let _one = self.reading_stack.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut stack = stack::live();
+        let mut stack = stack::live(&PseudonymSession::default());
         let window = self.state().window.clone();
         add_loads(&mut stack, &window);
         stack
