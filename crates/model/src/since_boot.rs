@@ -104,7 +104,7 @@ struct AddTo<'s>(&'s mut Snapshot);
 
 impl EachFamily for AddTo<'_> {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-        if F::INFO.counted_since.is_none() {
+        if F::INFO.counted_since.is_none() || rows.is_empty() {
             return;
         }
         let own = F::rows_mut(self.0);

@@ -4,7 +4,7 @@ mod common;
 
 use common::{EVERY, START, add, all, made, plain, record, recorder, tails};
 use std::time::{Duration, Instant};
-use whyslow_model::catalogue::{Cpu, Disk, Family, LogLine, Sample};
+use whyslow_model::catalogue::{Cpu, Disk, Family, LogLine, Processor, Sample};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_store::Recording;
 
@@ -128,7 +128,7 @@ fn only_the_wanted_families_are_read() {
     let only = |family: &str| family == Cpu::INFO.name;
     let samples = recording.snapshots(&recording.span(), &only).unwrap();
     let expected = |second: u64| Snapshot {
-        processor: whyslow_model::catalogue::Processor { cpu: made(second).processor.cpu, ..Default::default() },
+        processor: Processor { cpu: made(second).processor.cpu.clone(), ..Processor::default() }.into(),
         wall_ns: made(second).wall_ns,
         boot_ns: made(second).boot_ns,
         ..Snapshot::default()

@@ -298,9 +298,12 @@ macro_rules! family_group {
             /// The families of this group.
             pub const FAMILIES: &'static [$crate::catalogue::FamilyInfo] =
                 &[ $( <$Row as $crate::catalogue::Family>::INFO ),* ];
+        }
 
-            /// Passes every table to `each`, in the catalogue's order.
-            pub(crate) fn each_family(&mut self, each: &mut impl $crate::catalogue::EachFamily) {
+        impl $crate::catalogue::TableGroup for $Group {
+            const EMPTY: &'static Self = &Self { $( $table: Vec::new(), )* };
+
+            fn each_family(&mut self, each: &mut impl $crate::catalogue::EachFamily) {
                 $( each.family(&mut self.$table); )*
             }
         }

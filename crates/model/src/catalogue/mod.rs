@@ -31,6 +31,7 @@ mod memory;
 mod net;
 mod processor;
 mod report;
+mod tables;
 mod task;
 
 pub use block::*;
@@ -43,6 +44,7 @@ pub use memory::*;
 pub use net::*;
 pub use processor::*;
 pub use report::{ReadOutcome, SourceReport};
+pub use tables::{TableGroup, Tables};
 pub use task::*;
 
 use crate::key::Key;
@@ -59,21 +61,21 @@ pub struct Snapshot {
     /// Time since boot including suspend (CLOCK_BOOTTIME), nanoseconds. Rates are computed from it.
     pub boot_ns: u64,
     /// CPUs.
-    pub processor: Processor,
+    pub processor: Tables<Processor>,
     /// Memory.
-    pub memory: MemoryTables,
+    pub memory: Tables<MemoryTables>,
     /// Storage.
-    pub block: BlockTables,
+    pub block: Tables<BlockTables>,
     /// Network.
-    pub net: NetTables,
+    pub net: Tables<NetTables>,
     /// Control groups.
-    pub cgroup: CgroupTables,
+    pub cgroup: Tables<CgroupTables>,
     /// Processes and threads.
-    pub task: TaskTables,
+    pub task: Tables<TaskTables>,
     /// The kernel as a whole.
-    pub kernel: KernelTables,
+    pub kernel: Tables<KernelTables>,
     /// Measurements of other programs; never read live.
-    pub measure: MeasureTables,
+    pub measure: Tables<MeasureTables>,
     /// The outcome of each source.
     pub sources: Vec<SourceReport>,
 }
@@ -139,6 +141,9 @@ struct Absorb<'s>(&'s mut Snapshot);
 
 impl EachFamily for Absorb<'_> {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        if rows.is_empty() {
+            return;
+        }
         let own = F::rows_mut(self.0);
         if own.is_empty() { *own = std::mem::take(rows) } else { own.append(rows) }
     }
@@ -176,7 +181,7 @@ struct CarryOver<'s>(&'s mut Snapshot);
 
 impl EachFamily for CarryOver<'_> {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-        if !F::INFO.events && F::rows(self.0).is_empty() {
+        if !F::INFO.events && !rows.is_empty() && F::rows(self.0).is_empty() {
             *F::rows_mut(self.0) = std::mem::take(rows);
         }
     }

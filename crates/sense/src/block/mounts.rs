@@ -147,7 +147,7 @@ mod tests {
         tree.link("sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
         tree.write("sys/class/block/sdb/size", "1\n");
         let (outcome, s) = tree.read(&mut MountTable::default());
-        let rows = s.block.mount;
+        let rows = s.block.mount.clone();
         assert_eq!(outcome, Ok(()));
         let seen: Vec<_> = rows.iter().map(|m| (&*m.point, m.device.get().unwrap())).collect();
         assert_eq!(seen, [("/", "dm-0"), ("/data", "sdb"), ("/nfs", "server:/export"), ("/run", "tmpfs")]);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_root_of_the_live_machine_has_space() {
-        let rows = read(&mut MountTable::default()).block.mount;
+        let rows = read(&mut MountTable::default()).block.mount.clone();
         let top = rows.iter().find(|m| &*m.point == "/").unwrap();
         assert!(top.size.get() > Some(0.0) && top.size.get() >= top.free.get());
         assert!(top.free.get() >= top.available.get());

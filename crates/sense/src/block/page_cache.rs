@@ -77,7 +77,7 @@ mod live_tests {
     }
 
     fn row_of(source: &mut dyn Source, pid: u32) -> PageCache {
-        read(source).block.page_cache.into_iter().find(|row| row.task.pid == pid).expect("dd has a row")
+        read(source).block.page_cache.clone().into_iter().find(|row| row.task.pid == pid).expect("dd has a row")
     }
 
     #[test]

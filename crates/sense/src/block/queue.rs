@@ -186,7 +186,7 @@ mod tests {
         let (outcome, s) = tree.read(&mut DiskQueues::default());
         assert_eq!(outcome, Ok(()));
         assert_eq!(s.block.partition[0].start.get(), Some(1_048_576.0));
-        let rows = s.block.queue;
+        let rows = s.block.queue.clone();
         let (disk, partition) = (&rows[0], &rows[1]);
         assert_eq!(disk.scheduler.get(), Some("mq-deadline"));
         assert_eq!(disk.rotational.get(), Some(1.0));
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_disks_of_the_live_machine_have_block_sizes() {
-        let rows = read(&mut DiskQueues::default()).block.queue;
+        let rows = read(&mut DiskQueues::default()).block.queue.clone();
         assert!(rows.iter().any(|q| q.logical_block.get().is_some_and(|b| b >= 512.0) && q.scheduler.get().is_some()));
     }
 }

@@ -148,7 +148,7 @@ mod tests {
         let processes = 2 * std::thread::available_parallelism().unwrap().get();
         let _busy: Vec<Reaped> = (0..processes).map(|_| Reaped::shell("while :; do :; done")).collect();
         wait_until("processes of this test have waited for each other", || {
-            let rows = read(&mut *source).cgroup.interference;
+            let rows = read(&mut *source).cgroup.interference.clone();
             let own = rows.iter().filter(|row| row.pair.victim == row.pair.culprit);
             own.filter_map(|row| Some((row.waited.get()?, row.used.get()?)))
                 .any(|(waited, used)| waited > 100_000_000 && used > 100_000_000)
@@ -163,7 +163,7 @@ mod tests {
             for _ in 0..100 {
                 from.send_to(&[7; 1000], to.local_addr().unwrap()).unwrap();
             }
-            let rows = read(&mut *source).cgroup.interference;
+            let rows = read(&mut *source).cgroup.interference.clone();
             rows.iter().any(|row| row.pair.victim == row.pair.culprit && row.used.get() >= Some(100_000))
         });
     }

@@ -137,7 +137,7 @@ fn connections_too_short_for_a_sample_are_counted_at_both_ends() {
     }
     let mut ended = |ns: &str, peer: &str| {
         wait_for("both connections have ended", || {
-            let rows = read(&mut *source).net.ended_connections;
+            let rows = read(&mut *source).net.ended_connections.clone();
             let row = rows.into_iter().find(|e| *e.peer.ns == *ns && &*e.peer.name == peer);
             row.filter(|row| row.connections.get() == Some(2))
         })
@@ -165,7 +165,7 @@ fn attempts_without_a_local_port_are_counted_by_peer() {
     assert_eq!(attempts.iter().filter(|attempt| attempt.is_ok()).count(), 4);
     // Refused by the peer: this one had a port.
     assert!(within(a, || TcpStream::connect("10.203.0.2:9")).is_err());
-    let rows = read(&mut *source).net.ended_connections;
+    let rows = read(&mut *source).net.ended_connections.clone();
     let row = rows.iter().find(|e| *e.peer.ns == **a && &*e.peer.name == "10.203.0.2").unwrap();
     let own = Some(f64::from(std::process::id()));
     assert_eq!((row.no_port.get(), row.connections.get(), row.pid.get()), (Some(3), Some(0), own));

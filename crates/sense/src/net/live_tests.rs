@@ -72,7 +72,7 @@ fn of_few_connections_none_is_missed() {
         ends
     };
     let mut seen = || {
-        let found = read(&mut source).net.connection;
+        let found = read(&mut source).net.connection.clone();
         let mut ends: Vec<_> = found.iter().filter(|c| *c.socket.ns == *pair.a).map(|c| c.socket.local).collect();
         ends.sort();
         ends
@@ -138,7 +138,7 @@ fn a_receiver_that_does_not_read_drops_datagrams() {
     // Datagrams still under way are dropped after they were counted here or there.
     let counted = wait_for("both counts agree", || {
         let of_socket = read(&mut sockets).net.datagram.iter().find(is_it).unwrap().drops.get();
-        let protocols = read(&mut snmp::Protocols::new(Arc::default())).net.protocol;
+        let protocols = read(&mut snmp::Protocols::new(Arc::default())).net.protocol.clone();
         let counted = protocols.into_iter().find(|p| &*p.scope.ns == pair.b.as_str()).unwrap();
         (counted.udp_rcvbuf_errors.get() == of_socket).then_some(counted)
     });
@@ -285,7 +285,7 @@ fn a_namespace_that_tracks_connections_has_a_table_of_its_own() {
     let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
     let server = listener.local_addr().unwrap();
     let _client = within(&pair.a, || TcpStream::connect(server).unwrap());
-    let rows = read(&mut conntrack::ConnectionTracking(Arc::default())).net.namespace_conntrack;
+    let rows = read(&mut conntrack::ConnectionTracking(Arc::default())).net.namespace_conntrack.clone();
     let of = |name: &str| rows.iter().find(|row| &*row.namespace.ns == name).and_then(|row| row.count.get());
     assert!(of(&pair.a) >= Some(1.0) && of(&pair.b).is_none(), "{rows:?}");
 }

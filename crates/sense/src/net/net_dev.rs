@@ -46,7 +46,7 @@ mod tests {
 
     fn read(text: &str) -> (Result<(), SourceError>, Vec<Interface>) {
         let (outcome, out) = CapturedTree::of(&[("proc/net/dev", text)]).read(&mut Interfaces(Arc::default()));
-        (outcome, out.net.interface)
+        (outcome, out.net.interface.clone())
     }
 
     #[test]

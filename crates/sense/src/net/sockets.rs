@@ -80,7 +80,7 @@ impl Source for Sockets {
 
 impl Sockets {
     fn add_owners(&mut self, root: &Root, out: &mut Snapshot) {
-        let net = &mut out.net;
+        let net = &mut *out.net;
         let keys = net.connection.iter().map(|r| &r.socket);
         let keys = keys.chain(net.listener.iter().map(|r| &r.socket)).chain(net.datagram.iter().map(|r| &r.socket));
         let inodes: HashSet<u64> = keys.map(|key| key.inode).filter(|inode| *inode != 0).collect();

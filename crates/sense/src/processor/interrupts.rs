@@ -59,7 +59,7 @@ mod tests {
     fn irqs(text: &str) -> Vec<Irq> {
         let mut out = Snapshot::default();
         assert_eq!(read_irqs(&CapturedTree::of(&[(IRQS.name, text)]).root(), &mut out), Ok(()));
-        out.processor.irq
+        out.processor.irq.clone()
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
             "          CPU0       CPU1       \n    HI:          0          0\n    NET_RX:       1616       1723\n";
         let mut out = Snapshot::default();
         assert_eq!(read_softirqs(&CapturedTree::of(&[(SOFTIRQS.name, text)]).root(), &mut out), Ok(()));
-        let rows = out.processor.softirq;
+        let rows = out.processor.softirq.clone();
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[1].vector, PerCpu { name: "NET_RX".into(), cpu: 1 });
         assert_eq!(rows[1].count.get(), Some(1723));

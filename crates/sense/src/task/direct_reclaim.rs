@@ -91,7 +91,7 @@ mod tests {
         if !reclaim_a_group() {
             return;
         }
-        let rows = read(&mut *source).task.direct_reclaim;
+        let rows = read(&mut *source).task.direct_reclaim.clone();
         let of_group = rows.iter().filter(|row| row.group_reclaims.get() > Some(0));
         let most = of_group.max_by_key(|row| row.group_reclaim.get()).unwrap();
         assert!(most.group_reclaim.get() > Some(1000), "{most:?}");

@@ -15,7 +15,7 @@ fn read(iterator: &mut TaskIterator) -> Snapshot {
 
 /// Rows of this name over three samples: a process that has just ended may be reported a sample later; none is reported twice.
 fn ended_rows(iterator: &mut TaskIterator, name: &str) -> Vec<ExitedChildren> {
-    let rows = (0..3).flat_map(|_| read(iterator).task.exited_children);
+    let rows = (0..3).flat_map(|_| read(iterator).task.exited_children.clone());
     rows.filter(|b| b.offspring.name.starts_with(name)).collect()
 }
 

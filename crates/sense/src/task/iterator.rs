@@ -131,7 +131,7 @@ impl TaskIterator {
         if number.is_multiple_of(NAMES_EVERY) {
             self.groups.clear();
         }
-        let tables = &mut out.task;
+        let tables = &mut *out.task;
         tables.process.reserve(self.tracked.len());
         let mut sample = IteratorSample {
             number,
@@ -200,12 +200,13 @@ impl TaskIterator {
 #[cfg(test)]
 pub(crate) fn read_records(bytes: &[u8]) -> Snapshot {
     let (mut out, mut groups) = (Snapshot::default(), HashMap::new());
+    let tables = &mut *out.task;
     let mut sample = IteratorSample {
         number: 1,
         dir: ProcDir::new(&Root::captured("/nowhere")),
         groups: &mut groups,
-        threads: &mut out.task.thread,
-        processes: &mut out.task.process,
+        threads: &mut tables.thread,
+        processes: &mut tables.process,
         new: Vec::new(),
         level: 0,
     };

@@ -78,7 +78,7 @@ mod tests {
                     });
                 }
             });
-            let rows = read(&mut *source).task.kernel_lock;
+            let rows = read(&mut *source).task.kernel_lock.clone();
             rows.iter().find(|row| row.task.pid == std::process::id()).is_some_and(|mine| {
                 let waited = mine.mutexes.get().unwrap() + mine.writers.get().unwrap();
                 mine.waits.get() > Some(0) && waited > 1_000_000

@@ -106,7 +106,7 @@ impl SegmentReader<'_> {
         for (column, metric) in histograms {
             let mut changes = self.files.bucket_changes(&F::INFO, metric.name, *self.span.end())?;
             let mut key = Vec::new();
-            for (at, sample) in &mut self.samples {
+            for (at, sample) in self.samples.iter_mut().filter(|(_, sample)| !F::rows(sample).is_empty()) {
                 for row in F::rows_mut(sample) {
                     let was_read = matches!(row.value(column), Some(Value::Histogram(h)) if h.buckets().is_some());
                     key.clear();

@@ -56,6 +56,8 @@ impl EachFamily for SnapshotFiller<'_> {
             }
             Ok(())
         });
-        snapshots.iter_mut().for_each(|snapshot| F::rows_mut(snapshot).sort_by(|a, b| a.key().cmp(b.key())));
+        for snapshot in snapshots.iter_mut().filter(|snapshot| !F::rows(snapshot).is_empty()) {
+            F::rows_mut(snapshot).sort_by(|a, b| a.key().cmp(b.key()));
+        }
     }
 }
