@@ -88,6 +88,35 @@ fn captures_without_times_are_drawn_over_the_time_since_their_beginning() {
 }
 
 #[test]
+fn modes_of_cpu_time_come_from_one_tool_so_that_they_add_up() {
+    const IOSTAT: &str = "\
+$ iostat -c 1 2
+avg-cpu:  %user   %nice    %sys   %idle
+          11.50    0.00    2.00   86.50
+
+avg-cpu:  %user   %nice    %sys   %idle
+          40.00    5.00   10.00   45.00
+";
+    let folder = whyslow_testing::folder();
+    let files = [("iostat.txt", IOSTAT), ("vmstat.txt", VMSTAT)];
+    let files = files.map(|(name, text)| written(folder.path(), name, text));
+    // It has no I/O wait, which vmstat reports: there it is idle time.
+    let exact = page(&[&files[0], &files[1], "--chart", "cpu.modes"]);
+    let modes = chart(&exact, "cpu.modes");
+    assert_eq!(modes.series.iter().map(|series| &*series.name).collect::<Vec<_>>(), ["user", "nice", "system"]);
+    assert_eq!(mean(modes, "user"), [None, Some(0.4), None]);
+    // Four seconds of iostat, and 18 of vmstat.
+    let fixture = |name: &str| format!("{}/../import/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    let files = ["x232-iostat-x-sdb1.txt", "x232-vmstat-2.txt"].map(fixture);
+    let long = page(&[&files[0], &files[1], "--chart", "cpu.modes"]);
+    let modes = chart(&long, "cpu.modes");
+    let shares = |shares: [f64; 9]| [vec![None], shares.map(Some).to_vec()].concat();
+    assert_eq!(mean(modes, "user"), shares([0.88, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]));
+    assert_eq!(mean(modes, "system"), shares([0.1, 0.0, 0.01, 0.01, 0.03, 0.06, 0.11, 0.03, 0.0]));
+    assert_eq!(mean(modes, "iowait"), shares([0.01, 1.0, 0.99, 0.99, 0.97, 0.94, 0.89, 0.97, 1.0]));
+}
+
+#[test]
 fn two_captures_of_the_same_things_have_charts_of_their_own() {
     let folder = whyslow_testing::folder();
     let files = ["before.txt", "after.txt"].map(|name| written(folder.path(), name, VMSTAT));

@@ -11,6 +11,8 @@ use whyslow_model::value::{Counter, Name, Value};
 
 /// The most locations of an entity in one file.
 const MOST_LOCATIONS: usize = 16;
+/// A tool that is less exact is preferred if it covers more than so many times the time of the other.
+const MUCH_LONGER: u64 = 2;
 
 /// Rows by time in nanoseconds.
 pub struct EntitySeries<F> {
@@ -172,9 +174,15 @@ impl<F: Family + Any> AnySeries for EntitySeries<F> {
 
     /// Each tool's counters start from its own zero, so each counter is taken from one series only: from this one if it
     /// has it. Between two readings of one tool its counters are interpolated at the other's times, which leaves the rates
-    /// of both unchanged.
+    /// of both unchanged. Parts of a whole are all taken from one tool: from this one, unless the other covers much more time.
     fn merge_tool(&mut self, other: Box<dyn AnySeries>) {
         let Ok(mut other) = (other as Box<dyn Any>).downcast::<Self>() else { return };
+        if F::INFO.parts {
+            if other.covered() / MUCH_LONGER > self.covered() {
+                *self = *other;
+            }
+            return;
+        }
         let counters: Vec<usize> =
             (0..F::INFO.metrics.len()).filter(|c| F::INFO.metrics[*c].kind == MetricKind::Counter).collect();
         for column in &counters {
@@ -223,6 +231,13 @@ impl<F: Family + Any> AnySeries for EntitySeries<F> {
 }
 
 impl<F: Family> EntitySeries<F> {
+    /// Nanoseconds from its first row to its last.
+    fn covered(&self) -> u64 {
+        let mut times = self.rows.keys();
+        let first = times.next().copied().unwrap_or(0);
+        times.next_back().map_or(0, |last| last - first)
+    }
+
     /// Adds rows; where there is a row at the same time, only what it lacks.
     fn add_rows(&mut self, rows: BTreeMap<u64, F>) {
         for (at, row) in rows {
@@ -266,11 +281,11 @@ fn interpolate<F: Family>(rows: &mut BTreeMap<u64, F>, column: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::catalogue::System;
+    use whyslow_model::catalogue::{CpuMean, System};
     use whyslow_model::key::MachineKey;
     use whyslow_model::window::Window;
 
-    fn series(rows: &[(u64, System)]) -> EntitySeries<System> {
+    fn series<F: Family<Key = MachineKey>>(rows: &[(u64, F)]) -> EntitySeries<F> {
         let mut series = EntitySeries::new();
         for (at, row) in rows {
             *series.row(at * 1_000_000_000, &MachineKey).0 = row.clone();
@@ -296,5 +311,31 @@ mod tests {
         close(change.rate(|s| s.context_switches), 10.0);
         close(change.rate(|s| s.interrupts), 100.0);
         close(change.rate(|s| s.forks), 50.0);
+    }
+
+    #[test]
+    fn parts_of_a_whole_come_from_one_tool() {
+        let new = || CpuMean::new(MachineKey);
+        // One does not count I/O wait: it is idle time there. The other has no niced work, which is user time.
+        let iostat = |until: u64| {
+            let rows = (0..=until)
+                .map(|t| (t, CpuMean { user: (3 * t).into(), nice: (2 * t).into(), idle: (5 * t).into(), ..new() }));
+            rows.collect::<Vec<_>>()
+        };
+        let vmstat: Vec<_> = (0..=9_u64)
+            .map(|t| (t, CpuMean { user: (4 * t).into(), iowait: (6 * t).into(), idle: 0.into(), ..new() }))
+            .collect();
+        let merged = |until: u64| {
+            let mut all = series(&iostat(until));
+            all.merge_tool(Box::new(series(&vmstat)));
+            let last = all.rows.last_key_value().map(|(_, row)| row.clone()).unwrap();
+            (all.rows.len(), [last.user, last.nice, last.iowait, last.idle].map(Counter::get))
+        };
+        assert_eq!(
+            merged(5),
+            (6, [Some(15), Some(10), None, Some(25)]),
+            "more than half of the time: the more exact one"
+        );
+        assert_eq!(merged(4), (10, [Some(36), None, Some(54), Some(0)]));
     }
 }

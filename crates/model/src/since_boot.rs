@@ -99,7 +99,7 @@ fn accounted(counts: &Snapshot) -> Option<f64> {
 }
 
 /// Adds the rows of families that are counted since a beginning; of two accounts of an entity, the first is completed by the
-/// second.
+/// second, unless they are parts of a whole.
 struct AddTo<'s>(&'s mut Snapshot);
 
 impl EachFamily for AddTo<'_> {
@@ -110,6 +110,7 @@ impl EachFamily for AddTo<'_> {
         let own = F::rows_mut(self.0);
         for row in rows.drain(..).filter(|row| !counters(row).is_empty()) {
             match own.binary_search_by(|other| other.key().cmp(row.key())) {
+                Ok(_) if F::INFO.parts => {}
                 Ok(at) => own[at].fill(&row),
                 Err(at) => own.insert(at, row),
             }

@@ -45,19 +45,7 @@ impl Modes {
         if each.user.is_some() {
             return each;
         }
-        let mut mean = modes!(window.changes::<CpuMean>(); user nice system idle iowait irq softirq steal);
-        mean.count_nice_once();
-        mean
-    }
-
-    /// vmstat counts niced work in user mode. If another capture counts it separately, the modes add up to more than 1.
-    fn count_nice_once(&mut self) {
-        let all = sum([self.user, self.nice, self.system, self.idle, self.iowait, self.irq, self.softirq, self.steal]);
-        if let (Some(all), Some(user), Some(nice)) = (all, self.user, self.nice)
-            && all > 1.0 + nice / 2.0
-        {
-            self.user = Some((user - nice).max(0.0));
-        }
+        modes!(window.changes::<CpuMean>(); user nice system idle iowait irq softirq steal)
     }
 }
 

@@ -282,7 +282,7 @@ macro_rules! family_group {
         $(#[doc = $group_doc:literal])* $group_field:ident : $Group:ident
         $(
             $(#[doc = $doc:literal])+
-            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ident $(of $($named:ident)+)?, from $source:literal $(as $events:ident)? $(since $since:ident)? {
+            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ident $(of $($named:ident)+)?, from $source:literal $(as $events:ident)? $(since $since:ident)? $(in $parts:ident)? {
                 $( $field:ident : $kind:ident $unit:ident $otel:literal $help:literal; )*
             }
         )*
@@ -330,6 +330,7 @@ macro_rules! family_group {
                     help: concat!($($doc),+).trim_ascii(),
                     events: $( !stringify!($events).is_empty() || )? false,
                     counted_since: [$( Some($crate::catalogue::declare::since::$since), )? None][0],
+                    parts: $( !stringify!($parts).is_empty() || )? false,
                     metrics: &[ $( $crate::catalogue::Metric {
                         name: stringify!($field),
                         kind: $crate::catalogue::declare::Declared::$kind.kind(),

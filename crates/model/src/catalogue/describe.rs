@@ -155,6 +155,10 @@ pub struct FamilyInfo {
     /// started does not: it does not say when it was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_since: Option<CountedSince>,
+    /// Whether its counters are parts of a whole, and what a tool does not count separately is contained in another of them, as
+    /// interrupts are in system time. The parts of two tools do not add up to the whole.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub parts: bool,
     /// Its metrics, in column order.
     pub metrics: &'static [Metric],
 }

@@ -16,7 +16,7 @@
 //!
 //! A family declared `as events` has rows that happened once: they are in the sample after that, and do not stay valid until
 //! the next reading. The counts of one declared `since boot` or `since creation` are evidence even when read once
-//! ([`since_boot`](crate::since_boot)).
+//! ([`since_boot`](crate::since_boot)). The counters of one declared `in parts` add up to a whole, and come from one tool.
 //!
 //! Raw time is kept in whole nanoseconds, so that nothing is rounded; results of a [`Window`](crate::window::Window) are in
 //! seconds.

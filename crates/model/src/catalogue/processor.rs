@@ -8,7 +8,7 @@ family_group! {
     processor: Processor
 
     /// CPU time by mode since boot, one row per online CPU.
-    cpu: Cpu by cpu: u32, from "/proc/stat" since boot {
+    cpu: Cpu by cpu: u32, from "/proc/stat" since boot in parts {
         user: counter ns "system.cpu.time{cpu.mode=user}" "time in user mode, guests included, niced tasks not";
         nice: counter ns "system.cpu.time{cpu.mode=nice}" "time in user mode of niced tasks";
         system: counter ns "system.cpu.time{cpu.mode=system}" "time in kernel mode, interrupts not included";
@@ -22,7 +22,7 @@ family_group! {
     }
 
     /// CPU time by mode averaged over the CPUs, if a tool does not report each.
-    cpu_mean: CpuMean by host: MachineKey, from "/proc/stat (cpu)" since boot {
+    cpu_mean: CpuMean by host: MachineKey, from "/proc/stat (cpu)" since boot in parts {
         user: counter ns "system.cpu.time{cpu.mode=user}" "time in user mode, guests included, niced tasks not";
         nice: counter ns "system.cpu.time{cpu.mode=nice}" "time in user mode of niced tasks";
         system: counter ns "system.cpu.time{cpu.mode=system}" "time in kernel mode; includes interrupts if irq is absent";

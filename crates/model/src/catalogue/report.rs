@@ -135,6 +135,7 @@ impl Family for SourceReport {
         help: "How each source fared.",
         events: false,
         counted_since: None,
+        parts: false,
         metrics: &[
             words("tells", NameKind::Text, "what it shows"),
             words("outcome", NameKind::Word, "read, absent, not permitted, failed or hung"),
