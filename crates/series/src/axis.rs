@@ -1,13 +1,14 @@
 //! When samples were taken, and the intervals of a chart's time axis.
 
-use std::collections::VecDeque;
 use whyslow_model::row::SampleTime;
 
 const SECOND: i64 = 1_000_000_000;
-/// A step between samples that is this many times the longest of the previous ones is a gap: nothing was recorded.
-const GAP: u64 = 3;
-/// So many previous steps count.
-const RECENT: usize = 8;
+/// A step between samples that is longer than this many times those around it is a gap: samples are missing.
+const GAP: f64 = 2.5;
+/// So many steps before it count, and as many after it.
+const AROUND: usize = 8;
+/// Of fewer steps it is not known which ones are as long as they should be.
+const FEWEST: usize = 2;
 /// Lengths of intervals, seconds; beyond a day, whole days.
 const WIDTHS: [i64; 20] =
     [1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 3600, 7200, 14_400, 21_600, 43_200];
@@ -23,26 +24,18 @@ pub(crate) struct Samples {
 impl Samples {
     /// With gaps where samples are missing, unless readings are at any time, as in captures.
     pub(crate) fn new(times: Vec<SampleTime>, finds_gaps: bool) -> Self {
-        let mut stretches = Vec::with_capacity(times.len());
-        let (mut stretch, mut recent) = (0, VecDeque::new());
-        for (at, time) in times.iter().enumerate() {
-            if let Some(before) = at.checked_sub(1).map(|before| &times[before]) {
-                let step = time.clock.saturating_sub(before.clock);
-                let longest = recent.iter().copied().max().unwrap_or(u64::MAX);
-                let is_gap = finds_gaps && step / GAP > longest;
-                if time.boot != before.boot || step == 0 || is_gap {
-                    stretch += 1;
-                    recent.clear();
-                } else {
-                    recent.push_back(step);
-                    if recent.len() > RECENT {
-                        recent.pop_front();
-                    }
-                }
-            }
-            stretches.push(stretch);
-        }
-        Self { times, stretches }
+        let step = |pair: &[SampleTime]| {
+            let step = pair[1].clock.checked_sub(pair[0].clock).filter(|step| *step > 0);
+            step.filter(|_| pair[0].boot == pair[1].boot)
+        };
+        let steps: Vec<Option<u64>> = times.windows(2).map(step).collect();
+        let is_gap = |at: usize| steps[at].is_none_or(|step| finds_gaps && is_long(step, &steps, at));
+        let mut stretch = 0;
+        let stretches = (0..times.len()).map(|at| {
+            stretch += usize::from(at > 0 && is_gap(at - 1));
+            stretch
+        });
+        Self { stretches: stretches.collect(), times }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -59,6 +52,21 @@ impl Samples {
     fn at(&self, sample: usize) -> i64 {
         self.times[sample].at
     }
+}
+
+/// Whether a step is much longer than those around it, up to a reboot. Their median is that of the usual interval, be it the one
+/// before or the one after a change of it, and other gaps among them.
+fn is_long(step: u64, steps: &[Option<u64>], at: usize) -> bool {
+    let known = |step: &Option<u64>| *step;
+    let before = steps[..at].iter().rev().map_while(known).take(AROUND);
+    let after = steps[at + 1..].iter().map_while(known).take(AROUND);
+    let mut around: Vec<u64> = before.chain(after).collect();
+    if around.len() < FEWEST {
+        return false;
+    }
+    let middle = around.len() / 2;
+    let (_, median, _) = around.select_nth_unstable(middle);
+    step as f64 > GAP * *median as f64
 }
 
 /// Consecutive intervals, each from the end of the previous one.
@@ -183,6 +191,30 @@ mod tests {
         assert_eq!(axis.seconds(), [10.0, 11.0, 12.0, 16.0, 20.0, 21.0]);
         assert_eq!((0..5).map(|sample| axis.interval(sample)).collect::<Vec<_>>(), [0, 1, 2, 4, 5]);
         assert_eq!([(1, 2), (2, 3), (3, 4)].map(|(from, to)| samples.step(from, to)), [Some(NS), None, Some(NS)]);
+    }
+
+    #[test]
+    fn missed_samples_are_a_gap_wherever_they_are_and_however_often() {
+        let gaps = |seconds: &[i64]| {
+            let samples = samples(seconds);
+            (1..samples.len())
+                .filter(|&at| samples.step(at - 1, at).is_none())
+                .map(|at| seconds[at])
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(gaps(&[0, 5, 6, 7, 8]), [5], "the first step");
+        assert_eq!(gaps(&[0, 1, 2, 7]), [7], "the last one");
+        assert_eq!(gaps(&[0, 1, 2, 5, 6, 9, 10, 11]), [5, 9], "one soon after another");
+        assert_eq!(gaps(&[0, 1, 3, 4, 5]), [0; 0], "a single sample that came late, or not at all");
+        assert_eq!(gaps(&[0, 5]), [0; 0], "that may be the interval");
+        assert_eq!(gaps(&[0, 1, 6]), [0; 0], "either may be");
+    }
+
+    #[test]
+    fn another_interval_between_samples_is_no_gap() {
+        let seconds: Vec<i64> = (0..10).chain((10..100).step_by(10)).chain(100..110).collect();
+        let samples = samples(&seconds);
+        assert!((1..samples.len()).all(|at| samples.step(at - 1, at).is_some()));
     }
 
     #[test]

@@ -64,6 +64,15 @@ impl Line {
         self.intervals.iter().any(|of| of.units > 0.0)
     }
 
+    /// Whether it has a value wherever the other has one.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let has = |at: usize| {
+            let own = at.checked_sub(self.first).and_then(|at| self.intervals.get(at));
+            own.is_some_and(|own| own.units > 0.0)
+        };
+        other.amounts().filter(|(_, _, units)| *units > 0.0).all(|(at, ..)| has(at))
+    }
+
     /// Whether all of its values are zero.
     pub(crate) fn is_zero(&self) -> bool {
         self.intervals.iter().all(|of| of.units <= 0.0 || (of.min == 0.0 && of.max == 0.0))

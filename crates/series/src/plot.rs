@@ -9,7 +9,7 @@ use whyslow_model::catalogue::{FamilyInfo, Metric};
 use whyslow_model::chart::ChartSeries;
 use whyslow_model::key::KeyPart;
 use whyslow_model::row::ColumnReading;
-use whyslow_model::value::Value;
+use whyslow_model::value::{State, Value};
 
 /// Readings that are taken rarely, such as settings, are valid until the next one if that is within this time, nanoseconds; they
 /// are taken once a minute.
@@ -155,6 +155,8 @@ struct Drawn {
     path: String,
     /// Whether the kernel has a number for it; partitions have none.
     has_identity: bool,
+    /// The file system on a mount point, if it is known and was the same at each reading.
+    file_system: Option<State>,
     lines: Vec<Line>,
 }
 
@@ -166,6 +168,8 @@ pub(crate) struct Plot {
     /// The column with the command of a process, and those with the kernel's numbers.
     command: Option<usize>,
     identities: Vec<usize>,
+    /// The column with the number of the file system on a mount point.
+    file_system: Option<usize>,
     drawn: Vec<Drawn>,
     /// By name, for sums over several entities.
     by_name: HashMap<String, usize>,
@@ -186,11 +190,10 @@ pub(crate) struct DrawnSeries {
 impl Plot {
     /// Of a source of a chart, with readings of these columns.
     pub(crate) fn new(chart: &'static ChartSpec, source: &'static SourceSpec, columns: &[usize]) -> Self {
-        let command = match source.entities {
-            Entities::TopTasks(_, column) | Entities::TopCommands(_, column) => {
-                columns.iter().position(|known| *known == column)
-            }
-            _ => None,
+        let position = |column| columns.iter().position(|known| *known == column);
+        let (command, file_system) = match source.entities {
+            Entities::TopFileSystems(_, column) => (None, position(column)),
+            others => (others.column().and_then(position), None),
         };
         let is_identity = |column: &&usize| source.family.metrics[**column].identifies;
         let identities = columns.iter().filter(is_identity);
@@ -200,6 +203,7 @@ impl Plot {
             source,
             formulas: source.lines.iter().map(|line| Formula::new(line, chart, source.family, columns)).collect(),
             command,
+            file_system,
             identities,
             drawn: Vec::new(),
             by_name: HashMap::new(),
@@ -229,6 +233,11 @@ impl Plot {
             self.observe(entity, axis.parts(samples, before.sample, reading.sample), before.seconds());
         }
         let drawn = &mut self.drawn[place];
+        if let Some(at) = self.file_system
+            && state(reading, at) != drawn.file_system.as_ref()
+        {
+            drawn.file_system = None;
+        }
         for (formula, line) in self.formulas.iter().zip(&mut drawn.lines) {
             let Some(quantity) = formula.compute(before, reading) else { continue };
             match before.filter(|_| quantity.has_lasted) {
@@ -301,28 +310,26 @@ impl Plot {
     }
 
     fn draw(&self, name: String, reading: &ColumnReading<'_>) -> Drawn {
-        let has = |at: &usize| matches!(reading.values.get(*at), Some(Value::State(state)) if state.get().is_some());
         Drawn {
             name,
             path: first_part(reading.key),
-            has_identity: self.identities.iter().any(has),
+            has_identity: self.identities.iter().any(|at| state(reading, *at).is_some()),
+            file_system: self.file_system.and_then(|at| state(reading, at)).cloned(),
             lines: self.formulas.iter().map(|_| Line::default()).collect(),
         }
     }
 
     fn name(&self, name: &str, reading: &ColumnReading<'_>) -> String {
-        let command = self.command.and_then(|at| reading.values.get(at));
-        let command = match command {
-            Some(Value::State(state)) => state.get(),
-            _ => None,
-        };
+        let command = self.command.and_then(|at| state(reading, at)?.get());
         match self.source.entities {
             Entities::Machine | Entities::Sum => String::new(),
             Entities::TopCpus(_) => format!("cpu{name}"),
             Entities::TopNames(_) | Entities::TopNamespaces(_) => first_part(reading.key),
             Entities::TopCommands(..) => command.unwrap_or(name).to_owned(),
             Entities::TopTasks(..) => command.map_or_else(|| name.to_owned(), |command| format!("{command} ({name})")),
-            Entities::Top(_) | Entities::TopWhole(_) | Entities::TopLeaves(_) => name.to_owned(),
+            Entities::Top(_) | Entities::TopWhole(_) | Entities::TopLeaves(_) | Entities::TopFileSystems(..) => {
+                name.to_owned()
+            }
         }
     }
 
@@ -392,6 +399,7 @@ impl Plot {
             | Entities::TopNames(most)
             | Entities::TopNamespaces(most)
             | Entities::TopTasks(most, _)
+            | Entities::TopFileSystems(most, _)
             | Entities::TopCommands(most, _) => most,
         }
     }
@@ -424,7 +432,8 @@ impl Plot {
         }
     }
 
-    /// Leaves out partitions if there are whole devices, and control groups that have groups below them.
+    /// Leaves out partitions if there are whole devices, control groups that have groups below them, and further mount points of a
+    /// file system.
     fn leave_out_parts(&mut self) {
         match self.source.entities {
             Entities::TopWhole(_) if self.drawn.iter().any(|drawn| drawn.has_identity) => {
@@ -435,8 +444,32 @@ impl Plot {
                 let above: BTreeSet<&str> = paths.iter().flat_map(|path| ancestors(path)).collect();
                 self.drawn.retain(|drawn| !above.contains(&*drawn.path));
             }
+            Entities::TopFileSystems(..) => {
+                self.drawn.sort_by(|a, b| (a.name.len(), &a.name).cmp(&(b.name.len(), &b.name)));
+                for drawn in std::mem::take(&mut self.drawn) {
+                    if !self.drawn.iter().any(|shorter| shorter.shows(&drawn)) {
+                        self.drawn.push(drawn);
+                    }
+                }
+            }
             _ => {}
         }
+    }
+}
+
+impl Drawn {
+    /// Whether the other is the same file system, and has no values at other times.
+    fn shows(&self, other: &Self) -> bool {
+        let is_same = self.file_system.is_some() && self.file_system == other.file_system;
+        is_same && self.lines.iter().zip(&other.lines).all(|(own, other)| own.covers(other))
+    }
+}
+
+/// A word of a reading; `None` if it is not known.
+fn state<'r>(reading: &'r ColumnReading<'_>, at: usize) -> Option<&'r State> {
+    match reading.values.get(at)? {
+        Value::State(state) => Some(state).filter(|state| state.get().is_some()),
+        _ => None,
     }
 }
 

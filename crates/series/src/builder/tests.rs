@@ -280,6 +280,46 @@ fn levels_that_are_read_rarely_last_until_the_next_reading() {
 }
 
 #[test]
+fn a_file_system_is_drawn_once_by_its_shortest_mount_point() {
+    let mount = |point: &str, number: Option<&'static str>, available: u64| Mount {
+        number: number.map_or_else(Default::default, Into::into),
+        size: 100_u64.into(),
+        available: available.into(),
+        ..Mount::new(point.into())
+    };
+    let with = |second: u64, mounts: Vec<Mount>| {
+        let mut sample = sample(second);
+        sample.block.mount = mounts;
+        sample
+    };
+    let mounts = |available: u64| {
+        vec![
+            mount("/", Some("8:1"), available),
+            mount("/run/netns", Some("0:24"), 90),
+            mount("/run", Some("0:24"), 90),
+            mount("/srv/bind", Some("8:1"), available),
+            // Captures do not tell the number.
+            mount("/mnt", None, 30),
+            mount("/opt", None, 30),
+        ]
+    };
+    let later = [mounts(70), vec![mount("/x", Some("0:24"), 5)]].concat();
+    let samples = vec![with(0, mounts(80)), with(1, mounts(70)), with(2, later)];
+    let drawn = |samples| {
+        let chart = made(samples, "filesystem.used", 1500).unwrap();
+        chart.series.iter().map(|series| (series.name.clone(), series.mean[1])).collect::<Vec<_>>()
+    };
+    let named = |all: &[(&str, Option<f64>)]| all.iter().map(|(name, v)| ((*name).to_owned(), *v)).collect::<Vec<_>>();
+    let always = [("/mnt", Some(0.7)), ("/opt", Some(0.7)), ("/", Some(0.3)), ("/run", Some(0.1))];
+    // "/x" is shorter, but was not there before.
+    assert_eq!(drawn(samples), named(&[&[("/x", None)][..], &always].concat()));
+    // Unmounted, and another one mounted there: they are not the same all the time.
+    let other = |second: u64| with(second, vec![mount("/a", Some("8:1"), 50), mount("/ab", Some("8:1"), 50)]);
+    let exchanged = with(2, vec![mount("/a", Some("8:1"), 50), mount("/ab", Some("8:2"), 10)]);
+    assert_eq!(drawn(vec![other(0), other(1), exchanged]), named(&[("/ab", Some(0.5)), ("/a", Some(0.5))]));
+}
+
+#[test]
 fn what_is_used_needs_both_numbers() {
     let with = |second: u64, total: Option<u64>, free: Option<u64>| {
         let mut sample = sample(second);

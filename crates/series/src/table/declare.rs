@@ -42,11 +42,7 @@ pub(crate) struct SourceSpec {
 impl SourceSpec {
     /// The columns it needs.
     pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
-        let command = match self.entities {
-            Entities::TopTasks(_, column) | Entities::TopCommands(_, column) => Some(column),
-            _ => None,
-        };
-        self.lines.iter().flat_map(|line| line.amount.columns()).chain(command)
+        self.lines.iter().flat_map(|line| line.amount.columns()).chain(self.entities.column())
     }
 }
 
@@ -65,6 +61,8 @@ pub(crate) enum Entities {
     TopCpus(usize),
     /// So many processes, by their command, which is in this column, and number.
     TopTasks(usize, usize),
+    /// So many file systems, whose numbers are in this column, each by its shortest mount point.
+    TopFileSystems(usize, usize),
     /// So many network namespaces, by their names; the observer's own has none.
     TopNamespaces(usize),
     /// The sum over all.
@@ -73,6 +71,16 @@ pub(crate) enum Entities {
     TopNames(usize),
     /// So many sums, each over the processes with the same command, which is in this column.
     TopCommands(usize, usize),
+}
+
+impl Entities {
+    /// The column with the command or the number that says what belongs together.
+    pub(crate) fn column(self) -> Option<usize> {
+        match self {
+            Self::TopTasks(_, column) | Self::TopCommands(_, column) | Self::TopFileSystems(_, column) => Some(column),
+            _ => None,
+        }
+    }
 }
 
 /// A series of each entity.

@@ -64,13 +64,13 @@ chart_table! {
     Heat; shows "disk.queue_time" "disk.queue_time_p99" "io.queue_time";
     Request, Top(4) { "": values(queue_time); }
 
-    "filesystem.used" "Space used" in "1" "Share of the space that is not available to ordinary users; the fullest file systems.";
+    "filesystem.used" "Space used" in "1" "Share of the space that is not available to ordinary users; the fullest file systems, each by its shortest mount point.";
     Lines; shows "mount.available" "mount.available_share" "mount.free" "mount.size" "mount.full_in" "mount.shrink_rate" "mount.shrunk";
-    Mount, Top(6) { "": part(size - available); }
+    Mount, TopFileSystems(6 by number) { "": part(size - available); }
 
     "filesystem.inodes" "Inodes used" in "1" "Share of the inodes that are used.";
     Lines; shows "mount.inodes" "mount.inodes_free" "mount.inodes_free_share";
-    Mount, Top(6) { "": part(inodes - inodes_free); }
+    Mount, TopFileSystems(6 by number) { "": part(inodes - inodes_free); }
 
     "filesystem.nfs_latency" "Latency of NFS operations" in "s" "Time per operation: waiting in the client, and from being sent until the server's answer.";
     Lines "only if any"; shows "nfs.wait" "nfs.round_trip" "nfs.queue_wait" "nfs.stall" "nfs.in_flight";
