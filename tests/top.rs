@@ -139,7 +139,32 @@ fn every_table_and_page_is_reached_by_its_key_and_q_leaves_the_terminal_as_it_wa
     terminal.press(&["Space"]);
     terminal.wait_for(&["live, every"]);
     terminal.press(&["["]);
-    terminal.wait_for(&["Only a recording can be stepped through"]);
+    terminal.wait_for(&["PAUSED at"]);
+    terminal.press(&["h"]);
+    terminal.wait_for(&["No earlier sample is kept"]);
+    terminal.press(&["l", "Space"]);
+    terminal.wait_for(&["live, every"]);
+    terminal.press(&["q"]);
+    terminal.wait_for(&["status 0", "terminal: icanon echo"]);
+}
+
+#[test]
+fn ctrl_z_gives_the_terminal_back_to_the_shell_until_fg() {
+    if !has_program("tmux") {
+        return;
+    }
+    // A shell with job control, which goes on once its job has stopped.
+    let top = format!("'{}' top --no-bpf --interval 500ms", env!("CARGO_BIN_EXE_whyslow"));
+    let command = format!("set -m; {top}; {AFTERWARDS}; read key; fg");
+    let terminal = Terminal::run(&command, &[]);
+    terminal.wait_for(&["1 Processes", "numbers over"]);
+    terminal.press(&["C-z"]);
+    // 128 and SIGTSTP.
+    terminal.wait_for(&["status 148", "terminal: icanon echo"]);
+    terminal.press(&["Enter"]);
+    terminal.wait_for(&["live, every 500 ms", "1 Processes"]);
+    terminal.press(&["3"]);
+    terminal.wait_until("the key", |text| text.lines().any(|line| line.starts_with("3 Disks")));
     terminal.press(&["q"]);
     terminal.wait_for(&["status 0", "terminal: icanon echo"]);
 }

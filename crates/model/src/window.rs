@@ -9,7 +9,7 @@ use crate::origin::Origins;
 use crate::rename::{RenamedKeys, Renamer, rename_all};
 use crate::since_boot::SinceBoot;
 use crate::snapshot::Snapshot;
-use crate::value::{Counter, Gauge};
+use crate::value::{Counter, Gauge, Name};
 use std::collections::BTreeMap;
 
 /// Snapshots of one machine and one boot, in order of time.
@@ -27,6 +27,8 @@ pub struct Window {
     usual: UsualValues,
     /// The families that the first snapshot took over from dropped ones, and the time since boot at which they were read.
     carried: BTreeMap<&'static str, u64>,
+    /// The same of the reports of sources.
+    carried_reports: BTreeMap<Name, u64>,
 }
 
 /// How long rows that are read rarely are valid, nanoseconds: they are read once a minute.
@@ -49,6 +51,20 @@ impl EachFamily for CarryValid<'_> {
         if is_valid && !rows.is_empty() && F::rows(self.oldest).is_empty() {
             *F::rows_mut(self.oldest) = std::mem::take(rows);
             self.carried.insert(F::INFO.name, read);
+        }
+    }
+}
+
+/// Passes reports of a dropped snapshot on to the next one, of sources that it did not read: what those could not show still applies.
+/// A source that was asked for is not on any longer.
+fn carry_reports(old: &mut Snapshot, oldest: &mut Snapshot, newest: u64, carried: &mut BTreeMap<Name, u64>) {
+    let read = std::mem::take(carried);
+    for report in old.sources.drain(..).filter(|report| !report.asked) {
+        let at = read.get(&report.source).copied().unwrap_or(old.boot_ns);
+        let is_newer = oldest.sources.iter().any(|other| other.source == report.source);
+        if newest - at <= VALID_NS && !is_newer {
+            carried.insert(report.source.clone(), at);
+            oldest.sources.push(report);
         }
     }
 }
@@ -134,7 +150,8 @@ impl Window {
     }
 
     /// Drops the snapshots that are older than this before the newest, for a window that slides. The oldest one left takes over the
-    /// rows of families that it lacks, as long as they are valid: settings and inventory are read less often than counters.
+    /// rows of families that it lacks, as long as they are valid: settings and inventory are read less often than counters. So are the
+    /// reports of their sources.
     pub fn keep_last(&mut self, seconds: f64) {
         let Some(newest) = self.last().map(|last| last.boot_ns) else { return };
         let is_old = |snapshot: &&Snapshot| (newest - snapshot.boot_ns) as f64 / 1e9 > seconds;
@@ -145,6 +162,7 @@ impl Window {
             // They happened before it.
             oldest.clear_events();
             let at = old.boot_ns;
+            carry_reports(&mut old, oldest, newest, &mut self.carried_reports);
             old.each_family(&mut CarryValid { oldest, newest, at, read, carried: &mut self.carried });
         }
     }
@@ -341,7 +359,7 @@ pub fn growth(a: u64, b: u64, wraps_at: Option<u64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{Disk, Softnet};
+    use crate::catalogue::{Disk, ReadOutcome, Softnet, SourceReport};
     use crate::value::State;
 
     fn snapshot(second: u64, disks: &[(&str, u64)]) -> Snapshot {
@@ -458,6 +476,49 @@ mod tests {
             w.keep_last(3.0);
             assert_eq!(w.the::<Disk>().is_some(), second == 60, "valid for 75 s");
         }
+    }
+
+    #[test]
+    fn a_window_that_slides_keeps_what_sources_that_are_read_rarely_could_not_show() {
+        let report = |source: &'static str, outcome: ReadOutcome, asked: bool| SourceReport {
+            source: source.into(),
+            tells: source.into(),
+            outcome,
+            asked,
+            ..SourceReport::default()
+        };
+        let refused = || ReadOutcome::NotPermitted { why: "not root".into(), remedy: "run as root".into() };
+        let at = |second: u64| {
+            let mut s = snapshot(second, &[]);
+            s.sources.push(report("often", ReadOutcome::Read, false));
+            if second == 2 {
+                s.sources.push(report("rarely", refused(), false));
+                s.sources.push(report("asked", refused(), true));
+            }
+            s
+        };
+        let blind = |w: &Window| {
+            let spots = crate::blind_spots::of_sources(w, &[]).into_iter();
+            spots.map(|spot| spot.what).collect::<Vec<_>>()
+        };
+        let mut w = Window::new((1..=4).map(at).collect());
+        assert_eq!(blind(&w), ["asked; rarely"]);
+        for second in 5..=77 {
+            w.push(at(second));
+            w.keep_last(3.0);
+        }
+        assert_eq!(blind(&w), ["rarely"]);
+        assert!(w.snapshots().iter().all(|s| s.sources.len() <= 2), "one report of each");
+        w.push(at(78));
+        w.keep_last(3.0);
+        assert_eq!(blind(&w), [""; 0], "valid for 75 s");
+        // Read again, and well.
+        let mut w = Window::new(vec![at(2), at(3)]);
+        let mut well = at(9);
+        well.sources.push(report("rarely", ReadOutcome::Read, false));
+        w.push(well);
+        w.keep_last(3.0);
+        assert_eq!(blind(&w), [""; 0]);
     }
 
     #[test]

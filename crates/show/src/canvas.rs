@@ -42,14 +42,6 @@ impl Ink {
             Self::Green => "\x1b[1;32m",
         }
     }
-
-    /// The style that a Select Graphic Rendition sequence with these parameters stands for, if it is one of ours.
-    pub fn of_parameters(parameters: &str) -> Option<Self> {
-        let all = [Self::Bold, Self::Dim, Self::Red, Self::Yellow, Self::Green];
-        let is_it =
-            |ink: &Self| ink.code().strip_prefix("\x1b[").and_then(|code| code.strip_suffix('m')) == Some(parameters);
-        all.into_iter().find(is_it)
-    }
 }
 
 /// Escaped text of one style.
@@ -70,6 +62,19 @@ impl Piece {
         let mut piece = Self::new(ink, text);
         piece.text.extend(std::iter::repeat_n(NO_BREAK, width.saturating_sub(piece.width())));
         piece
+    }
+
+    /// Text that is not from outside, such as indentation.
+    fn own(text: impl Into<String>) -> Self {
+        Self { ink: Ink::Plain, text: text.into() }
+    }
+
+    fn write_to(&self, out: &mut String, colour: bool) {
+        if colour && self.ink != Ink::Plain {
+            out.extend([self.ink.code(), self.text.as_str(), "\x1b[0m"]);
+        } else {
+            out.push_str(&self.text);
+        }
     }
 
     /// Its style.
@@ -104,14 +109,14 @@ pub fn dim(text: impl AsRef<str>) -> Piece {
 }
 
 pub(crate) struct Canvas {
-    out: String,
+    lines: Vec<Vec<Piece>>,
     width: usize,
     colour: bool,
 }
 
 impl Canvas {
     pub(crate) fn new(width: usize, colour: bool) -> Self {
-        Self { out: String::new(), width: width.max(NARROWEST), colour }
+        Self { lines: Vec::new(), width: width.max(NARROWEST), colour }
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -125,19 +130,26 @@ impl Canvas {
 
     /// An empty canvas for what is to be drawn beside this many columns, such as the lines of a tree.
     pub(crate) fn beside(&self, columns: usize) -> Self {
-        Self {
-            out: String::new(),
-            width: self.width.saturating_sub(columns).max(NARROWEST_BESIDE),
-            colour: self.colour,
-        }
+        let width = self.width.saturating_sub(columns).max(NARROWEST_BESIDE);
+        Self { lines: Vec::new(), width, colour: self.colour }
     }
 
     pub(crate) fn finish(self) -> String {
-        self.out
+        let mut out = String::new();
+        for line in &self.lines {
+            line.iter().for_each(|piece| piece.write_to(&mut out, self.colour));
+            out.push('\n');
+        }
+        out
+    }
+
+    /// What was drawn, for a screen that has its own way to draw styles.
+    pub(crate) fn into_lines(self) -> Vec<Vec<Piece>> {
+        self.lines
     }
 
     pub(crate) fn blank(&mut self) {
-        self.out.push('\n');
+        self.lines.push(Vec::new());
     }
 
     /// A paragraph: the first line starts at column `first`, the others at column `rest`.
@@ -198,20 +210,19 @@ impl Canvas {
     }
 
     pub(crate) fn lines(&self) -> usize {
-        self.out.lines().count()
+        self.lines.len()
     }
 
     /// Appends what was drawn on another canvas.
     pub(crate) fn append(&mut self, other: Self) {
-        self.out.push_str(&other.out);
+        self.lines.extend(other.lines);
     }
 
     /// Appends what was drawn on another canvas, each line after this text, which is not from outside.
-    pub(crate) fn append_beside(&mut self, first: &str, rest: &str, other: &Self) {
-        for (number, line) in other.out.lines().enumerate() {
-            self.out.push_str(if number == 0 { first } else { rest });
-            self.out.push_str(line);
-            self.out.push('\n');
+    pub(crate) fn append_beside(&mut self, first: &str, rest: &str, other: Self) {
+        for (number, line) in other.lines.into_iter().enumerate() {
+            let margin = Piece::own(if number == 0 { first } else { rest });
+            self.lines.push([vec![margin], line].concat());
         }
     }
 
@@ -240,9 +251,7 @@ impl Canvas {
 
     /// A line that is never wrapped, for copying: not even no-break spaces are replaced.
     pub(crate) fn verbatim(&mut self, column: usize, piece: &Piece) {
-        self.out.push_str(&" ".repeat(column));
-        self.ink(piece.ink, &piece.text);
-        self.out.push('\n');
+        self.lines.push(vec![Piece::own(" ".repeat(column)), piece.clone()]);
     }
 
     /// Adds a word; a word longer than a line is cut at the end of the line.
@@ -257,23 +266,17 @@ impl Canvas {
     }
 
     fn end(&mut self, line: Line) {
-        self.out.push_str(&" ".repeat(if line.is_started() { line.indent } else { 0 }));
-        for (ink, text) in line.runs {
-            self.ink(ink, &text.replace(NO_BREAK, " "));
+        let runs = line.runs.into_iter().map(|(ink, text)| Piece { ink, text: text.replace(NO_BREAK, " ") });
+        let mut pieces: Vec<Piece> = std::iter::once(Piece::own(" ".repeat(line.indent))).chain(runs).collect();
+        // Spaces at the end show nothing, and would be copied.
+        while let Some(last) = pieces.last_mut() {
+            last.text.truncate(last.text.trim_end_matches(' ').len());
+            if !last.text.is_empty() {
+                break;
+            }
+            pieces.pop();
         }
-        let kept = self.out.trim_end_matches(' ').len();
-        self.out.truncate(kept);
-        self.out.push('\n');
-    }
-
-    fn ink(&mut self, ink: Ink, text: &str) {
-        if self.colour && ink != Ink::Plain {
-            self.out.push_str(ink.code());
-            self.out.push_str(text);
-            self.out.push_str("\x1b[0m");
-        } else {
-            self.out.push_str(text);
-        }
+        self.lines.push(pieces);
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use unicode_width::UnicodeWidthStr;
 use whyslow_model::diagnosis::{Diagnosis, KernelAverage, NotCleared, Since, Unattributed, Verdict};
 use whyslow_show::escape::is_deceptive;
-use whyslow_show::json;
 use whyslow_show::text::{self, TextStyle};
+use whyslow_show::{Ink, Piece, json};
 
 const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false, utc: true };
 
@@ -59,19 +59,27 @@ fn all_details_end_with_the_whole_answer_and_repeat_no_action() {
     assert!(!details.contains("Lower the I/O priority") && details.contains("or: Let the queue merge"), "{details}");
 }
 
+fn brief(diagnosis: &Diagnosis, lines: usize) -> String {
+    without_style(&text::brief_lines(diagnosis, &PLAIN, lines))
+}
+
+fn without_style(lines: &[Vec<Piece>]) -> String {
+    lines.iter().map(|line| line.iter().map(Piece::text).collect::<String>() + "\n").collect()
+}
+
 /// However few lines there are, what is wrong and what to do are among them as long as possible.
 #[test]
 fn a_brief_answer_keeps_what_to_do_longest() {
     let d = fixture("saturated");
     for lines in 1..=10 {
-        let drawn = text::brief(&d, &PLAIN, lines);
+        let drawn = brief(&d, lines);
         assert!(drawn.lines().count() <= lines, "{lines}: {drawn}");
         assert!(drawn.starts_with("sdb cannot keep up"), "{drawn}");
         assert_eq!(drawn.contains("Recommended action: Lower the I/O priority"), lines > 1, "{drawn}");
         assert_eq!(drawn.contains("Who: ") && drawn.contains("ionice"), lines > 3, "{drawn}");
     }
-    assert_eq!(text::brief(&fixture("healthy"), &PLAIN, 5), "Healthy: no resource is saturated or failing.\n");
-    assert!(text::brief(&fixture("undetermined"), &PLAIN, 5).starts_with("Undetermined: "));
+    assert_eq!(brief(&fixture("healthy"), 5), "Healthy: no resource is saturated or failing.\n");
+    assert!(brief(&fixture("undetermined"), 5).starts_with("Undetermined: "));
 }
 
 #[test]
@@ -194,6 +202,16 @@ fn results_of_a_benchmark_and_a_trial() {
 #[test]
 fn hostile_names_are_drawn_not_obeyed() {
     assert_kept(&fixture_path("hostile-80.txt"), &text::diagnosis(&fixture("hostile"), &PLAIN));
+}
+
+#[test]
+fn styled_lines_are_those_of_the_text() {
+    for name in ["saturated", "healthy", "undetermined", "hostile"] {
+        let lines = text::diagnosis_lines(&fixture(name), &PLAIN);
+        assert_eq!(without_style(&lines), text::diagnosis(&fixture(name), &PLAIN), "{name}");
+    }
+    let lines = text::brief_lines(&fixture("saturated"), &PLAIN, 3);
+    assert!(lines[0].iter().any(|piece| piece.ink() == Ink::Red), "{:?}", lines[0]);
 }
 
 #[test]

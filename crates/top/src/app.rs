@@ -7,13 +7,15 @@ use crate::help;
 use crate::history::History;
 use crate::keys::{self, Action};
 use crate::panel::{Context, Panel};
+use crate::past::{Moment, Past};
 use crate::table::{Drawn, Row, TableView};
-use crate::text::{Canvas, Line, bold, dim, of_show, plain};
+use crate::text::{Canvas, Line, bold, dim, plain};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::diagnosis::Diagnosis;
@@ -103,14 +105,14 @@ enum Page {
 pub struct App {
     options: ScreenOptions,
     clock: ZonedClock,
-    window: Window,
-    /// Samples go on here while the screen is paused.
-    behind: Option<(Window, History)>,
+    /// The newest of the live machine, or a place in a recording.
+    newest: Moment,
+    past: Past,
+    /// What is shown instead while the screen is paused, and the samples until then.
+    paused: Option<(Moment, Past)>,
     /// The last step alone, if numbers are not averaged.
     last_step: Option<Window>,
     topology: Topology,
-    history: History,
-    diagnosis: Option<Box<Diagnosis>>,
     panel: Panel,
     views: Vec<TableView>,
     /// Computed when they are first drawn after something changed.
@@ -129,6 +131,7 @@ pub struct App {
     page_height: usize,
     is_over: bool,
     is_garbled: bool,
+    is_suspended: bool,
 }
 
 impl App {
@@ -137,12 +140,11 @@ impl App {
         Self {
             options,
             clock: ZonedClock::new(options.utc),
-            window: Window::default(),
-            behind: None,
+            newest: Moment::default(),
+            past: Past::default(),
+            paused: None,
             last_step: None,
             topology: Topology::default(),
-            history: History::default(),
-            diagnosis: None,
             panel: Panel::Processes,
             views: Panel::ALL.iter().map(|panel| TableView::sorted_by(panel.sorted_by())).collect(),
             tables: BTreeMap::new(),
@@ -157,6 +159,7 @@ impl App {
             page_height: 1,
             is_over: false,
             is_garbled: false,
+            is_suspended: false,
         }
     }
 
@@ -170,6 +173,11 @@ impl App {
         std::mem::take(&mut self.is_garbled)
     }
 
+    /// Whether the program is to be stopped, once, until it is continued.
+    pub fn take_suspended(&mut self) -> bool {
+        std::mem::take(&mut self.is_suspended)
+    }
+
     /// Takes an event in. What it asks for is answered by a later event.
     pub fn handle(&mut self, event: Event) -> Option<Request> {
         match event {
@@ -178,22 +186,20 @@ impl App {
             Event::Sample(sample) => self.add(*sample),
             Event::Restarted => {
                 // The courses go on.
-                match &mut self.behind {
-                    Some((window, _)) => *window = Window::default(),
-                    None => {
-                        self.window = Window::default();
-                        self.changed();
-                    }
-                }
+                self.newest.window = Window::default();
+                self.past.begin_anew();
+                self.newest_changed();
             }
             Event::Recorded(window, before) => {
-                self.window = *window;
-                self.history = History::of(&before);
+                self.newest.window = *window;
+                self.newest.history = History::of(&before);
                 self.changed();
             }
             Event::Diagnosed(diagnosis) => {
-                if self.behind.is_none() {
-                    self.diagnosis = Some(diagnosis);
+                let diagnosis = Arc::<Diagnosis>::from(diagnosis);
+                self.past.add_diagnosis(diagnosis.clone());
+                self.newest.diagnosis = Some(diagnosis);
+                if self.paused.is_none() {
                     self.page_lines = None;
                 }
             }
@@ -207,36 +213,47 @@ impl App {
         None
     }
 
-    /// Adds a sample to the window that slides over the live machine.
+    /// Adds a sample of the live machine.
     fn add(&mut self, sample: Snapshot) {
-        let kept = self.options.interval.map_or(AVERAGED, |interval| AVERAGED.max(1.5 * interval.as_secs_f64()));
-        let (window, history) = match &mut self.behind {
-            Some((window, history)) => (window, history),
-            None => (&mut self.window, &mut self.history),
-        };
-        window.push(sample);
-        window.keep_last(kept);
-        history.add_newest(window);
-        if self.behind.is_none() {
+        self.past.add(sample.clone());
+        self.newest.add(sample, self.averaged());
+        self.newest_changed();
+    }
+
+    /// Seconds over which numbers of the live machine are means.
+    fn averaged(&self) -> f64 {
+        self.options.interval.map_or(AVERAGED, |interval| AVERAGED.max(1.5 * interval.as_secs_f64()))
+    }
+
+    /// What is shown.
+    fn shown(&self) -> &Moment {
+        self.paused.as_ref().map_or(&self.newest, |(moment, _)| moment)
+    }
+
+    fn newest_changed(&mut self) {
+        if self.paused.is_none() {
             self.changed();
         }
     }
 
     /// What was computed from the window is computed anew.
     fn changed(&mut self) {
-        self.topology = Topology::of(&self.window);
-        let newest = self.window.snapshots().last_chunk::<2>();
-        self.last_step = newest.filter(|_| !self.is_averaged).map(|two| Window::new(two.to_vec()));
+        let window = &self.shown().window;
+        let topology = Topology::of(window);
+        let newest = window.snapshots().last_chunk::<2>().filter(|_| !self.is_averaged);
+        let last_step = newest.map(|two| Window::new(two.to_vec()));
+        (self.topology, self.last_step) = (topology, last_step);
         self.tables.clear();
         self.page_lines = None;
     }
 
     fn context(&self) -> Context<'_> {
+        let Moment { window, history, .. } = self.shown();
         Context {
-            window: &self.window,
-            rates: self.last_step.as_ref().unwrap_or(&self.window),
+            window,
+            rates: self.last_step.as_ref().unwrap_or(window),
             topology: &self.topology,
-            history: &self.history,
+            history,
             shows_threads: self.shows_threads,
             is_tree: self.is_tree,
         }
@@ -311,6 +328,7 @@ impl App {
             Action::Pause => self.pause(),
             Action::Step(step) => return self.step(step),
             Action::Redraw => self.is_garbled = true,
+            Action::Suspend => self.is_suspended = true,
             Action::Quit => self.is_over = true,
         }
         None
@@ -389,21 +407,36 @@ impl App {
             self.message = Some("A recording cannot be paused: ← and → step through it.".to_owned());
             return;
         }
-        match self.behind.take() {
-            Some((window, history)) => {
-                (self.window, self.history) = (window, history);
-                self.changed();
-            }
-            None => self.behind = Some((self.window.clone(), self.history.clone())),
-        }
+        self.paused = match self.paused {
+            Some(_) => None,
+            None => Some((self.newest.clone(), self.past.clone())),
+        };
+        self.changed();
     }
 
+    /// A step in a recording, or to another sample of the live machine, which pauses the screen.
     fn step(&mut self, step: Step) -> Option<Request> {
-        if self.options.interval.is_some() {
-            self.message = Some("Only a recording can be stepped through: whyslow top --at TIME".to_owned());
-            return None;
+        if self.options.interval.is_none() {
+            return Some(Request::Step(step));
         }
-        Some(Request::Step(step))
+        let past = self.paused.as_ref().map_or(&self.past, |(_, past)| past);
+        let newest = self.shown().window.last().map(|newest| newest.boot_ns);
+        let place = newest.and_then(|newest| past.place(newest, step));
+        let message = match (place, step) {
+            (Some(place), _) => {
+                self.paused = Some((past.moment(place, self.averaged()), past.clone()));
+                self.changed();
+                return None;
+            }
+            (None, Step::Episode(_)) => "Episodes are found in a recording: whyslow top --at TIME",
+            (None, Step::Sample(by) | Step::Minute(by)) if by < 0 => {
+                "No earlier sample is kept here. 'whyslow record' keeps them."
+            }
+            (None, _) if self.paused.is_some() => "This is the newest sample before the pause. Space goes on.",
+            (None, _) => "This is the newest sample.",
+        };
+        self.message = Some(message.to_owned());
+        None
     }
 
     fn prepare(&mut self, panel: Panel) {
@@ -429,7 +462,7 @@ impl App {
         };
         let canvas = &mut Canvas::new(buffer, self.options.colour);
         canvas.reversed_line(take(1), 0, &self.title());
-        let diagnosis = self.diagnosis.as_ref().map_or_else(
+        let diagnosis = self.shown().diagnosis.as_ref().map_or_else(
             || header::no_diagnosis(self.options.interval.is_none()),
             |diagnosis| header::brief(diagnosis, area.width, heights.diagnosis, self.options.utc),
         );
@@ -452,12 +485,13 @@ impl App {
     }
 
     fn title(&self) -> Line {
-        let host = self.window.the::<MachineInfo>().and_then(|machine| machine.name.get()).unwrap_or("this machine");
-        let newest = self.window.last().filter(|newest| newest.wall_ns != 0);
+        let window = &self.shown().window;
+        let host = window.the::<MachineInfo>().and_then(|machine| machine.name.get()).unwrap_or("this machine");
+        let newest = window.last().filter(|newest| newest.wall_ns != 0);
         let time = newest.map(|newest| self.clock.at(newest.wall_ns, self.options.interval.is_none()));
         let state = match self.options.interval {
             None => "recorded".to_owned(),
-            Some(_) if self.behind.is_some() => "PAUSED at".to_owned(),
+            Some(_) if self.paused.is_some() => "PAUSED at".to_owned(),
             Some(interval) => format!("live, every {},", human::quantity(interval.as_secs_f64(), "s")),
         };
         let averaged = self.context().rates.seconds();
@@ -479,10 +513,14 @@ impl App {
         }
         let keys = match self.pages.last() {
             Some(_) => "Esc back  ↑ ↓ scroll  ? help  q quit".to_owned(),
-            None => format!(
-                "Enter details  Tab table  / filter  s sort  t tree  d diagnosis  {}? help  q quit",
-                if self.options.interval.is_some() { "Space pause  " } else { "← → time  " }
-            ),
+            None => {
+                let time = match (self.options.interval, &self.paused) {
+                    (None, _) => "← → time",
+                    (Some(_), None) => "Space pause",
+                    (Some(_), Some(_)) => "← → time  Space go on",
+                };
+                format!("Enter details  Tab table  / filter  s sort  t tree  {time}  d diagnosis  ? help  q quit")
+            }
         };
         let filtered = if filter.is_empty() { String::new() } else { format!("[{filter}]  ") };
         vec![bold(filtered), dim(keys)]
@@ -549,10 +587,10 @@ impl App {
     }
 
     fn whole_diagnosis(&self, width: u16) -> Vec<Line> {
-        let style = TextStyle { width: usize::from(width), colour: true, all: true, utc: self.options.utc };
-        self.diagnosis.as_ref().map_or_else(
+        let style = TextStyle { width: usize::from(width), colour: false, all: true, utc: self.options.utc };
+        self.shown().diagnosis.as_ref().map_or_else(
             || header::no_diagnosis(self.options.interval.is_none()),
-            |diagnosis| of_show(&text::diagnosis(diagnosis, &style)),
+            |diagnosis| text::diagnosis_lines(diagnosis, &style),
         )
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::app::{App, Event, OpenFile, Request, ScreenOptions, Step};
 use crate::keys::KEYS;
-use crate::testing::{HOSTILE, key, line, live, press, sample, screen, task};
+use crate::testing::{HOSTILE, diagnosis, key, line, live, press, sample, screen, task};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use whyslow_model::window::Window;
 use whyslow_show::escape::is_deceptive;
@@ -234,10 +234,47 @@ fn numbers_are_over_the_last_sample_only_where_that_is_asked_for() {
 }
 
 #[test]
-fn only_a_recording_is_stepped_through() {
-    let mut app = live(4);
-    assert_eq!(press(&mut app, "["), None);
-    line(&screen(&mut app, 80, 24), &["whyslow top --at TIME"]);
+fn the_live_screen_steps_through_the_samples_it_has_kept_and_is_paused_then() {
+    let mut app = live(3);
+    app.handle(Event::Diagnosed(Box::new(diagnosis("the first"))));
+    for t in 3..20 {
+        app.handle(Event::Sample(Box::new(sample(t))));
+    }
+    app.handle(Event::Diagnosed(Box::new(diagnosis("the second"))));
+    assert_eq!(press(&mut app, "l"), None);
+    line(&screen(&mut app, 80, 24), &["This is the newest sample."]);
+    app.handle(key(KeyCode::Left));
+    let back = screen(&mut app, 80, 24);
+    line(&back, &["PAUSED at 01:00:18  numbers over 10 s"]);
+    line(&back, &["Undetermined: no cause was found, but the first."]);
+    line(&back, &["42 postgres", "150 %"]);
+    app.handle(Event::Sample(Box::new(sample(20))));
+    app.handle(Event::Diagnosed(Box::new(diagnosis("the third"))));
+    assert_eq!(screen(&mut app, 80, 24), back);
+    press(&mut app, "l");
+    let on = screen(&mut app, 80, 24);
+    line(&on, &["PAUSED at 01:00:19  numbers over 10 s"]);
+    line(&on, &["but the second."]);
+    line(&on, &["← → time  Space go on"]);
+    for (keys, shown) in [
+        ("l", "the newest sample before the pause"),
+        ("[", "PAUSED at 01:00:00"),
+        ("h", "No earlier sample is kept"),
+        ("]", "PAUSED at 01:00:19"),
+        ("{", "whyslow top --at TIME"),
+        (" ", "live, every 1 s, 01:00:20"),
+    ] {
+        assert_eq!(press(&mut app, keys), None, "{keys}");
+        line(&screen(&mut app, 80, 24), &[shown]);
+    }
+    line(&screen(&mut app, 80, 24), &["but the third."]);
+    app.handle(Event::Restarted);
+    press(&mut app, "h");
+    assert!(!screen(&mut app, 80, 24)[0].contains("PAUSED"), "counters do not go on");
+}
+
+#[test]
+fn a_recording_is_stepped_through() {
     let mut app = App::new(ScreenOptions { interval: None, colour: false, utc: true });
     let window = || Box::new(Window::new((0..4).map(sample).collect()));
     app.handle(Event::Recorded(window(), window()));
@@ -272,6 +309,9 @@ fn it_ends_by_q_by_ctrl_c_and_by_the_program() {
     assert!(!app.is_over(), "a letter of the filter");
     app.handle(control('l'));
     assert!(app.take_garbled() && !app.take_garbled());
+    assert!(!app.take_suspended());
+    app.handle(control('z'));
+    assert!(app.take_suspended() && !app.take_suspended() && !app.is_over());
 }
 
 #[test]

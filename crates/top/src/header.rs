@@ -2,7 +2,7 @@
 
 use crate::history::CourseOf;
 use crate::panel::{Context, memory_uses, over, ratio, sum};
-use crate::text::{Line, bold, dim, of_show, plain, sparkline};
+use crate::text::{Line, bold, dim, plain, sparkline};
 use whyslow_model::catalogue::{Cpu, Disk, Interface, Pressure, Protocol, System};
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::human;
@@ -15,8 +15,8 @@ const LABEL: usize = 8;
 
 /// The diagnosis in at most so many lines.
 pub(crate) fn brief(diagnosis: &Diagnosis, width: u16, lines: usize, utc: bool) -> Vec<Line> {
-    let style = TextStyle { width: usize::from(width), colour: true, all: false, utc };
-    let mut brief = of_show(&text::brief(diagnosis, &style, lines));
+    let style = TextStyle { width: usize::from(width), colour: false, all: false, utc };
+    let mut brief = text::brief_lines(diagnosis, &style, lines);
     brief.truncate(lines);
     brief
 }

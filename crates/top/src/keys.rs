@@ -29,6 +29,7 @@ pub(crate) enum Action {
     Step(Step),
     Help,
     Redraw,
+    Suspend,
     Quit,
 }
 
@@ -78,15 +79,15 @@ keys! {
     Char('t') => Tree, "t", "processes by control group";
     Char('H') => Threads, "H", "threads below their processes";
     Char('w') => Average, "w", "numbers over the last seconds, or since the last sample only";
-    Char(' ') => Pause, "Space", "pause, and go on";
-    Left, Char('h') => Action::Step(Step::Sample(-1)), "← →  h l", "in a recording: the sample before or after";
+    Char(' ') => Pause, "Space", "pause, and go on with the newest sample";
+    Left, Char('h') => Action::Step(Step::Sample(-1)), "← →  h l", "the sample before or after; of the live machine those that are kept, paused";
     Right, Char('l') => Action::Step(Step::Sample(1)), "", "";
-    Char('[') => Action::Step(Step::Minute(-1)), "[ ]", "in a recording: a minute back or on";
+    Char('[') => Action::Step(Step::Minute(-1)), "[ ]", "a minute back or on";
     Char(']') => Action::Step(Step::Minute(1)), "", "";
     Char('{') => Action::Step(Step::Episode(-1)), "{ }", "in a recording: the episode before or after";
     Char('}') => Action::Step(Step::Episode(1)), "", "";
     Char('?') => Action::Help, "?", "this help";
-    Char('q') => Quit, "q  Ctrl-C", "quit";
+    Char('q') => Quit, "q  Ctrl-C", "quit; Ctrl-Z stops the program until fg";
 }
 
 /// What a key does; `None` if nothing.
@@ -95,6 +96,7 @@ pub(crate) fn action(key: KeyEvent) -> Option<Action> {
         return match key.code {
             Char('c') => Some(Quit),
             Char('l') => Some(Action::Redraw),
+            Char('z') => Some(Action::Suspend),
             _ => None,
         };
     }

@@ -13,6 +13,7 @@ mod help;
 mod history;
 mod keys;
 mod panel;
+mod past;
 mod table;
 mod terminal;
 #[cfg(test)]

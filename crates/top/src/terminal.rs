@@ -1,6 +1,8 @@
 //! Connects the screen to a terminal, which is left as it was found, whatever ends the program.
 
 use crate::app::{App, Event, Request, ScreenOptions};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
@@ -52,7 +54,9 @@ pub fn run(
         if app.is_over() {
             break;
         }
-        if app.take_garbled() {
+        if app.take_suspended() {
+            screen.suspend()?;
+        } else if app.take_garbled() {
             screen.terminal.clear()?;
         }
         screen.terminal.draw(|frame| app.draw(frame))?;
@@ -101,12 +105,19 @@ impl Screen {
                 later.lock().unwrap_or_else(PoisonError::into_inner).push(info.to_string());
             }
         }));
-        enable_raw_mode()?;
         let out = BufWriter::with_capacity(BUFFER, io::stdout());
-        let terminal = execute!(io::stdout(), EnterAlternateScreen)
-            .and_then(|()| Terminal::new(CrosstermBackend::new(out)))
-            .inspect_err(|_| restore())?;
+        let terminal = take().and_then(|()| Terminal::new(CrosstermBackend::new(out))).inspect_err(|_| restore())?;
         Ok(Self { terminal, said, hook })
+    }
+
+    /// Stops the program, as the terminal itself does at Ctrl-Z unless it is in raw mode: all processes of the job, so that the shell
+    /// notices. Returns when the job is continued.
+    fn suspend(&mut self) -> io::Result<()> {
+        restore();
+        let job = Pid::from_raw(0);
+        kill(job, Signal::SIGTSTP)?;
+        take()?;
+        self.terminal.clear()
     }
 }
 
@@ -122,6 +133,12 @@ impl Drop for Screen {
             eprintln!("{message}");
         }
     }
+}
+
+/// Puts the terminal into raw mode, on its alternate screen.
+fn take() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(io::stdout(), EnterAlternateScreen)
 }
 
 /// Restores the terminal. What fails now cannot be helped.

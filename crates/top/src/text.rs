@@ -25,26 +25,6 @@ fn style(ink: Ink, colour: bool) -> Style {
 /// A line of text.
 pub(crate) type Line = Vec<Piece>;
 
-/// Text that `show` has drawn in colour, as lines: its sequences become styles. What others named has no sequences left there, and
-/// is escaped once more here.
-pub(crate) fn of_show(text: &str) -> Vec<Line> {
-    text.lines().map(of_line).collect()
-}
-
-fn of_line(line: &str) -> Line {
-    let mut parts = line.split("\u{1b}[");
-    let mut pieces: Line = parts.next().into_iter().filter(|text| !text.is_empty()).map(plain).collect();
-    for part in parts {
-        let is_parameter = |c: char| c.is_ascii_digit() || c == ';';
-        let sequence = part.split_once('m').filter(|(parameters, _)| parameters.chars().all(is_parameter));
-        let (parameters, text) = sequence.unwrap_or(("", part));
-        if !text.is_empty() {
-            pieces.push(Piece::new(Ink::of_parameters(parameters).unwrap_or_default(), text));
-        }
-    }
-    pieces
-}
-
 /// The beginning of a text that fits, with '…' at the end if it was cut.
 pub(crate) fn fit(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {
@@ -144,20 +124,6 @@ mod tests {
         assert_eq!(sparkline([1.0, 2.0, 4.0].iter(), 4.0, 2), "▅█", "the last ones");
         assert_eq!(sparkline([0.0].iter(), 0.0, 3), "  ▁", "nothing at all");
         assert_eq!(sparkline([9.0].iter(), 1.0, 1), "█");
-    }
-
-    #[test]
-    fn sequences_of_show_become_styles_and_no_others() {
-        let lines = of_show("\u{1b}[1;31mdisk\u{1b}[0m is full\n\n\u{1b}[2Jx\u{7}");
-        assert_eq!(
-            lines,
-            [
-                vec![Piece::new(Ink::Red, "disk"), plain(" is full")],
-                vec![],
-                // Not one of show's: nothing of it reaches the terminal.
-                vec![plain("2Jx\\x07")],
-            ]
-        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use recording::{explanation, recorded};
 pub use stack::stack;
 pub use ticket::ticket;
 
-use crate::canvas::{Canvas, bold, dim, plain};
+use crate::canvas::{Canvas, Piece, bold, dim, plain};
 use crate::human;
 use finding::Findings;
 use whyslow_model::diagnosis::{Action, BlindSpot, CaptureComparison, Diagnosis, NotCleared, Origin, RuledOut};
@@ -53,6 +53,15 @@ impl TextStyle {
 
 /// The answer in ten lines; with `all`, preceded by all details.
 pub fn diagnosis(diagnosis: &Diagnosis, style: &TextStyle) -> String {
+    diagnosis_on_canvas(diagnosis, style).finish()
+}
+
+/// The same as styled lines, for a screen that draws them itself.
+pub fn diagnosis_lines(diagnosis: &Diagnosis, style: &TextStyle) -> Vec<Vec<Piece>> {
+    diagnosis_on_canvas(diagnosis, style).into_lines()
+}
+
+fn diagnosis_on_canvas(diagnosis: &Diagnosis, style: &TextStyle) -> Canvas {
     let mut canvas = style.canvas();
     if let Some(breakdown) = &diagnosis.time_breakdown {
         time_breakdown::draw(&mut canvas, breakdown, style.all);
@@ -62,14 +71,14 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     } else {
         screen::draw(&mut canvas, diagnosis, style);
     }
-    canvas.finish()
+    canvas
 }
 
-/// The answer in at most so many lines, for a screen that shows other things below it: what is wrong, who it is, what to do.
-pub fn brief(diagnosis: &Diagnosis, style: &TextStyle, lines: usize) -> String {
+/// The answer in about so many lines, for a screen that shows other things below it: what is wrong, who it is, what to do.
+pub fn brief_lines(diagnosis: &Diagnosis, style: &TextStyle, lines: usize) -> Vec<Vec<Piece>> {
     let mut canvas = style.canvas();
     screen::brief(&mut canvas, diagnosis, style, lines);
-    canvas.finish()
+    canvas.into_lines()
 }
 
 /// Everything: findings with evidence and effects, what was ruled out, blind spots, overhead; the answer last.

@@ -103,20 +103,20 @@ impl<'s> TreeDrawing<'s> {
             let facts: Vec<String> = words::facts(node, self.all).into_iter().map(|(_, text)| text).collect();
             line.push(plain(facts.join(", ")));
             header.paragraph(0, 2, &line);
-            body.append_beside("", bar, &header);
+            body.append_beside("", bar, header);
             let mut details = body.beside(bar.chars().count());
             self.limits(&mut details, node, top);
             self.interrupts(&mut details, &node.interrupts);
             for problem in &node.problems {
                 details.paragraph(0, 2, &[Piece::new(Ink::Yellow, format!("! {problem}"))]);
             }
-            body.append_beside(bar, bar, &details);
+            body.append_beside(bar, bar, details);
         } else {
             line.push(dim("  see above"));
             header.paragraph(0, 2, &line);
-            body.append_beside("", bar, &header);
+            body.append_beside("", bar, header);
         }
-        canvas.append_beside(first, rest, &body);
+        canvas.append_beside(first, rest, body);
         for (number, edge) in below.iter().enumerate() {
             let Some(lower) = self.stack.node(&edge.id) else { continue };
             let (branch, bar) = if number + 1 == below.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
