@@ -128,7 +128,9 @@ impl EachFamily for Count<'_> {
         };
         let read_at = self.read_at.get(F::INFO.name).copied().unwrap_or(0);
         let is_valid = self.step.now.saturating_sub(read_at) <= VALID_NS;
-        state.count(if is_valid { readings(&state.selected, rows) } else { Vec::new() }, self.step);
+        let rows = if is_valid { &rows[..] } else { &[] };
+        state.rank_by_what_is_known(rows);
+        state.count(readings(&state.selected, &state.ranked_by, rows), self.step);
     }
 }
 
@@ -158,7 +160,7 @@ struct Reading {
     rank: Vec<Value>,
 }
 
-fn readings<F: Family>(selected: &SelectedFamily, rows: &[F]) -> Vec<Reading> {
+fn readings<F: Family>(selected: &SelectedFamily, ranked_by: &[usize], rows: &[F]) -> Vec<Reading> {
     let metrics = selected.info.metrics;
     let column = |name: &str| metrics.iter().position(|metric| metric.name == name);
     let identity = metrics.iter().position(|metric| metric.identifies);
@@ -178,7 +180,7 @@ fn readings<F: Family>(selected: &SelectedFamily, rows: &[F]) -> Vec<Reading> {
             identity: words(row, identity),
             name: selected.named_by.and_then(|_| name(row)),
             values: values(row, &selected.columns),
-            rank: values(row, &selected.rank),
+            rank: values(row, ranked_by),
         }
     };
     match selected.rows {
@@ -201,6 +203,15 @@ fn readings<F: Family>(selected: &SelectedFamily, rows: &[F]) -> Vec<Reading> {
             }
             shortest.into_values().collect()
         }
+    }
+}
+
+/// Whether a number is known.
+fn is_known<F: Family>(row: &F, column: usize) -> bool {
+    match row.value(column) {
+        Some(Value::Counter(counter)) => counter.get().is_some(),
+        Some(Value::Gauge(gauge)) => gauge.get().is_some(),
+        _ => false,
     }
 }
 
@@ -248,6 +259,8 @@ struct FamilyState {
     /// The sum of the others.
     others: Entity,
     ranking: Ranking<EntityKey>,
+    /// Of the columns that entities can be ranked by, those that were known.
+    ranked_by: Vec<usize>,
 }
 
 struct Counts {
@@ -294,6 +307,20 @@ impl FamilyState {
             entities: BTreeMap::new(),
             others: Entity::default(),
             ranking: Ranking::default(),
+            ranked_by: Vec::new(),
+        }
+    }
+
+    /// Ranks entities by what is known of any of these rows. Activities that are not of the same kind cannot be compared, so that a
+    /// ranking by something else begins anew.
+    fn rank_by_what_is_known<F: Family>(&mut self, rows: &[F]) {
+        let is_known = |columns: &&Vec<usize>| rows.iter().any(|row| columns.iter().any(|at| is_known(row, *at)));
+        if let Some(columns) = self.selected.rank.iter().find(is_known)
+            && *columns != self.ranked_by
+        {
+            self.ranked_by.clone_from(columns);
+            self.ranking = Ranking::default();
+            self.before.values_mut().for_each(|counts| counts.rank.clear());
         }
     }
 
@@ -355,9 +382,9 @@ impl FamilyState {
                 let known = known.and_then(|known| known.values[column]);
                 added.sums[column].add(value, |now| grown(known, now, metric.wraps_at, is_new));
             }
-            let metrics = self.selected.rank.iter().map(|column| &self.selected.info.metrics[*column]);
+            let metrics = self.ranked_by.iter().map(|column| &self.selected.info.metrics[*column]);
             for (column, (metric, value)) in metrics.zip(&reading.rank).enumerate() {
-                let known = known.and_then(|known| known.rank[column]);
+                let known = known.and_then(|known| *known.rank.get(column)?);
                 added.activity += match value {
                     Value::Counter(now) => {
                         now.get().map_or(0.0, |now| match step.since {

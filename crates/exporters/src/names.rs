@@ -208,6 +208,9 @@ mod tests {
             ("system.disk.operations".into(), Some(("disk.io.direction", "write")), "{operation}")
         );
         assert_eq!(name("system", "context_switches"), ("system.context_switches".into(), None, "{count}"));
+        // whyslow is a process among those of `process`.
+        assert_eq!(name("observer", "cpu_time").0, "whyslow.observer.cpu_time");
+        assert_eq!(name("observer", "rss").0, "whyslow.observer.rss");
         // Already within `user`; within reads and writes; all faults, the major ones among them; sampled.
         assert_eq!(name("cpu", "guest").0, "whyslow.cpu.guest");
         assert_eq!(name("disk", "transfers").0, "whyslow.disk.transfers");

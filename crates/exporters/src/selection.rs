@@ -21,8 +21,8 @@ pub(crate) struct SelectedFamily {
     /// Its metrics, as indices into `info.metrics`.
     pub(crate) columns: Vec<usize>,
     pub(crate) entities: Entities,
-    /// The columns by which entities are ranked.
-    pub(crate) rank: Vec<usize>,
+    /// The columns by whose sum entities are ranked, and others for where those are not known.
+    pub(crate) rank: Vec<Vec<usize>>,
     /// The words that name an entity instead of its key: those of a task, which would be its PID.
     pub(crate) named_by: Option<usize>,
     /// What of its rows is exported.
@@ -58,7 +58,8 @@ struct FamilyTraits {
     /// Exported unless asked otherwise.
     metrics: &'static [&'static str],
     entities: Entities,
-    rank: &'static [&'static str],
+    /// As in [`SelectedFamily::rank`].
+    rank: &'static [&'static [&'static str]],
     rows: Rows,
 }
 
@@ -121,7 +122,7 @@ const TRAITS: [FamilyTraits; 15] = [
     ),
     FamilyTraits {
         entities: Entities::Most(4),
-        rank: &["weighted_time"],
+        rank: &[&["weighted_time"], &["busy_time"], &["reads", "writes"]],
         rows: Rows::Identified,
         ..one(
             "disk",
@@ -140,13 +141,13 @@ const TRAITS: [FamilyTraits; 15] = [
     },
     FamilyTraits {
         entities: Entities::Most(4),
-        rank: &["size"],
+        rank: &[&["size"]],
         rows: Rows::FileSystems,
         ..one("mount", &["size", "available"])
     },
     FamilyTraits {
         entities: Entities::Most(3),
-        rank: &["rx_bytes", "tx_bytes"],
+        rank: &[&["rx_bytes", "tx_bytes"]],
         ..one(
             "interface",
             &["rx_bytes", "tx_bytes", "rx_packets", "tx_packets", "rx_dropped", "tx_dropped", "rx_errors", "tx_errors"],
@@ -154,13 +155,14 @@ const TRAITS: [FamilyTraits; 15] = [
     },
     FamilyTraits {
         entities: Entities::MostAndOthers(4),
-        rank: &["cpu_usage"],
+        // Controllers of version 1 may be missing one by one.
+        rank: &[&["cpu_usage"], &["faults"], &["memory"], &["pids"]],
         rows: Rows::Leaves,
         ..one("group", &["cpu_usage", "throttled_time", "memory", "oom_kills"])
     },
     FamilyTraits {
         entities: Entities::MostAndOthers(3),
-        rank: &["user", "system"],
+        rank: &[&["user", "system"]],
         ..one("process", &["user", "system", "run_delay", "read_bytes", "write_bytes", "rss_anon"])
     },
 ];
@@ -341,11 +343,11 @@ impl SelectedFamily {
                 info.name
             )));
         }
-        let mut rank: Vec<usize> =
-            traits.into_iter().flat_map(|traits| traits.rank).filter_map(|name| column(name)).collect();
+        let named = |names: &&[&str]| names.iter().filter_map(|name| column(name)).collect();
+        let mut rank: Vec<Vec<usize>> = traits.into_iter().flat_map(|traits| traits.rank).map(named).collect();
         if rank.is_empty() {
             let is_counter = |column: &&usize| info.metrics[**column].kind == MetricKind::Counter;
-            rank.extend(columns.iter().find(is_counter).or(columns.first()));
+            rank.extend(columns.iter().find(is_counter).or(columns.first()).map(|column| vec![*column]));
         }
         let rows = traits.map_or(Rows::All, |traits| traits.rows);
         Ok(Self { info, columns, entities, rank, named_by, rows })
@@ -377,7 +379,7 @@ mod tests {
     fn what_is_exported_by_default_is_in_the_catalogue() {
         for traits in &TRAITS {
             let family = families().into_iter().find(|family| family.name == traits.family).unwrap();
-            for name in traits.metrics.iter().chain(traits.rank) {
+            for name in traits.metrics.iter().chain(traits.rank.iter().copied().flatten()) {
                 assert!(family.metrics.iter().any(|metric| metric.name == *name), "{}.{name}", traits.family);
             }
         }

@@ -57,6 +57,38 @@ fn counters_have_the_kernels_value_in_base_units() {
 }
 
 #[test]
+fn control_groups_whose_cpu_time_cannot_be_read_are_ranked_by_what_can() {
+    let group = |path: &str, faults: Option<u64>, memory: u64| Group {
+        faults: faults.into(),
+        memory: memory.into(),
+        ..Group::new(path.into())
+    };
+    let sample = |second: u64, groups: Vec<Group>| {
+        let mut sample = at(second);
+        sample.cgroup.group = groups;
+        sample
+    };
+    let words: Vec<String> = vec!["group.memory".into()];
+    let chosen = |samples: Vec<Snapshot>| {
+        let mut collector = Collector::new(Selection::of(&words, Some(1), 200).unwrap());
+        let lines = samples.into_iter().map(|sample| {
+            collector.add(sample);
+            lines(&mut collector)
+        });
+        lines.last().unwrap().into_iter().find(|line| !line.contains("other")).unwrap()
+    };
+    let groups = |faults: [Option<u64>; 3]| {
+        let [a, b, c] = faults;
+        vec![group("/a", a, 5), group("/b", b, 9), group("/c", c, 7)]
+    };
+    assert!(chosen(vec![sample(10, groups([None; 3]))]).contains("\"/b\""), "by memory");
+    let faults = groups([Some(10), Some(20), Some(30)]);
+    assert!(chosen(vec![sample(10, faults.clone())]).contains("\"/c\""), "by faults");
+    // Faults are known from the second sample on: nothing of the ranking by memory is left.
+    assert!(chosen(vec![sample(10, groups([None; 3])), sample(20, faults)]).contains("\"/a\""), "none has grown yet");
+}
+
+#[test]
 fn a_counter_of_32_bits_goes_on_where_it_wraps() {
     // Milliseconds in 32 bits: the largest is 4294967.296 s.
     let mut collector = collector(&["disk.busy_time"]);
