@@ -89,12 +89,13 @@ export function since(finding, clock) {
   return `for at least ${long}${source ? ` (${source})` : ""}`;
 }
 
-// A culprit by name, with the number of its processes and their unit or container.
-export function culpritInWords({ kind, name, pid, pids = [], unit, container }) {
+// A culprit by name, with the number of its processes, their unit or container, and their control groups if there are several.
+export function culpritInWords({ kind, name, pid, pids = [], unit, container, cgroups = [] }) {
   if (pid === undefined) return `${kind} ${name}`;
   const details = pids.length > 1 ? [] : [`pid ${pid}`];
   if (container) details.push(`container ${container}`);
   else if (unit) details.push(`unit ${unit}`);
+  if (cgroups.length > 1) details.push(`${cgroups.length} control groups`);
   const counted = pids.length > 1 ? `${name} ×${pids.length}` : name;
   return details.length > 0 ? `${counted} (${details.join(", ")})` : counted;
 }

@@ -186,6 +186,8 @@ test("findings are named as on the terminal", () => {
   assert.equal(plain(timeLost(finding({ subject: { kind: "host", name: "host" }, id: "cpu.saturated", impact: 1 }))), "at least one task waited for a CPU all of the time");
   assert.equal(plain(timeLost(finding({ impact_is: "at_least", impact: 0.2 }))), "requests waited at least 20 % of the time");
   assert.equal(culpritInWords({ kind: "process", name: "make", pid: 1, pids: [1, 2, 3], unit: "ci.service" }), "make ×3 (unit ci.service)");
+  const cgroups = [{ cgroup: "/a", share: 0.5 }, { cgroup: "/b", share: 0.2 }];
+  assert.equal(culpritInWords({ kind: "process", name: "make", pid: 1, pids: [1, 2], cgroup: "/a", cgroups }), "make ×2 (2 control groups)");
   assert.equal(firstSentence("a 3.5. B c. D"), "a 3.5.");
 });
 

@@ -11,7 +11,7 @@ use crate::rule_context::RuleContext;
 use crate::signal::Entity;
 use crate::sources::NotRead;
 use std::collections::BTreeMap;
-use whyslow_model::diagnosis::{Culprit, Subject, Unattributed};
+use whyslow_model::diagnosis::{CgroupShare, Culprit, Subject, Unattributed};
 
 /// The most culprits that are named.
 const MOST_CULPRITS: usize = 5;
@@ -60,7 +60,8 @@ pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts
             // A culprit by one measure is not named again by a later one.
             let is_known = |c: &Culprit| {
                 let same_pid = c.pid == culprit.pid || c.pids.len() > 1 || culprit.pids.len() > 1;
-                (&c.kind, &c.name, &c.cgroup) == (&culprit.kind, &culprit.name, &culprit.cgroup) && same_pid
+                let same_home = (&c.unit, &c.container) == (&culprit.unit, &culprit.container);
+                (&c.kind, &c.name) == (&culprit.kind, &culprit.name) && same_home && same_pid
             };
             if !all.culprits.iter().any(is_known) {
                 all.culprits.push(culprit);
@@ -71,7 +72,7 @@ pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts
     all
 }
 
-/// Candidates by program and control group, with their parts.
+/// Candidates by program, and by systemd unit or container: those have owners of their own, and settings.
 struct Candidates<'a> {
     spec: &'a CulpritSpec,
     groups: BTreeMap<(&'a str, &'a str, Option<&'a str>), Group<'a>>,
@@ -79,10 +80,12 @@ struct Candidates<'a> {
     total: Option<f64>,
 }
 
-/// One culprit: the processes with one name in one control group, or one thing of another kind.
+/// One culprit: the processes with one name, or one thing of another kind.
 struct Group<'a> {
     /// By process, the part of each.
     parts: BTreeMap<Option<u32>, f64>,
+    /// By control group, the part of those in it.
+    cgroups: BTreeMap<Option<&'a str>, f64>,
     waits: f64,
     /// The part of those with a low priority.
     low_priority: f64,
@@ -102,6 +105,7 @@ impl<'a> Candidates<'a> {
                     |expr: &Option<Expr>| expr.as_ref().and_then(|e| e.number(&candidate_context)).unwrap_or(0.0);
                 let group = candidates.group_of(candidate);
                 *group.parts.entry(candidate.subject.pid).or_insert(0.0) += part;
+                *group.cgroups.entry(candidate.deepest_cgroup()).or_insert(0.0) += part;
                 group.waits += number(&spec.waits);
                 group.low_priority += part * number(&spec.low_priority);
                 group.buffered += number(&spec.buffered);
@@ -112,9 +116,10 @@ impl<'a> Candidates<'a> {
 
     fn group_of(&mut self, candidate: &'a Entity) -> &mut Group<'a> {
         let Subject { kind, name, .. } = &candidate.subject;
-        let group = self.groups.entry((kind, name, candidate.deepest_cgroup()));
+        let group = self.groups.entry((kind, name, candidate.deepest_cgroup().and_then(home)));
         group.or_insert_with(|| Group {
             parts: BTreeMap::new(),
+            cgroups: BTreeMap::new(),
             waits: 0.0,
             low_priority: 0.0,
             buffered: 0.0,
@@ -171,11 +176,13 @@ impl Group<'_> {
 
     fn culprit(self, all: f64, of: &str) -> Culprit {
         let Subject { kind, name, .. } = &self.entity.subject;
-        let cgroup = self.entity.deepest_cgroup().filter(|_| kind != "cgroup");
         let share = self.part() / all;
-        let mut parts: Vec<(Option<u32>, f64)> = self.parts.into_iter().collect();
-        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let pids: Vec<u32> = parts.iter().filter_map(|(pid, _)| *pid).collect();
+        let pids: Vec<u32> = largest_first(self.parts).filter_map(|(pid, _)| pid).collect();
+        let in_cgroups = largest_first(self.cgroups).filter(|_| kind != "cgroup");
+        let in_cgroups: Vec<(&str, f64)> = in_cgroups.filter_map(|(cgroup, part)| Some((cgroup?, part))).collect();
+        let cgroup = in_cgroups.first().map(|(cgroup, _)| *cgroup);
+        let share_in = |(cgroup, part): &(&str, f64)| CgroupShare { cgroup: (*cgroup).to_owned(), share: part / all };
+        let cgroups = in_cgroups.iter().map(share_in).collect();
         Culprit {
             kind: kind.clone(),
             name: name.clone(),
@@ -183,12 +190,24 @@ impl Group<'_> {
             pids: if pids.len() > 1 { pids } else { Vec::new() },
             command_line: None,
             cgroup: cgroup.map(str::to_owned),
+            cgroups: if in_cgroups.len() > 1 { cgroups } else { Vec::new() },
             unit: cgroup.and_then(cgroup::unit),
             container: cgroup.and_then(cgroup::container),
             share,
             of: of.to_owned(),
         }
     }
+}
+
+fn largest_first<K>(parts: BTreeMap<K, f64>) -> impl Iterator<Item = (K, f64)> {
+    let mut parts: Vec<(K, f64)> = parts.into_iter().collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    parts.into_iter()
+}
+
+/// The control group of the systemd unit or the container that a control group belongs to.
+fn home(path: &str) -> Option<&str> {
+    (cgroup::unit(path).is_some() || cgroup::container(path).is_some()).then(|| cgroup::accountable(path))
 }
 
 /// Whether the measure reads any of these kernel sources.

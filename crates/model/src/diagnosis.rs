@@ -427,16 +427,19 @@ pub struct Culprit {
     /// Its PID; of several processes, that of the largest consumer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// All its processes if there are several, the largest consumer first: processes with the same name in the same control
-    /// group are one culprit.
+    /// All its processes if there are several, the largest consumer first: processes with the same name are one culprit, unless they
+    /// are of different systemd units or containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pids: Vec<u32>,
     /// The command line of `pid`, with secrets masked, read live if the process was still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_line: Option<String>,
-    /// Its control group.
+    /// Its control group; of several, that of the largest consumer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
+    /// All its control groups if there are several, the largest consumer first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cgroups: Vec<CgroupShare>,
     /// The systemd unit it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
@@ -447,6 +450,15 @@ pub struct Culprit {
     pub share: f64,
     /// What it is a share of.
     pub of: String,
+}
+
+/// The part of a culprit that is in one control group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CgroupShare {
+    /// The control group.
+    pub cgroup: String,
+    /// The share of what is in it, of the same whole as the culprit's.
+    pub share: f64,
 }
 
 impl Culprit {

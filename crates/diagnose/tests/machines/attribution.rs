@@ -139,6 +139,33 @@ fn a_share_is_of_what_the_device_did() {
 }
 
 #[test]
+fn processes_of_one_program_are_added_up_over_control_groups_but_not_over_units() {
+    let d = machine(|t, s| {
+        busy(t, s);
+        for (pid, name, cpu, group) in [
+            (8, "build", 30, "/a"),
+            (9, "build", 50, "/b"),
+            (10, "build", 20, "/b"),
+            (11, "web", 40, "/system.slice/web@1.service"),
+            (12, "web", 36, "/system.slice/web@2.service"),
+        ] {
+            process(t, s, pid, name, cpu, None);
+            s.task.process.last_mut().unwrap().cgroup = group.into();
+        }
+    });
+    let finding = finding(&d, "cpu.saturated");
+    // Of two CPUs.
+    assert_eq!(shares(finding), [("build", 0.5), ("web", 0.2), ("web", 0.18)]);
+    let [build, first, second] = &finding.culprits[..] else { panic!("{:?}", finding.culprits) };
+    let groups = build.cgroups.iter().map(|part| (&*part.cgroup, (part.share * 100.0).round()));
+    assert_eq!(groups.collect::<Vec<_>>(), [("/b", 35.0), ("/a", 15.0)]);
+    assert_eq!((build.cgroup.as_deref(), &*build.pids), (Some("/b"), &[9, 8, 10][..]));
+    assert_eq!([first, second].map(|web| web.unit.as_deref()), [Some("web@1"), Some("web@2")]);
+    assert!(first.cgroups.is_empty() && first.cgroup.is_some());
+    assert!(finding.summary.contains("build (×3) uses the most"), "{}", finding.summary);
+}
+
+#[test]
 fn cpu_time_of_processes_that_are_hidden_is_not_spread_over_those_that_are_seen() {
     let with = |visible: u64| {
         machine(move |t, s| {

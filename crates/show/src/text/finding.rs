@@ -15,6 +15,8 @@ const DEEPEST: usize = 4;
 /// Columns of the evidence table; longer text shifts the rest of its line to the right.
 const WIDEST_METRIC: usize = 28;
 const WIDEST_VALUE: usize = 14;
+/// The most control groups of a culprit that are listed.
+const MOST_GROUPS: usize = 3;
 
 /// The findings of a diagnosis and how they are related.
 pub(super) struct Findings<'d> {
@@ -157,14 +159,24 @@ pub(super) fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize)
             plain(" of "),
             plain(&culprit.of),
         ];
-        if let Some(cgroup) = &culprit.cgroup {
-            line.extend([dim(" in "), dim(cgroup)]);
-        }
+        line.extend(in_control_groups(culprit).map(dim));
         canvas.paragraph(column, column + 4, &line);
         if let Some(command_line) = &culprit.command_line {
             canvas.at_most(2, column + 4, column + 6, &[dim(command_line)]);
         }
     }
+}
+
+/// The control groups of a culprit, with the share in each if there are several.
+fn in_control_groups(culprit: &Culprit) -> Option<String> {
+    if culprit.cgroups.is_empty() {
+        return culprit.cgroup.as_ref().map(|cgroup| format!(" in {cgroup}"));
+    }
+    let shown = culprit.cgroups.iter().take(MOST_GROUPS);
+    let shown: Vec<String> = shown.map(|part| format!("{} ({})", part.cgroup, human::share(part.share))).collect();
+    let more = culprit.cgroups.len() - shown.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!(" in {}{more}", shown.join(", ")))
 }
 
 /// What could not be attributed, with the reason.

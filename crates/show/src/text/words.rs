@@ -123,7 +123,9 @@ pub(super) fn culprit(culprit: &Culprit) -> String {
         1 => (culprit.name.clone(), Some(format!("pid{NO_BREAK}{pid}"))),
         count => (format!("{}{NO_BREAK}×{count}", culprit.name), None),
     };
-    let details: Vec<String> = pid.into_iter().chain(home).collect();
+    let groups = Some(culprit.cgroups.len()).filter(|count| *count > 1);
+    let groups = groups.map(|count| format!("{count}{NO_BREAK}control groups"));
+    let details: Vec<String> = pid.into_iter().chain(home).chain(groups).collect();
     if details.is_empty() { name } else { format!("{name} ({})", details.join(", ")) }
 }
 
