@@ -207,9 +207,10 @@ pub fn run(args: &BenchArgs, look: &OutputOptions) -> Result<ExitCode, Failure> 
     args.saving.check()?;
     let report = match what {
         BenchCommand::DropCaches => {
-            // Writing what is dirty can take long, and cannot be interrupted.
-            ProgressLine::new("", "").say("writing dirty pages, then dropping the caches …");
+            let progress = ProgressLine::empty();
+            progress.say("writing dirty pages, then dropping the caches; cannot be interrupted …");
             let dropped = whyslow_bench::drop_caches().map_err(|e| Failure::usage(e.to_string()))?;
+            drop(progress);
             tell(&dropped, look, text::dropped_caches)?;
             return Ok(ExitCode::SUCCESS);
         }

@@ -166,6 +166,11 @@ impl ProgressLine {
         Self { visible: io::stderr().is_terminal() && !is_dumb(), doing, interrupted }
     }
 
+    /// One without a countdown, for what [`say`](Self::say) gets.
+    pub fn empty() -> Self {
+        Self::new("", "")
+    }
+
     /// One that is never seen.
     pub fn silent() -> Self {
         Self { visible: false, doing: "", interrupted: "" }

@@ -130,7 +130,7 @@ fn watched<T>(reads: impl FnOnce(&Arc<ReadMonitor>) -> Result<T, Failure>) -> Re
 
 fn say_how_far(watch: &ReadMonitor, ends: &Receiver<()>) {
     let mut wait = QUIET;
-    let progress = ProgressLine::new("", "");
+    let progress = ProgressLine::empty();
     while ends.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
         let megabytes = watch.bytes.load(Ordering::Relaxed) / 1_000_000;
         if megabytes > 0 {
