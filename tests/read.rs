@@ -557,8 +557,7 @@ fn memory_does_not_grow_with_the_file() {
     std::fs::write(path("iostat"), stamped).unwrap();
     for name in ["vmstat", "iostat"] {
         let most = most_memory(&path(name)) >> 20;
-        // Two kilobytes for each of 60,000 readings, most of it for the tables that it does not have.
-        assert!(most < 130, "{name}: {most} MiB");
+        assert!(most < 110, "{name}: {most} MiB");
     }
 }
 
