@@ -138,7 +138,7 @@ fn every_table_and_page_is_reached_by_its_key_and_q_leaves_the_terminal_as_it_wa
     terminal.wait_for(&["PAUSED at"]);
     terminal.press(&["Space"]);
     terminal.wait_for(&["live, every"]);
-    terminal.press(&["["]);
+    terminal.press(&["C-l", "["]);
     terminal.wait_for(&["PAUSED at"]);
     terminal.press(&["h"]);
     terminal.wait_for(&["No earlier sample is kept"]);

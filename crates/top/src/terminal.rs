@@ -9,7 +9,9 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, KeyEventKind};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::style::force_color_output;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use std::io::{self, BufWriter, IsTerminal, Stdout};
 use std::panic::{self, PanicHookInfo};
 use std::sync::mpsc::{Receiver, Sender};
@@ -57,7 +59,7 @@ pub fn run(
         if app.take_suspended() {
             screen.suspend()?;
         } else if app.take_garbled() {
-            screen.terminal.clear()?;
+            screen.clear()?;
         }
         screen.terminal.draw(|frame| app.draw(frame))?;
     }
@@ -117,7 +119,16 @@ impl Screen {
         let job = Pid::from_raw(0);
         kill(job, Signal::SIGTSTP)?;
         take()?;
-        self.terminal.clear()
+        self.clear()
+    }
+
+    /// Clears the terminal, so that the next frame is drawn as a whole. `Terminal::clear` asks for the position of the cursor first,
+    /// and the answer would go to the thread that reads keys.
+    fn clear(&mut self) -> io::Result<()> {
+        execute!(io::stdout(), Clear(ClearType::All))?;
+        // Both buffers are blank afterwards: the one that was drawn last is reset.
+        self.terminal.swap_buffers();
+        Ok(())
     }
 }
 
