@@ -23,9 +23,11 @@ const letter = 7.5;
 export class Chart {
   // `reference` gives the span that the selection is compared with.
   constructor(chart, view, reference) {
-    Object.assign(this, { chart, view, reference, plot: null, isNear: false, isStale: true, isUnderPointer: false, emphasized: null });
-    this.colors = colorNames(chart);
-    this.shown = chart.series.map(() => true);
+    Object.assign(this, { base: chart, chart, view, reference, plot: null, emphasized: null, text: "" });
+    Object.assign(this, { isNear: false, isStale: true, isGrown: false, isUnderPointer: false });
+    this.former = new Map();
+    this.hidden = new Set();
+    this.#adopt();
     const id = chart.anchor;
     this.holder = element("div", { className: "plot", tabIndex: 0, attributes: {
       role: "application", "aria-roledescription": "chart", "aria-label": chart.title,
@@ -37,11 +39,13 @@ export class Chart {
       focus: (i) => this.#focus(i),
     });
     this.scale = this.isHeat ? element("div", { className: "scale" }) : null;
+    this.leftOut = element("p", { className: "summary" });
     this.element = element("figure", { className: "chart", id, tabIndex: -1 },
       element("figcaption", {}, element("h4", {}, chart.title), chart.help ? element("p", {}, chart.help) : null),
-      this.holder, this.summary, this.scale, this.legend?.element, this.#leftOut(), this.#data());
+      this.holder, this.summary, this.scale, this.legend?.element, this.leftOut, this.#data());
+    this.#countLeftOut();
     this.refresh = oncePerFrame(() => this.#refresh());
-    keys(this.holder, chart.times, view, (at) => this.#readout(at));
+    keys(this.holder, () => this.chart.times, view, (at) => this.#readout(at));
     view.on("range", this.refresh);
     view.on("clock", this.refresh);
     view.on("selection", () => this.plot?.redraw(false));
@@ -54,11 +58,52 @@ export class Chart {
       this.isUnderPointer = false;
       view.point(null);
     });
-    new ResizeObserver(() => this.#resize()).observe(this.holder);
+    this.observer = new ResizeObserver(() => this.#resize());
+    this.observer.observe(this.holder);
   }
 
   get isHeat() {
     return this.chart.kind === "heat";
+  }
+
+  // Shows other data of the same chart, or with null its own again.
+  show(chart) {
+    if (this.chart === (chart ?? this.base)) return;
+    this.chart = chart ?? this.base;
+    this.changed();
+  }
+
+  // The data that is shown has changed.
+  changed() {
+    if (this.shape === shapeOf(this.chart)) {
+      this.isGrown = true;
+      this.legend?.outdate();
+    } else {
+      this.#adopt();
+      this.legend?.adopt(this.chart, this.colors);
+      this.#discard();
+    }
+    this.#countLeftOut();
+    this.refresh();
+  }
+
+  // What follows from the names of the series.
+  #adopt() {
+    const { chart } = this;
+    this.shape = shapeOf(chart);
+    this.colors = colorNames(chart, this.former);
+    this.#choose();
+  }
+
+  #choose() {
+    this.shown = this.chart.series.map(({ name }) => !this.hidden.has(name) && contains(name, this.text));
+  }
+
+  // It is not shown any more.
+  dispose() {
+    this.observer.disconnect();
+    this.isNear = false;
+    this.#discard();
   }
 
   // Charts far from sight are neither made nor kept up to date.
@@ -88,8 +133,10 @@ export class Chart {
   // Lists and draws the series whose names contain a text.
   filter(text) {
     if (this.isHeat) return;
+    this.text = text;
+    this.hidden.clear();
     this.legend.filter(text);
-    this.#show(this.chart.series.map((series) => contains(series.name, text)));
+    this.#show();
   }
 
   hasSeries(text) {
@@ -105,7 +152,10 @@ export class Chart {
     this.isStale = !this.isNear;
     if (this.isStale) return;
     if (this.plot === null) this.#make();
-    if (this.emphasized !== null) this.#focus(this.emphasized);
+    else if (this.isGrown) this.plot.setData(this.#parts().data, false);
+    if (this.isGrown && this.isHeat) this.#drawScale();
+    this.isGrown = false;
+    if (this.emphasized) this.#focus(this.chart.series.findIndex(this.emphasized));
     const { from, to } = this.view.range;
     this.plot.setScale("x", { min: from, max: to });
     // After uPlot has applied the scale, which it does in a microtask of its own.
@@ -115,23 +165,29 @@ export class Chart {
     if (this.table?.open) this.#tabulate();
   }
 
-  #make() {
+  // What uPlot draws.
+  #parts() {
     const { chart } = this;
-    const parts = this.isHeat
-      ? { data: [chart.times, chart.times.map(() => null)], series: [{}, { paths: () => null, points: { show: false } }], bands: [] }
-      : plotted(chart, this.colors, this.shown);
+    if (!this.isHeat) return plotted(chart, this.colors, this.shown);
+    const none = chart.times.map(() => null);
+    return { data: [chart.times, none], series: [{}, { paths: () => null, points: { show: false } }], bands: [] };
+  }
+
+  #make() {
+    const { kind } = this.chart;
+    const parts = this.#parts();
     this.index = parts.index;
     fill(this.holder);
     this.plot = new uPlot({
       width: this.holder.clientWidth, height, legend: { show: false }, series: parts.series, bands: parts.bands,
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), this.view.clock.zone ?? undefined),
-      scales: { x: { time: !chart.x, auto: false, range: () => [this.view.range.from, this.view.range.to] }, y: this.#yScale() },
+      scales: { x: { time: !this.chart.x, auto: false, range: () => [this.view.range.from, this.view.range.to] }, y: this.#yScale() },
       axes: [this.#xAxis(), this.#yAxis()],
       cursor: {
         // Near a line, and not near the edge of a band, the others fade.
         focus: { prox: this.isHeat ? -1 : 24, dist: (u, i, at, y, pointer) => (this.index.includes(i) ? y - pointer : Infinity) },
         y: false, drag: { x: false, y: false },
-        points: { size: 7, show: (u, i) => (this.index?.includes(i) && chart.kind === "lines" ? element("div") : null) },
+        points: { size: 7, show: (u, i) => (this.index?.includes(i) && kind === "lines" ? element("div") : null) },
         bind: Object.fromEntries(["mousedown", "mouseup", "click", "dblclick"].map((name) => [name, () => null])),
       },
       focus: { alpha: 0.25 },
@@ -140,10 +196,10 @@ export class Chart {
         drawClear: [(u) => this.isHeat || this.#drawSelection(u)],
         draw: [(u) => {
           if (!this.isHeat) {
-            drawRanges(u, chart, this.colors, this.shown);
+            drawRanges(u, this.chart, this.colors, this.shown);
             return;
           }
-          drawHeat(u, chart);
+          drawHeat(u, this.chart);
           this.#drawSelection(u);
         }],
         // uPlot also calls this when it draws anew, with the former position.
@@ -245,24 +301,27 @@ export class Chart {
   }
 
   #toggle(index) {
-    this.#show(this.shown.map((isShown, i) => (i === index ? !isShown : isShown)));
+    const { name } = this.chart.series[index];
+    if (this.shown[index]) this.hidden.add(name);
+    else this.hidden.delete(name);
+    this.#show();
   }
 
-  #show(shown) {
-    this.shown = shown;
+  #show() {
+    this.#choose();
     this.#discard();
     this.refresh();
   }
 
+  // A series stands out, or with null none.
   #focus(index) {
-    if (!this.plot || this.isHeat || this.chart.kind === "stacked") return;
+    if (!this.plot || this.isHeat || this.chart.kind === "stacked" || index === -1) return;
     this.plot.setSeries(index === null ? null : this.index[index], { focus: true }, false);
   }
 
   // Lets the first series that is wanted stand out, until the pointer is on the chart.
   emphasize(isWanted) {
-    const index = this.chart.series.findIndex(isWanted);
-    this.emphasized = index < 0 ? null : index;
+    this.emphasized = isWanted;
     this.refresh();
   }
 
@@ -338,11 +397,10 @@ export class Chart {
     fill(this.scale, element("span", {}, "Count: 1"), bar, element("span", {}, most));
   }
 
-  #leftOut() {
+  #countLeftOut() {
     const count = this.chart.left_out ?? 0;
-    if (count === 0) return null;
-    const text = count === 1 ? "1 more is left out: the one with the smallest mean." : `${count} more are left out: those with the smallest means.`;
-    return element("p", { className: "summary" }, text);
+    this.leftOut.hidden = count === 0;
+    fill(this.leftOut, count === 1 ? "1 more is left out: the one with the smallest mean." : `${count} more are left out: those with the smallest means.`);
   }
 
   #data() {
@@ -356,6 +414,11 @@ export class Chart {
   #tabulate() {
     fill(this.tabulated, dataTable(this.chart, this.view, this.shown));
   }
+}
+
+// As long as this is the same, new data fits into the same plot.
+function shapeOf({ series, buckets = [] }) {
+  return JSON.stringify([series.map(({ name, min }) => [name, min ? 1 : 0]), buckets]);
 }
 
 const contains = (name, text) => name.toLowerCase().includes(text.toLowerCase());

@@ -15,6 +15,9 @@ export function visible(text) {
   });
 }
 
+// The listeners of each element: `morph` replaces them.
+const listeners = new WeakMap();
+
 // An element with properties and children: strings become text, and null is left out. `on` holds listeners, `style` holds
 // style properties, `attributes` holds attributes; everything else is a DOM property.
 export function element(tag, properties = {}, ...children) {
@@ -24,7 +27,8 @@ export function element(tag, properties = {}, ...children) {
     if (value !== null && value !== undefined) made.setAttribute(name, visible(value));
   }
   for (const [name, value] of Object.entries(style)) made.style.setProperty(name, value);
-  for (const [name, listener] of Object.entries(on)) made.addEventListener(name, listener);
+  listeners.set(made, on);
+  for (const name of Object.keys(on)) made.addEventListener(name, (event) => listeners.get(made)[name]?.(event));
   for (const [name, value] of Object.entries(rest)) made[name] = typeof value === "string" ? visible(value) : value;
   append(made, children);
   return made;
@@ -48,6 +52,71 @@ export function append(parent, children) {
 export function fill(parent, ...children) {
   parent.replaceChildren();
   append(parent, children);
+}
+
+// Puts these elements into a parent, and moves only those that are elsewhere: one that is moved loses the focus.
+export function arrange(parent, elements) {
+  const wanted = new Set(elements);
+  for (const child of [...parent.childNodes]) if (!wanted.has(child)) child.remove();
+  let next = parent.firstChild;
+  for (const one of elements) {
+    if (one === next) next = next.nextSibling;
+    else parent.insertBefore(one, next);
+  }
+}
+
+// Makes an element's content what `fill` would make it, but keeps what is the same: what is unfolded, selected, focused or
+// scrolled stays so.
+export function morph(parent, ...children) {
+  const made = document.createDocumentFragment();
+  append(made, children);
+  morphChildren(parent, made);
+}
+
+function morphChildren(shown, made) {
+  const left = new Map();
+  for (const child of shown.childNodes) {
+    const key = keyOfNode(child);
+    left.set(key, [...(left.get(key) ?? []), child]);
+  }
+  arrange(shown, [...made.childNodes].map((child) => {
+    const same = left.get(keyOfNode(child))?.shift();
+    if (same === undefined) return child;
+    morphNode(same, child);
+    return same;
+  }));
+}
+
+function morphNode(shown, made) {
+  if (shown.nodeType === Node.TEXT_NODE) {
+    if (shown.data !== made.data) shown.data = made.data;
+    return;
+  }
+  // Whether it is unfolded is up to the reader. A style attribute is what the content security policy forbids.
+  const isOwn = (name) => name === "open" || name === "style";
+  for (const { name } of [...shown.attributes]) if (!isOwn(name) && !made.hasAttribute(name)) shown.removeAttribute(name);
+  for (const { name, value } of made.attributes) {
+    if (!isOwn(name) && shown.getAttribute(name) !== value) shown.setAttribute(name, value);
+  }
+  if (shown.style.cssText !== made.style.cssText) shown.style.cssText = made.style.cssText;
+  if (listeners.has(made)) listeners.set(shown, listeners.get(made));
+  morphChildren(shown, made);
+}
+
+// Nodes with one key can take one another's place: an element's severity, its last class, may change.
+function keyOfNode(node) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return node.nodeName;
+  const [kind] = (node.getAttribute("class") ?? "").split(" ");
+  const heard = listeners.has(node) ? Object.keys(listeners.get(node)).join() : "";
+  return [node.nodeName, node.id, kind, heard, titleOf(node)].join(" ");
+}
+
+// The title of what unfolds, or of an item that does; without its numbers, which count something.
+function titleOf(node) {
+  const details = node.nodeName === "LI" ? node.firstElementChild : node;
+  if (details?.nodeName !== "DETAILS") return "";
+  const summary = details.firstElementChild;
+  return (summary?.firstElementChild ?? summary)?.textContent.replace(/\d+/g, "") ?? "";
 }
 
 const SVG = "http://www.w3.org/2000/svg";

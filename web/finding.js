@@ -1,6 +1,6 @@
 // A finding: what is wrong, who causes it, how bad it is, what to do, and the evidence.
 
-import { announce, element, link, svg } from "./dom.js";
+import { announce, button, element, link, svg } from "./dom.js";
 import { quantity, share } from "./format.js";
 import { isKnown } from "./statistics.js";
 import {
@@ -43,11 +43,10 @@ export class Links {
   }
 }
 
-export function sparkline(times, values) {
+// A small line; `top` is the value at the upper edge, by default the largest one.
+export function sparkline(times, values, top = Math.max(0, ...values.filter(isKnown)) || 1) {
   const [width, height] = [96, 22];
-  const known = values.filter(isKnown);
-  if (known.length < 2) return null;
-  const top = known.reduce((most, value) => Math.max(most, value), 0) || 1;
+  if (values.filter(isKnown).length < 2) return null;
   const [from, to] = [times[0], times.at(-1)];
   let path = "";
   let isGap = true;
@@ -69,16 +68,16 @@ export function command(text) {
   const code = element("code", {}, text);
   const parts = [element("pre", { tabIndex: 0 }, code)];
   if (navigator.clipboard) {
-    const copy = element("button", { type: "button", className: "quiet", on: { click: async () => {
+    const copy = button("Copy", { className: "quiet", attributes: { "aria-label": `Copy: ${text}` } }, async ({ currentTarget }) => {
       try {
         await navigator.clipboard.writeText(text);
         announce("Copied.");
-        copy.textContent = "Copied";
-        setTimeout(() => (copy.textContent = "Copy"), 2000);
+        currentTarget.textContent = "Copied";
+        setTimeout(() => (currentTarget.textContent = "Copy"), 2000);
       } catch {
-        getSelection().selectAllChildren(code);
+        getSelection().selectAllChildren(currentTarget.previousElementSibling);
       }
-    }, }, attributes: { "aria-label": `Copy: ${text}` } }, "Copy");
+    });
     parts.push(copy);
   }
   return element("div", { className: "command" }, parts);

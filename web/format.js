@@ -121,6 +121,11 @@ export class Clock {
     return `${this.formats.date.format(at * 1000)}, ${this.time(at)}`;
   }
 
+  // `21 Nov, 14:03`.
+  brief(at) {
+    return `${this.formats.day.format(at * 1000)}, ${this.formats.minute.format(at * 1000)}`;
+  }
+
   // `21 Nov 2026, 14:03:22–14:03:32 CET`.
   span(from, to) {
     const [first, last] = [from, to].map((at) => this.formats.date.format(at * 1000));

@@ -59,11 +59,13 @@ export function drags(area, { value, brush }, view) {
 
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
-// The same from the keyboard, on the element that holds the plot. `readout` says what is under the cursor.
-export function keys(holder, times, view, readout) {
+// The same from the keyboard, on the element that holds the plot. `timesNow` are the moments that the cursor can be at, and
+// `readout` says what is there.
+export function keys(holder, timesNow, view, readout) {
   let anchor = null;
   let mark = null;
   const to = (index, extends_) => {
+    const times = timesNow();
     const at = times[clamp(index, 0, times.length - 1)];
     if (at === undefined) return;
     if (extends_) anchor ??= view.cursor ?? at;
@@ -76,15 +78,16 @@ export function keys(holder, times, view, readout) {
     view.point(at);
     announce(mark ? `${readout(at)} Marked ${view.clock.span(mark.from, mark.to)}.` : readout(at));
   };
-  const here = () => nearest(times, view.cursor ?? (view.range.from + view.range.to) / 2);
-  const inSight = () => Math.max(1, nearest(times, view.range.to) - nearest(times, view.range.from));
+  const index = (at) => nearest(timesNow(), at);
+  const here = () => index(view.cursor ?? (view.range.from + view.range.to) / 2);
+  const inSight = () => Math.max(1, index(view.range.to) - index(view.range.from));
   const does = {
     ArrowLeft: (event) => to(here() - 1, event.shiftKey),
     ArrowRight: (event) => to(here() + 1, event.shiftKey),
     PageUp: (event) => to(here() - Math.ceil(inSight() / 10), event.shiftKey),
     PageDown: (event) => to(here() + Math.ceil(inSight() / 10), event.shiftKey),
-    Home: (event) => to(nearest(times, view.range.from), event.shiftKey),
-    End: (event) => to(nearest(times, view.range.to), event.shiftKey),
+    Home: (event) => to(index(view.range.from), event.shiftKey),
+    End: (event) => to(index(view.range.to), event.shiftKey),
     "+": () => view.zoom(0.5, view.cursor ?? undefined),
     "=": () => view.zoom(0.5, view.cursor ?? undefined),
     "-": () => view.zoom(2, view.cursor ?? undefined),

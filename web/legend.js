@@ -1,7 +1,7 @@
 // The legend of a chart is a table: what each series is, at the cursor and in the span that is shown. Its buttons show and hide
 // series.
 
-import { element, fill } from "./dom.js";
+import { arrange, element, fill } from "./dom.js";
 import { quantity } from "./format.js";
 import { isKnown, lowerBound, mean, nearest } from "./statistics.js";
 
@@ -11,12 +11,11 @@ const listed = 8;
 export class Legend {
   constructor(chart, colors, on) {
     this.chart = chart;
+    this.on = on;
     this.isLong = false;
+    this.text = "";
+    this.rows = [];
     this.time = element("th", { scope: "col", className: "number" });
-    this.rows = chart.series.map((series, i) => new Row(series, colors[i], i, on, !chart.x));
-    // Coloured ones first: these are the largest.
-    const isGrey = (i) => Number(colors[i] === "series-other");
-    this.order = chart.series.map((_, i) => i).sort((a, b) => isGrey(a) - isGrey(b) || a - b);
     const heading = (text) => element("th", { scope: "col", className: "number" }, text);
     // A mean over sizes or depths says nothing.
     const head = element("tr", {}, element("th", { scope: "col" }, "Series"), this.time,
@@ -29,7 +28,28 @@ export class Legend {
       role: "group", "aria-label": `Series of ${chart.title}`,
     } }, table);
     this.element = element("div", {}, scroller, this.more);
-    this.filter("");
+    this.adopt(chart, colors);
+  }
+
+  // Lists the series of a chart anew; those of a known name keep their rows.
+  adopt(chart, colors) {
+    const former = [...this.rows];
+    this.chart = chart;
+    this.rows = chart.series.map((series, i) => {
+      const known = former.findIndex((row) => row.name === series.name);
+      const row = known < 0 ? new Row(series.name, this.on, !chart.x) : former.splice(known, 1)[0];
+      row.place(i, colors[i]);
+      return row;
+    });
+    // Coloured ones first: these are the largest.
+    const isGrey = (i) => Number(colors[i] === "series-other");
+    this.order = chart.series.map((_, i) => i).sort((a, b) => isGrey(a) - isGrey(b) || a - b);
+    this.filter(this.text);
+  }
+
+  // The values of the span have changed.
+  outdate() {
+    for (const row of this.rows) row.span = "";
   }
 
   #lengthen() {
@@ -39,6 +59,7 @@ export class Legend {
 
   // Lists the series whose names contain a text.
   filter(text) {
+    this.text = text;
     const wanted = text.toLowerCase();
     this.matching = this.order.filter((i) => this.chart.series[i].name.toLowerCase().includes(wanted));
     this.#list();
@@ -46,7 +67,7 @@ export class Legend {
 
   #list() {
     const rows = this.isLong ? this.matching : this.matching.slice(0, listed);
-    fill(this.body, rows.map((i) => this.rows[i].element));
+    arrange(this.body, rows.map((i) => this.rows[i].element));
     const hidden = this.matching.length - listed;
     this.more.hidden = hidden <= 0;
     fill(this.more, this.isLong ? "Fewer" : `${hidden} more`);
@@ -67,20 +88,26 @@ export class Legend {
 }
 
 class Row {
-  constructor(series, color, index, on, hasMean) {
+  constructor(name, on, hasMean) {
     this.hasMean = hasMean;
-    const swatch = element("span", { className: "swatch", style: { background: `var(--${color})` } });
-    const name = element("span", { className: "name", title: series.name }, series.name);
+    this.name = name;
+    this.swatch = element("span", { className: "swatch" });
     this.button = element("button", { type: "button", attributes: { "aria-pressed": "true" }, on: {
-      click: () => on.toggle(index),
-    } }, swatch, name);
+      click: () => on.toggle(this.index),
+    } }, this.swatch, element("span", { className: "name", title: name }, name));
     this.numbers = Array.from({ length: hasMean ? 4 : 3 }, () => element("td", { className: "number" }));
     this.element = element("tr", { on: {
-      mouseenter: () => on.focus(index),
+      mouseenter: () => on.focus(this.index),
       mouseleave: () => on.focus(null),
-      focusin: () => on.focus(index),
+      focusin: () => on.focus(this.index),
       focusout: () => on.focus(null),
     } }, element("th", { scope: "row" }, this.button), this.numbers);
+    this.span = "";
+  }
+
+  place(index, color) {
+    this.index = index;
+    this.swatch.style.setProperty("background", `var(--${color})`);
     this.span = "";
   }
 

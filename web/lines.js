@@ -6,14 +6,24 @@ import { isKnown, mean } from "./statistics.js";
 // With more lines than this, the range from minimum to maximum of each would hide the others.
 const mostBands = 4;
 
-// The colour of each series: the largest ones have one each, in the order of the document; the others share a grey.
-export function colorNames(chart) {
+// The colour of each series: the largest ones have one each, in the order of the document; the others share a grey. A series
+// keeps the colour that it had before: `former` has them by name, and is brought up to date.
+export function colorNames(chart, former = new Map()) {
   const size = chart.series.map(({ mean: values }) => mean(values.filter(isKnown)) ?? -Infinity);
-  const largest = size.map((_, i) => i).sort((a, b) => size[b] - size[a]).slice(0, slots).sort((a, b) => a - b);
-  return chart.series.map((_, i) => {
-    const slot = largest.indexOf(i);
-    return slot < 0 ? "series-other" : `series-${slot + 1}`;
-  });
+  const largest = size.map((_, i) => i).sort((a, b) => size[b] - size[a]).slice(0, slots);
+  const free = new Set(Array.from({ length: slots }, (_, slot) => `series-${slot + 1}`));
+  const names = chart.series.map(() => "series-other");
+  const give = (i, name) => {
+    names[i] = name;
+    free.delete(name);
+    former.set(chart.series[i].name, name);
+  };
+  for (const i of largest) {
+    const own = former.get(chart.series[i].name);
+    if (free.has(own)) give(i, own);
+  }
+  for (const i of largest.sort((a, b) => a - b)) if (names[i] === "series-other") give(i, free.values().next().value);
+  return names;
 }
 
 // Sums from the first series up. Where no series is known, so is the sum; a single missing one counts as zero.

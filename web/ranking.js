@@ -11,6 +11,7 @@ import { Overlay } from "./overlay.js";
 const listed = 12;
 
 export class Ranking {
+  // `charts` gives the charts as they are drawn.
   constructor(charts, view, reference, open) {
     Object.assign(this, { charts, view, reference, open });
     this.overlay = new Overlay();
@@ -47,7 +48,7 @@ export class Ranking {
     const { view } = this;
     const { selection, clock } = view;
     const other = this.reference(selection);
-    const { found, examined } = differences(this.charts, selection, other);
+    const { found, examined } = differences(this.charts(), selection, other);
     const shown = isLong ? found : found.slice(0, listed);
     const where = other.isPinned ? "the pinned span" : other.isBefore ? "before" : "after";
     const result = examined === 0
@@ -86,7 +87,7 @@ export class Ranking {
 
   // Those that differ come first, then all others.
   #overlay(found, selection, other) {
-    const all = this.charts.filter((chart) => chart.kind !== "heat" && !chart.x)
+    const all = this.charts().filter((chart) => chart.kind !== "heat" && !chart.x)
       .flatMap((chart) => chart.series.map((series) => ({ chart, series })));
     const differing = new Set(found.map(({ series }) => series));
     const { clock } = this.view;

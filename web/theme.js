@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, or as chosen here.
+// Light or dark: as the system has it, or as chosen here. The style sheet has the colours of both, and goes by `data-theme`.
 
 import { element } from "./dom.js";
 
@@ -23,26 +23,26 @@ function store(theme) {
 
 // Paper is light, whatever the screen is. `onChange` is called when the colours of the screen change.
 export function theme(onChange) {
-  const root = document.documentElement;
-  const apply = (chosen) => {
-    if (chosen === "light" || chosen === "dark") root.dataset.theme = chosen;
-    else delete root.dataset.theme;
+  const isDark = matchMedia("(prefers-color-scheme: dark)");
+  let chosen = stored();
+  const apply = () => {
+    const ofSystem = isDark.matches ? "dark" : "light";
+    document.documentElement.dataset.theme = chosen === "light" || chosen === "dark" ? chosen : ofSystem;
   };
-  let chosen = stored() ?? "system";
-  apply(chosen);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onChange);
-  addEventListener("beforeprint", () => apply("light"));
-  addEventListener("afterprint", () => {
-    apply(chosen);
+  const change = () => {
+    apply();
     onChange();
-  });
+  };
+  apply();
+  isDark.addEventListener("change", change);
+  addEventListener("beforeprint", () => (document.documentElement.dataset.theme = "light"));
+  addEventListener("afterprint", change);
   const options = [["system", "System"], ["light", "Light"], ["dark", "Dark"]].map(([value, label]) =>
-    element("option", { value, selected: value === chosen }, label));
+    element("option", { value, selected: value === (chosen ?? "system") }, label));
   const select = element("select", { on: { change: () => {
     chosen = select.value;
     store(chosen);
-    apply(chosen);
-    onChange();
+    change();
   } } }, options);
   return element("label", {}, element("span", {}, "Theme"), select);
 }

@@ -4,7 +4,7 @@ import { button, element, fill, oncePerFrame } from "./dom.js";
 import { action, details, facts } from "./finding.js";
 import { drags } from "./gestures.js";
 import { quantity, share } from "./format.js";
-import { headline, interferenceInWords, keyOf, sentence, severity, timeLost, waited } from "./words.js";
+import { changeKind, headline, interferenceInWords, keyOf, sentence, severity, timeLost, waited } from "./words.js";
 
 // The worst pairs of a group that waited and one that kept it waiting.
 const mostPairs = 3;
@@ -48,7 +48,8 @@ export class Timeline {
     this.cursor = element("div", { className: "cursor", hidden: true });
     this.detail = element("div", { className: "episode", attributes: { "aria-live": "polite" } });
     this.list = element("ol", { className: "episodes" });
-    this.element = element("div", {}, this.track, this.list, this.detail);
+    this.key = element("ul", { className: "marker-key", attributes: { "aria-label": "Changes" } });
+    this.element = element("div", {}, this.track, this.key, this.list, this.detail);
     const update = oncePerFrame(() => this.#update());
     view.on("range", update);
     view.on("selection", update);
@@ -136,21 +137,26 @@ export class Timeline {
     }, () => this.choose(episode));
   }
 
-  // Changes before episodes, and events of the recording; those at one place share a marker.
+  // Changes before episodes, and events of the recording; those of a kind that are at one place share a marker.
   #markers() {
     const events = [...this.explanation.episodes.flatMap(({ before }) => before), ...this.explanation.events];
     const seen = new Map();
     for (const { at, what } of events) {
       const moment = seconds(at);
-      const place = Math.round(this.#at(moment) * 200);
-      const same = seen.get(place) ?? { moment, texts: new Set() };
+      const kind = changeKind(what);
+      const place = `${kind.kind} ${Math.round(this.#at(moment) * 200)}`;
+      const same = seen.get(place) ?? { moment, kind, texts: new Set() };
       same.texts.add(`${this.view.clock.time(moment)} ${what}`);
       seen.set(place, same);
     }
-    return [...seen.values()].map(({ moment, texts }) => {
+    const markers = [...seen.values()];
+    const kinds = new Map(markers.map(({ kind: { kind, label } }) => [kind, label]));
+    fill(this.key, [...kinds].map(([kind, label]) => element("li", {}, element("span", { className: `sign ${kind}` }), label)));
+    this.key.hidden = kinds.size === 0;
+    return markers.map(({ moment, kind, texts }) => {
       const all = [...texts];
       return button("", {
-        className: "marker", title: all.join("; "), attributes: { "aria-label": `Changed: ${all.join("; ")}` },
+        className: `marker ${kind.kind}`, title: all.join("; "), attributes: { "aria-label": `Changed: ${all.join("; ")}` },
         style: { "--at": `${this.#at(moment) * 100}%` },
       }, () => this.#note(all));
     });

@@ -31,6 +31,14 @@ export class View extends EventTarget {
     return this.range.from === this.whole.from && this.range.to === this.whole.to;
   }
 
+  // There is newer data. Who looks at everything goes on doing so, and a span that was zoomed to stays.
+  extend(from, to) {
+    const { isWhole } = this;
+    this.whole = { from, to };
+    if (isWhole) this.range = { from, to };
+    this.#changed("range");
+  }
+
   // Shows a span, moved or cut to what there is.
   show(from, to) {
     const { whole } = this;

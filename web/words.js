@@ -151,3 +151,17 @@ export function severity({ impact, impact_is: basis, confidence }) {
   if (basis === "not_measured") return "event";
   return impact >= 0.5 ? "critical" : impact >= 0.2 ? "serious" : "warning";
 }
+
+const kinds = [
+  ["kernel", "Kernel, firmware or boot", /^machine [^:]*: (release|boot|firmware|microcode) /],
+  ["setting", "Setting", /^(setting|queue of|machine) /],
+  ["device", "Device or mount", /^(mount|disk|interface) /],
+  ["process", "Process", /^process /],
+  ["recording", "The recording itself", /^/],
+];
+
+// What kind of change an event is, and its name.
+export function changeKind(what) {
+  const [kind, label] = kinds.find(([, , pattern]) => pattern.test(what));
+  return { kind, label };
+}

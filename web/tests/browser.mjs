@@ -1,113 +1,18 @@
-// The page in a real browser: `node browser.mjs SCENARIO FOLDER`, where the folder has the pages of `documents.mjs`. It ends with
-// status 0 if all is as expected. `node browser.mjs screenshots FOLDER` writes pictures there, to be looked at.
+// The page of a report in a real browser: `node browser.mjs SCENARIO FOLDER`, where the folder has the pages of `documents.mjs`.
+// `node browser.mjs screenshots FOLDER` writes pictures there, to be looked at.
 
 import assert from "node:assert/strict";
-import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
 import { attack } from "./documents.mjs";
+import { announced, chart, colored, drag, drawAll, drawn, minutes, near, open as openPage, range, run, serious, settled, unfold } from "./driver.mjs";
 
-const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const [scenario, folder] = process.argv.slice(2);
-const program = process.env.CHROMIUM ?? "/usr/bin/chromium";
-// Root has no sandbox of its own here. Without /dev/shm, which may be small.
-const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
-const utc = { timezoneId: "UTC", locale: "en-GB" };
-const watched = [];
 
-// A page that was opened from disk, and what it did that it must not do.
-async function open(name, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", ...utc, ...options });
-  const page = await context.newPage();
+// A page that is opened from disk: it requests nothing but itself.
+function open(name, options = {}) {
   const url = pathToFileURL(`${folder}/${name}.html`).href;
-  const wrong = [];
-  // Reading pixels back is what these tests do, and not the page.
-  const isOurs = (message) => ["error", "warning"].includes(message.type()) && !message.text().includes("willReadFrequently");
-  page.on("console", (message) => isOurs(message) && wrong.push(`console: ${message.text()}`));
-  page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
-  page.on("request", (request) => request.url().split("#")[0] !== url && wrong.push(`request: ${request.url()}`));
-  page.on("dialog", (dialog) => wrong.push(`dialog: ${dialog.message()}`) && dialog.dismiss());
-  watched.push({ name, page, wrong });
-  await page.goto(url);
-  await page.waitForSelector("html[data-ready]", { timeout: 10000 });
-  return page;
+  return openPage(url, { mayRequest: (requested) => requested.split("#")[0] === url, ...options });
 }
-
-const chart = (page, title) => page.locator("figure", { has: page.getByRole("heading", { name: title, exact: true }) });
-const range = (page) => page.locator(".range").innerText().then((text) => text.replaceAll("\u00a0", " "));
-const announced = (page) => page.locator("#announcer").innerText();
-
-// Brings a chart into sight, and waits until it is drawn.
-async function drawn(page, title) {
-  const figure = chart(page, title);
-  await figure.scrollIntoViewIfNeeded();
-  await figure.locator("canvas").waitFor();
-  return figure;
-}
-
-// Two frames: the first one draws.
-const settled = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-
-// Brings all charts into sight, one after the other.
-const drawAll = (page) => page.evaluate(async () => {
-  for (const figure of document.querySelectorAll("figure")) {
-    figure.scrollIntoView();
-    while (!figure.querySelector("canvas")) await new Promise((done) => requestAnimationFrame(done));
-  }
-});
-
-// Unfolds everything; of the charts' tables only the first one: axe takes long for thousands of cells.
-const unfold = (page) => page.evaluate(() => {
-  const all = [...document.querySelectorAll("details:not(.data)"), document.querySelector("details.data")];
-  for (const details of all) if (details) details.open = true;
-});
-
-// Drags over a chart from one part of its width to another.
-async function drag(page, title, from, to, { key } = {}) {
-  const figure = await drawn(page, title);
-  const plot = figure.locator(".u-over");
-  await plot.scrollIntoViewIfNeeded();
-  const box = await plot.boundingBox();
-  const y = box.y + box.height / 2;
-  if (key) await page.keyboard.down(key);
-  await page.mouse.move(box.x + from * box.width, y);
-  await page.mouse.down();
-  await page.mouse.move(box.x + ((from + to) / 2) * box.width, y, { steps: 4 });
-  await page.mouse.move(box.x + to * box.width, y, { steps: 4 });
-  await page.mouse.up();
-  if (key) await page.keyboard.up(key);
-  await settled(page);
-}
-
-// The minutes past three that are shown.
-async function minutes(page) {
-  const text = await range(page);
-  const times = [...text.matchAll(/(\d\d):(\d\d):(\d\d)/g)].slice(0, 2);
-  return times.map(([, hour, minute, second]) => (Number(hour) - 3) * 60 + Number(minute) + Number(second) / 60);
-}
-
-function near([from, to], [expectedFrom, expectedTo], by = 1) {
-  assert.ok(Math.abs(from - expectedFrom) <= by && Math.abs(to - expectedTo) <= by, `${from}–${to}, not ${expectedFrom}–${expectedTo}`);
-}
-
-// How many pixels of a chart's canvas are near a colour of the style sheet, left to right in so many parts.
-const colored = (figure, name, parts = 1, tolerance = 40) => figure.evaluate((element, [name, parts, tolerance]) => {
-  const canvas = element.querySelector("canvas");
-  const hex = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-  const wanted = [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
-  const over = element.querySelector(".u-over").getBoundingClientRect();
-  const box = canvas.getBoundingClientRect();
-  const scale = canvas.width / box.width;
-  const [left, top] = [(over.left - box.left) * scale, (over.top - box.top) * scale];
-  const [width, height] = [Math.floor(over.width * scale), Math.floor(over.height * scale)];
-  const { data } = canvas.getContext("2d").getImageData(left, top, width, height);
-  const counts = new Array(parts).fill(0);
-  for (let i = 0; i < data.length; i += 4) {
-    const distance = Math.max(...wanted.map((value, c) => Math.abs(value - data[i + c])));
-    if (data[i + 3] > 200 && distance <= tolerance) counts[Math.floor((((i / 4) % width) / width) * parts)] += 1;
-  }
-  return counts;
-}, [name, parts, tolerance]);
 
 const scenarios = {
   async offline() {
@@ -375,6 +280,7 @@ const scenarios = {
     const markers = await page.locator(".marker").evaluateAll((all) => all.map((marker) => marker.getAttribute("aria-label")));
     assert.equal(markers.length, 4);
     assert.ok(markers.includes("Changed: 03:19:20 queue of sdb: scheduler was mq-deadline, is none"), markers.join("\n"));
+    assert.deepEqual(await page.locator(".marker-key li").allInnerTexts(), ["Process", "Setting", "The recording itself"]);
     await bars.nth(1).click();
     await settled(page);
     near(await minutes(page), [15, 35]);
@@ -641,8 +547,10 @@ const scenarios = {
     assert.equal(await background(page), "rgb(246, 246, 243)");
     await page.getByLabel("Theme").selectOption("System");
     await page.emulateMedia({ colorScheme: "light" });
+    await settled(page);
     assert.equal(await background(page), "rgb(246, 246, 243)");
     await page.emulateMedia({ colorScheme: "dark" });
+    await settled(page);
     assert.equal(await background(page), "rgb(18, 18, 17)");
     // Motion only where it is welcome.
     assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).scrollBehavior), "auto");
@@ -712,13 +620,7 @@ const scenarios = {
         await page.locator(".episode").getByRole("button", { name: "Compare with before" }).click();
       }
       await settled(page);
-      await page.addScriptTag({ path: axe });
-      const { violations, passes } = await page.evaluate(() => window.axe.run());
-      assert.ok(passes.length > 15, `${name}: axe checked ${passes.length} rules`);
-      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-      found.push(...serious.map(({ id, help, nodes }) => `${name} ${JSON.stringify(options)}: ${id}: ${help}\n  ${nodes.slice(0, 3).map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`).join("\n  ")}`));
-      const minor = violations.filter(({ impact }) => impact !== "serious" && impact !== "critical");
-      for (const { id, help, nodes } of minor) console.log(`${name}: ${id}: ${help} (${nodes.length}) ${nodes[0].html.slice(0, 120)}`);
+      found.push(...await serious(page, `${name} ${JSON.stringify(options)}`));
     }
     assert.deepEqual(found, []);
   },
@@ -729,7 +631,7 @@ const scenarios = {
     assert.ok(pdf.length > 50000, `${pdf.length} bytes`);
     // Every chart was drawn for it, and the screen is dark again.
     assert.equal(await page.locator("figure canvas").count(), 9);
-    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), undefined);
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
     await page.emulateMedia({ media: "print" });
     assert.ok(await page.locator(".toolbar").isHidden());
   },
@@ -775,15 +677,4 @@ const scenarios = {
   },
 };
 
-let failure = null;
-try {
-  if (!Object.hasOwn(scenarios, scenario)) throw new Error(`no scenario ${scenario}; there are ${Object.keys(scenarios).join(", ")}`);
-  await scenarios[scenario]();
-} catch (error) {
-  failure = error;
-}
-const wrong = watched.flatMap(({ name, wrong }) => wrong.map((what) => `${name}: ${what}`));
-await browser.close();
-if (failure) console.error(failure.stack ?? failure.message);
-for (const what of wrong) console.error(what);
-process.exitCode = failure || wrong.length > 0 ? 1 : 0;
+await run(scenarios, scenario);

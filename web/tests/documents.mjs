@@ -147,7 +147,7 @@ export function charts(from = night, count = 360, step = 10) {
   const bad = { from: from + count * step / 3, to: from + count * step / 2 };
   const cpus = Array.from({ length: 12 }, (_, i) => series(`cpu${i}`, `cpu${i}`, at, 50 + i, 0.1 + 0.02 * i));
   const gap = series("web.service", "web.service", at, 71, 2.1e9);
-  for (let i = 100; i < 130; i += 1) gap.mean[i] = gap.min[i] = gap.max[i] = null;
+  for (let i = 100; i < Math.min(130, count); i += 1) gap.mean[i] = gap.min[i] = gap.max[i] = null;
   const buckets = [0, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512];
   const random = noise(99);
   const counts = at.map((t, i) => {
@@ -208,7 +208,7 @@ function hostile() {
   });
 }
 
-const documents = {
+export const documents = {
   recording: () => page({ title: "db1: 21 November, 03:00–04:00", charts: charts(), explanation: recording() }),
   live: () => page({ title: "db1", to: night + 10, charts: charts(night, 10, 1), stack: stack(), profile: profile(),
     diagnosis: diagnosis([saturated(), blocked, shaped], window(night, night + 10, "live")) }),

@@ -6,15 +6,18 @@ import { differences, reference } from "../differences.js";
 import { visible } from "../dom.js";
 import { callTree, heaviest } from "../flame.js";
 import { axisLabels, Clock, ElapsedClock, LabelClock, quantity, share } from "../format.js";
+import { appendCharts, dropBefore, stepOf } from "../growth.js";
 import { quantile, rowInWords, rows, starts } from "../heat.js";
+import { listed } from "../hosts.js";
 import { summarize } from "../legend.js";
 import { colorNames, stacked } from "../lines.js";
 import { elapsed, since } from "../overlay.js";
+import { parse, print, spanOf } from "../period.js";
 import { partsOf, toneOf } from "../stack.js";
 import { median, nearest, spread, within } from "../statistics.js";
 import { lanes, worst } from "../timeline.js";
 import { View } from "../view.js";
-import { culpritInWords, duration, firstSentence, headline, idInWords, keyOf, timeLost } from "../words.js";
+import { changeKind, culpritInWords, duration, firstSentence, headline, idInWords, keyOf, timeLost } from "../words.js";
 
 const plain = (text) => text.replaceAll("\u00a0", " ");
 
@@ -220,4 +223,104 @@ test("the view stays within the data", () => {
   assert.ok(view.isWhole);
   view.select(50, 40);
   assert.deepEqual(view.selection, { from: 40, to: 50 });
+});
+
+const lines = (id, times, series) => ({
+  id, title: id, family: "disk", unit: "1", help: "", kind: "lines", signals: [], times, left_out: 0,
+  series: Object.entries(series).map(([name, mean]) => ({ name, entity: name, mean })),
+});
+
+test("newer samples are appended by chart and series, with gaps where there are none", () => {
+  const charts = [lines("a", [1, 2], { x: [10, 20], y: [5, 6] }), lines("b", [1, 2], { z: [0, 0] })];
+  const added = appendCharts(charts, [lines("a", [2, 3, 4], { y: [9, 7, 8], w: [9, 1, 2] }), lines("c", [3, 4], { v: [1, 1] })]);
+  assert.deepEqual(charts[0].times, [1, 2, 3, 4]);
+  const means = Object.fromEntries(charts[0].series.map(({ name, mean }) => [name, mean]));
+  assert.deepEqual(means, { x: [10, 20, null, null], y: [5, 6, 7, 8], w: [null, null, 1, 2] });
+  assert.deepEqual([charts[1].times, charts[1].series[0].mean], [[1, 2, 3, 4], [0, 0, null, null]]);
+  assert.deepEqual(added.map(({ id }) => id), ["c"]);
+});
+
+test("the range of longer intervals goes on with single values", () => {
+  const chart = lines("a", [10, 20], { x: [1, 2] });
+  Object.assign(chart.series[0], { min: [0, 1], max: [3, 4] });
+  appendCharts([chart], [lines("a", [21], { x: [7] })]);
+  assert.deepEqual([chart.series[0].min, chart.series[0].max], [[0, 1, 7], [3, 4, 7]]);
+  const exact = lines("a", [1], { x: [1] });
+  const ranged = lines("a", [2], { x: [2] });
+  Object.assign(ranged.series[0], { min: [1], max: [5] });
+  appendCharts([exact], [ranged]);
+  assert.deepEqual([exact.series[0].min, exact.series[0].max], [[1, 1], [1, 5]]);
+});
+
+test("two series of one name stay two", () => {
+  const chart = { ...lines("a", [1], {}), series: [{ name: "x", entity: "1", mean: [1] }, { name: "x", entity: "2", mean: [2] }] };
+  appendCharts([chart], [{ ...chart, times: [2], series: [{ name: "x", entity: "1", mean: [3] }, { name: "x", entity: "2", mean: [4] }] }]);
+  assert.deepEqual(chart.series.map(({ mean }) => mean), [[1, 3], [2, 4]]);
+});
+
+test("counts are added to a heat map's last column until it is as wide as the others", () => {
+  const heat = (times, buckets, counts) => ({ ...lines("h", times, {}), kind: "heat", buckets, counts });
+  const chart = heat([10, 20, 30], [1, 2, 4], [[1, 0], [], [2, 2]]);
+  appendCharts([chart], [heat([31, 35, 40, 41], [2, 4, 8], [[1, 1], [], [3, 0], [4, 0]])]);
+  assert.deepEqual(chart.buckets, [1, 2, 4, 8]);
+  assert.deepEqual(chart.times, [10, 20, 30, 40, 41]);
+  assert.deepEqual(chart.counts, [[1, 0, 0], [], [2, 2, 0], [0, 4, 1], [0, 4, 0]]);
+});
+
+test("what is older goes, with series that have no value any more", () => {
+  const chart = lines("a", [1, 2, 3], { x: [1, null, null], y: [1, 2, 3] });
+  dropBefore([chart], 2);
+  assert.deepEqual([chart.times, chart.series.map(({ name }) => name), chart.series[0].mean], [[2, 3], ["y"], [2, 3]]);
+  assert.equal(stepOf([lines("a", [1, 2, 3, 90], { x: [] })]), 1);
+  assert.equal(stepOf([]), null);
+});
+
+test("a series keeps its colour when larger ones come", () => {
+  const former = new Map();
+  const of = (values) => lines("a", [1], Object.fromEntries(Object.entries(values).map(([name, value]) => [name, [value]])));
+  assert.deepEqual(colorNames(of({ a: 1, b: 2 }), former), ["series-1", "series-2"]);
+  assert.deepEqual(colorNames(of({ c: 9, b: 2 }), former), ["series-1", "series-2"]);
+  assert.deepEqual(colorNames(of({ a: 1, c: 9, b: 2 }), former), ["series-3", "series-1", "series-2"]);
+});
+
+test("who looks at everything goes on doing so, and a zoomed span stays", () => {
+  const view = new View(0, 100, null);
+  view.extend(10, 110);
+  assert.deepEqual(view.range, { from: 10, to: 110 });
+  view.show(20, 30);
+  view.extend(15, 120);
+  assert.deepEqual([view.range, view.whole], [{ from: 20, to: 30 }, { from: 15, to: 120 }]);
+});
+
+test("hosts are found by name, finding and verdict, and sorted with the unknown last", () => {
+  const host = (id, name, verdict, severity, finding = null) => ({ id, name, verdict, severity, finding, from: 0, to: 1, kind: "recording" });
+  const hosts = [host("0", "db10", "healthy", null), host("1", "db9", "bottleneck", 0.2, "Disk full"), host("2", "web", "bottleneck", 0.7, "CPU saturated"), host("3", "old", null, null)];
+  const ids = (text, id, isDescending) => listed(hosts, text, { id, isDescending }).map((one) => one.id);
+  assert.deepEqual(ids("", "severity", true), ["2", "1", "0", "3"]);
+  assert.deepEqual(ids("DISK", "severity", true), ["1"]);
+  assert.deepEqual(ids("bottle", "name", false), ["1", "2"]);
+  assert.deepEqual(ids("db", "name", false), ["1", "0"]);
+  assert.deepEqual(ids("", "verdict", false), ["1", "2", "3", "0"]);
+});
+
+test("changes are told apart by what changed", () => {
+  const kinds = ["setting vm.swappiness: value was 60, is 10", "queue of sdb: scheduler was none, is bfq", "machine host: release was 6.1, is 6.2",
+    "disk sdc came", "process machine [3] began", "recording began"].map((what) => changeKind(what).kind);
+  assert.deepEqual(kinds, ["setting", "setting", "kernel", "device", "process", "recording"]);
+});
+
+test("times are entered in the zone that is shown", () => {
+  const utc = new Clock("UTC");
+  assert.equal(print(Date.UTC(2026, 10, 21, 3, 4, 5) / 1000, utc), "2026-11-21T03:04:05");
+  assert.equal(parse("2026-11-21T03:04:05", utc), Date.UTC(2026, 10, 21, 3, 4, 5) / 1000);
+  const local = new Clock(undefined);
+  assert.equal(parse(print(1795230245, local), local), 1795230245);
+});
+
+test("a period is the end of the recording, or what the address says", () => {
+  const host = { from: 1000, to: 1000 + 30 * 3600 };
+  assert.deepEqual(spanOf({}, host), { from: host.to - 86400, to: host.to });
+  assert.deepEqual(spanOf({ period: "7d" }, host), { from: 1000, to: host.to });
+  assert.deepEqual(spanOf({ period: "constructor" }, host), { from: host.to - 86400, to: host.to });
+  assert.deepEqual(spanOf({ period: "1h", from: 5, to: 6 }, host), { from: 5, to: 6 });
 });

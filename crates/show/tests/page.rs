@@ -40,18 +40,36 @@ fn pages() -> &'static Path {
     FOLDER.get_or_init(write).path()
 }
 
-/// Runs a scenario of `web/tests/browser.mjs`; skips if there is no browser.
-fn in_browser(scenario: &str) {
+/// Whether a browser can be driven; skips if not.
+fn has_browser() -> bool {
     if !skip::has_program("node") || !skip::has_program("chromium") {
-        return;
+        return false;
     }
-    if !web().join("node_modules/playwright-core").exists() {
-        return skip::skip_unless_ci("needs the packages of web/package.json (scripts/install-missing.sh test)");
+    let has_packages = web().join("node_modules/playwright-core").exists();
+    if !has_packages {
+        skip::skip_unless_ci("needs the packages of web/package.json (scripts/install-missing.sh test)");
     }
-    let folder = pages().to_str().expect("a folder of ours");
-    let out = node("browser.mjs", &[scenario, folder]);
+    has_packages
+}
+
+fn passes(out: &Output) {
     let [said, wrong] = [&out.stdout, &out.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(out.status.success(), "{said}{wrong}");
+}
+
+/// Runs a scenario of `web/tests/browser.mjs`: a report; skips if there is no browser.
+fn in_browser(scenario: &str) {
+    if has_browser() {
+        let folder = pages().to_str().expect("a folder of ours");
+        passes(&node("browser.mjs", &[scenario, folder]));
+    }
+}
+
+/// Runs a scenario of `web/tests/served.mjs`: the page of a server, with a stand-in for that; skips if there is no browser.
+fn served(scenario: &str) {
+    if has_browser() {
+        passes(&node("served.mjs", &[scenario]));
+    }
 }
 
 #[test]
@@ -183,4 +201,74 @@ fn on_paper_the_page_is_light_and_complete() {
 #[test]
 fn a_day_of_ten_series_is_drawn_within_a_second() {
     in_browser("day");
+}
+
+#[test]
+fn live_charts_grow_and_slide() {
+    served("live");
+}
+
+#[test]
+fn the_verdict_changes_without_moving_the_reader() {
+    served("verdict");
+}
+
+#[test]
+fn live_charts_pause_and_stay_while_zoomed() {
+    served("pause");
+}
+
+#[test]
+fn a_lost_server_is_reported_and_returned_to() {
+    served("lost");
+}
+
+#[test]
+fn a_rejected_token_is_explained() {
+    served("token");
+}
+
+#[test]
+fn hosts_are_sorted_filtered_and_opened_from_the_keyboard() {
+    served("hosts");
+}
+
+#[test]
+fn ten_thousand_hosts_scroll() {
+    served("rows");
+}
+
+#[test]
+fn a_part_of_a_recording_is_chosen() {
+    served("recorded");
+}
+
+#[test]
+fn zooming_asks_for_finer_data() {
+    served("zoom");
+}
+
+#[test]
+fn a_machine_is_shown_live_and_recorded() {
+    served("both");
+}
+
+#[test]
+fn hostile_names_of_hosts_are_only_text() {
+    served("hostile");
+}
+
+#[test]
+fn the_page_of_a_server_fits_a_telephone() {
+    served("narrow");
+}
+
+#[test]
+fn axe_finds_nothing_serious_in_the_page_of_a_server() {
+    served("accessible");
+}
+
+#[test]
+fn hosts_are_complete_on_paper() {
+    served("print");
 }

@@ -38,6 +38,14 @@ const MODULES: &[Module<'static>] = modules![
     "toolbar",
     "stack",
     "flame",
+    "growth",
+    "report",
+    "connection",
+    "hosts",
+    "live",
+    "period",
+    "refinement",
+    "site",
     "main",
 ];
 

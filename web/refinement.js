@@ -1,0 +1,75 @@
+// Zooming in beyond the intervals of the document asks the server for finer ones of that span. Until they are there, and if
+// they do not come, the charts show what the document has.
+
+import { element, fill } from "./dom.js";
+import { stepOf } from "./growth.js";
+
+// The most intervals that the server gives.
+const most = 1500;
+// After the last change of the span, milliseconds.
+const delay = 250;
+// Finer data must have this many times as many intervals.
+const gain = 1.9;
+
+export class Refinement {
+  #timer = 0;
+  #asked = null;
+  #range = null;
+  // The span and the interval of the finer data that is shown.
+  #shown = null;
+
+  constructor(client, host, report, signal) {
+    Object.assign(this, { client, host, report, signal });
+    this.element = element("span", { className: "note", attributes: { role: "status" } });
+    report.view.on("range", () => this.#changed());
+    signal.addEventListener("abort", () => this.#cancel());
+  }
+
+  #cancel() {
+    clearTimeout(this.#timer);
+    this.#asked?.abort();
+    this.#asked = null;
+  }
+
+  #changed() {
+    const { range, isWhole } = this.report.view;
+    // It only grows behind what is shown.
+    if (this.#range?.from === range.from && this.#range.to === range.to) return;
+    this.#range = range;
+    if (this.#shown && (isWhole || !contains(this.#shown, range))) {
+      this.#shown = null;
+      this.report.refine(null);
+    }
+    this.#cancel();
+    if (!this.signal.aborted) this.#timer = setTimeout(() => this.#refine(), delay);
+  }
+
+  async #refine() {
+    const { view, page } = this.report;
+    const { range, whole } = view;
+    fill(this.element);
+    if (view.isWhole) return;
+    // As much on either side, so that what is compared with the span right before it is as fine.
+    const length = range.to - range.from;
+    const span = { from: Math.max(whole.from, range.from - length), to: Math.min(whole.to, range.to + length) };
+    const finest = Math.max(this.host.interval, (span.to - span.from) / most);
+    const step = this.#shown?.step ?? stepOf(page.charts);
+    if (step === null || step < gain * finest) return;
+    this.#asked = new AbortController();
+    const { signal } = this.#asked;
+    fill(this.element, "Loading finer data…");
+    try {
+      const finer = await this.client.page(this.host.id, { ...span, intervals: most, only: "charts" }, signal);
+      if (signal.aborted) return;
+      fill(this.element);
+      const found = stepOf(finer?.charts ?? []);
+      if (found === null || found >= step) return;
+      this.#shown = { ...span, step: found };
+      this.report.refine(finer.charts);
+    } catch (error) {
+      if (!signal.aborted) fill(this.element, `Finer data is missing. ${error.message}`);
+    }
+  }
+}
+
+const contains = (span, { from, to }) => span.from <= from && to <= span.to;

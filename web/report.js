@@ -1,0 +1,338 @@
+// What is shown of one document: the answer, the timeline and the charts, and how they change when there is newer data.
+
+import { answer } from "./answer.js";
+import { Chart } from "./chart.js";
+import { reference } from "./differences.js";
+import { announce, arrange, element, fill, morph, visible } from "./dom.js";
+import { Links } from "./finding.js";
+import { FlameGraph } from "./flame.js";
+import { Clock, ElapsedClock, LabelClock, quantity } from "./format.js";
+import { appendCharts, dropBefore, isOvergrown, sizesOf } from "./growth.js";
+import { Ranking } from "./ranking.js";
+import { StackDiagram } from "./stack.js";
+import { findingOf, Timeline, worst } from "./timeline.js";
+import { keyHelp, toolbar } from "./toolbar.js";
+import { View } from "./view.js";
+import { idInWords, keyOf, sentence } from "./words.js";
+
+// How far from sight charts are made already.
+const margin = "400px";
+// The names of families that are no word.
+const titles = { bench: "Benchmark", try: "Experiment", filesystem: "File systems", cgroup: "Control groups", process: "Processes", pressure: "Pressure (time lost)" };
+const verdicts = { bottleneck: "Bottleneck", healthy: "Healthy", undetermined: "Undetermined" };
+
+export class Report {
+  #made = 0;
+  #ended = new AbortController();
+
+  // `settings` stand beside the title, `links` before those of the contents. In `zone` (the name of one, or null) times are
+  // shown if the reader has chosen it before. Of a live machine newer samples follow.
+  constructor(page, { settings = [], links = [], zone = null, isLive = false } = {}) {
+    Object.assign(this, { page, isLive, lead: links, figures: new Map(), families: new Map() });
+    this.clocks = page.is_elapsed ? [new ElapsedClock()] : [new Clock(undefined), new Clock("UTC")];
+    this.view = new View(page.from, page.to, this.clocks.find((clock) => clock.zone === zone) ?? this.clocks[0]);
+    this.sizes = sizesOf(page.charts);
+    this.verdict = this.#verdictKey();
+    this.toolbar = toolbar(this.view, (text) => this.#filter(text));
+    this.ranking = new Ranking(() => this.#drawn(), this.view, (selection) => this.#reference(selection), (...what) => this.#open(...what));
+    this.area = element("div");
+    this.#watch();
+    for (const chart of page.charts) this.#add(chart);
+    this.#stack();
+    this.#profile();
+    this.#arrange();
+    fill(document.getElementById("settings"), this.#zones(), settings);
+    fill(document.getElementById("chart-area"), this.toolbar, keyHelp(), this.ranking.element, this.area);
+    this.#drawHead();
+    this.view.on("clock", () => this.#drawHead());
+    this.#timeline();
+    // Without charts over time there is nothing to zoom.
+    if (page.charts.length > 0 && page.charts.every((chart) => chart.x)) fill(document.getElementById("chart-area"), this.area);
+  }
+
+  // It makes room for another one.
+  dispose() {
+    this.#ended.abort();
+    this.observer.disconnect();
+    for (const figure of this.figures.values()) figure.dispose();
+    for (const id of ["settings", "machine", "contents", "answer", "chart-area"]) fill(document.getElementById(id));
+    for (const id of ["timeline", "stack", "profile", "charts"]) document.getElementById(id).hidden = true;
+  }
+
+  // In other colours.
+  recolor() {
+    for (const figure of this.figures.values()) figure.recolor();
+    this.ranking.recolor();
+  }
+
+  // Newer samples of a live machine: charts grow, and what is older than `from` goes, unless the reader looks at a part.
+  grow(newer, from) {
+    const { page, view } = this;
+    const added = appendCharts(page.charts, newer.charts);
+    if (view.isWhole) dropBefore(page.charts, from);
+    for (const figure of this.figures.values()) if (figure.chart === figure.base) figure.changed();
+    this.#insert(added, newer.charts);
+    Object.assign(page, { from: view.isWhole ? from : page.from, to: newer.to, diagnosis: newer.diagnosis ?? page.diagnosis });
+    this.#extended();
+  }
+
+  // Another document of the same machine, as after a time without connection.
+  replace(newer) {
+    const { page } = this;
+    const byId = new Map(newer.charts.map((chart) => [chart.id, chart]));
+    for (const chart of page.charts) {
+      const figure = this.figures.get(chart.anchor);
+      const other = byId.get(chart.id);
+      if (other) {
+        Object.assign(chart, other);
+        if (figure.chart === figure.base) figure.changed();
+      } else {
+        figure.dispose();
+        this.observer.unobserve(figure.element);
+        this.figures.delete(chart.anchor);
+      }
+    }
+    page.charts = page.charts.filter(({ anchor }) => this.figures.has(anchor));
+    const known = new Set(page.charts.map(({ id }) => id));
+    this.#insert(newer.charts.filter(({ id }) => !known.has(id)), newer.charts);
+    this.#arrange();
+    this.sizes = sizesOf(page.charts);
+    Object.assign(page, { from: newer.from, to: newer.to, diagnosis: newer.diagnosis ?? page.diagnosis });
+    this.#extended();
+  }
+
+  // Whether so much has been appended that `replace` is due.
+  get isOvergrown() {
+    return isOvergrown(this.page.charts, this.sizes);
+  }
+
+  // Shows finer data of a span, or with null what the document has.
+  refine(charts) {
+    const byId = new Map((charts ?? []).map((chart) => [chart.id, chart]));
+    for (const figure of this.figures.values()) {
+      const finer = byId.get(figure.base.id);
+      if (finer) finer.anchor = figure.base.anchor;
+      figure.show(finer ?? null);
+    }
+  }
+
+  #extended() {
+    const { page, view } = this;
+    view.extend(page.from, page.to);
+    this.#drawHead();
+    const key = this.#verdictKey();
+    if (key === this.verdict) return;
+    this.verdict = key;
+    const { diagnosis } = page;
+    const finding = diagnosis.verdict === "bottleneck" ? diagnosis.findings[0] : null;
+    announce(`${verdicts[diagnosis.verdict] ?? diagnosis.verdict}${finding ? `: ${sentence(finding)}` : "."}`);
+  }
+
+  // What the verdict is about: its numbers may change without a change of the verdict.
+  #verdictKey() {
+    const { diagnosis } = this.page;
+    if (!diagnosis) return null;
+    const finding = diagnosis.verdict === "bottleneck" ? diagnosis.findings[0] : null;
+    return `${diagnosis.verdict} ${finding ? keyOf(finding) : ""}`;
+  }
+
+  #drawn() {
+    return [...this.figures.values()].map((figure) => figure.chart);
+  }
+
+  #reference(selection) {
+    return reference(selection, this.view.whole, this.view.pinned);
+  }
+
+  #add(chart) {
+    // Ids of charts contain names of others.
+    this.#made += 1;
+    chart.anchor = `chart-${this.#made}`;
+    const figure = new Chart(chart, chart.x ? viewOf(chart) : this.view, (selection) => this.#reference(selection));
+    this.figures.set(chart.anchor, figure);
+    this.byElement.set(figure.element, figure);
+    this.observer.observe(figure.element);
+    return figure;
+  }
+
+  // Puts new charts where a document has them: behind the one that it has before them.
+  #insert(added, order) {
+    const { charts } = this.page;
+    for (const chart of added) {
+      const before = order[order.indexOf(chart) - 1];
+      const at = charts.findIndex(({ id }) => id === before?.id);
+      charts.splice(before && at < 0 ? charts.length : at + 1, 0, chart);
+      this.#add(chart);
+    }
+    if (added.length > 0) {
+      this.#arrange();
+      this.#filter(this.text ?? "");
+    }
+  }
+
+  // A section for each family, in the order of the document.
+  #arrange() {
+    const { charts, explanation } = this.page;
+    const byFamily = new Map();
+    for (const chart of charts) byFamily.set(chart.family, [...(byFamily.get(chart.family) ?? []), chart]);
+    for (const family of this.families.keys()) if (!byFamily.has(family)) this.families.delete(family);
+    for (const [family, members] of byFamily) {
+      const section = this.families.get(family) ?? familySection(family);
+      this.families.set(family, section);
+      arrange(section.lastElementChild, members.map(({ anchor }) => this.figures.get(anchor).element));
+    }
+    const sections = [...byFamily.keys()].map((family) => this.families.get(family));
+    arrange(this.area, sections);
+    document.getElementById("charts").hidden = charts.length === 0;
+    this.links = new Links(charts, (...what) => this.#open(...what));
+    morph(document.getElementById("contents"), contents(this.lead, Boolean(explanation), sections));
+  }
+
+  #filter(text) {
+    this.text = text;
+    const search = this.toolbar.querySelector("input[type=search]");
+    if (search.value.trim() !== text) search.value = text;
+    for (const figure of this.figures.values()) {
+      figure.element.hidden = !figure.matches(text);
+      figure.filter(figure.hasSeries(text) ? text : "");
+    }
+    for (const family of this.families.values()) family.hidden = [...family.querySelectorAll("figure")].every((figure) => figure.hidden);
+  }
+
+  #open(chart, isWanted) {
+    const figure = this.figures.get(chart.anchor);
+    // In live data it may be gone since.
+    if (!figure) return;
+    if (figure.element.closest("[hidden]")) this.#filter("");
+    figure.near(true);
+    figure.emphasize(isWanted);
+    // Behind the link's own jump.
+    setTimeout(() => figure.element.focus({ preventScroll: true }));
+  }
+
+  // The choice between the reader's zone and UTC, if they differ.
+  #zones() {
+    const { clocks, view } = this;
+    const names = clocks.map((clock) => clock.zone ?? clock.zoneName(view.whole.to));
+    if (new Set(names).size < 2) return null;
+    const options = names.map((name, i) => element("option", { value: String(i), selected: clocks[i] === view.clock }, name));
+    const select = element("select", { on: { change: () => view.setClock(clocks[Number(select.value)]) } }, options);
+    return element("label", {}, element("span", {}, "Times"), select);
+  }
+
+  // The title, the machine and the verdict.
+  #drawHead() {
+    const { page, view, links, isLive } = this;
+    morph(document.getElementById("title"), isLive ? page.host || "This machine" : page.title);
+    morph(document.getElementById("machine"), machine(page, view.clock));
+    morph(document.getElementById("answer"), verdict(page, view.clock, links));
+    if (isLive && page.diagnosis) document.title = visible(`${verdicts[page.diagnosis.verdict] ?? page.diagnosis.verdict}: ${page.host || "whyslow"}`);
+  }
+
+  // What requests and packets pass through, if the document has it.
+  #stack() {
+    const { stack } = this.page;
+    const section = document.getElementById("stack");
+    section.hidden = !stack;
+    if (!stack) return;
+    const diagram = new StackDiagram();
+    section.replaceChildren(section.firstElementChild, diagram.element);
+    diagram.show(stack);
+  }
+
+  // Where the time went, if the document has a profile.
+  #profile() {
+    const { profile } = this.page;
+    const section = document.getElementById("profile");
+    section.hidden = !profile;
+    if (profile) section.replaceChildren(section.firstElementChild, new FlameGraph(profile).element);
+  }
+
+  #timeline() {
+    const { page: { explanation }, view, links } = this;
+    const section = document.getElementById("timeline");
+    section.hidden = !explanation || (explanation.episodes.length === 0 && explanation.events.length === 0);
+    if (section.hidden) return;
+    const { samples, missed } = explanation;
+    const note = `${samples} samples${missed > 0 ? `, ${missed} missed` : ""}`;
+    section.replaceChildren(section.firstElementChild, new Timeline(explanation, view, links).element, element("p", { className: "note" }, note));
+  }
+
+  // Charts are made when they come near sight, and all of them for paper.
+  #watch() {
+    this.byElement = new WeakMap();
+    this.observer = new IntersectionObserver((entries) => {
+      for (const entry of entries) this.byElement.get(entry.target).near(entry.isIntersecting);
+    }, { rootMargin: margin });
+    const { signal } = this.#ended;
+    // On paper nothing unfolds.
+    let unfolded = [];
+    addEventListener("beforeprint", () => {
+      for (const figure of this.figures.values()) figure.redraw();
+      unfolded = [...document.querySelectorAll("details:not(.data, [open])")];
+      for (const details of unfolded) details.open = true;
+    }, { signal });
+    addEventListener("afterprint", () => {
+      for (const details of unfolded) details.open = false;
+    }, { signal });
+  }
+}
+
+// The machine and the time in one line.
+function machine(page, clock) {
+  const diagnosis = page.diagnosis ?? page.explanation?.episodes[0]?.diagnosis;
+  const { kernel, cpus, memory_bytes: memory, virtualization } = diagnosis?.host ?? {};
+  return [
+    page.host,
+    cpus ? (cpus === 1 ? "1 CPU" : `${cpus} CPUs`) : null,
+    memory ? quantity(memory, "bytes") : null,
+    virtualization && virtualization !== "none" ? virtualization : null,
+    kernel ? `Linux ${kernel}` : null,
+    page.to > page.from ? clock.span(page.from, page.to) : null,
+  ].filter(Boolean).join(" · ");
+}
+
+// The diagnosis, or that of the worst episode.
+function verdict({ diagnosis, explanation, result }, clock, links) {
+  if (result) return resultText(result);
+  if (diagnosis) {
+    const finding = diagnosis.verdict === "bottleneck" ? diagnosis.findings[0] ?? null : null;
+    return answer({ diagnosis, finding, clock, links });
+  }
+  if (!explanation) return element("h2", { id: "answer-heading" }, "No diagnosis");
+  const episode = worst(explanation.episodes);
+  if (episode) {
+    const count = explanation.episodes.length;
+    const lead = count > 1 ? ` · the worst of ${count} episodes, ${clock.span(Date.parse(episode.start) / 1000, Date.parse(episode.end) / 1000)}` : null;
+    return answer({ diagnosis: episode.diagnosis, finding: findingOf(episode), lead, clock, links });
+  }
+  return element("div", { className: "answer healthy" }, element("p", { className: "verdict" }, "Healthy"),
+    element("h2", { id: "answer-heading" }, "Nothing kept tasks waiting for long."));
+}
+
+// The result of a benchmark or an experiment.
+function resultText({ headline, text }) {
+  const lines = text.trimEnd().split("\n").map((line) => [line, element("br")]);
+  return element("div", { className: "answer event" }, element("h2", { id: "answer-heading" }, headline),
+    element("pre", { className: "result", tabIndex: 0 }, lines));
+}
+
+// The view of a chart that is not over time: it has nothing in common with others.
+function viewOf(chart) {
+  const [from, to] = [chart.times[0], chart.times.at(-1)];
+  const room = (to - from) * 0.04 || 0.5;
+  return new View(from - room, to + room, new LabelClock(chart), { canCompare: false });
+}
+
+function familySection(family) {
+  return element("section", { className: "family", id: `family-${family}`, attributes: { "aria-labelledby": `family-${family}-heading` } },
+    element("h3", { id: `family-${family}-heading` }, titles[family] ?? idInWords(family)), element("div", { className: "grid" }));
+}
+
+function contents(lead, hasTimeline, families) {
+  const to = (id, text) => element("li", {}, element("a", { href: `#${id}` }, text));
+  const list = [...lead.map((link) => element("li", {}, link)), to("answer", "Answer"), hasTimeline ? to("timeline", "Timeline") : null,
+    ...[["stack", "Stack"], ["profile", "Profile"]].map(([id, text]) => (document.getElementById(id).hidden ? null : to(id, text))),
+    ...families.map((family) => to(family.id, family.querySelector("h3").textContent))];
+  return element("ul", {}, list);
+}
