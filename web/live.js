@@ -88,7 +88,7 @@ export class Live {
 
   #key(event) {
     const isTyping = event.target.closest?.("input, select, textarea");
-    if (event.key !== "p" || event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
+    if (event.key !== "p" || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
     event.preventDefault();
     this.#toggle();
   }

@@ -202,6 +202,8 @@ const scenarios = {
     await section.getByRole("button", { name: "Unpin" }).click();
     assert.ok(await section.isHidden());
     // From the keyboard: F pins what is marked, and Escape clears one after the other.
+    // The pointer is out of the way: what is below it has moved.
+    await page.mouse.move(2, 2);
     const plot = latency.locator(".plot");
     await plot.focus();
     await page.keyboard.press("Home");
