@@ -79,9 +79,10 @@ impl Hosts {
 
     fn survey(&self) {
         self.find_recordings();
-        for host in self.recordings().iter().filter(|host| host.is_due()) {
-            host.survey(&self.book);
-        }
+        let due: Vec<Arc<RecordedHost>> = self.recordings().into_iter().filter(|host| host.is_due()).collect();
+        // What takes no time to find out is shown at once.
+        due.iter().for_each(|host| host.glance());
+        due.iter().for_each(|host| host.survey(&self.book));
     }
 
     /// Recordings come and go; those that stay keep their names.

@@ -138,31 +138,41 @@ impl RecordedHost {
         self.surveyed().due <= Instant::now()
     }
 
-    /// Finds out how its machine was, which can take seconds.
-    pub fn survey(&self, book: &RuleBook) {
-        let begun = Instant::now();
-        let error = self.look(book).err().map(|error| error.to_string());
-        let mut surveyed = self.surveyed();
-        surveyed.overview.error = error;
-        surveyed.due = Instant::now() + SURVEYED_EVERY.max(begun.elapsed() * SELDOM);
+    /// Finds out of what machine and time it is, which takes a moment.
+    pub fn glance(&self) {
+        let error = self.look_up().err().map(|error| error.to_string());
+        self.surveyed().overview.error = error;
     }
 
-    fn look(&self, book: &RuleBook) -> Result<(), StoreError> {
+    fn look_up(&self) -> Result<(), StoreError> {
         let recording = self.open()?;
         let all = recording.span();
         let end = *all.end();
         let name = host(&recording, &all)?;
         let newest = recording.sample_times(&(end.saturating_sub(NEWEST_NS)..=end))?;
-        {
-            // What takes no time to find out is shown at once.
-            let overview = &mut self.surveyed().overview;
-            if !name.is_empty() {
-                overview.name = name;
-            }
-            overview.from = Some(seconds(*all.start()));
-            overview.to = Some(seconds(end));
-            overview.interval = median_step(&newest.times);
+        let overview = &mut self.surveyed().overview;
+        if !name.is_empty() {
+            overview.name = name;
         }
+        overview.from = Some(seconds(*all.start()));
+        overview.to = Some(seconds(end));
+        overview.interval = median_step(&newest.times);
+        Ok(())
+    }
+
+    /// Finds out how its machine was, which can take seconds.
+    pub fn survey(&self, book: &RuleBook) {
+        let begun = Instant::now();
+        let error = self.judge(book).err().map(|error| error.to_string());
+        let mut surveyed = self.surveyed();
+        surveyed.overview.error = error;
+        surveyed.due = Instant::now() + SURVEYED_EVERY.max(begun.elapsed() * SELDOM);
+    }
+
+    fn judge(&self, book: &RuleBook) -> Result<(), StoreError> {
+        let recording = self.open()?;
+        let all = recording.span();
+        let end = *all.end();
         let last_day = end.saturating_sub(DAY_NS).max(*all.start())..=end;
         let found = worst(&recording, &last_day, book)?;
         let pressure = pressure(&recording, &all)?;
