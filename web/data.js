@@ -51,6 +51,16 @@ export class Client {
     return this.#get("api/page", { host, since }, signal);
   }
 
+  // What requests and packets pass through, with their load: of a recording at a moment, of a live machine now.
+  stack(host, at, signal) {
+    return this.#get("api/stack", { host, at }, signal);
+  }
+
+  // A profile of the whole live machine, which takes as long as it says.
+  profile(host, parameters, signal) {
+    return this.#get("api/profile", { host, ...parameters }, signal);
+  }
+
   async #get(path, parameters, signal) {
     const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== undefined));
     const limits = [AbortSignal.timeout(patience), ...(signal ? [signal] : [])];

@@ -27,8 +27,8 @@ export class Report {
 
   // `settings` stand beside the title, `links` before those of the contents. In `zone` (the name of one, or null) times are
   // shown if the reader has chosen it before. Of a live machine newer samples follow.
-  constructor(page, { settings = [], links = [], zone = null, isLive = false } = {}) {
-    Object.assign(this, { page, isLive, lead: links, figures: new Map(), families: new Map() });
+  constructor(page, { settings = [], links = [], zone = null, isLive = false, panels = {} } = {}) {
+    Object.assign(this, { page, isLive, panels, lead: links, figures: new Map(), families: new Map() });
     this.clocks = page.is_elapsed ? [new ElapsedClock()] : [new Clock(undefined), new Clock("UTC")];
     this.view = new View(page.from, page.to, this.clocks.find((clock) => clock.zone === zone) ?? this.clocks[0]);
     this.sizes = sizesOf(page.charts);
@@ -230,22 +230,23 @@ export class Report {
   }
 
   // What requests and packets pass through, if the document has it.
-  #stack() {
-    const { stack } = this.page;
-    const section = document.getElementById("stack");
-    section.hidden = !stack;
-    if (!stack) return;
-    const diagram = new StackDiagram();
-    section.replaceChildren(section.firstElementChild, diagram.element);
-    diagram.show(stack);
+  // What the document has, or what the server says at request.
+  #section(id, made) {
+    const section = document.getElementById(id);
+    section.hidden = made === null;
+    if (made !== null) section.replaceChildren(section.firstElementChild, made);
   }
 
-  // Where the time went, if the document has a profile.
+  #stack() {
+    const { stack } = this.page;
+    const diagram = stack ? new StackDiagram() : null;
+    this.#section("stack", diagram?.element ?? this.panels.stack?.(this.view) ?? null);
+    diagram?.show(stack);
+  }
+
   #profile() {
     const { profile } = this.page;
-    const section = document.getElementById("profile");
-    section.hidden = !profile;
-    if (profile) section.replaceChildren(section.firstElementChild, new FlameGraph(profile).element);
+    this.#section("profile", profile ? new FlameGraph(profile).element : this.panels.profile?.() ?? null);
   }
 
   #timeline() {

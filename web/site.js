@@ -5,6 +5,7 @@ import { Connection, pause } from "./connection.js";
 import { Client, RequestError } from "./data.js";
 import { element, fill, visible } from "./dom.js";
 import { Hosts } from "./hosts.js";
+import { ProfilePanel, StackPanel } from "./inspect.js";
 import { Live } from "./live.js";
 import { PeriodChoice, spanOf } from "./period.js";
 import { Refinement } from "./refinement.js";
@@ -147,7 +148,11 @@ export class Site {
     const page = await this.#page(host, span, signal);
     this.#clear();
     const back = onlyMachine(hosts) ? [] : [element("a", { href: this.address({}), on: { click: (event) => this.#follow(event, {}) } }, "← All hosts")];
-    const report = new Report(page, { settings: [this.colors], links: back, zone: this.#zone, isLive });
+    const panels = {
+      stack: (view) => new StackPanel((at) => this.client.stack(host.id, at, signal), view, isLive, signal).element,
+      profile: isLive ? () => new ProfilePanel((asked) => this.client.profile(host.id, asked, signal), signal).element : null,
+    };
+    const report = new Report(page, { settings: [this.colors], links: back, zone: this.#zone, isLive, panels });
     this.#report = report;
     report.view.on("clock", (clock) => (this.#zone = clock.zone ?? null));
     if (!isLive) document.title = visible(page.title);

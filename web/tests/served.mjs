@@ -68,6 +68,41 @@ const scenarios = {
   },
 
   // The verdict changes at the top, and the reader's place below it stays.
+  // What the server says of a host beyond its charts.
+  async inspect() {
+    const page = await open({ expects: refused });
+    await page.locator("#stack").scrollIntoViewIfNeeded();
+    await page.locator(".stack-node").first().waitFor();
+    assert.equal(await page.locator(".stack-node.hot strong").innerText(), "vda");
+    const { searchParams } = server.asked("/api/stack")[0];
+    assert.deepEqual([searchParams.get("host"), searchParams.get("at")], ["live", null]);
+    // What is unfolded stays so when it is read again.
+    await page.locator(".stack-node.hot summary").click();
+    const before = server.asked("/api/stack").length;
+    await page.waitForFunction(() => document.querySelector(".stack-node.hot details").open);
+    for (let i = 0; i < 80 && server.asked("/api/stack").length === before; i += 1) await page.waitForTimeout(100);
+    assert.ok(server.asked("/api/stack").length > before);
+    assert.ok(await page.locator(".stack-node.hot details").evaluate((details) => details.open));
+    // A profile is made at a click; why there is none is said.
+    server.instead = (url) => (url.pathname === "/api/profile" ? [400, "cannot profile: permission denied: run as root"] : null);
+    const section = page.locator("#profile");
+    await section.getByRole("button", { name: "Profile" }).click();
+    await section.getByText("cannot profile: permission denied: run as root").waitFor();
+    server.instead = () => null;
+    await section.getByLabel("What").selectOption("Waiting");
+    await section.getByRole("button", { name: "Profile" }).click();
+    await section.locator(".flame-frame").first().waitFor();
+    const asked = server.asked("/api/profile").at(-1).searchParams;
+    assert.deepEqual([asked.get("kind"), asked.get("seconds")], ["off_cpu", "5"]);
+    // Of a recording at the end of the span that is shown.
+    server.hosts = recordings(1);
+    const recorded = await open();
+    await recorded.locator("#stack").scrollIntoViewIfNeeded();
+    await recorded.locator("#stack").getByText(/^At /).waitFor();
+    assert.equal(Number(server.asked("/api/stack").at(-1).searchParams.get("at")), server.hosts[0].to);
+    assert.ok(await recorded.locator("#profile").isHidden());
+  },
+
   async verdict() {
     const page = await open();
     const folded = page.locator("#answer details", { hasText: "Ruled out" });

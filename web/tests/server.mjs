@@ -4,6 +4,8 @@
 import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { charts, diagnosis, documents, night, saturated } from "./documents.mjs";
+import { profile } from "./profiles.mjs";
+import { stack } from "./stacks.mjs";
 
 const web = new URL("../", import.meta.url);
 const types = { html: "text/html; charset=utf-8", css: "text/css", js: "text/javascript" };
@@ -74,6 +76,8 @@ export class Server {
     }
     const host = this.hosts.find(({ id }) => id === url.searchParams.get("host"));
     if (!host) return error(404, "there is no such host");
+    if (url.pathname === "/api/stack") return say(200, "application/json", JSON.stringify(stack()));
+    if (url.pathname === "/api/profile") return say(200, "application/json", JSON.stringify(profile()));
     const page = host.kind === "live" ? this.#live(url.searchParams) : this.#recorded(host, url.searchParams);
     return page === null ? response.writeHead(204).end() : say(200, "application/json", JSON.stringify(page));
   }

@@ -209,6 +209,11 @@ fn live_charts_grow_and_slide() {
 }
 
 #[test]
+fn a_server_is_asked_for_the_stack_and_for_a_profile() {
+    served("inspect");
+}
+
+#[test]
 fn the_verdict_changes_without_moving_the_reader() {
     served("verdict");
 }

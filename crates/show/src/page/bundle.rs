@@ -38,6 +38,7 @@ const MODULES: &[Module<'static>] = modules![
     "toolbar",
     "stack",
     "flame",
+    "inspect",
     "growth",
     "report",
     "connection",
