@@ -53,10 +53,13 @@ const scenarios = {
     assert.ok((await colored(time, "series-1", 1, 70))[0] + (await colored(time, "series-2", 1, 70))[0] > 0);
     await page.locator("#answer .verdict").waitFor({ timeout: 30000 });
     await page.getByRole("button", { name: "Pause" }).click();
+    // Charts out of sight do not grow, and the button is far above.
+    await time.scrollIntoViewIfNeeded();
+    await settled(page);
     const paused = await rows.count();
     await page.waitForTimeout(3000);
     assert.equal(await rows.count(), paused);
-    await page.getByRole("button", { name: "Resume" }).click();
+    await page.keyboard.press("p");
     await page.waitForFunction((paused) => document.querySelectorAll("table.data-table tbody tr").length >= paused + 3, paused, { timeout: 30000 });
   },
 
