@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { pathToFileURL } from "node:url";
 import { attack } from "./documents.mjs";
-import { announced, chart, colored, drag, drawAll, drawn, minutes, near, open as openPage, range, run, serious, settled, unfold } from "./driver.mjs";
+import { announced, chart, colored, dataTable, drag, drawAll, drawn, minutes, near, open as openPage, range, run, serious, settled, unfold } from "./driver.mjs";
 
 const [scenario, folder] = process.argv.slice(2);
 
@@ -396,9 +396,9 @@ const scenarios = {
     assert.match(await announced(page), /^requests in flight 1: random read of 4 KiB 21\.2\/s, random write of 4 KiB 11\/s\.$/);
     await page.keyboard.press("ArrowRight");
     assert.match(await announced(page), /^requests in flight 2: /);
-    await knee.getByText("Data as a table").click();
-    assert.deepEqual(await knee.locator(".data-table thead th").allInnerTexts(), ["Requests in flight", "random read of 4 KiB", "random write of 4 KiB"]);
-    assert.equal(await knee.locator(".data-table tbody tr").count(), 6);
+    const values = await dataTable(knee);
+    assert.deepEqual(await values.locator("thead th").allInnerTexts(), ["Requests in flight", "random read of 4 KiB", "random write of 4 KiB"]);
+    assert.equal(await values.locator("tbody tr").count(), 6);
     // Dragging zooms this chart alone.
     const percentiles = await drawn(page, "Latency percentiles");
     const before = await percentiles.locator(".summary").first().innerText();
@@ -489,9 +489,7 @@ const scenarios = {
   async tables() {
     const page = await open("recording");
     const latency = await drawn(page, "Disk latency");
-    await latency.getByText("Data as a table").click();
-    const table = latency.locator("table.data-table");
-    await table.waitFor();
+    const table = await dataTable(latency);
     assert.deepEqual(await table.locator("thead th").allInnerTexts(), ["Time", "sda", "sdb"]);
     assert.equal(await table.locator("tbody tr").count(), 200);
     assert.match(await latency.locator(".data").innerText(), /The first 200 of 360 rows; zoom in to see others\./);

@@ -134,3 +134,11 @@ export async function run(scenarios, name) {
   for (const what of wrong) console.error(what);
   process.exitCode = failure || wrong.length > 0 ? 1 : 0;
 }
+
+// The data of a chart as a table, which is made when it is unfolded.
+export async function dataTable(figure) {
+  await figure.getByText("Data as a table").click();
+  const table = figure.locator("table.data-table");
+  await table.locator("tbody tr").first().waitFor();
+  return table;
+}

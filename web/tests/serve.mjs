@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { createServer, request } from "node:http";
 import { attack, override } from "./documents.mjs";
-import { chart, colored, drag, drawAll, drawn, open as openPage, range, ready, run, serious, settled, unfold } from "./driver.mjs";
+import { chart, colored, dataTable, drag, drawAll, drawn, open as openPage, range, ready, run, serious, settled, unfold } from "./driver.mjs";
 
 const [scenario, url, folder] = process.argv.slice(2);
 const address = new URL(url);
@@ -39,9 +39,7 @@ const scenarios = {
     await page.locator(".live").waitFor();
     assert.match(await page.title(), /^(Bottleneck|Healthy|Undetermined|whyslow)/);
     const time = await drawn(page, "CPU time by mode");
-    await time.getByText("Data as a table").click();
-    const rows = time.locator("table.data-table tbody tr");
-    await rows.first().waitFor();
+    const rows = (await dataTable(time)).locator("tbody tr");
     const before = await rows.count();
     await page.waitForFunction((before) => document.querySelectorAll("table.data-table tbody tr").length >= before + 4, before, { timeout: 30000 });
     // A row for each sample, in order, without a hole.
@@ -87,7 +85,7 @@ const scenarios = {
     const page = await open();
     await openHost(page, "day");
     const time = await drawn(page, "CPU time by mode");
-    await time.getByText("Data as a table").click();
+    await dataTable(time);
     const steps = async () => {
       const [a, b] = (await time.locator("table.data-table tbody th").allInnerTexts()).slice(0, 2).map(seconds);
       return b - a;

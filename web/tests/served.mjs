@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { attack, night, override } from "./documents.mjs";
-import { announced, chart, colored, drag, drawAll, drawn, near, minutes, open as openPage, range, ready, run, serious, settled, unfold } from "./driver.mjs";
+import { announced, chart, colored, dataTable, drag, drawAll, drawn, near, minutes, open as openPage, range, ready, run, serious, settled, unfold } from "./driver.mjs";
 import { live, recordings, Server } from "./server.mjs";
 
 const [scenario, folder] = process.argv.slice(2);
@@ -37,8 +37,7 @@ const scenarios = {
     assert.equal(await page.title(), "Healthy: web1");
     assert.match(await range(page), /03:00:00–03:02:00 UTC/);
     const latency = await drawn(page, "Disk latency");
-    await latency.getByText("Data as a table").click();
-    await latency.locator("table.data-table tbody tr").first().waitFor();
+    await dataTable(latency);
     const count = () => latency.locator("table.data-table tbody tr").count();
     assert.equal(await count(), 120);
     await goOn(page, 4);
@@ -165,8 +164,7 @@ const scenarios = {
     assert.match(await range(page), /03:00:00–03:02:05 UTC/);
     // Nothing is missing from the time in between.
     const latency = await drawn(page, "Disk latency");
-    await latency.getByText("Data as a table").click();
-    assert.equal(await latency.locator("table.data-table tbody tr").count(), 125);
+    assert.equal(await (await dataTable(latency)).locator("tbody tr").count(), 125);
     // Zoomed charts stay, although time goes on.
     await drag(page, "Disk latency", 0.5, 0.75);
     const zoomed = await range(page);
@@ -370,7 +368,7 @@ const scenarios = {
     server.hosts = [own];
     const page = await open({ expects: refused }, "&period=24h");
     const latency = await drawn(page, "Disk latency");
-    await latency.getByText("Data as a table").click();
+    await dataTable(latency);
     const stepIn = async () => {
       const times = (await latency.locator("table.data-table tbody th").allInnerTexts()).slice(0, 2);
       const [a, b] = times.map((text) => text.split(":").reduce((sum, part) => sum * 60 + Number(part), 0));
