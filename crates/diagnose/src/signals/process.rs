@@ -136,6 +136,7 @@ signals! { p: ProcessUse<'_>;
     "proc.work_per_switch" "s" "its own work, in user mode, from one switch to the next", "Δutime / Δswitches", "/proc/PID/stat, /proc/PID/task/TID/status" => over(p.user(), p.task.switches());
     "proc.kernel_per_switch" "s" "kernel time from one switch to the next: the most that a switch costs it", "Δstime / Δswitches", "/proc/PID/stat, /proc/PID/task/TID/status" => over(p.task.system, p.task.switches());
     "proc.bytes_per_switch" "bytes" "bytes through read and write calls from one switch to the next", "Δ(rchar + wchar) / Δswitches", "/proc/PID/io, /proc/PID/task/TID/status" => p.bytes_per_switch();
+    "proc.io_unread" "flag" "1 where its I/O was not read: another user's, if it was refused", "rchar and wchar are absent", "/proc/PID/io" => p.task.storage.is_none();
     "proc.migrations" "1/s" "times its threads moved to another CPU", "Δse.nr_migrations / Δt", "/proc/PID/task/TID/sched" => p.task.migrations;
     "proc.run_per_migration" "s" "CPU time from one such move to the next", "Δ(utime + stime) / Δse.nr_migrations", "/proc/PID/stat, /proc/PID/task/TID/sched" => p.run_per_migration();
     "proc.refill_share" "ratio" "the most of its time that filling caches anew can take", "100 us (1 MiB at 10 GB/s) / CPU time between moves, at most 1", "/proc/PID/stat, /proc/PID/task/TID/sched" => over(Some(REFILL), p.run_per_migration()).map(|s| s.min(1.0));

@@ -531,3 +531,27 @@ fn findings_that_are_cut_are_counted() {
     let listed: Vec<&Finding> = d.findings.iter().filter(|finding| finding.id == "fs.full").collect();
     assert_eq!((listed.len(), listed.iter().map(|finding| finding.more).sum::<usize>()), (4, 5));
 }
+
+/// How much is handed over at each switch cannot be read then, but 0.3 us of work is done with it.
+#[test]
+fn context_switches_of_another_users_program_are_found_though_its_io_is_refused() {
+    let d = machine(|t, s| {
+        two_cpus(t, s, 36, 0);
+        pressure(t, s, 0, 0, 0);
+        s.task.process.push(Process::from(ProcessRow {
+            command: "ring".into(),
+            state: "R".into(),
+            user: (t * SECOND * 15 / 1000).into(),
+            system: (t * SECOND * 705 / 1000).into(),
+            voluntary_switches: (t * 47_000).into(),
+            involuntary_switches: 0.into(),
+            threads: 1.0.into(),
+            kernel_thread: 0.0.into(),
+            ..ProcessRow::new(key(8))
+        }));
+        refused(s, "tasks", "I/O of 1 process of other users");
+    });
+    assert_eq!((d.findings[0].id.as_str(), d.findings[0].confidence), ("cpu.context_switches", Confidence::Medium));
+    let kernel_time = finding(&d, "cpu.system_time");
+    assert_eq!(kernel_time.explained_by, Some(d.findings[0].key()));
+}
