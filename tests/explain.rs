@@ -4,7 +4,7 @@ mod kept_screen;
 mod recorded;
 mod skip;
 
-use recorded::{folder, record, record_judged};
+use recorded::{folder, one_of_six, record, record_judged, two_cpus};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use whyslow_diagnose::{RuleBook, recorded_findings};
@@ -33,29 +33,12 @@ fn busy_seconds(t: u64) -> u64 {
 
 /// A machine of two processors that is idle, but for the times when it is busy.
 fn sample(t: u64) -> Snapshot {
-    let mut s = Snapshot { boot_ns: (1000 + t) * SECOND, wall_ns: START + (t * SECOND) as i64, ..Snapshot::default() };
-    let busy = busy_seconds(t);
-    for cpu in 0..2 {
-        s.processor.cpu.push(Cpu {
-            user: (busy * SECOND).into(),
-            system: 0.into(),
-            idle: ((t - busy) * SECOND).into(),
-            iowait: 0.into(),
-            ..Cpu::new(cpu)
-        });
-    }
-    s.processor.pressure.push(Pressure {
-        cpu_some: (busy * SECOND * 98 / 100).into(),
-        memory_some: 0.into(),
-        io_some: 0.into(),
-        ..Pressure::new(MachineKey)
-    });
-    s.processor.system.push(System { blocked: 0.0.into(), ..System::new(MachineKey) });
-    s.task.process.push(process(1, "init", 1, 0));
+    let mut s = two_cpus(t, START + (t * SECOND) as i64, busy_seconds(t));
+    s.task.process.push(one_of_six(1, "init", 1, 0));
     for (span, name) in BUSY.iter().filter(|(span, _)| span.contains(&t) || span.end == t) {
         for pid in 0..6 {
             let start = (1000 + span.start) * 100;
-            s.task.process.push(process(span.start as u32 * 10 + pid, name, start, t - span.start));
+            s.task.process.push(one_of_six(span.start as u32 * 10 + pid, name, start, t - span.start));
         }
     }
     if t.is_multiple_of(60) {
@@ -67,21 +50,6 @@ fn sample(t: u64) -> Snapshot {
     }
     s.sort();
     s
-}
-
-/// A process that has shared two processors with five others for so many seconds.
-fn process(pid: u32, name: &str, start: u64, seconds: u64) -> Process {
-    Process::from(ProcessRow {
-        command: name.into(),
-        state: "R".into(),
-        user: (seconds * SECOND / 3).into(),
-        system: 0.into(),
-        run_delay: (seconds * SECOND * 2 / 3).into(),
-        nice: 0.0.into(),
-        threads: 1.0.into(),
-        kernel_thread: 0.0.into(),
-        ..ProcessRow::new(TaskKey { pid, tid: pid, start })
-    })
 }
 
 fn recorded(dir: &Path) {
@@ -183,7 +151,7 @@ fn beside_a_loop_of_gzip(t: u64) -> Snapshot {
     let forks = t * 5;
     s.processor.system.push(System { blocked: 0.0.into(), forks: forks.into(), ..System::new(MachineKey) });
     let shell = TaskKey { pid: 2, tid: 2, start: 1 };
-    s.task.process.push(process(2, "cron-job", 1, 0));
+    s.task.process.push(one_of_six(2, "cron-job", 1, 0));
     s.task.exited_children.push(ExitedChildren {
         ended: 5.0.into(),
         user: (quarter as f64).into(),
@@ -198,7 +166,7 @@ fn beside_a_loop_of_gzip(t: u64) -> Snapshot {
             s.task.process.push(Process::from(ProcessRow {
                 user: ran.into(),
                 run_delay: waited.into(),
-                ..(*process(*start as u32 * 10 + pid, "stress-ng-cpu", (1000 + start) * 100, 0)).clone()
+                ..(*one_of_six(*start as u32 * 10 + pid, "stress-ng-cpu", (1000 + start) * 100, 0)).clone()
             }));
         }
     }

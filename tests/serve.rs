@@ -8,11 +8,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use whyslow_model::catalogue::{Cpu, Disk, MachineInfo, Pressure, Process, ProcessRow, Queue, System};
+use whyslow_model::catalogue::{Disk, MachineInfo, Queue};
 use whyslow_model::chart::PageData;
 use whyslow_model::diagnosis::Verdict;
 use whyslow_model::io_stack::IoStack;
-use whyslow_model::key::{MachineKey, TaskKey};
+use whyslow_model::key::MachineKey;
 use whyslow_model::overview::{HostKind, HostOverview, Overview};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_testing::ends_with_test;
@@ -151,25 +151,8 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 
 /// A machine of two CPUs and a disk, which is idle but for a minute if it is the busy one.
 fn sample(t: u64, host: &str, is_busy: bool) -> Snapshot {
-    let wall_ns = ((START + t) * SECOND) as i64;
-    let mut s = Snapshot { boot_ns: (1000 + t) * SECOND, wall_ns, ..Snapshot::default() };
     let busy = if is_busy { t.clamp(BUSY.start, BUSY.end) - BUSY.start } else { 0 };
-    for cpu in 0..2 {
-        s.processor.cpu.push(Cpu {
-            user: (busy * SECOND).into(),
-            system: 0.into(),
-            idle: ((t - busy) * SECOND).into(),
-            iowait: 0.into(),
-            ..Cpu::new(cpu)
-        });
-    }
-    s.processor.pressure.push(Pressure {
-        cpu_some: (busy * SECOND * 98 / 100).into(),
-        memory_some: 0.into(),
-        io_some: 0.into(),
-        ..Pressure::new(MachineKey)
-    });
-    s.processor.system.push(System { blocked: 0.0.into(), ..System::new(MachineKey) });
+    let mut s = recorded::two_cpus(t, ((START + t) * SECOND) as i64, busy);
     s.block.disk.push(Disk {
         reads: (100 * t).into(),
         read_bytes: (409_600 * t).into(),
@@ -178,10 +161,10 @@ fn sample(t: u64, host: &str, is_busy: bool) -> Snapshot {
         weighted_time: (SECOND / 10 * t).into(),
         ..Disk::new("vda".into())
     });
-    s.task.process.push(process(1, "init", 1, 0));
+    s.task.process.push(recorded::one_of_six(1, "init", 1, 0));
     if is_busy && (BUSY.contains(&t) || BUSY.end == t) {
         let start = (1000 + BUSY.start) * 100;
-        let own = |pid| process(pid, HOSTILE, start, t - BUSY.start);
+        let own = |pid| recorded::one_of_six(pid, HOSTILE, start, t - BUSY.start);
         s.task.process.extend((100..106).map(own));
     }
     if t.is_multiple_of(60) {
@@ -191,21 +174,6 @@ fn sample(t: u64, host: &str, is_busy: bool) -> Snapshot {
     }
     s.sort();
     s
-}
-
-/// A process that has shared two CPUs with five others for so many seconds.
-fn process(pid: u32, name: &str, start: u64, seconds: u64) -> Process {
-    Process::from(ProcessRow {
-        command: name.into(),
-        state: "R".into(),
-        user: (seconds * SECOND / 3).into(),
-        system: 0.into(),
-        run_delay: (seconds * SECOND * 2 / 3).into(),
-        nice: 0.0.into(),
-        threads: 1.0.into(),
-        kernel_thread: 0.0.into(),
-        ..ProcessRow::new(TaskKey { pid, tid: pid, start })
-    })
 }
 
 /// A folder with the recordings of two hosts.

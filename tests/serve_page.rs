@@ -4,14 +4,14 @@
 mod recorded;
 mod skip;
 
-use recorded::{record, record_judged};
+use recorded::{one_of_six, record, record_judged, two_cpus};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use whyslow_diagnose::{RuleBook, recorded_findings};
-use whyslow_model::catalogue::{Cpu, MachineInfo, Pressure, Process, ProcessRow, System};
-use whyslow_model::key::{MachineKey, TaskKey};
+use whyslow_model::catalogue::MachineInfo;
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_store::Judge;
@@ -30,36 +30,10 @@ const OVERRIDE: &str = "a\u{202e}gnp.exe\u{2028}\u{7}";
 
 /// A machine of two CPUs that is idle, except while it is busy, after so many seconds.
 fn sample(t: u64, name: &str, process: &str) -> Snapshot {
-    let mut s = Snapshot { boot_ns: (1000 + t) * SECOND, wall_ns: START + (t * SECOND) as i64, ..Snapshot::default() };
     let busy = t.clamp(BUSY.start, BUSY.end) - BUSY.start;
-    for cpu in 0..2 {
-        s.processor.cpu.push(Cpu {
-            user: (busy * SECOND).into(),
-            system: 0.into(),
-            idle: ((t - busy) * SECOND).into(),
-            iowait: 0.into(),
-            ..Cpu::new(cpu)
-        });
-    }
-    s.processor.pressure.push(Pressure {
-        cpu_some: (busy * SECOND * 98 / 100).into(),
-        memory_some: 0.into(),
-        io_some: 0.into(),
-        ..Pressure::new(MachineKey)
-    });
-    s.processor.system.push(System { blocked: 0.0.into(), ..System::new(MachineKey) });
+    let mut s = two_cpus(t, START + (t * SECOND) as i64, busy);
     for pid in 0..6 {
-        s.task.process.push(Process::from(ProcessRow {
-            command: process.into(),
-            state: "R".into(),
-            user: (busy * SECOND / 3).into(),
-            system: 0.into(),
-            run_delay: (busy * SECOND * 2 / 3).into(),
-            nice: 0.0.into(),
-            threads: 1.0.into(),
-            kernel_thread: 0.0.into(),
-            ..ProcessRow::new(TaskKey { pid: 100 + pid, tid: 100 + pid, start: 50_000 })
-        }));
+        s.task.process.push(one_of_six(100 + pid, process, 50_000, busy));
     }
     let machine = MachineInfo { name: name.into(), boot: "b00t".into(), ..MachineInfo::new(MachineKey) };
     s.kernel.machine.push(machine);
