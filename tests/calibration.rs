@@ -3,7 +3,7 @@
 
 mod captured;
 
-use captured::FIXTURES;
+use captured::captures;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -16,23 +16,6 @@ const CAUSES: &str = include_str!("calibration.toml");
 /// The least share of findings that must be right.
 const HIGH: f64 = 0.98;
 const MEDIUM: f64 = 0.8;
-
-/// The captures by the names they have in `calibration.toml`: files, and folders of the files of one incident.
-fn captures() -> BTreeMap<String, Vec<PathBuf>> {
-    let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "txt");
-    let listed = |folder: &str| -> Vec<PathBuf> {
-        let entries = fs::read_dir(Path::new(FIXTURES).join(folder)).unwrap();
-        entries.map(|entry| entry.unwrap().path()).collect()
-    };
-    let name = |path: &Path| path.strip_prefix(FIXTURES).unwrap().to_str().unwrap().to_owned();
-    let files = ["", "layouts"].into_iter().flat_map(listed).filter(is_text);
-    let cases = listed("cases").into_iter().map(|case| {
-        let mut files: Vec<PathBuf> = listed(&name(&case)).into_iter().filter(is_text).collect();
-        files.sort();
-        (name(&case), files)
-    });
-    files.map(|file| (name(&file), vec![file])).chain(cases).collect()
-}
 
 /// `None` if nothing can be read.
 fn judged(files: &[PathBuf], rules: &RuleBook) -> Option<Diagnosis> {

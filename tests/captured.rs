@@ -3,6 +3,9 @@
 // Each test program uses a part of this.
 #![allow(dead_code)]
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use whyslow_import::{Capture, Incident, ProcTree, Refusal, join};
@@ -11,6 +14,23 @@ use whyslow_sense::read_captured;
 
 /// The folder of the captures.
 pub const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/fixtures");
+
+/// All captures by the names they have in `calibration.toml`: files, and folders of the files of one incident.
+pub fn captures() -> BTreeMap<String, Vec<PathBuf>> {
+    let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "txt");
+    let listed = |folder: &str| -> Vec<PathBuf> {
+        let entries = fs::read_dir(Path::new(FIXTURES).join(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let name = |path: &Path| path.strip_prefix(FIXTURES).unwrap().to_str().unwrap().to_owned();
+    let files = ["", "layouts"].into_iter().flat_map(listed).filter(is_text);
+    let cases = listed("cases").into_iter().map(|case| {
+        let mut files: Vec<PathBuf> = listed(&name(&case)).into_iter().filter(is_text).collect();
+        files.sort();
+        (name(&case), files)
+    });
+    files.map(|file| (name(&file), vec![file])).chain(cases).collect()
+}
 
 /// The program in the folder of the captures, with no configuration.
 pub fn read(args: &[&str]) -> Output {

@@ -3,7 +3,7 @@
 mod captured;
 mod recorded;
 
-use captured::FIXTURES;
+use captured::captures;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::BufReader;
@@ -68,23 +68,6 @@ fn essence(finding: &Finding) -> (String, String, u64, String, Vec<String>, Vec<
         finding.explains.len(),
         finding.more,
     )
-}
-
-/// Like `calibration`, all captures: files, and folders of the files of one incident.
-fn captures() -> BTreeMap<String, Vec<PathBuf>> {
-    let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "txt");
-    let listed = |folder: &str| -> Vec<PathBuf> {
-        let entries = fs::read_dir(Path::new(FIXTURES).join(folder)).unwrap();
-        entries.map(|entry| entry.unwrap().path()).collect()
-    };
-    let name = |path: &Path| path.strip_prefix(FIXTURES).unwrap().to_str().unwrap().to_owned();
-    let files = ["", "layouts"].into_iter().flat_map(listed).filter(is_text);
-    let cases = listed("cases").into_iter().map(|case| {
-        let mut files: Vec<PathBuf> = listed(&name(&case)).into_iter().filter(is_text).collect();
-        files.sort();
-        (name(&case), files)
-    });
-    files.map(|file| (name(&file), vec![file])).chain(cases).collect()
 }
 
 fn read(files: &[PathBuf]) -> Vec<Capture> {

@@ -1,4 +1,4 @@
-//! What the commands that listen have in common: names, tokens, and what is wrong with them.
+//! What `serve` and `exporter` share: host names, tokens, and errors about them.
 
 use crate::output::Failure;
 use std::net::SocketAddr;

@@ -35,11 +35,11 @@ pub struct LiveOptions {
     pub interval: Duration,
     /// Whether to do without BPF.
     pub no_bpf: bool,
-    /// The rules.
+    /// What a window is judged by.
     pub book: Arc<RuleBook>,
 }
 
-/// What happens.
+/// News of the live machine.
 pub enum LiveEvent {
     /// A sample was taken.
     Sample(Box<Snapshot>),
@@ -61,7 +61,7 @@ struct Asked {
     at: Option<Instant>,
 }
 
-/// What the diagnosing thread is told.
+/// What the sampling thread passes to the diagnosing one.
 enum Sampled {
     Sample(Box<Snapshot>),
     Restarted,

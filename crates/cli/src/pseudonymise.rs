@@ -20,8 +20,7 @@ use whyslow_store::Recording;
 
 /// More than a file with a key has.
 const MOST_OF_KEY: u64 = 4096;
-/// Families whose names are mentioned in others, and how much of a recording is read to meet them: longer than from one reading of
-/// what is read rarely to the next, nanoseconds.
+/// Families whose names appear in the text of others.
 const MENTIONED: [&str; 6] = [
     Interface::INFO.name,
     MachineInfo::INFO.name,
@@ -30,6 +29,7 @@ const MENTIONED: [&str; 6] = [
     Process::INFO.name,
     Group::INFO.name,
 ];
+/// How much of a recording is read to learn the names, nanoseconds: what is read once a minute occurs in it.
 const MEETING_NS: i64 = 75 * 1_000_000_000;
 /// Keys and names are for their owner only.
 const PRIVATE: u32 = 0o600;
@@ -75,7 +75,7 @@ fn new_key() -> Result<PseudonymKey, Failure> {
     Ok(PseudonymKey::new(bytes))
 }
 
-/// The key in a file, which is made if there is none.
+/// Reads the key from a file, or makes a new one and writes it there.
 fn key_in(path: &Path) -> Result<PseudonymKey, Failure> {
     let failed = |what: &str, e: &io::Error| Failure::usage(format!("cannot {what} the key {}: {e}", path.display()));
     let mut text = String::new();

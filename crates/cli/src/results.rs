@@ -39,7 +39,7 @@ impl MeasuredResult {
     /// # Errors
     /// It is a result, but cannot be read as one.
     pub fn read(path: &Path) -> Result<Option<Self>, Failure> {
-        // Whatever else a file is, others read it, and say what is wrong with it.
+        // Any other file is read as a capture, which reports what is wrong with it.
         let Some(json) = object(path) else { return Ok(None) };
         let Ok(outline) = serde_json::from_slice::<Outline>(&json) else { return Ok(None) };
         if outline.schema.as_deref() == Some(bench::SCHEMA) {

@@ -102,7 +102,7 @@ pub fn window(recording: &Recording, span: &Span) -> Result<Window, StoreError> 
     Ok(all)
 }
 
-/// Processes all items in a few threads, each of which takes the next one when it is done, and returns the results in order.
+/// Works on the items in a few threads; the results are in the order of the items.
 pub fn in_parallel<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take = || {

@@ -23,7 +23,7 @@ pub struct Hosts {
     recorded: Mutex<Vec<Arc<RecordedHost>>>,
     /// The number of the next recording that is found.
     next: AtomicUsize,
-    /// Wakes the survey.
+    /// Wakes the thread that looks for new recordings and judges them.
     looked_at: SyncSender<()>,
 }
 
@@ -37,7 +37,7 @@ impl Hosts {
         (Arc::new(hosts), looks)
     }
 
-    /// All recordings.
+    /// The recordings found so far.
     pub fn recordings(&self) -> Vec<Arc<RecordedHost>> {
         self.recorded().clone()
     }

@@ -46,7 +46,7 @@ pub struct LiveHost {
 
 struct LiveState {
     history: History,
-    /// The last seconds.
+    /// The samples that a diagnosis is made of.
     window: Window,
     diagnosis: Option<Diagnosis>,
     /// What pages have drawn, so that they can go on with it.
