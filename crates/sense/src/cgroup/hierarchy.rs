@@ -44,7 +44,7 @@ impl Hierarchies {
             changed = true;
         }
         if self.all.is_empty() {
-            self.require_mounted(root)?;
+            require_mounted(&self.hidden(root))?;
             return Err(SourceError::Absent("no cgroup hierarchy with a controller is mounted".into()));
         }
         let counts = root.polled_text("proc/cgroups").unwrap_or_default();
@@ -64,19 +64,6 @@ impl Hierarchies {
         hidden(&counts, self.all.iter().map(|listed| &listed.hierarchy.version))
     }
 
-    /// # Errors
-    /// Controllers are hidden.
-    pub(super) fn require_mounted(&self, root: &Root) -> Result<(), SourceError> {
-        let hidden: Vec<&str> = self.hidden(root).into_iter().map(|(controller, _)| controller).collect();
-        if hidden.is_empty() {
-            return Ok(());
-        }
-        Err(SourceError::NotPermitted {
-            why: format!("the cgroup hierarchies of these controllers are not mounted: {}", hidden.join(", ")),
-            remedy: "run whyslow where /sys/fs/cgroup shows them".into(),
-        })
-    }
-
     /// The hierarchies, if they may have changed since the last call.
     fn mounted(&mut self, root: &Root) -> Result<Option<Vec<CgroupHierarchy>>, SourceError> {
         let mounted = self.watch.changed(root).map(|mounts| mounts.map(of_mounts));
@@ -93,6 +80,19 @@ impl Hierarchies {
             listed.listed = None;
         }
     }
+}
+
+/// # Errors
+/// Controllers are hidden.
+pub(super) fn require_mounted(hidden: &[(&str, u64)]) -> Result<(), SourceError> {
+    if hidden.is_empty() {
+        return Ok(());
+    }
+    let hidden: Vec<&str> = hidden.iter().map(|(controller, _)| *controller).collect();
+    Err(SourceError::NotPermitted {
+        why: format!("the cgroup hierarchies of these controllers are not mounted: {}", hidden.join(", ")),
+        remedy: "run whyslow where /sys/fs/cgroup shows them".into(),
+    })
 }
 
 impl ListedHierarchy {
@@ -147,7 +147,7 @@ impl Version {
 }
 
 /// The controllers that /proc/cgroups (name, number of the hierarchy, cgroups) shows in use in version 1, and that no mounted
-/// hierarchy has, each with its cgroups besides the root. Those of version 2 have the number 0 there; a single cgroup is the root, which has no limits.
+/// hierarchy has, each with its cgroups besides the root, which has no limits. Those of version 2 have the number 0 there.
 fn hidden<'v>(proc_cgroups: &str, mounted: impl Iterator<Item = &'v Version> + Clone) -> Vec<(&'static str, u64)> {
     let in_use = proc_cgroups.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace();

@@ -23,7 +23,7 @@ pub(crate) use hierarchy::block_groups;
 
 use crate::{Root, Source, SourceError, SourceInfo};
 use files::CgroupDir;
-use hierarchy::{CgroupHierarchy, Hierarchies, Version};
+use hierarchy::{CgroupHierarchy, Hierarchies, Version, require_mounted};
 use rows::{DeviceNames, GroupRows};
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,8 +54,9 @@ impl Source for Cgroups {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let refreshed = self.hierarchies.refresh(root);
+        let hidden = self.hierarchies.hidden(root);
         if root.is_live() {
-            out.cgroup.hidden_groups.push(hidden_groups(&self.hierarchies.hidden(root)));
+            out.cgroup.hidden_groups.push(hidden_groups(&hidden));
         }
         if refreshed? {
             self.update_groups();
@@ -72,7 +73,7 @@ impl Source for Cgroups {
             self.hierarchies.invalidate();
         }
         denied.map_or(Ok(()), Err)?;
-        self.hierarchies.require_mounted(root)
+        require_mounted(&hidden)
     }
 }
 
