@@ -14,7 +14,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab lab-blind bench-sense bench-explain bench-disk bench-net bench-import bench-record lint build build-lab install uninstall need-build need-test need-lab need-programs need-bench clean
+.PHONY: run test lab lab-blind bench-sense bench-explain bench-disk bench-net bench-import bench-record bench-fleet lint build build-lab install uninstall need-build need-test need-lab need-programs need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -55,6 +55,10 @@ bench-disk: need-bench build ## load beside that of fio, dd and bonnie++; as roo
 bench-net: need-bench build ## TCP streams beside iperf3's; as root, some fifteen minutes
 	cargo build --release --package whyslow-bench-net
 	target/release/bench-net $(BENCH)
+
+bench-fleet: need-build ## whether the cause planted in simulated fleets is named; half a minute
+	cargo build --release --package whyslow-bench-fleet
+	target/release/bench-fleet $(BENCH)
 
 bench-import: build ## how fast a kernel log of a gigabyte is read, and in how much memory
 	cargo build --release --package whyslow-bench-import

@@ -2,7 +2,7 @@
 
 use crate::conclusion::conclusions;
 use crate::stats::pieces::{FEWEST, pieces, repeats};
-use crate::stats::{Estimate, holm, median, ranks};
+use crate::stats::{CONFIDENCE, Estimate, holm, median, ranks};
 use std::collections::BTreeSet;
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Inventory};
 use whyslow_model::comparison::{Changed, Comparison, Difference, SCHEMA, Side, Spread};
@@ -11,7 +11,6 @@ use whyslow_model::comparison::{Changed, Comparison, Difference, SCHEMA, Side, S
 pub const LEAST: f64 = 0.05;
 /// The family-wise error rate: the probability of reporting any difference when there is none.
 const IN_ERROR: f64 = 0.05;
-const CONFIDENCE: f64 = 0.95;
 
 /// Says what differs. A shift must exceed `least`, as a part of the usual value, to matter.
 ///

@@ -2,13 +2,14 @@
 //!
 //! A period of observation becomes a summary ([`Summary`]): the course of each signal in at most 128 means, how its values are
 //! distributed, and the machine's inventory ([`inventory`]). Benchmarks ([`of_bench`]) and captures ([`of_capture`]) become the same. Two of them
-//! are compared series by series ([`compare()`]); the statistics ([`stats`]) serve experiments too.
+//! are compared series by series ([`compare()`]); the statistics ([`stats`]) serve experiments and fleets ([`fleet`]) too.
 
 mod bench;
 mod captures;
 mod compare;
 mod conclusion;
 mod experiment;
+pub mod fleet;
 mod inventory;
 mod remember;
 pub mod stats;

@@ -5,9 +5,15 @@
 //! one-second samples calls 21, 42 and 61 % of no changes a change. So values are paired and interleaved where that can be had
 //! ([`paired`]), and otherwise put together into pieces that are long enough to be independent ([`pieces`], [`ranks`]).
 
+pub mod contingency;
+pub mod distributions;
 pub mod paired;
 pub mod pieces;
 pub mod ranks;
+pub mod trend;
+
+/// How surely an interval holds the true value where nothing else is asked for.
+pub const CONFIDENCE: f64 = 0.95;
 
 /// An estimate of a shift, and an interval that holds the true one with the confidence asked for, or the best that so few
 /// values allow.

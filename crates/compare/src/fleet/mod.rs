@@ -1,0 +1,15 @@
+//! What many hosts show together: what the sick ones share ([`Cohort`]), whether a change helped ([`judge_rollout`]), which twins
+//! differ ([`outliers`]), and what will run out ([`forecast`]). Computes, and touches nothing.
+
+mod feature;
+mod forecast;
+mod host_set;
+mod rollout;
+mod twins;
+mod why;
+
+pub use feature::Feature;
+pub use forecast::{Forecast, Outlook, forecast};
+pub use rollout::{Effect, GroupResult, Lost, Rollout, RolloutHost, RolloutWindows, judge_rollout};
+pub use twins::{Outlier, TwinSeries, Twins, outliers};
+pub use why::{Candidate, Cohort, Interval, Strength, Verdict, Why};
