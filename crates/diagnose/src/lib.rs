@@ -45,5 +45,5 @@ pub use rule::RuleError;
 pub use rulebook::RuleBook;
 pub use signal_selector::{SignalSelector, values};
 pub use stack_load::add_loads;
-pub use timeline::{FeltCause, FoundEpisode, Timeline, recorded_findings};
+pub use timeline::{FeltCause, FoundEpisode, MAX_GAP_NS, Timeline, recorded_findings};
 pub use whyslow_model::cgroup;

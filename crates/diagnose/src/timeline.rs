@@ -5,12 +5,12 @@ use crate::judge::is_felt;
 use crate::rulebook::RuleBook;
 use std::collections::BTreeSet;
 use whyslow_model::catalogue::RecordedFinding;
-use whyslow_model::diagnosis::{Finding, Subject};
+use whyslow_model::diagnosis::{Confidence, Finding, Subject};
 use whyslow_model::value::State;
 use whyslow_model::window::Window;
 
 /// A cause that is not found for this long has ended, nanoseconds.
-const MAX_GAP_NS: i64 = 15 * 1_000_000_000;
+pub const MAX_GAP_NS: i64 = 15 * 1_000_000_000;
 
 /// A cause of lost time that was felt in a window.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,10 @@ pub struct FeltCause {
     pub subject: Subject,
     /// The share of the window that it cost.
     pub impact: f64,
+    /// How certain it is; recordings of older versions do not say it.
+    pub confidence: Option<Confidence>,
+    /// The name of the largest consumer, if one is known.
+    pub culprit: Option<String>,
 }
 
 impl FeltCause {
@@ -47,6 +51,8 @@ impl FeltCause {
             tid: number(*tid),
             netns: netns.as_deref().map_or_else(State::default, State::from),
             impact: self.impact.into(),
+            confidence: self.confidence.map(Confidence::word).into(),
+            culprit: self.culprit.as_deref().into(),
             ..RecordedFinding::new(self.key().into())
         }
     }
@@ -63,6 +69,8 @@ impl FeltCause {
                 ..Subject::new(&text(&row.kind), text(&row.subject))
             },
             impact: row.impact.get().unwrap_or(0.0),
+            confidence: row.confidence.get().and_then(Confidence::named),
+            culprit: row.culprit.get().map(str::to_owned),
         }
     }
 }
@@ -98,6 +106,11 @@ impl FoundEpisode {
     /// Whether the finding is the same for another process with the same name.
     pub fn has_namesake(&self, id: &str, subject: &Subject) -> bool {
         self.worst.id == id && self.worst.subject.is_namesake_of(subject)
+    }
+
+    /// Whether a cause that is felt just before or after it belongs to it.
+    pub fn continues_with(&self, cause: &FeltCause) -> bool {
+        self.has(&cause.id, &cause.subject) || self.has_namesake(&cause.id, &cause.subject)
     }
 }
 
@@ -171,14 +184,19 @@ fn felt_causes(findings: &[Finding]) -> Vec<FeltCause> {
         std::iter::successors(cause(finding), |&above| cause(above)).take(findings.len()).any(is_felt)
     };
     let root = findings.iter().filter(|finding| is_felt(finding) && !has_felt_cause(finding));
-    let cause = |f: &Finding| FeltCause { id: f.id.clone(), subject: f.subject.clone(), impact: f.impact };
+    let cause = |f: &Finding| FeltCause {
+        id: f.id.clone(),
+        subject: f.subject.clone(),
+        impact: f.impact,
+        confidence: Some(f.confidence),
+        culprit: f.culprits.first().map(|culprit| culprit.name.clone()),
+    };
     root.map(cause).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::Confidence;
 
     const S: i64 = 1_000_000_000;
 
@@ -194,7 +212,7 @@ mod tests {
     }
 
     fn cause(id: &str, subject: Subject, impact: f64) -> FeltCause {
-        FeltCause { id: id.into(), subject, impact }
+        FeltCause { id: id.into(), subject, impact, confidence: Some(Confidence::Medium), culprit: Some("dd".into()) }
     }
 
     fn timeline(windows: &[(i64, &[(&str, f64)])]) -> Vec<FoundEpisode> {

@@ -2,6 +2,7 @@
 
 use crate::names;
 use crate::ranking::Ranking;
+use crate::rows::{FactColumns, RowFacts};
 use crate::selection::{Entities, Rows, SelectedFamily, Selection};
 use crate::series::{Buckets, Label, MetricFamily, Series, SeriesKind, SeriesValue};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +17,8 @@ use whyslow_model::window::growth;
 const VALID_NS: u64 = 75 * 1_000_000_000;
 /// A wall clock that differs by more was set, nanoseconds.
 const CLOCK_SET_NS: u64 = 1_000_000_000;
-/// The value of the label of the others' sum.
-const OTHERS: &str = "other";
-/// The name under which all threads of the kernel are added up.
-const KERNEL_THREADS: &str = "kernel threads";
+/// What the sum of the entities beyond the most active ones is named.
+pub const OTHERS: &str = "other";
 /// Start times of tasks are in units of this, nanoseconds (USER_HZ is 100; proc_pid_stat(5), field 22).
 const TICK_NS: u64 = 10_000_000;
 
@@ -152,58 +151,31 @@ impl Step {
 /// A row, reduced to what is exported.
 struct Reading {
     key: Vec<KeyPart>,
-    /// The kernel's own number of the entity.
-    identity: Option<Name>,
-    /// What it is added up under, if that is not its key.
-    name: Option<Name>,
+    facts: RowFacts,
     values: Vec<Value>,
     rank: Vec<Value>,
 }
 
 fn readings<F: Family>(selected: &SelectedFamily, ranked_by: &[usize], rows: &[F]) -> Vec<Reading> {
-    let metrics = selected.info.metrics;
-    let column = |name: &str| metrics.iter().position(|metric| metric.name == name);
-    let identity = metrics.iter().position(|metric| metric.identifies);
-    let kernel_thread = column("kernel_thread");
-    let (number, kind) = (column("number"), column("kind"));
+    let columns = FactColumns::of(selected);
     let values = |row: &F, columns: &[usize]| columns.iter().filter_map(|column| row.value(*column)).collect();
-    let name = |row: &F| match kernel_thread.and_then(|column| row.value(column)) {
-        Some(Value::Gauge(yes)) if yes.get() == Some(1.0) => Some(KERNEL_THREADS.into()),
-        // A process without a name is one that could not be read.
-        _ => Some(words(row, selected.named_by).unwrap_or_default()),
-    };
     let reading = |row: &F| {
         let mut key = Vec::new();
         row.key().take_apart(&mut key);
         Reading {
             key,
-            identity: words(row, identity),
-            name: selected.named_by.and_then(|_| name(row)),
+            facts: columns.facts(|column| row.value(column)),
             values: values(row, &selected.columns),
             rank: values(row, ranked_by),
         }
     };
-    match selected.rows {
-        Rows::All => rows.iter().map(reading).collect(),
-        Rows::Identified => {
-            let is_known = rows.iter().any(|row| words(row, identity).is_some());
-            rows.iter().filter(|row| !is_known || words(*row, identity).is_some()).map(reading).collect()
-        }
-        Rows::Leaves => leaves(rows.iter().map(reading).collect()),
-        Rows::FileSystems => {
-            let mut shortest: BTreeMap<Name, Reading> = BTreeMap::new();
-            for row in rows.iter().filter(|row| words(*row, kind).as_deref() != Some("overlay")) {
-                let new = reading(row);
-                // Without a number, each counts as its own.
-                let name = words(row, number).unwrap_or_else(|| row.key().to_string().into());
-                let is_shorter = |known: &Reading| row.key().to_string().len() < length(known);
-                if shortest.get(&name).is_none_or(is_shorter) {
-                    shortest.insert(name, new);
-                }
-            }
-            shortest.into_values().collect()
-        }
+    let mut readings: Vec<Reading> = rows.iter().map(reading).collect();
+    if selected.rows != Rows::All {
+        let facts: Vec<_> = readings.iter().map(|reading| (&reading.key[..], &reading.facts)).collect();
+        let mut exported = selected.rows.are_exported(&facts).into_iter();
+        readings.retain(|_| exported.next().unwrap_or(true));
     }
+    readings
 }
 
 /// Whether a number is known.
@@ -213,37 +185,6 @@ fn is_known<F: Family>(row: &F, column: usize) -> bool {
         Some(Value::Gauge(gauge)) => gauge.get().is_some(),
         _ => false,
     }
-}
-
-fn words<F: Family>(row: &F, column: Option<usize>) -> Option<Name> {
-    match row.value(column?)? {
-        Value::State(words) => words.name().cloned(),
-        _ => None,
-    }
-}
-
-/// The length of a key of one word.
-fn length(reading: &Reading) -> usize {
-    reading.key.iter().map(|part| if let KeyPart::Text(text) = part { text.len() } else { 0 }).sum()
-}
-
-fn leaves(readings: Vec<Reading>) -> Vec<Reading> {
-    let path = |reading: &Reading| match reading.key.first() {
-        Some(KeyPart::Text(path)) => Some(path.clone()),
-        _ => None,
-    };
-    let paths: Vec<Name> = readings.iter().filter_map(path).collect();
-    let mut parents: BTreeSet<&str> = BTreeSet::new();
-    for path in &paths {
-        let mut path: &str = path;
-        while let Some((parent, name)) = path.rsplit_once('/') {
-            if !name.is_empty() {
-                parents.insert(if parent.is_empty() { "/" } else { parent });
-            }
-            path = parent;
-        }
-    }
-    readings.into_iter().filter(|reading| path(reading).is_none_or(|path| !parents.contains(&*path))).collect()
 }
 
 /// A row's key, or the name of several rows; nothing for the sum of all.
@@ -368,9 +309,10 @@ impl FamilyState {
         let mut all: BTreeMap<EntityKey, Added> = BTreeMap::new();
         for reading in readings {
             let known = before.get(&reading.key);
-            let known = known.filter(|known| !are_different(&known.identity, &reading.identity));
-            let is_new = start.is_some_and(|column| began_within(&reading.key[column], step));
-            let entity = match (&reading.name, self.selected.entities) {
+            let known = known.filter(|known| !are_different(&known.identity, &reading.facts.identity));
+            let is_new =
+                start.zip(step.since).is_some_and(|(column, since)| has_begun_since(&reading.key[column], since));
+            let entity = match (&reading.facts.name, self.selected.entities) {
                 (_, Entities::Sum) => Vec::new(),
                 (Some(name), _) => vec![KeyPart::Text(name.clone())],
                 (None, _) => reading.key.clone(),
@@ -396,7 +338,7 @@ impl FamilyState {
                     Value::State(_) | Value::Histogram(_) => 0.0,
                 };
             }
-            let Reading { key, identity, values, rank, .. } = reading;
+            let Reading { key, facts: RowFacts { identity, .. }, values, rank } = reading;
             self.before.insert(key, Counts { identity, values: counters(&values), rank: counters(&rank) });
         }
         all
@@ -576,12 +518,9 @@ fn grown(before: Option<u64>, now: u64, wraps_at: Option<u64>, is_new: bool) -> 
     }
 }
 
-/// Whether a task that started at this tick did so since the last counting.
-fn began_within(start: &KeyPart, step: Step) -> bool {
-    match (start, step.since) {
-        (KeyPart::Number(ticks), Some(since)) => ticks.saturating_mul(TICK_NS) >= since,
-        _ => false,
-    }
+/// Whether a task that started at this tick did so since a time, nanoseconds since boot.
+pub fn has_begun_since(start: &KeyPart, since: u64) -> bool {
+    matches!(start, KeyPart::Number(ticks) if ticks.saturating_mul(TICK_NS) >= since)
 }
 
 /// Whether both are known and differ.

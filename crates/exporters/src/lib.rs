@@ -12,13 +12,16 @@ pub mod names;
 pub mod otlp;
 mod ranking;
 mod remote_write;
+mod rows;
 mod selection;
 mod series;
 pub mod text;
 
-pub use collector::Collector;
+pub use collector::{Collector, OTHERS, has_begun_since};
 pub use figures::{PushFigures, exporter_families, reserved_series};
 pub use judgement::findings_families;
+pub use ranking::most_active;
 pub use remote_write::RemoteWrite;
-pub use selection::{Selection, SelectionError};
+pub use rows::{FactColumns, RowFacts};
+pub use selection::{Entities, Rows, SelectedFamily, Selection, SelectionError};
 pub use series::{Buckets, Label, MetricFamily, OtelMetric, Series, SeriesKind, SeriesValue};

@@ -100,6 +100,14 @@ impl Score {
     }
 }
 
+/// Of entities, each with whether it is of the observer's own namespace and how active it was, so many: those of the own namespace
+/// first, then the most active.
+pub fn most_active<K: Ord + Clone>(activities: impl IntoIterator<Item = (K, bool, f64)>, most: usize) -> Vec<K> {
+    let mut ranking = Ranking::default();
+    ranking.update(activities, 0.0, most);
+    ranking.members()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

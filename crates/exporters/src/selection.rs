@@ -2,7 +2,7 @@
 
 use crate::names;
 use std::fmt;
-use whyslow_model::catalogue::{FamilyInfo, MetricKind, families};
+use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, families};
 use whyslow_model::key::KeyPartKind;
 use whyslow_model::suggest::unknown;
 
@@ -16,22 +16,24 @@ pub struct Selection {
 
 /// Metrics of a family.
 #[derive(Clone, Debug)]
-pub(crate) struct SelectedFamily {
-    pub(crate) info: FamilyInfo,
+pub struct SelectedFamily {
+    /// The family.
+    pub info: FamilyInfo,
     /// Its metrics, as indices into `info.metrics`.
-    pub(crate) columns: Vec<usize>,
-    pub(crate) entities: Entities,
+    pub columns: Vec<usize>,
+    /// Which of its entities.
+    pub entities: Entities,
     /// The columns by whose sum entities are ranked, and others for where those are not known.
-    pub(crate) rank: Vec<Vec<usize>>,
+    pub rank: Vec<Vec<usize>>,
     /// The words that name an entity instead of its key: those of a task, which would be its PID.
-    pub(crate) named_by: Option<usize>,
-    /// What of its rows is exported.
-    pub(crate) rows: Rows,
+    pub named_by: Option<usize>,
+    /// Which of its rows.
+    pub rows: Rows,
 }
 
 /// Which entities of a family get series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entities {
+pub enum Entities {
     /// So many, the most active.
     Most(usize),
     /// So many, and the sum of the others: they are parts of a whole.
@@ -42,7 +44,8 @@ pub(crate) enum Entities {
 
 /// Which rows of a family are exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rows {
+pub enum Rows {
+    /// All of them.
     All,
     /// Those with the kernel's own number, if any has one: whole disks, no partitions.
     Identified,
@@ -280,6 +283,11 @@ impl Selection {
         self
     }
 
+    /// The selected families.
+    pub fn into_families(self) -> Vec<SelectedFamily> {
+        self.families
+    }
+
     /// The Prometheus names of the selected metrics.
     pub fn metric_names(&self) -> impl Iterator<Item = String> {
         let names = |family: &SelectedFamily| -> Vec<String> {
@@ -303,6 +311,12 @@ impl Selection {
 }
 
 impl SelectedFamily {
+    /// The selected metrics.
+    pub fn metrics(&self) -> impl Iterator<Item = &'static Metric> + use<> {
+        let all = self.info.metrics;
+        self.columns.clone().into_iter().filter_map(|column| all.get(column))
+    }
+
     fn of(name: &str, metric: Option<&str>) -> Result<Self, SelectionError> {
         let all = families();
         let info = all.iter().find(|family| family.is_named(name)).cloned().ok_or_else(|| {

@@ -260,6 +260,22 @@ pub enum Confidence {
     High,
 }
 
+impl Confidence {
+    /// As in documents.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    /// The one with this word.
+    pub fn named(word: &str) -> Option<Self> {
+        [Self::Low, Self::Medium, Self::High].into_iter().find(|confidence| confidence.word() == word)
+    }
+}
+
 /// What an impact is based on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

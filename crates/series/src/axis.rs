@@ -15,7 +15,7 @@ const WIDTHS: [i64; 20] =
 const DAY: i64 = 86_400;
 
 /// Samples, in order of boot and of time since boot.
-pub(crate) struct Samples {
+pub struct Samples {
     times: Vec<SampleTime>,
     /// For each sample, the number of gaps and reboots before it.
     stretches: Vec<usize>,
@@ -23,7 +23,7 @@ pub(crate) struct Samples {
 
 impl Samples {
     /// With gaps where samples are missing, unless readings are at any time, as in captures.
-    pub(crate) fn new(times: Vec<SampleTime>, finds_gaps: bool) -> Self {
+    pub fn new(times: Vec<SampleTime>, finds_gaps: bool) -> Self {
         let step = |pair: &[SampleTime]| {
             let step = pair[1].clock.checked_sub(pair[0].clock).filter(|step| *step > 0);
             step.filter(|_| pair[0].boot == pair[1].boot)
@@ -42,8 +42,13 @@ impl Samples {
         self.times.len()
     }
 
+    /// When they were taken.
+    pub fn times(&self) -> &[SampleTime] {
+        &self.times
+    }
+
     /// Nanoseconds from one sample to a later one; `None` across a gap or a reboot.
-    pub(crate) fn step(&self, from: usize, to: usize) -> Option<u64> {
+    pub fn step(&self, from: usize, to: usize) -> Option<u64> {
         let (a, b) = (self.times.get(from)?, self.times.get(to)?);
         (self.stretches[from] == self.stretches[to]).then_some(())?;
         b.clock.checked_sub(a.clock).filter(|step| *step > 0)

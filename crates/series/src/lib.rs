@@ -17,8 +17,10 @@ mod step;
 mod table;
 mod window;
 
+pub use axis::Samples;
 pub use builder::{ChartBuilder, SeriesNames};
 pub use rates::RowRates;
 pub use results::{charts_of_bench, charts_of_trial};
+pub use step::{growth, is_same_entity};
 pub use table::{ChartSpec, charts};
 pub use window::{ChartTimes, charts_of_window, has_times};

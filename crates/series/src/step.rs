@@ -6,7 +6,7 @@ use whyslow_model::window;
 
 /// Whether both readings are of the same entity: not of another one that has its name, by the kernel's own number of it. `metrics`
 /// describes the values.
-pub(crate) fn is_same_entity<'m>(metrics: impl Iterator<Item = &'m Metric>, before: &[Value], now: &[Value]) -> bool {
+pub fn is_same_entity<'m>(metrics: impl Iterator<Item = &'m Metric>, before: &[Value], now: &[Value]) -> bool {
     let mut pairs = metrics.zip(before.iter().zip(now)).filter(|(metric, _)| metric.identifies);
     pairs.all(|(_, pair)| match pair {
         (Value::State(before), Value::State(now)) => {
@@ -17,7 +17,7 @@ pub(crate) fn is_same_entity<'m>(metrics: impl Iterator<Item = &'m Metric>, befo
 }
 
 /// The growth of a counter; `None` if it is not known, or was reset.
-pub(crate) fn growth(metric: &Metric, before: &Value, now: &Value) -> Option<f64> {
+pub fn growth(metric: &Metric, before: &Value, now: &Value) -> Option<f64> {
     let (Value::Counter(before), Value::Counter(now)) = (before, now) else { return None };
     window::growth(before.get()?, now.get()?, metric.wraps_at)
 }

@@ -117,6 +117,8 @@ family_group! {
         tid: gauge count "thread.id" "its thread number";
         netns: state namespace "whyslow.finding.subject.netns" "its network namespace";
         impact: gauge ratio "whyslow.finding.impact" "the share of the window that it cost";
+        confidence: state word "whyslow.finding.confidence" "how certain it was: low, medium or high";
+        culprit: state process "whyslow.finding.culprit" "the largest consumer of the resource, if that is known";
     }
 
     /// The cost of observing.

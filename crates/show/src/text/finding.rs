@@ -141,7 +141,7 @@ fn headline(canvas: &mut Canvas, finding: &Finding, column: usize, is_effect: bo
     let figures = [
         bold(words::time_lost(finding)),
         plain(" · confidence "),
-        plain(words::confidence(finding.confidence)),
+        plain(finding.confidence.word()),
         dim(" · "),
         dim(&finding.id),
     ];

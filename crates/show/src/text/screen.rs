@@ -432,7 +432,7 @@ impl Answer<'_> {
         let ink = if finding.confidence == Confidence::Low { Ink::Bold } else { Ink::Red };
         let mut headline = vec![Piece::new(ink, sentence(finding)), dim(more_like_it(alike(self.diagnosis, finding)))];
         if with_confidence && finding.confidence != Confidence::High {
-            headline.push(dim(format!(" (confidence {})", words::confidence(finding.confidence))));
+            headline.push(dim(format!(" (confidence {})", finding.confidence.word())));
         }
         headline
     }
@@ -469,7 +469,7 @@ impl Answer<'_> {
         }
         let sure = match finding.confidence {
             Confidence::High => String::new(),
-            other => format!("; confidence {}", words::confidence(other)),
+            other => format!("; confidence {}", other.word()),
         };
         Some(format!("{}{since}{sure}", words::time_lost(finding)))
     }

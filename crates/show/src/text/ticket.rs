@@ -80,7 +80,7 @@ fn finding(out: &mut String, finding: &Finding) {
     }
     let confidence = match finding.confidence {
         Confidence::High => String::new(),
-        other => format!("; confidence {}", words::confidence(other)),
+        other => format!("; confidence {}", other.word()),
     };
     item(out, &format!("How bad: {}{confidence}", words::time_lost(finding)));
     if !finding.evidence.is_empty() {

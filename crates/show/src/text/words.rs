@@ -133,11 +133,3 @@ pub(super) fn culprit(culprit: &Culprit) -> String {
 pub(super) fn reason(gap: &Unattributed) -> String {
     if gap.remedy.is_empty() { gap.why.clone() } else { format!("{}; {}", gap.why, gap.remedy) }
 }
-
-pub(super) fn confidence(confidence: Confidence) -> &'static str {
-    match confidence {
-        Confidence::High => "high",
-        Confidence::Medium => "medium",
-        Confidence::Low => "low",
-    }
-}

@@ -1,0 +1,21 @@
+//! What a host ships to the store of a fleet: an hour of its recording as rows per minute, episodes, and their Parquet files.
+//!
+//! [`tables`] describes all tables, [`parquet`] writes one of them, and [`Place`] is where its file is in the store. [`HourRollup`]
+//! makes the rows of an hour from the readings of a recording. No I/O.
+
+mod episodes;
+mod family;
+mod file;
+mod hour;
+mod judged;
+mod place;
+mod row;
+mod table;
+mod tables;
+
+pub use file::{FileError, TableWriter, parquet};
+pub use hour::{HourRollup, MARGIN_NS, TableRows};
+pub use place::{COMPACTED, File, Hour, INCOMING, Place, PlaceError, VERSION};
+pub use row::{Cell, Row};
+pub use table::{Column, ColumnKind, Table};
+pub use tables::{AT, HOST, table, tables};
