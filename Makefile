@@ -14,7 +14,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab lab-blind bench-sense bench-explain bench-disk bench-net bench-import bench-record bench-fleet lint build build-lab install uninstall need-build need-test need-lab need-programs need-bench clean
+.PHONY: run test lab lab-blind bench-sense bench-explain bench-disk bench-net bench-import bench-record bench-fleet lint build build-lab build-fleet install uninstall need-build need-test need-lab need-programs need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -73,6 +73,9 @@ build: need-build
 
 build-lab: need-build
 	cargo build --release --package whyslow-lab
+
+build-fleet: need-build ## the program that asks a fleet: target/release/whyslow-fleet
+	cargo build --release --package whyslow-fleet
 
 install: build ## the program, its manual page, completions, services and dashboards, under PREFIX
 	install -D -m 755 $(BIN) '$(DESTDIR)$(PREFIX)/bin/whyslow'

@@ -67,7 +67,8 @@ fn buckets(histogram: &Histogram) -> Json {
     buckets.iter().map(|(bucket, count)| Json::from(vec![span(*bucket).0, *count])).collect()
 }
 
-fn csv_line(cells: impl Iterator<Item = String>) -> String {
+/// A line of cells, each written as it stands (RFC 4180).
+pub fn csv_line(cells: impl Iterator<Item = String>) -> String {
     let mut line = cells.collect::<Vec<_>>().join(",");
     line.push_str("\r\n");
     line
@@ -75,7 +76,7 @@ fn csv_line(cells: impl Iterator<Item = String>) -> String {
 
 /// Quoted text. Spreadsheets run text that starts with one of `=+-@` as a formula: an apostrophe before it makes it text
 /// (OWASP, CSV Injection). Deceptive characters are escaped.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let safe = crate::escape::terminal(text).replace('"', "\"\"");
     let formula = safe.starts_with(['=', '+', '-', '@']);
     format!("\"{}{safe}\"", if formula { "'" } else { "" })

@@ -10,6 +10,7 @@ mod network;
 mod profile;
 mod recording;
 mod screen;
+mod sheet;
 mod stack;
 mod study;
 mod table;
@@ -24,6 +25,7 @@ pub use comparison::comparison;
 pub use listing::{formats, metrics, rule, rules};
 pub use profile::profile;
 pub use recording::{explanation, recorded};
+pub use sheet::Sheet;
 pub use stack::stack;
 pub use ticket::ticket;
 

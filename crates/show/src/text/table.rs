@@ -9,17 +9,24 @@ const GAP: usize = 2;
 /// Rows under a heading, right-aligned; columns are as wide as their widest cell.
 #[derive(Default)]
 pub(super) struct AlignedTable {
+    /// The first columns, whose cells are left-aligned.
+    left: usize,
     heading: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl AlignedTable {
     pub(super) fn new<const N: usize>(heading: [&str; N]) -> Self {
-        Self { heading: heading.map(str::to_owned).to_vec(), rows: Vec::new() }
+        Self { heading: heading.map(str::to_owned).to_vec(), ..Self::default() }
     }
 
     pub(super) fn with_headings<'t>(heading: impl Iterator<Item = &'t str>) -> Self {
-        Self { heading: heading.map(str::to_owned).collect(), rows: Vec::new() }
+        Self { heading: heading.map(str::to_owned).collect(), ..Self::default() }
+    }
+
+    /// The same with its first columns left-aligned.
+    pub(super) fn left(self, left: usize) -> Self {
+        Self { left, ..self }
     }
 
     pub(super) fn row<const N: usize>(&mut self, cells: [String; N]) {
@@ -75,10 +82,10 @@ impl AlignedTable {
         rows: impl Iterator<Item = &'r Vec<String>>,
     ) {
         if columns.iter().any(|&(at, _)| !self.heading[at].is_empty()) {
-            canvas.paragraph(column, column, &line(&self.heading, columns, Ink::Dim));
+            canvas.paragraph(column, column, &line(&self.heading, columns, self.left, Ink::Dim));
         }
         for row in rows {
-            canvas.paragraph(column, column, &line(row, columns, Ink::Plain));
+            canvas.paragraph(column, column, &line(row, columns, self.left, Ink::Plain));
         }
     }
 
@@ -92,14 +99,17 @@ impl AlignedTable {
     }
 }
 
-/// A row's cells, right-aligned. Lines are not broken at their spaces.
-fn line(row: &[String], columns: &[(usize, usize)], ink: Ink) -> Vec<Piece> {
+/// A row's cells, the first ones left-aligned, the others right-aligned. Lines are not broken at their spaces.
+fn line(row: &[String], columns: &[(usize, usize)], left: usize, ink: Ink) -> Vec<Piece> {
     let mut text = String::new();
     for &(at, width) in columns {
         let cell = row.get(at).map_or("", String::as_str);
         let gap = if text.is_empty() { 0 } else { GAP };
-        text.extend(std::iter::repeat_n(NO_BREAK, gap + width.saturating_sub(cell.width())));
+        let rest = width.saturating_sub(cell.width());
+        let (before, after) = if at < left { (gap, rest) } else { (gap + rest, 0) };
+        text.extend(std::iter::repeat_n(NO_BREAK, before));
         text.extend(cell.chars().map(|c| if c == ' ' { NO_BREAK } else { c }));
+        text.extend(std::iter::repeat_n(NO_BREAK, after));
     }
     vec![Piece::new(ink, text)]
 }

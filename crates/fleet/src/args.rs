@@ -1,0 +1,138 @@
+//! The command line.
+
+use crate::commands::{compact, host, sick, sql, tables};
+use crate::{Failure, Options};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use std::process::ExitCode;
+
+/// What follows the options in `--help`: title and text.
+const SECTIONS: [(&str, &str); 3] = [
+    (
+        "Examples",
+        "\
+whyslow-fleet sick                   hosts that lose time, to what, since when
+whyslow-fleet sick --by role         the same by a label of the hosts
+whyslow-fleet sick --by kernel --since 7d
+whyslow-fleet host db-17             what happened on one of them
+whyslow-fleet host db-17 --raw 03:00..03:20
+                                     the command that explains that span there
+whyslow-fleet tables                 the tables, and their columns
+whyslow-fleet sql 'SELECT version, COUNT(DISTINCT host) FROM minute GROUP BY version'
+whyslow-fleet compact --every 1h --keep 90d
+                                     merge the hosts' files, expire old ones",
+    ),
+    (
+        "Exit status",
+        "\
+0    success, whatever was found
+1    no host has shipped anything in that time; 'compact' could not compact
+     everything; 'host --run': ssh failed
+2    wrong usage, or a store that cannot be read",
+    ),
+    (
+        "Environment",
+        "\
+WHYSLOW_FLEET_STORE  the store, without --store
+AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION,
+AWS_ENDPOINT_URL, AWS_ALLOW_HTTP
+                     credentials and address of a bucket
+NO_COLOR             if set and not empty, no color except with --color always
+TZ                   the local time zone (--utc overrides it)",
+    ),
+];
+
+fn sections() -> String {
+    let section = |(title, text): &(&str, &str)| format!("{title}:\n  {}", text.replace('\n', "\n  "));
+    SECTIONS.iter().map(section).collect::<Vec<_>>().join("\n\n")
+}
+
+/// Asks all machines that ship to one store a question: which are sick, with what, and since when.
+#[derive(Debug, Parser)]
+#[command(name = "whyslow-fleet", version, after_help = sections(), arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show which hosts lose time, to what, since when, and whether it gets worse
+    Sick(sick::SickArgs),
+    /// Show what happened on a host: episodes, changes, gaps
+    Host(host::HostArgs),
+    /// Answer a question in SQL
+    Sql(sql::SqlArgs),
+    /// Describe the tables, or the columns of one
+    Tables(tables::TablesArgs),
+    /// Merge the files of all hosts, an hour at a time, and delete what is too old
+    Compact(compact::CompactArgs),
+    /// Print a shell completion script
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// Reads the command line. Help and version are printed here; what is left is the exit status.
+///
+/// # Errors
+/// The status to exit with.
+pub(crate) fn parse() -> Result<Cli, ExitCode> {
+    let cli = Cli::try_parse().map_err(|error| {
+        if error.use_stderr() && error.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            return Failure::usage(one_line(&error.to_string())).report();
+        }
+        let _ = error.print();
+        ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    })?;
+    if cli.options.utc {
+        // SAFETY: the program has one thread so far; nobody reads the environment meanwhile. Set here, it also holds for the times
+        // that options name.
+        unsafe { std::env::set_var("TZ", "UTC") };
+    }
+    Ok(cli)
+}
+
+/// clap's message without its usage.
+fn one_line(text: &str) -> String {
+    let message = text.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = message.trim_start_matches("error: ").split_whitespace().collect();
+    format!("{}; 'whyslow-fleet --help' shows the usage", words.join(" "))
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let options = &self.options;
+        match self.command {
+            Command::Sick(args) => sick::run(&args, options),
+            Command::Host(args) => host::run(&args, options),
+            Command::Sql(args) => sql::run(&args, options),
+            Command::Tables(args) => tables::run(&args, options),
+            Command::Compact(args) => compact::run(&args, options),
+            Command::Completions { shell } => {
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Self::command(), "whyslow-fleet", &mut script);
+                crate::options::print(&String::from_utf8_lossy(&script))?;
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_fits_a_terminal() {
+        assert!(sections().lines().filter(|line| !line.contains(" sql ")).all(|line| line.len() <= 80));
+    }
+}

@@ -1,0 +1,47 @@
+//! The commands.
+
+pub mod compact;
+pub mod host;
+pub mod sick;
+pub mod sql;
+pub mod tables;
+
+use crate::span::rfc3339;
+use crate::{Fleet, LeftOut, Span};
+use serde::Serialize;
+use whyslow_show::clock::ZonedClock;
+
+/// What all answers begin and end with.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer<T> {
+    /// The kind of document and its version, `whyslow.fleet.NAME/1`: fields may be added.
+    pub schema: &'static str,
+    /// The first moment it is about.
+    pub from: String,
+    /// The first one after it.
+    pub to: String,
+    /// What it says.
+    #[serde(flatten)]
+    pub content: T,
+    /// What is not in it because it is not valid.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl<T> Answer<T> {
+    /// An answer of a fleet.
+    pub fn of(fleet: &Fleet, schema: &'static str, content: T) -> Self {
+        let Span { from_ms, to_ms } = fleet.span();
+        Self { schema, from: rfc3339(from_ms), to: rfc3339(to_ms), content, left_out: fleet.left_out() }
+    }
+}
+
+/// A time of a row to the minute, in the local zone.
+pub(crate) fn minute(ms: i64) -> String {
+    let text = ZonedClock::local().at(ms.saturating_mul(1_000_000), true);
+    text.get(..16).unwrap_or(&text).to_owned()
+}
+
+/// A span in the local zone.
+pub(crate) fn span_in_words(span: Span) -> String {
+    ZonedClock::local().span(&rfc3339(span.from_ms), &rfc3339(span.to_ms), true)
+}

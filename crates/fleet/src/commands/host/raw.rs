@@ -1,0 +1,71 @@
+//! Asks a host about a span of its own recording, over the user's own ssh. What runs there only reads.
+
+use crate::span::rfc3339;
+use crate::{Failure, Span};
+use std::process::{Command, ExitCode, Stdio};
+use whyslow_model::catalogue;
+use whyslow_model::suggest::unknown;
+
+/// Prints the command, or runs it.
+pub(super) fn run(host: &str, span: Span, export: Option<&str>, run: bool) -> Result<ExitCode, Failure> {
+    let command = command(host, span, export)?;
+    if !run {
+        crate::options::print(&format!("{}\n", shown(&command)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let status = Command::new(&command[0]).args(&command[1..]).stdin(Stdio::null()).status();
+    let status = status.map_err(|e| Failure::usage(format!("cannot run ssh: {e}")))?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The command and its arguments. The remote shell gets words of our own and times only; a name of a host that ssh would take for an
+/// option, or a user or address of another, is refused.
+pub(super) fn command(host: &str, span: Span, export: Option<&str>) -> Result<Vec<String>, Failure> {
+    let is_name = host.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    if !is_name {
+        return Err(Failure::usage(format!("'{host}' is not a name that can be given to ssh")));
+    }
+    let what = match export {
+        None => "explain".to_owned(),
+        Some(family) => {
+            let known = catalogue::families();
+            if !known.iter().any(|known| known.is_named(family)) {
+                let names = known.iter().map(|known| known.name);
+                return Err(Failure::usage(unknown("metric family", family, "whyslow metrics", names)));
+            }
+            format!("export {family}")
+        }
+    };
+    let there = format!("whyslow {what} --from {} --to {}", rfc3339(span.from_ms), rfc3339(span.to_ms));
+    Ok(["ssh", "--", host, &there].map(str::to_owned).to_vec())
+}
+
+/// A command to paste.
+pub(super) fn shown(command: &[String]) -> String {
+    shlex::try_join(command.iter().map(String::as_str)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: Span = Span { from_ms: 1_764_126_000_000, to_ms: 1_764_127_200_000 };
+
+    #[test]
+    fn the_host_is_asked_to_read_only() {
+        let command = command("db-17.example", SPAN, Some("disk")).unwrap();
+        assert_eq!(
+            shown(&command),
+            "ssh -- db-17.example 'whyslow export disk --from 2025-11-26T03:00:00Z --to 2025-11-26T03:20:00Z'"
+        );
+    }
+
+    #[test]
+    fn names_that_are_more_than_names_are_refused() {
+        for host in ["", "-oProxyCommand=x", "a b", "root@web", "web;reboot", "wéb", "web\n"] {
+            assert!(command(host, SPAN, None).is_err(), "{host}");
+        }
+        assert!(command("web", SPAN, Some("disk; reboot")).is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! `whyslow-fleet tables`: the tables and their columns.
+
+use crate::schema::{DAY, HOUR};
+use crate::{Failure, Options};
+use clap::Args;
+use serde::Serialize;
+use std::process::ExitCode;
+use whyslow_model::suggest::unknown;
+use whyslow_rollup::{Table, tables};
+use whyslow_show::text::Sheet;
+use whyslow_show::{bold, plain};
+
+/// Which table.
+#[derive(Debug, Args)]
+pub struct TablesArgs {
+    /// Only this table, with its columns
+    table: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Tables<'t> {
+    schema: &'static str,
+    tables: Vec<TableDocument<'t>>,
+}
+
+#[derive(Serialize)]
+struct TableDocument<'t> {
+    name: &'t str,
+    meaning: &'t str,
+    columns: Vec<ColumnDocument<'t>>,
+}
+
+#[derive(Serialize)]
+struct ColumnDocument<'t> {
+    name: &'t str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    unit: &'t str,
+    meaning: &'t str,
+}
+
+/// Describes the tables.
+///
+/// # Errors
+/// There is no such table.
+pub fn run(args: &TablesArgs, options: &Options) -> Result<ExitCode, Failure> {
+    let all: Vec<&Table> = tables().iter().collect();
+    let named = match &args.table {
+        None => all,
+        Some(name) => {
+            let known = all.iter().map(|table| table.name.as_str());
+            let missing = || Failure::usage(unknown("table", name, "whyslow-fleet tables", known));
+            vec![whyslow_rollup::table(name).ok_or_else(missing)?]
+        }
+    };
+    let document = Tables { schema: "whyslow.fleet.tables/1", tables: named.iter().map(|table| of(table)).collect() };
+    options.show(&document, |sheet| match (&args.table, named.as_slice()) {
+        (Some(_), [table]) => columns(sheet, table),
+        _ => overview(sheet, &named),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of(table: &Table) -> TableDocument<'_> {
+    let columns = table.columns.iter().map(|column| ColumnDocument {
+        name: &column.name,
+        kind: column.kind.sql(),
+        unit: column.unit,
+        meaning: &column.meaning,
+    });
+    TableDocument { name: &table.name, meaning: &table.meaning, columns: columns.chain(partitions()).collect() }
+}
+
+fn partitions() -> [ColumnDocument<'static>; 2] {
+    let text = |name, meaning| ColumnDocument { name, kind: "TEXT", unit: "", meaning };
+    [
+        text(DAY, "the day of `at`, UTC: 2026-11-26; a partition"),
+        text(HOUR, "the hour of `at`, UTC: 00 to 23; a partition"),
+    ]
+}
+
+fn overview(sheet: &mut Sheet, tables: &[&Table]) {
+    let widest = tables.iter().map(|table| table.name.len()).max().unwrap_or(0);
+    for table in tables {
+        sheet.paragraph(&[bold(format!("{:widest$}", table.name)), plain("  "), plain(&table.meaning)]);
+    }
+    sheet.remark("'whyslow-fleet tables NAME' describes its columns.");
+}
+
+fn columns(sheet: &mut Sheet, table: &Table) {
+    sheet.paragraph(&[bold(&table.name), plain(": "), plain(&table.meaning)]);
+    sheet.blank();
+    let document = of(table);
+    let widest = document.columns.iter().map(|column| column.name.len()).max().unwrap_or(0);
+    for ColumnDocument { name, kind, unit, meaning } in &document.columns {
+        let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
+        sheet.paragraph(&[bold(format!("{name:widest$}")), plain(format!("  {kind}{unit}  ")), plain(meaning)]);
+    }
+}

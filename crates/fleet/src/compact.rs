@@ -1,0 +1,221 @@
+//! Merges the files of all hosts, a table and hour at a time, and deletes what has expired.
+//!
+//! A compacted file is written in one step under a name that nobody has used, its generation, and says what it was made of. What it
+//! replaces is deleted later, so that a query that has listed it can still read it. A compactor may be killed at any time, and two may
+//! run at once: the one that comes second finds the generation taken.
+
+mod merge;
+
+use crate::failure::is_gone;
+use crate::left_out::{LeftOut, LeftOutLog};
+use crate::span::DAY_MS;
+use crate::store::{AT_ONCE, Sources, StoredFile, newest};
+use crate::{Failure, Store};
+use datafusion::error::{DataFusionError, Result};
+use futures::stream::{self, StreamExt};
+use jiff::civil::Date;
+use merge::Merge;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use whyslow_rollup::{COMPACTED, File, Hour, INCOMING, Place, Table, tables};
+
+/// Hosts ship the end of an hour some time after it.
+const SETTLE_MS: i64 = 15 * 60_000;
+/// A recording has at most a week: after this time a host has nothing left of an hour that it had not finished.
+const FORGOTTEN_MS: i64 = 8 * DAY_MS;
+
+/// What to compact, and what to delete.
+#[derive(Debug)]
+pub struct Compactor {
+    store: Store,
+    keep: Option<Duration>,
+    grace: Duration,
+}
+
+/// What a pass did.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    /// Hours of tables that got a new compacted file.
+    pub compacted: u64,
+    /// Files of hosts in them.
+    pub files: u64,
+    /// Files that others replace and nobody reads any more, deleted.
+    pub deleted: u64,
+    /// Hours of tables deleted because they are too old.
+    pub expired: u64,
+    /// What was left out because it is not valid.
+    pub left_out: Vec<LeftOut>,
+    /// Hours that could not be compacted, and why.
+    pub failed: Vec<String>,
+}
+
+impl Compactor {
+    /// Deletes hours that ended longer ago than `keep`, and files that were replaced longer ago than `grace`.
+    pub fn new(store: Store, keep: Option<Duration>, grace: Duration) -> Self {
+        Self { store, keep, grace }
+    }
+
+    /// Compacts what there is at this time, milliseconds since 1970, until it is done or `stop` is set.
+    ///
+    /// # Errors
+    /// The store cannot be listed.
+    pub async fn pass(&self, now_ms: i64, stop: &AtomicBool) -> std::result::Result<Report, Failure> {
+        let (mut report, left_out) = (Report::default(), LeftOutLog::default());
+        for table in tables() {
+            let mut days: BTreeSet<Date> = self.store.days(INCOMING, &table.name).await?;
+            days.extend(self.store.days(COMPACTED, &table.name).await?);
+            for day in days {
+                self.day(table, day, now_ms, stop, (&mut report, &left_out)).await?;
+            }
+        }
+        report.left_out = left_out.all();
+        Ok(report)
+    }
+
+    async fn day(
+        &self,
+        table: &'static Table,
+        day: Date,
+        now_ms: i64,
+        stop: &AtomicBool,
+        (report, left_out): (&mut Report, &LeftOutLog),
+    ) -> Result<()> {
+        let hours: Vec<Hour> = (0..24).map(|hour| Hour { day, hour }).collect();
+        // In this order, as readers do.
+        let mut incoming = self.store.files(INCOMING, &table.name, &hours).await?;
+        let mut compacted = self.store.files(COMPACTED, &table.name, &hours).await?;
+        for hour in hours {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let files = HourOfTable {
+                table,
+                hour,
+                incoming: incoming.remove(&hour).unwrap_or_default(),
+                compacted: compacted.remove(&hour).unwrap_or_default(),
+            };
+            match self.hour(files, now_ms, report, left_out).await {
+                // Another compactor was faster.
+                Err(error) if is_gone(&error) || is_taken(&error) => {}
+                Err(error) => report.failed.push(format!("{} of {hour}: {}", table.name, Failure::from(error))),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn hour(&self, files: HourOfTable, now_ms: i64, report: &mut Report, left_out: &LeftOutLog) -> Result<()> {
+        let age_ms = now_ms.saturating_sub(files.hour.end());
+        if self.keep.is_some_and(|keep| age_ms > milliseconds(keep)) {
+            let all = files.incoming.into_iter().chain(files.compacted).collect::<Vec<_>>();
+            report.expired += u64::from(!all.is_empty());
+            self.delete(all).await?;
+            return Ok(());
+        }
+        if age_ms < SETTLE_MS || files.incoming.is_empty() && files.compacted.len() < 2 {
+            return Ok(());
+        }
+        let newest = newest(files.compacted.clone());
+        let sources = match &newest {
+            Some(file) => self.store.sources(file).await?,
+            None => Sources::default(),
+        };
+        let is_new = |file: &&StoredFile| sources.same(&file.meta).is_none();
+        let pending: Vec<StoredFile> = files.incoming.iter().filter(is_new).cloned().collect();
+        if pending.is_empty() {
+            let replaced = self.replaced(files, newest.as_ref(), &sources, now_ms);
+            report.deleted += self.delete(replaced).await?;
+            return Ok(());
+        }
+        let taken_in = pending.len() as u64;
+        self.compact(files.table, files.hour, newest.as_ref(), sources, pending, left_out).await?;
+        report.compacted += 1;
+        report.files += taken_in;
+        Ok(())
+    }
+
+    /// Writes the next generation of an hour.
+    async fn compact(
+        &self,
+        table: &'static Table,
+        hour: Hour,
+        newest: Option<&StoredFile>,
+        sources: Sources,
+        pending: Vec<StoredFile>,
+        left_out: &LeftOutLog,
+    ) -> Result<()> {
+        let merge = Merge::new(&self.store, table, sources, left_out)?;
+        let bytes = merge.run(newest, pending).await?;
+        let path = Place::compacted(&table.name, hour, newest.map_or(0, generation) + 1).path();
+        let path = object_store::path::Path::parse(path).map_err(object_store::Error::from)?;
+        self.store.objects().put_opts(&path, bytes.into(), PutOptions::from(PutMode::Create)).await?;
+        Ok(())
+    }
+
+    /// The files that the newest generation has replaced, if that was long enough ago for everybody who had listed them. A file that
+    /// its host may still write again stays: between listing and deleting it could have.
+    fn replaced(
+        &self,
+        files: HourOfTable,
+        newest: Option<&StoredFile>,
+        sources: &Sources,
+        now_ms: i64,
+    ) -> Vec<StoredFile> {
+        let Some(newest) = newest else { return Vec::new() };
+        if now_ms.saturating_sub(newest.meta.last_modified.timestamp_millis()) < milliseconds(self.grace) {
+            return Vec::new();
+        }
+        let is_forgotten = now_ms.saturating_sub(files.hour.end()) > FORGOTTEN_MS;
+        let incoming = files.incoming.into_iter().filter(|file| {
+            sources
+                .same(&file.meta)
+                .is_some_and(|source| source.left_out.is_none() && (source.complete || is_forgotten))
+        });
+        let older = files.compacted.into_iter().filter(|file| generation(file) < generation(newest));
+        incoming.chain(older).collect()
+    }
+
+    /// Deletes files, and says how many there were.
+    async fn delete(&self, files: Vec<StoredFile>) -> Result<u64> {
+        let deletions =
+            files.into_iter().map(|file| async move { self.store.objects().delete(&file.meta.location).await });
+        let done: Vec<object_store::Result<()>> = stream::iter(deletions).buffer_unordered(AT_ONCE).collect().await;
+        let mut deleted = 0;
+        for result in done {
+            match result {
+                Ok(()) => deleted += 1,
+                Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(deleted)
+    }
+}
+
+/// The files of a table and hour.
+struct HourOfTable {
+    table: &'static Table,
+    hour: Hour,
+    incoming: Vec<StoredFile>,
+    compacted: Vec<StoredFile>,
+}
+
+fn generation(file: &StoredFile) -> u64 {
+    match file.place.file {
+        File::Generation(generation) => generation,
+        File::Host(_) => 0,
+    }
+}
+
+/// Whether a generation was there already.
+fn is_taken(error: &DataFusionError) -> bool {
+    matches!(error, DataFusionError::ObjectStore(error)
+        if matches!(**error, object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }))
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}

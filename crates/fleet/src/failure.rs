@@ -1,0 +1,110 @@
+//! How the program ends without an answer.
+
+use datafusion::error::DataFusionError;
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use whyslow_model::human::without_error_numbers;
+use whyslow_show::escape;
+
+/// Why there is no answer, and the exit status that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    what: String,
+    status: u8,
+}
+
+impl Failure {
+    /// Wrong usage, or a store that cannot be read.
+    pub fn usage(what: impl Into<String>) -> Self {
+        Self { what: what.into(), status: 2 }
+    }
+
+    /// There is nothing to answer with.
+    pub fn nothing(what: impl Into<String>) -> Self {
+        Self { what: what.into(), status: 1 }
+    }
+
+    /// Says on stderr, in one line, what is wrong.
+    pub fn report(&self) -> ExitCode {
+        complain(&self.what);
+        ExitCode::from(self.status)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl Error for Failure {}
+
+impl From<DataFusionError> for Failure {
+    fn from(error: DataFusionError) -> Self {
+        Self::usage(words(&error))
+    }
+}
+
+impl From<object_store::Error> for Failure {
+    fn from(error: object_store::Error) -> Self {
+        Self::usage(of_store(&error))
+    }
+}
+
+/// Says something on stderr.
+pub(crate) fn complain(what: &str) {
+    // With stderr closed, there is nowhere to report to.
+    let _ = writeln!(io::stderr(), "whyslow-fleet: {}", escape::terminal(&without_error_numbers(what)));
+}
+
+/// An engine's error, without the names of its types.
+fn words(error: &DataFusionError) -> String {
+    match error.find_root() {
+        DataFusionError::SQL(error, _) => {
+            // 'sql parser error: Expected …'
+            let text = error.to_string();
+            format!("this is not valid SQL: {}", text.trim_start_matches("sql parser error: "))
+        }
+        DataFusionError::ObjectStore(error) => of_store(error),
+        DataFusionError::ResourcesExhausted(_) => {
+            "the query needs more memory than it may take: ask for less, or give it more (--memory 4G)".to_owned()
+        }
+        DataFusionError::Plan(text) if text.contains("not supported: ") => {
+            format!("only questions are allowed (SELECT, EXPLAIN): {text}")
+        }
+        root => root.message().lines().collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn of_store(error: &object_store::Error) -> String {
+    let mut text = format!("cannot read or write the store: {error}");
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// Whether a file was gone when it was to be read: the compactor has replaced it since it was listed.
+pub(crate) fn is_gone(error: &DataFusionError) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let is_missing = |error: &object_store::Error| matches!(error, object_store::Error::NotFound { .. });
+        if error.downcast_ref::<object_store::Error>().is_some_and(is_missing) {
+            return true;
+        }
+        if let Some(DataFusionError::ObjectStore(error)) = error.downcast_ref()
+            && is_missing(error)
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

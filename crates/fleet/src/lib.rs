@@ -1,0 +1,37 @@
+//! Asks all machines that ship to one store a question: which are sick, with what, and since when.
+//!
+//! `whyslow ship` writes the files of a [`Store`], one per host, table and hour. A [`Fleet`] is the store over a [`Span`] of time; its
+//! [`query`](Fleet::query) runs SQL over exactly the files that count, with embedded DataFusion. What hosts wrote is not trusted:
+//! [`validity`] decides row by row what counts, and what was left out is reported with every answer. [`compact`] merges the files of
+//! all hosts, an hour at a time.
+
+mod args;
+pub mod cell;
+pub mod commands;
+pub mod compact;
+mod failure;
+mod fleet;
+mod left_out;
+mod options;
+mod period;
+pub mod schema;
+mod span;
+pub mod sql;
+pub mod store;
+mod table;
+pub mod validity;
+
+pub use failure::Failure;
+pub use fleet::{Fleet, Rows};
+pub use left_out::LeftOut;
+pub use options::Options;
+pub use period::Period;
+pub use span::Span;
+pub use store::Store;
+
+use std::process::ExitCode;
+
+/// The program.
+pub fn run() -> ExitCode {
+    args::parse().map_or_else(|status| status, |cli| cli.run().unwrap_or_else(|failure| failure.report()))
+}

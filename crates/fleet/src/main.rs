@@ -1,0 +1,7 @@
+//! The program; everything is in the library, which the benchmark of simulated fleets uses too.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    whyslow_fleet::run()
+}

@@ -1,0 +1,189 @@
+//! Options of all commands, and what goes to stdout.
+
+use crate::fleet::MEMORY;
+use crate::left_out::LeftOut;
+use crate::{Failure, Fleet, Period, Span, Store};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use whyslow_show::json;
+use whyslow_show::text::{Sheet, TextStyle};
+
+const WIDTH_WITHOUT_TERMINAL: usize = 80;
+/// Longer lines are harder to read.
+const WIDEST: usize = 120;
+
+/// The environment variable that names the store.
+const STORE: &str = "WHYSLOW_FLEET_STORE";
+
+/// Which store, and how to draw.
+#[derive(Clone, Debug, Args)]
+pub struct Options {
+    /// The store that hosts ship to: a folder or s3://BUCKET/PREFIX [default: WHYSLOW_FLEET_STORE]
+    #[arg(long, value_name = "STORE", global = true, display_order = 900)]
+    pub store: Option<String>,
+    /// Memory that a query may take, such as 512M or 4G
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, global = true, display_order = 901)]
+    pub memory: u64,
+    /// Write JSON
+    #[arg(long, global = true, display_order = 1000)]
+    pub json: bool,
+    /// Show and read times in UTC instead of the local time zone
+    #[arg(long, global = true, display_order = 1002)]
+    pub utc: bool,
+    /// When to use color; auto: on a terminal, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, display_order = 1003)]
+    pub color: Colour,
+    /// Width of the output in columns, at least 40 [default: the terminal's, at most 120; 80 without a terminal]
+    #[arg(long, value_name = "COLUMNS", value_parser = width, global = true, display_order = 1004)]
+    pub width: Option<u16>,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Options {
+    /// The store.
+    ///
+    /// # Errors
+    /// None was named, or it cannot be opened.
+    pub fn store(&self) -> Result<Store, Failure> {
+        let named = self.store.clone().or_else(|| std::env::var(STORE).ok().filter(|store| !store.is_empty()));
+        let store = named.ok_or_else(|| {
+            Failure::usage(format!("which store? give --store with a folder or s3://BUCKET/PREFIX, or set {STORE}"))
+        })?;
+        Store::open(&store)
+    }
+
+    /// The store over the time that is meant.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store), or that time is not valid.
+    pub fn open(&self, period: &Period) -> Result<Fleet, Failure> {
+        self.open_span(period.span()?)
+    }
+
+    /// The store over a span.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn open_span(&self, span: Span) -> Result<Fleet, Failure> {
+        Fleet::of(self.store()?, span, self.memory)
+    }
+
+    /// Writes a document to stdout: as JSON, or as the text that is drawn.
+    ///
+    /// # Errors
+    /// Stdout cannot be written.
+    pub fn show<T: Serialize>(&self, document: &T, draw: impl FnOnce(&mut Sheet)) -> Result<(), Failure> {
+        if self.json {
+            return print(&json::pretty(document));
+        }
+        let mut sheet = Sheet::new(self.style());
+        draw(&mut sheet);
+        print(&sheet.finish())
+    }
+
+    fn style(&self) -> TextStyle {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let colour = match self.color {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb,
+        };
+        TextStyle { width: self.width.map_or_else(terminal_width, usize::from), colour, all: false, utc: self.utc }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { store: None, memory: MEMORY, json: false, utc: true, color: Colour::Never, width: None }
+    }
+}
+
+/// Says at the end of an answer what is not in it.
+pub fn note_left_out(sheet: &mut Sheet, left_out: &[LeftOut]) {
+    const MOST: usize = 3;
+    if left_out.is_empty() {
+        return;
+    }
+    let entry = |out: &LeftOut| {
+        let rows = match out.rows {
+            0 if out.files == 1 => "1 file".to_owned(),
+            0 => format!("{} files", out.files),
+            1 => "1 row".to_owned(),
+            rows => format!("{rows} rows"),
+        };
+        format!("{rows} of {} ({})", out.host, out.reason)
+    };
+    let named: Vec<String> = left_out.iter().take(MOST).map(entry).collect();
+    let others = left_out.len().saturating_sub(MOST);
+    let others = if others == 0 { String::new() } else { format!("; {others} more with --json") };
+    sheet.remark(&format!("Not valid and left out: {}{others}.", named.join(", ")));
+}
+
+/// Writes to stdout; a reader that has gone away (`whyslow-fleet sick | head -1`) is no error.
+///
+/// # Errors
+/// Stdout cannot be written.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::usage(format!("cannot write to stdout: {e}"))),
+        _ => Ok(()),
+    }
+}
+
+fn terminal_width() -> usize {
+    terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH_WITHOUT_TERMINAL, |(w, _)| usize::from(w.0).min(WIDEST))
+}
+
+fn width(text: &str) -> Result<u16, String> {
+    text.parse().ok().filter(|width| *width >= 40).ok_or_else(|| "the width must be at least 40 columns".into())
+}
+
+/// `512M`, `4G`: binary multiples.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "not a size such as 512M or 4G".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().trim_end_matches("ib") {
+        "m" => 20,
+        "g" => 30,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(size("512M"), Ok(512 << 20));
+        assert_eq!(size("4GiB"), Ok(4 << 30));
+        for wrong in ["", "0G", "4", "4K", "1.5G", "99999999999G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_was_left_out_is_named() {
+        let out = |host: &str, rows: u64| LeftOut { host: host.into(), reason: "x".into(), files: 1, rows };
+        let options = Options::default();
+        let mut sheet = Sheet::new(options.style());
+        note_left_out(&mut sheet, &[out("a", 0), out("b", 1), out("c", 7), out("d", 1), out("e", 1)]);
+        assert_eq!(
+            sheet.finish(),
+            "Not valid and left out: 1 file of a (x), 1 row of b (x), 7 rows of c (x); 2 more\n  with --json.\n"
+        );
+    }
+}

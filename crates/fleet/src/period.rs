@@ -1,0 +1,125 @@
+//! Which time a question is about.
+
+use crate::{Failure, Span};
+use clap::Args;
+use jiff::tz::TimeZone;
+use jiff::{SpanRelativeTo, Timestamp, ToSpan, Zoned, civil};
+use std::time::Duration;
+
+/// Which time.
+#[derive(Clone, Debug, Args)]
+pub struct Period {
+    /// The last part: 2h, 7d [default: 24h]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["from", "to"])]
+    pub since: Option<Duration>,
+    /// Start time: 03:12, '2026-11-21 03:12', 2026-11-21T03:12:00Z [default: a day before --to]
+    #[arg(long, value_name = "WHEN")]
+    pub from: Option<String>,
+    /// End time [default: now]
+    #[arg(long, value_name = "WHEN")]
+    pub to: Option<String>,
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+impl Period {
+    /// The span that is meant.
+    ///
+    /// # Errors
+    /// A time that is not valid, or a span without any.
+    pub fn span(&self) -> Result<Span, Failure> {
+        self.span_at(&Zoned::now())
+    }
+
+    fn span_at(&self, now: &Zoned) -> Result<Span, Failure> {
+        let when = |text: &Option<String>| text.as_deref().map(|text| moment(text, now)).transpose();
+        let to_ms = when(&self.to)?.unwrap_or_else(|| now.timestamp().as_millisecond());
+        let ago = to_ms.saturating_sub(milliseconds(self.since.unwrap_or(DAY)));
+        let span = Span { from_ms: when(&self.from)?.unwrap_or(ago), to_ms };
+        if span.from_ms >= span.to_ms {
+            return Err(Failure::usage("--from must come before --to"));
+        }
+        Ok(span)
+    }
+}
+
+/// A span within one day, `03:00..03:20`, the last one there was; or of two whole times.
+///
+/// # Errors
+/// It is none.
+pub fn between(text: &str) -> Result<Span, String> {
+    let now = Zoned::now();
+    let (from, to) = text.split_once("..").ok_or("not a span such as 03:00..03:20")?;
+    let ms = |text: &str| moment(text, &now).map_err(|failure| failure.to_string());
+    let span = Span { from_ms: ms(from)?, to_ms: ms(to)? };
+    if span.from_ms >= span.to_ms { Err("the first time must come before the second".into()) } else { Ok(span) }
+}
+
+/// `10s`, `15m`, `24h`, `7d`.
+///
+/// # Errors
+/// It is none.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "not a time such as 15m, 24h or 7d".to_owned();
+    let span: jiff::Span = text.parse().map_err(|_| wrong())?;
+    let time = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    time.try_into().map_err(|_| wrong())
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A time with a zone; a date and time here; or a time of day, the last one there was. Milliseconds since 1970.
+fn moment(text: &str, now: &Zoned) -> Result<i64, Failure> {
+    let time = parse(text, now, now.time_zone()).ok_or_else(|| {
+        Failure::usage(format!("'{text}' is not a time such as 03:12, '2026-11-21 03:12' or 2026-11-21T03:12:00Z"))
+    })?;
+    Ok(time.as_millisecond())
+}
+
+fn parse(text: &str, now: &Zoned, zone: &TimeZone) -> Option<Timestamp> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time);
+    }
+    // A time of day comes last: jiff also reads one out of a date and time, and drops the date.
+    if let Ok(time) = text.parse::<civil::DateTime>() {
+        return Some(time.to_zoned(zone.clone()).ok()?.timestamp());
+    }
+    let today = now.date().to_datetime(text.parse().ok()?).to_zoned(zone.clone()).ok()?;
+    let last = if today > *now { today.checked_sub(1.day()).ok()? } else { today };
+    Some(last.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(since: Option<&str>, from: Option<&str>, to: Option<&str>) -> Result<(String, String), Failure> {
+        let now: Zoned = "2026-11-21T10:00:00+01:00[Europe/Berlin]".parse().unwrap();
+        let since = since.map(|since| duration(since).unwrap());
+        let period = Period { since, from: from.map(str::to_owned), to: to.map(str::to_owned) };
+        let span = period.span_at(&now)?;
+        Ok((crate::span::rfc3339(span.from_ms), crate::span::rfc3339(span.to_ms)))
+    }
+
+    #[test]
+    fn a_day_unless_another_time_is_asked_for() {
+        let of = |from: &str, to: &str| Ok((from.to_owned(), to.to_owned()));
+        assert_eq!(span(None, None, None), of("2026-11-20T09:00:00Z", "2026-11-21T09:00:00Z"));
+        assert_eq!(span(Some("7d"), None, None), of("2026-11-14T09:00:00Z", "2026-11-21T09:00:00Z"));
+        assert_eq!(span(None, Some("03:12"), Some("04:00")), of("2026-11-21T02:12:00Z", "2026-11-21T03:00:00Z"));
+        assert_eq!(span(None, None, Some("2026-11-19")), of("2026-11-17T23:00:00Z", "2026-11-18T23:00:00Z"));
+        assert!(span(None, Some("04:00"), Some("03:00")).is_err());
+        assert!(span(None, Some("soon"), None).is_err());
+    }
+
+    #[test]
+    fn durations_are_read() {
+        assert_eq!(duration("15m"), Ok(Duration::from_secs(900)));
+        assert_eq!(duration("90d"), Ok(Duration::from_secs(90 * 86_400)));
+        for wrong in ["", "7", "-1h", "1 lightyear"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The SQL of all commands. It is ANSI SQL, so that other engines over the same files give the same answers.
+//!
+//! Conditions on `at` say which hours are needed; beside them a Hive table wants one on its partitions, which [`during`] adds.
+
+use crate::Span;
+use jiff::Timestamp;
+
+/// A string literal.
+pub fn text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A list of string literals, in parentheses; of none, one that nothing equals.
+pub fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let literals: Vec<String> = texts.into_iter().map(text).collect();
+    if literals.is_empty() { "(NULL)".to_owned() } else { format!("({})", literals.join(", ")) }
+}
+
+/// The condition that a row is in a span: by its time, and by the partition, which engines that know only folders prune by.
+pub fn during(span: Span) -> String {
+    let day = |ms: i64| {
+        Timestamp::from_millisecond(ms)
+            .map_or_else(|_| "9999-12-31".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
+    };
+    format!("{} AND day BETWEEN {} AND {}", span.sql("at"), text(&day(span.from_ms)), text(&day(span.to_ms)))
+}
+
+/// What each host lost, of how much time.
+pub fn hosts(span: Span) -> String {
+    format!(
+        "SELECT host, SUM(seconds) AS seconds, SUM(judged_s) AS judged_s, SUM(lost_s) AS lost_s, MAX(at) AS last_at \
+         FROM minute WHERE {} GROUP BY host",
+        during(span)
+    )
+}
+
+/// What each host lost to each finding; the greatest loss first.
+pub fn findings(span: Span) -> String {
+    format!(
+        "SELECT host, finding, SUM(lost_s) AS lost_s, MAX(worst) AS worst FROM episode WHERE {} \
+         GROUP BY host, finding ORDER BY host, lost_s DESC, finding",
+        during(span)
+    )
+}
+
+/// The minutes of some hosts.
+pub fn minutes<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> String {
+    format!(
+        "SELECT host, at, seconds, judged_s, lost_s FROM minute WHERE {} AND host IN {} ORDER BY host, at",
+        during(span),
+        list(hosts)
+    )
+}
+
+/// The episodes of some hosts.
+pub fn episodes<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> String {
+    format!(
+        "SELECT host, at, until, finding, kind, subject, culprit, confidence, lost_s, worst, began_before, goes_on \
+         FROM episode WHERE {} AND host IN {} ORDER BY host, finding, at",
+        during(span),
+        list(hosts)
+    )
+}
+
+/// A property of all hosts, the latest value last.
+pub fn property(span: Span, kind: &str, name: &str) -> String {
+    format!(
+        "SELECT host, value FROM inventory WHERE {} AND kind = {} AND name = {} ORDER BY host, at",
+        during(span),
+        text(kind),
+        text(name)
+    )
+}
+
+/// Some properties of one host, the latest values last.
+pub fn properties(span: Span, host: &str) -> String {
+    format!(
+        "SELECT kind, name, value FROM inventory WHERE {} AND host = {} AND kind IN ('kernel', 'machine', 'label') \
+         ORDER BY kind, name, at",
+        during(span),
+        text(host)
+    )
+}
+
+/// What changed on a host.
+pub fn changes(span: Span, host: &str) -> String {
+    format!(
+        "SELECT at, kind, name, old, new FROM change WHERE {} AND host = {} ORDER BY at, kind, name",
+        during(span),
+        text(host)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_end_where_they_should() {
+        assert_eq!(text("it's"), "'it''s'");
+        assert_eq!(list(["a", "') OR 1=1 --"]), "('a', ''') OR 1=1 --')");
+        assert_eq!(list([]), "(NULL)");
+    }
+}

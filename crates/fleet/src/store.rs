@@ -1,0 +1,262 @@
+//! The files of a store, and which of them count.
+//!
+//! Of an hour of a table the compacted file with the highest generation counts, and the files of hosts that are not in it. A host's
+//! file that is newer than what was compacted replaces that host's rows. So nothing is lost or doubled while the compactor works, or
+//! where it was killed.
+
+mod open;
+mod sources;
+
+pub use sources::{Source, Sources, tag};
+
+use crate::Span;
+use crate::validity::{self, ValidRows};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::parquet::DefaultParquetFileReaderFactory;
+use datafusion::error::Result as QueryResult;
+use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
+use datafusion::parquet::arrow::async_reader::AsyncFileReader;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use jiff::civil::Date;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use whyslow_rollup::{COMPACTED, File, Hour, INCOMING, Place, Table, VERSION};
+
+/// Requests to the store that are under way at the same time.
+pub(crate) const AT_ONCE: usize = 16;
+
+/// The end of a Parquet file that is read first: it has the whole footer of a compacted file of a thousand hosts.
+pub(crate) const FOOTER_HINT: usize = 128 << 10;
+
+/// A folder, or a bucket of an S3-compatible store, that hosts ship to.
+#[derive(Clone, Debug)]
+pub struct Store {
+    objects: Arc<dyn ObjectStore>,
+}
+
+/// A file whose path is that of a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFile {
+    /// What it is.
+    pub place: Place,
+    /// Its path, size and tag.
+    pub meta: ObjectMeta,
+}
+
+/// The files of a table and hour that count.
+#[derive(Clone, Debug)]
+pub struct HourFiles {
+    /// The hour.
+    pub hour: Hour,
+    /// The compacted file.
+    pub compacted: Option<StoredFile>,
+    /// Hosts whose rows in it do not count, because their own file is newer.
+    pub replaced: BTreeSet<String>,
+    /// Files of hosts.
+    pub incoming: Vec<StoredFile>,
+    /// Files of hosts that the compactor could not read, with the reason: they have no rows.
+    pub unreadable: Vec<(StoredFile, String)>,
+}
+
+/// What a host's file is, and what of it counts.
+#[derive(Debug)]
+pub struct HostFile {
+    /// What it is called in the compacted file.
+    pub source: Source,
+    /// Its rows, or why it does not count.
+    pub rows: Result<ValidRows, String>,
+}
+
+impl Store {
+    /// A store by its objects: for tests, and for stores that are none of those that [`open`](Self::open) knows.
+    pub fn of(objects: Arc<dyn ObjectStore>) -> Self {
+        Self { objects }
+    }
+
+    /// Its objects.
+    pub fn objects(&self) -> &Arc<dyn ObjectStore> {
+        &self.objects
+    }
+
+    /// The hours of a span of which a table has files, by the folders of its days.
+    pub async fn hours(&self, table: &str, span: Span) -> QueryResult<Vec<Hour>> {
+        let mut days = self.days(INCOMING, table).await?;
+        days.extend(self.days(COMPACTED, table).await?);
+        let hours = days.into_iter().flat_map(|day| (0..24).map(move |hour| Hour { day, hour }));
+        Ok(hours.filter(|&hour| span.touches(hour)).collect())
+    }
+
+    /// The days of which a table has files.
+    pub async fn days(&self, area: &str, table: &str) -> QueryResult<BTreeSet<Date>> {
+        let folder = Path::parse(format!("{VERSION}/{area}/{table}")).map_err(object_store::Error::from)?;
+        let listed = self.objects.list_with_delimiter(Some(&folder)).await?;
+        let day = |path: &Path| path.filename()?.strip_prefix("day=")?.parse().ok();
+        Ok(listed.common_prefixes.iter().filter_map(day).collect())
+    }
+
+    /// The files of these hours; names that are not understood are left out.
+    pub async fn files(&self, area: &str, table: &str, hours: &[Hour]) -> QueryResult<BTreeMap<Hour, Vec<StoredFile>>> {
+        let wanted: BTreeSet<Hour> = hours.iter().copied().collect();
+        let listings = folders(area, table, &wanted).into_iter().map(|folder| async move {
+            let folder = Path::parse(folder).map_err(object_store::Error::from)?;
+            self.objects.list(Some(&folder)).try_collect::<Vec<ObjectMeta>>().await
+        });
+        let listed: Vec<Vec<ObjectMeta>> = stream::iter(listings).buffered(AT_ONCE).try_collect().await?;
+        let mut files: BTreeMap<Hour, Vec<StoredFile>> = BTreeMap::new();
+        for meta in listed.into_iter().flatten() {
+            if let Some(place) = Place::parse(meta.location.as_ref())
+                && wanted.contains(&place.hour)
+            {
+                files.entry(place.hour).or_default().push(StoredFile { place, meta });
+            }
+        }
+        Ok(files)
+    }
+
+    /// The files of these hours that count.
+    pub async fn that_count(&self, table: &str, hours: &[Hour]) -> QueryResult<Vec<HourFiles>> {
+        // In this order: what is compacted and deleted in between is found in its generation then, instead of nowhere.
+        let mut incoming = self.files(INCOMING, table, hours).await?;
+        let mut compacted = self.files(COMPACTED, table, hours).await?;
+        let decisions = hours.iter().filter_map(|&hour| {
+            let incoming = incoming.remove(&hour).unwrap_or_default();
+            let compacted = compacted.remove(&hour).and_then(newest);
+            (compacted.is_some() || !incoming.is_empty()).then_some((hour, compacted, incoming))
+        });
+        let decisions: Vec<_> = decisions.collect();
+        let decided = decisions.into_iter().map(|(hour, compacted, incoming)| self.decide(hour, compacted, incoming));
+        stream::iter(decided).buffered(AT_ONCE).try_collect().await
+    }
+
+    async fn decide(
+        &self,
+        hour: Hour,
+        compacted: Option<StoredFile>,
+        incoming: Vec<StoredFile>,
+    ) -> QueryResult<HourFiles> {
+        let sources = match &compacted {
+            // Without files of hosts nothing needs to be compared.
+            Some(file) if !incoming.is_empty() => self.sources(file).await?,
+            _ => Sources::default(),
+        };
+        let mut files =
+            HourFiles { hour, compacted, replaced: BTreeSet::new(), incoming: Vec::new(), unreadable: Vec::new() };
+        for file in incoming {
+            match sources.same(&file.meta) {
+                Some(Source { left_out: Some(reason), .. }) => files.unreadable.push((file, reason.clone())),
+                Some(_) => {}
+                None => {
+                    files.replaced.extend(file.place.host().map(str::to_owned));
+                    files.incoming.push(file);
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Reads a host's file. Its identity is that of what was read: the host may have replaced it since it was listed.
+    pub async fn read(&self, file: &StoredFile, table: &Table) -> QueryResult<HostFile> {
+        let got = self.objects.get(&file.meta.location).await?;
+        let mut source = Source {
+            name: file.meta.location.filename().unwrap_or_default().to_owned(),
+            size: got.meta.size,
+            tag: tag(&got.meta),
+            complete: false,
+            left_out: None,
+        };
+        let rows = if got.meta.size > validity::MOST_BYTES {
+            Err(validity::too_large())
+        } else {
+            validity::read(got.bytes().await?, table, &file.place)
+        };
+        match &rows {
+            Ok(valid) => source.complete = valid.complete,
+            Err(reason) => source.left_out = Some(reason.clone()),
+        }
+        Ok(HostFile { source, rows })
+    }
+
+    /// Reads parts of a file.
+    pub(crate) fn reader(&self, file: &StoredFile) -> QueryResult<Box<dyn AsyncFileReader>> {
+        let readers = DefaultParquetFileReaderFactory::new(Arc::clone(&self.objects));
+        let file = PartitionedFile::new_from_meta(file.meta.clone());
+        Ok(readers.create_reader(0, file, Some(FOOTER_HINT), &ExecutionPlanMetricsSet::new())?)
+    }
+
+    /// What a compacted file was made of.
+    pub async fn sources(&self, file: &StoredFile) -> QueryResult<Sources> {
+        let metadata = self.reader(file)?.get_metadata(Some(&ArrowReaderOptions::new())).await?;
+        Ok(Sources::of(metadata.file_metadata()))
+    }
+
+    /// The hosts that shipped anything to a table in a span, each with the last hour: by the names of files, without their rows.
+    pub async fn hosts(&self, table: &str, span: Span) -> QueryResult<BTreeMap<String, Hour>> {
+        let hours = self.hours(table, span).await?;
+        let incoming = self.files(INCOMING, table, &hours).await?;
+        let compacted = self.files(COMPACTED, table, &hours).await?;
+        let mut hosts: BTreeMap<String, Hour> = BTreeMap::new();
+        let mut seen = |host: String, hour: Hour| {
+            let last = hosts.entry(host).or_insert(hour);
+            *last = (*last).max(hour);
+        };
+        for file in incoming.values().flatten() {
+            file.place.host().map(str::to_owned).into_iter().for_each(|host| seen(host, file.place.hour));
+        }
+        let newest = compacted.into_values().filter_map(newest);
+        let newest =
+            newest.map(|file| async move { self.sources(&file).await.map(|sources| (file.place.hour, sources)) });
+        let all: Vec<(Hour, Sources)> = stream::iter(newest).buffered(AT_ONCE).try_collect().await?;
+        for (hour, sources) in &all {
+            sources.hosts(*hour).for_each(|host| seen(host, *hour));
+        }
+        Ok(hosts)
+    }
+}
+
+/// Of the compacted files of an hour the one with the highest generation.
+pub(crate) fn newest(files: Vec<StoredFile>) -> Option<StoredFile> {
+    files.into_iter().max_by_key(|file| match file.place.file {
+        File::Generation(generation) => generation,
+        File::Host(_) => 0,
+    })
+}
+
+/// The folders to list: a whole day where all of its hours are wanted.
+fn folders(area: &str, table: &str, hours: &BTreeSet<Hour>) -> Vec<String> {
+    let mut days: BTreeMap<Date, Vec<Hour>> = BTreeMap::new();
+    for hour in hours {
+        days.entry(hour.day).or_default().push(*hour);
+    }
+    let folders = days.into_iter().flat_map(|(day, hours)| {
+        if hours.len() == 24 {
+            return vec![format!("{VERSION}/{area}/{table}/day={day}")];
+        }
+        hours.into_iter().map(|hour| Place::folder(area, table, hour)).collect()
+    });
+    folders.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_day_is_listed_at_once() {
+        let hours: BTreeSet<Hour> = (22..24)
+            .map(|hour| Hour { day: jiff::civil::date(2026, 11, 25), hour })
+            .chain((0..24).map(|hour| Hour { day: jiff::civil::date(2026, 11, 26), hour }))
+            .collect();
+        assert_eq!(
+            folders(COMPACTED, "minute", &hours),
+            [
+                "v1/compacted/minute/day=2026-11-25/hour=22",
+                "v1/compacted/minute/day=2026-11-25/hour=23",
+                "v1/compacted/minute/day=2026-11-26",
+            ]
+        );
+    }
+}

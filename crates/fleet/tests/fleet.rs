@@ -1,0 +1,259 @@
+//! The program over a store in a folder, which it shares with hosts that ship and a compactor that is killed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use whyslow_rollup::{Cell, Hour, Place, Row, parquet, table};
+use whyslow_testing::{ends_with_test, memory_folder};
+
+const FIRST: Hour = Hour { day: jiff::civil::date(2024, 11, 26), hour: 10 };
+/// Three hours from then on.
+const PERIOD: [&str; 4] = ["--from", "2024-11-26T10:00:00Z", "--to", "2024-11-26T13:00:00Z"];
+const MINUTE_MS: i64 = 60_000;
+
+fn hour(number: i8) -> Hour {
+    Hour { hour: FIRST.hour + number, ..FIRST }
+}
+
+fn fleet(store: &Path, arguments: &[&str]) -> Command {
+    // At run time: a shell that wraps the compiler drops variables with a hyphen in their name.
+    let program = std::env::var_os("CARGO_BIN_EXE_whyslow-fleet").expect("the program");
+    let mut command = Command::new(program);
+    command.args(arguments).arg("--utc").env("WHYSLOW_FLEET_STORE", store).stdin(Stdio::null());
+    ends_with_test(&mut command);
+    command
+}
+
+fn run(store: &Path, arguments: &[&str]) -> Output {
+    fleet(store, arguments).output().unwrap()
+}
+
+/// What a command that succeeds prints.
+fn printed(store: &Path, arguments: &[&str]) -> String {
+    let output = run(store, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn asked(store: &Path, command: &[&str]) -> String {
+    printed(store, &[command, &PERIOD[..]].concat())
+}
+
+fn ship(store: &Path, name: &str, hour: Hour, host: &str, rows: &[Row], complete: bool) -> PathBuf {
+    let bytes = parquet(table(name).unwrap(), rows, &[("whyslow.complete", complete.to_string())]).unwrap();
+    let path = store.join(Place::incoming(name, hour, host).unwrap().path());
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // As a store does: in one step.
+    let draft = path.with_extension("draft");
+    fs::write(&draft, bytes).unwrap();
+    fs::rename(draft, &path).unwrap();
+    path
+}
+
+fn minute(host: &str, hour: Hour, number: i64, lost: f64) -> Row {
+    let at = Cell::Timestamp(hour.start() + number * MINUTE_MS);
+    let numbers = [Cell::Double(60.0), Cell::Integer(60), Cell::Integer(0), Cell::Double(60.0), Cell::Double(lost)];
+    [Cell::text(host), at].into_iter().chain(numbers).chain([Cell::text("1.0")]).collect()
+}
+
+fn minutes(host: &str, hour: Hour, lost: f64) -> Vec<Row> {
+    (0..60).map(|number| minute(host, hour, number, lost)).collect()
+}
+
+/// From one minute of an hour until another.
+fn episode(host: &str, hour: Hour, (from, to): (i64, i64), finding: &str, lost: f64, began_before: bool) -> Row {
+    let time = |minute: i64| Cell::Timestamp(hour.start() + minute * MINUTE_MS);
+    let words = [finding, "disk", "sda", "backup", "high"].map(Cell::text);
+    let numbers = [Cell::Double(lost), Cell::Double(0.5), Cell::Boolean(began_before), Cell::Boolean(false)];
+    [Cell::text(host), time(from), time(to)].into_iter().chain(words).chain(numbers).collect()
+}
+
+fn label(host: &str, role: &str) -> Row {
+    let at = Cell::Timestamp(FIRST.start());
+    [Cell::text(host), at].into_iter().chain(["label", "role", role].map(Cell::text)).collect()
+}
+
+/// A fleet of three hours: `web` is well, `db-1` has been slow since 11:30, `db-2` was slow for a moment and ended at 11:00.
+fn ship_fleet(store: &Path) {
+    for number in 0..3 {
+        ship(store, "minute", hour(number), "web", &minutes("web", hour(number), 0.0), true);
+        let slow = |minute: i64| if i64::from(number) * 60 + minute < 90 { 0.0 } else { 30.0 };
+        let minutes: Vec<Row> = (0..60).map(|at| minute("db-1", hour(number), at, slow(at))).collect();
+        ship(store, "minute", hour(number), "db-1", &minutes, true);
+    }
+    ship(store, "minute", FIRST, "db-2", &minutes("db-2", FIRST, 0.1), true);
+    ship(store, "episode", FIRST, "db-2", &[episode("db-2", FIRST, (5, 6), "cpu.saturated", 6.0, false)], true);
+    let first = episode("db-1", hour(1), (30, 60), "disk.saturated", 900.0, false);
+    ship(store, "episode", hour(1), "db-1", &[first], true);
+    let second = episode("db-1", hour(2), (0, 60), "disk.saturated", 1800.0, true);
+    ship(store, "episode", hour(2), "db-1", &[second], true);
+    for (host, role) in [("web", "front"), ("db-1", "db"), ("db-2", "db")] {
+        ship(store, "inventory", FIRST, host, &[label(host, role)], true);
+    }
+    let before = Hour { day: jiff::civil::date(2024, 11, 25), hour: 3 };
+    ship(store, "minute", before, "gone", &minutes("gone", before, 0.0), true);
+}
+
+#[test]
+fn the_sick_hosts_are_named_and_the_missing_ones_too() {
+    let store = memory_folder();
+    ship_fleet(store.path());
+    let text = asked(store.path(), &["sick", "--by", "role"]);
+    assert!(text.lines().count() <= 25, "{text}");
+    // db-1 lost 90 x 30 s of 3 x 3600 s; db-2 6 s of 3600 s, which is less than 1 %.
+    assert!(text.starts_with("1 of 3 hosts sick"), "{text}");
+    let answer: serde_json::Value =
+        serde_json::from_str(&asked(store.path(), &["sick", "--json", "--by", "role"])).unwrap();
+    let db = &answer["hosts"][0];
+    assert_eq!((db["host"].as_str(), db["lost_s"].as_f64()), (Some("db-1"), Some(2700.0)), "{answer}");
+    assert_eq!(db["findings"][0]["since"]["at"], "2024-11-26T11:30:00Z");
+    assert_eq!(db["findings"][0]["since"]["or_earlier"], false);
+    assert_eq!(db["findings"][0]["lost_s"], 2700.0);
+    assert_eq!(db["trend"], "worse");
+    let missing = |key: &str| answer[key][0]["host"].as_str().map(str::to_owned);
+    assert_eq!(missing("not_reporting").as_deref(), Some("gone"));
+    assert_eq!(missing("silent").as_deref(), Some("db-2"));
+    let groups: Vec<(&str, u64, u64)> = answer["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| {
+            (group["value"].as_str().unwrap(), group["hosts"].as_u64().unwrap(), group["sick"].as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(groups, [("db", 2, 1), ("front", 1, 0)]);
+    let host = asked(store.path(), &["host", "db-1"]);
+    assert!(host.contains("2024-11-26 11:30  disk.saturated on sda, by backup: lost 45 min in 90 min"), "{host}");
+    let nobody = run(store.path(), &["sick", "--from", "2024-01-01", "--to", "2024-01-02"]);
+    assert_eq!(nobody.status.code(), Some(1));
+}
+
+#[test]
+fn what_hosts_may_not_write_does_not_count_and_is_named() {
+    let store = memory_folder();
+    ship(store.path(), "minute", FIRST, "web", &[minute("web", FIRST, 0, 1.0), minute("db", FIRST, 0, 59.0)], true);
+    ship(store.path(), "minute", FIRST, "evil\u{1b}[2J", &[minute("evil\u{1b}[2J", FIRST, 0, 1e300)], true);
+    let broken = ship(store.path(), "minute", FIRST, "broken", &[], true);
+    fs::write(broken, b"PAR1 is not enough").unwrap();
+    // Names that are of no place.
+    fs::write(store.path().join("v1/incoming/minute/day=2024-11-26/hour=10/note.txt"), b"x").unwrap();
+    let question = ["sql", "SELECT host, SUM(lost_s) AS lost FROM minute GROUP BY host", "--json"];
+    for _ in 0..3 {
+        let answer: serde_json::Value = serde_json::from_str(&asked(store.path(), &question)).unwrap();
+        assert_eq!(answer["rows"], serde_json::json!([{ "host": "web", "lost": 1.0 }]));
+        printed(store.path(), &["compact", "--grace", "0s"]);
+        let left_out =
+            answer["left_out"].as_array().unwrap().iter().map(|out| out["host"].as_str().unwrap().to_owned());
+        assert!(left_out.clone().any(|host| host == "broken"), "a file that cannot be read stays, and stays named");
+    }
+    let text = asked(store.path(), &["sql", "SELECT 'a\u{1b}[2J' AS x"]);
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}
+
+#[test]
+fn questions_only_read() {
+    let store = memory_folder();
+    ship_fleet(store.path());
+    for sql in [
+        "CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '/etc/passwd'",
+        "CREATE TABLE x AS SELECT 1",
+        "COPY minute TO '/tmp/x.parquet'",
+        "COPY (SELECT 1) TO '/tmp/x.csv'",
+        "INSERT INTO minute SELECT * FROM minute",
+        "SET datafusion.execution.batch_size = 1",
+        "DROP TABLE minute",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT FROM WHERE",
+        "SELECT nothing FROM minute",
+    ] {
+        let output = run(store.path(), &["sql", sql]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{sql}: {said}");
+        assert!(said.starts_with("whyslow-fleet: ") && said.lines().count() == 1, "{sql}: {said}");
+    }
+    let rows =
+        asked(store.path(), &["sql", "SELECT at, day, hour FROM minute WHERE hour = '11' ORDER BY at", "--limit", "1"]);
+    assert!(rows.contains("2024-11-26T11:00:00Z  2024-11-26  11"), "{rows}");
+}
+
+/// All rows, which no compactor changes.
+const ALL: &str = "SELECT 'minute' AS t, host, at, lost_s FROM minute UNION ALL SELECT 'episode', host, at, lost_s FROM episode \
+                   UNION ALL SELECT 'inventory', host, at, 0 FROM inventory ORDER BY t, host, at";
+
+fn all_rows(store: &Path) -> String {
+    asked(store, &["sql", ALL, "--format", "csv", "--limit", "0"])
+}
+
+fn files(folder: &Path) -> BTreeMap<String, u64> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => drop(files.insert(entry.path().display().to_string(), entry.metadata().unwrap().len())),
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn compacting_changes_no_answer_and_ends() {
+    let store = memory_folder();
+    ship_fleet(store.path());
+    let before = all_rows(store.path());
+    assert_eq!(before.lines().count(), 1 + 7 * 60 + 3 + 3);
+    printed(store.path(), &["compact", "--grace", "0s"]);
+    assert_eq!(all_rows(store.path()), before);
+    printed(store.path(), &["compact", "--grace", "0s"]);
+    assert_eq!(all_rows(store.path()), before, "the hosts' files are deleted");
+    assert!(files(&store.path().join("v1/incoming")).is_empty());
+    let compacted = files(store.path());
+    printed(store.path(), &["compact", "--grace", "0s"]);
+    assert_eq!(files(store.path()), compacted, "there is nothing left to do");
+    // A host that was away ships an hour, and another one more of an hour that was compacted.
+    ship(store.path(), "minute", hour(1), "db-2", &minutes("db-2", hour(1), 2.0), true);
+    ship(store.path(), "minute", FIRST, "web", &minutes("web", FIRST, 7.0), true);
+    let late = all_rows(store.path());
+    assert_eq!(late.lines().count(), before.lines().count() + 60);
+    assert_eq!(late.matches(",7").count(), 60, "it replaces the rows that were compacted");
+    printed(store.path(), &["compact", "--grace", "0s"]);
+    assert_eq!(all_rows(store.path()), late);
+    printed(store.path(), &["compact", "--keep", "1d"]);
+    assert!(files(store.path()).is_empty(), "2024 is more than a day ago");
+}
+
+#[test]
+fn a_compactor_may_be_killed_or_run_twice() {
+    const KILLS: u32 = 10;
+    let store = memory_folder();
+    ship_fleet(store.path());
+    let begun = Instant::now();
+    let second = fleet(store.path(), &["compact", "--grace", "0s"]).stdout(Stdio::null()).spawn().unwrap();
+    printed(store.path(), &["compact", "--grace", "0s"]);
+    let whole = begun.elapsed();
+    assert!(second.wait_with_output().unwrap().status.success());
+    for kill in 0..KILLS {
+        let host = format!("host-{kill}");
+        for number in 0..3 {
+            ship(store.path(), "minute", hour(number), &host, &minutes(&host, hour(number), 1.0), kill % 2 == 0);
+        }
+        ship(store.path(), "minute", hour(1), "web", &minutes("web", hour(1), f64::from(kill)), true);
+        let expected = all_rows(store.path());
+        let mut compactor = fleet(store.path(), &["compact", "--grace", "0s"]).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(whole * kill / KILLS);
+        compactor.kill().unwrap();
+        compactor.wait().unwrap();
+        assert_eq!(all_rows(store.path()), expected, "killed after {:?}", whole * kill / KILLS);
+    }
+    let expected = all_rows(store.path());
+    for _ in 0..2 {
+        printed(store.path(), &["compact", "--grace", "0s"]);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(all_rows(store.path()), expected);
+    assert_eq!(files(&store.path().join("v1/incoming")).len(), 0);
+}
