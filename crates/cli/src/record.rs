@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whyslow_diagnose::recorded_findings;
 use whyslow_model::explanation::Recorded;
-use whyslow_sense::{Root, Sampler};
+use whyslow_sense::{INVENTORY, Root, Sampler};
 use whyslow_show::text;
 use whyslow_store::{Judge, Recorder, Retention, SampleCounts};
 
@@ -96,7 +96,8 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interru
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
     let retention = Retention { time: args.keep, bytes: args.keep_size };
     // Loads the BPF programs before the recording begins.
-    let sampler = Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() });
+    let mut sampler = Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() });
+    sampler.ask(INVENTORY);
     // Each sample needs as much memory as the previous one.
     crate::keep_freed_memory();
     let recorder = Recorder::begin(folder, args.interval, retention, Arc::new(complain));

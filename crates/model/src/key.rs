@@ -261,6 +261,23 @@ impl fmt::Display for OperationKey {
 }
 
 key! {
+    /// A thing of the machine's inventory.
+    #[derive(Default)]
+    InventoryKey {
+        /// What kind of thing: `package`, `sysctl`, `firmware`.
+        kind: Name = "kind" Text;
+        /// What it is called, the same on every machine that has it.
+        name: Name = "name" Text;
+    }
+}
+
+impl fmt::Display for InventoryKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+key! {
     /// A block device with a number of requests in flight.
     #[derive(Default)]
     DepthKey {

@@ -14,6 +14,7 @@ pub mod diagnosis;
 pub mod explanation;
 pub mod histogram;
 pub mod human;
+pub mod inventory;
 pub mod io_stack;
 pub mod kernel_log;
 pub mod kernel_stack;

@@ -11,11 +11,15 @@ use std::collections::BTreeMap;
 
 /// Gives names their replacements. A name of a kind always has the same one, and no two names have the same.
 pub trait Renamer: Send + Sync {
-    /// The replacement of a column's words. Of [`NameKind::FindingKey`] and [`NameKind::Subject`] it is not asked for.
+    /// The replacement of a column's words. Of [`NameKind::FindingKey`], [`NameKind::Subject`] and [`NameKind::Item`] it is not
+    /// asked for.
     fn name(&self, kind: NameKind, name: &Name) -> Name;
 
     /// The replacement of the name of a finding's subject, by the kind of the subject.
     fn subject(&self, kind: &str, name: &str) -> String;
+
+    /// The replacement of the name of a thing of the inventory, by its kind.
+    fn item(&self, kind: &str, name: &str) -> String;
 }
 
 /// Which columns of a row are renamed: names that stand alone are met before the sentences that mention them.
@@ -95,9 +99,11 @@ impl RenameRows<'_> {
         parts.clear();
         row.key().take_apart(parts);
         let mut is_new = false;
+        let thing = first_text(parts).cloned();
         for (part, kind) in named_parts(&F::INFO, parts).filter(|(_, kind)| self.pass.has(*kind)) {
             let new = match kind {
                 NameKind::FindingKey => finding_key(row).into(),
+                NameKind::Item => self.renamer.item(thing.as_deref().unwrap_or_default(), part).into(),
                 kind => self.renamer.name(kind, part),
             };
             if new != *part {
@@ -130,6 +136,14 @@ fn named_parts<'p>(family: &FamilyInfo, parts: &'p mut [KeyPart]) -> impl Iterat
         KeyPart::Number(_) => None,
     });
     words.zip(family.key_names.iter().copied())
+}
+
+/// The first text of a key: of things of the inventory, their kind.
+fn first_text(parts: &[KeyPart]) -> Option<&Name> {
+    parts.iter().find_map(|part| match part {
+        KeyPart::Text(name) => Some(name),
+        KeyPart::Number(_) => None,
+    })
 }
 
 /// The key of a recorded finding whose subject has its new name already.
@@ -190,7 +204,9 @@ impl<'r> ColumnRenamer<'r> {
     /// The key and the values with new names.
     pub fn row(&mut self, key: &[KeyPart], values: &[Value]) -> (&[KeyPart], &[Value]) {
         if self.last.0 != key {
+            let thing = first_text(key).map_or("", |kind| &**kind);
             let new = key.iter().zip(&self.key_names).map(|(part, names)| match (part, names) {
+                (KeyPart::Text(name), Some(NameKind::Item)) => KeyPart::Text(self.renamer.item(thing, name).into()),
                 (KeyPart::Text(name), Some(kind)) => KeyPart::Text(self.renamer.name(*kind, name)),
                 _ => part.clone(),
             });
@@ -211,8 +227,8 @@ impl<'r> ColumnRenamer<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{Connection, LogLine, Process, RecordedFinding};
-    use crate::key::{SocketKey, TaskKey};
+    use crate::catalogue::{Connection, InventoryChange, LogLine, Process, RecordedFinding};
+    use crate::key::{InventoryKey, SocketKey, TaskKey};
 
     /// Writes a name in capitals, with its kind before it; addresses become 192.0.2.1.
     struct Capitals;
@@ -226,6 +242,10 @@ mod tests {
         }
 
         fn subject(&self, kind: &str, name: &str) -> String {
+            format!("{kind} {}", name.to_uppercase())
+        }
+
+        fn item(&self, kind: &str, name: &str) -> String {
             format!("{kind} {}", name.to_uppercase())
         }
     }
@@ -259,6 +279,19 @@ mod tests {
     }
 
     #[test]
+    fn a_thing_of_the_inventory_is_replaced_by_its_kind() {
+        let mut s = Snapshot::default();
+        let thing = InventoryKey { kind: "unit".into(), name: "shop.service".into() };
+        s.kernel.change.push(InventoryChange { new: "restarted".into(), ..InventoryChange::new(thing.clone()) });
+        s.rename(&Capitals);
+        assert_eq!(&*s.kernel.change[0].thing.name, "unit SHOP.SERVICE");
+        let selection = ColumnSelection { family: InventoryChange::INFO.name, metrics: vec![], samples: None };
+        let mut columns = ColumnRenamer::new(&Capitals, &InventoryChange::INFO, &selection);
+        let key = [KeyPart::Text(thing.kind), KeyPart::Text(thing.name)];
+        assert_eq!(columns.row(&key, &[]).0[1], KeyPart::Text("unit SHOP.SERVICE".into()));
+    }
+
+    #[test]
     fn rows_are_sorted_by_their_new_keys() {
         struct Reversed;
         impl Renamer for Reversed {
@@ -266,6 +299,9 @@ mod tests {
                 name.chars().rev().collect::<String>().into()
             }
             fn subject(&self, _: &str, name: &str) -> String {
+                name.to_owned()
+            }
+            fn item(&self, _: &str, name: &str) -> String {
                 name.to_owned()
             }
         }

@@ -26,6 +26,16 @@ impl Pseudonyms {
         }
     }
 
+    /// A thing of the inventory. Nothing tells packages that people made from those that everybody can install.
+    pub(crate) fn item_name(&self, kind: &str, name: &str) -> String {
+        match (kind, name.split_once(' ')) {
+            ("package", _) => self.alias("package", name),
+            ("unit", _) => self.cgroups(name),
+            ("limit", Some((unit, what))) if unit.contains('.') => format!("{} {what}", self.cgroups(unit)),
+            _ => self.sentence(name),
+        }
+    }
+
     /// Measurements of other tools are about processes, too: `dd of /dev/zero, line 3`.
     fn process_or_label(&self, name: &str) -> String {
         if name.contains(", line ") || name.contains(": ") { self.label(name) } else { self.process(name) }
@@ -66,6 +76,7 @@ impl Pseudonyms {
             "disk" | "partition" | "array" => self.device(name),
             "layer" => name.split(" on ").map(|device| self.device(device)).collect::<Vec<_>>().join(" on "),
             "interface" | "card" | "link" => self.interface(name),
+            "package" => self.item_name(kind, name),
             _ => self.sentence(name),
         };
         if property.is_empty() { format!("{kind} {name}") } else { format!("{kind} {name}: {property}") }
@@ -119,6 +130,26 @@ mod tests {
         assert_eq!(names.subject_name("device", "sda"), "sda");
         assert_eq!(names.subject_name("limit", "net.ipv4.tcp_mem"), "net.ipv4.tcp_mem");
         assert_eq!(names.subject_name("database", "Redis"), "Redis");
+    }
+
+    #[test]
+    fn a_thing_of_the_inventory_is_replaced_as_far_as_people_named_it() {
+        let names = pseudonyms();
+        assert!(!names.item_name("package", "shop-server").contains("shop"));
+        assert_eq!(names.item_name("unit", "shop.service"), names.cgroups("shop.service"));
+        assert_eq!(
+            names.item_name("limit", "shop.service memory.max"),
+            format!("{} memory.max", names.cgroups("shop.service"))
+        );
+        let kept = [
+            ("limit", "open files"),
+            ("sysctl", "vm.swappiness"),
+            ("kernel", "cmdline.quiet"),
+            ("disk", "SSD 980 scheduler"),
+        ];
+        for (kind, name) in kept {
+            assert_eq!(names.item_name(kind, name), name);
+        }
     }
 
     #[test]

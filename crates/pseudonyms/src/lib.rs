@@ -110,7 +110,7 @@ impl Pseudonyms {
 
     fn replacement(&self, kind: NameKind, name: &str) -> String {
         match kind {
-            NameKind::Word | NameKind::Subject | NameKind::FindingKey => name.to_owned(),
+            NameKind::Word | NameKind::Item | NameKind::Subject | NameKind::FindingKey => name.to_owned(),
             NameKind::Device => self.device(name),
             NameKind::Volume => self.volume(name),
             NameKind::Interface => self.interface(name),
@@ -154,6 +154,10 @@ impl Renamer for Pseudonyms {
 
     fn subject(&self, kind: &str, name: &str) -> String {
         self.subject_name(kind, name)
+    }
+
+    fn item(&self, kind: &str, name: &str) -> String {
+        self.item_name(kind, name)
     }
 }
 

@@ -43,6 +43,7 @@ fn planted(kind: NameKind) -> &'static str {
              52:54:00:77:88:99, 77777777-89ab-cdef-0123-456789abcdef, planted@planted.example, \\\\planted1\\planted"
         }
         NameKind::Log => "INFO: task planted task:812 blocked for more than 120 seconds. plantedprocess 203.0.113.77",
+        NameKind::Item => "scheduler of /srv/planted",
         NameKind::Subject => "planted",
         NameKind::FindingKey => "cpu.saturated@planted",
     }

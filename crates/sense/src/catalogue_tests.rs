@@ -6,7 +6,7 @@ use crate::testing::{
     CapturedTree, Damage, LoopDevice, NetnsPair, any_damage, has_bpf, own_tid, reclaim_a_group, run, wait_until_state,
     within,
 };
-use crate::{Root, Sampler, task, tcp_info};
+use crate::{INVENTORY, Root, Sampler, task, tcp_info};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::collections::BTreeSet;
@@ -21,6 +21,9 @@ use std::thread;
 use whyslow_model::catalogue::{EachFamily, Family, families};
 use whyslow_model::snapshot::{ReadOutcome, Snapshot};
 use whyslow_model::value::Value;
+
+/// The database of dpkg.
+const STATUS: &str = "var/lib/dpkg/status";
 
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
@@ -139,9 +142,11 @@ fn every_metric_has_a_reader() {
     let mut produced = Produced::default();
     let tree = CapturedTree::of_text(MACHINE);
     let mut captured = Sampler::new(tree.root());
+    assert!(captured.ask(INVENTORY));
     produced.add(captured.sample());
     // What a thread waits for is read once it has run.
     tree.write("proc/7/task/8/schedstat", "200 40 8\n");
+    tree.write(STATUS, "Package: bash\nStatus: install ok installed\nVersion: 5.2\n");
     produced.add(captured.sample());
     // Structures whose every byte is 1.
     let mut ones = task::read_records(&[1; 1024]);
@@ -336,6 +341,7 @@ fn no_content_of_files_makes_a_source_panic() {
             tree.write(path, &change.of(text));
         }
         let mut sampler = Sampler::new(tree.root());
+        assert!(sampler.ask(INVENTORY));
         for _ in 0..2 {
             let reports = sampler.sample().sources.into_iter();
             let panicked =

@@ -9,6 +9,7 @@ mod bpf;
 mod catalogue_tests;
 mod cgroup;
 mod fd_cache;
+mod inventory;
 mod kallsyms;
 mod kernel;
 mod memory;
@@ -30,6 +31,7 @@ pub mod netlink {
     pub use crate::net::netlink::{Netlink, attribute, attributes_after, text, u32_at};
 }
 
+pub use inventory::INVENTORY;
 pub use net::tcp_info;
 pub use root::Root;
 pub use sampler::{Sampler, read_captured};

@@ -36,6 +36,12 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// Gives this thread the lowest CPU priority: nothing waits for it. Programs that it starts have that, too.
+pub(crate) fn lower_priority() {
+    // SAFETY: setpriority takes numbers only; 0 is the calling thread. If it is refused, the thread keeps its priority.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+}
+
 /// Nanoseconds since 1970.
 pub(crate) fn wall_ns() -> i64 {
     i64::try_from(clock(libc::CLOCK_REALTIME).as_nanos()).unwrap_or(i64::MAX)

@@ -120,7 +120,7 @@ impl Sampler {
         Self { slow, ..self }
     }
 
-    /// Enables a source of [`Schedule::OnDemand`] from the next sample on. False if no source has this name.
+    /// Enables a source of [`Schedule::OnDemand`] or [`Schedule::Recorded`] from the next sample on. False if no source has this name.
     pub fn ask(&mut self, source: &str) -> bool {
         let slot = self.slots.iter_mut().find(|slot| slot.info.name == source);
         slot.map(|slot| slot.enabled = true).is_some()
@@ -197,6 +197,7 @@ fn all_sources() -> impl Iterator<Item = Box<dyn Source>> {
         crate::cgroup::sources(),
         crate::task::sources(),
         crate::kernel::sources(),
+        crate::inventory::sources(),
     ];
     subsystems.into_iter().flatten()
 }
@@ -248,7 +249,7 @@ impl SourceSlot {
     fn new(source: Box<dyn Source>) -> Self {
         let info = source.info();
         let source = Arc::new(SharedSource { source: Mutex::new(source), started: Mutex::default() });
-        Self { info, source, enabled: info.schedule != Schedule::OnDemand, hangs: false }
+        Self { info, source, enabled: !matches!(info.schedule, Schedule::OnDemand | Schedule::Recorded), hangs: false }
     }
 
     /// A source that hung and has returned is due at once: what it read meanwhile is lost.

@@ -14,6 +14,8 @@ pub enum Schedule {
     Slow,
     /// Too expensive to be always on: at every sample after [`Sampler::ask`](crate::Sampler::ask).
     OnDemand,
+    /// For those that keep what they see: at every sample after [`Sampler::ask`](crate::Sampler::ask).
+    Recorded,
 }
 
 /// What a source is, as the documentation lists it.
@@ -36,6 +38,11 @@ impl SourceInfo {
     /// The same source, read once a minute.
     pub const fn slow(self) -> Self {
         Self { schedule: Schedule::Slow, ..self }
+    }
+
+    /// The same source, read for recordings only.
+    pub const fn recorded(self) -> Self {
+        Self { schedule: Schedule::Recorded, ..self }
     }
 
     /// The same source, read on demand only.

@@ -4,7 +4,8 @@ mod common;
 
 use common::{EVERY, START, add, all, made, plain, record, recorder, tails};
 use std::time::{Duration, Instant};
-use whyslow_model::catalogue::{Cpu, Disk, Family, LogLine, Processor, Sample};
+use whyslow_model::catalogue::{Cpu, Disk, Family, InventoryChange, InventoryItem, LogLine, Processor, Sample};
+use whyslow_model::key::InventoryKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_store::Recording;
 
@@ -216,4 +217,56 @@ fn an_empty_folder_is_not_a_recording() {
         let complaint = Recording::open(&folder).err().unwrap().to_string();
         assert!(complaint.ends_with("here; 'whyslow record' starts a recording"), "{complaint}");
     }
+}
+
+/// A machine with one package, whose version is listed in one sample of each run, and changes in another.
+#[test]
+fn the_inventory_at_a_time_has_the_changes_since_it_was_listed() {
+    let bash = || InventoryKey { kind: "package".into(), name: "bash".into() };
+    let sample = |second: u64| {
+        let wall_ns = START + (second * common::SECOND) as i64;
+        let mut sample = Snapshot { wall_ns, boot_ns: (1000 + second) * common::SECOND, ..Snapshot::default() };
+        let listed = |version: &str| vec![InventoryItem { value: version.into(), ..InventoryItem::new(bash()) }];
+        match second {
+            2 => sample.kernel.inventory = listed("5.1"),
+            // It was changed five seconds before that was seen.
+            10 => {
+                let time = (sample.wall_ns - 5 * common::SECOND as i64).unsigned_abs().into();
+                let (old, new) = ("5.1".into(), "5.2".into());
+                sample.kernel.change = vec![InventoryChange { old, new, time, ..InventoryChange::new(bash()) }];
+            }
+            101 => sample.kernel.inventory = listed("5.3"),
+            _ => {}
+        }
+        sample
+    };
+    let dir = common::folder();
+    let mut first = recorder(dir.path());
+    (0..30).for_each(|second| add(&mut first, sample(second), Instant::now()));
+    first.finish().unwrap();
+    drop(first);
+    let mut second = recorder(dir.path());
+    (100..110).for_each(|at| add(&mut second, sample(at), Instant::now()));
+    common::wait_until_written(&second);
+    assert_eq!(tails(dir.path()).len(), 1);
+
+    let recording = Recording::open(dir.path()).unwrap();
+    let at = |second: i64| START + second * common::SECOND as i64;
+    let version = |second: i64| {
+        let inventory = recording.inventory(at(second)).unwrap()?;
+        Some(inventory.entries().map(|entry| entry.value.to_string()).collect::<String>())
+    };
+    let expected = [None, Some("5.1"), Some("5.2"), Some("5.2"), Some("5.3")];
+    assert_eq!([1, 9, 10, 99, 200].map(version), expected.map(|version| version.map(str::to_owned)));
+    let changes = |span: std::ops::Range<i64>| -> Vec<(i64, String)> {
+        let changes = recording.changes(&(at(span.start)..=at(span.end) - 1)).unwrap();
+        changes.iter().map(|change| (change.at, change.in_words())).collect()
+    };
+    let [upgraded, while_off] = [(5, "package bash: was 5.1, is 5.2"), (101, "package bash: was 5.2, is 5.3")]
+        .map(|(second, what)| (at(second), what.to_owned()));
+    assert_eq!(changes(0..200), [upgraded.clone(), while_off.clone()]);
+    assert_eq!(changes(0..8), [upgraded], "it was seen after the span");
+    assert_eq!(changes(8..101), []);
+    assert_eq!(changes(101..102), [while_off]);
+    second.finish().unwrap();
 }

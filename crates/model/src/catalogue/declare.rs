@@ -108,6 +108,7 @@ pub(crate) mod unit {
         label Label
         text Text
         log Log
+        item Item
         subject Subject
         finding_key FindingKey
     }

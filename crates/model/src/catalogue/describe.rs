@@ -86,6 +86,8 @@ pub enum NameKind {
     Text,
     /// A line of a log.
     Log,
+    /// A thing of the inventory; column `kind` says of what kind it is.
+    Item,
     /// The subject of a finding; column `kind` says what it is.
     Subject,
     /// The key of a finding, which has its subject in it.

@@ -1,7 +1,7 @@
 //! The machine, its limits and settings, the kernel's log, and the observer itself.
 
 use super::*;
-use crate::key::MachineKey;
+use crate::key::{InventoryKey, MachineKey};
 use crate::value::Name;
 
 family_group! {
@@ -76,6 +76,18 @@ family_group! {
     /// Settings that matter for a diagnosis, by their sysctl name.
     setting: Setting by name: Name of text, from "/proc/sys" {
         value: state text "system.sysctl" "the setting's value";
+    }
+
+    /// Hardware, firmware, kernel, settings, limits and packages. All rows are in one sample: when recording began, and once an hour.
+    inventory: InventoryItem by thing: InventoryKey of word item, from "/proc/sys, /proc/cmdline, /sys, the package database" as events {
+        value: state text "whyslow.inventory.value" "its version or value";
+    }
+
+    /// What changed in the inventory, and units that were restarted.
+    change: InventoryChange by thing: InventoryKey of word item, from "/proc/sys, /proc/cmdline, /sys, the package database" as events {
+        old: state text "whyslow.change.old" "its value before; none if it was added, or if a unit was restarted";
+        new: state text "whyslow.change.new" "its value since; none if it was removed, and `restarted` for a unit";
+        time: counter ns "whyslow.change.time" "when it changed, since 1970; if that is not known, it was seen in this sample";
     }
 
     /// Lines the kernel logged during the observation (Documentation/ABI/testing/dev-kmsg).

@@ -14,7 +14,7 @@ const CLOCK_SOURCE: &str = "sys/devices/system/clocksource/clocksource0";
 
 pub(super) const INFO: SourceInfo = SourceInfo::new("machine", "what machine this is").slow();
 
-pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+pub(crate) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let online = root.word("sys/devices/system/cpu/online");
     out.kernel.machine.push(MachineInfo {
         host: key::MachineKey,

@@ -8,6 +8,9 @@ mod observer;
 mod sysctl;
 mod sysvipc;
 
+pub(crate) use machine::read as read_machine;
+pub(crate) use sysctl::one_line;
+
 use crate::source::{Source, stateless};
 
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {

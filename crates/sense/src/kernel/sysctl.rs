@@ -78,7 +78,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
 }
 
 /// Replaces the tabs between numbers by the spaces of sysctl.conf(5).
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -60,10 +60,11 @@ pub(super) struct Rings {
     pub(super) tx_max: u32,
 }
 
-/// The driver, and the address of the device on its bus.
+/// The driver, the firmware of the device, and its address on its bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Driver {
     pub(super) name: Option<String>,
+    pub(super) firmware: Option<String>,
     pub(super) bus: Option<String>,
 }
 
@@ -111,7 +112,7 @@ impl Ethtool {
         let mut answer = [0; 196];
         self.ask(interface, GET_DRIVER, &mut answer)?;
         let field = |at: usize| Some(text(&answer[at..at + 32])).filter(|text| !text.is_empty());
-        Some(Driver { name: field(4), bus: field(100) })
+        Some(Driver { name: field(4), firmware: field(68), bus: field(100) })
     }
 
     pub(super) fn channels(&self, interface: &str) -> Option<Channels> {

@@ -32,6 +32,12 @@ use crate::source_error::SourceError;
 use std::sync::Arc;
 use whyslow_model::value::Name;
 
+/// The driver and the version of the firmware of an interface in the namespace of this thread.
+pub(crate) fn driver_and_firmware(interface: &str) -> Option<(String, String)> {
+    let driver = ethtool::Ethtool::open().ok()?.driver(interface)?;
+    driver.name.zip(driver.firmware.filter(|version| version != "N/A"))
+}
+
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     let namespaces: Arc<namespaces::Namespaces> = Arc::default();
     vec![

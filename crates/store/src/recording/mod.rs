@@ -2,6 +2,7 @@
 
 mod closed;
 mod columns;
+mod inventory;
 mod rows;
 mod tail;
 mod windows;
@@ -152,6 +153,11 @@ impl Recording {
     /// The same with the names in everything that is read from it replaced.
     pub fn renamed_by(self, renamer: Arc<dyn Renamer>) -> Self {
         Self { renamer: Some(renamer), ..self }
+    }
+
+    /// Its folder; `None` if names are replaced in what is read from it, since other files there have the real ones.
+    pub fn path(&self) -> Option<&Path> {
+        self.renamer.is_none().then(|| self.folder.path())
     }
 
     /// All segments, oldest first.

@@ -1,0 +1,181 @@
+//! Services of systemd that were restarted: the kernel never gives the number of a control group (its inode) to another one, and
+//! systemd removes a service's group when it ends. Asking systemd (D-Bus) would wake it up.
+
+use crate::os;
+use crate::root::Root;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::DirEntryExt;
+use whyslow_model::value::Name;
+
+/// Where groups of systemd are: with version 2 of control groups, with both versions, with version 1.
+const FOLDERS: [&str; 3] = ["sys/fs/cgroup", "sys/fs/cgroup/unified", "sys/fs/cgroup/systemd"];
+/// A service counts as restarted only if it was seen so often before; others, such as jobs of timers, come and go.
+const ESTABLISHED: u32 = 3;
+/// For so many rounds it may be gone meanwhile.
+const GONE: u32 = 3;
+/// Slices are some levels deep.
+const DEEPEST: usize = 4;
+
+/// A service that has a control group.
+pub(super) struct Service {
+    pub(super) name: String,
+    /// Its control group.
+    pub(super) path: String,
+    inode: u64,
+}
+
+struct Seen {
+    inode: u64,
+    rounds: u32,
+    gone: u32,
+}
+
+#[derive(Default)]
+pub(super) struct Units(BTreeMap<String, Seen>);
+
+impl Units {
+    /// The services that were restarted since the last round, with the time if it is known, nanoseconds since 1970.
+    pub(super) fn restarted(&mut self, root: &Root) -> Vec<(Name, Option<u64>)> {
+        let now = services(root);
+        let restarted = self.compare(now.iter().map(|service| (service.name.as_str(), service.inode)));
+        let began = |name: &String| now.iter().find(|service| service.name == *name).and_then(|s| began(root, &s.path));
+        restarted.iter().map(|name| (name.as_str().into(), began(name))).collect()
+    }
+
+    /// The names of those that have other groups than before.
+    fn compare<'a>(&mut self, now: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {
+        self.0.values_mut().for_each(|seen| seen.gone += 1);
+        let mut restarted = Vec::new();
+        for (name, inode) in now {
+            let Some(seen) = self.0.get_mut(name) else {
+                self.0.insert(name.to_owned(), Seen { inode, rounds: 1, gone: 0 });
+                continue;
+            };
+            let is_same = seen.inode == inode;
+            if !is_same && seen.rounds >= ESTABLISHED {
+                restarted.push(name.to_owned());
+            }
+            *seen = Seen { inode, rounds: if is_same { seen.rounds.saturating_add(1) } else { 1 }, gone: 0 };
+        }
+        self.0.retain(|_, seen| seen.gone <= GONE);
+        restarted
+    }
+}
+
+/// Services in slices of the system. Those of users are theirs.
+pub(super) fn services(root: &Root) -> Vec<Service> {
+    let mut all = Vec::new();
+    for folder in FOLDERS {
+        read_slice(root, folder, DEEPEST, &mut all);
+        if !all.is_empty() {
+            break;
+        }
+    }
+    all
+}
+
+fn read_slice(root: &Root, folder: &str, depth: usize, all: &mut Vec<Service>) {
+    for entry in fs::read_dir(root.at(folder)).into_iter().flatten().flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = format!("{folder}/{name}");
+        if name.ends_with(".service") {
+            all.push(Service { name, path, inode: entry.ino() });
+        } else if name.ends_with(".slice") && name != "user.slice" && depth > 0 {
+            read_slice(root, &path, depth - 1, all);
+        }
+    }
+}
+
+/// When the first process of a group began, nanoseconds since 1970.
+fn began(root: &Root, group: &str) -> Option<u64> {
+    let processes = root.maybe(&format!("{group}/cgroup.procs"))?;
+    let start = |pid: &str| -> Option<u64> {
+        let stat = root.maybe(&format!("proc/{pid}/stat"))?;
+        // The name, in brackets, may have any characters in it (proc(5), field 22).
+        stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    };
+    let since_boot = os::ticks_to_ns(processes.lines().filter_map(start).min()?);
+    let boot = u64::try_from(os::wall_ns()).ok()?.checked_sub(os::boot_ns())?;
+    boot.checked_add(since_boot).filter(|_| root.is_live())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{CapturedTree, is_root, skip, wait_until};
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_service_that_was_there_for_a_while_and_has_another_group_was_restarted() {
+        let mut units = Units::default();
+        let mut round = |now: &[(&str, u64)]| units.compare(now.iter().copied());
+        for _ in 0..3 {
+            assert_eq!(round(&[("db.service", 1), ("web.service", 2)]), [""; 0]);
+        }
+        assert_eq!(round(&[("db.service", 7), ("web.service", 2)]), ["db.service"]);
+        // A job that is there for a moment now and then.
+        assert_eq!(round(&[("db.service", 7), ("job.service", 8)]), [""; 0]);
+        // One that takes its time to stop.
+        assert_eq!(round(&[("db.service", 7), ("web.service", 9)]), ["web.service"]);
+        assert_eq!(round(&[("job.service", 10)]), [""; 0]);
+        for _ in 0..4 {
+            assert_eq!(round(&[]), [""; 0]);
+        }
+        assert_eq!(round(&[("db.service", 11)]), [""; 0], "stopped, and started much later");
+    }
+
+    /// A control group of the test's own, in which it can make others; removed when dropped.
+    struct OwnGroup(PathBuf);
+
+    impl OwnGroup {
+        /// `None`, with the test skipped, if there is none to be had.
+        fn new() -> Option<Self> {
+            if !is_root() {
+                return None;
+            }
+            let name = whyslow_testing::name("units");
+            let hierarchies = ["", "unified", "systemd", "pids", "freezer"];
+            let folders = hierarchies.map(|folder| PathBuf::from("/sys/fs/cgroup").join(folder));
+            let usable = folders.iter().filter(|folder| folder.join("cgroup.procs").exists());
+            let made = usable.map(|folder| folder.join(&name)).find(|group| fs::create_dir(group).is_ok());
+            if made.is_none() {
+                skip("no control group can be made");
+            }
+            made.map(Self)
+        }
+
+        fn make(&self, path: &str) {
+            fs::create_dir(self.0.join(path)).unwrap();
+        }
+
+        fn remove(&self, path: &str) {
+            wait_until("the group is removed", || fs::remove_dir(self.0.join(path)).is_ok());
+        }
+    }
+
+    impl Drop for OwnGroup {
+        fn drop(&mut self) {
+            for path in ["system.slice/db.service", "system.slice", ""] {
+                let _ = fs::remove_dir(self.0.join(path));
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernel_gives_a_service_that_starts_again_another_group() {
+        let Some(group) = OwnGroup::new() else { return };
+        let tree = CapturedTree::of(&[]);
+        tree.link("sys/fs/cgroup", group.0.to_str().unwrap());
+        group.make("system.slice");
+        group.make("system.slice/db.service");
+        let mut units = Units::default();
+        for _ in 0..ESTABLISHED {
+            assert_eq!(units.restarted(&tree.root()), []);
+        }
+        group.remove("system.slice/db.service");
+        group.make("system.slice/db.service");
+        assert_eq!(units.restarted(&tree.root()), [("db.service".into(), None)]);
+        assert_eq!(units.restarted(&tree.root()), []);
+    }
+}
