@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use whyslow_compare::{Summary, inventory, of_bench};
+use whyslow_compare::{OF_THE_RECORDER, Summary, inventory, of_bench};
 use whyslow_diagnose::known_signals;
 use whyslow_model::baseline::{Baseline, BaselineKind, Listed};
 use whyslow_model::bench::{self, BenchReport};
@@ -216,11 +216,17 @@ pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Fail
     });
     read.map_err(unusable)?;
     let newest = newest.ok_or_else(|| recordings::recorded_then("too little", recording))?;
+    let mut inventory = inventory(&newest);
+    if let Some(recorded) = recording.inventory(*there.end()).map_err(unusable)? {
+        // Of other kinds, what matters is in the window.
+        let kept = recorded.entries().filter(|entry| OF_THE_RECORDER.contains(&&*entry.kind));
+        inventory.extend(kept.map(|entry| (format!("{} {}", entry.kind, entry.name), entry.value.to_string())));
+    }
     Ok(Baseline {
         start: Some(to_the_millisecond(*there.start())),
         end: Some(to_the_millisecond(*there.end())),
         seconds: summary.seconds(),
-        ..Baseline::new(BaselineKind::Period, inventory(&newest), summary.finish())
+        ..Baseline::new(BaselineKind::Period, inventory, summary.finish())
     })
 }
 

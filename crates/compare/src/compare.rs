@@ -1,6 +1,7 @@
 //! Two summaries, series by series.
 
 use crate::conclusion::conclusions;
+use crate::inventory::OF_THE_RECORDER;
 use crate::stats::pieces::{FEWEST, pieces, repeats};
 use crate::stats::{CONFIDENCE, Estimate, holm, median, ranks};
 use std::collections::BTreeSet;
@@ -157,7 +158,13 @@ pub(crate) fn changed(a: &Inventory, b: &Inventory) -> Vec<Changed> {
 /// Captures of one machine have different parts of its settings.
 fn is_known(changed: &Changed, a: &Baseline, b: &Baseline) -> bool {
     let are_captures = [a, b].iter().any(|side| side.kind == BaselineKind::Captures);
-    !are_captures || (changed.a.is_some() && changed.b.is_some())
+    let kind = OF_THE_RECORDER.iter().find(|kind| is_of(&changed.what, kind));
+    let lists = |side: &Baseline| kind.is_none_or(|kind| side.inventory.keys().any(|what| is_of(what, kind)));
+    (!are_captures || (changed.a.is_some() && changed.b.is_some())) && lists(a) && lists(b)
+}
+
+fn is_of(what: &str, kind: &str) -> bool {
+    what.strip_prefix(kind).is_some_and(|rest| rest.starts_with(' '))
 }
 
 fn caveats(a: &Baseline, b: &Baseline, pairs: &[(&BaselineSeries, &BaselineSeries)]) -> Vec<String> {
@@ -278,5 +285,20 @@ mod tests {
         let compared: Vec<_> = changed(&a, &b).into_iter().map(|c| (c.what, c.a.is_some(), c.b.is_some())).collect();
         let expected = [("kernel", true, true), ("mount /new", false, true), ("mount /old", true, false)];
         assert_eq!(compared, expected.map(|(what, a, b)| (what.to_owned(), a, b)));
+    }
+
+    #[test]
+    fn packages_are_compared_if_both_sides_list_them() {
+        let side = |entries: &[(&str, &str)]| {
+            let inventory = entries.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            Baseline::new(BaselineKind::Period, inventory, Vec::new())
+        };
+        let a = side(&[("cpus", "2"), ("package bash", "5.1"), ("package nginx", "1.2")]);
+        let b = side(&[("cpus", "2"), ("package bash", "5.2")]);
+        let differ = |a: &Baseline, b: &Baseline| -> Vec<String> {
+            compare(a, b, LEAST).inventory.into_iter().map(|changed| changed.what).collect()
+        };
+        assert_eq!(differ(&a, &b), ["package bash", "package nginx"]);
+        assert_eq!(differ(&a, &side(&[("cpus", "4")])), ["cpus"], "an older recording has none");
     }
 }

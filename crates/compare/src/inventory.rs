@@ -27,6 +27,9 @@ const MADE_UP: [&str; 14] = [
     "configfs",
 ];
 
+/// Kinds of things that only a recorder lists: `package bash`.
+pub const OF_THE_RECORDER: [&str; 3] = ["driver", "kernel", "package"];
+
 /// The inventory as the window's newest readings have it.
 pub fn inventory(window: &Window) -> Inventory {
     let mut all = Inventory::new();

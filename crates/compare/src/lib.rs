@@ -19,6 +19,6 @@ pub use bench::of_bench;
 pub use captures::of_capture;
 pub use compare::{LEAST, compare};
 pub use conclusion::{conclusions, conclusions_within};
-pub use inventory::inventory;
+pub use inventory::{OF_THE_RECORDER, inventory};
 pub use remember::{remember, usual};
 pub use summary::Summary;
