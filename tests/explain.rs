@@ -9,11 +9,12 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use whyslow_diagnose::{RuleBook, recorded_findings};
 use whyslow_model::catalogue::{
-    Cpu, ExitedChildren, MachineInfo, Pressure, Process, ProcessRow, RecordedFinding, Setting, System,
+    Cpu, ExitedChildren, InventoryChange, InventoryItem, MachineInfo, Pressure, Process, ProcessRow, RecordedFinding,
+    Setting, System,
 };
 use whyslow_model::chart::PageData;
 use whyslow_model::explanation::{Episode, Explanation};
-use whyslow_model::key::{MachineKey, Offspring, TaskKey};
+use whyslow_model::key::{InventoryKey, MachineKey, Offspring, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_show::text::{self, TextStyle};
@@ -41,6 +42,17 @@ fn sample(t: u64) -> Snapshot {
             s.task.process.push(one_of_six(span.start as u32 * 10 + pid, name, start, t - span.start));
         }
     }
+    if t == 10 {
+        s.kernel.inventory =
+            vec![InventoryItem { value: "5.1".into(), ..InventoryItem::new(thing("package", "bash")) }];
+    }
+    if t == 100 {
+        let upgraded =
+            InventoryChange { old: "5.1".into(), new: "5.2".into(), ..InventoryChange::new(thing("package", "bash")) };
+        let restarted =
+            InventoryChange { new: "restarted".into(), ..InventoryChange::new(thing("unit", "db.service")) };
+        s.kernel.change = vec![upgraded, restarted];
+    }
     if t.is_multiple_of(60) {
         let swappiness = if t < 360 { "60" } else { "10" };
         let setting = Setting { value: swappiness.into(), ..Setting::new("vm.swappiness".into()) };
@@ -50,6 +62,10 @@ fn sample(t: u64) -> Snapshot {
     }
     s.sort();
     s
+}
+
+fn thing(kind: &str, name: &str) -> InventoryKey {
+    InventoryKey { kind: kind.into(), name: name.into() }
 }
 
 fn recorded(dir: &Path) {
@@ -101,13 +117,19 @@ fn causes_are_found_with_their_times_and_what_came_before() {
     assert_eq!((set(first), set(second)), (false, true));
     assert_eq!(second.diagnosis.host.name.as_deref(), Some("known"), "what is read once a minute stands until then");
     assert_eq!(all.events[0].what, "recording began");
+    let upgraded = "package bash: was 5.1, is 5.2";
+    let words: Vec<&str> = all.changes.iter().map(|change| change.what.as_str()).collect();
+    assert_eq!((words, self::second(&all.changes[0].at)), (vec![upgraded, "unit db.service restarted"], 100.0));
+    assert!(first.before.iter().any(|event| event.what == upgraded), "within the hour: {first:?}");
 
     let part = explained(dir.path(), &["--from", "2026-11-21 16:44", "--to", "2026-11-21T16:47:00Z"]);
     assert_eq!(part.episodes.len(), 1);
     assert_is(&part.episodes[0], &BUSY[0].0, BUSY[0].1);
 
     let quiet = explained(dir.path(), &["--to", "2026-11-21 16:45"]);
-    assert_eq!((quiet.episodes.len(), quiet.samples), (0, 101));
+    assert_eq!((quiet.episodes.len(), quiet.samples, quiet.changes.len()), (0, 101, 2));
+    let early = explained(dir.path(), &["--to", "2026-11-21 16:44"]);
+    assert_eq!(early.changes, [], "of another span");
 
     let drawn = |args: &[&str]| String::from_utf8(run(dir.path(), "explain", args).stdout).unwrap();
     let short = drawn(&[]);
@@ -119,7 +141,7 @@ fn causes_are_found_with_their_times_and_what_came_before() {
     // Lines break where the folder's name ends, which has another length in every run.
     let usual = Explanation { recording: "/var/lib/whyslow".to_owned(), ..all };
     kept_screen::assert_screen("explain", "whyslow explain", &text::explanation(&usual, &plain));
-    assert!(drawn(&["-v"]).contains("vm.swappiness"));
+    assert!(["vm.swappiness", "unit db.service restarted"].iter().all(|what| drawn(&["-v"]).contains(what)));
     assert!(drawn(&["--to", "2026-11-21 16:45"]).contains("Healthy"));
 }
 

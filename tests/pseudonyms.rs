@@ -13,11 +13,12 @@ use std::process::{Command, Output, Stdio};
 use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input};
 use whyslow_model::catalogue::{
-    Cpu, Interface, Irq, LogLine, MachineInfo, Mount, NameKind, Pressure, Process, ProcessRow, Setting, System,
+    Cpu, Interface, InventoryChange, InventoryItem, Irq, LogLine, MachineInfo, Mount, NameKind, Pressure, Process,
+    ProcessRow, Setting, System,
 };
 use whyslow_model::diagnosis::{Action, Diagnosis, Evidence, Finding, Origin, Reading};
 use whyslow_model::explanation::Explanation;
-use whyslow_model::key::{MachineKey, NetKey, PerCpu, TaskKey};
+use whyslow_model::key::{InventoryKey, MachineKey, NetKey, PerCpu, TaskKey};
 use whyslow_model::rename::Renamer;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_pseudonyms::{PseudonymKey, Pseudonyms};
@@ -245,6 +246,23 @@ fn sample(t: u64) -> Snapshot {
     let line = PerCpu { name: "24".into(), cpu: 0 };
     s.processor.irq.push(Irq { count: t.into(), device: "plantedlink-TxRx-0".into(), ..Irq::new(line) });
     s.kernel.log.push(LogLine { text: "usb 1-1: Product: planted".into(), ..LogLine::new(t) });
+    let thing = |kind: &str, name: &str| InventoryKey { kind: kind.into(), name: name.into() };
+    let item = |kind, name, value: &str| InventoryItem { value: value.into(), ..InventoryItem::new(thing(kind, name)) };
+    if t == 20 {
+        s.kernel.inventory = vec![
+            item("package", "planted-shop", "1.0"),
+            item("limit", "plantedunit.service memory.max", "1048576"),
+            item("sysctl", "kernel.core_pattern", "|/srv/planted/handler %p"),
+        ];
+    }
+    if t == 50 {
+        let restarted =
+            InventoryChange { new: "restarted".into(), ..InventoryChange::new(thing("unit", "plantedunit.service")) };
+        let (old, new) = ("|/srv/planted/handler %p".into(), "/srv/planted/core".into());
+        let set = InventoryChange { old, new, ..InventoryChange::new(thing("sysctl", "kernel.core_pattern")) };
+        let removed = InventoryChange { old: "1.0".into(), ..InventoryChange::new(thing("package", "planted-shop")) };
+        s.kernel.change = vec![restarted, set, removed];
+    }
     s.sort();
     s
 }
@@ -270,7 +288,12 @@ fn a_recording_is_explained_exported_and_drawn_without_names() {
     };
     assert_eq!(essence(&plain), essence(&renamed));
     assert_eq!(renamed.episodes.len(), 1);
-    for family in ["process", "machine", "mount", "interface", "irq", "log", "setting"] {
+    let kinds = |explanation: &Explanation| explanation.changes.iter().map(|c| c.kind.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        (kinds(&plain), kinds(&renamed)),
+        (kinds(&renamed), ["package", "sysctl", "unit"].map(String::from).into())
+    );
+    for family in ["process", "machine", "mount", "interface", "irq", "log", "setting", "inventory", "change"] {
         for format in ["csv", "json"] {
             let text = output(&["export", family, "--raw", "--format", format, "--dir", dir, "--pseudonymise"]);
             assert_without(&text, &["planted"], family);
@@ -356,7 +379,7 @@ fn a_live_recording_has_no_names() {
     let mut command = Command::new(&program);
     let mut child = whyslow_testing::ends_with_test(&mut command).arg("60").spawn().unwrap();
     let folder = dir.path().join("recording").display().to_string();
-    let out = run(&["record", "--pseudonymise", "--for", "3s", "--no-bpf", "--dir", &folder]);
+    let out = run(&["record", "--pseudonymise", "--for", "5s", "--no-bpf", "--dir", &folder]);
     let _ = child.kill();
     let _ = child.wait();
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
@@ -364,11 +387,12 @@ fn a_live_recording_has_no_names() {
     // A short one is in other words.
     let names: Vec<&str> = ["plantedproc", host.trim()].into_iter().filter(|name| name.len() > 6).collect();
     let mut searched = 0;
-    for family in ["process", "thread", "machine", "mount", "group", "link", "log", "source", "swap"] {
+    for family in ["process", "thread", "machine", "mount", "group", "link", "log", "source", "swap", "inventory"] {
         let out = run(&["export", family, "--raw", "--json", "--dir", &folder]);
         let rows = String::from_utf8_lossy(&out.stdout).into_owned();
         assert_without(&rows, &names, family);
         searched += rows.lines().count();
+        assert!(family != "inventory" || rows.contains("vm.swappiness"), "the recorder lists the settings: {rows}");
     }
     assert!(searched > 20, "{searched} rows");
     for entry in walk(Path::new(&folder)) {

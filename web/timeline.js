@@ -9,6 +9,12 @@ import { changeKind, headline, interferenceInWords, keyOf, sentence, severity, t
 // The worst pairs of a group that waited and one that kept it waiting.
 const mostPairs = 3;
 
+// A label with more changes would cover the page.
+const mostLabelled = 5;
+
+// How the line before an episode begins that puts many changes together, each of which is in the explanation as well.
+const together = /^\d+ .+ (changed|restarted): /;
+
 const seconds = (text) => Date.parse(text) / 1000;
 
 export function findingOf({ diagnosis, key }) {
@@ -137,12 +143,16 @@ export class Timeline {
     }, () => this.choose(episode));
   }
 
-  // Changes before episodes, and events of the recording; those of a kind that are at one place share a marker.
+  // Changes before episodes and of the machine, and events of the recording; those of a kind that are at one place share a marker.
   #markers() {
-    const events = [...this.explanation.episodes.flatMap(({ before }) => before), ...this.explanation.events];
+    const { episodes, events, changes = [] } = this.explanation;
+    const before = episodes.flatMap(({ before }) => before).filter(({ what }) => !together.test(what));
+    const { from } = this.#whole;
     const seen = new Map();
-    for (const { at, what } of events) {
+    for (const { at, what } of [...before, ...events, ...changes]) {
       const moment = seconds(at);
+      // Some changes are from the hour before the first episode.
+      if (moment < from - 120) continue;
       const kind = changeKind(what);
       const place = `${kind.kind} ${Math.round(this.#at(moment) * 200)}`;
       const same = seen.get(place) ?? { moment, kind, texts: new Set() };
@@ -155,8 +165,10 @@ export class Timeline {
     this.key.hidden = kinds.size === 0;
     return markers.map(({ moment, kind, texts }) => {
       const all = [...texts];
+      const more = all.length > mostLabelled ? [`and ${all.length - mostLabelled} more`] : [];
+      const label = [...all.slice(0, mostLabelled), ...more].join("; ");
       return button("", {
-        className: `marker ${kind.kind}`, title: all.join("; "), attributes: { "aria-label": `Changed: ${all.join("; ")}` },
+        className: `marker ${kind.kind}`, title: label, attributes: { "aria-label": `Changed: ${label}` },
         style: { "--at": `${this.#at(moment) * 100}%` },
       }, () => this.#note(all));
     });

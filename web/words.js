@@ -153,8 +153,11 @@ export function severity({ impact, impact_is: basis, confidence }) {
 }
 
 const kinds = [
-  ["kernel", "Kernel, firmware or boot", /^machine [^:]*: (release|boot|firmware|microcode) /],
-  ["setting", "Setting", /^(setting|queue of|machine) /],
+  ["kernel", "Kernel, firmware or boot", /^machine [^:]*: (release|boot|firmware|microcode) |^(kernel|firmware|driver) |^machine (bios|cpus?|memory|microcode|model|vendor|virtualisation)\b|^\d+ (properties|versions|drivers) /],
+  ["package", "Package", /^(package|\d+ packages) /],
+  ["unit", "Unit restarted", /^(unit|\d+ units) /],
+  ["tuning", "Changed by whyslow", /^(tuning|\d+ tunings) /],
+  ["setting", "Setting", /^(setting|queue of|machine|sysctl|limit) |^disk .+ (was|added:|removed:) |^\d+ (sysctls|limits|settings) /],
   ["device", "Device or mount", /^(mount|disk|interface) /],
   ["process", "Process", /^process /],
   ["recording", "The recording itself", /^/],

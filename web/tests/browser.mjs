@@ -280,9 +280,11 @@ const scenarios = {
     const tops = await bars.evaluateAll((all) => all.map((bar) => bar.getBoundingClientRect().top));
     assert.ok(tops[0] === tops[1] && tops[2] > tops[1]);
     const markers = await page.locator(".marker").evaluateAll((all) => all.map((marker) => marker.getAttribute("aria-label")));
-    assert.equal(markers.length, 4);
+    assert.equal(markers.length, 6);
+    assert.ok(markers.includes("Changed: 03:05:00 package postgresql: was 15.4, is 15.5; 03:05:00 package libpq5: was 15.4, is 15.5"), markers.join("\n"));
+    assert.ok(markers.includes("Changed: 03:06:00 unit postgresql.service restarted"), markers.join("\n"));
     assert.ok(markers.includes("Changed: 03:19:20 queue of sdb: scheduler was mq-deadline, is none"), markers.join("\n"));
-    assert.deepEqual(await page.locator(".marker-key li").allInnerTexts(), ["Process", "Setting", "The recording itself"]);
+    assert.deepEqual(await page.locator(".marker-key li").allInnerTexts(), ["Process", "Setting", "The recording itself", "Package", "Unit restarted"]);
     await bars.nth(1).click();
     await settled(page);
     near(await minutes(page), [15, 35]);

@@ -185,7 +185,12 @@ function recording() {
       { at: rfc(at(20) - 3), what: "process backup.sh [812] began" }] }),
     episode(at(24), at(41), leaking, 0.12, { overlaps: ["disk.saturated@sdb"] }),
   ];
-  return { schema: "whyslow.explanation/1", recording: "/var/lib/whyslow", start: rfc(night), end: rfc(night + 3600), samples: 3598, missed: 2, episodes, events: [{ at: rfc(at(50)), what: "2 samples are missing: the disk was slow" }] };
+  return { schema: "whyslow.explanation/1", recording: "/var/lib/whyslow", start: rfc(night), end: rfc(night + 3600), samples: 3598, missed: 2, episodes, events: [{ at: rfc(at(50)), what: "2 samples are missing: the disk was slow" }],
+    changes: [
+      { at: rfc(at(5)), kind: "package", name: "postgresql", old: "15.4", new: "15.5", what: "package postgresql: was 15.4, is 15.5" },
+      { at: rfc(at(5)), kind: "package", name: "libpq5", old: "15.4", new: "15.5", what: "package libpq5: was 15.4, is 15.5" },
+      { at: rfc(at(6)), kind: "unit", name: "postgresql.service", new: "restarted", what: "unit postgresql.service restarted" },
+    ] };
 }
 
 // Names that attack a page: markup, an end of the script, an override of the direction, and names of JavaScript's own.
@@ -204,7 +209,8 @@ function hostile() {
   return page({
     title: `</title>${attack}`, host: attack, charts: evil, stack: named(`${attack}${override}`), profile: profile(() => `${attack}${override}`),
     diagnosis: diagnosis([finding, { ...shaped, subject: { kind: "interface", name: override } }], window(night, night + 3600, "live")),
-    explanation: { ...recording(), episodes: [{ ...episode(at, at + 60, finding, 0.5), before: [{ at: rfc(at), what: attack }] }] },
+    explanation: { ...recording(), episodes: [{ ...episode(at, at + 60, finding, 0.5), before: [{ at: rfc(at), what: attack }] }],
+      changes: [{ at: rfc(at), kind: attack, name: override, new: attack, what: `${attack} ${override}` }] },
   });
 }
 

@@ -26,6 +26,28 @@ pub struct Explanation {
     pub episodes: Vec<Episode>,
     /// Events of the recording itself: where it began, was suspended, lost samples, and where the clock was set.
     pub events: Vec<TimelineEvent>,
+    /// What changed of the machine: packages, kernel, firmware, settings; units that were restarted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangeEvent>,
+}
+
+/// A change of the machine, as the recorder found it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeEvent {
+    /// When it changed, or was found to have changed, RFC 3339.
+    pub at: String,
+    /// What kind of thing: `package`, `unit`, `sysctl`, `kernel`.
+    pub kind: String,
+    /// What it is called.
+    pub name: String,
+    /// Its value before; absent if it was added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+    /// Its value since; absent if it was removed. `restarted` for a unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<String>,
+    /// The change in words.
+    pub what: String,
 }
 
 /// A cause, from its beginning to its end.
@@ -45,7 +67,7 @@ pub struct Episode {
     pub key: String,
     /// Keys of other episodes that overlap with it.
     pub overlaps: Vec<String>,
-    /// What changed in the minute before it began, oldest first.
+    /// What changed in the minute before it began, and of the machine's inventory in the hour before, oldest first.
     pub before: Vec<TimelineEvent>,
     /// The diagnosis at its worst; this cause is among its findings.
     pub diagnosis: Diagnosis,

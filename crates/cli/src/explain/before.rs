@@ -6,6 +6,7 @@ use std::time::Duration;
 use whyslow_model::catalogue::{Disk, Family, Interface, MachineInfo, Mount, Process, Queue, Setting};
 use whyslow_model::diagnosis::{Culprit, Diagnosis};
 use whyslow_model::explanation::TimelineEvent;
+use whyslow_model::inventory::{MachineChange, RESTARTED, UNIT};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 use whyslow_model::window::Window;
@@ -15,17 +16,25 @@ use whyslow_store::{Recording, StoreError};
 const BEFORE_NS: i64 = 75 * 1_000_000_000;
 /// And how long after: what is seen in the next sample may have come first.
 const AFTER_NS: i64 = 1_500_000_000;
+/// Changes of the machine can show their effect later, when what they are about is used or started.
+pub const HOUR_NS: i64 = 3600 * 1_000_000_000;
+/// The recorder looks for them once a minute; with a margin.
+const SEEN_NS: i64 = 75 * 1_000_000_000;
 /// Clock ticks of a process' start (USER_HZ, which is 100 wherever Linux runs today).
 const TICK_NS: i64 = 10_000_000;
-/// How many changes are reported, the most recent ones.
+/// How many changes of the minute and of the hour are reported, the most recent ones.
 const MOST: usize = 8;
+/// More changes of a kind at a time are put together.
+const MOST_ALIKE: usize = 3;
 
-/// What began, came, went or was set in the minute before `start`; of processes, those that a finding is about.
+/// What began, came, went or was set in the minute before `start`; of processes, those that a finding is about. And which of the
+/// `machine`'s changes were made in the hour before.
 pub fn changes(
     recording: &Recording,
     start: i64,
     diagnosis: &Diagnosis,
     key: &str,
+    machine: &[MachineChange],
 ) -> Result<Vec<TimelineEvent>, StoreError> {
     let wanted = |family: &str| {
         [
@@ -51,12 +60,56 @@ pub fn changes(
         began(&window, diagnosis, key, &mut events);
         true
     })?;
-    events.sort();
-    let skip = events.len().saturating_sub(MOST);
-    Ok(events.into_iter().skip(skip).map(|(at, what)| TimelineEvent { at: to_the_millisecond(at), what }).collect())
+    let mut all = of_machine(machine, start, &events);
+    all.append(&mut most_recent(events));
+    all.sort();
+    Ok(all.into_iter().map(|(at, what)| TimelineEvent { at: to_the_millisecond(at), what }).collect())
 }
 
 type Events = Vec<(i64, String)>;
+
+fn most_recent(mut events: Events) -> Events {
+    events.sort();
+    events.split_off(events.len().saturating_sub(MOST))
+}
+
+/// Changes of the machine in the hour before `start`, but those that are `listed` already.
+fn of_machine(machine: &[MachineChange], start: i64, listed: &[(i64, String)]) -> Events {
+    let span = start.saturating_sub(HOUR_NS)..=start.saturating_add(SEEN_NS);
+    let is_listed = |change: &MachineChange| match &*change.kind {
+        "sysctl" => listed.iter().any(|(_, what)| what.starts_with(&format!("setting {}: ", change.name))),
+        "disk" => listed.iter().any(|(_, what)| what.starts_with("queue of ")),
+        _ => false,
+    };
+    let mut alike: BTreeMap<(i64, &str), Vec<&MachineChange>> = BTreeMap::new();
+    for change in machine.iter().filter(|change| span.contains(&change.at) && !is_listed(change)) {
+        alike.entry((change.at, &*change.kind)).or_default().push(change);
+    }
+    let in_words = |((at, kind), changes): ((i64, &str), Vec<&MachineChange>)| -> Events {
+        match changes.len() {
+            0..=MOST_ALIKE => changes.iter().map(|change| (at, change.in_words())).collect(),
+            _ => vec![(at, together(kind, &changes))],
+        }
+    };
+    most_recent(alike.into_iter().flat_map(in_words).collect())
+}
+
+/// `12 packages changed: bash, libc6, openssl and 9 others`.
+fn together(kind: &str, changes: &[&MachineChange]) -> String {
+    let things = match kind {
+        "kernel" | "machine" => format!("properties of the {kind}"),
+        "disk" => "settings of disks".to_owned(),
+        "firmware" => "versions of firmware".to_owned(),
+        kind => format!("{kind}s"),
+    };
+    let names: Vec<&str> = changes.iter().take(MOST_ALIKE).map(|change| &*change.name).collect();
+    let done = if kind == UNIT { RESTARTED } else { "changed" };
+    let others = match changes.len() - names.len() {
+        1 => "1 other".to_owned(),
+        others => format!("{others} others"),
+    };
+    format!("{} {things} {done}: {} and {others}", changes.len(), names.join(", "))
+}
 
 /// Words of a family that are others than before.
 fn states<F: Family>(window: &Window, kind: &str, events: &mut Events) {
@@ -109,5 +162,45 @@ fn began(window: &Window, diagnosis: &Diagnosis, key: &str, events: &mut Events)
         if at >= first.wall_ns {
             events.push((at, format!("process {} [{pid}] began", row.command.get().unwrap_or("?"))));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: i64 = 60 * 1_000_000_000;
+
+    fn change(at: i64, kind: &str, name: &str) -> MachineChange {
+        MachineChange { at, kind: kind.into(), name: name.into(), old: Some("1".into()), new: Some("2".into()) }
+    }
+
+    #[test]
+    fn changes_of_the_machine_in_the_hour_before_are_listed() {
+        let start = 100 * MINUTE;
+        let machine = [
+            change(start - 61 * MINUTE, "package", "old"),
+            change(start - 59 * MINUTE, "package", "bash"),
+            change(start - 10 * MINUTE, "sysctl", "vm.swappiness"),
+            change(start + MINUTE, "kernel", "release"),
+            change(start + 2 * MINUTE, "package", "later"),
+        ];
+        assert_eq!(
+            of_machine(&machine, start, &[(start, "setting vm.swappiness: value was 1, is 2".to_owned())]),
+            [
+                (start - 59 * MINUTE, "package bash: was 1, is 2".to_owned()),
+                (start + MINUTE, "kernel release: was 1, is 2".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn many_changes_at_a_time_are_one_line() {
+        let names = ["a", "b", "c", "d", "e"];
+        let packages = names.map(|name| change(7, "package", name));
+        let expected = [(7, "5 packages changed: a, b, c and 2 others".to_owned())];
+        assert_eq!(of_machine(&packages, 8, &[]), expected);
+        let units = names.map(|name| change(7, UNIT, name));
+        assert_eq!(together(UNIT, &units[..4].iter().collect::<Vec<_>>()), "4 units restarted: a, b, c and 1 other");
     }
 }

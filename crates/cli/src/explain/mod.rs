@@ -2,6 +2,7 @@
 
 mod before;
 mod edge;
+mod tuned;
 mod windows;
 
 pub use windows::{episodes, in_parallel, window};
@@ -17,7 +18,8 @@ use std::process::ExitCode;
 use whyslow_diagnose::{FoundEpisode, RuleBook, diagnose};
 use whyslow_model::catalogue::{Family, Sample};
 use whyslow_model::diagnosis::Origin;
-use whyslow_model::explanation::{Episode, Explanation, SCHEMA, TimelineEvent};
+use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, SCHEMA, TimelineEvent};
+use whyslow_model::inventory::MachineChange;
 use whyslow_show::text;
 use whyslow_store::{Recording, Span, StoreError};
 
@@ -86,11 +88,28 @@ pub fn explain_by(
         missed: 0,
         episodes: Vec::new(),
         events: Vec::new(),
+        changes: Vec::new(),
     };
     befell(recording, span, &mut explanation)?;
-    let episodes = in_parallel(&found, |episode| documented(recording, episode, &found, book));
+    let with_before = span.start().saturating_sub(before::HOUR_NS)..=*span.end();
+    let mut changes = recording.changes(&with_before)?;
+    changes.extend(tuned::changes(recording, &with_before));
+    changes.sort();
+    let episodes = in_parallel(&found, |episode| documented(recording, episode, &found, &changes, book));
     explanation.episodes = episodes.into_iter().collect::<Result<_, _>>()?;
+    explanation.changes = changes.iter().filter(|change| span.contains(&change.at)).map(change_event).collect();
     Ok(explanation)
+}
+
+fn change_event(change: &MachineChange) -> ChangeEvent {
+    ChangeEvent {
+        at: to_the_millisecond(change.at),
+        kind: change.kind.to_string(),
+        name: change.name.to_string(),
+        old: change.old.as_ref().map(ToString::to_string),
+        new: change.new.as_ref().map(ToString::to_string),
+        what: change.in_words(),
+    }
 }
 
 /// What the recording says of itself.
@@ -113,6 +132,7 @@ fn documented(
     recording: &Recording,
     found: &FoundEpisode,
     all: &[FoundEpisode],
+    changes: &[MachineChange],
     book: &RuleBook,
 ) -> Result<Episode, StoreError> {
     let (start, end) = edge::refined(recording, found, all, book)?;
@@ -128,7 +148,7 @@ fn documented(
         impact: found.worst.impact,
         mean_impact: found.mean_impact,
         overlaps: overlaps.collect(),
-        before: before::changes(recording, start, &diagnosis, &key)?,
+        before: before::changes(recording, start, &diagnosis, &key, changes)?,
         key,
         diagnosis,
     })

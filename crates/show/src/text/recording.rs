@@ -9,10 +9,12 @@ use crate::human;
 use std::cmp::Ordering;
 use whyslow_model::diagnosis::{Basis, Finding};
 use whyslow_model::explanation::Recorded;
-use whyslow_model::explanation::{Episode, Explanation, TimelineEvent};
+use whyslow_model::explanation::{ChangeEvent, Episode, Explanation};
 
 /// How many episodes the summary lists.
 const LINES: usize = 3;
+/// How many changes of the machine are listed: an upgrade has thousands.
+const MOST_CHANGES: usize = 50;
 
 /// What was recorded, in one sentence.
 pub fn recorded(recorded: &Recorded, style: &TextStyle) -> String {
@@ -49,9 +51,10 @@ pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
         }
         if !explanation.events.is_empty() {
             canvas.paragraph(0, 2, &[bold("Events of the recording itself")]);
-            explanation.events.iter().for_each(|event| draw_event(&mut canvas, event, &clock));
+            explanation.events.iter().for_each(|event| draw_event(&mut canvas, &event.at, &event.what, &clock));
             canvas.blank();
         }
+        draw_changes(&mut canvas, &explanation.changes, &clock);
     }
     let Some((worst, finding)) = worst(&explanation.episodes) else {
         canvas.paragraph(0, 2, &[Piece::new(Ink::Green, "Healthy"), plain(": nothing kept tasks waiting for long.")]);
@@ -137,10 +140,22 @@ fn draw_episode(canvas: &mut Canvas, episode: &Episode, clock: &ZonedClock) {
     }
     if !episode.before.is_empty() {
         canvas.paragraph(2, 4, &[plain("just before:")]);
-        episode.before.iter().for_each(|event| draw_event(canvas, event, clock));
+        episode.before.iter().for_each(|event| draw_event(canvas, &event.at, &event.what, clock));
     }
 }
 
-fn draw_event(canvas: &mut Canvas, event: &TimelineEvent, clock: &ZonedClock) {
-    canvas.paragraph(4, 6, &[dim(format!("{}  ", clock.date_and_time(&event.at))), plain(&event.what)]);
+fn draw_event(canvas: &mut Canvas, at: &str, what: &str, clock: &ZonedClock) {
+    canvas.paragraph(4, 6, &[dim(format!("{}  ", clock.date_and_time(at))), plain(what)]);
+}
+
+fn draw_changes(canvas: &mut Canvas, changes: &[ChangeEvent], clock: &ZonedClock) {
+    if changes.is_empty() {
+        return;
+    }
+    canvas.paragraph(0, 2, &[bold("Changes of the machine")]);
+    changes.iter().take(MOST_CHANGES).for_each(|change| draw_event(canvas, &change.at, &change.what, clock));
+    if changes.len() > MOST_CHANGES {
+        canvas.paragraph(4, 6, &[dim(format!("and {} more (--json lists them)", changes.len() - MOST_CHANGES))]);
+    }
+    canvas.blank();
 }
