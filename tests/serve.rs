@@ -216,6 +216,9 @@ fn the_live_page_grows() {
     assert_eq!((&*live.id, live.kind, live.interval), ("live", HostKind::Live, Some(0.2)));
     assert!(live.verdict.is_some() && live.from.is_some() && live.to >= Some(newer.to), "{live:?}");
     assert!(diagnosed.window.samples > 1);
+    assert!(server.error("/api/page?host=live&only=outline", 400).contains("recordings"));
+    let answer: PageData = server.document("/api/page?host=live&only=answer");
+    assert!(answer.diagnosis.is_some() && answer.charts.is_empty());
     let part: PageData = server.document("/api/page?host=live&charts=cpu.modes,cpu.tasks&only=charts");
     let ids: Vec<&str> = part.charts.iter().map(|chart| &*chart.id).collect();
     assert_eq!((ids, part.diagnosis), (vec!["cpu.modes", "cpu.tasks"], None));
@@ -380,7 +383,7 @@ fn recordings_of_two_hosts_are_shown_as_the_report_shows_them() {
     assert_eq!(page.charts, reported.charts);
     assert_eq!(page.explanation, reported.explanation);
     assert_eq!((page.host.as_str(), page.from, page.to), ("db1", START as f64, (START + LENGTH - 1) as f64));
-    assert_eq!(page.explanation.map(|explanation| explanation.episodes.len()), Some(1));
+    assert_eq!(page.explanation.as_ref().map(|explanation| explanation.episodes.len()), Some(1));
 
     let (from, to) = (START + 210, START + 240);
     let part: PageData = server.document(&format!("/api/page?host=0&from={from}&to={to}&charts=cpu.modes&only=charts"));
@@ -389,6 +392,19 @@ fn recordings_of_two_hosts_are_shown_as_the_report_shows_them() {
     assert_eq!(modes.times.len(), 31);
     let user = modes.series.iter().find(|series| series.name == "user").unwrap();
     assert!(user.mean[1..].iter().all(|share| *share == Some(1.0)), "{:?}", user.mean);
+    // What a page asks for first: what there is, and what happened.
+    let outline: PageData = server.document("/api/page?host=0&only=outline");
+    let known: BTreeSet<&str> = outline.charts.iter().map(|chart| &*chart.id).collect();
+    for chart in &reported.charts {
+        let (id, _) = chart.id.split_once('@').unwrap_or((&chart.id, ""));
+        assert!(known.contains(id), "{id}: {known:?}");
+    }
+    assert!(!known.contains("network.throughput"), "there is no interface: {known:?}");
+    assert!(outline.charts.iter().all(|chart| chart.times.is_empty() && chart.series.is_empty()));
+    assert_eq!((outline.from, outline.to, outline.explanation), (page.from, page.to, None));
+    let answer: PageData = server.document("/api/page?host=0&only=answer");
+    assert_eq!((answer.charts.len(), answer.explanation), (0, reported.explanation));
+    assert_eq!(answer.title, page.title);
     let coarse: PageData = server.document("/api/page?host=0&charts=cpu.modes&only=charts&intervals=10");
     assert!((5..=12).contains(&coarse.charts[0].times.len()), "{:?}", coarse.charts[0].times);
 }

@@ -13,8 +13,13 @@ const isAbout = ({ name, pid }) => ({ entity }) => entity === name || (pid !== u
 // The charts by the signals that they show.
 export class Links {
   // `open` shows a chart and, in it, the first series that is wanted.
-  constructor(charts, open) {
+  constructor(open) {
     this.open = open;
+    this.lead([]);
+  }
+
+  // From now on they lead to these charts.
+  lead(charts) {
     this.bySignal = new Map();
     for (const chart of charts) {
       for (const signal of chart.signals) this.bySignal.set(signal, [...(this.bySignal.get(signal) ?? []), chart]);

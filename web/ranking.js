@@ -11,9 +11,11 @@ import { Overlay } from "./overlay.js";
 const listed = 12;
 
 export class Ranking {
-  // `charts` gives the charts as they are drawn.
-  constructor(charts, view, reference, open) {
-    Object.assign(this, { charts, view, reference, open });
+  #isLong = false;
+
+  // `charts` gives the charts as they are drawn, `isLoading` whether there will be more.
+  constructor({ charts, view, reference, open, isLoading }) {
+    Object.assign(this, { charts, view, reference, open, isLoading });
     this.overlay = new Overlay();
     this.before = element("div");
     this.after = element("div", { className: "buttons" });
@@ -27,7 +29,13 @@ export class Ranking {
     this.overlay.recolor();
   }
 
+  // There are more charts.
+  refresh() {
+    if (this.view.selection !== null) this.#update(this.#isLong);
+  }
+
   #update(isLong) {
+    this.#isLong = isLong;
     const { selection, pinned } = this.view;
     this.element.hidden = selection === null && pinned === null;
     if (selection !== null) this.#compare(isLong);
@@ -56,10 +64,11 @@ export class Ranking {
       : found.length === 0
         ? `None of ${examined} series differs clearly from ${where}.`
         : `${found.length} of ${examined} series differ clearly from ${where}.`;
+    const isLoading = this.isLoading();
     const period = other.isPinned ? clock.span(other.from, other.to) : `${clock.time(other.from)}–${clock.time(other.to)}`;
     fill(this.before,
       element("h3", { id: "differences-heading" }, `What is different from ${where}`),
-      element("p", {}, `${clock.span(selection.from, selection.to)}, compared with ${period}. ${result}`),
+      element("p", {}, `${clock.span(selection.from, selection.to)}, compared with ${period}. ${isLoading ? `${result} More series are being loaded…` : result}`),
       found.length > 0 ? this.#table(shown, other) : null);
     this.#overlay(found, selection, other);
     fill(this.after,
@@ -69,7 +78,7 @@ export class Ranking {
         ? [button("Swap", { title: "Compare the other way round" }, () => this.#swap(selection, other)), button("Unpin", {}, () => view.pin(null))]
         : button("Pin", { title: "Keep this span, to compare another one with it" }, () => view.pin({ ...selection })),
       button("Clear", {}, () => view.deselect()));
-    announce(result);
+    if (!isLoading) announce(result);
   }
 
   // What was selected is pinned, and the other way round.

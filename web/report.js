@@ -8,6 +8,8 @@ import { Links } from "./finding.js";
 import { FlameGraph } from "./flame.js";
 import { Clock, ElapsedClock, LabelClock, quantity } from "./format.js";
 import { appendCharts, dropBefore, isOvergrown, sizesOf } from "./growth.js";
+import { ChartLoader } from "./loader.js";
+import { Placeholder } from "./placeholder.js";
 import { Ranking } from "./ranking.js";
 import { StackDiagram } from "./stack.js";
 import { findingOf, Timeline, worst } from "./timeline.js";
@@ -24,20 +26,35 @@ const verdicts = { bottleneck: "Bottleneck", healthy: "Healthy", undetermined: "
 export class Report {
   #made = 0;
   #ended = new AbortController();
+  // What asks for charts, and what is told when some are there.
+  #loaders = new Set();
+  #onLoaded = [];
 
   // `settings` stand beside the title, `links` before those of the contents. In `zone` (the name of one, or null) times are
-  // shown if the reader has chosen it before. Of a live machine newer samples follow.
-  constructor(page, { settings = [], links = [], zone = null, isLive = false, panels = {} } = {}) {
-    Object.assign(this, { page, isLive, panels, lead: links, figures: new Map(), families: new Map() });
+  // shown if the reader has chosen it before. Of a live machine newer samples follow. With `load`, which asks for charts by their
+  // ids, the charts of the document have no data before they come near sight, and `answered` follows.
+  constructor(page, { settings = [], links = [], zone = null, isLive = false, panels = {}, load = null } = {}) {
+    Object.assign(this, { page, isLive, panels, lead: links, figures: new Map(), families: new Map(), isAnswered: load === null });
     this.clocks = page.is_elapsed ? [new ElapsedClock()] : [new Clock(undefined), new Clock("UTC")];
     this.view = new View(page.from, page.to, this.clocks.find((clock) => clock.zone === zone) ?? this.clocks[0]);
     this.sizes = sizesOf(page.charts);
     this.verdict = this.#verdictKey();
     this.toolbar = toolbar(this.view, (text) => this.#filter(text));
-    this.ranking = new Ranking(() => this.#drawn(), this.view, (selection) => this.#reference(selection), (...what) => this.#open(...what));
+    this.links = new Links((...what) => this.#open(...what));
+    this.view.on("selection", () => this.#poke());
+    this.ranking = new Ranking({
+      charts: () => this.#drawn(), view: this.view, reference: (selection) => this.#reference(selection),
+      open: (...what) => this.#open(...what), isLoading: () => this.#isLoading,
+    });
     this.area = element("div");
     this.#watch();
-    for (const chart of page.charts) this.#add(chart);
+    for (const chart of page.charts) this.#add(chart, { isPending: load !== null });
+    if (load) {
+      this.startLoading({
+        wants: (figure) => figure.isPlaceholder, ask: load, got: (ids, charts) => this.#loaded(ids, charts),
+        failed: (ids, error) => this.#failed(ids, error),
+      }, this.#ended.signal);
+    }
     this.#stack();
     this.#profile();
     this.#arrange();
@@ -87,9 +104,7 @@ export class Report {
         Object.assign(chart, other);
         if (figure.chart === figure.base) figure.changed();
       } else {
-        figure.dispose();
-        this.observer.unobserve(figure.element);
-        this.figures.delete(chart.anchor);
+        this.#remove(figure);
       }
     }
     page.charts = page.charts.filter(({ anchor }) => this.figures.has(anchor));
@@ -106,14 +121,98 @@ export class Report {
     return isOvergrown(this.page.charts, this.sizes);
   }
 
-  // Shows finer data of a span, or with null what the document has.
+  // Shows finer data of these charts.
   refine(charts) {
-    const byId = new Map((charts ?? []).map((chart) => [chart.id, chart]));
+    const byId = new Map(charts.map((chart) => [chart.id, chart]));
     for (const figure of this.figures.values()) {
       const finer = byId.get(figure.base.id);
-      if (finer) finer.anchor = figure.base.anchor;
-      figure.show(finer ?? null);
+      if (!finer) continue;
+      finer.anchor = figure.base.anchor;
+      figure.show(finer);
     }
+  }
+
+  // Shows what the document has of all charts.
+  coarsen() {
+    for (const figure of this.figures.values()) figure.show(null);
+  }
+
+  // What happened, which can take longer to find out than what charts there are.
+  answered({ diagnosis, explanation }) {
+    Object.assign(this.page, { diagnosis, explanation });
+    this.isAnswered = true;
+    this.#drawHead();
+    this.#timeline();
+    this.#arrange();
+  }
+
+  // Asks for charts as they are needed, until the signal ends it: for those that `wants` says of.
+  startLoading({ wants, ask, got, failed, idle = () => {} }, signal) {
+    const loader = new ChartLoader({
+      wanted: () => this.#needed().filter(wants).map(({ base }) => base.id.split("@")[0]), ask, failed,
+      got: (ids, charts) => {
+        got(ids, charts);
+        for (const call of this.#onLoaded) call();
+        this.#poke();
+      },
+      idle: () => {
+        idle();
+        if (!this.#isLoading) this.ranking.refresh();
+      },
+    }, signal);
+    this.#loaders.add(loader);
+    signal.addEventListener("abort", () => this.#loaders.delete(loader));
+    loader.poke();
+    return loader;
+  }
+
+  // Calls back when charts are there that were not before.
+  onLoaded(call) {
+    this.#onLoaded.push(call);
+  }
+
+  #poke() {
+    for (const loader of this.#loaders) loader.poke();
+  }
+
+  get #isLoading() {
+    return [...this.#loaders].some((loader) => loader.isBusy);
+  }
+
+  // The charts whose data is needed, those near sight first: all, where series are compared or looked for by their names.
+  #needed() {
+    const all = [...this.figures.values()];
+    const near = all.filter(({ isNear }) => isNear);
+    return this.view.selection !== null || this.text ? [...near, ...all.filter(({ isNear }) => !isNear)] : near;
+  }
+
+  // Puts charts where others stand for them; those that have no data are left out.
+  #loaded(ids, charts) {
+    const own = this.page.charts;
+    const focused = document.activeElement;
+    const arrived = [];
+    for (const id of ids) {
+      const at = own.findIndex((chart) => chart.id === id);
+      const placeholder = this.figures.get(own[at].anchor);
+      const made = charts.filter((chart) => chart.id === id || chart.id.startsWith(`${id}@`));
+      own.splice(at, 1, ...made);
+      this.#remove(placeholder);
+      for (const [i, chart] of made.entries()) {
+        // Links lead to the first of several.
+        const figure = this.#add(chart, i === 0 ? { anchor: placeholder.base.anchor } : {});
+        if (placeholder.emphasized) figure.emphasize(placeholder.emphasized);
+        figure.near(placeholder.isNear);
+        if (i === 0 && placeholder.element === focused) arrived.push(figure);
+      }
+    }
+    this.#arrange();
+    if (this.text) this.#filter(this.text);
+    this.#drawHead();
+    for (const figure of arrived) figure.element.focus({ preventScroll: true });
+  }
+
+  #failed(ids, error) {
+    for (const figure of this.figures.values()) if (figure.isPlaceholder && ids.includes(figure.base.id)) figure.fail(error.message);
   }
 
   #extended() {
@@ -144,15 +243,21 @@ export class Report {
     return reference(selection, this.view.whole, this.view.pinned);
   }
 
-  #add(chart) {
+  #add(chart, { isPending = false, anchor = null } = {}) {
     // Ids of charts contain names of others.
     this.#made += 1;
-    chart.anchor = `chart-${this.#made}`;
-    const figure = new Chart(chart, chart.x ? viewOf(chart) : this.view, (selection) => this.#reference(selection));
+    chart.anchor = anchor ?? `chart-${this.#made}`;
+    const figure = isPending ? new Placeholder(chart) : new Chart(chart, chart.x ? viewOf(chart) : this.view, (selection) => this.#reference(selection));
     this.figures.set(chart.anchor, figure);
     this.byElement.set(figure.element, figure);
     this.observer.observe(figure.element);
     return figure;
+  }
+
+  #remove(figure) {
+    figure.dispose();
+    this.observer.unobserve(figure.element);
+    this.figures.delete(figure.base.anchor);
   }
 
   // Puts new charts where a document has them: behind the one that it has before them.
@@ -166,7 +271,7 @@ export class Report {
     }
     if (added.length > 0) {
       this.#arrange();
-      this.#filter(this.text ?? "");
+      if (this.text) this.#filter(this.text);
     }
   }
 
@@ -184,11 +289,12 @@ export class Report {
     const sections = [...byFamily.keys()].map((family) => this.families.get(family));
     arrange(this.area, sections);
     document.getElementById("charts").hidden = charts.length === 0;
-    this.links = new Links(charts, (...what) => this.#open(...what));
+    this.links.lead(charts);
     morph(document.getElementById("contents"), contents(this.lead, Boolean(explanation), sections));
   }
 
   #filter(text) {
+    const isNew = this.text !== text;
     this.text = text;
     const search = this.toolbar.querySelector("input[type=search]");
     if (search.value.trim() !== text) search.value = text;
@@ -197,6 +303,7 @@ export class Report {
       figure.filter(figure.hasSeries(text) ? text : "");
     }
     for (const family of this.families.values()) family.hidden = [...family.querySelectorAll("figure")].every((figure) => figure.hidden);
+    if (isNew) this.#poke();
   }
 
   #open(chart, isWanted) {
@@ -205,6 +312,7 @@ export class Report {
     if (!figure) return;
     if (figure.element.closest("[hidden]")) this.#filter("");
     figure.near(true);
+    this.#poke();
     figure.emphasize(isWanted);
     // Behind the link's own jump.
     setTimeout(() => figure.element.focus({ preventScroll: true }));
@@ -223,9 +331,10 @@ export class Report {
   // The title, the machine and the verdict.
   #drawHead() {
     const { page, view, links, isLive } = this;
-    morph(document.getElementById("title"), isLive ? page.host || "This machine" : page.title);
-    morph(document.getElementById("machine"), machine(page, view.clock));
-    morph(document.getElementById("answer"), verdict(page, view.clock, links));
+    const heading = page.result ? page.title : page.host || (isLive ? "This machine" : page.title);
+    morph(document.getElementById("title"), heading);
+    morph(document.getElementById("machine"), machine(page, view.clock, heading));
+    morph(document.getElementById("answer"), this.isAnswered ? verdict(page, view.clock, links) : element("h2", { id: "answer-heading" }, "Finding out what happened…"));
     if (isLive && page.diagnosis) document.title = visible(`${verdicts[page.diagnosis.verdict] ?? page.diagnosis.verdict}: ${page.host || "whyslow"}`);
   }
 
@@ -264,6 +373,7 @@ export class Report {
     this.byElement = new WeakMap();
     this.observer = new IntersectionObserver((entries) => {
       for (const entry of entries) this.byElement.get(entry.target).near(entry.isIntersecting);
+      this.#poke();
     }, { rootMargin: margin });
     const { signal } = this.#ended;
     // On paper nothing unfolds.
@@ -279,12 +389,12 @@ export class Report {
   }
 }
 
-// The machine and the time in one line.
-function machine(page, clock) {
+// The machine and the time in one line, below the heading.
+function machine(page, clock, heading) {
   const diagnosis = page.diagnosis ?? page.explanation?.episodes[0]?.diagnosis;
   const { kernel, cpus, memory_bytes: memory, virtualization } = diagnosis?.host ?? {};
   return [
-    page.host,
+    page.host === heading ? null : page.host,
     cpus ? (cpus === 1 ? "1 CPU" : `${cpus} CPUs`) : null,
     memory ? quantity(memory, "bytes") : null,
     virtualization && virtualization !== "none" ? virtualization : null,

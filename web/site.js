@@ -144,15 +144,18 @@ export class Site {
   async #openHost(host, hosts, where, signal) {
     const isLive = host.kind === "live";
     const live = isLive ? new Live(this.client, this.connection, host) : null;
-    const span = isLive ? live.span : spanOf(where, host);
-    const page = await this.#page(host, span, signal);
+    const asked = isLive ? live.span : spanOf(where, host);
+    const page = await this.#page(host, isLive ? asked : { ...asked, only: "outline" }, signal);
+    // A recording may go on, but what is asked for later is of the same span.
+    const span = { from: page.from, to: page.to };
+    const load = isLive ? null : (ids) => this.#page(host, { ...span, charts: ids.join(), only: "charts" }, signal);
     this.#clear();
     const back = onlyMachine(hosts) ? [] : [element("a", { href: this.address({}), on: { click: (event) => this.#follow(event, {}) } }, "← All hosts")];
     const panels = {
       stack: (view) => new StackPanel((at) => this.client.stack(host.id, at, signal), view, isLive, signal).element,
       profile: isLive ? () => new ProfilePanel((asked) => this.client.profile(host.id, asked, signal), signal).element : null,
     };
-    const report = new Report(page, { settings: [this.colors], links: back, zone: this.#zone, isLive, panels });
+    const report = new Report(page, { settings: [this.colors], links: back, zone: this.#zone, isLive, panels, load });
     this.#report = report;
     report.view.on("clock", (clock) => (this.#zone = clock.zone ?? null));
     if (!isLive) document.title = visible(page.title);
@@ -161,8 +164,21 @@ export class Site {
     const choice = isLive ? live.element : new PeriodChoice(host, where, report.view, (chosen) => this.#go({ host: host.id, ...chosen })).element;
     fill(this.place, element("div", { className: "controls" }, this.#kinds(host, hosts), choice, finer.element));
     scrollTo(0, 0);
+    if (!isLive) await this.#answer(host, span, report, signal);
     this.#ready();
     await live?.run(report, signal);
+  }
+
+  // Finds out what happened; without it, the charts can still be read.
+  async #answer(host, span, report, signal) {
+    try {
+      report.answered(await this.#page(host, { ...span, only: "answer" }, signal));
+    } catch (error) {
+      if (signal.aborted) throw error;
+      report.answered({ diagnosis: null, explanation: null });
+      this.#ready();
+      throw error;
+    }
   }
 
   // A server that has just begun has no sample yet.

@@ -47,9 +47,14 @@ export const settled = (page) => page.evaluate(() => new Promise((done) => reque
 
 // Brings all charts into sight, one after the other.
 export const drawAll = (page) => page.evaluate(async () => {
-  for (const figure of document.querySelectorAll("figure")) {
+  const seen = new Set();
+  for (;;) {
+    const figure = [...document.querySelectorAll("figure")].find((one) => !seen.has(one));
+    if (!figure) return;
+    seen.add(figure);
     figure.scrollIntoView();
-    while (!figure.querySelector("canvas")) await new Promise((done) => requestAnimationFrame(done));
+    // One that stands for charts makes room for them.
+    while (figure.isConnected && !figure.querySelector("canvas")) await new Promise((done) => requestAnimationFrame(done));
   }
 });
 

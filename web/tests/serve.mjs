@@ -19,8 +19,13 @@ async function openHost(page, name) {
   await page.getByRole("searchbox").fill(name);
   await page.locator(".host-rows").getByRole("link", { name, exact: true }).first().click();
   // Unoptimised and beside other tests, the server needs its time.
-  await page.locator("#answer h2").waitFor({ timeout: 120000 });
-  await ready(page);
+  await page.waitForSelector("html[data-ready]", { timeout: 120000 });
+}
+
+// Waits until all series have been compared.
+async function compared(page, result) {
+  await page.waitForFunction(() => !document.querySelector("#differences").textContent.includes("being loaded"), null, { timeout: 120000 });
+  assert.match(await page.locator("#differences").innerText(), result);
 }
 
 const seconds = (text) => text.split(":").reduce((sum, part) => sum * 60 + Number(part), 0);
@@ -100,7 +105,7 @@ const scenarios = {
     });
     // The change from idle to busy is seen to the sample.
     await drag(page, "CPU time by mode", 0.05, 0.6, { key: "Shift" });
-    assert.match(await page.locator("#differences").innerText(), /of \d+ series/);
+    await compared(page, /of \d+ series/);
     await page.getByRole("button", { name: "Reset" }).click();
     await settled(page);
     assert.equal(await steps(), coarse);
@@ -113,7 +118,7 @@ const scenarios = {
     await page.locator(".episode").getByRole("button", { name: "Compare with before" }).click();
     const section = page.locator("#differences");
     await section.waitFor();
-    assert.match(await section.innerText(), /\d+ of \d+ series differ clearly from before\./);
+    await compared(page, /\d+ of \d+ series differ clearly from before\./);
     assert.match(await section.locator("tbody th").first().innerText(), /CPU|Tasks|spin/);
   },
 

@@ -30,6 +30,12 @@ async function goOn(page, seconds) {
   await settled(page);
 }
 
+// What is different has been found out with all series.
+const compared = (page) => page.waitForFunction(() => {
+  const text = document.querySelector("#differences").textContent;
+  return /of \d+ series/.test(text) && !text.includes("being loaded");
+});
+
 const scenarios = {
   async live() {
     const page = await open();
@@ -273,7 +279,7 @@ const scenarios = {
     await page.keyboard.press("Enter");
     await ready(page);
     await page.locator("#answer h2").waitFor();
-    assert.equal(await page.locator("#machine").innerText().then((text) => text.split(" · ")[0]), chosen);
+    assert.equal(await page.locator("#title").innerText(), chosen);
     assert.equal(search(page).get("host"), String(Number(chosen.slice(2)) - 1));
     // The way back leads to the same place of the list.
     await page.goBack();
@@ -376,11 +382,12 @@ const scenarios = {
     };
     await latency.locator("table.data-table tbody th").first().waitFor();
     assert.equal(await stepIn(), 173);
-    const finer = () => server.asked("/api/page").filter(({ searchParams }) => searchParams.get("only") === "charts");
+    const finer = () => server.asked("/api/page").filter(({ searchParams }) => searchParams.has("intervals"));
+    const charts = () => finer().flatMap(({ searchParams }) => searchParams.get("charts").split(","));
     const isFine = () => page.waitForFunction(() => document.querySelectorAll("table.data-table tbody tr").length > 150);
     await drag(page, "Disk latency", 0.5, 0.55);
     await isFine();
-    assert.equal(finer().length, 1);
+    assert.ok(charts().includes("disk.latency") && !charts().includes("cgroup.memory"), `${charts()}`);
     // A twentieth of a day, and as much on either side, in 1500 intervals.
     const [{ searchParams: asked }] = finer();
     assert.ok(Math.abs(asked.get("to") - asked.get("from") - 12960) < 120, `${asked}`);
@@ -388,7 +395,7 @@ const scenarios = {
     // What is near is there already.
     await page.getByRole("button", { name: "Later" }).click();
     await page.waitForTimeout(600);
-    assert.equal(finer().length, 1);
+    assert.equal(new Set(charts()).size, charts().length, `${charts()}`);
     assert.equal(await stepIn(), 9);
     await page.getByRole("button", { name: "Zoom in" }).click();
     await page.getByRole("button", { name: "Zoom in" }).click();
@@ -400,11 +407,11 @@ const scenarios = {
     });
     // A brushed span is compared with what is as fine.
     await drag(page, "Disk latency", 0.4, 0.6, { key: "Shift" });
-    assert.match(await page.locator("#differences").innerText(), /of \d+ series/);
+    await compared(page);
     await page.getByRole("button", { name: "Reset" }).click();
     await settled(page);
     assert.equal(await stepIn(), 173);
-    server.instead = (url) => (url.searchParams.has("only") ? [500, "the disk is broken"] : null);
+    server.instead = (url) => (url.searchParams.has("intervals") ? [500, "the disk is broken"] : null);
     await drag(page, "Disk latency", 0.2, 0.22);
     await page.getByText("Finer data is missing. The disk is broken.").waitFor();
     assert.equal(await stepIn(), 173);
@@ -412,6 +419,39 @@ const scenarios = {
     await page.getByRole("button", { name: "Later" }).click();
     await isFine();
     assert.equal(await page.getByText("Finer data is missing").count(), 0);
+  },
+
+  // Of a recording, charts are asked for when they come near sight or are needed, each once.
+  async sight() {
+    server.hosts = [own];
+    const small = { viewport: { width: 900, height: 600 } };
+    const asked = () => server.asked("/api/page").flatMap(({ searchParams }) => searchParams.get("charts")?.split(",") ?? []);
+    const page = await open(small);
+    assert.ok(!asked().includes("cgroup.memory"), `${asked()}`);
+    assert.ok(await chart(page, "Memory of control groups").evaluate((figure) => figure.classList.contains("pending")));
+    // A number leads to a chart that is not there yet.
+    await page.locator("#answer").getByRole("link", { name: "184" }).click();
+    await page.waitForFunction(() => document.activeElement.querySelector("h4")?.textContent === "Disk latency" && document.activeElement.querySelector("canvas"));
+    await page.locator("#answer .sparkline").first().waitFor();
+    // A chart that turns out to have no data is left out, and so is a family without any.
+    const contents = page.getByRole("navigation", { name: "Contents" });
+    assert.equal(await contents.getByText("Processes").count(), 1);
+    await drawn(page, "Memory of control groups");
+    await contents.getByText("Processes").waitFor({ state: "detached" });
+    assert.equal(new Set(asked()).size, asked().length, `${asked()}`);
+
+    // A comparison needs the series of all charts.
+    const brushed = await open(small);
+    await drag(brushed, "Disk latency", 0.4, 0.45, { key: "Shift" });
+    await compared(brushed);
+    assert.match(await brushed.locator("#differences").innerText(), /of 28 series differ/);
+    assert.equal(await brushed.locator("figure.pending").count(), 0);
+
+    // So does a search, since names of series are not known before.
+    const searched = await open(small);
+    await searched.getByRole("searchbox").fill("postgresql.service");
+    await chart(searched, "Memory of control groups").locator("canvas").waitFor();
+    await searched.waitForFunction(() => [...document.querySelectorAll("figure")].filter((figure) => figure.checkVisibility()).length === 1);
   },
 
   // One machine, live and as it was recorded.

@@ -116,10 +116,25 @@ export class Server {
     const from = Number(parameters.get("from") ?? host.to - 86400);
     const to = Number(parameters.get("to") ?? host.to);
     const step = Math.max(1, Math.ceil((to - from) / Number(parameters.get("intervals") ?? 500)));
-    const isWhole = parameters.get("only") !== "charts";
+    const only = parameters.get("only");
     const recorded = documents.recording();
-    return { ...recorded, title: `whyslow: ${host.name}`, host: host.name, from, to, explanation: isWhole ? recorded.explanation : null,
-      charts: charts(from, Math.floor((to - from) / step), step) };
+    return { ...recorded, title: `whyslow: ${host.name}`, host: host.name, from, to, explanation: [null, "answer"].includes(only) ? recorded.explanation : null,
+      charts: this.#parts(parameters, charts(from, Math.floor((to - from) / step), step)) };
+  }
+
+  // The charts that are asked for.
+  #parts(parameters, all) {
+    const only = parameters.get("only");
+    if (only === "answer") return [];
+    const spec = ({ id }) => id.split("@")[0];
+    if (only === "outline") {
+      // One chart stands for those of several things, and there may be one without data.
+      const outlines = all.filter((chart, i) => all.findIndex((other) => spec(other) === spec(chart)) === i)
+        .map((chart) => ({ ...chart, id: spec(chart), title: chart.title.split(":")[0], times: [], series: [], buckets: [], counts: [] }));
+      return [...outlines, { ...outlines[0], id: "process.nothing", family: "process", title: "Nothing of it", signals: [] }];
+    }
+    const asked = parameters.get("charts")?.split(",");
+    return all.filter((chart) => !asked || asked.includes(spec(chart)));
   }
 }
 

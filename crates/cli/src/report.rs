@@ -254,7 +254,7 @@ impl ReportArgs {
         let is_elapsed = !captures.iter().all(|capture| has_times(&capture.window));
         let times = if is_elapsed { ChartTimes::Elapsed } else { ChartTimes::Captured };
         let of = |capture: &Capture| {
-            let most = intervals(capture.window.snapshots().len(), specs.len());
+            let most = intervals(capture.window.snapshots().len(), specs.len() == 1);
             let charts = charts_of_window(&capture.window, specs.to_vec(), most, times);
             let label = (captures.len() > 1).then(|| capture.label());
             charts.into_iter().map(move |chart| match &label {
@@ -285,7 +285,8 @@ impl ReportArgs {
             Some(moment) => around(moment)?,
             None => part.span(&recording)?,
         };
-        let made = charts_of_recording(&recording, &span, specs, None).map_err(unreadable)?;
+        let most = |samples| intervals(samples, specs.len() == 1);
+        let made = charts_of_recording(&recording, &span, specs, most).map_err(unreadable)?;
         if made.is_empty() && specs.len() > 1 {
             return Err(recorded_then("nothing", &recording));
         }
@@ -300,7 +301,7 @@ impl ReportArgs {
     }
 }
 
-/// The charts of a recording that have data, with at most about so many intervals.
+/// The charts of a recording that have data, with at most about as many intervals as `most` says for so many samples.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -308,27 +309,47 @@ pub fn charts_of_recording(
     recording: &Recording,
     span: &Span,
     specs: &[&'static ChartSpec],
-    most: Option<usize>,
+    most: impl Fn(usize) -> usize,
 ) -> Result<Vec<Chart>, StoreError> {
     let samples = recording.sample_times(span)?;
-    let most = most.unwrap_or_else(|| intervals(samples.times.len(), specs.len()));
-    let mut families: Vec<&[&ChartSpec]> = specs.chunk_by(|a, b| a.family() == b.family()).collect();
-    // The charts of processes, which take the longest, are begun first.
-    families.reverse();
-    let made = in_parallel(&families, |specs| -> Result<Vec<Chart>, StoreError> {
-        let mut builder = ChartBuilder::new(specs.to_vec(), samples.times.clone(), most, false);
+    let most = most(samples.times.len());
+    // Charts of the same tables, so that each is read once. Those of processes, which take the longest, are begun first.
+    let mut groups: Vec<Vec<&'static ChartSpec>> = Vec::new();
+    for &spec in specs.iter().rev() {
+        match groups.iter_mut().find(|group| group[0].read_from().eq(spec.read_from())) {
+            Some(group) => group.push(spec),
+            None => groups.push(vec![spec]),
+        }
+    }
+    let made = in_parallel(&groups, |specs| -> Result<Vec<Chart>, StoreError> {
+        let mut builder = ChartBuilder::new(specs.clone(), samples.times.clone(), most, false);
         let selections = builder.selections();
         recording.each_reading(&samples, &selections, |selection, reading| builder.add(selection, reading))?;
         Ok(builder.finish())
     });
-    let mut made = made.into_iter().collect::<Result<Vec<_>, _>>()?;
-    made.reverse();
-    Ok(made.concat())
+    let mut made = made.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    // In the order asked for; those of several entities of one chart stay in theirs.
+    made.sort_by_key(|chart| specs.iter().position(|spec| is_asked(chart, spec.id)));
+    Ok(made)
 }
 
-/// How many intervals charts have unless asked otherwise.
-pub fn intervals(samples: usize, charts: usize) -> usize {
-    if samples <= MOST_INTERVALS || charts == 1 { MOST_INTERVALS } else { INTERVALS }
+/// The charts that a recording may have data for, without it.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn outline_of_recording(
+    recording: &Recording,
+    span: &Span,
+    specs: &[&'static ChartSpec],
+) -> Result<Vec<Chart>, StoreError> {
+    let recorded = recording.families_in(span)?;
+    let may_be_drawn = |spec: &&&ChartSpec| spec.read_from().any(|family| recorded.contains(family));
+    Ok(specs.iter().filter(may_be_drawn).map(|spec| spec.outline()).collect())
+}
+
+/// How many intervals a chart has unless asked otherwise, alone or as one of many.
+pub fn intervals(samples: usize, is_alone: bool) -> usize {
+    if samples <= MOST_INTERVALS || is_alone { MOST_INTERVALS } else { INTERVALS }
 }
 
 /// The name of the machine, as recorded; empty if it was not.
@@ -351,14 +372,21 @@ pub fn host(recording: &Recording, span: &Span) -> Result<String, StoreError> {
 pub fn page_of(host: String, charts: Vec<Chart>, is_elapsed: bool) -> PageData {
     let times = || charts.iter().flat_map(|chart| &chart.times).copied();
     let (from, to) = (times().reduce(f64::min).unwrap_or(0.0), times().reduce(f64::max).unwrap_or(0.0));
-    let name = if host.is_empty() { "report" } else { host.as_str() };
-    let in_words = |seconds: f64| in_words((seconds * 1e9) as i64);
-    let title = if is_elapsed || charts.is_empty() {
-        format!("whyslow: {name}")
-    } else {
-        format!("whyslow: {name}, {}", ZonedClock::local().span(&in_words(from), &in_words(to), true))
-    };
+    let span = (!is_elapsed && !charts.is_empty()).then_some((from, to));
+    let title = title(&host, span);
     PageData { schema: SCHEMA.to_owned(), title, host, from, to, is_elapsed, charts, ..PageData::default() }
+}
+
+/// The title of a page of a machine and, if that is known, of a time, seconds since 1970.
+pub fn title(host: &str, span: Option<(f64, f64)>) -> String {
+    let name = if host.is_empty() { "report" } else { host };
+    let in_words = |seconds: f64| in_words((seconds * 1e9) as i64);
+    match span {
+        Some((from, to)) => {
+            format!("whyslow: {name}, {}", ZonedClock::local().span(&in_words(from), &in_words(to), true))
+        }
+        None => format!("whyslow: {name}"),
+    }
 }
 
 /// Whether this chart is meant, or is one of those of several entities that are.

@@ -165,29 +165,14 @@ impl ChartBuilder {
             sources.sort_by_key(Plot::position);
             let kept = kept.get(spec.id).unwrap_or(&none);
             if let Some(drawn) = sources.into_iter().find_map(|plot| plot.finish(&samples, &axis, kept)) {
-                charts.push(chart(spec, &times, drawn));
+                let DrawnSeries { series, left_out } = drawn;
+                charts.push(Chart { times: times.clone(), left_out, series, ..spec.outline() });
             }
             let own = |plot: &mut HeatPlot| plot.chart.id == spec.id;
             let heat: Vec<HeatPlot> = heat_plots.extract_if(.., own).collect();
             charts.extend(heat.into_iter().flat_map(|plot| plot.finish(&samples, &heat_axis)));
         }
         charts
-    }
-}
-
-fn chart(spec: &ChartSpec, times: &[f64], drawn: DrawnSeries) -> Chart {
-    Chart {
-        id: spec.id.to_owned(),
-        title: spec.title.to_owned(),
-        family: spec.family().to_owned(),
-        unit: spec.unit.to_owned(),
-        help: spec.help.to_owned(),
-        kind: spec.kind,
-        signals: spec.signals.iter().map(|&signal| signal.to_owned()).collect(),
-        times: times.to_vec(),
-        left_out: drawn.left_out,
-        series: drawn.series,
-        ..Chart::default()
     }
 }
 

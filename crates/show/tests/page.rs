@@ -254,6 +254,11 @@ fn zooming_asks_for_finer_data() {
 }
 
 #[test]
+fn charts_of_a_recording_are_asked_for_as_they_come_into_sight() {
+    served("sight");
+}
+
+#[test]
 fn a_machine_is_shown_live_and_recorded() {
     served("both");
 }

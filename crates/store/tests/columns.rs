@@ -71,6 +71,10 @@ fn both(dir: &Path, samples: Option<Vec<bool>>) -> (Rows, Rows) {
             snapshot.each_family(&mut Collect { sample, rows: &mut from_samples });
         }
     }
+    if samples.is_none() {
+        let with_rows = from_samples.keys().map(|(family, ..)| *family).collect();
+        assert_eq!(recording.families_in(&span).unwrap(), with_rows);
+    }
     (from_columns, from_samples)
 }
 

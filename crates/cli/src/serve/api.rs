@@ -3,7 +3,7 @@
 use super::gate::Gate;
 use super::hosts::Hosts;
 use super::live_host::LiveHost;
-use super::part::{PagePart, Parameters, Refusal};
+use super::part::{PageContent, PagePart, Parameters, Refusal};
 use super::recorded_host::RecordedHost;
 use crate::report::MOST_INTERVALS;
 use serde::Serialize;
@@ -87,11 +87,7 @@ impl Api {
             since: parameters.time("since")?,
             intervals: parameters.number("intervals", 1..=MOST_INTERVALS)?,
             specs: parameters.charts("charts")?,
-            only_charts: match parameters.text("only") {
-                None => false,
-                Some("charts") => true,
-                Some(other) => return Err(Refusal::Parameters(format!("only={other}: it can be 'charts'"))),
-            },
+            content: PageContent::of(parameters.text("only"))?,
         };
         if part.since.is_some() && (part.from.is_some() || part.to.is_some() || part.intervals.is_some()) {
             return Err(Refusal::Parameters("since goes with neither from, to nor intervals".into()));

@@ -1,11 +1,11 @@
 //! The live machine: what was sampled and diagnosed since the program was started.
 
-use super::part::{PagePart, Refusal, seconds};
+use super::part::{PageContent, PagePart, Refusal, seconds};
 use crate::http::host_name;
 use crate::live::LiveEvent;
 use crate::output::{Failure, complain};
 use crate::pseudonymise::PseudonymSession;
-use crate::report::{MOST_INTERVALS, intervals, page_of};
+use crate::report::{MOST_INTERVALS, page_of};
 use crate::stack;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -118,8 +118,13 @@ impl LiveHost {
     /// Charts and the newest diagnosis; `None` if there is nothing new.
     ///
     /// # Errors
-    /// Nothing was sampled then, or yet.
+    /// Nothing was sampled then, or yet; an outline.
     pub fn page(&self, part: &PagePart) -> Result<Option<PageData>, Refusal> {
+        if part.content == PageContent::Outline {
+            return Err(Refusal::Parameters(
+                "only=outline is for recordings; the live machine's charts are quick".into(),
+            ));
+        }
         let all = self.state().history.span();
         let all = all.ok_or_else(|| Refusal::Busy("no sample has been taken yet; try again in a second".into()))?;
         if part.since.is_some_and(|since| since >= *all.end()) {
@@ -132,13 +137,13 @@ impl LiveHost {
         };
         let (samples, kept, diagnosis) = {
             let state = self.state();
-            let diagnosis = state.diagnosis.clone().filter(|_| !part.only_charts);
+            let diagnosis = state.diagnosis.clone().filter(|_| part.content.has_answer());
             (state.history.part(span.clone()), state.drawn.clone(), diagnosis)
         };
         let times = samples.times();
-        let asked = part.intervals.unwrap_or_else(|| intervals(times.len(), part.specs.len()));
-        let most = if part.since.is_some() { MOST_INTERVALS } else { asked };
-        let mut builder = ChartBuilder::new(part.specs.clone(), times, most, false).also_drawing(kept);
+        let most = if part.since.is_some() { MOST_INTERVALS } else { part.most_intervals(times.len()) };
+        let specs = if part.content.has_charts() { part.specs.clone() } else { Vec::new() };
+        let mut builder = ChartBuilder::new(specs, times, most, false).also_drawing(kept);
         let selections = builder.selections();
         samples.each_reading(&selections, |selection, reading| builder.add(selection, reading));
         let charts = builder.finish();
@@ -237,7 +242,7 @@ mod tests {
     fn part(since: Option<u64>) -> PagePart {
         let since = since.map(|second| ((START + second) * SECOND) as i64);
         let specs = whyslow_series::charts().filter(|chart| chart.id == "disk.requests").collect();
-        PagePart { from: None, to: None, since, intervals: None, specs, only_charts: false }
+        PagePart { from: None, to: None, since, intervals: None, specs, content: PageContent::Everything }
     }
 
     fn requests(page: &PageData) -> Vec<(&str, Option<f64>)> {

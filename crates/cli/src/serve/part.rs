@@ -1,6 +1,7 @@
 //! Which part of a host's data is asked for, and why it cannot be had.
 
 use crate::recordings::for_people;
+use crate::report::intervals;
 use std::ops::RangeInclusive;
 use whyslow_series::{ChartSpec, charts};
 use whyslow_serve::PageRequest;
@@ -97,6 +98,42 @@ impl<'r> Parameters<'r> {
     }
 }
 
+/// What of a page is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageContent {
+    #[default]
+    Everything,
+    /// Without diagnosis or explanation.
+    Charts,
+    /// The charts that may have data, without it.
+    Outline,
+    /// Diagnosis or explanation alone.
+    Answer,
+}
+
+impl PageContent {
+    const NAMES: [(&str, Self); 3] = [("charts", Self::Charts), ("outline", Self::Outline), ("answer", Self::Answer)];
+
+    /// What a parameter asks for.
+    ///
+    /// # Errors
+    /// It is none of those that there are.
+    pub fn of(text: Option<&str>) -> Result<Self, Refusal> {
+        let Some(text) = text else { return Ok(Self::default()) };
+        let known = Self::NAMES.iter().find(|(name, _)| *name == text);
+        let wrong = || Refusal::Parameters(format!("only={text}: it can be 'charts', 'outline' or 'answer'"));
+        known.map(|(_, content)| *content).ok_or_else(wrong)
+    }
+
+    pub fn has_charts(self) -> bool {
+        matches!(self, Self::Everything | Self::Charts)
+    }
+
+    pub fn has_answer(self) -> bool {
+        matches!(self, Self::Everything | Self::Answer)
+    }
+}
+
 /// The charts of a time, and what is said of it.
 pub struct PagePart {
     /// The first sample.
@@ -109,11 +146,16 @@ pub struct PagePart {
     pub intervals: Option<usize>,
     /// These charts.
     pub specs: Vec<&'static ChartSpec>,
-    /// Without diagnosis or explanation.
-    pub only_charts: bool,
+    /// What of them.
+    pub content: PageContent,
 }
 
 impl PagePart {
+    /// At most about how many intervals are meant, of so many samples. However many charts are asked for at once, they have the same.
+    pub fn most_intervals(&self, samples: usize) -> usize {
+        self.intervals.unwrap_or_else(|| intervals(samples, false))
+    }
+
     /// The span that is meant, of `all` there is; without a start, that is so long before the end.
     ///
     /// # Errors
@@ -204,7 +246,7 @@ mod tests {
                 since: None,
                 intervals: None,
                 specs: Vec::new(),
-                only_charts: false,
+                content: PageContent::Everything,
             };
             part.span(&(at(100)..=at(500)), at(60)).map(|span| (span.start() / S, span.end() / S))
         };

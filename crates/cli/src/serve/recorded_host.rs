@@ -1,9 +1,9 @@
 //! A recording: its page, its stacks, and the survey that finds out how its machine was.
 
-use super::part::{PagePart, Refusal, nothing_then, seconds};
+use super::part::{PageContent, PagePart, Refusal, nothing_then, seconds};
 use crate::explain::{episodes, explain_by, window};
 use crate::output::{ProgressLine, complain};
-use crate::report::{charts_of_recording, host, page_of};
+use crate::report::{charts_of_recording, host, outline_of_recording, page_of, title};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,18 +95,26 @@ impl RecordedHost {
             explain_by(&recording, &span, folder, book, &ProgressLine::silent())
         };
         let (charts, explanation) = std::thread::scope(|scope| {
-            let explanation = (!part.only_charts).then(|| scope.spawn(explain));
-            let charts = charts_of_recording(&recording, &span, &part.specs, part.intervals);
+            let explanation = part.content.has_answer().then(|| scope.spawn(explain));
+            let charts = match part.content {
+                PageContent::Outline => outline_of_recording(&recording, &span, &part.specs),
+                PageContent::Answer => Ok(Vec::new()),
+                PageContent::Everything | PageContent::Charts => {
+                    charts_of_recording(&recording, &span, &part.specs, |samples| part.most_intervals(samples))
+                }
+            };
             // A panic is a bug: propagate it.
             let joined =
                 explanation.map(|running| running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             (charts, joined.transpose())
         });
         let name = host(&recording, &span)?;
+        let (from, to) = (seconds(*span.start()), seconds(*span.end()));
         Ok(PageData {
+            title: title(&name, Some((from, to))),
             explanation: explanation?,
-            from: seconds(*span.start()),
-            to: seconds(*span.end()),
+            from,
+            to,
             ..page_of(name, charts?, false)
         })
     }
@@ -218,7 +226,7 @@ fn worst(recording: &Recording, span: &Span, book: &RuleBook) -> Result<Option<(
 /// The share of the time lost over a span, in equal intervals.
 fn pressure(recording: &Recording, span: &Span) -> Result<Vec<Option<f64>>, StoreError> {
     let specs: Vec<_> = charts().filter(|chart| chart.id == PRESSURE).collect();
-    let made = charts_of_recording(recording, span, &specs, Some(PRESSURE_INTERVALS))?;
+    let made = charts_of_recording(recording, span, &specs, |_| PRESSURE_INTERVALS)?;
     let Some(chart) = made.first() else { return Ok(Vec::new()) };
     let largest = |at: usize| chart.series.iter().filter_map(|series| *series.mean.get(at)?).reduce(f64::max);
     Ok((0..chart.times.len()).map(largest).collect())

@@ -1,7 +1,7 @@
 //! How charts are declared.
 
 use whyslow_model::catalogue::{FamilyInfo, Unit};
-use whyslow_model::chart::ChartKind;
+use whyslow_model::chart::{Chart, ChartKind};
 
 /// A chart, as declared.
 #[derive(Debug)]
@@ -28,6 +28,25 @@ impl ChartSpec {
     /// The group of charts it belongs to.
     pub fn family(&self) -> &'static str {
         self.id.split_once('.').map_or(self.id, |(family, _)| family)
+    }
+
+    /// The families of the catalogue that it can be computed from.
+    pub fn read_from(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.sources.iter().map(|source| source.family.name)
+    }
+
+    /// The chart without data.
+    pub fn outline(&self) -> Chart {
+        Chart {
+            id: self.id.to_owned(),
+            title: self.title.to_owned(),
+            family: self.family().to_owned(),
+            unit: self.unit.to_owned(),
+            help: self.help.to_owned(),
+            kind: self.kind,
+            signals: self.signals.iter().map(|&signal| signal.to_owned()).collect(),
+            ..Chart::default()
+        }
     }
 }
 

@@ -40,6 +40,8 @@ const MODULES: &[Module<'static>] = modules![
     "flame",
     "inspect",
     "growth",
+    "loader",
+    "placeholder",
     "report",
     "connection",
     "hosts",

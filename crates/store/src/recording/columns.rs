@@ -12,7 +12,7 @@ use crate::folder::Hour;
 use crate::schema::Table;
 use crate::segment::{Cell, Segment, Selection, TailByEntity, hour_files, read_rows};
 use crate::tail::TailReader;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -83,6 +83,51 @@ impl Recording {
                 Ok(clocks.filter(|(at, _)| span.contains(at)).collect())
             }
         }
+    }
+
+    /// The families that have rows in a span, or in a segment that reaches into it; of some columns there may be no value.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn families_in(&self, span: &Span) -> Result<BTreeSet<&'static str>, StoreError> {
+        let segments: Vec<&SegmentRef> = self.segments.iter().filter(|s| overlap(&s.span, span)).collect();
+        let (all, mut found) = (families(), BTreeSet::new());
+        for segment in &segments {
+            let SegmentLocation::Tail(path) = &segment.location else { continue };
+            let Some(reader) = open_tail(path)? else { continue };
+            let tables = reader.header().tables.clone();
+            let tail = TailByEntity::read(reader);
+            for (table, _) in tables.iter().zip(&tail.tables).filter(|(_, history)| history.has_rows()) {
+                found.extend(all.iter().find(|family| family.is_named(&table.name)).map(|family| family.name));
+            }
+        }
+        for family in all {
+            for hour in segments.chunk_by(|a, b| is_same_hour(a, b)) {
+                if found.contains(family.name) || self.has_rows(family.name, hour)? {
+                    found.insert(family.name);
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a table has rows of any of these segments of an hour.
+    fn has_rows(&self, table: &str, segments: &[&SegmentRef]) -> Result<bool, StoreError> {
+        let closed = |segment: &&SegmentRef| match &segment.location {
+            SegmentLocation::Closed(hour, closed) => Some((hour.clone(), closed.start)),
+            SegmentLocation::Tail(_) => None,
+        };
+        let wanted: Vec<(Hour, i64)> = segments.iter().filter_map(closed).collect();
+        let Some((hour, _)) = wanted.first() else { return Ok(false) };
+        for file in hour_files(&self.folder, table, hour) {
+            let Some(file) = self.damage.skip(file)? else { continue };
+            let is_wanted = |segment: &Segment| wanted.iter().any(|(_, start)| *start == segment.start);
+            if file.segments.iter().any(|segment| segment.row_groups > 0 && is_wanted(segment)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn files<'a>(&'a self, hour: &'a Hour, segment: &'a Segment) -> SegmentFiles<'a> {

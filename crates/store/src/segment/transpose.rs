@@ -122,6 +122,11 @@ impl TableHistory {
         self.read_at.is_empty()
     }
 
+    /// Whether it had a row when it was read.
+    pub(crate) fn has_rows(&self) -> bool {
+        !self.entities.is_empty()
+    }
+
     /// Passes on all rows, sorted by entity and time: the times of consecutive equal rows, their key and their values. `times` has
     /// one entry for each sample.
     pub(crate) fn each_row<T: Copy, E>(
