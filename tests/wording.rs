@@ -98,8 +98,9 @@ fn banned(text: &str) -> Vec<(&'static str, String)> {
             let is_word = |at: &usize| {
                 let before = both[..*at].chars().next_back();
                 let after = both[at + phrase.len()..].chars().next();
-                let ends = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '.');
-                let ends_after = after.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+                // Names in code are what they are.
+                let ends = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && !['_', '.', '`'].contains(&c));
+                let ends_after = after.is_none_or(|c| !c.is_alphanumeric() && !['_', '`'].contains(&c));
                 ends(before) && ends_after
             };
             found.extend(starts.filter(is_word).map(|_| (phrase, (*line).to_owned())));

@@ -121,7 +121,11 @@ fn column_type(column: &Column) -> ParquetResult<Type> {
     Type::primitive_type_builder(&column.name, physical).with_logical_type(logical).with_repetition(repetition).build()
 }
 
-fn properties(table: &Table, metadata: &[(&str, String)]) -> ParquetResult<WriterProperties> {
+/// How the columns of a table are encoded and compressed, and what a file says of itself: for writers of Arrow's batches, too.
+///
+/// # Errors
+/// The compression is not known.
+pub fn properties(table: &Table, metadata: &[(&str, String)]) -> ParquetResult<WriterProperties> {
     let pairs = metadata.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone()));
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("whyslow ", env!("CARGO_PKG_VERSION")).to_owned())

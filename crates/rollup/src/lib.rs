@@ -13,7 +13,7 @@ mod row;
 mod table;
 mod tables;
 
-pub use file::{FileError, TableWriter, parquet};
+pub use file::{FileError, TableWriter, parquet, properties};
 pub use hour::{HourRollup, MARGIN_NS, TableRows};
 pub use place::{COMPACTED, File, Hour, INCOMING, Place, PlaceError, VERSION};
 pub use row::{Cell, Row};

@@ -325,7 +325,7 @@ mod tests {
             );
             for column in &table.columns {
                 let Column { name, kind, unit, meaning, .. } = column;
-                let _ = writeln!(text, "| {name} | {} | {unit} | {meaning} |", kind.sql());
+                let _ = writeln!(text, "| `{name}` | {} | {unit} | {meaning} |", kind.sql());
             }
             text.push('\n');
         }

@@ -11,16 +11,13 @@ use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
 use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
 use datafusion::parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStream};
 use datafusion::parquet::arrow::{ArrowWriter, ParquetRecordBatchStreamBuilder};
-use datafusion::parquet::basic::{Compression, ZstdLevel};
-use datafusion::parquet::file::properties::WriterProperties;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use whyslow_rollup::Table;
+use whyslow_rollup::{Table, properties};
 
-/// As `rollup` writes them.
+/// Queries skip groups by the hosts in them.
 const ROWS_IN_GROUP: usize = 1 << 16;
-const ZSTD_LEVEL: i32 = 3;
 
 /// Writes one compacted file. In memory are a row group, a few files of hosts, and what was written, compressed.
 pub(super) struct Merge<'a> {
@@ -46,10 +43,8 @@ impl<'a> Merge<'a> {
         left_out: &'a LeftOutLog,
     ) -> Result<Self> {
         let schema = file_schema(table);
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
-            .set_max_row_group_row_count(Some(ROWS_IN_GROUP))
-            .build();
+        let properties =
+            properties(table, &[])?.into_builder().set_max_row_group_row_count(Some(ROWS_IN_GROUP)).build();
         // Other engines read the file: it has no schema of Arrow's own.
         let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(Vec::new(), Arc::clone(&schema), options)?;
