@@ -68,7 +68,33 @@ impl Sources {
     }
 }
 
-/// What tells a file from an earlier one with the same name and size.
+/// What tells a file from an earlier one with the same name and size: its entity tag, or else the second in which it was written. A
+/// store can write either in one way in a listing and in another for a single object: with quotes or without, with a fraction or without.
 pub fn tag(meta: &ObjectMeta) -> String {
-    meta.e_tag.clone().unwrap_or_else(|| meta.last_modified.to_rfc3339())
+    let tag = meta.e_tag.as_deref().unwrap_or_default().trim_matches('"');
+    if tag.is_empty() { meta.last_modified.timestamp().to_string() } else { tag.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::path::Path;
+
+    #[test]
+    fn a_file_has_one_tag_however_the_store_writes_it() {
+        let tagged = |e_tag: Option<&str>, modified: &str| {
+            let last_modified = modified.parse().unwrap();
+            tag(&ObjectMeta {
+                location: Path::from("x"),
+                last_modified,
+                size: 1,
+                e_tag: e_tag.map(Into::into),
+                version: None,
+            })
+        };
+        let second = "2026-11-26T16:00:00Z";
+        assert_eq!(tagged(Some("\"ab\""), second), tagged(Some("ab"), second));
+        assert_eq!(tagged(None, "2026-11-26T16:00:00.25Z"), tagged(Some(""), second));
+        assert_ne!(tagged(None, "2026-11-26T16:00:01Z"), tagged(None, second));
+    }
 }
