@@ -219,3 +219,6 @@ fn is_taken(error: &DataFusionError) -> bool {
 fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -232,13 +232,13 @@ pub(crate) fn with_constants(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use whyslow_rollup::{Cell, Hour, Row, parquet, table};
 
-    const HOUR: Hour = Hour { day: jiff::civil::date(2024, 11, 26), hour: 10 };
+    pub(crate) const HOUR: Hour = Hour { day: jiff::civil::date(2024, 11, 26), hour: 10 };
 
-    fn minute(host: &str, at: i64, lost: f64) -> Row {
+    pub(crate) fn minute(host: &str, at: i64, lost: f64) -> Row {
         let at = Cell::Timestamp(HOUR.start() + at);
         let numbers = [Cell::Double(60.0), Cell::Integer(60), Cell::Integer(0), Cell::Double(60.0), Cell::Double(lost)];
         [Cell::text(host), at].into_iter().chain(numbers).chain([Cell::text("1.0")]).collect()
