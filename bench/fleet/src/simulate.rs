@@ -38,6 +38,8 @@ impl Cause {
 
 /// A simulated host.
 pub struct Host {
+    /// Its name.
+    pub name: String,
     /// What it has.
     pub features: Vec<Feature>,
     /// What was changed in the hour before it became sick; of a healthy host, in a day.
@@ -46,6 +48,8 @@ pub struct Host {
     pub is_sick: bool,
     /// Whether the planted cause made it so.
     pub is_planted: bool,
+    /// From which share of the time on it is sick.
+    pub onset: f64,
 }
 
 /// A simulated fleet.
@@ -83,6 +87,7 @@ pub fn simulate(seed: u64, count: usize, cause: Option<Cause>) -> Fleet {
         // A healthy host counts with a day, a sick one with an hour.
         let share = if host.is_sick { 1.0 / 24.0 } else { 1.0 };
         host.changes.retain(|_| random.random_bool(share));
+        host.onset = random.random_range(0.1..0.9);
     }
     Fleet { hosts, planted, penetrance }
 }
@@ -167,7 +172,7 @@ fn host(random: &mut SmallRng, number: usize, racks: &[Rack], settings: &Setting
     };
     let changes = if random.random_bool(0.3) { random.random_range(1..6) } else { 0 };
     let changes = (0..changes).map(|_| change(random)).collect();
-    Host { features, changes, is_sick: false, is_planted: false }
+    Host { name: format!("host{number:05}"), features, changes, is_sick: false, is_planted: false, onset: 0.0 }
 }
 
 fn mostly(random: &mut SmallRng, how_often: f64, usual: usize, of: usize) -> usize {

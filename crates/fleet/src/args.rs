@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{compact, host, sick, sql, tables};
+use crate::commands::{change, compact, forecast, host, outliers, sick, sql, tables, why};
 use crate::{Failure, Options};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -17,6 +17,12 @@ whyslow-fleet sick --by kernel --since 7d
 whyslow-fleet host db-17             what happened on one of them
 whyslow-fleet host db-17 --raw 03:00..03:20
                                      the command that explains that span there
+whyslow-fleet why disk.saturated     what the hosts with it share
+whyslow-fleet change                 what was changed, on how many hosts
+whyslow-fleet change kernel:release=6.8.0-45 --since 7d
+                                     whether it helped
+whyslow-fleet outliers               which hosts differ from their twins
+whyslow-fleet forecast               what will run out, and when
 whyslow-fleet tables                 the tables, and their columns
 whyslow-fleet sql 'SELECT version, COUNT(DISTINCT host) FROM minute GROUP BY version'
 whyslow-fleet compact --every 1h --keep 90d
@@ -26,8 +32,8 @@ whyslow-fleet compact --every 1h --keep 90d
         "Exit status",
         "\
 0    success, whatever was found
-1    no host has shipped anything in that time; 'compact' could not compact
-     everything; 'host --run': ssh failed
+1    no host has shipped anything in that time, or made that change;
+     'compact' could not compact everything; 'host --run': ssh failed
 2    wrong usage, or a store that cannot be read",
     ),
     (
@@ -63,6 +69,14 @@ enum Command {
     Sick(sick::SickArgs),
     /// Show what happened on a host: episodes, changes, gaps
     Host(host::HostArgs),
+    /// Show what the hosts with a finding share, and the others lack
+    Why(why::WhyArgs),
+    /// Show what was changed, or judge whether a change helped
+    Change(change::ChangeArgs),
+    /// Show hosts that differ from their twins
+    Outliers(outliers::OutliersArgs),
+    /// Show what will run out, and when
+    Forecast(forecast::ForecastArgs),
     /// Answer a question in SQL
     Sql(sql::SqlArgs),
     /// Describe the tables, or the columns of one
@@ -109,6 +123,10 @@ impl Cli {
         match self.command {
             Command::Sick(args) => sick::run(&args, options),
             Command::Host(args) => host::run(&args, options),
+            Command::Why(args) => why::run(&args, options),
+            Command::Change(args) => change::run(&args, options),
+            Command::Outliers(args) => outliers::run(&args, options),
+            Command::Forecast(args) => forecast::run(&args, options),
             Command::Sql(args) => sql::run(&args, options),
             Command::Tables(args) => tables::run(&args, options),
             Command::Compact(args) => compact::run(&args, options),

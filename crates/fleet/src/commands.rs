@@ -1,10 +1,14 @@
 //! The commands.
 
+pub mod change;
 pub mod compact;
+pub mod forecast;
 pub mod host;
+pub mod outliers;
 pub mod sick;
 pub mod sql;
 pub mod tables;
+pub mod why;
 
 use crate::span::rfc3339;
 use crate::{Fleet, LeftOut, Span};

@@ -91,6 +91,100 @@ pub fn changes(span: Span, host: &str) -> String {
     )
 }
 
+/// What hosts lost to a finding, piece by piece.
+pub fn episodes_of(span: Span, finding: &str) -> String {
+    format!(
+        "SELECT host, at, lost_s, began_before FROM episode WHERE {} AND finding = {} ORDER BY host, at",
+        during(span),
+        text(finding)
+    )
+}
+
+/// The latest inventory of each host and kind.
+fn latest_inventory(span: Span) -> String {
+    format!(
+        "latest AS (SELECT host, kind, MAX(at) AS at FROM inventory WHERE {during} GROUP BY host, kind), \
+         has AS (SELECT DISTINCT i.host, i.kind, i.name, i.value FROM inventory i JOIN latest l \
+         ON i.host = l.host AND i.kind = l.kind AND i.at = l.at WHERE {in_span}), \
+         common AS (SELECT kind, name, value, COUNT(*) AS hosts FROM has GROUP BY kind, name, value)",
+        during = during(span),
+        in_span = span.sql("i.at"),
+    )
+}
+
+/// How many hosts have an inventory.
+pub fn hosts_with_inventory(span: Span) -> String {
+    format!("SELECT COUNT(DISTINCT host) AS hosts FROM inventory WHERE {}", during(span))
+}
+
+/// What all of so many hosts have.
+pub fn inventory_of_all(span: Span, hosts: i64) -> String {
+    format!("WITH {} SELECT kind, name, value FROM common WHERE hosts >= {hosts}", latest_inventory(span))
+}
+
+/// What each host has that not all of so many hosts have.
+pub fn inventory_that_differs(span: Span, hosts: i64) -> String {
+    format!(
+        "WITH {} SELECT h.host, h.kind, h.name, h.value FROM has h JOIN common c \
+         ON h.kind = c.kind AND h.name = c.name AND h.value = c.value WHERE c.hosts < {hosts}",
+        latest_inventory(span)
+    )
+}
+
+/// All changes of all hosts.
+pub fn all_changes(span: Span) -> String {
+    format!("SELECT host, at, kind, name, old, new FROM change WHERE {} ORDER BY host, at", during(span))
+}
+
+/// When each host made a change first; of any new value without one.
+pub fn when_changed(span: Span, kind: &str, name: &str, new: Option<&str>) -> String {
+    let value = new.map_or_else(String::new, |new| format!(" AND new = {}", text(new)));
+    format!(
+        "SELECT host, MIN(at) AS at FROM change WHERE {} AND kind = {} AND name = {}{value} GROUP BY host",
+        during(span),
+        text(kind),
+        text(name)
+    )
+}
+
+/// Which changes were made, on how many hosts and when, those of the most hosts first. What starts again was not changed.
+pub fn common_changes(span: Span) -> String {
+    format!(
+        "SELECT kind, name, new, COUNT(DISTINCT host) AS hosts, MIN(at) AS first_at, MAX(at) AS last_at FROM change \
+         WHERE {} AND kind <> 'unit' GROUP BY kind, name, new ORDER BY hosts DESC, kind, name, new",
+        during(span)
+    )
+}
+
+/// What some hosts lost in each ten minutes.
+pub fn lost<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> String {
+    format!(
+        "SELECT host, MIN(at) AS at, SUM(lost_s) AS lost_s, SUM(judged_s) AS judged_s FROM minute WHERE {} AND host IN {} \
+         GROUP BY host, day, hour, EXTRACT(MINUTE FROM at) / 10 ORDER BY host, at",
+        during(span),
+        list(hosts)
+    )
+}
+
+/// A value of each host and hour: an expression of sums over the rows of a table.
+pub fn hourly(span: Span, table: &str, expression: &str) -> String {
+    format!(
+        "SELECT host, day, hour, {expression} AS value FROM {table} WHERE {} GROUP BY host, day, hour \
+         ORDER BY host, day, hour",
+        during(span)
+    )
+}
+
+/// The level and the capacity of things of each host, day by day.
+pub fn daily(span: Span, table: &str, thing: &str, level: &str, capacity: &str) -> String {
+    format!(
+        "SELECT host, thing, MAX(at) AS at, AVG(level) AS level, AVG(capacity) AS capacity FROM \
+         (SELECT host, day, at, {thing} AS thing, {level} AS level, {capacity} AS capacity FROM {table} WHERE {}) AS one \
+         GROUP BY host, thing, day ORDER BY host, thing, at",
+        during(span)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

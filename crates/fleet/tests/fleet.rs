@@ -257,3 +257,136 @@ fn a_compactor_may_be_killed_or_run_twice() {
     assert_eq!(all_rows(store.path()), expected);
     assert_eq!(files(&store.path().join("v1/incoming")).len(), 0);
 }
+
+/// Thirty hosts, in turn databases and web servers. Ten got a new kernel at 11:20, and eight of those are sick from 11:30 on; of the
+/// others one is.
+fn ship_rollout(store: &Path) {
+    for number in 0..30 {
+        let host = format!("h{number:02}");
+        let is_sick = number < 8 || number == 29;
+        for at in 0..3 {
+            let slow = |minute: i64| if is_sick && i64::from(at) * 60 + minute >= 90 { 30.0 } else { 0.0 };
+            let rows: Vec<Row> = (0..60).map(|at_minute| minute(&host, hour(at), at_minute, slow(at_minute))).collect();
+            ship(store, "minute", hour(at), &host, &rows, true);
+        }
+        if is_sick {
+            let first = episode(&host, hour(1), (30, 60), "disk.saturated", 900.0, false);
+            ship(store, "episode", hour(1), &host, &[first], true);
+            let second = episode(&host, hour(2), (0, 60), "disk.saturated", 1800.0, true);
+            ship(store, "episode", hour(2), &host, &[second], true);
+        }
+        let row = |at: i64, words: &[&str]| -> Row {
+            [Cell::text(&host), Cell::Timestamp(at)]
+                .into_iter()
+                .chain(words.iter().map(|word| Cell::text(word)))
+                .collect()
+        };
+        let kernel = if number < 10 { "6.9" } else { "6.8" };
+        let role = if number % 2 == 0 { "db" } else { "web" };
+        let read = hour(2).start();
+        let inventory = [
+            row(read, &["kernel", "release", kernel]),
+            row(read, &["label", "role", role]),
+            row(read, &["package", "bash", "5.2"]),
+        ];
+        ship(store, "inventory", hour(2), &host, &inventory, true);
+        if number < 10 {
+            let change = row(hour(1).start() + 20 * MINUTE_MS, &["kernel", "release", "6.8", "6.9"]);
+            ship(store, "change", hour(1), &host, &[change], true);
+        }
+    }
+}
+
+#[test]
+fn what_the_sick_hosts_share_is_named_and_a_change_that_hurt_is_judged() {
+    let store = memory_folder();
+    ship_rollout(store.path());
+    let text = asked(store.path(), &["why", "disk.saturated"]);
+    assert!(text.starts_with("disk.saturated: 9 of 30 hosts sick\n"), "{text}");
+    assert!(text.contains("change of kernel release (6.8 → 6.9): 8 of 9 sick hosts have it, 2 of 21"), "{text}");
+    assert!(text.lines().count() <= 25, "{text}");
+    let answer: serde_json::Value =
+        serde_json::from_str(&asked(store.path(), &["why", "disk.saturated", "--json"])).unwrap();
+    assert_eq!((answer["verdict"].as_str(), answer["within"].as_str()), (Some("cause"), Some("role")), "{answer}");
+    assert_eq!(answer["candidates"][0]["features"][1]["name"], "release");
+    // 8/10 less 1/20.
+    let difference = answer["candidates"][0]["risk_difference"]["estimate"].as_f64().unwrap();
+    assert!((difference - 0.75).abs() < 1e-9, "{answer}");
+    let nothing = asked(store.path(), &["why", "net.drops"]);
+    assert!(nothing.contains("None of 30 hosts has it."), "{nothing}");
+
+    let list = asked(store.path(), &["change"]);
+    assert!(list.contains("kernel:release=6.9") && list.contains("whyslow-fleet change"), "{list}");
+    let question = ["change", "kernel:release=6.9", "--window", "1h", "--settle", "10m", "--json"];
+    let answer: serde_json::Value = serde_json::from_str(&asked(store.path(), &question)).unwrap();
+    let healthy = &answer["rollout"]["healthy"];
+    assert_eq!(
+        (answer["rollout"]["effect"].as_str(), healthy["changed"].as_u64()),
+        (Some("hurt"), Some(10)),
+        "{answer}"
+    );
+    assert_eq!(healthy["controls"], 20);
+    for (wrong, status) in [("kernel", 2), ("kernel:release=7.0", 1)] {
+        let arguments = [&["change", wrong], &PERIOD[..]].concat();
+        assert_eq!(run(store.path(), &arguments).status.code(), Some(status), "{wrong}");
+    }
+}
+
+#[test]
+fn twins_that_differ_and_file_systems_that_fill_up_are_named() {
+    let store = memory_folder();
+    let to = Hour { hour: FIRST.hour + 7, ..FIRST };
+    let mut hour = FIRST;
+    while hour < to {
+        for number in 0..10 {
+            let host = format!("h{number}");
+            ship(
+                store.path(),
+                "minute",
+                hour,
+                &host,
+                &minutes(&host, hour, if number == 3 { 30.0 } else { 1.0 }),
+                true,
+            );
+        }
+        hour = hour.next().unwrap();
+    }
+    let arguments = ["outliers", "--json", "--from", "2024-11-26T10:00:00Z", "--to", "2024-11-26T17:00:00Z"];
+    let answer: serde_json::Value = serde_json::from_str(&printed(store.path(), &arguments)).unwrap();
+    let found = answer["outliers"].as_array().unwrap();
+    assert_eq!(
+        (found.len(), found[0]["host"].as_str(), found[0]["metric"].as_str()),
+        (1, Some("h3"), Some("time lost"))
+    );
+    assert!(asked(store.path(), &["outliers"]).contains("None of them persistently differs"));
+
+    // 10 GiB a day: 210 of 300 on the last of twelve days, so full in nine days.
+    const GIB: f64 = 1_073_741_824.0;
+    let mount = table("mount").unwrap();
+    let now = jiff::Timestamp::now().as_millisecond();
+    for day in 0..12 {
+        let at = now - (11 - day) * 24 * 60 * MINUTE_MS;
+        let mut row: Row = vec![Cell::Null; mount.columns.len()];
+        let used = 100.0 + 10.0 * day as f64;
+        let cells = [
+            ("host", Cell::text("db")),
+            ("at", Cell::Timestamp(at)),
+            ("point", Cell::text("/srv")),
+            ("size", Cell::Double(300.0 * GIB)),
+            ("available", Cell::Double((300.0 - used) * GIB)),
+        ];
+        for (name, cell) in cells {
+            row[mount.position(name).unwrap()] = cell;
+        }
+        ship(store.path(), "mount", Hour::of(at).unwrap(), "db", &[row], true);
+    }
+    let answer: serde_json::Value = serde_json::from_str(&printed(store.path(), &["forecast", "--json"])).unwrap();
+    let full = &answer["forecasts"][0];
+    assert_eq!((full["name"].as_str(), full["outlook"].as_str()), (Some("/srv"), Some("runs_out")), "{answer}");
+    let growth = full["per_day"]["estimate"].as_f64().unwrap();
+    assert!((growth / GIB - 10.0).abs() < 1e-6, "{answer}");
+    let days = (full["earliest_ms"].as_i64().unwrap() - now) as f64 / (24 * 60 * MINUTE_MS) as f64;
+    assert!((8.0..=9.1).contains(&days), "{days}");
+    let text = printed(store.path(), &["forecast"]);
+    assert!(text.contains("1 is full or will be.") && text.contains("/srv"), "{text}");
+}

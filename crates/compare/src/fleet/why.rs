@@ -7,7 +7,7 @@
 //!
 //! Packages, drivers and settings come together, so tests depend on each other in unknown ways. Holm's correction holds
 //! under any dependence, and for the probability that any feature is named in error; Benjamini and Yekutieli's holds under any
-//! dependence too, but for the share of errors among those named, and a cause named in error sends somebody to change a
+//! dependence too, but for the share of errors among those named, and a cause named in error sends people to change a
 //! healthy fleet. What cannot become significant whatever the outcome, since too few hosts have it or lack it, does not count as a test
 //! (Tarone, A modified Bonferroni method for discrete data, Biometrics 46, 1990).
 //!

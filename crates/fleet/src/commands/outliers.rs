@@ -1,0 +1,219 @@
+//! `outliers`: hosts that differ from their twins.
+
+use super::Answer;
+use crate::cell::{double, text};
+use crate::options::note_left_out;
+use crate::span::DAY_MS;
+use crate::{Failure, Fleet, Options, Period, sql};
+use clap::Args;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::ExitCode;
+use whyslow_compare::fleet::{Outlier, TwinSeries, Twins, outliers};
+use whyslow_model::human;
+use whyslow_show::bold;
+use whyslow_show::text::Sheet;
+
+/// The fewest twins that are compared.
+const FEWEST: usize = 8;
+const MOST_LISTED: usize = 15;
+
+/// What twins are compared by.
+struct ComparedMetric {
+    name: &'static str,
+    unit: &'static str,
+    table: &'static str,
+    /// Of sums over an hour of a host; null where nothing happened.
+    expression: &'static str,
+}
+
+const fn metric(
+    name: &'static str,
+    unit: &'static str,
+    table: &'static str,
+    expression: &'static str,
+) -> ComparedMetric {
+    ComparedMetric { name, unit, table, expression }
+}
+
+/// Times of the kernel are in nanoseconds.
+const METRICS: [ComparedMetric; 11] = [
+    metric("time lost", "ratio", "minute", "SUM(lost_s) / NULLIF(SUM(judged_s), 0)"),
+    metric(
+        "CPU used",
+        "ratio",
+        "cpu",
+        "1.0 * SUM(\"user\" + nice + system + irq + softirq) \
+         / NULLIF(SUM(\"user\" + nice + system + irq + softirq + idle + iowait), 0)",
+    ),
+    metric(
+        "steal time",
+        "ratio",
+        "cpu",
+        "1.0 * SUM(steal) / NULLIF(SUM(\"user\" + nice + system + irq + softirq + idle + iowait + steal), 0)",
+    ),
+    metric("CPU pressure", "ratio", "pressure", "SUM(cpu_some) / NULLIF(1000000000.0 * SUM(seconds), 0)"),
+    metric("memory pressure", "ratio", "pressure", "SUM(memory_some) / NULLIF(1000000000.0 * SUM(seconds), 0)"),
+    metric("I/O pressure", "ratio", "pressure", "SUM(io_some) / NULLIF(1000000000.0 * SUM(seconds), 0)"),
+    metric("time of a read", "s", "disk", "SUM(read_time) / NULLIF(1000000000.0 * SUM(reads), 0)"),
+    metric("time of a write", "s", "disk", "SUM(write_time) / NULLIF(1000000000.0 * SUM(writes), 0)"),
+    metric(
+        "TCP segments retransmitted",
+        "ratio",
+        "protocol",
+        "1.0 * SUM(tcp_retrans_segs) / NULLIF(SUM(tcp_out_segs), 0)",
+    ),
+    metric("packets dropped", "1/s", "interface", "SUM(rx_dropped + tx_dropped) / NULLIF(SUM(seconds), 0)"),
+    metric("major faults", "1/s", "vmstat", "SUM(pgmajfault) / NULLIF(SUM(seconds), 0)"),
+];
+
+/// Options of `outliers`.
+#[derive(Debug, Args)]
+pub struct OutliersArgs {
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub period: Period,
+    /// What twins have in common: labels of the hosts, 'model' and 'kernel'
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "role,model,kernel")]
+    pub twins: Vec<String>,
+}
+
+/// The hosts that differ.
+#[derive(Debug, Serialize)]
+struct Outliers {
+    /// Hosts with enough twins to be compared.
+    compared: usize,
+    /// Hosts with fewer.
+    without_twins: usize,
+    /// Groups of twins.
+    groups: usize,
+    outliers: Vec<ListedOutlier>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedOutlier {
+    #[serde(flatten)]
+    outlier: Outlier,
+    unit: &'static str,
+}
+
+/// Answers.
+///
+/// # Errors
+/// The store cannot be read, or nothing was shipped in that time.
+pub fn run(args: &OutliersArgs, options: &Options) -> Result<ExitCode, Failure> {
+    let fleet = options.open(&args.period)?;
+    let content = ask(&fleet, args)?;
+    let answer = Answer::of(&fleet, "whyslow.fleet.outliers/1", content);
+    options.show(&answer, |sheet| draw(&answer, sheet))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask(fleet: &Fleet, args: &OutliersArgs) -> Result<Outliers, Failure> {
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let all = groups_of_hosts(fleet, &args.twins)?;
+    let count = all.len();
+    for (host, group) in all {
+        groups.entry(group).or_default().push(host);
+    }
+    if count == 0 {
+        return Err(Failure::nothing("no host has shipped anything in that time"));
+    }
+    groups.retain(|_, hosts| hosts.len() >= FEWEST);
+    let mut twins = Vec::new();
+    if !groups.is_empty() {
+        for metric in &METRICS {
+            let mut values = hourly(fleet, metric)?;
+            twins.extend(groups.iter().map(|(group, hosts)| Twins {
+                group: group.clone(),
+                metric: metric.name.to_owned(),
+                hosts: hosts.iter().filter_map(|host| values.remove_entry(host)).map(series).collect(),
+            }));
+        }
+    }
+    let compared = groups.values().map(Vec::len).sum();
+    let unit = |name: &str| METRICS.iter().find(|metric| metric.name == name).map_or("", |metric| metric.unit);
+    let found = outliers(&twins);
+    let found = found.into_iter().map(|outlier| ListedOutlier { unit: unit(&outlier.metric), outlier });
+    Ok(Outliers { compared, without_twins: count - compared, groups: groups.len(), outliers: found.collect() })
+}
+
+fn series((host, values): (String, Vec<f64>)) -> TwinSeries {
+    TwinSeries { host, values }
+}
+
+/// The hosts that shipped anything, each with what its twins have too.
+fn groups_of_hosts(fleet: &Fleet, common: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let span = fleet.span();
+    let mut groups: BTreeMap<String, String> = BTreeMap::new();
+    for row in &fleet.query(&sql::hosts(span))?.rows {
+        if let Some(host) = row.first().and_then(text) {
+            groups.insert(host.to_owned(), String::new());
+        }
+    }
+    // An inventory is read once a day.
+    let span = span.extended_back(2 * DAY_MS);
+    for property in common {
+        let (kind, name) = match property.as_str() {
+            "kernel" => ("kernel", "release"),
+            "model" => ("machine", "model"),
+            label => ("label", label),
+        };
+        let mut values: BTreeMap<String, String> = BTreeMap::new();
+        for row in &fleet.with_span(span).query(&sql::property(span, kind, name))?.rows {
+            if let [host, value] = &row[..]
+                && let (Some(host), Some(value)) = (text(host), text(value))
+            {
+                values.insert(host.to_owned(), value.to_owned());
+            }
+        }
+        for (host, group) in &mut groups {
+            let value = values.get(host).map_or("?", String::as_str);
+            *group = if group.is_empty() { value.to_owned() } else { format!("{group}, {value}") };
+        }
+    }
+    Ok(groups)
+}
+
+/// A metric of each host, hour by hour.
+fn hourly(fleet: &Fleet, metric: &ComparedMetric) -> Result<BTreeMap<String, Vec<f64>>, Failure> {
+    let rows = fleet.query(&sql::hourly(fleet.span(), metric.table, metric.expression))?.rows;
+    let hour = |row: &[whyslow_rollup::Cell]| Some((text(row.get(1)?)?.to_owned(), text(row.get(2)?)?.to_owned()));
+    let hours: BTreeSet<(String, String)> = rows.iter().filter_map(|row| hour(row)).collect();
+    let hours: BTreeMap<(String, String), usize> = hours.into_iter().zip(0..).collect();
+    let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for row in &rows {
+        let Some(at) = hour(row).and_then(|hour| hours.get(&hour)) else { continue };
+        if let (Some(host), Some(value)) = (text(&row[0]), row.get(3).and_then(double)) {
+            values.entry(host.to_owned()).or_insert_with(|| vec![f64::NAN; hours.len()])[*at] = value;
+        }
+    }
+    Ok(values)
+}
+
+fn draw(answer: &Answer<Outliers>, sheet: &mut Sheet) {
+    let Outliers { compared, without_twins, groups, outliers } = &answer.content;
+    sheet.heading(&format!("{compared} hosts compared with their twins, in {groups} groups"));
+    if outliers.is_empty() {
+        let what = match compared {
+            0 => "No host has enough twins to be compared with.",
+            _ => "None of them persistently differs from its twins.",
+        };
+        sheet.paragraph(&[bold(what)]);
+    } else {
+        let row = |of: &ListedOutlier| {
+            let Outlier { host, group, metric, value, usual, twins, .. } = &of.outlier;
+            let quantity = |value: f64| human::quantity(value, of.unit);
+            [host.clone(), metric.clone(), group.clone(), quantity(*value), quantity(*usual), twins.to_string()]
+        };
+        let headings = ["host", "differs in", "twins", "usually", "its twins", "how many"];
+        sheet.table(headings, 3, outliers.iter().take(MOST_LISTED).map(row));
+        if outliers.len() > MOST_LISTED {
+            sheet.remark(&format!("{} more with --json.", outliers.len() - MOST_LISTED));
+        }
+    }
+    if *without_twins > 0 {
+        sheet.remark(&format!("{without_twins} hosts have fewer than {} twins.", FEWEST - 1));
+    }
+    note_left_out(sheet, &answer.left_out);
+}

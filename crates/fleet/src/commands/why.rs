@@ -1,0 +1,273 @@
+//! `why`: what the hosts with a finding share, and the others lack.
+
+use super::Answer;
+use crate::cell::{boolean, double, integer, text, timestamp};
+use crate::options::note_left_out;
+use crate::period::duration;
+use crate::span::{DAY_MS, HOUR_MS};
+use crate::{Failure, Fleet, Options, Period, Span, sql};
+use clap::Args;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+use whyslow_compare::fleet::{Candidate, Cohort, Feature, Why};
+use whyslow_show::text::Sheet;
+use whyslow_show::{bold, plain};
+
+/// A host that loses so many seconds of an hour to a finding is sick with it: a hundredth, as with all shares of time.
+const SICK_S: f64 = 36.0;
+/// A change is first seen up to so long after it was made.
+const SEEN_LATE_MS: i64 = 10 * 60_000;
+/// How many features that go with another the screen names.
+const MOST_NAMED: usize = 4;
+
+/// Options of `why`.
+#[derive(Debug, Args)]
+pub struct WhyArgs {
+    /// The finding, as 'sick' names it
+    #[arg(value_name = "FINDING")]
+    pub finding: String,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub period: Period,
+    /// How long before a host became sick a change counts
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
+    pub before: Duration,
+    /// Compare hosts only with those that have the same value of this label
+    #[arg(long, value_name = "LABEL", default_value = "role")]
+    pub within: String,
+}
+
+/// What the hosts with a finding share.
+#[derive(Debug, Serialize)]
+struct WhyFinding {
+    finding: String,
+    #[serde(flatten)]
+    why: Why,
+    /// Hosts that lost some time to the finding, but less than a hundredth of any hour: neither sick nor healthy.
+    barely: usize,
+    /// Sick hosts that were so when the span began: what changed before is not known.
+    sick_from_the_start: usize,
+    /// Sick and healthy hosts without an inventory.
+    without_inventory: usize,
+}
+
+/// Answers.
+///
+/// # Errors
+/// The store cannot be read, or nothing was shipped in that time.
+pub fn run(args: &WhyArgs, options: &Options) -> Result<ExitCode, Failure> {
+    let fleet = options.open(&args.period)?;
+    let content = ask(&fleet, args)?;
+    let answer = Answer::of(&fleet, "whyslow.fleet.why/1", content);
+    options.show(&answer, |sheet| draw(&answer, sheet))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A host, and since when it is sick.
+struct Observed {
+    name: String,
+    is_sick: bool,
+    /// When that began, milliseconds since 1970; `None` if it is healthy, or it began before the span.
+    onset: Option<i64>,
+}
+
+fn ask(fleet: &Fleet, args: &WhyArgs) -> Result<WhyFinding, Failure> {
+    let span = fleet.span();
+    let affected = affected(fleet, &args.finding)?;
+    let mut hosts = Vec::new();
+    let mut barely = 0;
+    for row in &fleet.query(&sql::hosts(span))?.rows {
+        let Some(name) = row.first().and_then(text) else { continue };
+        let of_host = affected.get(name).map_or(&[][..], Vec::as_slice);
+        let is_sick = of_host.iter().any(|hour| hour.lost_s >= SICK_S);
+        if !is_sick && !of_host.is_empty() {
+            barely += 1;
+            continue;
+        }
+        hosts.push(Observed { name: name.to_owned(), is_sick, onset: onset(of_host, span) });
+    }
+    if hosts.is_empty() {
+        return Err(Failure::nothing("no host has shipped anything in that time"));
+    }
+    let is_sick: Vec<bool> = hosts.iter().map(|host| host.is_sick).collect();
+    let mut cohort = Cohort::new(&is_sick, &args.within);
+    let without_inventory = add_inventory(fleet, &hosts, &mut cohort)?;
+    add_changes(fleet, &hosts, &mut cohort, i64::try_from(args.before.as_millis()).unwrap_or(i64::MAX))?;
+    Ok(WhyFinding {
+        finding: args.finding.clone(),
+        why: cohort.why(),
+        barely,
+        sick_from_the_start: hosts.iter().filter(|host| host.is_sick && host.onset.is_none()).count(),
+        without_inventory,
+    })
+}
+
+/// What a host lost to the finding in an hour.
+struct HourLost {
+    at: i64,
+    lost_s: f64,
+    began_before: bool,
+}
+
+fn affected(fleet: &Fleet, finding: &str) -> Result<BTreeMap<String, Vec<HourLost>>, Failure> {
+    let mut affected: BTreeMap<String, Vec<HourLost>> = BTreeMap::new();
+    for row in &fleet.query(&sql::episodes_of(fleet.span(), finding))?.rows {
+        let [host, at, lost_s, began_before] = &row[..] else { continue };
+        if let (Some(host), Some(at), Some(lost_s)) = (text(host), timestamp(at), double(lost_s)) {
+            let began_before = boolean(began_before).unwrap_or(false);
+            let hours = affected.entry(host.to_owned()).or_default();
+            match hours.last_mut() {
+                Some(last) if last.at.div_euclid(HOUR_MS) == at.div_euclid(HOUR_MS) => last.lost_s += lost_s,
+                _ => hours.push(HourLost { at, lost_s, began_before }),
+            }
+        }
+    }
+    Ok(affected)
+}
+
+/// When a host became sick: the beginning of the hours without a gap that lead to the first sick one.
+fn onset(hours: &[HourLost], span: Span) -> Option<i64> {
+    let mut first = hours.iter().position(|hour| hour.lost_s >= SICK_S)?;
+    while first > 0 && hours[first].at.div_euclid(HOUR_MS) - hours[first - 1].at.div_euclid(HOUR_MS) == 1 {
+        first -= 1;
+    }
+    let hour = &hours[first];
+    (!hour.began_before && hour.at > span.from_ms).then_some(hour.at)
+}
+
+/// Adds what each host has, as it was last read, and counts those without an inventory.
+fn add_inventory(fleet: &Fleet, hosts: &[Observed], cohort: &mut Cohort) -> Result<usize, Failure> {
+    let numbers: BTreeMap<&str, usize> = hosts.iter().enumerate().map(|(at, host)| (host.name.as_str(), at)).collect();
+    // An inventory is read once a day.
+    let span = fleet.span().extended_back(2 * DAY_MS);
+    let fleet = fleet.with_span(span);
+    let count = fleet.query(&sql::hosts_with_inventory(span))?;
+    let with: i64 = count.rows.first().and_then(|row| row.first()).and_then(integer).unwrap_or(0);
+    // What all hosts have says nothing, and is most of an inventory: it is not fetched host by host.
+    for row in &fleet.query(&sql::inventory_of_all(span, with))?.rows {
+        let [kind, name, value] = &row[..] else { continue };
+        if let (Some(kind), Some(name), Some(value)) = (text(kind), text(name), text(value)) {
+            let feature = Feature::new(kind, name, value);
+            (0..hosts.len()).for_each(|host| cohort.add(host, feature.clone()));
+        }
+    }
+    let mut known = vec![false; hosts.len()];
+    for row in &fleet.query(&sql::inventory_that_differs(span, with))?.rows {
+        let [host, kind, name, value] = &row[..] else { continue };
+        let Some(&number) = text(host).and_then(|host| numbers.get(host)) else { continue };
+        if let (Some(kind), Some(name), Some(value)) = (text(kind), text(name), text(value)) {
+            known[number] = true;
+            cohort.add(number, Feature::new(kind, name, value));
+        }
+    }
+    Ok(if with == 0 { hosts.len() } else { known.iter().filter(|known| !**known).count() })
+}
+
+/// Adds what was changed: of a sick host shortly before it became so, of a healthy one at any time of the span.
+fn add_changes(fleet: &Fleet, hosts: &[Observed], cohort: &mut Cohort, before_ms: i64) -> Result<(), Failure> {
+    let numbers: BTreeMap<&str, usize> = hosts.iter().enumerate().map(|(at, host)| (host.name.as_str(), at)).collect();
+    let span = fleet.span().extended_back(before_ms);
+    for row in &fleet.with_span(span).query(&sql::all_changes(span))?.rows {
+        let [host, at, kind, name, old, new] = &row[..] else { continue };
+        let Some(&number) = text(host).and_then(|host| numbers.get(host)) else { continue };
+        let host = &hosts[number];
+        let (Some(at), Some(kind), Some(name)) = (timestamp(at), text(kind), text(name)) else { continue };
+        let counts = match host.onset {
+            Some(onset) => (onset.saturating_sub(before_ms)..=onset.saturating_add(SEEN_LATE_MS)).contains(&at),
+            None => !host.is_sick,
+        };
+        if counts {
+            cohort.add(number, Feature::change(kind, name, text(old), text(new)));
+        }
+    }
+    Ok(())
+}
+
+fn draw(answer: &Answer<WhyFinding>, sheet: &mut Sheet) {
+    let content = &answer.content;
+    let WhyFinding { finding, why, .. } = content;
+    sheet.heading(&format!("{finding}: {} of {} hosts sick", why.sick, why.sick + why.healthy));
+    sheet.paragraph(&[bold(&why.summary)]);
+    for (at, candidate) in why.candidates.iter().enumerate() {
+        let first = &candidate.features[0];
+        if at > 0 {
+            let Candidate { sick_with, sick_known, healthy_with, healthy_known, .. } = candidate;
+            let counts = format!(
+                "{sick_with} of {sick_known} sick hosts have it, {healthy_with} of {healthy_known} healthy ones"
+            );
+            sheet.paragraph(&[bold(format!("Beside it, {first}: {counts}."))]);
+        }
+        sheet.paragraph(&[plain(effect(candidate))]);
+        let others = candidate.features[1..].iter().chain(&candidate.inseparable);
+        list(sheet, &format!("Cannot be distinguished from {first}"), others);
+        list(sheet, &format!("Explained by {first}"), candidate.explained.iter());
+    }
+    let within = why.within.as_ref().map(|label| format!("Hosts were compared with others of the same {label}. "));
+    let mut remarks = format!(
+        "{}{} different features tested. Sick: lost a hundredth of an hour to it.",
+        within.unwrap_or_default(),
+        why.tests
+    );
+    for caveat in &why.caveats {
+        remarks.push_str(&format!(" Note: {caveat}."));
+    }
+    let mut note = |count: usize, what: &str| {
+        if count > 0 {
+            remarks.push_str(&format!(" {count} {what}."));
+        }
+    };
+    note(content.barely, "hosts lost a little time to it, and count neither as sick nor as healthy");
+    note(
+        content.sick_from_the_start,
+        "were sick from the start of that time: what was changed before is not known (--since)",
+    );
+    note(content.without_inventory, "hosts sent no inventory");
+    sheet.blank();
+    sheet.remark(&remarks);
+    note_left_out(sheet, &answer.left_out);
+}
+
+/// How much more often hosts with it are sick.
+fn effect(of: &Candidate) -> String {
+    let points = |share: f64| format!("{:.0}", 100.0 * share);
+    let difference = of.risk_difference;
+    let (low, high) = (points(difference.low), points(difference.high.unwrap_or(1.0)));
+    let p = if of.p < 0.001 { "< 0.001".to_owned() } else { format!("= {:.3}", of.p) };
+    let odds = of.odds_ratio.low;
+    format!(
+        "Hosts with it are sick {} points more often (95 % interval {low} to {high}), and their odds at least {odds:.*} times as \
+         high; p {p}, corrected.",
+        points(difference.estimate.unwrap_or(1.0)),
+        usize::from(odds < 10.0),
+    )
+}
+
+fn list<'f>(sheet: &mut Sheet, title: &str, features: impl Iterator<Item = &'f Feature>) {
+    let features: Vec<String> = features.map(Feature::to_string).collect();
+    if features.is_empty() {
+        return;
+    }
+    let more = features.len().saturating_sub(MOST_NAMED);
+    let more = if more == 0 { String::new() } else { format!(", {more} more with --json") };
+    let named = features[..features.len().min(MOST_NAMED)].join(", ");
+    sheet.paragraph(&[plain(format!("{title}: {named}{more}."))]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_sick_since_the_first_of_the_hours_that_led_to_it() {
+        let span = Span { from_ms: 0, to_ms: 24 * HOUR_MS };
+        let hour = |hour: i64, lost_s: f64| HourLost { at: hour * HOUR_MS + 60_000, lost_s, began_before: false };
+        // A trace at 2:01; a little from 5:01 on, and sick from 6:01 on.
+        let hours = [hour(2, 1.0), hour(5, 10.0), hour(6, 100.0), hour(7, 500.0)];
+        assert_eq!(onset(&hours, span), Some(5 * HOUR_MS + 60_000));
+        assert_eq!(onset(&hours[..2], span), None);
+        let before = [HourLost { at: 0, lost_s: 50.0, began_before: true }];
+        assert_eq!(onset(&before, span), None);
+    }
+}
