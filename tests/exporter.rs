@@ -7,16 +7,14 @@ use prost::Message;
 use skip::has_program;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 use whyslow_exporters::names;
 use whyslow_model::catalogue::families;
-use whyslow_testing::ends_with_test;
+use whyslow_testing::{HttpServer, PATIENCE, UrlOn, ends_with_test, http_get, wait_for};
 
-const PATIENCE: Duration = Duration::from_secs(90);
 /// What Prometheus is asked for: it is there on every machine, and not zero.
 const METRIC: &str = "whyslow_cpu_user_seconds_total";
 
@@ -38,61 +36,15 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// An exporter, ended with the test.
-struct Exporter {
-    child: Child,
-    address: SocketAddr,
+/// An exporter, ended with the test. Without BPF, which takes most of the time of a start.
+fn start(args: &[&str]) -> HttpServer {
+    let listening = ["exporter", "--listen", "127.0.0.1:0", "--no-bpf"];
+    HttpServer::start(&mut whyslow(&[&listening[..], args].concat()), UrlOn::Stderr)
 }
 
-impl Exporter {
-    /// Without BPF, which takes most of the time of a start.
-    fn start(args: &[&str]) -> Self {
-        let listening = ["exporter", "--listen", "127.0.0.1:0", "--no-bpf"];
-        let mut child = whyslow(&[&listening[..], args].concat()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address =
-            line.trim().strip_prefix("whyslow: serving http://").and_then(|rest| rest.strip_suffix("/metrics"));
-        let address = address.unwrap_or_else(|| panic!("{line}")).parse().unwrap();
-        Self { child, address }
-    }
-
-    /// The page, once a sample has been taken.
-    fn metrics(&self) -> String {
-        wait_for("metrics", || {
-            let page = get(self.address, "/metrics", "")?.1;
-            page.contains(METRIC).then_some(page)
-        })
-    }
-}
-
-impl Drop for Exporter {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < PATIENCE, "no {what} within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
-/// Head and body of an answer; `None` if nobody answers.
-fn get(address: SocketAddr, path: &str, headers: &str) -> Option<(String, String)> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n{headers}\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    Some((head.to_owned(), body.to_owned()))
+/// The page, once a sample has been taken.
+fn metrics(exporter: &HttpServer) -> String {
+    wait_for("metrics", || Some(exporter.get("/metrics", "").body).filter(|page| page.contains(METRIC)))
 }
 
 /// Names of metrics on the page, without those of whyslow itself and its verdict.
@@ -163,18 +115,18 @@ fn only_who_may_sees_the_page() {
     let folder = whyslow_testing::folder();
     let token = folder.path().join("token");
     std::fs::write(&token, "secret\n").unwrap();
-    let exporter = Exporter::start(&["--token-file", token.to_str().unwrap()]);
-    let head = |headers: &str| get(exporter.address, "/metrics", headers).unwrap().0;
-    assert!(head("").starts_with("HTTP/1.0 401 "), "{}", head(""));
-    assert!(head("Authorization: Bearer secret\r\n").starts_with("HTTP/1.0 200 "));
+    let exporter = start(&["--token-file", token.to_str().unwrap()]);
+    let status = |headers: &str| exporter.get("/metrics", headers).status;
+    assert_eq!(status(""), 401);
+    assert_eq!(status("Authorization: Bearer secret\r\n"), 200);
     // The first Host is the address: a second one is not believed.
-    assert!(head("Authorization: Bearer secret\r\nHost: evil.example\r\n").starts_with("HTTP/1.0 403 "));
+    assert_eq!(status("Authorization: Bearer secret\r\nHost: evil.example\r\n"), 403);
 }
 
 #[test]
 fn it_ends_with_success_when_it_is_told_to() {
-    let mut exporter = Exporter::start(&[]);
-    exporter.metrics();
+    let mut exporter = start(&[]);
+    metrics(&exporter);
     let pid = libc::pid_t::try_from(exporter.child.id()).unwrap();
     // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the number is its own.
     assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
@@ -209,9 +161,9 @@ fn prometheus(folder: &Path, scraped: SocketAddr, token: &Path) -> (Child, Socke
 /// The results of a query, each with its labels and its value.
 fn query(prometheus: SocketAddr, query: &str) -> Vec<(serde_json::Value, f64)> {
     let query: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    let answer = get(prometheus, &format!("/api/v1/query?query={query}"), "");
-    let Some((_, body)) = answer else { return Vec::new() };
-    let body: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
+    let answer = http_get(prometheus, &format!("/api/v1/query?query={query}"), "");
+    let Some(answer) = answer else { return Vec::new() };
+    let body: serde_json::Value = serde_json::from_str(&answer.body).unwrap_or_default();
     let results = body["data"]["result"].as_array().cloned().unwrap_or_default();
     let value = |result: &serde_json::Value| result["value"][1].as_str().and_then(|value| value.parse().ok());
     results.iter().map(|result| (result["metric"].clone(), value(result).unwrap())).collect()
@@ -299,8 +251,8 @@ fn receiver() -> (SocketAddr, Receiver<(String, Vec<u8>)>) {
 #[test]
 fn a_receiver_of_otlp_gets_every_family_by_its_conventional_name() {
     let (address, pushed) = receiver();
-    let exporter = Exporter::start(&["--otlp", &format!("http://{address}"), "--interval", "1s"]);
-    let page = exporter.metrics();
+    let exporter = start(&["--otlp", &format!("http://{address}"), "--interval", "1s"]);
+    let page = metrics(&exporter);
     let request = wait_for("metrics", || {
         let (path, body) = pushed.recv_timeout(PATIENCE).ok()?;
         (path == "/v1/metrics").then(|| ExportMetricsServiceRequest::decode(&*body).unwrap())

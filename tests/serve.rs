@@ -3,11 +3,10 @@
 mod recorded;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Read;
+use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
 use whyslow_model::catalogue::{Disk, MachineInfo, Queue};
 use whyslow_model::chart::PageData;
 use whyslow_model::diagnosis::Verdict;
@@ -15,9 +14,8 @@ use whyslow_model::io_stack::IoStack;
 use whyslow_model::key::MachineKey;
 use whyslow_model::overview::{HostKind, HostOverview, Overview};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_testing::ends_with_test;
+use whyslow_testing::{HttpAnswer, HttpServer, UrlOn, ends_with_test, wait_for};
 
-const PATIENCE: Duration = Duration::from_secs(90);
 const SECOND: u64 = 1_000_000_000;
 /// 2026-11-21 16:43:20 UTC: a segment ends at 400 s.
 const START: u64 = 1_795_279_400;
@@ -46,8 +44,7 @@ fn text(bytes: &[u8]) -> &str {
 
 /// A server, ended with the test.
 struct Server {
-    child: Child,
-    address: SocketAddr,
+    http: HttpServer,
     token: String,
 }
 
@@ -63,35 +60,16 @@ impl Server {
     }
 
     fn start(args: &[&str]) -> Self {
-        let mut child = whyslow(&[&["serve", "--listen", "127.0.0.1:0"], args].concat()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let parts = line.trim_end().strip_prefix("http://").and_then(|rest| rest.split_once("/?token="));
-        let (address, token) = parts.unwrap_or_else(|| panic!("{line:?}"));
-        Self { address: address.parse().unwrap(), token: token.to_owned(), child }
-    }
-
-    /// Sends a request, and returns head and body of the answer.
-    fn ask(&self, request: &str) -> (String, String) {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        // A refusal can reset the connection after its answer.
-        let _ = stream.read_to_end(&mut answer);
-        let answer = String::from_utf8(answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}"));
-        (head.to_owned(), body.to_owned())
+        let http =
+            HttpServer::start(&mut whyslow(&[&["serve", "--listen", "127.0.0.1:0"], args].concat()), UrlOn::Stdout);
+        let token = http.path.strip_prefix("?token=").unwrap_or_else(|| panic!("{}", http.path)).to_owned();
+        Self { http, token }
     }
 
     /// Status and body of an answer, with the token.
     fn get(&self, path: &str) -> (u16, String) {
-        let (address, token) = (self.address, &self.token);
-        let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
-        );
-        let (head, body) = self.ask(&request);
-        (status(&head), body)
+        let answer = self.http.get(path, &format!("Authorization: Bearer {}\r\n", self.token));
+        (answer.status, answer.body)
     }
 
     fn document<T: serde::de::DeserializeOwned>(&self, path: &str) -> T {
@@ -124,28 +102,6 @@ impl Server {
             let is_done = |host: &HostOverview| host.verdict.is_some() || host.error.is_some();
             overview.hosts.iter().all(is_done).then_some(overview.hosts)
         })
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn status(head: &str) -> u16 {
-    head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{head}"))
-}
-
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < PATIENCE, "no {what} within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
@@ -241,9 +197,8 @@ fn the_stacks_are_those_of_the_command() {
 #[test]
 fn the_page_is_there_with_its_policy() {
     let server = Server::live(&[]);
-    let (head, body) =
-        server.ask(&format!("GET /?token={} HTTP/1.1\r\nHost: {}\r\n\r\n", server.token, server.address));
-    assert_eq!(status(&head), 200, "{head}");
+    let HttpAnswer { status, head, body } = server.http.get(&format!("/?token={}", server.token), "");
+    assert_eq!(status, 200, "{head}");
     for header in [
         "content-type: text/html; charset=utf-8",
         "content-security-policy: default-src 'none'; script-src 'sha256-",
@@ -264,7 +219,6 @@ fn the_page_is_there_with_its_policy() {
 fn without_the_token_nothing_is_answered() {
     let server = Server::live(&[]);
     let token = &server.token;
-    let address = server.address;
     for path in ["/", "/api/overview", "/api/page?host=live", "/api/stack?host=live", "/nothing"] {
         for (query, headers) in [
             ("", String::new()),
@@ -276,26 +230,24 @@ fn without_the_token_nothing_is_answered() {
             ("", format!("X-Token: {token}\r\n")),
         ] {
             let separator = if path.contains('?') { '&' } else { '?' };
-            let (head, body) =
-                server.ask(&format!("GET {path}{separator}{query} HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n"));
-            assert_eq!(status(&head), 401, "{path} {query} {headers}: {body}");
+            let HttpAnswer { status, body, .. } = server.http.get(&format!("{path}{separator}{query}"), &headers);
+            assert_eq!(status, 401, "{path} {query} {headers}: {body}");
             assert!(body.contains("the address that") && !body.contains(token), "{body}");
         }
     }
-    let (head, _) = server.ask(&format!("GET /{token} HTTP/1.1\r\nHost: {address}\r\n\r\n"));
-    assert_eq!(status(&head), 401, "a path is no parameter");
+    assert_eq!(server.http.get(&format!("/{token}"), "").status, 401, "a path is no parameter");
 }
 
 #[test]
 fn foreign_hosts_origins_and_methods_are_refused() {
     let server = Server::live(&["--allow-host", "web.example"]);
-    let address = server.address;
+    let address = server.http.address;
     let asked = |method: &str, host: &str, headers: &str| {
         let token = &server.token;
         let request = format!(
             "{method} /api/overview HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n{headers}Content-Length: 0\r\n\r\n"
         );
-        status(&server.ask(&request).0)
+        server.http.ask(&request).status
     };
     let own = address.to_string();
     assert_eq!(asked("GET", &own, &format!("Origin: http://{own}\r\n")), 200);
@@ -429,8 +381,7 @@ fn hostile_names_are_escaped() {
     let page: PageData = serde_json::from_str(&body).unwrap();
     let named = |chart: &whyslow_model::chart::Chart| chart.series.iter().any(|series| series.entity == HOSTILE);
     assert!(page.charts.iter().any(named));
-    let (head, _) = server
-        .ask(&format!("GET /api/page?host=0&token={} HTTP/1.1\r\nHost: {}\r\n\r\n", server.token, server.address));
+    let HttpAnswer { head, .. } = server.http.get(&format!("/api/page?host=0&token={}", server.token), "");
     assert!(head.contains("content-type: application/json\r\n") && head.contains("x-content-type-options: nosniff"));
     assert!(head.contains("content-security-policy: default-src 'none'\r\n"), "{head}");
 }
@@ -466,12 +417,12 @@ fn it_ends_cleanly_on_a_signal() {
     for signal in [libc::SIGTERM, libc::SIGINT] {
         let mut server = Server::live(&[]);
         server.live_page();
-        let pid = libc::pid_t::try_from(server.child.id()).unwrap();
+        let pid = libc::pid_t::try_from(server.http.child.id()).unwrap();
         // SAFETY: a signal to a child of this test, which has not been waited for.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
-        assert_eq!(server.child.wait().unwrap().code(), Some(0));
+        assert_eq!(server.http.child.wait().unwrap().code(), Some(0));
         let mut complaints = String::new();
-        server.child.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
+        server.http.child.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
         assert!(complaints.contains("serving this machine, live"), "{complaints}");
         assert_eq!(complaints.lines().count(), 1, "{complaints}");
     }

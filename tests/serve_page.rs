@@ -5,9 +5,8 @@ mod recorded;
 mod skip;
 
 use recorded::{one_of_six, record, record_judged, two_cpus};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use whyslow_diagnose::{RuleBook, recorded_findings};
 use whyslow_model::catalogue::MachineInfo;
@@ -15,7 +14,7 @@ use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_store::Judge;
-use whyslow_testing::ends_with_test;
+use whyslow_testing::{HttpServer, UrlOn, ends_with_test};
 
 const SECOND: u64 = 1_000_000_000;
 /// 2026-11-21 00:00:00 UTC.
@@ -79,32 +78,14 @@ fn web() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web")
 }
 
-/// A server, ended with the test.
-struct Server {
-    child: Child,
-    url: String,
-}
-
-impl Server {
-    /// Without BPF, which takes most of the time of a start.
-    fn start(recordings: &Path) -> Self {
-        let config = whyslow_testing::folder();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--no-bpf"]).arg(recordings);
-        command.env("XDG_CONFIG_HOME", config.path()).env("TZ", "UTC");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = ends_with_test(&mut command).spawn().expect("whyslow");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("its address");
-        Self { child, url: line.trim().to_owned() }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A server of these recordings. Without BPF, which takes most of the time of a start.
+fn server(recordings: &Path) -> HttpServer {
+    let config = whyslow_testing::folder();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--no-bpf"]).arg(recordings);
+    command.env("XDG_CONFIG_HOME", config.path()).env("TZ", "UTC");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    HttpServer::start(&mut command, UrlOn::Stdout)
 }
 
 /// Runs a scenario of `web/tests/serve.mjs` with the two recordings; skips if there is no browser.
@@ -120,9 +101,10 @@ fn with_recordings<F: AsRef<Path>>(scenario: &str, recordings: impl Fn() -> F, m
         return skip::skip_unless_ci("needs the packages of web/package.json (scripts/install-missing.sh test)");
     }
     let recordings = recordings();
-    let server = Server::start(recordings.as_ref());
+    let server = server(recordings.as_ref());
+    let url = format!("http://{}/{}", server.address, server.path);
     let mut node = Command::new("node");
-    node.arg(web().join("tests/serve.mjs")).args([scenario, &server.url]).args(more).stdin(Stdio::null());
+    node.arg(web().join("tests/serve.mjs")).args([scenario, &url]).args(more).stdin(Stdio::null());
     let out = ends_with_test(&mut node).output().expect("node");
     let [said, wrong] = [&out.stdout, &out.stderr].map(|text| String::from_utf8_lossy(text));
     print!("{said}");

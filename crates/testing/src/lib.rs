@@ -9,9 +9,11 @@
 //! `sweep.sh` removes everything whose process has ended. It runs when a process first asks for a name, and once more when that process
 //! ends: a shell waits for that.
 
+mod http;
 mod loop_device;
 mod setting;
 
+pub use http::{HttpAnswer, HttpServer, PATIENCE, UrlOn, http_get, wait_for};
 pub use loop_device::LoopDevice;
 pub use setting::RestoredSetting;
 
