@@ -196,9 +196,7 @@ fn wrong_health(answer: &Diagnosis, trial: &Trial) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{
-        BlindSpot, Culprit, Evidence, Host, ObserverCost, Origin, RuledOut, SCHEMA, Subject, TimeSpan,
-    };
+    use whyslow_model::diagnosis::{BlindSpot, Culprit, Evidence, Origin, RuledOut, Subject, TimeSpan};
 
     fn finding(id: &str, subject: Subject, culprit: u32) -> Finding {
         let (kind, name, of) = ("process".into(), "lab-x".into(), "it".into());
@@ -213,32 +211,7 @@ mod tests {
     }
 
     fn answer(verdict: Verdict, findings: Vec<Finding>) -> Diagnosis {
-        Diagnosis {
-            schema: SCHEMA.into(),
-            host: Host::default(),
-            window: TimeSpan {
-                start: None,
-                end: None,
-                seconds: 10.0,
-                is_assumed: false,
-                samples: 11,
-                source: Origin::Live,
-            },
-            verdict,
-            findings,
-            ruled_out: Vec::new(),
-            not_cleared: Vec::new(),
-            blind_spots: Vec::new(),
-            closer_looks: Vec::new(),
-            comparisons: Vec::new(),
-            response_curves: Vec::new(),
-            time_breakdown: None,
-            interference: Vec::new(),
-            next_capture: None,
-            cpu_explained: None,
-            cost: ObserverCost::default(),
-            figures: Vec::new(),
-        }
+        Diagnosis { findings, ..Diagnosis::new(verdict, TimeSpan::of(Origin::Live, 10.0, 11)) }
     }
 
     const SATURATED: Trial = Trial { finding: Some("disk.saturated"), never: &["disk.depth_one"], ..Trial::IDLE };

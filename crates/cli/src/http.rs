@@ -1,12 +1,42 @@
-//! What `serve` and `exporter` share: host names, tokens, and errors about them.
+//! What `serve` and `exporter` share: where they listen, host names, tokens, and errors about them.
 
 use crate::output::Failure;
+use clap::Args;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use whyslow_serve::{AccessRules, HostNames, PageFn, Server};
 
 /// The name of this machine.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+
+/// Where to listen, and who is answered. Each command has its own words for what they mean there.
+#[derive(Debug, Args)]
+pub struct ListenOptions {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Another name by which clients may call this machine, besides its host name and addresses
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
+    /// File with the token that clients must send
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+impl ListenOptions {
+    /// The token in the file, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not one word.
+    pub fn token(&self) -> Result<Option<String>, Failure> {
+        self.token_file.as_deref().map(read_token).transpose()
+    }
+
+    /// The names by which clients may call this machine: its own, and those that are allowed.
+    pub fn host_names(&self) -> HostNames {
+        self.allow_host.iter().cloned().chain(first_line(HOST_NAME)).collect()
+    }
+}
 
 /// Listens, and serves pages.
 ///
@@ -16,21 +46,12 @@ pub fn start(listen: SocketAddr, access: AccessRules, pages: PageFn) -> Result<S
     Server::start(listen, access, pages).map_err(|e| Failure::usage(format!("cannot listen on {listen}: {e}")))
 }
 
-/// The names by which clients may call this machine: its own, and those that are allowed.
-pub fn host_names(allowed: &[String]) -> HostNames {
-    allowed.iter().cloned().chain(first_line(HOST_NAME)).collect()
-}
-
 /// The name of this machine; empty if it cannot be read.
 pub fn host_name() -> String {
     first_line(HOST_NAME).unwrap_or_default()
 }
 
-/// The token in a file.
-///
-/// # Errors
-/// It cannot be read, or is not one word.
-pub fn read_token(file: &Path) -> Result<String, Failure> {
+fn read_token(file: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(file);
     let text = text.map_err(|e| Failure::usage(format!("cannot read {}: {e}", file.display())))?;
     let token = text.trim();

@@ -204,7 +204,7 @@ fn draw(profile: &StackProfile, format: ProfileFormat, style: &TextStyle) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Confidence, Culprit, Origin, SCHEMA, Subject, TimeSpan, Verdict};
+    use whyslow_model::diagnosis::{Confidence, Culprit, Origin, Subject, TimeSpan, Verdict};
 
     fn finding(id: &str, subject: Subject, culprits: &[Option<u32>]) -> Finding {
         let culprit = |pid: &Option<u32>| Culprit {
@@ -226,27 +226,7 @@ mod tests {
     }
 
     fn diagnosis(findings: Vec<Finding>) -> Diagnosis {
-        let window =
-            TimeSpan { start: None, end: None, seconds: 1.0, is_assumed: false, samples: 2, source: Origin::Live };
-        Diagnosis {
-            schema: SCHEMA.into(),
-            host: Default::default(),
-            window,
-            verdict: Verdict::Bottleneck,
-            findings,
-            ruled_out: Vec::new(),
-            not_cleared: Vec::new(),
-            blind_spots: Vec::new(),
-            next_capture: None,
-            closer_looks: Vec::new(),
-            comparisons: Vec::new(),
-            response_curves: Vec::new(),
-            time_breakdown: None,
-            interference: Vec::new(),
-            cpu_explained: None,
-            cost: Default::default(),
-            figures: Vec::new(),
-        }
+        Diagnosis { findings, ..Diagnosis::new(Verdict::Bottleneck, TimeSpan::of(Origin::Live, 1.0, 2)) }
     }
 
     #[test]

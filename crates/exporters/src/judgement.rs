@@ -116,32 +116,11 @@ fn word(verdict: Verdict) -> &'static str {
 pub(crate) mod tests {
     use super::*;
     use crate::text;
-    use whyslow_model::diagnosis::{Confidence, Culprit, Host, ObserverCost, Origin, SCHEMA, Subject, TimeSpan};
+    use whyslow_model::diagnosis::{Confidence, Culprit, Host, Origin, Subject, TimeSpan};
 
     pub(crate) fn diagnosis(verdict: Verdict, findings: Vec<Finding>) -> Diagnosis {
-        let host =
-            Host { name: Some("db1".into()), kernel: None, cpus: None, memory_bytes: None, virtualization: None };
-        let window =
-            TimeSpan { start: None, end: None, seconds: 10.0, is_assumed: false, samples: 11, source: Origin::Live };
-        Diagnosis {
-            schema: SCHEMA.into(),
-            host,
-            window,
-            verdict,
-            findings,
-            ruled_out: Vec::new(),
-            not_cleared: Vec::new(),
-            blind_spots: Vec::new(),
-            next_capture: None,
-            interference: Vec::new(),
-            closer_looks: Vec::new(),
-            cpu_explained: None,
-            cost: ObserverCost::default(),
-            comparisons: Vec::new(),
-            time_breakdown: None,
-            response_curves: Vec::new(),
-            figures: Vec::new(),
-        }
+        let host = Host { name: Some("db1".into()), ..Host::default() };
+        Diagnosis { host, findings, ..Diagnosis::new(verdict, TimeSpan::of(Origin::Live, 10.0, 11)) }
     }
 
     pub(crate) fn finding(id: &str, name: &str, pid: Option<u32>, impact: f64, confidence: Confidence) -> Finding {

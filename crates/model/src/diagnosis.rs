@@ -59,6 +59,31 @@ pub struct Diagnosis {
     pub figures: Vec<SubjectFigures>,
 }
 
+impl Diagnosis {
+    /// One that has no more to say than its verdict.
+    pub fn new(verdict: Verdict, window: TimeSpan) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            host: Host::default(),
+            window,
+            verdict,
+            findings: Vec::new(),
+            ruled_out: Vec::new(),
+            not_cleared: Vec::new(),
+            blind_spots: Vec::new(),
+            next_capture: None,
+            interference: Vec::new(),
+            closer_looks: Vec::new(),
+            cpu_explained: None,
+            cost: ObserverCost::default(),
+            comparisons: Vec::new(),
+            time_breakdown: None,
+            response_curves: Vec::new(),
+            figures: Vec::new(),
+        }
+    }
+}
+
 /// What a device did, and how long requests took, by the number of requests in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResponseCurve {
@@ -221,6 +246,13 @@ pub struct TimeSpan {
     pub samples: usize,
     /// Their origin.
     pub source: Origin,
+}
+
+impl TimeSpan {
+    /// A span of so many samples, without the times of its ends.
+    pub fn of(source: Origin, seconds: f64, samples: usize) -> Self {
+        Self { start: None, end: None, seconds, is_assumed: false, samples, source }
+    }
 }
 
 /// Where samples come from.

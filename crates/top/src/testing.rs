@@ -6,7 +6,7 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::time::Duration;
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Diagnosis, Host, NotCleared, ObserverCost, Origin, SCHEMA, TimeSpan, Verdict};
+use whyslow_model::diagnosis::{Diagnosis, NotCleared, Origin, TimeSpan, Verdict};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{LinkKey, MachineKey, NetKey, OperationKey, PerCpu, RequesterKey, SocketKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
@@ -188,30 +188,8 @@ fn tasks(s: &mut Snapshot, t: u64) {
 /// A diagnosis that has no cause, but this to say.
 pub(crate) fn diagnosis(because: &str) -> Diagnosis {
     Diagnosis {
-        schema: SCHEMA.into(),
-        host: Host::default(),
-        window: TimeSpan {
-            start: None,
-            end: None,
-            seconds: 10.0,
-            is_assumed: false,
-            samples: 11,
-            source: Origin::Live,
-        },
-        verdict: Verdict::Undetermined,
-        findings: Vec::new(),
-        ruled_out: Vec::new(),
         not_cleared: vec![NotCleared { id: "cpu".into(), because: because.into() }],
-        blind_spots: Vec::new(),
-        next_capture: None,
-        interference: Vec::new(),
-        closer_looks: Vec::new(),
-        cpu_explained: None,
-        cost: ObserverCost::default(),
-        comparisons: Vec::new(),
-        time_breakdown: None,
-        response_curves: Vec::new(),
-        figures: Vec::new(),
+        ..Diagnosis::new(Verdict::Undetermined, TimeSpan::of(Origin::Live, 10.0, 11))
     }
 }
 

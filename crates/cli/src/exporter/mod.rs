@@ -5,7 +5,7 @@ mod receivers;
 mod state;
 
 use crate::complete;
-use crate::http;
+use crate::http::{self, ListenOptions};
 use crate::interrupt::Interrupt;
 use crate::observe::observed;
 use crate::options::{Observe, duration};
@@ -33,10 +33,14 @@ const JUDGED_EVERY: Duration = Duration::from_secs(10);
 
 /// Where to export to, and what.
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("listen", |arg| arg.help("Serve /metrics for Prometheus on this address: 127.0.0.1:9787; beyond this machine a --token-file is needed")),
+    mut_arg("token_file", |arg| arg.requires("listen").help("File with the token that a client of --listen must send: Authorization: Bearer TOKEN")),
+    mut_arg("allow_host", |arg| arg.requires("listen").help("Another name by which clients of --listen may call this machine, besides its host name and addresses"))
+)]
 pub struct ExporterArgs {
-    /// Serve /metrics for Prometheus on this address: 127.0.0.1:9787; beyond this machine a --token-file is needed
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    listening: ListenOptions,
     /// Push to this Prometheus remote-write receiver: https://HOST/api/v1/write
     #[arg(long, value_name = "URL")]
     remote_write: Option<String>,
@@ -62,12 +66,6 @@ pub struct ExporterArgs {
     /// The most series to export
     #[arg(long, value_name = "N", default_value_t = Selection::MOST_SERIES)]
     max_series: usize,
-    /// File with the token that a client of --listen must send: Authorization: Bearer TOKEN
-    #[arg(long, value_name = "FILE", requires = "listen")]
-    token_file: Option<PathBuf>,
-    /// Another name by which clients of --listen may call this machine, besides its host name and addresses
-    #[arg(long, value_name = "NAME", requires = "listen")]
-    allow_host: Vec<String>,
     /// File with the value of the Authorization header for --remote-write: 'Bearer TOKEN' or 'Basic ...'
     #[arg(long, value_name = "FILE", requires = "remote_write")]
     remote_write_auth_file: Option<PathBuf>,
@@ -83,7 +81,7 @@ impl ExporterArgs {
     const SHORTEST: Duration = Duration::from_secs(1);
 
     fn check(&self) -> Result<Selection, Failure> {
-        if !self.once && self.listen.is_none() && self.remote_write.is_none() && self.otlp.is_none() {
+        if !self.once && self.listening.listen.is_none() && self.remote_write.is_none() && self.otlp.is_none() {
             return Err(Failure::usage(
                 "nowhere to export to: use --listen 127.0.0.1:9787, --remote-write URL, --otlp URL or --once",
             ));
@@ -91,7 +89,8 @@ impl ExporterArgs {
         if self.interval < Self::SHORTEST {
             return Err(Failure::usage("--interval must be at least 1s"));
         }
-        if self.listen.is_some_and(|listen| !listen.ip().is_loopback()) && self.token_file.is_none() {
+        let ListenOptions { listen, token_file, .. } = &self.listening;
+        if listen.is_some_and(|listen| !listen.ip().is_loopback()) && token_file.is_none() {
             return Err(Failure::usage(
                 "--listen beyond this machine needs --token-file: process and control group names are not for everyone",
             ));
@@ -128,7 +127,7 @@ fn export(args: &ExporterArgs, selection: Selection) -> Result<ExitCode, Failure
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
     let receivers = Receivers::start(args)?;
     let state = Arc::new(ExporterState::new(Collector::new(selection), receivers, args.interval));
-    let server = args.listen.map(|listen| serve(listen, args, &state)).transpose()?;
+    let server = args.listening.listen.map(|listen| serve(listen, args, &state)).transpose()?;
     if let Some(server) = &server {
         // With port 0 the kernel chooses one.
         complain(&format!("serving http://{}/metrics", server.address()));
@@ -149,8 +148,8 @@ fn export(args: &ExporterArgs, selection: Selection) -> Result<ExitCode, Failure
 }
 
 fn serve(listen: SocketAddr, args: &ExporterArgs, state: &Arc<ExporterState>) -> Result<Server, Failure> {
-    let token = args.token_file.as_deref().map(http::read_token).transpose()?;
-    let access = AccessRules { names: http::host_names(&args.allow_host), token, takes_token_from_address: false };
+    let (names, token) = (args.listening.host_names(), args.listening.token()?);
+    let access = AccessRules { names, token, takes_token_from_address: false };
     let state = state.clone();
     let pages: PageFn = Box::new(move |asked| match asked.path.as_str() {
         "/metrics" => Some(Page::new(text::CONTENT_TYPE, text::exposition(&state.families()).into_bytes())),

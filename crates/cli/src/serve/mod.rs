@@ -7,7 +7,7 @@ mod live_host;
 mod part;
 mod recorded_host;
 
-use crate::http;
+use crate::http::{self, ListenOptions};
 use crate::interrupt::Interrupt;
 use crate::live::{self, LiveOptions};
 use crate::options::duration;
@@ -20,7 +20,7 @@ use live_host::LiveHost;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::convert::Infallible;
 use std::fmt::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ use whyslow_diagnose::RuleBook;
 use whyslow_serve::AccessRules;
 use whyslow_store::Recording;
 
+/// Where to listen unless asked otherwise.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9790);
 /// How long one sleep lasts while requests are answered elsewhere.
 const LONG: Duration = Duration::from_secs(3600);
 /// Bytes of a token that is made up.
@@ -39,19 +41,17 @@ const NAMED: usize = 5;
 
 /// What to serve, and where.
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("listen", |arg| arg.help("Address to listen on; only this machine can reach the default [default: 127.0.0.1:9790]")),
+    mut_arg("allow_host", |arg| arg.help("Another name by which browsers may call this machine, besides its host name and addresses")),
+    mut_arg("token_file", |arg| arg.help("File with the token that the address of the page ends in [default: a new one each time]"))
+)]
 pub struct ServeArgs {
     /// Folders of recordings, or folders with one in each subfolder [default: that of 'whyslow record', if there is one]
     #[arg(value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Address to listen on; only this machine can reach the default
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9790")]
-    listen: SocketAddr,
-    /// Another name by which browsers may call this machine, besides its host name and addresses
-    #[arg(long, value_name = "NAME")]
-    allow_host: Vec<String>,
-    /// File with the token that the address of the page ends in [default: a new one each time]
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    listening: ListenOptions,
     /// Sampling interval of the live machine, at least 100ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, conflicts_with = "no_live")]
     interval: Duration,
@@ -93,8 +93,8 @@ impl ServeArgs {
 
     /// The token, and whether it was made up.
     fn token(&self) -> Result<(String, bool), Failure> {
-        match &self.token_file {
-            Some(file) => Ok((http::read_token(file)?, false)),
+        match self.listening.token()? {
+            Some(token) => Ok((token, false)),
             None => Ok((new_token()?, true)),
         }
     }
@@ -123,9 +123,9 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let book = Arc::new(user_rules::load().book);
     let live = (!args.no_live).then(|| Arc::new(LiveHost::new(args.interval)));
     let (hosts, looks) = Hosts::new(live.clone(), roots, book.clone());
-    let names = http::host_names(&args.allow_host);
+    let names = args.listening.host_names();
     let access = AccessRules { names, token: Some(token.clone()), takes_token_from_address: true };
-    let server = http::start(args.listen, access, api::pages(hosts.clone()))?;
+    let server = http::start(args.listening.listen.unwrap_or(LISTEN), access, api::pages(hosts.clone()))?;
     let sampling = live.as_ref().map(|live| sample(live, args, book)).transpose()?;
     hosts.start_survey(looks)?;
     announce(args, &hosts, server.address(), is_new.then_some(&token))?;
