@@ -22,13 +22,19 @@ use whyslow_model::key::{InventoryKey, MachineKey, NetKey, PerCpu, TaskKey};
 use whyslow_model::rename::Renamer;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_pseudonyms::{PseudonymKey, Pseudonyms};
+use whyslow_testing::{HttpServer, UrlOn};
 
 const SECOND: u64 = 1_000_000_000;
 
-fn run(args: &[&str]) -> Output {
+fn whyslow(args: &[&str]) -> Command {
     let config = whyslow_testing::folder();
     let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-    whyslow.args(args).env("TZ", "UTC").env("XDG_CONFIG_HOME", config.path()).stdin(Stdio::null()).output().unwrap()
+    whyslow.args(args).env("TZ", "UTC").env("XDG_CONFIG_HOME", config.path()).stdin(Stdio::null());
+    whyslow
+}
+
+fn run(args: &[&str]) -> Output {
+    whyslow(args).output().unwrap()
 }
 
 fn output(args: &[&str]) -> String {
@@ -308,6 +314,16 @@ fn a_recording_is_explained_exported_and_drawn_without_names() {
         .map(|(from, to)| format!("{dir}@2026-11-21T16:{from}Z..2026-11-21T16:{to}Z"));
     let text = output(&["compare", &before, &after, "--pseudonymise"]);
     assert_without(&text, &["planted", dir], "compare");
+    let args = ["serve", "--listen", "127.0.0.1:0", "--no-live", "--pseudonymise", dir];
+    let server = HttpServer::start(whyslow(&args).stdout(Stdio::piped()).stderr(Stdio::null()), UrlOn::Stdout);
+    for path in ["overview", "page?host=0", "page?host=0&only=outline", "stack?host=0"] {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let token = server.path.trim_start_matches('?');
+        let answer = server.get(&format!("/api/{path}{separator}{token}"), "");
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        assert_without(&answer.body, &["planted", dir], path);
+        assert!(!path.starts_with("page?host=0&") || answer.body.contains("host-"), "{}", answer.body);
+    }
 }
 
 #[test]
@@ -350,6 +366,9 @@ fn wrong_usage_is_refused() {
         (&["report", "--pseudonymise", &bench], "does not cover"),
         (&["--pseudonymise", "read", &file], "write it after 'read'"),
         (&["record", "--pseudonymise"], "--dir DIR"),
+        (&["stack", "--pseudonymise", "/"], "shows the whole stack"),
+        (&["bench", "--pseudonymise", "memory"], "unexpected argument"),
+        (&["profile", "--pseudonymise"], "unexpected argument"),
     ] {
         let out = run(args);
         let complaint = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -368,6 +387,9 @@ fn a_live_report_has_no_names() {
     let text = output(&["report", "--pseudonymise", "--for", "1s", "--json"]);
     assert!(text.contains("\"stack\""), "{text}");
     assert_without(&text, &named, "the report");
+    for format in ["text", "json", "svg"] {
+        assert_without(&output(&["stack", "--pseudonymise", "--format", format]), &named, format);
+    }
 }
 
 /// Live: this machine's name, and the name of a process of ours, which is at work the whole time.

@@ -211,6 +211,13 @@ fn a_hostile_name_of_a_process_does_not_garble_the_screen() {
     terminal.wait_for(&["Open files"]);
     terminal.press(&["q"]);
     terminal.wait_for(&["status 0"]);
+    let terminal = Terminal::whyslow("top --no-bpf --interval 500ms --pseudonymise", &[]);
+    let screen = terminal.wait_for(&["1 Processes", "process-"]);
+    assert!(!screen.contains("evil"), "{screen}");
+    terminal.press(&["Enter", "End"]);
+    terminal.wait_for(&["not listed with --pseudonymise"]);
+    terminal.press(&["q"]);
+    terminal.wait_for(&["status 0"]);
     evil.kill().unwrap();
     evil.wait().unwrap();
 }

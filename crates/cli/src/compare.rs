@@ -104,6 +104,6 @@ fn schema(path: &Path) -> Option<String> {
 }
 
 fn recorded(part: RecordingPeriod, names: &PseudonymSession) -> Result<Baseline, Failure> {
-    let recording = names.recording(part.open()?)?;
+    let recording = names.recording(part.open()?).map_err(|e| Failure::usage(e.to_string()))?;
     of_recording(&recording, &part.span(&recording)?)
 }

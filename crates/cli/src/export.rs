@@ -66,7 +66,7 @@ pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
         return Err(Failure::usage("Parquet needs a file: -o FILE"));
     }
     let names = args.pseudonyms.begin()?;
-    let recording = names.recording(args.part.open()?)?;
+    let recording = names.recording(args.part.open()?).map_err(|e| Failure::usage(e.to_string()))?;
     let span = args.part.span(&recording)?;
     let mut rows =
         ExportedRows { recording, span, rates: if args.raw { None } else { Some(RowRates::of(&family)) }, family };

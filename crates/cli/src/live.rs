@@ -4,6 +4,7 @@ use crate::baseline;
 use crate::observe::add_command_lines;
 use crate::options::next_multiple;
 use crate::output::Failure;
+use crate::pseudonymise::{PseudonymSession, SampleRenamer};
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,12 +68,14 @@ enum Sampled {
     Restarted,
 }
 
-/// Starts both threads, which end when the result is dropped. What is sent to it is answered between two samples.
+/// Starts both threads, which end when the result is dropped. What is sent to it is answered between two samples. Names are replaced as
+/// soon as they are read.
 ///
 /// # Errors
 /// A thread cannot be started.
 pub fn begin<R: Send + 'static>(
     options: LiveOptions,
+    names: &PseudonymSession,
     events: EventFn,
     answer: impl Fn(&Root, R) + Send + 'static,
 ) -> Result<Sender<R>, Failure> {
@@ -81,10 +84,18 @@ pub fn begin<R: Send + 'static>(
     let (samples, sampled) = channel();
     let root = if options.no_bpf { Root::live().without_bpf() } else { Root::live() };
     // It may have something to complain of, before anything is drawn.
-    let baseline = baseline::default();
-    let judging =
-        Judging { book: options.book, baseline, root: root.clone(), asked: asked.clone(), events: events.clone() };
-    let sampling = Sampling { root, interval: options.interval, asked, events, samples };
+    let baseline = baseline::default().map(|usual| names.baseline(usual));
+    let judging = Judging {
+        book: options.book,
+        baseline,
+        // A command line is made of names.
+        has_command_lines: !names.is_on(),
+        root: root.clone(),
+        asked: asked.clone(),
+        events: events.clone(),
+    };
+    let rename = names.sample_renamer();
+    let sampling = Sampling { root, interval: options.interval, rename, asked, events, samples };
     let thread = |name: &str| thread::Builder::new().name(name.into());
     thread("diagnosis").spawn(move || judging.run(&sampled)).map_err(cannot_start)?;
     thread("samples").spawn(move || sampling.run(&requested, answer)).map_err(cannot_start)?;
@@ -110,6 +121,7 @@ impl<F: FnMut()> Drop for OnPanic<F> {
 struct Sampling {
     root: Root,
     interval: Duration,
+    rename: Option<SampleRenamer>,
     asked: Arc<Mutex<Asked>>,
     events: EventFn,
     samples: Sender<Sampled>,
@@ -143,7 +155,10 @@ impl Sampling {
                     return;
                 }
             }
-            let sample = Box::new(sampler.sample());
+            let mut sample = Box::new(sampler.sample());
+            if let Some(rename) = &self.rename {
+                rename(&mut sample);
+            }
             if self.samples.send(Sampled::Sample(sample.clone())).is_err() {
                 return;
             }
@@ -178,6 +193,7 @@ impl Sampling {
 struct Judging {
     book: Arc<RuleBook>,
     baseline: Option<Baseline>,
+    has_command_lines: bool,
     root: Root,
     asked: Arc<Mutex<Asked>>,
     events: EventFn,
@@ -208,7 +224,9 @@ impl Judging {
             if let Some(usual) = &self.baseline {
                 whyslow_compare::remember(&mut diagnosis, usual);
             }
-            add_command_lines(&mut diagnosis, &window, &self.root);
+            if self.has_command_lines {
+                add_command_lines(&mut diagnosis, &window, &self.root);
+            }
             let wanted = requested_sources(&window, &self.book);
             if !wanted.is_empty() {
                 let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,7 @@ use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use whyslow_import::Capture;
 use whyslow_model::baseline::Baseline;
 use whyslow_model::catalogue::{Family, Group, Interface, MachineInfo, MappedDevice, Mount, Process};
@@ -16,7 +16,7 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_pseudonyms::{PseudonymKey, Pseudonyms};
 use whyslow_show::json;
-use whyslow_store::Recording;
+use whyslow_store::{Recording, StoreError};
 
 /// More than a file with a key has.
 const MOST_OF_KEY: u64 = 4096;
@@ -65,7 +65,7 @@ impl PseudonymOptions {
         let names = Pseudonyms::new(self.pseudonym_key.as_deref().map_or_else(new_key, key_in)?);
         let map = self.pseudonym_map.as_ref().map(|path| MapFile::begin(path.clone())).transpose()?;
         let names = if map.is_some() { names.remembering_all() } else { names };
-        Ok(PseudonymSession { names: Some(Arc::new(names)), map })
+        Ok(PseudonymSession { names: Some(Arc::new(names)), map: Mutex::new(map) })
     }
 }
 
@@ -132,8 +132,11 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 #[derive(Default)]
 pub struct PseudonymSession {
     names: Option<Arc<Pseudonyms>>,
-    map: Option<MapFile>,
+    map: Mutex<Option<MapFile>>,
 }
+
+/// Replaces the names in a sample.
+pub type SampleRenamer = Box<dyn Fn(&mut Snapshot) + Send + Sync>;
 
 impl PseudonymSession {
     /// Whether names are replaced.
@@ -142,9 +145,9 @@ impl PseudonymSession {
     }
 
     /// What replaces the names in samples; `None` if nothing does.
-    pub fn sample_renamer(&self) -> Option<impl Fn(&mut Snapshot) + Send + Sync + use<>> {
+    pub fn sample_renamer(&self) -> Option<SampleRenamer> {
         let names = Arc::clone(self.names.as_ref()?);
-        Some(move |sample: &mut Snapshot| sample.rename(&*names))
+        Some(Box::new(move |sample: &mut Snapshot| sample.rename(&*names)))
     }
 
     /// The window, with other names.
@@ -170,7 +173,7 @@ impl PseudonymSession {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn recording(&self, recording: Recording) -> Result<Recording, Failure> {
+    pub fn recording(&self, recording: Recording) -> Result<Recording, StoreError> {
         let Some(names) = &self.names else { return Ok(recording) };
         let recording = recording.renamed_by(Arc::clone(names) as Arc<dyn Renamer>);
         // Sentences that are read by themselves mention names of other families.
@@ -178,8 +181,7 @@ impl PseudonymSession {
         let start = *all.start()..=all.start().saturating_add(MEETING_NS).min(*all.end());
         let end = all.end().saturating_sub(MEETING_NS).max(*all.start())..=*all.end();
         for span in [start, end] {
-            let met = recording.each_sample(&span, &|family: &str| MENTIONED.contains(&family), |_| true);
-            met.map_err(|e| Failure::usage(e.to_string()))?;
+            recording.each_sample(&span, &|family: &str| MENTIONED.contains(&family), |_| true)?;
         }
         Ok(recording)
     }
@@ -197,10 +199,22 @@ impl PseudonymSession {
         self.names.as_ref().map_or_else(|| text.to_owned(), |names| names.argument(text))
     }
 
-    /// Writes the names behind the pseudonyms, if that is asked for.
-    pub fn finish(self) -> Result<(), Failure> {
-        match (self.map, self.names) {
-            (Some(map), Some(names)) => map.write(&names),
+    /// The name of a host.
+    pub fn host(&self, name: &str) -> String {
+        self.names.as_ref().map_or_else(|| name.to_owned(), |names| names.host_name(name))
+    }
+
+    /// A message about the files in a folder.
+    pub fn message_about(&self, folder: &Path, message: &str) -> String {
+        let folder = folder.display().to_string();
+        if self.is_on() { message.replace(&folder, &self.argument(&folder)) } else { message.to_owned() }
+    }
+
+    /// Writes the names behind the pseudonyms so far, if that is asked for.
+    pub fn finish(&self) -> Result<(), Failure> {
+        let map = self.map.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (map, &self.names) {
+            (Some(map), Some(names)) => map.write(names),
             _ => Ok(()),
         }
     }

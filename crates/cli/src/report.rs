@@ -280,7 +280,7 @@ impl ReportArgs {
         crate::keep_freed_memory();
         let unreadable = |e: StoreError| Failure::usage(e.to_string());
         let part = RecordingPeriod { dir: dir.map(Path::to_owned), ..self.part.clone() };
-        let recording = names.recording(part.open()?)?;
+        let recording = names.recording(part.open()?).map_err(unreadable)?;
         let span = match &self.at {
             Some(moment) => around(moment)?,
             None => part.span(&recording)?,

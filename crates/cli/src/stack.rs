@@ -4,7 +4,7 @@ use crate::atomic_file::write_whole;
 use crate::complete;
 use crate::options::{Colour, OutputOptions};
 use crate::output::{self, Failure, by_ending, print};
-use crate::pseudonymise::PseudonymSession;
+use crate::pseudonymise::{PseudonymOptions, PseudonymSession};
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
 use std::fs;
@@ -29,6 +29,8 @@ pub struct StackArgs {
     /// Only what is above and below this device, mount point or interface: sda, /srv, eth0; a file stands for its mount
     #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::stack_nodes))]
     names: Vec<String>,
+    #[command(flatten)]
+    pseudonyms: PseudonymOptions,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -57,7 +59,12 @@ const ENDINGS: &[(&str, StackFormat)] =
 /// A name that is not known here; a file that cannot be written.
 pub fn run(args: &StackArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let format = args.format(look)?;
-    let mut stack = live(&PseudonymSession::default());
+    if args.pseudonyms.is_given() && !args.names.is_empty() {
+        return Err(Failure::usage("--pseudonymise shows the whole stack: NAME is one of the names that it replaces"));
+    }
+    let names = args.pseudonyms.begin()?;
+    let mut stack = live(&names);
+    names.finish()?;
     if !args.names.is_empty() {
         let ids: Result<Vec<_>, _> = args.names.iter().map(|name| named(&stack, name)).collect();
         let part = stack.around(&ids?.concat());

@@ -6,6 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::live::{self, LiveEvent, LiveOptions, cannot_start};
 use crate::options::{OutputOptions, duration};
 use crate::output::{self, Failure};
+use crate::pseudonymise::{PseudonymOptions, PseudonymSession};
 use crate::user_rules;
 use clap::Args;
 use std::path::PathBuf;
@@ -35,7 +36,12 @@ pub struct TopArgs {
     /// Load no BPF programs: sees less, and reads only /proc and /sys
     #[arg(long, conflicts_with = "at")]
     no_bpf: bool,
+    #[command(flatten)]
+    pseudonyms: PseudonymOptions,
 }
+
+/// Why open files are not listed: what they are is their names.
+const FILES_ARE_NAMES: &str = "not listed with --pseudonymise";
 
 /// Shows the screen until it is quit.
 ///
@@ -50,15 +56,16 @@ pub fn run(args: &TopArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(format!("'whyslow top' needs a terminal for its screen and its keys; {instead}")));
     }
     crate::keep_freed_memory();
+    let names = Arc::new(args.pseudonyms.begin()?);
     // What is wrong with a rule is said before the screen is drawn.
     let rules = user_rules::load();
     let interrupt = Interrupt::listen()?;
     let (events, received) = channel();
     let source = match &args.at {
-        Some(at) => recorded::begin(at, args.dir.as_deref(), rules.book, events.clone())?,
+        Some(at) => recorded::begin(at, args.dir.as_deref(), rules.book, &names, events.clone())?,
         None => {
             let options = LiveOptions { interval: args.interval, no_bpf: args.no_bpf, book: Arc::new(rules.book) };
-            live(options, events.clone())?
+            live(options, &names, events.clone())?
         }
     };
     let options = ScreenOptions {
@@ -69,6 +76,7 @@ pub fn run(args: &TopArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     end_at_signal(interrupt, events.clone())?;
     whyslow_top::run(options, &received, events, |request| answer(&source, request))
         .map_err(|e| Failure::usage(format!("cannot draw on the terminal: {e}")))?;
+    names.finish()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -91,7 +99,7 @@ fn end_at_signal(mut interrupt: Interrupt, events: Sender<Event>) -> Result<(), 
 }
 
 /// Shows the live machine. What is sent to the result is answered by events.
-fn live(options: LiveOptions, events: Sender<Event>) -> Result<Sender<Request>, Failure> {
+fn live(options: LiveOptions, names: &PseudonymSession, events: Sender<Event>) -> Result<Sender<Request>, Failure> {
     let answers = events.clone();
     let show = move |event| {
         let event = match event {
@@ -103,12 +111,17 @@ fn live(options: LiveOptions, events: Sender<Event>) -> Result<Sender<Request>, 
         };
         events.send(event).is_ok()
     };
-    live::begin(options, Arc::new(show), move |root, request| list_files(root, request, &answers))
+    let has_names = !names.is_on();
+    live::begin(options, names, Arc::new(show), move |root, request| list_files(root, request, has_names, &answers))
 }
 
-fn list_files(root: &Root, request: Request, answers: &Sender<Event>) {
+fn list_files(root: &Root, request: Request, has_names: bool, answers: &Sender<Event>) {
     let Request::Files(task) = request else { return };
-    let files = descriptors(root, &task).map_err(|error| error.why().to_owned());
+    let files = if has_names {
+        descriptors(root, &task).map_err(|error| error.why().to_owned())
+    } else {
+        Err(FILES_ARE_NAMES.to_owned())
+    };
     let files = files.map(|files| files.into_iter().map(|(name, count)| OpenFile { name, count }).collect());
     // The next sample finds out that the screen is gone.
     let _ = answers.send(Event::Files(task, files));

@@ -44,7 +44,7 @@ pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure
     let dir = args.recording.clone().or_else(|| args.part.dir.clone());
     let part = RecordingPeriod { dir, ..args.part.clone() };
     let names = args.pseudonyms.begin()?;
-    let recording = names.recording(part.open()?)?;
+    let recording = names.recording(part.open()?).map_err(|e| Failure::usage(e.to_string()))?;
     let span = match &args.at {
         Some(moment) => around(moment)?,
         None => part.span(&recording)?,

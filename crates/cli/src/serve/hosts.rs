@@ -4,6 +4,7 @@ use super::live_host::LiveHost;
 use super::recorded_host::RecordedHost;
 use crate::live::cannot_start;
 use crate::output::Failure;
+use crate::pseudonymise::PseudonymSession;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -20,6 +21,7 @@ pub struct Hosts {
     pub book: Arc<RuleBook>,
     /// Where to look for recordings.
     roots: Vec<PathBuf>,
+    names: Arc<PseudonymSession>,
     recorded: Mutex<Vec<Arc<RecordedHost>>>,
     /// The number of the next recording that is found.
     next: AtomicUsize,
@@ -29,10 +31,15 @@ pub struct Hosts {
 
 impl Hosts {
     /// The live machine, and the recordings in these folders; and what wakes the survey.
-    pub fn new(live: Option<Arc<LiveHost>>, roots: Vec<PathBuf>, book: Arc<RuleBook>) -> (Arc<Self>, Receiver<()>) {
+    pub fn new(
+        live: Option<Arc<LiveHost>>,
+        roots: Vec<PathBuf>,
+        book: Arc<RuleBook>,
+        names: Arc<PseudonymSession>,
+    ) -> (Arc<Self>, Receiver<()>) {
         let (looked_at, looks) = sync_channel(1);
         let (recorded, next) = (Mutex::default(), AtomicUsize::new(0));
-        let hosts = Self { live, book, roots, recorded, next, looked_at };
+        let hosts = Self { live, book, roots, names, recorded, next, looked_at };
         hosts.find_recordings();
         (Arc::new(hosts), looks)
     }
@@ -93,7 +100,7 @@ impl Hosts {
         for folder in found {
             if !recorded.iter().any(|host| host.folder() == folder) {
                 let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
-                recorded.push(Arc::new(RecordedHost::new(id, folder)));
+                recorded.push(Arc::new(RecordedHost::new(id, folder, self.names.clone())));
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::pseudonymise::PseudonymSession;
 use crate::report::{MOST_INTERVALS, page_of};
 use crate::stack;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_diagnose::add_loads;
@@ -37,6 +37,7 @@ const HZ: u32 = 99;
 /// What is known of the live machine.
 pub struct LiveHost {
     name: String,
+    names: Arc<PseudonymSession>,
     interval: Duration,
     state: Mutex<LiveState>,
     /// Held while something is read that is read once at a time.
@@ -58,7 +59,7 @@ impl LiveHost {
     pub const ID: &'static str = "live";
 
     /// Nothing is known yet.
-    pub fn new(interval: Duration) -> Self {
+    pub fn new(interval: Duration, names: Arc<PseudonymSession>) -> Self {
         let state = LiveState {
             history: History::new(LIMITS),
             window: Window::default(),
@@ -66,7 +67,8 @@ impl LiveHost {
             drawn: SeriesNames::new(),
         };
         Self {
-            name: host_name(),
+            name: names.host(&host_name()),
+            names,
             interval,
             state: Mutex::new(state),
             reading_stack: Mutex::default(),
@@ -165,7 +167,7 @@ impl LiveHost {
     /// The stacks as they are now, and their load over the last seconds.
     pub fn stack(&self) -> IoStack {
         let _one = self.reading_stack.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut stack = stack::live(&PseudonymSession::default());
+        let mut stack = stack::live(&self.names);
         let window = self.state().window.clone();
         add_loads(&mut stack, &window);
         stack
@@ -174,8 +176,11 @@ impl LiveHost {
     /// Profiles the whole machine.
     ///
     /// # Errors
-    /// That is under way already; this user or kernel may not profile.
+    /// That is under way already; this user or kernel may not profile; names are to be replaced.
     pub fn profile(&self, kind: ProfileKind, time: Duration) -> Result<StackProfile, Refusal> {
+        if self.names.is_on() {
+            return Err(Refusal::Parameters("--pseudonymise does not cover profiles, which are made of names".into()));
+        }
         let _one = match self.profiling.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -234,7 +239,7 @@ mod tests {
     }
 
     fn host(seconds: u64) -> LiveHost {
-        let host = LiveHost::new(Duration::from_secs(1));
+        let host = LiveHost::new(Duration::from_secs(1), Arc::default());
         (0..seconds).for_each(|second| host.take(sample(second)));
         host
     }
@@ -280,7 +285,10 @@ mod tests {
         assert_eq!(page.charts[0].times.len(), 11);
         let later = host.page(&PagePart { from: at(200), to: at(300), ..part(None) });
         assert!(matches!(later, Err(Refusal::Nothing(_))));
-        assert!(matches!(LiveHost::new(Duration::from_secs(1)).page(&part(None)), Err(Refusal::Busy(_))));
+        assert!(matches!(
+            LiveHost::new(Duration::from_secs(1), Arc::default()).page(&part(None)),
+            Err(Refusal::Busy(_))
+        ));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::live::{self, LiveOptions};
 use crate::options::duration;
 use crate::output::{Failure, complain, print};
+use crate::pseudonymise::{PseudonymOptions, PseudonymSession};
 use crate::recordings;
 use crate::user_rules;
 use clap::Args;
@@ -61,6 +62,8 @@ pub struct ServeArgs {
     /// Only recordings
     #[arg(long)]
     no_live: bool,
+    #[command(flatten)]
+    pseudonyms: PseudonymOptions,
 }
 
 impl ServeArgs {
@@ -121,28 +124,35 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let mut interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
     crate::keep_freed_memory();
     let book = Arc::new(user_rules::load().book);
-    let live = (!args.no_live).then(|| Arc::new(LiveHost::new(args.interval)));
-    let (hosts, looks) = Hosts::new(live.clone(), roots, book.clone());
-    let names = args.listening.host_names();
-    let access = AccessRules { names, token: Some(token.clone()), takes_token_from_address: true };
+    let names = Arc::new(args.pseudonyms.begin()?);
+    let live = (!args.no_live).then(|| Arc::new(LiveHost::new(args.interval, names.clone())));
+    let (hosts, looks) = Hosts::new(live.clone(), roots, book.clone(), names.clone());
+    let access =
+        AccessRules { names: args.listening.host_names(), token: Some(token.clone()), takes_token_from_address: true };
     let server = http::start(args.listening.listen.unwrap_or(LISTEN), access, api::pages(hosts.clone()))?;
-    let sampling = live.as_ref().map(|live| sample(live, args, book)).transpose()?;
+    let sampling = live.as_ref().map(|live| sample(live, args, book, &names)).transpose()?;
     hosts.start_survey(looks)?;
     announce(args, &hosts, server.address(), is_new.then_some(&token))?;
     while !interrupt.ends_sleep_until(Instant::now() + LONG) {}
     drop((sampling, server));
+    names.finish()?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Samples for as long as the result is kept.
-fn sample(live: &Arc<LiveHost>, args: &ServeArgs, book: Arc<RuleBook>) -> Result<Sender<Infallible>, Failure> {
+fn sample(
+    live: &Arc<LiveHost>,
+    args: &ServeArgs,
+    book: Arc<RuleBook>,
+    names: &PseudonymSession,
+) -> Result<Sender<Infallible>, Failure> {
     let options = LiveOptions { interval: args.interval, no_bpf: args.no_bpf, book };
     let host = live.clone();
     let take = move |event| {
         host.take(event);
         true
     };
-    live::begin(options, Arc::new(take), |_, request: Infallible| match request {})
+    live::begin(options, names, Arc::new(take), |_, request: Infallible| match request {})
 }
 
 /// Says where the page is, and what it shows.

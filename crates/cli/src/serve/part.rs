@@ -5,7 +5,7 @@ use crate::report::intervals;
 use std::ops::RangeInclusive;
 use whyslow_series::{ChartSpec, charts};
 use whyslow_serve::PageRequest;
-use whyslow_store::{Span, StoreError};
+use whyslow_store::Span;
 
 /// The latest time that can be asked for, seconds since 1970: in the year 2262, where nanoseconds end.
 const LATEST: f64 = 9e9;
@@ -20,12 +20,6 @@ pub enum Refusal {
     Nothing(String),
     /// Not now.
     Busy(String),
-}
-
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Self {
-        Self::Busy(error.to_string())
-    }
 }
 
 /// The parameters of a request.

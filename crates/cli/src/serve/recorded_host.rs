@@ -3,6 +3,7 @@
 use super::part::{PageContent, PagePart, Refusal, nothing_then, seconds};
 use crate::explain::{episodes, explain_by, window};
 use crate::output::{ProgressLine, complain};
+use crate::pseudonymise::PseudonymSession;
 use crate::report::{charts_of_recording, host, outline_of_recording, page_of, title};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ const SELDOM: u32 = 50;
 /// A folder with a recording.
 pub struct RecordedHost {
     folder: PathBuf,
+    names: Arc<PseudonymSession>,
     log: LogFn,
     surveyed: Mutex<Surveyed>,
 }
@@ -47,14 +49,14 @@ struct Surveyed {
 
 impl RecordedHost {
     /// A recording that is asked for by this name.
-    pub fn new(id: String, folder: PathBuf) -> Self {
+    pub fn new(id: String, folder: PathBuf, names: Arc<PseudonymSession>) -> Self {
         let overview = HostOverview {
             id,
-            name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            folder: Some(folder.display().to_string()),
+            name: names.host(&folder.file_name().unwrap_or_default().to_string_lossy()),
+            folder: Some(names.argument(&folder.display().to_string())),
             ..HostOverview::default()
         };
-        Self { folder, log: log_once(), surveyed: Mutex::new(Surveyed { overview, due: Instant::now() }) }
+        Self { folder, names, log: log_once(), surveyed: Mutex::new(Surveyed { overview, due: Instant::now() }) }
     }
 
     /// Where it is.
@@ -73,11 +75,20 @@ impl RecordedHost {
 
     /// Opened anew each time: it may go on.
     fn open(&self) -> Result<Recording, StoreError> {
-        Recording::open_with_log(&self.folder, self.log.clone())
+        self.names.recording(Recording::open_with_log(&self.folder, self.log.clone())?)
     }
 
     fn opened(&self) -> Result<Recording, Refusal> {
-        self.open().map_err(|error| Refusal::Nothing(error.to_string()))
+        self.open().map_err(|error| Refusal::Nothing(self.said(&error)))
+    }
+
+    /// Why something cannot be read.
+    fn said(&self, error: &StoreError) -> String {
+        self.names.message_about(&self.folder, &error.to_string())
+    }
+
+    fn busy(&self, error: StoreError) -> Refusal {
+        Refusal::Busy(self.said(&error))
     }
 
     /// Charts, and what happened, by these rules.
@@ -91,7 +102,7 @@ impl RecordedHost {
         let recording = self.opened()?;
         let span = part.span(&recording.span(), DAY_NS)?;
         let explain = || {
-            let folder = self.folder.display().to_string();
+            let folder = self.names.argument(&self.folder.display().to_string());
             explain_by(&recording, &span, folder, book, &ProgressLine::silent())
         };
         let (charts, explanation) = std::thread::scope(|scope| {
@@ -108,14 +119,14 @@ impl RecordedHost {
                 explanation.map(|running| running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             (charts, joined.transpose())
         });
-        let name = host(&recording, &span)?;
+        let name = host(&recording, &span).map_err(|e| self.busy(e))?;
         let (from, to) = (seconds(*span.start()), seconds(*span.end()));
         Ok(PageData {
             title: title(&name, Some((from, to))),
-            explanation: explanation?,
+            explanation: explanation.map_err(|e| self.busy(e))?,
             from,
             to,
-            ..page_of(name, charts?, false)
+            ..page_of(name, charts.map_err(|e| self.busy(e))?, false)
         })
     }
 
@@ -128,10 +139,10 @@ impl RecordedHost {
         let all = recording.span();
         let at = at.unwrap_or(*all.end());
         let span = at.saturating_sub(WINDOW_NS)..=at;
-        let mut seen = window(&recording, &span)?;
+        let mut seen = window(&recording, &span).map_err(|e| self.busy(e))?;
         if seen.last().is_none() {
             // A single sample is no window, but has stacks.
-            seen = Window::new(recording.snapshots(&span, &|_: &str| true)?);
+            seen = Window::new(recording.snapshots(&span, &|_: &str| true).map_err(|e| self.busy(e))?);
         }
         if seen.last().is_none() {
             return Err(nothing_then(&all));
@@ -148,7 +159,7 @@ impl RecordedHost {
 
     /// Finds out of what machine and time it is, which takes a moment.
     pub fn glance(&self) {
-        let error = self.look_up().err().map(|error| error.to_string());
+        let error = self.look_up().err().map(|error| self.said(&error));
         self.surveyed().overview.error = error;
     }
 
@@ -171,7 +182,7 @@ impl RecordedHost {
     /// Finds out how its machine was, which can take seconds.
     pub fn survey(&self, book: &RuleBook) {
         let begun = Instant::now();
-        let error = self.judge(book).err().map(|error| error.to_string());
+        let error = self.judge(book).err().map(|error| self.said(&error));
         let mut surveyed = self.surveyed();
         surveyed.overview.error = error;
         surveyed.due = Instant::now() + SURVEYED_EVERY.max(begun.elapsed() * SELDOM);

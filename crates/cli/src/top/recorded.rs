@@ -3,8 +3,9 @@
 use crate::explain::{episodes, window};
 use crate::live::{OnPanic, cannot_start};
 use crate::output::{Failure, ProgressLine};
+use crate::pseudonymise::PseudonymSession;
 use crate::recordings;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -33,18 +34,21 @@ pub(super) fn begin(
     at: &str,
     dir: Option<&Path>,
     book: RuleBook,
+    names: &Arc<PseudonymSession>,
     events: Sender<Event>,
 ) -> Result<Sender<Request>, Failure> {
     let at = recordings::moment(at)?;
     let folder = recordings::folder(dir)?;
-    let log = events.clone();
-    let log = move |what: &str| drop(log.send(Event::Message(what.to_owned())));
-    let recording = Recording::open_with_log(&folder, Arc::new(log)).map_err(|e| Failure::usage(e.to_string()))?;
+    let messages = Messages { folder: folder.clone(), names: names.clone(), events };
+    let log = messages.clone();
+    let recording = Recording::open_with_log(&folder, Arc::new(move |what: &str| log.tell(what)));
+    let recording = recording.and_then(|recording| names.recording(recording));
+    let recording = recording.map_err(|e| Failure::usage(e.to_string()))?;
     if !recording.span().contains(&at) {
         return Err(recordings::recorded_then("nothing", &recording));
     }
     let book = Arc::new(book);
-    let places = Places { recording: Arc::new(recording), events, episodes: Episodes::default() };
+    let places = Places { recording: Arc::new(recording), messages, episodes: Episodes::default() };
     let (requests, requested) = channel();
     let thread = |name: &str| thread::Builder::new().name(name.into());
     let (looking, of) = (places.clone(), book.clone());
@@ -56,15 +60,34 @@ pub(super) fn begin(
 #[derive(Clone)]
 struct Places {
     recording: Arc<Recording>,
-    events: Sender<Event>,
+    messages: Messages,
     episodes: Episodes,
+}
+
+/// What the screen is told.
+#[derive(Clone)]
+struct Messages {
+    folder: PathBuf,
+    names: Arc<PseudonymSession>,
+    events: Sender<Event>,
+}
+
+impl Messages {
+    fn send(&self, event: Event) {
+        // The screen may be gone, and whoever asks with it.
+        let _ = self.events.send(event);
+    }
+
+    fn tell(&self, what: &str) {
+        self.send(Event::Message(self.names.message_about(&self.folder, what)));
+    }
 }
 
 impl Places {
     /// Goes where it is asked to, until the screen is gone.
     fn run(&self, at: i64, book: &RuleBook, requests: &Receiver<Request>) {
         // Nothing would change on the screen any more; it may have ended already.
-        let _end = OnPanic(|| drop(self.events.send(Event::End)));
+        let _end = OnPanic(|| self.messages.send(Event::End));
         let mut at = self.tell_failure(self.sample_before(at)).flatten().unwrap_or(at);
         self.show(at, book);
         while let Ok(request) = requests.recv() {
@@ -143,10 +166,8 @@ impl Places {
             self.tell("Nothing was recorded in the ten seconds before: there are levels, but no rates.");
         }
         let diagnosis = diagnose(&window, Origin::Recording, book);
-        let shown = Event::Recorded(Box::new(window), Box::new(Window::new(before)));
-        // The screen is gone: so is whoever asks.
-        let _ = self.events.send(shown);
-        let _ = self.events.send(Event::Diagnosed(Box::new(diagnosis)));
+        self.messages.send(Event::Recorded(Box::new(window), Box::new(Window::new(before))));
+        self.messages.send(Event::Diagnosed(Box::new(diagnosis)));
     }
 
     /// What was recorded in the seconds before a place, be it a single sample.
@@ -175,7 +196,6 @@ impl Places {
     }
 
     fn tell(&self, what: &str) {
-        // The screen is gone.
-        let _ = self.events.send(Event::Message(what.to_owned()));
+        self.messages.tell(what);
     }
 }
