@@ -231,6 +231,34 @@ fn the_result_of_an_experiment_has_each_pair_and_is_a_picture_too() {
 }
 
 #[test]
+fn the_result_of_trying_what_is_recommended_has_the_effect_of_each_change() {
+    let folder = whyslow_testing::folder();
+    let trial: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(fixture("try.json")).unwrap()).unwrap();
+    let step = |changes: &str, trial: serde_json::Value, skipped: Option<&str>| serde_json::json!({ "text": "Change it", "changes": [changes], "trial": trial, "skipped": skipped });
+    let walk = serde_json::json!({
+        "id": "disk.readahead", "subject": { "kind": "device", "name": "loop0" }, "summary": "loop0 reads too little at once.",
+        "steps": [
+            step("disk.read_ahead_kb@loop0=128", trial.clone(), None),
+            step("vm.swappiness=10", serde_json::Value::Null, Some("there is no such setting")),
+            step("disk.scheduler@loop0=none", trial, None),
+        ],
+        "together": null, "interrupted": false, "kept": null,
+    });
+    let page = page(&[&written(folder.path(), "walk.json", &walk.to_string())]);
+    let result = page.result.as_ref().unwrap();
+    assert_eq!(result.headline, "loop0 reads too little at once.");
+    assert!(result.text.contains("not tried: there is no such setting"), "{}", result.text);
+    assert_eq!(page.title, "whyslow try --auto: disk.readahead");
+    let changes = chart(&page, "try.changes");
+    assert_eq!(changes.x.as_ref().unwrap().labels, ["disk.read_ahead_kb@loop0=128", "disk.scheduler@loop0=none"]);
+    let effect = &changes.series[0];
+    // As the document has it, with five significant digits.
+    assert_eq!((effect.mean[1], effect.max.as_ref().unwrap()[1]), (Some(-0.94261), Some(-0.87529)));
+    assert_eq!(chart(&page, "try.metric@2").title, "disk.scheduler@loop0=none: Run time of sh run.sh");
+}
+
+#[test]
 fn a_profile_is_added_to_the_page() {
     let folder = whyslow_testing::folder();
     let profile = r#"{"schema":"whyslow.profile/1","kind":"on_cpu","process":null,"finding":null,"seconds":1.0,"hz":99,"cpus":1,

@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use whyslow_model::bench::{self, BenchKind, BenchReport};
 use whyslow_model::chart::{Chart, PageData, ResultText, SCHEMA};
-use whyslow_model::tune::Trial;
-use whyslow_series::{charts_of_bench, charts_of_trial};
+use whyslow_model::tune::{Trial, Walk};
+use whyslow_series::{charts_of_bench, charts_of_trial, charts_of_walk};
 use whyslow_show::clock::ZonedClock;
 use whyslow_show::text::{self, TextStyle};
 
@@ -22,6 +22,7 @@ const WIDTH: usize = 100;
 pub enum MeasuredResult {
     Bench(Box<BenchReport>),
     Trial(Box<Trial>),
+    Walk(Box<Walk>),
 }
 
 /// What tells our documents from those of others.
@@ -31,6 +32,8 @@ struct Outline {
     changes: Option<Vec<String>>,
     metric: Option<String>,
     pairs: Option<IgnoredAny>,
+    subject: Option<IgnoredAny>,
+    steps: Option<Vec<IgnoredAny>>,
 }
 
 impl MeasuredResult {
@@ -48,6 +51,9 @@ impl MeasuredResult {
         let is_trial = outline.changes.is_some() && outline.metric.is_some() && outline.pairs.is_some();
         if is_trial {
             return parsed(path, &json, "trial").map(|trial| Some(Self::Trial(Box::new(trial))));
+        }
+        if outline.subject.is_some() && outline.steps.is_some() {
+            return parsed(path, &json, "trial").map(|walk| Some(Self::Walk(Box::new(walk))));
         }
         Ok(None)
     }
@@ -70,6 +76,10 @@ impl MeasuredResult {
                 let page = page_of(headline, text::tune::trial(trial, &style), charts_of_trial(trial));
                 let at = ZonedClock::new(utc).moment(&trial.at);
                 PageData { title: format!("whyslow try {changes}, {at}"), ..page }
+            }
+            Self::Walk(walk) => {
+                let page = page_of(walk.summary.clone(), text::tune::walk(walk, &style), charts_of_walk(walk));
+                PageData { title: format!("whyslow try --auto: {}", walk.id), ..page }
             }
         }
     }

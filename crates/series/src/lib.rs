@@ -4,7 +4,7 @@
 //! takes readings in any order of entities, each entity's in order of time, and computes mean, minimum and maximum for each
 //! interval of a time axis. Wrap, reset, hot-plug and reboot are handled as in a Window, and gaps stay gaps.
 //!
-//! [`charts_of_bench`] and [`charts_of_trial`] draw results, by queue depth, block size or pair instead of time.
+//! [`charts_of_bench`], [`charts_of_trial`] and [`charts_of_walk`] draw results, by queue depth, block size or pair instead of time.
 
 mod axis;
 mod builder;
@@ -20,7 +20,7 @@ mod window;
 pub use axis::Samples;
 pub use builder::{ChartBuilder, SeriesNames};
 pub use rates::RowRates;
-pub use results::{charts_of_bench, charts_of_trial};
+pub use results::{charts_of_bench, charts_of_trial, charts_of_walk};
 pub use step::{growth, is_same_entity};
 pub use table::{ChartSpec, charts};
 pub use window::{ChartTimes, charts_of_window, has_times};

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 const IN_MEMORY: [&str; 3] = ["devtmpfs", "ramfs", "tmpfs"];
 /// A queue without a limit of its own has this many segments (drivers/md: USHRT_MAX).
 const UNLIMITED_SEGMENTS: f64 = 65_535.0;
+/// A driver without a limit of its own allows this many sectors, which sysfs shows in KiB (block/blk-settings.c: UINT_MAX).
+const UNLIMITED_REQUEST: f64 = (u32::MAX / 2) as f64 * 1024.0;
 /// Levels that spread data over members in chunks.
 const STRIPED_LEVELS: [&str; 5] = ["raid0", "raid4", "raid5", "raid6", "raid10"];
 /// How the UUIDs of the device mapper's devices begin, and what made them (dm/uuid of Documentation/ABI/testing/sysfs-block-dm).
@@ -316,8 +318,11 @@ impl<'w> StorageFacts<'w> {
 
     /// What queue settings bound (Documentation/block/queue-sysfs.rst).
     fn add_queue_limits(&self, node: &mut StackNode, queue: &Queue) {
-        node.limit(LimitKind::RequestSize, "max_sectors_kb", queue.max_request.get(), |_| String::new());
-        node.limit(LimitKind::RequestSize, "max_hw_sectors_kb", queue.max_hw_request.get(), |_| "hardware".into());
+        let bounded = |size: Option<f64>| size.filter(|size| *size < UNLIMITED_REQUEST);
+        node.limit(LimitKind::RequestSize, "max_sectors_kb", bounded(queue.max_request.get()), |_| String::new());
+        node.limit(LimitKind::RequestSize, "max_hw_sectors_kb", bounded(queue.max_hw_request.get()), |_| {
+            "hardware".into()
+        });
         let segments = queue.max_segments.get().filter(|segments| *segments < UNLIMITED_SEGMENTS);
         let scattered = segments.zip(self.page).map(|(segments, page)| segments * page);
         node.limit(LimitKind::RequestSize, "max_segments", scattered, |_| {

@@ -217,6 +217,16 @@ fn an_overlay_writes_to_the_file_system_of_its_upper_directory() {
 }
 
 #[test]
+fn a_request_size_that_is_not_bounded_is_no_limit() {
+    // As sysfs shows UINT_MAX sectors: 2147483647 KiB.
+    let unbounded = 2_147_483_647.0 * 1024.0;
+    let disk = Queue { max_request: 131_072.0.into(), max_hw_request: unbounded.into(), ..queue("zram0") };
+    let found = stack(|s| s.block.queue.push(disk));
+    let limits: Vec<&str> = found.nodes[0].limits.iter().map(|limit| limit.setting.as_str()).collect();
+    assert_eq!(limits, ["max_sectors_kb"]);
+}
+
+#[test]
 fn a_device_without_a_size_is_not_there() {
     let found = stack(|s| s.block.queue.push(Queue { size: 0.0.into(), ..queue("loop3") }));
     assert_eq!(found.nodes, []);

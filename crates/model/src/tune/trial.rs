@@ -231,7 +231,7 @@ pub enum TrialVerdict {
 }
 
 /// The document of `try --auto --json`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Walk {
     /// The finding whose actions were tried.
     pub id: String,
@@ -250,7 +250,7 @@ pub struct Walk {
 }
 
 /// One action.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WalkStep {
     /// The action in words.
     pub text: String,

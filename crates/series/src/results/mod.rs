@@ -5,4 +5,4 @@ mod labelled;
 mod trial;
 
 pub use bench::charts_of_bench;
-pub use trial::charts_of_trial;
+pub use trial::{charts_of_trial, charts_of_walk};

@@ -2,7 +2,7 @@
 
 use super::labelled::{Label, LabelledChart, LabelledValue, SeriesName, capital};
 use whyslow_model::chart::Chart;
-use whyslow_model::tune::{Trial, TrialEffect, TrialEvidence, TrialPair, unit_of};
+use whyslow_model::tune::{Trial, TrialEffect, TrialEvidence, TrialPair, Walk, unit_of};
 
 /// The charts of an experiment.
 pub fn charts_of_trial(trial: &Trial) -> Vec<Chart> {
@@ -33,6 +33,31 @@ pub fn charts_of_trial(trial: &Trial) -> Vec<Chart> {
         measured.values(sides)
     }));
     charts
+}
+
+/// The charts of changes that were tried one after the other: the effect of each, and then the charts of each trial.
+pub fn charts_of_walk(walk: &Walk) -> Vec<Chart> {
+    let tried = walk.steps.iter().filter_map(|step| Some((step.changes.join(" "), step.trial.as_ref()?)));
+    let together = walk.together.as_ref().map(|trial| ("all that helped".to_owned(), trial));
+    let trials: Vec<(String, &Trial)> = tried.chain(together).collect();
+    let help =
+        "How much better the metric was with each change, on top of those that helped before, with the interval.";
+    let mut effects = LabelledChart::new("try.changes", "Effect of each change", "1", "change", help);
+    for (at, (changes, trial)) in trials.iter().enumerate() {
+        if let Some(effect) = trial.effect.filter(|_| !trial.interrupted) {
+            let value = LabelledValue { value: effect.better, range: Some([effect.low, effect.high]) };
+            effects.add_point("effect", Label::at(at as f64, changes), value);
+        }
+    }
+    let of_trial = |(number, (changes, trial)): (usize, &(String, &Trial))| {
+        let named = |chart: Chart| Chart {
+            id: format!("{}@{}", chart.id, number + 1),
+            title: format!("{changes}: {}", chart.title),
+            ..chart
+        };
+        charts_of_trial(trial).into_iter().map(named).collect::<Vec<_>>()
+    };
+    effects.finish().into_iter().chain(trials.iter().enumerate().flat_map(of_trial)).collect()
 }
 
 /// A metric in pairs.
