@@ -14,7 +14,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab lab-blind bench-sense bench-explain bench-disk bench-net bench-import bench-record bench-fleet lint build build-lab build-fleet install uninstall need-build need-test need-lab need-programs need-bench clean
+.PHONY: run test lab lab-blind bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet lint build build-lab build-fleet install uninstall need-build need-test need-lab need-programs need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -47,6 +47,10 @@ bench-record: need-bench build ## what recording costs beside sadc, atop and pml
 bench-explain: need-lab build build-lab ## how fast and rightly a day with twelve faults is explained; as root, on a quiet machine, some half an hour
 	cargo build --release --package whyslow-bench-explain
 	target/release/bench-explain $(BENCH)
+
+bench-page: build ## how fast a day of this machine is drawn; some ten minutes
+	cargo build --release --package whyslow-bench-explain
+	target/release/bench-explain --page $(BENCH)
 
 bench-disk: need-bench build ## load beside that of fio, dd and bonnie++; as root, some thirty-five minutes
 	cargo build --release --package whyslow-bench-disk

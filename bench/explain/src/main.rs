@@ -4,10 +4,12 @@
 mod capture;
 mod explain;
 mod judge;
+mod page;
 
 use capture::Capturer;
 use clap::Parser;
 use judge::{Planted, Report};
+use page::PageReport;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -36,6 +38,9 @@ struct Args {
     /// Explain what --into holds from an earlier run
     #[arg(long, requires = "into")]
     again: bool,
+    /// Measure how fast the page of 'whyslow serve' has the recording, and how large a report of it is; without faults
+    #[arg(long)]
+    page: bool,
     /// The whyslow program; the one beside this program where it is not given
     #[arg(long, value_name = "PATH")]
     whyslow: Option<PathBuf>,
@@ -54,13 +59,17 @@ fn main() -> ExitCode {
     }
     let args = Args::parse();
     match measure(&args) {
-        Ok(report) => {
+        Ok(measured) => {
+            let (json, text, holds) = match measured {
+                Measured::Explained(report) => (report.json(), report.to_string(), report.holds()),
+                Measured::Drawn(report) => (report.json(), report.to_string(), report.holds()),
+            };
             if args.json {
-                println!("{}", report.json());
+                println!("{json}");
             } else {
-                print!("{report}");
+                print!("{text}");
             }
-            if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(failure) => {
             eprintln!("bench-explain: {failure}");
@@ -69,28 +78,39 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(args: &Args) -> Result<Report> {
+/// What was measured.
+enum Measured {
+    Explained(Report),
+    Drawn(PageReport),
+}
+
+fn measure(args: &Args) -> Result<Measured> {
     stop::catch()?;
     let whyslow = beside(args.whyslow.as_ref(), "whyslow")?;
-    let lab = beside(args.lab.as_ref(), "whyslow-lab")?;
+    // Faults need the lab; a page shows any machine.
+    let lab = if args.page { PathBuf::new() } else { beside(args.lab.as_ref(), "whyslow-lab")? };
+    let names = if args.page { &[][..] } else { &args.faults[..] };
     let mut own = tempfile::Builder::new();
     own.prefix("wsl-bench-");
     let own = own.tempdir_in("/dev/shm").or_else(|_| own.tempdir())?;
     let captures = args.captures.clone().unwrap_or_else(|| own.path().join("captures"));
     let into = args.into.clone().unwrap_or_else(|| own.path().join("recording"));
     let capturer = Capturer { whyslow: whyslow.clone(), lab, into: captures };
+    if args.page && args.again {
+        return page::measure(&whyslow, &into).map(Measured::Drawn);
+    }
     let quiet = read(&capturer.quiet()?)?;
-    let faults = args
-        .faults
-        .iter()
-        .map(|name| Ok((name.as_str(), read(&capturer.fault(name)?)?)))
-        .collect::<Result<Vec<_>>>()?;
+    let faults =
+        names.iter().map(|name| Ok((name.as_str(), read(&capturer.fault(name)?)?))).collect::<Result<Vec<_>>>()?;
     let plan = Plan::of(args.hours * 3600, &faults);
     if !args.again {
         plan.play(&quiet, &into)?;
     }
+    if args.page {
+        return page::measure(&whyslow, &into).map(Measured::Drawn);
+    }
     let explained = explain::explain(&whyslow, &into)?;
-    Report::of(plan.planted(), explained)
+    Report::of(plan.planted(), explained).map(Measured::Explained)
 }
 
 fn read(folder: &Path) -> Result<Clip> {
