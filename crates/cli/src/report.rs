@@ -18,6 +18,7 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use whyslow_diagnose::add_loads;
 use whyslow_import::Capture;
@@ -28,7 +29,7 @@ use whyslow_model::explanation::Episode;
 use whyslow_model::profile::{self, StackProfile};
 use whyslow_model::suggest::unknown;
 use whyslow_model::value::Value;
-use whyslow_series::{ChartBuilder, ChartSpec, ChartTimes, charts, charts_of_window, has_times};
+use whyslow_series::{ChartAxes, ChartBuilder, ChartSpec, ChartTimes, charts, charts_of_window, has_times};
 use whyslow_show::clock::ZonedClock;
 use whyslow_show::{chart, json, page, text};
 use whyslow_store::{Recording, Span, StoreError};
@@ -312,7 +313,7 @@ pub fn charts_of_recording(
     most: impl Fn(usize) -> usize,
 ) -> Result<Vec<Chart>, StoreError> {
     let samples = recording.sample_times(span)?;
-    let most = most(samples.times.len());
+    let axes = Arc::new(ChartAxes::new(samples.times.clone(), most(samples.times.len()), false));
     // Charts of the same tables, so that each is read once. Those of processes, which take the longest, are begun first.
     let mut groups: Vec<Vec<&'static ChartSpec>> = Vec::new();
     for &spec in specs.iter().rev() {
@@ -322,7 +323,7 @@ pub fn charts_of_recording(
         }
     }
     let made = in_parallel(&groups, |specs| -> Result<Vec<Chart>, StoreError> {
-        let mut builder = ChartBuilder::new(specs.clone(), samples.times.clone(), most, false);
+        let mut builder = ChartBuilder::new(specs.clone(), axes.clone());
         let selections = builder.selections();
         recording.each_reading(&samples, &selections, |selection, reading| builder.add(selection, reading))?;
         Ok(builder.finish())

@@ -6,6 +6,7 @@ use crate::plot::{Before, DrawnSeries, Plot};
 use crate::step::is_same_entity;
 use crate::table::{ChartSpec, SourceSpec};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo};
 use whyslow_model::chart::{Chart, ChartKind};
 use whyslow_model::key::{Key, KeyPart};
@@ -19,14 +20,30 @@ const MOST_COLUMNS: usize = 240;
 /// Names of series, by the id of their chart.
 pub type SeriesNames = BTreeMap<String, BTreeSet<String>>;
 
-/// Computes charts from readings.
-pub struct ChartBuilder {
+/// The samples of charts, and the intervals of their time axes.
+pub struct ChartAxes {
     samples: Samples,
     axis: Axis,
     /// An interval for each sample, for sums whose minimum and maximum matter.
     fine: Axis,
     /// Heat maps are coarser.
-    heat_axis: Axis,
+    heat: Axis,
+}
+
+impl ChartAxes {
+    /// Over these samples, with at most about so many intervals. Captures have readings at any time, so that missing ones do not
+    /// show.
+    pub fn new(samples: Vec<SampleTime>, most: usize, is_capture: bool) -> Self {
+        let samples = Samples::new(samples, !is_capture);
+        let axis = Axis::new(&samples, most);
+        let heat = Axis::new(&samples, most.min(MOST_COLUMNS));
+        Self { axis, heat, fine: Axis::of_each(&samples), samples }
+    }
+}
+
+/// Computes charts from readings.
+pub struct ChartBuilder {
+    axes: Arc<ChartAxes>,
     specs: Vec<&'static ChartSpec>,
     families: Vec<FamilyReadings>,
     kept: SeriesNames,
@@ -56,15 +73,9 @@ struct Entity {
 }
 
 impl ChartBuilder {
-    /// For these charts, over these samples, with at most about so many intervals. Captures have readings at any time, so
-    /// that missing ones do not show.
-    pub fn new(specs: Vec<&'static ChartSpec>, samples: Vec<SampleTime>, most: usize, is_capture: bool) -> Self {
-        let samples = Samples::new(samples, !is_capture);
-        let axis = Axis::new(&samples, most);
-        let heat_axis = Axis::new(&samples, most.min(MOST_COLUMNS));
-        let fine = Axis::of_each(&samples);
-        let mut builder =
-            Self { samples, axis, fine, heat_axis, specs, families: Vec::new(), kept: SeriesNames::new() };
+    /// For these charts.
+    pub fn new(specs: Vec<&'static ChartSpec>, axes: Arc<ChartAxes>) -> Self {
+        let mut builder = Self { axes, specs, families: Vec::new(), kept: SeriesNames::new() };
         for spec in builder.specs.clone() {
             for source in spec.sources {
                 builder.select(spec, source);
@@ -91,7 +102,7 @@ impl ChartBuilder {
         let name = source.family.name;
         let known = self.families.iter().position(|family| family.info.name == name && family.is_heat() == is_heat);
         let at = known.unwrap_or_else(|| {
-            let samples = is_heat.then(|| self.heat_axis.samples_for_counts(&self.samples));
+            let samples = is_heat.then(|| self.axes.heat.samples_for_counts(&self.axes.samples));
             self.families.push(FamilyReadings::new(source.family, samples));
             self.families.len() - 1
         });
@@ -119,13 +130,14 @@ impl ChartBuilder {
 
     /// Adds a reading of a selection. Readings of different entities may come in any order, those of an entity in order of time.
     pub fn add(&mut self, selection: usize, reading: ColumnReading<'_>) {
-        if reading.sample >= self.samples.len() {
+        let ChartAxes { samples, axis, fine, heat } = &*self.axes;
+        if reading.sample >= samples.len() {
             return;
         }
         let Some(family) = self.families.get_mut(selection) else { return };
         let at = family.entity(reading.key);
         let entity = &mut family.entities[at];
-        let step = entity.sample.and_then(|sample| self.samples.step(sample, reading.sample));
+        let step = entity.sample.and_then(|sample| samples.step(sample, reading.sample));
         let metrics = family.selection.metrics.iter().map(|column| &family.info.metrics[*column]);
         let is_same = step.is_some() && is_same_entity(metrics, &entity.values, reading.values);
         let before = entity.sample.zip(step).filter(|_| is_same).map(|(sample, step)| Before {
@@ -135,11 +147,11 @@ impl ChartBuilder {
             previous_step: entity.step,
         });
         for plot in &mut family.plots {
-            let axis = if plot.is_fine() { &self.fine } else { &self.axis };
-            plot.add((&self.samples, axis), (at, &entity.name), before.as_ref(), &reading);
+            let axis = if plot.is_fine() { fine } else { axis };
+            plot.add((samples, axis), (at, &entity.name), before.as_ref(), &reading);
         }
         for plot in &mut family.heat_plots {
-            plot.add(&self.heat_axis, (at, &entity.name), before.as_ref(), &reading);
+            plot.add(heat, (at, &entity.name), before.as_ref(), &reading);
         }
         entity.step = step.filter(|_| is_same);
         entity.sample = Some(reading.sample);
@@ -149,7 +161,8 @@ impl ChartBuilder {
 
     /// The charts that have data, in the order in which they were given.
     pub fn finish(self) -> Vec<Chart> {
-        let Self { samples, axis, heat_axis, specs, families, kept, .. } = self;
+        let Self { axes, specs, families, kept } = self;
+        let ChartAxes { samples, axis, heat: heat_axis, .. } = &*axes;
         let none = BTreeSet::new();
         let times = axis.seconds();
         let (mut plots, mut heat_plots) = (Vec::new(), Vec::new());
@@ -164,13 +177,13 @@ impl ChartBuilder {
             let mut sources: Vec<Plot> = plots.extract_if(.., own).collect();
             sources.sort_by_key(Plot::position);
             let kept = kept.get(spec.id).unwrap_or(&none);
-            if let Some(drawn) = sources.into_iter().find_map(|plot| plot.finish(&samples, &axis, kept)) {
+            if let Some(drawn) = sources.into_iter().find_map(|plot| plot.finish(samples, axis, kept)) {
                 let DrawnSeries { series, left_out } = drawn;
                 charts.push(Chart { times: times.clone(), left_out, series, ..spec.outline() });
             }
             let own = |plot: &mut HeatPlot| plot.chart.id == spec.id;
             let heat: Vec<HeatPlot> = heat_plots.extract_if(.., own).collect();
-            charts.extend(heat.into_iter().flat_map(|plot| plot.finish(&samples, &heat_axis)));
+            charts.extend(heat.into_iter().flat_map(|plot| plot.finish(samples, heat_axis)));
         }
         charts
     }

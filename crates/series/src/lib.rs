@@ -18,7 +18,7 @@ mod table;
 mod window;
 
 pub use axis::Samples;
-pub use builder::{ChartBuilder, SeriesNames};
+pub use builder::{ChartAxes, ChartBuilder, SeriesNames};
 pub use rates::RowRates;
 pub use results::{charts_of_bench, charts_of_trial, charts_of_walk};
 pub use step::{growth, is_same_entity};

@@ -1,6 +1,6 @@
 //! Charts of a Window: live, or of captures.
 
-use crate::builder::ChartBuilder;
+use crate::builder::{ChartAxes, ChartBuilder};
 use crate::table::ChartSpec;
 use whyslow_model::catalogue::{EachFamily, Family};
 use whyslow_model::chart::Chart;
@@ -40,7 +40,8 @@ pub(crate) fn samples_of(window: &Window, times: ChartTimes) -> Vec<SampleTime> 
 
 /// The charts of a Window that have data, with at most about so many intervals.
 pub fn charts_of_window(window: &Window, specs: Vec<&'static ChartSpec>, most: usize, times: ChartTimes) -> Vec<Chart> {
-    of_window(ChartBuilder::new(specs, samples_of(window, times), most, times != ChartTimes::Live), window)
+    let axes = ChartAxes::new(samples_of(window, times), most, times != ChartTimes::Live);
+    of_window(ChartBuilder::new(specs, axes.into()), window)
 }
 
 /// What a builder makes of the samples of a Window, which it was made for.

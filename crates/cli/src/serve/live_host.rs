@@ -20,7 +20,7 @@ use whyslow_model::profile::{ProfileKind, StackProfile};
 use whyslow_model::window::Window;
 use whyslow_sense::profile::{ProfileOptions, Profiler};
 use whyslow_sense::{Root, SourceError};
-use whyslow_series::{ChartBuilder, SeriesNames};
+use whyslow_series::{ChartAxes, ChartBuilder, SeriesNames};
 use whyslow_store::{History, HistoryLimits};
 
 /// How long samples are kept, and in how much memory.
@@ -145,7 +145,8 @@ impl LiveHost {
         let times = samples.times();
         let most = if part.since.is_some() { MOST_INTERVALS } else { part.most_intervals(times.len()) };
         let specs = if part.content.has_charts() { part.specs.clone() } else { Vec::new() };
-        let mut builder = ChartBuilder::new(specs, times, most, false).also_drawing(kept);
+        let axes = ChartAxes::new(times, most, false);
+        let mut builder = ChartBuilder::new(specs, axes.into()).also_drawing(kept);
         let selections = builder.selections();
         samples.each_reading(&selections, |selection, reading| builder.add(selection, reading));
         let charts = builder.finish();

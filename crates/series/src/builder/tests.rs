@@ -1,5 +1,5 @@
 use crate::window::{of_window, samples_of};
-use crate::{ChartBuilder, ChartTimes, SeriesNames, charts, charts_of_window};
+use crate::{ChartAxes, ChartBuilder, ChartTimes, SeriesNames, charts, charts_of_window};
 use whyslow_model::catalogue::{Cpu, Disk, Group, Interface, Meminfo, Mount, Process, Request};
 use whyslow_model::chart::{Chart, ChartSeries};
 use whyslow_model::histogram::Histogram;
@@ -127,7 +127,8 @@ fn what_was_drawn_before_is_drawn_on_however_idle() {
     let drawn = |kept: &[&str]| {
         let kept = kept.iter().map(|&name| name.to_owned()).collect();
         let kept = SeriesNames::from([("disk.requests".to_owned(), kept)]);
-        let builder = ChartBuilder::new(specs.clone(), samples_of(&window, ChartTimes::Live), 1500, false);
+        let axes = ChartAxes::new(samples_of(&window, ChartTimes::Live), 1500, false);
+        let builder = ChartBuilder::new(specs.clone(), axes.into());
         let chart = of_window(builder.also_drawing(kept), &window).pop().unwrap();
         let names = chart.series.iter().map(|series| (series.entity.clone(), series.mean[1])).collect::<Vec<_>>();
         (names, chart.left_out)
@@ -152,7 +153,8 @@ fn of_events_that_were_drawn_before_the_others_are_still_left_out() {
     let drawn = |kept: &[String]| {
         let specs = charts().filter(|chart| chart.id == "network.errors").collect();
         let kept = SeriesNames::from([("network.errors".to_owned(), kept.iter().cloned().collect())]);
-        let builder = ChartBuilder::new(specs, samples_of(&window, ChartTimes::Live), 1500, false);
+        let axes = ChartAxes::new(samples_of(&window, ChartTimes::Live), 1500, false);
+        let builder = ChartBuilder::new(specs, axes.into());
         let chart = of_window(builder.also_drawing(kept), &window).pop();
         chart.map(|chart| chart.series.iter().map(|series| (series.name.clone(), series.mean[1])).collect::<Vec<_>>())
     };
