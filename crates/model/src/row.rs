@@ -45,13 +45,22 @@ impl ColumnSelection {
     }
 }
 
-/// The selected columns of an entity in a sample.
+/// The selected columns of an entity in a sample, or in several consecutive ones in which they are the same.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnReading<'r> {
-    /// The sample's position among all of them.
+    /// The position of the first sample among all of them.
     pub sample: usize,
+    /// The position of the last one.
+    pub until: usize,
     /// The entity's key, in the order of the family's key columns.
     pub key: &'r [KeyPart],
     /// The values, in the order of the selection.
     pub values: &'r [Value],
+}
+
+impl<'r> ColumnReading<'r> {
+    /// The same, once for each of the samples.
+    pub fn of_each_sample(self) -> impl Iterator<Item = ColumnReading<'r>> {
+        (self.sample..=self.until).map(move |sample| ColumnReading { sample, until: sample, ..self })
+    }
 }

@@ -93,6 +93,12 @@ impl HourRollup {
 
     /// Adds a reading of one of the [`selections`](Self::selections).
     pub fn add(&mut self, selection: usize, reading: ColumnReading<'_>) {
+        for reading in reading.of_each_sample() {
+            self.add_sample(selection, reading);
+        }
+    }
+
+    fn add_sample(&mut self, selection: usize, reading: ColumnReading<'_>) {
         let minute = self.minute_of.get(reading.sample).copied().flatten();
         let families = self.families.len();
         if let Some(family) = self.families.get_mut(selection) {

@@ -54,6 +54,12 @@ impl Samples {
         b.clock.checked_sub(a.clock).filter(|step| *step > 0)
     }
 
+    /// The last of these consecutive samples before a gap or a reboot.
+    pub(crate) fn last_without_gap(&self, from: usize, until: usize) -> usize {
+        let own = self.stretches[from];
+        from + self.stretches[from..=until].partition_point(|stretch| *stretch == own) - 1
+    }
+
     fn at(&self, sample: usize) -> i64 {
         self.times[sample].at
     }
@@ -213,6 +219,13 @@ mod tests {
         assert_eq!(gaps(&[0, 1, 3, 4, 5]), [0; 0], "a single sample that came late, or not at all");
         assert_eq!(gaps(&[0, 5]), [0; 0], "that may be the interval");
         assert_eq!(gaps(&[0, 1, 6]), [0; 0], "either may be");
+    }
+
+    #[test]
+    fn consecutive_samples_end_at_a_gap() {
+        let samples = samples(&[0, 1, 2, 3, 60, 61, 62]);
+        let last = |from, until| samples.last_without_gap(from, until);
+        assert_eq!([last(0, 2), last(1, 6), last(4, 6), last(3, 3)], [2, 3, 6, 3]);
     }
 
     #[test]

@@ -130,6 +130,21 @@ impl ChartBuilder {
 
     /// Adds a reading of a selection. Readings of different entities may come in any order, those of an entity in order of time.
     pub fn add(&mut self, selection: usize, reading: ColumnReading<'_>) {
+        let until = reading.until.min(self.axes.samples.len().saturating_sub(1));
+        self.add_step(selection, reading, false);
+        // In how many of the samples the values are the same does not matter, but where samples are missing does.
+        let is_heat = self.families.get(selection).is_some_and(FamilyReadings::is_heat);
+        let mut from = reading.sample;
+        while from < until {
+            let last = if is_heat { from } else { self.axes.samples.last_without_gap(from, until) };
+            let to = last.max(from + 1);
+            self.add_step(selection, ColumnReading { sample: to, ..reading }, to == last);
+            from = to;
+        }
+    }
+
+    /// Adds the reading of one sample; of the last one of a run, if the previous reading is of the first.
+    fn add_step(&mut self, selection: usize, reading: ColumnReading<'_>, is_run: bool) {
         let ChartAxes { samples, axis, fine, heat } = &*self.axes;
         if reading.sample >= samples.len() {
             return;
@@ -145,6 +160,7 @@ impl ChartBuilder {
             values: &entity.values,
             step,
             previous_step: entity.step,
+            is_run,
         });
         for plot in &mut family.plots {
             let axis = if plot.is_fine() { fine } else { axis };
@@ -153,10 +169,13 @@ impl ChartBuilder {
         for plot in &mut family.heat_plots {
             plot.add(heat, (at, &entity.name), before.as_ref(), &reading);
         }
-        entity.step = step.filter(|_| is_same);
+        let newest = if is_run { samples.step(reading.sample - 1, reading.sample) } else { step };
+        entity.step = newest.filter(|_| is_same);
         entity.sample = Some(reading.sample);
-        entity.values.clear();
-        entity.values.extend_from_slice(reading.values);
+        if !is_run {
+            entity.values.clear();
+            entity.values.extend_from_slice(reading.values);
+        }
     }
 
     /// The charts that have data, in the order in which they were given.

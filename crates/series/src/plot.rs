@@ -27,6 +27,8 @@ pub(crate) struct Before<'b> {
     pub(crate) step: u64,
     /// Nanoseconds from the reading before that one.
     pub(crate) previous_step: Option<u64>,
+    /// Whether the values are those of all samples in between.
+    pub(crate) is_run: bool,
 }
 
 impl Before<'_> {
@@ -36,7 +38,7 @@ impl Before<'_> {
 
     /// Whether a level was in force since then.
     fn lasts(&self, now: usize) -> bool {
-        let is_next = self.sample + 1 == now;
+        let is_next = self.is_run || self.sample + 1 == now;
         is_next || self.step <= VALID_NS || self.previous_step.is_some_and(|before| self.step / LAPSE <= before)
     }
 }

@@ -73,7 +73,8 @@ impl EachFamily for SampleRows<'_> {
                 row.key().take_apart(&mut key);
                 values.clear();
                 values.extend(selection.metrics.iter().filter_map(|column| row.value(*column)));
-                self.builder.add(number, ColumnReading { sample: self.number, key: &key, values: &values });
+                self.builder
+                    .add(number, ColumnReading { sample: self.number, until: self.number, key: &key, values: &values });
             }
         }
     }

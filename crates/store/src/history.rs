@@ -184,7 +184,7 @@ mod tests {
             assert_eq!(selection, 0);
             let [Value::Counter(reads)] = reading.values else { panic!("{reading:?}") };
             if reading.key == [KeyPart::Text(disk.into())] {
-                all.push((reading.sample, reads.get().unwrap()));
+                all.extend((reading.sample..=reading.until).map(|sample| (sample, reads.get().unwrap())));
             }
         });
         all

@@ -55,8 +55,10 @@ fn both(dir: &Path, samples: Option<Vec<bool>>) -> (Rows, Rows) {
     let mut from_columns = Rows::new();
     recording
         .each_reading(&times, &selections, |number, reading| {
-            let at = (selections[number].family, reading.sample, reading.key.to_vec());
-            assert!(from_columns.insert(at, reading.values.to_vec()).is_none());
+            for reading in reading.of_each_sample() {
+                let at = (selections[number].family, reading.sample, reading.key.to_vec());
+                assert!(from_columns.insert(at, reading.values.to_vec()).is_none());
+            }
         })
         .unwrap();
     let mut from_samples = Rows::new();

@@ -63,7 +63,8 @@ impl EachFamily for Feed<'_> {
                 let mut key = Vec::new();
                 row.key().take_apart(&mut key);
                 let values: Vec<Value> = selection.metrics.iter().filter_map(|column| row.value(*column)).collect();
-                self.rollup.add(number, ColumnReading { sample: self.sample, key: &key, values: &values });
+                self.rollup
+                    .add(number, ColumnReading { sample: self.sample, until: self.sample, key: &key, values: &values });
             }
         }
     }

@@ -1,11 +1,12 @@
 use crate::window::{of_window, samples_of};
 use crate::{ChartAxes, ChartBuilder, ChartTimes, SeriesNames, charts, charts_of_window};
-use whyslow_model::catalogue::{Cpu, Disk, Group, Interface, Meminfo, Mount, Process, Request};
+use whyslow_model::catalogue::{Cpu, Disk, Family, Group, Interface, Meminfo, Mount, Process, Request};
 use whyslow_model::chart::{Chart, ChartSeries};
 use whyslow_model::histogram::Histogram;
-use whyslow_model::key::{MachineKey, NetKey, OperationKey, TaskKey};
+use whyslow_model::key::{Key, KeyPart, MachineKey, NetKey, OperationKey, TaskKey};
+use whyslow_model::row::ColumnReading;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::Name;
+use whyslow_model::value::{Name, Value};
 use whyslow_model::window::Window;
 
 const SECOND: u64 = 1_000_000_000;
@@ -392,4 +393,64 @@ fn a_heat_map_counts_the_requests_of_each_interval() {
     assert_eq!(chart.counts, [vec![], vec![2, 1], vec![0, 0]]);
     // 1024, 1536 and 2048 ns.
     assert_eq!(chart.buckets, [1.024e-6, 1.536e-6, 2.048e-6]);
+}
+
+/// The readings of a family, one for each run of consecutive samples in which an entity's are the same.
+fn add_runs<F: Family>(builder: &mut ChartBuilder, window: &Window) {
+    let selections = builder.selections();
+    for (number, selection) in selections.iter().enumerate().filter(|(_, of)| of.family == F::INFO.name) {
+        let mut runs: Vec<(Vec<KeyPart>, usize, usize, Vec<Value>)> = Vec::new();
+        for (sample, snapshot) in window.snapshots().iter().enumerate().filter(|(sample, _)| selection.wants(*sample)) {
+            for row in F::rows(snapshot) {
+                let mut key = Vec::new();
+                row.key().take_apart(&mut key);
+                let values: Vec<Value> = selection.metrics.iter().filter_map(|column| row.value(*column)).collect();
+                let same = |run: &&mut (_, _, usize, _)| run.0 == key && run.2 + 1 == sample && run.3 == values;
+                match runs.iter_mut().find(same) {
+                    Some(run) => run.2 = sample,
+                    None => runs.push((key, sample, sample, values)),
+                }
+            }
+        }
+        assert!(runs.iter().any(|(_, sample, until, _)| sample < until), "{}", F::INFO.name);
+        for (key, sample, until, values) in &runs {
+            builder.add(number, ColumnReading { sample: *sample, until: *until, key, values });
+        }
+    }
+}
+
+#[test]
+fn readings_that_stay_the_same_count_as_often_as_they_were_read() {
+    // Eleven seconds, and as many a minute later. A disk reads in two of them, a file system fills in one, and one CPU of two works.
+    let with = |second: u64| {
+        let reads = [4, 9, 12][usize::from(second >= 3) + usize::from(second >= 75)];
+        let mut sample = with_disks(second, vec![disk("sda", reads, 2 * reads), disk("sdb", second, second)]);
+        sample.block.mount = vec![Mount {
+            size: 100.0.into(),
+            available: if second < 5 { 60.0 } else { 20.0 }.into(),
+            ..Mount::new("/srv".into())
+        }];
+        let busy = second.min(6) * SECOND;
+        sample.processor.cpu = vec![
+            Cpu { user: busy.into(), idle: (second * SECOND - busy).into(), ..Cpu::new(0) },
+            Cpu { user: 7.into(), idle: 0.into(), ..Cpu::new(1) },
+        ];
+        sample
+    };
+    let window = Window::new((0..=10).chain(70..=80).map(with).collect());
+    for most in [1500, 4] {
+        let specs: Vec<_> = charts().collect();
+        let one_by_one = charts_of_window(&window, specs.clone(), most, ChartTimes::Live);
+        let axes = ChartAxes::new(samples_of(&window, ChartTimes::Live), most, false);
+        let mut builder = ChartBuilder::new(specs, axes.into());
+        add_runs::<Disk>(&mut builder, &window);
+        add_runs::<Mount>(&mut builder, &window);
+        add_runs::<Cpu>(&mut builder, &window);
+        let in_runs = builder.finish();
+        assert!(one_by_one.len() >= 5, "{}", one_by_one.len());
+        for (a, b) in one_by_one.iter().zip(&in_runs) {
+            assert_eq!(a, b, "{} {most}", a.id);
+        }
+        assert_eq!(one_by_one.len(), in_runs.len());
+    }
 }

@@ -207,15 +207,16 @@ impl Recording {
                 let (Some(&start), Some(&end)) = (part.at.first(), part.at.last()) else { continue };
                 let mut histograms = columns.histograms(&self.files(hour, closed), end)?;
                 let selection = Selection { columns: &names, span: start..=end };
-                let mut row = RowBuffer::default();
+                let mut run = RowRun::default();
                 let mut previous = 0;
                 let read = read_rows(&file, segment, &selection, |at, cells| {
                     let Some(sample) = part.position(at, &mut previous) else { return };
-                    if columns.selection.wants(sample) {
-                        row.fill(columns, at, cells, &mut histograms);
-                        each(ColumnReading { sample, key: &row.key, values: &row.values });
+                    if columns.selection.wants(sample) && !run.goes_on(sample, cells) {
+                        run.pass_on(&mut each);
+                        run.begin(columns, (at, sample), cells, &mut histograms);
                     }
                 });
+                run.pass_on(&mut each);
                 self.damage.skip(read)?;
             }
         }
@@ -241,8 +242,11 @@ pub(crate) fn each_reading_of_tail(
         let places = column_map(family, table);
         let Ok(()) = tail.tables[at].each_row(table, positions, &tail.texts, |positions, key, values| {
             let row: Vec<Value> = columns.of_tail(&places, values);
-            for sample in positions.iter().flatten().filter(|sample| selection.wants(**sample)) {
-                each(number, ColumnReading { sample: *sample, key, values: &row });
+            let wanted: Vec<usize> = positions.iter().flatten().copied().filter(|at| selection.wants(*at)).collect();
+            for run in wanted.chunk_by(|at, next| at + 1 == *next) {
+                if let (Some(&sample), Some(&until)) = (run.first(), run.last()) {
+                    each(number, ColumnReading { sample, until, key, values: &row });
+                }
             }
             Ok::<(), Infallible>(())
         });
@@ -307,22 +311,49 @@ impl Columns<'_> {
     }
 }
 
-/// The row that was read last.
+/// The row that was read last, in one or more consecutive samples.
 #[derive(Default)]
-struct RowBuffer {
+struct RowRun {
+    /// The first and the last of these samples.
+    samples: Option<(usize, usize)>,
     cells: Vec<Cell>,
     key: Vec<KeyPart>,
     values: Vec<Value>,
 }
 
-impl RowBuffer {
-    fn fill(&mut self, columns: &Columns<'_>, at: i64, cells: &[Cell], histograms: &mut [Option<HistogramChanges>]) {
+impl RowRun {
+    /// Whether this row is the same in the next sample.
+    fn goes_on(&mut self, sample: usize, cells: &[Cell]) -> bool {
+        let Some((_, last)) = self.samples.as_mut().filter(|(_, last)| *last + 1 == sample && self.cells == cells)
+        else {
+            return false;
+        };
+        *last = sample;
+        true
+    }
+
+    /// Passes on what there is.
+    fn pass_on(&mut self, each: &mut impl FnMut(ColumnReading<'_>)) {
+        if let Some((sample, until)) = self.samples.take() {
+            each(ColumnReading { sample, until, key: &self.key, values: &self.values });
+        }
+    }
+
+    fn begin(
+        &mut self,
+        columns: &Columns<'_>,
+        (at, sample): (i64, usize),
+        cells: &[Cell],
+        histograms: &mut [Option<HistogramChanges>],
+    ) {
         let (key, values) = cells.split_at(columns.family.key_columns.len().min(cells.len()));
         // Consecutive rows are mostly of the same entity.
-        if self.cells != key || self.key.is_empty() {
-            self.cells = key.to_vec();
+        if self.key.is_empty() || self.cells.get(..key.len()) != Some(key) {
             self.key = key.iter().filter_map(Cell::key_part).collect();
         }
+        self.samples = Some((sample, sample));
+        self.cells.clear();
+        self.cells.extend_from_slice(cells);
         self.values.clear();
         for ((metric, cell), histogram) in columns.metrics().zip(values).zip(histograms) {
             let value = match (cell.metric(metric.kind), histogram) {
