@@ -33,7 +33,9 @@ impl Period {
 
     fn span_at(&self, now: &Zoned) -> Result<Span, Failure> {
         let when = |text: &Option<String>| text.as_deref().map(|text| moment(text, now)).transpose();
-        let to_ms = when(&self.to)?.unwrap_or_else(|| now.timestamp().as_millisecond());
+        // Of the time to come nothing is missing.
+        let now_ms = now.timestamp().as_millisecond();
+        let to_ms = when(&self.to)?.unwrap_or(now_ms).min(now_ms);
         let ago = to_ms.saturating_sub(milliseconds(self.since.unwrap_or(DAY)));
         let span = Span { from_ms: when(&self.from)?.unwrap_or(ago), to_ms };
         if span.from_ms >= span.to_ms {
@@ -110,6 +112,7 @@ mod tests {
         assert_eq!(span(Some("7d"), None, None), of("2026-11-14T09:00:00Z", "2026-11-21T09:00:00Z"));
         assert_eq!(span(None, Some("03:12"), Some("04:00")), of("2026-11-21T02:12:00Z", "2026-11-21T03:00:00Z"));
         assert_eq!(span(None, None, Some("2026-11-19")), of("2026-11-17T23:00:00Z", "2026-11-18T23:00:00Z"));
+        assert_eq!(span(None, Some("03:12"), Some("2026-11-22")), of("2026-11-21T02:12:00Z", "2026-11-21T09:00:00Z"));
         assert!(span(None, Some("04:00"), Some("03:00")).is_err());
         assert!(span(None, Some("soon"), None).is_err());
     }
