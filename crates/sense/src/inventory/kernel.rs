@@ -3,6 +3,7 @@
 use super::{Section, Things};
 use crate::root::Root;
 use crate::source_error::SourceError;
+use whyslow_model::mask;
 use whyslow_model::value::Name;
 
 /// Parameters that name this machine or its disks, or hold secrets (Documentation/admin-guide/kernel-parameters.txt, bootparam(7),
@@ -84,7 +85,9 @@ impl Section for Kernel {
             let file = format!("{VULNERABILITIES}/{vulnerability}");
             things.add_word(&kind, &format!("mitigation.{vulnerability}"), root, &file);
         }
-        for (name, value) in parameters(&root.maybe("proc/cmdline").unwrap_or_default()) {
+        // Everybody may read it, but not everybody gets a recording.
+        let line = mask::line(&root.maybe("proc/cmdline").unwrap_or_default());
+        for (name, value) in parameters(&line) {
             things.add(&kind, &format!("cmdline.{name}"), value);
         }
         Ok(Some((things, None)))
@@ -127,7 +130,7 @@ fn words(line: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::never_panics;
+    use crate::testing::{CapturedTree, never_panics};
 
     #[test]
     fn parameters_that_name_one_machine_are_left_out() {
@@ -147,6 +150,15 @@ mod tests {
             ]
         );
         never_panics(line, |text| drop(parameters(text)));
+    }
+
+    #[test]
+    fn secrets_on_the_command_line_are_masked() {
+        let tree = CapturedTree::of(&[("proc/cmdline", "quiet agent.token=hunter2 panic=1\n")]);
+        let (things, _) = Kernel.read(&tree.root()).unwrap().unwrap();
+        let found: Vec<String> =
+            things.joined().into_iter().map(|(thing, value)| format!("{} = {value}", thing.name)).collect();
+        assert_eq!(found, ["cmdline.agent.token = ***", "cmdline.panic = 1", "cmdline.quiet = set"]);
     }
 
     #[test]
