@@ -89,6 +89,8 @@ install: build ## the program, its manual page, completions, services and dashbo
 	install -D -m 644 target/whyslow-record.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-record.service'
 	sed 's|/usr/local/bin|$(PREFIX)/bin|' systemd/whyslow-exporter.service > target/whyslow-exporter.service
 	install -D -m 644 target/whyslow-exporter.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-exporter.service'
+	sed 's|/usr/local/bin|$(PREFIX)/bin|' systemd/whyslow-ship.service > target/whyslow-ship.service
+	install -D -m 644 target/whyslow-ship.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-ship.service'
 	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/whyslow/dashboards' dashboards/whyslow.json dashboards/whyslow.rules.yml
 	$(BIN) completions bash > target/whyslow.bash
 	install -D -m 644 target/whyslow.bash '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyslow'
@@ -105,7 +107,8 @@ uninstall:
 	  '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyslow' \
 	  '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish' \
 	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-recover.service' \
-	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-exporter.service'
+	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-exporter.service' \
+	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-ship.service'
 	rm -rf '$(DESTDIR)$(PREFIX)/share/whyslow/dashboards'
 
 need-build:

@@ -357,6 +357,7 @@ fn an_error_says_what_failed_in_one_line_without_an_error_number() {
         (&["record", "--dir", &file, "--for", "1s"], "is not a folder"),
         (&["record", "--dir", &below_a_file, "--for", "1s"], "is a file"),
         (&["explain", "--dir", &missing], "'whyslow record'"),
+        (&["ship", "/", "--once", "--dir", &missing], "'whyslow record'"),
         (&["explain", &file], "is not a folder"),
         (&["explain", "--dir", &folder, "--since", "yesterday"], "not a time"),
         (&["export", "disk", "--dir", &missing], "'whyslow record'"),
@@ -499,6 +500,7 @@ fn a_command_shows_only_its_own_options() {
     for (command, foreign) in [
         ("completions", "--json"),
         ("record", "--all"),
+        ("ship", "--all"),
         ("export", "--color"),
         ("report", "--width"),
         ("exporter", "--json"),

@@ -338,10 +338,63 @@ fn a_file_of_proc_that_hangs_does_not_stop_the_recording() {
     assert!(missed >= 1.0, "the sample that it hung in is missed, and said so");
 }
 
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn a_recording_is_shipped_once_and_while_it_goes_on() {
+    let (dir, store) = (whyslow_testing::folder(), whyslow_testing::folder());
+    let (path, to) = (dir.path().to_str().unwrap(), store.path().to_str().unwrap());
+    // Before there is a recording, a shipper waits for it.
+    let shipper = whyslow(&["ship", to, "--dir", path, "--host", "web-1", "--json"]).spawn().unwrap();
+    let recorder = begin(path);
+    wait_for(dir.path(), 5);
+    let began = Instant::now();
+    while files(store.path()).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing was shipped");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // While one ships, no other ships the same.
+    let ship = |store: &str, host: &str| run(&["ship", store, "--once", "--dir", path, "--host", host, "--json"]);
+    let refused = ship(to, "web-1");
+    assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
+    signal(&shipper, libc::SIGTERM);
+    let out = shipper.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()["host"], "web-1");
+    signal(&recorder, libc::SIGTERM);
+    recorder.wait_with_output().unwrap();
+
+    let told = |out: &Output| -> serde_json::Value { serde_json::from_slice(&out.stdout).unwrap() };
+    let first = ship(to, "web/2");
+    assert_eq!(first.status.code(), Some(0), "{}", String::from_utf8_lossy(&first.stderr));
+    let shipped = files(store.path()).into_iter().filter(|file| file.ends_with("web%2F2.parquet")).count();
+    assert!(shipped > 10, "{shipped} tables");
+    assert_eq!(told(&first)["files"].as_u64(), Some(shipped as u64));
+    assert_eq!(told(&ship(to, "web/2"))["files"], 0, "nothing is new");
+    let mut unreachable = whyslow(&["ship", "s3://bucket/x", "--once", "--dir", path, "--json"]);
+    unreachable.env("AWS_ENDPOINT_URL", "http://127.0.0.1:1").env("AWS_ALLOW_HTTP", "true");
+    unreachable.env("AWS_ACCESS_KEY_ID", "k").env("AWS_SECRET_ACCESS_KEY", "s3cr3t");
+    let out = unreachable.output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!((out.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("not delivered") && !said.contains("s3cr3t"), "{said}");
+    assert!(told(&out)["left"].as_u64() >= Some(1));
+}
+
 #[test]
 fn wrong_usage_is_status_2_and_one_line() {
     for case in [
-        &["record", "--interval", "10ms"][..],
+        &["ship"][..],
+        &["ship", "/no/such/folder", "--once"],
+        &["ship", "ftp://host/x", "--once"],
+        &["ship", "/", "--once", "--every", "10s"],
+        &["ship", "/", "--once", "--label", "role"],
+        &["ship", "/", "--once", "--pseudonymise"],
+        &["record", "--interval", "10ms"],
         &["record", "--for", "1s", "--interval", "2s"],
         &["record", "--keep-size", "1MiB"],
         &["record", "--keep-size", "much"],

@@ -15,6 +15,7 @@ use crate::read::ReadArgs;
 use crate::record::RecordArgs;
 use crate::report::ReportArgs;
 use crate::serve::ServeArgs;
+use crate::ship::ShipArgs;
 use crate::stack::StackArgs;
 use crate::top::TopArgs;
 use crate::tune::{TryArgs, TuneArgs};
@@ -57,7 +58,9 @@ whyslow baseline save --for 10m
 whyslow compare default 03:00..04:00
                                show what was different that night
 whyslow exporter --listen 127.0.0.1:9787
-                               serve metrics and findings to Prometheus",
+                               serve metrics and findings to Prometheus
+whyslow ship s3://fleet --label role=db
+                               ship minutes and episodes to a fleet's store",
     ),
     ("Ctrl-C", "Stops early and diagnoses what was seen; a second Ctrl-C quits at once."),
     (
@@ -66,7 +69,8 @@ whyslow exporter --listen 127.0.0.1:9787
 0    success, whatever was found
 1    --check found a bottleneck; 'profile --culprit' found no culprit; the
      recording does not cover that time; 'tune' left a setting unchanged, or
-     'tune verify' found one that differs; 'try' found nothing to try
+     'tune verify' found one that differs; 'try' found nothing to try;
+     'ship --once' could not deliver everything
 2    wrong usage, or input that cannot be read
 3    with --check: undetermined: too little was visible, or no cause is known
      (--nagios has the plugins' own: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN)
@@ -83,6 +87,7 @@ XDG_CONFIG_HOME  where your own rules are (default ~/.config)
 XDG_STATE_HOME   where users other than root record (default ~/.local/state)
 WHYSLOW_STATE    where the journal of changes is (default /var/lib/whyslow)
 WHYSLOW_TOKEN    shared secret of 'bench net serve' and its clients
+AWS_*            credentials, region and endpoint of the bucket of 'ship'
 WHYSLOW_REMOTE_WRITE_AUTH, WHYSLOW_OTLP_AUTH
                  Authorization header of 'exporter', without a file",
     ),
@@ -93,7 +98,8 @@ WHYSLOW_REMOTE_WRITE_AUTH, WHYSLOW_OTLP_AUTH
 $XDG_CONFIG_HOME/whyslow/rules.d/*.toml  your own rules
 /etc/whyslow/profiles                    tuning profiles of this machine
 /var/lib/whyslow                         recording, journal of changes
-/var/lib/whyslow/baselines               baselines; 'default' is the usual",
+/var/lib/whyslow/baselines               baselines; 'default' is the usual
+/var/lib/whyslow/ship                    what 'ship' has delivered",
     ),
 ];
 
@@ -104,6 +110,7 @@ const IRRELEVANT: &[(&str, &[&str])] = &[
     ("completions", &["json", "all", "utc", "color", "width"]),
     ("man", &["json", "all", "utc", "color", "width"]),
     ("record", &["all", "color"]),
+    ("ship", &["all", "utc", "color"]),
     ("top", &["json", "all", "width"]),
     ("export", &["all", "color", "width"]),
     ("report", &["all", "color", "width"]),
@@ -162,6 +169,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Export metrics and findings to Prometheus or OpenTelemetry
     Exporter(ExporterArgs),
+    /// Ship rollups of a recording to the store of a fleet: a folder, or a bucket (S3)
+    Ship(ShipArgs),
     /// Record a baseline of normal behavior, and manage baselines
     Baseline(BaselineArgs),
     /// Compare two of: a baseline, part of a recording, a benchmark result

@@ -17,6 +17,7 @@ use crate::read;
 use crate::record;
 use crate::report;
 use crate::serve;
+use crate::ship;
 use crate::stack;
 use crate::top;
 use crate::tune;
@@ -48,6 +49,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Report(args)) => report::run(args, look),
         Some(Command::Serve(args)) => serve::run(args),
         Some(Command::Exporter(args)) => exporter::run(args),
+        Some(Command::Ship(args)) => ship::run(args, look),
         Some(Command::Baseline(args)) => baseline::run(args, look),
         Some(Command::Compare(args)) => compare::run(args, look),
         Some(Command::Tune(args)) => tune::run(args, look),

@@ -28,6 +28,7 @@ mod report;
 mod results;
 mod sampling;
 mod serve;
+mod ship;
 mod stack;
 mod top;
 mod tune;

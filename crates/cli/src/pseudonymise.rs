@@ -54,6 +54,11 @@ impl PseudonymOptions {
         self.pseudonymise
     }
 
+    /// Whether they are the same each time.
+    pub fn has_key(&self) -> bool {
+        self.pseudonym_key.is_some()
+    }
+
     /// Reads or makes the key.
     ///
     /// # Errors

@@ -82,6 +82,25 @@ pub struct TimelineEvent {
     pub what: String,
 }
 
+/// What `whyslow ship` did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shipped {
+    /// The store.
+    pub store: String,
+    /// The host's name there.
+    pub host: String,
+    /// Hours that were delivered; one that was still going on counts each time.
+    pub hours: usize,
+    /// Files that were delivered.
+    pub files: usize,
+    /// Their size, bytes.
+    pub bytes: u64,
+    /// Hours that are still to be delivered.
+    pub left: usize,
+    /// Hours of the recording that expired before they were delivered completely.
+    pub lost: Vec<String>,
+}
+
 /// What `whyslow record` did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Recorded {

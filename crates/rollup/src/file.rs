@@ -138,10 +138,12 @@ pub fn properties(table: &Table, metadata: &[(&str, String)]) -> ParquetResult<W
         if [HOST, AT].contains(&column.name.as_str()) {
             properties = properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk);
         }
+        if column.kind != ColumnKind::Text {
+            // Numbers hardly ever repeat, and a page for a dictionary is as large as an hour of them.
+            properties = properties.set_column_dictionary_enabled(path.clone(), false);
+        }
         if matches!(column.kind, ColumnKind::Timestamp | ColumnKind::Integer) {
-            properties = properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+            properties = properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
         }
     }
     Ok(properties.build())

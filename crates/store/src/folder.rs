@@ -28,8 +28,9 @@ const DAY_PREFIX: &str = "day=";
 const LOCK_NAME: &str = "lock";
 /// The lock file's content: it shows that a folder is a recording even if all its rows have expired.
 const LOCK_CONTENT: &[u8] = b"whyslow recording\n";
-/// What else a state folder may contain before the first recording: baselines, the journal of `tune`, and what mkfs(8) creates.
-const NEIGHBOURS: [&str; 3] = ["baselines", "tune", "lost+found"];
+/// What else a state folder may contain before the first recording: baselines, what `ship` has delivered, the journal of `tune`, and
+/// what mkfs(8) creates.
+const NEIGHBOURS: [&str; 4] = ["baselines", "ship", "tune", "lost+found"];
 
 pub(crate) const NOTHING_RECORDED: &str = "nothing has been recorded here; 'whyslow record' starts a recording";
 

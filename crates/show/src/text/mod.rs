@@ -24,7 +24,7 @@ pub use bench::{bench, dropped_caches};
 pub use comparison::comparison;
 pub use listing::{formats, metrics, rule, rules};
 pub use profile::profile;
-pub use recording::{explanation, recorded};
+pub use recording::{explanation, recorded, shipped};
 pub use sheet::Sheet;
 pub use stack::stack;
 pub use ticket::ticket;

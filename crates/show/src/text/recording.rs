@@ -8,8 +8,7 @@ use crate::clock::ZonedClock;
 use crate::human;
 use std::cmp::Ordering;
 use whyslow_model::diagnosis::{Basis, Finding};
-use whyslow_model::explanation::Recorded;
-use whyslow_model::explanation::{ChangeEvent, Episode, Explanation};
+use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, Recorded, Shipped};
 
 /// How many episodes the summary lists.
 const LINES: usize = 3;
@@ -29,6 +28,24 @@ pub fn recorded(recorded: &Recorded, style: &TextStyle) -> String {
     };
     let samples = format!("recorded {} samples ({missed}{lost}) into ", recorded.samples);
     canvas.paragraph(0, 2, &[plain(samples), bold(&recorded.folder)]);
+    canvas.finish()
+}
+
+/// What was shipped, in one sentence.
+pub fn shipped(shipped: &Shipped, style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    let hours = if shipped.hours == 1 { "1 hour".to_owned() } else { format!("{} hours", shipped.hours) };
+    let size = human::bytes(shipped.bytes);
+    let left = match shipped.left {
+        0 => String::new(),
+        left => format!("; {left} hours are left"),
+    };
+    let lost = match shipped.lost.len() {
+        0 => String::new(),
+        lost => format!("; {lost} hours expired before they were delivered"),
+    };
+    let delivered = format!("delivered {hours} ({} files, {size}{left}{lost}) as ", shipped.files);
+    canvas.paragraph(0, 2, &[plain(delivered), bold(&shipped.host), plain(" to "), bold(&shipped.store)]);
     canvas.finish()
 }
 

@@ -29,6 +29,13 @@ pub struct SampleTimes {
     parts: Vec<Part>,
 }
 
+impl SampleTimes {
+    /// The positions of the samples that begin a segment.
+    pub fn segments(&self) -> Vec<usize> {
+        self.parts.iter().map(|part| part.first).collect()
+    }
+}
+
 /// The samples of a segment.
 struct Part {
     segment: SegmentRef,

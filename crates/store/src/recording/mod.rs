@@ -172,6 +172,19 @@ impl Recording {
         start..=end
     }
 
+    /// Whether all files of a span are still there. A recorder turns a tail into others, and deletes the oldest hour: what was read
+    /// meanwhile may lack samples.
+    pub fn is_current(&self, span: &Span) -> bool {
+        let mut segments = self.segments.iter().filter(|segment| windows::overlap(&segment.span, span));
+        segments.all(|segment| match &segment.location {
+            SegmentLocation::Closed(hour, _) => {
+                let mut tables = std::iter::once(Sample::INFO.name).chain(FALLBACK_TABLES);
+                tables.any(|table| hour_files(&self.folder, table, hour).next().is_some())
+            }
+            SegmentLocation::Tail(path) => path.exists(),
+        })
+    }
+
     /// The samples of a span, oldest first. All of them are in memory, so the span should be a few minutes at most.
     ///
     /// # Errors

@@ -1,0 +1,245 @@
+//! Where files are delivered to: a folder, or a bucket of a store that speaks S3.
+
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStoreExt, RetryConfig};
+use std::error::Error;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+/// What the address of a bucket begins with.
+const S3: &str = "s3://";
+/// What is added to the name of a file that is not complete yet: no reader takes it for one.
+const PART: &str = ".part";
+/// How often an upload looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// An upload that takes longer has failed: the store does not answer, or much too slowly.
+const LONGEST_UPLOAD: Duration = Duration::from_secs(120);
+
+/// Why nothing can be delivered.
+#[derive(Debug)]
+pub struct ShipError(String);
+
+impl ShipError {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl fmt::Display for ShipError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for ShipError {}
+
+impl From<String> for ShipError {
+    fn from(what: String) -> Self {
+        Self(what)
+    }
+}
+
+/// A store.
+pub struct Destination {
+    address: String,
+    kind: Kind,
+}
+
+enum Kind {
+    Folder(PathBuf),
+    Bucket(Box<Bucket>),
+}
+
+struct Bucket {
+    store: AmazonS3,
+    prefix: String,
+    runtime: Runtime,
+}
+
+impl Destination {
+    /// A folder, which exists, or `s3://BUCKET/PREFIX`. Credentials, region and endpoint of a bucket come from the environment, or
+    /// from the machine's role.
+    ///
+    /// # Errors
+    /// There is no such folder; an address that is not understood, or settings that cannot be.
+    pub fn open(address: &str) -> Result<Self, ShipError> {
+        Self::open_with(address, AmazonS3Builder::from_env())
+    }
+
+    /// The same with these settings for a bucket.
+    pub(crate) fn open_with(address: &str, settings: AmazonS3Builder) -> Result<Self, ShipError> {
+        let kind = match address.strip_prefix(S3) {
+            Some(bucket) => Kind::Bucket(Box::new(Bucket::open(address, bucket, settings)?)),
+            None if address.contains("://") => {
+                return Err(ShipError::new(format!("{address}: not a folder, and not s3://BUCKET/PREFIX")));
+            }
+            None => {
+                // Made here, it would hide that what should be mounted there is not.
+                if !Path::new(address).is_dir() {
+                    return Err(ShipError::new(format!(
+                        "{address}: no such folder; create it, or mount what should be there"
+                    )));
+                }
+                Kind::Folder(address.into())
+            }
+        };
+        Ok(Self { address: address.to_owned(), kind })
+    }
+
+    /// As it was given.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Puts a file in its place, instead of one that is there; all of it or nothing. Raising `stop` ends an upload.
+    ///
+    /// # Errors
+    /// It was not delivered.
+    pub fn put(&self, path: &str, bytes: Vec<u8>, stop: &AtomicBool) -> Result<(), ShipError> {
+        match &self.kind {
+            Kind::Folder(folder) => put_in_folder(folder, path, &bytes),
+            Kind::Bucket(bucket) => bucket.put(path, bytes, stop),
+        }
+    }
+}
+
+impl Bucket {
+    fn open(address: &str, bucket: &str, settings: AmazonS3Builder) -> Result<Self, ShipError> {
+        let (name, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
+        let prefix = prefix.trim_end_matches('/');
+        if name.is_empty() || ObjectPath::parse(prefix).is_err() {
+            return Err(ShipError::new(format!("{address}: not s3://BUCKET/PREFIX")));
+        }
+        // What failed is repeated by whoever delivers, with what is newest by then.
+        let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
+        let store = settings.with_bucket_name(name).with_retry(retry).build();
+        let store = store.map_err(|error| ShipError::new(format!("{address}: {}", in_one_line(&error))))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| ShipError::new(format!("cannot start to upload: {error}")))?;
+        Ok(Self { store, prefix: prefix.to_owned(), runtime })
+    }
+
+    fn put(&self, path: &str, bytes: Vec<u8>, stop: &AtomicBool) -> Result<(), ShipError> {
+        let whole = if self.prefix.is_empty() { path.to_owned() } else { format!("{}/{path}", self.prefix) };
+        // The path as it is: `from` would encode its percent signs again.
+        let location = ObjectPath::parse(&whole).map_err(|error| ShipError::new(in_one_line(&error)))?;
+        let begun = Instant::now();
+        let upload = async {
+            let mut upload = pin!(self.store.put(&location, bytes.into()));
+            loop {
+                match tokio::time::timeout(LOOK, upload.as_mut()).await {
+                    Ok(put) => return put.map(drop).map_err(|error| in_one_line(&error)),
+                    Err(_) if stop.load(Ordering::Relaxed) => return Err("interrupted".to_owned()),
+                    Err(_) if begun.elapsed() > LONGEST_UPLOAD => {
+                        return Err(format!("no answer for {} s", LONGEST_UPLOAD.as_secs()));
+                    }
+                    Err(_) => {}
+                }
+            }
+        };
+        self.runtime.block_on(upload).map_err(|error| ShipError::new(format!("{whole}: {error}")))
+    }
+}
+
+/// An error with what caused it, unless that says the same.
+fn in_one_line(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |cause: &&(dyn Error + 'static)| (*cause).source());
+    let mut text = error.to_string();
+    for cause in causes.map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Writes a file under another name and gives it its own once it is on the disk: readers see all of it or nothing, after a power cut
+/// too.
+fn put_in_folder(store: &Path, path: &str, bytes: &[u8]) -> Result<(), ShipError> {
+    let target = store.join(path);
+    let folder = target.parent().unwrap_or(store);
+    let failed = |path: &Path| {
+        let path = path.display().to_string();
+        move |error: io::Error| ShipError::new(format!("cannot write {path}: {error}"))
+    };
+    let is_new = !folder.is_dir();
+    if is_new {
+        if !store.is_dir() {
+            return Err(ShipError::new(format!("{}: the folder is gone", store.display())));
+        }
+        fs::create_dir_all(folder).map_err(failed(folder))?;
+    }
+    let mut part = target.clone().into_os_string();
+    part.push(PART);
+    let part = PathBuf::from(part);
+    let written = write_through(&part, bytes).and_then(|()| fs::rename(&part, &target));
+    if written.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    written.map_err(failed(&target))?;
+    // A name survives a power cut only once its folder is flushed; new folders are names in those above them.
+    let above = folder.ancestors().take_while(|above| above.starts_with(store));
+    let flushed = if is_new { usize::MAX } else { 1 };
+    above.take(flushed).try_for_each(|folder| sync_folder(folder).map_err(failed(folder)))
+}
+
+fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = File::options();
+    let mut file = options.write(true).create(true).truncate(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static NEVER: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn a_file_in_a_folder_is_replaced_as_a_whole() {
+        let folder = whyslow_testing::folder();
+        let store = Destination::open(folder.path().to_str().unwrap()).unwrap();
+        for content in ["longer at first", "new"] {
+            store.put("v1/incoming/t/x.parquet", content.into(), &NEVER).unwrap();
+            let target = folder.path().join("v1/incoming/t");
+            assert_eq!(fs::read_to_string(target.join("x.parquet")).unwrap(), content);
+            assert_eq!(fs::read_dir(target).unwrap().count(), 1, "nothing else is left");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_not_made() {
+        let folder = whyslow_testing::folder();
+        let missing = folder.path().join("mount");
+        let address = missing.to_str().unwrap();
+        let error = Destination::open(address).map(drop).unwrap_err().to_string();
+        assert!(error.contains("no such folder"), "{error}");
+        fs::create_dir(&missing).unwrap();
+        let store = Destination::open(address).unwrap();
+        fs::remove_dir(&missing).unwrap();
+        let error = store.put("v1/x", b"x".to_vec(), &NEVER).unwrap_err().to_string();
+        assert!(error.ends_with("the folder is gone"), "{error}");
+        assert!(!missing.exists());
+    }
+
+    #[test]
+    fn addresses_that_are_none_are_refused() {
+        for address in ["http://example.com/x", "s3://", "s3:///x", "s3://bucket/a//b", "s3://bucket/../b"] {
+            let error = Destination::open(address).map(drop).unwrap_err().to_string();
+            assert!(error.contains("s3://BUCKET/PREFIX"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Delivers the hours of a recording to the store of a fleet.
+//!
+//! Nothing is kept for it: what was not delivered is still in the recording, and an hour's rows follow from the recording alone, so
+//! that a delivery can be repeated at any time. [`Shipper`] knows what was delivered ([`state`](mod@state) is one small file),
+//! decides what is due, and puts each file where the store has its place ([`Destination`]).
+
+mod backoff;
+mod destination;
+mod due;
+mod shipper;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use backoff::Backoff;
+pub use destination::{Destination, ShipError};
+pub use shipper::{OpenFn, Pass, Shipper, roll_up};

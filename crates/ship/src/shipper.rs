@@ -1,0 +1,211 @@
+//! Delivers what is due.
+
+use crate::destination::{Destination, ShipError};
+use crate::due::{Due, RecordedHours, SETTLED_NS, Span, due, recorded_hours, take_expired};
+use crate::state::{Delivered, State, StateFile};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use whyslow_rollup::{Cell, Hour, HourRollup, MARGIN_NS, Place, Row, TableRows, parquet, table};
+use whyslow_store::{Recording, StoreError};
+
+const MS: i64 = 1_000_000;
+const HOUR_NS: i64 = 3600 * 1_000 * MS;
+/// So many samples before an hour are read with it, if they are of the hour before: for the step across, and to see whether it is a gap.
+const SAMPLES_BEFORE: usize = 4;
+/// How often a recording is opened anew because files of it were replaced while an hour was read.
+const ATTEMPTS: usize = 5;
+/// Metadata of a file: whether nothing more is expected of the hour, and the host.
+const COMPLETE: &str = "whyslow.complete";
+const HOST: &str = "whyslow.host";
+
+/// Opens the recording.
+pub type OpenFn<'f> = dyn Fn() -> Result<Recording, ShipError> + 'f;
+
+/// Delivers a recording to a store.
+pub struct Shipper {
+    destination: Destination,
+    host: String,
+    version: String,
+    labels: Vec<(String, String)>,
+    file: StateFile,
+    state: State,
+}
+
+/// What happened in one pass over the recording.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// Hours that were delivered, as far as they were recorded.
+    pub hours: usize,
+    /// Files.
+    pub files: usize,
+    /// Their size.
+    pub bytes: u64,
+    /// Hours that are still to be delivered.
+    pub left: usize,
+    /// Hours that expired in the recording before they were delivered completely.
+    pub lost: Vec<Hour>,
+    /// Why it ended before everything was delivered.
+    pub failure: Option<ShipError>,
+}
+
+impl Shipper {
+    /// A shipper for the recording in a folder. `host` is this host's name in the store, `version` that of the program, and `labels`
+    /// go into the inventory.
+    ///
+    /// # Errors
+    /// A name that cannot be part of a path; what was delivered cannot be read or written there.
+    pub fn new(
+        destination: Destination,
+        host: &str,
+        version: &str,
+        labels: Vec<(String, String)>,
+        recording: &Path,
+    ) -> Result<Self, ShipError> {
+        let epoch = Hour::of(0).ok_or_else(|| ShipError::new("no calendar"))?;
+        Place::incoming("minute", epoch, host).map_err(|error| ShipError::new(error.to_string()))?;
+        let (file, state) = StateFile::open(recording, destination.address(), host)?;
+        Ok(Self { destination, host: host.to_owned(), version: version.to_owned(), labels, file, state })
+    }
+
+    /// Delivers everything that is due at a time, nanoseconds since 1970. Raising `stop` ends it.
+    pub fn pass(&mut self, open: &OpenFn<'_>, now: i64, stop: &AtomicBool) -> Pass {
+        let mut pass = Pass::default();
+        let result = self.deliver_all(open, now, stop, &mut pass);
+        // What was interrupted has not failed.
+        pass.failure = result.err().filter(|_| !stop.load(Ordering::Relaxed));
+        pass
+    }
+
+    fn deliver_all(
+        &mut self,
+        open: &OpenFn<'_>,
+        now: i64,
+        stop: &AtomicBool,
+        pass: &mut Pass,
+    ) -> Result<(), ShipError> {
+        let mut recording = open()?;
+        let recorded = hours_of(&recording);
+        let known = self.state.clone();
+        pass.lost = take_expired(&recorded, &mut self.state);
+        for hour in recorded.keys() {
+            self.state.hours.entry(*hour).or_default();
+        }
+        if self.state != known {
+            self.file.write(&self.state)?;
+        }
+        let all = due(&recorded, &self.state, now);
+        pass.left = all.len();
+        for due in all {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            self.deliver(&mut recording, open, due, stop, pass)?;
+            pass.left -= 1;
+        }
+        Ok(())
+    }
+
+    /// Delivers an hour.
+    fn deliver(
+        &mut self,
+        recording: &mut Recording,
+        open: &OpenFn<'_>,
+        due: Due,
+        stop: &AtomicBool,
+        pass: &mut Pass,
+    ) -> Result<(), ShipError> {
+        let hour = due.hour;
+        let (segments, tables) = self.rows(recording, open, hour)?;
+        let metadata = [(COMPLETE, due.complete.to_string()), (HOST, self.host.clone())];
+        for TableRows { table, rows } in &tables {
+            let bytes = parquet(table, rows, &metadata).map_err(|error| ShipError::new(error.to_string()))?;
+            let place = Place::incoming(&table.name, hour, &self.host);
+            let place = place.map_err(|error| ShipError::new(error.to_string()))?;
+            let size = bytes.len();
+            self.destination.put(&place.path(), bytes, stop)?;
+            pass.files += 1;
+            pass.bytes += size as u64;
+        }
+        pass.hours += 1;
+        self.state.hours.insert(hour, Delivered { segments, complete: due.complete });
+        self.file.write(&self.state)
+    }
+
+    /// The rows of an hour, and the segments of the recording that they are from. A recorder replaces files while they are read:
+    /// then the recording is opened anew.
+    fn rows(
+        &self,
+        recording: &mut Recording,
+        open: &OpenFn<'_>,
+        hour: Hour,
+    ) -> Result<(Vec<Span>, Vec<TableRows>), ShipError> {
+        for _ in 0..ATTEMPTS {
+            let recorded = hours_of(recording);
+            let rolled = roll_up(recording, hour, &self.host, &self.version);
+            let more = rolled.and_then(|mut tables| {
+                self.add_inventory(recording, &recorded, hour, &mut tables)?;
+                Ok(tables)
+            });
+            let tables = more.map_err(unreadable)?;
+            if recording.is_current(&span_of(hour)) {
+                return Ok((recorded.get(&hour).cloned().unwrap_or_default(), tables));
+            }
+            *recording = open()?;
+        }
+        Err(ShipError::new(format!("{hour}: the recording changes faster than it can be read")))
+    }
+
+    /// Adds the inventory to the first hour of each day.
+    fn add_inventory(
+        &self,
+        _recording: &Recording,
+        recorded: &RecordedHours,
+        hour: Hour,
+        tables: &mut Vec<TableRows>,
+    ) -> Result<(), StoreError> {
+        let first = recorded.keys().find(|other| other.day == hour.day);
+        let newest = recorded.get(&hour).into_iter().flatten().map(|(_, end)| *end).max();
+        let (Some(table), Some(at), true) = (table("inventory"), newest, first == Some(&hour)) else { return Ok(()) };
+        let row = |kind: &str, name: &str, value: &str| -> Row {
+            let at = Cell::Timestamp(at.div_euclid(MS));
+            vec![Cell::text(&self.host), at, Cell::text(kind), Cell::text(name), Cell::text(value)]
+        };
+        let rows: Vec<Row> = self.labels.iter().map(|(name, value)| row("label", name, value)).collect();
+        if !rows.is_empty() {
+            tables.push(TableRows { table, rows });
+        }
+        Ok(())
+    }
+}
+
+fn unreadable(error: StoreError) -> ShipError {
+    ShipError::new(error.to_string())
+}
+
+fn hours_of(recording: &Recording) -> RecordedHours {
+    recorded_hours(recording.segments().iter().map(|segment| (*segment.span.start(), *segment.span.end())))
+}
+
+/// What of a recording an hour's rows are made of, at most.
+fn span_of(hour: Hour) -> whyslow_store::Span {
+    let (start, end) = (hour.start().saturating_mul(MS), hour.end().saturating_mul(MS));
+    start.saturating_sub(MARGIN_NS)..=end.saturating_add(SETTLED_NS)
+}
+
+/// The rows of an hour of a recording, of all tables but those of the inventory.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn roll_up(recording: &Recording, hour: Hour, host: &str, version: &str) -> Result<Vec<TableRows>, StoreError> {
+    let (start, end) = (hour.start().saturating_mul(MS), hour.end().saturating_mul(MS));
+    let earlier = recording.sample_times(&(start.saturating_sub(HOUR_NS)..=start.saturating_sub(1)))?;
+    let mut earlier: Vec<i64> = earlier.times.iter().map(|time| time.at).collect();
+    earlier.sort_unstable();
+    let before = earlier.get(earlier.len().saturating_sub(SAMPLES_BEFORE));
+    let first = start.saturating_sub(MARGIN_NS).min(before.copied().unwrap_or(start));
+    let times = recording.sample_times(&(first..=end.saturating_add(MARGIN_NS)))?;
+    let mut rollup = HourRollup::new(hour, times.times.clone(), times.segments());
+    let selections = rollup.selections();
+    recording.each_reading(&times, &selections, |selection, reading| rollup.add(selection, reading))?;
+    Ok(rollup.finish(host, version))
+}

@@ -1,0 +1,330 @@
+//! Recordings that are shipped to folders and to a bucket whose server fails in every way.
+
+mod server;
+
+use crate::destination::{Destination, ShipError};
+use crate::shipper::{Pass, Shipper};
+use bytes::Bytes;
+use jiff::civil::date;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
+use server::{Answer, Server};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use whyslow_model::catalogue::{MachineInfo, System};
+use whyslow_model::key::MachineKey;
+use whyslow_model::snapshot::Snapshot;
+use whyslow_rollup::{Hour, Place};
+use whyslow_store::{Recorder, Recording, Retention};
+
+const SECOND: i64 = 1_000_000_000;
+const HOUR: Hour = Hour { day: date(2026, 11, 26), hour: 16 };
+const RETENTION: Retention = Retention { time: Duration::MAX, bytes: 1 << 30 };
+const STEP: i64 = 10;
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// The beginning of the hour, nanoseconds since 1970.
+fn start() -> i64 {
+    HOUR.start() * 1_000_000
+}
+
+/// A sample so many seconds after the beginning of the hour, by the clock and since boot, with seven times as many context switches.
+fn sample(wall: i64, up: i64) -> Snapshot {
+    let up = up + 1_000_000;
+    let mut sample =
+        Snapshot { wall_ns: start() + wall * SECOND, boot_ns: (up * SECOND).unsigned_abs(), ..Snapshot::default() };
+    sample.kernel.machine.push(MachineInfo { boot: "b00t".into(), ..MachineInfo::new(MachineKey) });
+    let switches = (up * 7).unsigned_abs().into();
+    sample.processor.system.push(System { context_switches: switches, ..System::new(MachineKey) });
+    sample
+}
+
+fn recorder(dir: &Path) -> Recorder {
+    Recorder::begin(dir, Duration::from_secs(10), RETENTION, Arc::new(|_: &str| {})).unwrap()
+}
+
+fn add(recorder: &Recorder, samples: impl IntoIterator<Item = Snapshot>) {
+    for sample in samples {
+        while recorder.waiting() > 30 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        recorder.add(sample, Instant::now());
+    }
+    while recorder.waiting() > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Samples at the usual interval, from and to so many seconds after the beginning of the hour.
+fn samples(from: i64, to: i64) -> impl Iterator<Item = Snapshot> {
+    (from..=to).step_by(STEP as usize).map(|second| sample(second, second))
+}
+
+fn recorded(samples: impl IntoIterator<Item = Snapshot>) -> TempDir {
+    let dir = whyslow_testing::memory_folder();
+    let recorder = recorder(dir.path());
+    add(&recorder, samples);
+    recorder.finish().unwrap();
+    dir
+}
+
+fn shipper(destination: Destination, recording: &Path) -> Shipper {
+    Shipper::new(destination, "db-1", "1.0", Vec::new(), recording).unwrap()
+}
+
+fn to_folder(store: &Path, recording: &Path) -> Shipper {
+    shipper(Destination::open(store.to_str().unwrap()).unwrap(), recording)
+}
+
+/// A pass so many seconds after the beginning of the hour.
+fn pass(shipper: &mut Shipper, recording: &Path, now: i64) -> Pass {
+    let open = || Recording::open(recording).map_err(|error| ShipError::from(error.to_string()));
+    shipper.pass(&open, start() + now * SECOND, &NEVER)
+}
+
+/// All files below a folder, by their path.
+fn files(store: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![store.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(store).unwrap().to_str().unwrap().to_owned();
+                all.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    all
+}
+
+fn rows(file: &[u8]) -> Vec<Row> {
+    let reader = SerializedFileReader::new(Bytes::copy_from_slice(file)).unwrap();
+    reader.get_row_iter(None).unwrap().map(Result::unwrap).collect()
+}
+
+fn column(row: &Row, name: &str) -> Field {
+    let mut columns = row.get_column_iter();
+    columns.find(|(column, _)| column.as_str() == name).map(|(_, field)| field.clone()).unwrap()
+}
+
+/// The sum of the context switches in all files, and of the samples.
+fn sums(files: &BTreeMap<String, Vec<u8>>) -> (i64, i64) {
+    let of = |table: &str, name: &str| -> i64 {
+        let files = files.iter().filter(|(path, _)| Place::parse(path).unwrap().table == table);
+        let rows = files.flat_map(|(_, file)| rows(file));
+        rows.map(|row| if let Field::Long(number) = column(&row, name) { number } else { 0 }).sum()
+    };
+    (of("system", "context_switches"), of("minute", "samples"))
+}
+
+fn whole(file: &[u8]) -> String {
+    let reader = SerializedFileReader::new(Bytes::copy_from_slice(file)).unwrap();
+    let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap();
+    pairs.iter().find(|pair| pair.key == "whyslow.complete").unwrap().value.clone().unwrap()
+}
+
+#[test]
+fn each_hour_has_what_happened_in_it() {
+    // From ten minutes before the hour to twenty after.
+    let recording = recorded(samples(-600, 1200));
+    let store = whyslow_testing::memory_folder();
+    let pass = pass(&mut to_folder(store.path(), recording.path()), recording.path(), 1210);
+    assert_eq!((pass.hours, pass.left, pass.failure.map(|e| e.to_string())), (2, 0, None));
+    let files = files(store.path());
+    assert_eq!((pass.files, pass.bytes), (files.len(), files.values().map(|file| file.len() as u64).sum()));
+    let system = |hour: i8| rows(&files[&format!("v1/incoming/system/day=2026-11-26/hour={hour}/db-1.parquet")]);
+    let (before, after) = (system(15), system(16));
+    assert_eq!((before.len(), after.len()), (10, 21), "a row for each minute");
+    let first = [column(&before[0], "host"), column(&before[0], "seconds"), column(&before[0], "context_switches")];
+    assert_eq!(first, [Field::Str("db-1".into()), Field::Double(50.0), Field::Long(350)]);
+    // The step from the last sample of the hour before is counted in the first minute of this one.
+    let first = [column(&after[0], "at"), column(&after[0], "seconds"), column(&after[0], "context_switches")];
+    assert_eq!(first, [Field::TimestampMillis(HOUR.start()), Field::Double(60.0), Field::Long(420)]);
+    assert_eq!(sums(&files), (1800 * 7, 181));
+    let complete = |hour: i8| whole(&files[&format!("v1/incoming/minute/day=2026-11-26/hour={hour}/db-1.parquet")]);
+    assert_eq!((complete(15), complete(16)), ("true".into(), "false".into()));
+}
+
+#[test]
+fn delivering_again_changes_nothing() {
+    let recording = recorded(samples(-600, 600));
+    let store = whyslow_testing::memory_folder();
+    let mut shipper = to_folder(store.path(), recording.path());
+    assert_eq!(pass(&mut shipper, recording.path(), 610).hours, 2);
+    let before = files(store.path());
+    assert_eq!(pass(&mut shipper, recording.path(), 610).files, 0, "nothing is new");
+    // The hour before is complete only now.
+    assert_eq!(pass(&mut shipper, recording.path(), 700).hours, 1);
+    drop(shipper);
+    std::fs::remove_dir_all(recording.path().join("ship")).unwrap();
+    let mut shipper = to_folder(store.path(), recording.path());
+    assert_eq!(pass(&mut shipper, recording.path(), 610).hours, 2, "nothing is known of what was delivered");
+    assert!(files(store.path()) == before, "the same bytes");
+}
+
+#[test]
+fn an_hour_that_goes_on_is_replaced_by_more() {
+    let recording = whyslow_testing::memory_folder();
+    let recorder = recorder(recording.path());
+    let store = whyslow_testing::memory_folder();
+    add(&recorder, samples(0, 300));
+    let mut shipper = to_folder(store.path(), recording.path());
+    assert_eq!(pass(&mut shipper, recording.path(), 300).hours, 1);
+    assert_eq!(sums(&files(store.path())), (300 * 7, 31), "of a tail");
+    add(&recorder, samples(310, 900));
+    assert_eq!(pass(&mut shipper, recording.path(), 900).hours, 1);
+    assert_eq!(sums(&files(store.path())), (900 * 7, 91), "of a closed segment and a tail");
+    recorder.finish().unwrap();
+    assert_eq!(pass(&mut shipper, recording.path(), 910).hours, 0, "the same samples, closed");
+    assert_eq!(pass(&mut shipper, recording.path(), 3600 + 660).hours, 1, "nothing more is expected");
+    let files = files(store.path());
+    assert_eq!(sums(&files), (900 * 7, 91));
+    assert!(files.values().all(|file| whole(file) == "true"));
+}
+
+#[test]
+fn days_without_a_store_are_caught_up_with() {
+    // Two days at ten minutes: 289 samples.
+    let two_days = (-48 * 6..=0).map(|tick| sample(tick * 600, tick * 600));
+    let recording = recorded(two_days);
+    let store = whyslow_testing::memory_folder();
+    let mut shipper = to_folder(store.path(), recording.path());
+    let first = pass(&mut shipper, recording.path(), 10);
+    assert_eq!((first.hours, first.left, first.lost.len()), (49, 0, 0));
+    assert_eq!(sums(&files(store.path())), (48 * 3600 * 7, 289));
+    let delivered: BTreeSet<Hour> = files(store.path()).keys().map(|path| Place::parse(path).unwrap().hour).collect();
+    assert_eq!(delivered.len(), 49);
+}
+
+#[test]
+fn a_clock_that_is_set_back_costs_one_step_and_doubles_nothing() {
+    // At 16:05 the clock is set back to 15:55, and five minutes later forward again.
+    let back = (310..=600).step_by(10).map(|up| sample(up - 605, up));
+    let forward = (610..=900).step_by(10).map(|up| sample(up, up));
+    let recording = recorded(samples(0, 300).chain(back).chain(forward));
+    let store = whyslow_testing::memory_folder();
+    let pass = pass(&mut to_folder(store.path(), recording.path()), recording.path(), 900);
+    assert_eq!((pass.hours, pass.failure.map(|e| e.to_string())), (2, None));
+    // Of the step back the beginning is in an hour after its end.
+    assert_eq!(sums(&files(store.path())), (890 * 7, 91));
+}
+
+#[test]
+fn hours_that_expire_before_they_are_delivered_are_reported() {
+    let recording = recorded(samples(-600, 600));
+    let server = Server::start([Answer::Status(503)]);
+    let mut shipper = shipper(server.destination(), recording.path());
+    let failed = pass(&mut shipper, recording.path(), 600);
+    assert_eq!((failed.hours, failed.left), (0, 2));
+    // Until the store is back, the hour before has expired.
+    drop(shipper);
+    let left = recorded(samples(0, 600));
+    std::fs::rename(recording.path().join("ship"), left.path().join("ship")).unwrap();
+    let mut shipper = shipper_of(&server, left.path());
+    let pass = pass(&mut shipper, left.path(), 600);
+    assert_eq!(pass.lost, [Hour { hour: 15, ..HOUR }]);
+    assert_eq!((pass.hours, pass.left), (1, 0));
+}
+
+fn shipper_of(server: &Server, recording: &Path) -> Shipper {
+    shipper(server.destination(), recording)
+}
+
+#[test]
+fn whatever_a_store_does_nothing_is_lost_and_nothing_twice() {
+    let recording = recorded(samples(-600, 1200));
+    let store = whyslow_testing::memory_folder();
+    assert!(pass(&mut to_folder(store.path(), recording.path()), recording.path(), 1210).failure.is_none());
+    std::fs::remove_dir_all(recording.path().join("ship")).unwrap();
+    let troubles = [
+        Answer::Status(500),
+        Answer::Status(403),
+        Answer::Stored,
+        Answer::Cut,
+        Answer::Stored,
+        Answer::Stored,
+        // It was stored, but nobody was told.
+        Answer::StoredAndCut,
+        Answer::Hang,
+        Answer::Stored,
+        Answer::Status(503),
+    ];
+    let server = Server::start(troubles);
+    let mut failures = Vec::new();
+    for _ in 0..20 {
+        // Each time as after a kill: only what was written down is known.
+        let pass = pass(&mut shipper_of(&server, recording.path()), recording.path(), 1210);
+        match pass.failure {
+            Some(failure) => failures.push(failure.to_string()),
+            None => break,
+        }
+    }
+    assert_eq!(failures.len(), 6, "{failures:#?}");
+    assert!(failures[1].contains("403") || failures[1].to_lowercase().contains("denied"), "{}", failures[1]);
+    assert!(server.files() == files(store.path()), "the same as if nothing had happened");
+    let rest = pass(&mut shipper_of(&server, recording.path()), recording.path(), 1210);
+    assert_eq!((rest.hours, rest.left), (0, 0));
+}
+
+#[test]
+fn an_upload_that_hangs_ends_when_asked_to() {
+    let recording = recorded(samples(0, 60));
+    let server = Server::start([Answer::Hang]);
+    let mut shipper = shipper_of(&server, recording.path());
+    let stop = AtomicBool::new(false);
+    let open = || Recording::open(recording.path()).map_err(|error| ShipError::from(error.to_string()));
+    let pass = std::thread::scope(|scope| {
+        let shipping = scope.spawn(|| shipper.pass(&open, start(), &stop));
+        server.wait_for_requests(1);
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        shipping.join().unwrap()
+    });
+    assert_eq!((pass.hours, pass.left), (0, 1));
+    assert!(pass.failure.is_none(), "{:?}", pass.failure);
+}
+
+#[test]
+fn a_hostile_name_stays_within_its_folder() {
+    let recording = recorded(samples(0, 60));
+    let store = whyslow_testing::memory_folder();
+    let server = Server::start([]);
+    let name = "../../x\n%2e\u{202e} é";
+    for destination in [Destination::open(store.path().to_str().unwrap()).unwrap(), server.destination()] {
+        let mut shipper = Shipper::new(destination, name, "1.0", Vec::new(), recording.path()).unwrap();
+        assert!(pass(&mut shipper, recording.path(), 60).failure.is_none());
+    }
+    assert!(files(store.path()) == server.files());
+    let all = files(store.path());
+    assert!(!all.is_empty());
+    for (path, file) in all {
+        let place = Place::parse(&path).unwrap_or_else(|| panic!("{path}"));
+        assert_eq!((place.host(), column(&rows(&file)[0], "host")), (Some(name), Field::Str(name.into())));
+    }
+    for wrong in ["", &"x".repeat(300)] {
+        let destination = server.destination();
+        assert!(Shipper::new(destination, wrong, "1.0", Vec::new(), recording.path()).is_err());
+    }
+}
+
+#[test]
+fn labels_are_in_the_inventory_of_the_first_hour_of_a_day() {
+    let recording = recorded(samples(-600, 600));
+    let store = whyslow_testing::memory_folder();
+    let destination = Destination::open(store.path().to_str().unwrap()).unwrap();
+    let labels = vec![("role".to_owned(), "db".to_owned())];
+    let mut shipper = Shipper::new(destination, "db-1", "1.0", labels, recording.path()).unwrap();
+    assert!(pass(&mut shipper, recording.path(), 600).failure.is_none());
+    let files = files(store.path());
+    let inventory: Vec<&String> = files.keys().filter(|path| path.contains("/inventory/")).collect();
+    assert_eq!(inventory, ["v1/incoming/inventory/day=2026-11-26/hour=15/db-1.parquet"]);
+    let rows = rows(&files[inventory[0]]);
+    let label = ["kind", "name", "value"].map(|name| column(&rows[0], name));
+    assert_eq!(label, ["label", "role", "db"].map(|word| Field::Str(word.into())));
+}
