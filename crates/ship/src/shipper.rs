@@ -5,6 +5,7 @@ use crate::due::{Due, RecordedHours, SETTLED_NS, Span, due, recorded_hours, take
 use crate::state::{Delivered, State, StateFile};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use whyslow_model::inventory::{MachineChange, MachineInventory};
 use whyslow_rollup::{Cell, Hour, HourRollup, MARGIN_NS, Place, Row, TableRows, parquet, table};
 use whyslow_store::{Recording, StoreError};
 
@@ -155,25 +156,41 @@ impl Shipper {
         Err(ShipError::new(format!("{hour}: the recording changes faster than it can be read")))
     }
 
-    /// Adds the inventory to the first hour of each day.
+    /// Adds the changes of the hour, and to the first hour of each day the inventory: as it was at the last sample of the hour.
     fn add_inventory(
         &self,
-        _recording: &Recording,
+        recording: &Recording,
         recorded: &RecordedHours,
         hour: Hour,
         tables: &mut Vec<TableRows>,
     ) -> Result<(), StoreError> {
-        let first = recorded.keys().find(|other| other.day == hour.day);
-        let newest = recorded.get(&hour).into_iter().flatten().map(|(_, end)| *end).max();
-        let (Some(table), Some(at), true) = (table("inventory"), newest, first == Some(&hour)) else { return Ok(()) };
-        let row = |kind: &str, name: &str, value: &str| -> Row {
-            let at = Cell::Timestamp(at.div_euclid(MS));
-            vec![Cell::text(&self.host), at, Cell::text(kind), Cell::text(name), Cell::text(value)]
+        let whole = |at: i64, cells: &[Cell]| -> Row {
+            let start = [Cell::text(&self.host), Cell::Timestamp(at.div_euclid(MS))];
+            start.into_iter().chain(cells.iter().cloned().map(Cell::bounded)).collect()
         };
-        let rows: Vec<Row> = self.labels.iter().map(|(name, value)| row("label", name, value)).collect();
-        if !rows.is_empty() {
-            tables.push(TableRows { table, rows });
+        let mut add = |name: &str, rows: Vec<Row>| {
+            if let (Some(table), false) = (table(name), rows.is_empty()) {
+                tables.push(TableRows { table, rows });
+            }
+        };
+        let newest = recorded.get(&hour).into_iter().flatten().map(|(_, end)| *end).max();
+        let is_first = recorded.keys().find(|other| other.day == hour.day) == Some(&hour);
+        if let (Some(at), true) = (newest, is_first) {
+            let row = |kind: &str, name: &str, value: &str| whole(at, &[kind, name, value].map(Cell::text));
+            let inventory = recording.inventory(at)?;
+            let entries = inventory.iter().flat_map(MachineInventory::entries);
+            let rows = entries.map(|entry| row(&entry.kind, &entry.name, &entry.value));
+            let labels = self.labels.iter().map(|(name, value)| row("label", name, value));
+            add("inventory", rows.chain(labels).collect());
         }
+        let (start, end) = (hour.start().saturating_mul(MS), hour.end().saturating_mul(MS));
+        let changes = recording.changes(&(start..=end.saturating_sub(1)))?;
+        let row = |change: &MachineChange| {
+            let (old, new) = (Cell::words(change.old.as_deref()), Cell::words(change.new.as_deref()));
+            let [kind, name] = [&change.kind, &change.name].map(|word| Cell::text(word));
+            whole(change.at, &[kind, name, old, new])
+        };
+        add("change", changes.iter().map(row).collect());
         Ok(())
     }
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use whyslow_model::catalogue::{MachineInfo, System};
-use whyslow_model::key::MachineKey;
+use whyslow_model::catalogue::{InventoryChange, InventoryItem, MachineInfo, System};
+use whyslow_model::key::{InventoryKey, MachineKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_rollup::{Hour, Place};
 use whyslow_store::{Recorder, Recording, Retention};
@@ -314,17 +314,44 @@ fn a_hostile_name_stays_within_its_folder() {
 }
 
 #[test]
-fn labels_are_in_the_inventory_of_the_first_hour_of_a_day() {
-    let recording = recorded(samples(-600, 600));
+fn the_inventory_is_in_the_first_hour_of_a_day_and_changes_where_they_happened() {
+    let item = |name: &str, value: &str| InventoryItem {
+        value: value.into(),
+        ..InventoryItem::new(InventoryKey { kind: "package".into(), name: name.into() })
+    };
+    let with_inventory = samples(-600, 600).map(|mut sample| {
+        let second = (sample.wall_ns - start()) / SECOND;
+        let changed = if second < 300 { "1.0" } else { "2.0" };
+        // When the recording begins, and at the beginning of the hour.
+        if second == -600 || second == 0 {
+            sample.kernel.inventory = vec![item("bash", "5.2"), item("nginx", changed)];
+        }
+        if second == 300 {
+            let key = InventoryKey { kind: "package".into(), name: "nginx".into() };
+            let change = InventoryChange { old: "1.0".into(), new: "2.0".into(), ..InventoryChange::new(key) };
+            sample.kernel.change = vec![change];
+        }
+        sample
+    });
+    let recording = recorded(with_inventory);
     let store = whyslow_testing::memory_folder();
     let destination = Destination::open(store.path().to_str().unwrap()).unwrap();
     let labels = vec![("role".to_owned(), "db".to_owned())];
     let mut shipper = Shipper::new(destination, "db-1", "1.0", labels, recording.path()).unwrap();
     assert!(pass(&mut shipper, recording.path(), 600).failure.is_none());
     let files = files(store.path());
-    let inventory: Vec<&String> = files.keys().filter(|path| path.contains("/inventory/")).collect();
-    assert_eq!(inventory, ["v1/incoming/inventory/day=2026-11-26/hour=15/db-1.parquet"]);
-    let rows = rows(&files[inventory[0]]);
-    let label = ["kind", "name", "value"].map(|name| column(&rows[0], name));
-    assert_eq!(label, ["label", "role", "db"].map(|word| Field::Str(word.into())));
+    let words = |table: &str, names: &[&str]| -> Vec<(i8, Vec<Field>)> {
+        let of_table = files.iter().filter_map(|(path, file)| {
+            let place = Place::parse(path).unwrap();
+            (place.table == table).then(|| rows(file).into_iter().map(move |row| (place.hour.hour, row)))
+        });
+        let cells = |(hour, row): (i8, Row)| (hour, names.iter().map(|name| column(&row, name)).collect());
+        of_table.flatten().map(cells).collect()
+    };
+    let text = |words: &[&str]| words.iter().map(|word| Field::Str((*word).into())).collect::<Vec<_>>();
+    let expected = [["package", "bash", "5.2"], ["package", "nginx", "1.0"], ["label", "role", "db"]];
+    assert_eq!(words("inventory", &["kind", "name", "value"]), expected.map(|row| (15, text(&row))));
+    let expected = [(16, text(&["package", "nginx", "1.0", "2.0"]))];
+    assert_eq!(words("change", &["kind", "name", "old", "new"]), expected);
+    assert_eq!(words("change", &["at"]), [(16, vec![Field::TimestampMillis(HOUR.start() + 300_000)])]);
 }
