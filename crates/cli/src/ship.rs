@@ -39,7 +39,7 @@ pub struct ShipArgs {
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
     /// How often to deliver, at least 1m
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
     every: Duration,
     /// Deliver what was recorded until now, and exit: status 1 if not all of it could be
     #[arg(long)]

@@ -47,9 +47,13 @@ pub(crate) fn due(recorded: &RecordedHours, state: &State, now: i64) -> Vec<Due>
     // Of what is recorded, or of the clock: a recorder that ended adds nothing.
     let until = newest.max(now);
     let of_hour = |(hour, segments): (&Hour, &Vec<Span>)| {
-        let complete = hour.end().saturating_mul(MS).saturating_add(SETTLED_NS) <= until;
-        let delivered = state.hours.get(hour);
-        is_due(segments, complete, delivered).then_some(Due { hour: *hour, complete })
+        let end = hour.end().saturating_mul(MS);
+        let complete = end.saturating_add(SETTLED_NS) <= until;
+        let delivered = state.hours.get(hour).filter(|delivered| !delivered.segments.is_empty());
+        // What is still missing of an hour that has ended goes with the rest a few minutes later.
+        let is_settling = end <= until && !complete;
+        let is_due = delivered.is_none_or(|delivered| !is_settling && is_due(segments, complete, delivered));
+        is_due.then_some(Due { hour: *hour, complete })
     };
     let mut all: Vec<Due> = recorded.iter().filter_map(of_hour).collect();
     let is_newest = |due: &Due| Some(&due.hour) == recorded.keys().next_back();
@@ -61,8 +65,7 @@ pub(crate) fn due(recorded: &RecordedHours, state: &State, now: i64) -> Vec<Due>
 
 /// Whether an hour has anything that was not delivered. If a part of what was delivered has expired meanwhile, less would replace
 /// more.
-fn is_due(segments: &[Span], complete: bool, delivered: Option<&Delivered>) -> bool {
-    let Some(delivered) = delivered.filter(|delivered| !delivered.segments.is_empty()) else { return true };
+fn is_due(segments: &[Span], complete: bool, delivered: &Delivered) -> bool {
     let part = |span: &Span, of: &[Span]| of.iter().find(|other| other.0 == span.0).map(|other| other.1);
     let is_whole = delivered.segments.iter().all(|span| part(span, segments).is_some_and(|end| end >= span.1));
     let has_more = segments.iter().any(|span| part(span, &delivered.segments).is_none_or(|end| end < span.1));
@@ -126,6 +129,14 @@ mod tests {
         // After the clock was set back, an hour that was complete gets more.
         let again = recorded_hours([(0, 100 * SECOND), (50 * SECOND, 60 * SECOND)]);
         assert_eq!(hours_of(&due(&again, &delivered(&before, true), 0)), [(0, false)]);
+    }
+
+    #[test]
+    fn an_hour_that_has_ended_is_delivered_again_when_nothing_more_is_expected() {
+        let state = delivered(&recorded_hours([(0, HOUR - 100 * SECOND)]), false);
+        let whole = recorded_hours([(0, HOUR + 300 * SECOND)]);
+        assert_eq!(hours_of(&due(&whole, &state, 0)), [(1, false)]);
+        assert_eq!(hours_of(&due(&whole, &state, HOUR + 660 * SECOND)), [(1, false), (0, true)]);
     }
 
     #[test]
