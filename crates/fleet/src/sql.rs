@@ -100,34 +100,13 @@ pub fn episodes_of(span: Span, finding: &str) -> String {
     )
 }
 
-/// The latest inventory of each host and kind.
-fn latest_inventory(span: Span) -> String {
+/// The inventory of the hosts from one name to another, the latest of each kind first.
+pub fn inventory(span: Span, (first, last): (&str, &str)) -> String {
     format!(
-        "latest AS (SELECT host, kind, MAX(at) AS at FROM inventory WHERE {during} GROUP BY host, kind), \
-         has AS (SELECT DISTINCT i.host, i.kind, i.name, i.value FROM inventory i JOIN latest l \
-         ON i.host = l.host AND i.kind = l.kind AND i.at = l.at WHERE {in_span}), \
-         common AS (SELECT kind, name, value, COUNT(*) AS hosts FROM has GROUP BY kind, name, value)",
-        during = during(span),
-        in_span = span.sql("i.at"),
-    )
-}
-
-/// How many hosts have an inventory.
-pub fn hosts_with_inventory(span: Span) -> String {
-    format!("SELECT COUNT(DISTINCT host) AS hosts FROM inventory WHERE {}", during(span))
-}
-
-/// What all of so many hosts have.
-pub fn inventory_of_all(span: Span, hosts: i64) -> String {
-    format!("WITH {} SELECT kind, name, value FROM common WHERE hosts >= {hosts}", latest_inventory(span))
-}
-
-/// What each host has that not all of so many hosts have.
-pub fn inventory_that_differs(span: Span, hosts: i64) -> String {
-    format!(
-        "WITH {} SELECT h.host, h.kind, h.name, h.value FROM has h JOIN common c \
-         ON h.kind = c.kind AND h.name = c.name AND h.value = c.value WHERE c.hosts < {hosts}",
-        latest_inventory(span)
+        "SELECT host, kind, at, name, value FROM inventory WHERE {} AND host BETWEEN {} AND {} ORDER BY host, kind, at DESC",
+        during(span),
+        text(first),
+        text(last)
     )
 }
 

@@ -1,7 +1,7 @@
 //! `why`: what the hosts with a finding share, and the others lack.
 
 use super::Answer;
-use crate::cell::{boolean, double, integer, text, timestamp};
+use crate::cell::{boolean, double, text, timestamp};
 use crate::options::note_left_out;
 use crate::period::duration;
 use crate::span::{DAY_MS, HOUR_MS};
@@ -19,6 +19,8 @@ use whyslow_show::{bold, plain};
 const SICK_S: f64 = 36.0;
 /// A change is first seen up to so long after it was made.
 const SEEN_LATE_MS: i64 = 10 * 60_000;
+/// The inventories of so many hosts are in memory at a time.
+const HOSTS_AT_ONCE: usize = 500;
 /// How many features that go with another the screen names.
 const MOST_NAMED: usize = 4;
 
@@ -88,6 +90,7 @@ fn ask(fleet: &Fleet, args: &WhyArgs) -> Result<WhyFinding, Failure> {
         }
         hosts.push(Observed { name: name.to_owned(), is_sick, onset: onset(of_host, span) });
     }
+    hosts.sort_by(|a, b| a.name.cmp(&b.name));
     if hosts.is_empty() {
         return Err(Failure::nothing("no host has shipped anything in that time"));
     }
@@ -143,26 +146,28 @@ fn add_inventory(fleet: &Fleet, hosts: &[Observed], cohort: &mut Cohort) -> Resu
     // An inventory is read once a day.
     let span = fleet.span().extended_back(2 * DAY_MS);
     let fleet = fleet.with_span(span);
-    let count = fleet.query(&sql::hosts_with_inventory(span))?;
-    let with: i64 = count.rows.first().and_then(|row| row.first()).and_then(integer).unwrap_or(0);
-    // What all hosts have says nothing, and is most of an inventory: it is not fetched host by host.
-    for row in &fleet.query(&sql::inventory_of_all(span, with))?.rows {
-        let [kind, name, value] = &row[..] else { continue };
-        if let (Some(kind), Some(name), Some(value)) = (text(kind), text(name), text(value)) {
-            let feature = Feature::new(kind, name, value);
-            (0..hosts.len()).for_each(|host| cohort.add(host, feature.clone()));
-        }
-    }
     let mut known = vec![false; hosts.len()];
-    for row in &fleet.query(&sql::inventory_that_differs(span, with))?.rows {
-        let [host, kind, name, value] = &row[..] else { continue };
-        let Some(&number) = text(host).and_then(|host| numbers.get(host)) else { continue };
-        if let (Some(kind), Some(name), Some(value)) = (text(kind), text(name), text(value)) {
-            known[number] = true;
-            cohort.add(number, Feature::new(kind, name, value));
+    for some in hosts.chunks(HOSTS_AT_ONCE) {
+        let (Some(first), Some(last)) = (some.first(), some.last()) else { continue };
+        let rows = fleet.query(&sql::inventory(span, (&first.name, &last.name)))?.rows;
+        // The time of the latest inventory of this host and kind: rows of earlier ones follow.
+        let mut latest: Option<(&str, &str, i64)> = None;
+        for row in &rows {
+            let [host, kind, at, name, value] = &row[..] else { continue };
+            let (Some(host), Some(kind), Some(at)) = (text(host), text(kind), timestamp(at)) else { continue };
+            if latest.is_none_or(|(of, of_kind, _)| (of, of_kind) != (host, kind)) {
+                latest = Some((host, kind, at));
+            }
+            let is_latest = latest.is_some_and(|(_, _, latest)| latest == at);
+            if let (true, Some(&number), Some(name), Some(value)) =
+                (is_latest, numbers.get(host), text(name), text(value))
+            {
+                known[number] = true;
+                cohort.add(number, Feature::new(kind, name, value));
+            }
         }
     }
-    Ok(if with == 0 { hosts.len() } else { known.iter().filter(|known| !**known).count() })
+    Ok(known.iter().filter(|known| !**known).count())
 }
 
 /// Adds what was changed: of a sick host shortly before it became so, of a healthy one at any time of the span.
