@@ -205,9 +205,11 @@ impl Trouble {
         match &pass.failure {
             Some(failure) => {
                 let failure = failure.to_string();
-                if self.reported.as_ref() != Some(&failure) {
+                // Times and hours in it are others each time.
+                let reported: String = failure.chars().filter(|c| !c.is_ascii_digit()).collect();
+                if self.reported.as_ref() != Some(&reported) {
                     complain(&format!("not delivered, and tried again later: {failure}"));
-                    self.reported = Some(failure);
+                    self.reported = Some(reported);
                 }
                 self.backoff.failed()
             }

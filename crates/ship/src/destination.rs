@@ -18,6 +18,8 @@ use tokio::runtime::Runtime;
 const S3: &str = "s3://";
 /// What is added to the name of a file that is not complete yet: no reader takes it for one.
 const PART: &str = ".part";
+/// The longest error, bytes.
+const LONGEST_ERROR: usize = 500;
 /// How often an upload looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
 /// An upload that takes longer has failed: the store does not answer, or much too slowly.
@@ -158,7 +160,16 @@ fn in_one_line(error: &(dyn Error + 'static)) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    shortened(&text)
+}
+
+/// An error in one line. A server's answer repeats the whole request, and who asked: its code is enough.
+fn shortened(text: &str) -> String {
+    let (before, answer) = text.split_once("<?xml").unwrap_or((text, ""));
+    let code = answer.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+    let line = format!("{before}{}", code.map_or("", |(code, _)| code));
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    line[..line.floor_char_boundary(LONGEST_ERROR)].to_owned()
 }
 
 /// Writes a file under another name and gives it its own once it is on the disk: readers see all of it or nothing, after a power cut
@@ -233,6 +244,15 @@ mod tests {
         let error = store.put("v1/x", b"x".to_vec(), &NEVER).unwrap_err().to_string();
         assert!(error.ends_with("the folder is gone"), "{error}");
         assert!(!missing.exists());
+    }
+
+    #[test]
+    fn of_a_servers_answer_the_code_is_told() {
+        let answer =
+            "PUT failed: 403 Forbidden: <?xml version=\"1.0\"?>\n<Error><Code>AccessDenied</Code><Id>key</Id></Error>";
+        assert_eq!(shortened(answer), "PUT failed: 403 Forbidden: AccessDenied");
+        assert_eq!(shortened("a\n  b"), "a b");
+        assert_eq!(shortened(&"é".repeat(400)).len(), 500);
     }
 
     #[test]
