@@ -3,7 +3,7 @@
 use super::shortage::{self, Room, Rooms};
 use super::task::{self, TaskUse, since_start};
 use crate::signal::{Entity, over, page_size, ratio, signals, sum};
-use whyslow_model::catalogue::{Limits, Process};
+use whyslow_model::catalogue::{Limits, Process, System};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
@@ -19,6 +19,8 @@ pub struct ProcessUse<'w> {
     /// How many mappings any process can have.
     mappings_limit: Option<f64>,
     growth: Option<f64>,
+    /// Processes and threads created on the whole machine, 1/s.
+    forks: Option<f64>,
     /// Seconds since it began; unknown in captures, which rarely show when.
     age: Option<f64>,
     /// The room that it takes up by growing: the machine's, or that of one of its control groups.
@@ -84,6 +86,11 @@ impl ProcessUse<'_> {
     fn is_near_limit(&self) -> bool {
         [self.open_files_share(), self.mappings_share()].into_iter().flatten().any(|share| share > 0.5)
     }
+
+    fn short_lived_most(&self) -> Option<f64> {
+        let children = self.task.short_lived.as_ref()?;
+        children.rate.or(self.forks)
+    }
 }
 
 signals! { p: ProcessUse<'_>;
@@ -97,6 +104,7 @@ signals! { p: ProcessUse<'_>;
     "proc.system_share" "ratio" "kernel mode's share of its time", "Δstime / Δ(utime + stime)", "/proc/PID/stat" => over(p.task.system, p.task.cpu);
     "proc.short_lived" "count" "CPUs' worth of time of children that no sample saw", "their own figures when they ended; without BPF Δ(cutime + cstime) less what was seen of them alive, / Δt", "BPF sched_process_exit, /proc/PID/stat" => p.task.short_lived.as_ref().map(|u| u.cpu);
     "proc.short_lived_rate" "1/s" "how many such children ended", "ends / Δt", "BPF sched_process_exit" => p.task.short_lived.as_ref().and_then(|u| u.rate);
+    "proc.short_lived_most" "1/s" "at most how many such children ended: without BPF all processes and threads that were created, by any process", "ends / Δt; without BPF Δprocesses / Δt", "BPF sched_process_exit, /proc/stat" => p.short_lived_most();
     "proc.short_lived_name" "text" "the name of those that used most", "comm", "BPF sched_process_exit" => p.task.short_lived.as_ref().and_then(|u| u.name.as_deref());
     "proc.run_delay" "count" "mean number of its threads that waited for a CPU", "Δrun_delay / Δt", "/proc/PID/schedstat" => p.task.run_delay;
     "proc.threads" "count" "threads", "as the kernel gives it", "/proc/PID/stat" => p.task.threads;
@@ -172,6 +180,7 @@ pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Proce
     let resident = Resident::of(changes);
     let page_size = page_size(window);
     let mappings_limit = window.the::<Limits>().and_then(|limits| limits.map_count_max.get());
+    let forks = window.change::<System>().and_then(|system| system.rate(|s| s.forks));
     let is_captured = !window.origins().is_empty();
     tasks
         .iter()
@@ -180,7 +189,7 @@ pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Proce
             let growth = shortage::growth(change);
             let room = growth.and_then(|growth| rooms.taken_by(growth, task.cgroup.as_deref()));
             let age = if is_captured { None } else { task::age(change) };
-            let p = ProcessUse { task, change, page_size, resident, mappings_limit, growth, age, room };
+            let p = ProcessUse { task, change, page_size, resident, mappings_limit, growth, forks, age, room };
             let active = task.cpu != Some(0.0)
                 || task.blocked > 0.0
                 || task.short_lived.is_some()
@@ -265,6 +274,7 @@ mod tests {
             page_size: 4096.0,
             resident,
             mappings_limit: Some(1000.0),
+            forks: None,
             growth: None,
             age: None,
             room: None,

@@ -4,7 +4,7 @@ use crate::{RULES, SECOND, cpu, disk, found, judged, key, machine, pressure, two
 use whyslow_diagnose::{RuleBook, diagnose};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Action, ActionKind, Basis, Confidence, Diagnosis, Finding, Origin, Verdict};
-use whyslow_model::key::{MachineKey, MountTask, TaskKey};
+use whyslow_model::key::{MachineKey, MountTask, Offspring, TaskKey};
 use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 
 const ROOT: &str = "run as root (or with CAP_SYS_PTRACE)";
@@ -199,6 +199,31 @@ fn who_starts_short_lived_processes_is_seen_without_privilege() {
     });
     let finding = finding(&d, "cpu.short_lived");
     assert_eq!((shares(finding), &finding.unattributed), (vec![("watchdog", 0.75), ("make", 0.25)], &None));
+}
+
+/// What `make` started and no sample saw, while the kernel counts 60 new processes and threads a second.
+fn short_lived(ended_a_second: u64) -> Finding {
+    let d = machine(|t, s| {
+        two_cpus(t, s, 60, 0);
+        s.processor.system.push(System { forks: (t * 60).into(), ..System::new(MachineKey) });
+        process(t, s, 9, "make", 1, None);
+        s.task.exited_children = vec![ExitedChildren {
+            ended: ended_a_second.into(),
+            user: (SECOND / 2).into(),
+            ..ExitedChildren::new(Offspring { parent: key(9), name: "cc".into() })
+        }];
+    });
+    finding(&d, "cpu.short_lived").clone()
+}
+
+#[test]
+fn threads_that_compilers_start_are_not_short_lived_processes() {
+    let storm = short_lived(60);
+    assert_eq!(storm.confidence, Confidence::High);
+    assert!(storm.summary.contains("60/s"), "{}", storm.summary);
+    let build = short_lived(6);
+    assert_eq!(build.confidence, Confidence::Low);
+    assert!(build.summary.contains("6.00/s"), "{}", build.summary);
 }
 
 #[test]
