@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was measured.
+/// The two benchmarks.
 enum Measured {
     Explained(Report),
     Drawn(PageReport),

@@ -16,7 +16,7 @@ const TIME: f64 = 1.0;
 const SIZE: u64 = 3_000_000;
 const DAY: f64 = 86_400.0;
 
-/// What requests took.
+/// How long the server took for the parts of a page, and how large the report is.
 #[derive(Serialize)]
 pub struct PageReport {
     /// The length of the recording, seconds.
@@ -25,13 +25,13 @@ pub struct PageReport {
     answer: Answer,
     /// The first charts, as many as have ten series.
     first: Answer,
-    /// Each chart alone.
+    /// Each chart, asked for by itself.
     charts: Vec<Answer>,
     report_seconds: f64,
     report_bytes: u64,
 }
 
-/// One of them.
+/// A request to the server.
 #[derive(Serialize)]
 struct Answer {
     charts: Vec<String>,

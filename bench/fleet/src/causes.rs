@@ -24,7 +24,7 @@ pub struct Trial {
     summary: String,
 }
 
-/// All fleets.
+/// The trials of all simulated fleets.
 #[derive(Serialize)]
 pub struct Causes {
     hosts: usize,

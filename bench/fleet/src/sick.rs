@@ -14,9 +14,9 @@ use whyslow_pairs::stop;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// What is asked, and of which store.
+/// What the queries run on.
 pub struct Question<'q> {
-    /// The program.
+    /// The program `whyslow-fleet`.
     pub whyslow_fleet: &'q Path,
     /// Where stores are made.
     pub folder: &'q Path,

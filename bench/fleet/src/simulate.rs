@@ -25,14 +25,14 @@ pub enum Cause {
     Kernel,
     /// A disk's firmware with slow flushes.
     Firmware,
-    /// A setting.
+    /// A kernel parameter.
     Sysctl,
     /// The switch of a rack.
     Rack,
 }
 
 impl Cause {
-    /// All of them.
+    /// In the order in which they are planted.
     pub const ALL: [Self; 4] = [Self::Kernel, Self::Firmware, Self::Sysctl, Self::Rack];
 }
 

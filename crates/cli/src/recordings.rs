@@ -3,14 +3,13 @@
 use crate::options::duration;
 use crate::output::{Failure, complain};
 use clap::Args;
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan, Zoned, civil};
+use jiff::{Timestamp, Zoned};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use whyslow_show::clock::ZonedClock;
+use whyslow_show::clock::{self, ZonedClock};
 use whyslow_store::{Recording, Span};
 
 /// What systemd makes for `StateDirectory=whyslow`.
@@ -103,24 +102,10 @@ fn before(now: &Zoned, time: Duration) -> i64 {
 
 /// A time with a zone; a date and time here; or a time of day, the last one there was.
 fn nanoseconds(text: &str, now: &Zoned) -> Result<i64, Failure> {
-    let zone = now.time_zone();
-    let time = parse(text, now, zone).ok_or_else(|| {
+    let time = clock::moment(text, now).ok_or_else(|| {
         Failure::usage(format!("'{text}' is not a time such as 03:12, '2026-11-21 03:12' or 2026-11-21T03:12:00Z"))
     })?;
     i64::try_from(time.as_nanosecond()).map_err(|_| Failure::usage(format!("'{text}' is too far away")))
-}
-
-fn parse(text: &str, now: &Zoned, zone: &TimeZone) -> Option<Timestamp> {
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Some(time);
-    }
-    // A time of day comes last: jiff also reads one out of a date and time, and drops the date.
-    if let Ok(time) = text.parse::<civil::DateTime>() {
-        return Some(time.to_zoned(zone.clone()).ok()?.timestamp());
-    }
-    let today = now.date().to_datetime(text.parse().ok()?).to_zoned(zone.clone()).ok()?;
-    let last = if today > *now { today.checked_sub(1.day()).ok()? } else { today };
-    Some(last.timestamp())
 }
 
 /// The folder that was asked for; else the machine's for root, and the user's own for others

@@ -31,7 +31,7 @@ pub use store::Store;
 
 use std::process::ExitCode;
 
-/// The program.
+/// Runs the command line of `whyslow-fleet`.
 pub fn run() -> ExitCode {
     args::parse().map_or_else(|status| status, |cli| cli.run().unwrap_or_else(|failure| failure.report()))
 }

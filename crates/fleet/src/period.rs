@@ -2,9 +2,9 @@
 
 use crate::{Failure, Span};
 use clap::Args;
-use jiff::tz::TimeZone;
-use jiff::{SpanRelativeTo, Timestamp, ToSpan, Zoned, civil};
+use jiff::{SpanRelativeTo, Zoned};
 use std::time::Duration;
+use whyslow_show::clock;
 
 /// Which time.
 #[derive(Clone, Debug, Args)]
@@ -74,23 +74,10 @@ fn milliseconds(time: Duration) -> i64 {
 
 /// A time with a zone; a date and time here; or a time of day, the last one there was. Milliseconds since 1970.
 fn moment(text: &str, now: &Zoned) -> Result<i64, Failure> {
-    let time = parse(text, now, now.time_zone()).ok_or_else(|| {
+    let time = clock::moment(text, now).ok_or_else(|| {
         Failure::usage(format!("'{text}' is not a time such as 03:12, '2026-11-21 03:12' or 2026-11-21T03:12:00Z"))
     })?;
     Ok(time.as_millisecond())
-}
-
-fn parse(text: &str, now: &Zoned, zone: &TimeZone) -> Option<Timestamp> {
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Some(time);
-    }
-    // A time of day comes last: jiff also reads one out of a date and time, and drops the date.
-    if let Ok(time) = text.parse::<civil::DateTime>() {
-        return Some(time.to_zoned(zone.clone()).ok()?.timestamp());
-    }
-    let today = now.date().to_datetime(text.parse().ok()?).to_zoned(zone.clone()).ok()?;
-    let last = if today > *now { today.checked_sub(1.day()).ok()? } else { today };
-    Some(last.timestamp())
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ impl SchemaProvider for FleetTables {
     }
 }
 
-/// One of them.
+/// A table over the files that count.
 #[derive(Clone, Debug)]
 struct FleetTable {
     table: &'static Table,

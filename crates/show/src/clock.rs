@@ -1,7 +1,23 @@
 //! Formats times of day in the local time zone or UTC, to the second.
 
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::{Timestamp, ToSpan, Zoned, civil};
+
+/// What people write for a time: one with a zone (RFC 3339); a date and time in the zone of `now`; or a time of day there, the last one
+/// that there was. `None` if it is none of these.
+pub fn moment(text: &str, now: &Zoned) -> Option<Timestamp> {
+    let zone = now.time_zone();
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time);
+    }
+    // A time of day comes last: jiff also reads one out of a date and time, and drops the date.
+    if let Ok(time) = text.parse::<civil::DateTime>() {
+        return Some(time.to_zoned(zone.clone()).ok()?.timestamp());
+    }
+    let today = now.date().to_datetime(text.parse().ok()?).to_zoned(zone.clone()).ok()?;
+    let last = if today > *now { today.checked_sub(1.day()).ok()? } else { today };
+    Some(last.timestamp())
+}
 
 /// Formats times in one zone.
 #[derive(Clone, Debug)]
