@@ -494,6 +494,8 @@ const scenarios = {
     await settled(page);
     await rows(page).first().getByRole("link").click();
     await page.locator("#answer h2").waitFor();
+    // It still asks for charts, which the server would refuse from here on.
+    await page.close();
     server.hosts = [{ ...live, id: "live", name: attack }];
     server.instead = (url) => (url.searchParams.has("host") ? [400, attack] : null);
     const other = await open({ expects: refused });
