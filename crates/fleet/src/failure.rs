@@ -79,16 +79,7 @@ fn words(error: &DataFusionError) -> String {
 }
 
 fn of_store(error: &object_store::Error) -> String {
-    let mut text = format!("cannot read or write the store: {error}");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
+    format!("cannot read or write the store: {}", whyslow_bucket::in_one_line(error))
 }
 
 /// Whether a file was gone when it was to be read: the compactor has replaced it since it was listed.

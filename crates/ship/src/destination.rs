@@ -2,6 +2,7 @@
 
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as ObjectPath;
+use object_store::prefix::PrefixStore;
 use object_store::{ObjectStoreExt, RetryConfig};
 use std::error::Error;
 use std::fmt;
@@ -13,13 +14,10 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
+use whyslow_bucket::{AddressError, BucketAddress, StoreAddress, in_one_line};
 
-/// What the address of a bucket begins with.
-const S3: &str = "s3://";
 /// What is added to the name of a file that is not complete yet: no reader takes it for one.
 const PART: &str = ".part";
-/// The longest error, bytes.
-const LONGEST_ERROR: usize = 500;
 /// How often an upload looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
 /// An upload that takes longer has failed: the store does not answer, or much too slowly.
@@ -49,6 +47,12 @@ impl From<String> for ShipError {
     }
 }
 
+impl From<AddressError> for ShipError {
+    fn from(error: AddressError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 /// A store.
 pub struct Destination {
     address: String,
@@ -61,8 +65,7 @@ enum Kind {
 }
 
 struct Bucket {
-    store: AmazonS3,
-    prefix: String,
+    store: PrefixStore<AmazonS3>,
     runtime: Runtime,
 }
 
@@ -78,20 +81,15 @@ impl Destination {
 
     /// The same with these settings for a bucket.
     pub(crate) fn open_with(address: &str, settings: AmazonS3Builder) -> Result<Self, ShipError> {
-        let kind = match address.strip_prefix(S3) {
-            Some(bucket) => Kind::Bucket(Box::new(Bucket::open(address, bucket, settings)?)),
-            None if address.contains("://") => {
-                return Err(ShipError::new(format!("{address}: not a folder, and not s3://BUCKET/PREFIX")));
+        let kind = match StoreAddress::parse(address)? {
+            StoreAddress::Bucket(bucket) => Kind::Bucket(Box::new(Bucket::open(&bucket, settings)?)),
+            // Made here, it would hide that what should be mounted there is not.
+            StoreAddress::Folder(folder) if !folder.is_dir() => {
+                return Err(ShipError::new(format!(
+                    "{address}: no such folder; create it, or mount what should be there"
+                )));
             }
-            None => {
-                // Made here, it would hide that what should be mounted there is not.
-                if !Path::new(address).is_dir() {
-                    return Err(ShipError::new(format!(
-                        "{address}: no such folder; create it, or mount what should be there"
-                    )));
-                }
-                Kind::Folder(address.into())
-            }
+            StoreAddress::Folder(folder) => Kind::Folder(folder),
         };
         Ok(Self { address: address.to_owned(), kind })
     }
@@ -114,25 +112,18 @@ impl Destination {
 }
 
 impl Bucket {
-    fn open(address: &str, bucket: &str, settings: AmazonS3Builder) -> Result<Self, ShipError> {
-        let (name, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
-        let prefix = prefix.trim_end_matches('/');
-        if name.is_empty() || ObjectPath::parse(prefix).is_err() {
-            return Err(ShipError::new(format!("{address}: not s3://BUCKET/PREFIX")));
-        }
+    fn open(address: &BucketAddress, settings: AmazonS3Builder) -> Result<Self, ShipError> {
         // What failed is repeated by whoever delivers, with what is newest by then.
         let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
-        let store = settings.with_bucket_name(name).with_retry(retry).build();
-        let store = store.map_err(|error| ShipError::new(format!("{address}: {}", in_one_line(&error))))?;
+        let store = address.open(settings.with_retry(retry))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| ShipError::new(format!("cannot start to upload: {error}")))?;
-        Ok(Self { store, prefix: prefix.to_owned(), runtime })
+        Ok(Self { store, runtime })
     }
 
     fn put(&self, path: &str, bytes: Vec<u8>, stop: &AtomicBool) -> Result<(), ShipError> {
-        let whole = if self.prefix.is_empty() { path.to_owned() } else { format!("{}/{path}", self.prefix) };
         // The path as it is: `from` would encode its percent signs again.
-        let location = ObjectPath::parse(&whole).map_err(|error| ShipError::new(in_one_line(&error)))?;
+        let location = ObjectPath::parse(path).map_err(|error| ShipError::new(in_one_line(&error)))?;
         let begun = Instant::now();
         let upload = async {
             let mut upload = pin!(self.store.put(&location, bytes.into()));
@@ -147,29 +138,8 @@ impl Bucket {
                 }
             }
         };
-        self.runtime.block_on(upload).map_err(|error| ShipError::new(format!("{whole}: {error}")))
+        self.runtime.block_on(upload).map_err(|error| ShipError::new(format!("{path}: {error}")))
     }
-}
-
-/// An error with what caused it, unless that says the same.
-fn in_one_line(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(error.source(), |cause: &&(dyn Error + 'static)| (*cause).source());
-    let mut text = error.to_string();
-    for cause in causes.map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    shortened(&text)
-}
-
-/// An error in one line. A server's answer repeats the whole request, and who asked: its code is enough.
-fn shortened(text: &str) -> String {
-    let (before, answer) = text.split_once("<?xml").unwrap_or((text, ""));
-    let code = answer.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
-    let line = format!("{before}{}", code.map_or("", |(code, _)| code));
-    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    line[..line.floor_char_boundary(LONGEST_ERROR)].to_owned()
 }
 
 /// Writes a file under another name and gives it its own once it is on the disk: readers see all of it or nothing, after a power cut
@@ -244,22 +214,5 @@ mod tests {
         let error = store.put("v1/x", b"x".to_vec(), &NEVER).unwrap_err().to_string();
         assert!(error.ends_with("the folder is gone"), "{error}");
         assert!(!missing.exists());
-    }
-
-    #[test]
-    fn of_a_servers_answer_the_code_is_told() {
-        let answer =
-            "PUT failed: 403 Forbidden: <?xml version=\"1.0\"?>\n<Error><Code>AccessDenied</Code><Id>key</Id></Error>";
-        assert_eq!(shortened(answer), "PUT failed: 403 Forbidden: AccessDenied");
-        assert_eq!(shortened("a\n  b"), "a b");
-        assert_eq!(shortened(&"é".repeat(400)).len(), 500);
-    }
-
-    #[test]
-    fn addresses_that_are_none_are_refused() {
-        for address in ["http://example.com/x", "s3://", "s3:///x", "s3://bucket/a//b", "s3://bucket/../b"] {
-            let error = Destination::open(address).map(drop).unwrap_err().to_string();
-            assert!(error.contains("s3://BUCKET/PREFIX"), "{error}");
-        }
     }
 }
