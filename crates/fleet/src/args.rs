@@ -150,6 +150,16 @@ mod tests {
     }
 
     #[test]
+    fn commands_show_only_options_that_they_use() {
+        let help = |name: &str| {
+            let mut all = Cli::command();
+            all.find_subcommand_mut(name).expect("a command").render_help().to_string()
+        };
+        assert!(help("sick").contains("--memory") && help("compact").contains("--store"));
+        assert!(!help("compact").contains("--memory") && !help("tables").contains("--store"));
+    }
+
+    #[test]
     fn the_help_fits_a_terminal() {
         assert!(sections().lines().filter(|line| !line.contains(" sql ")).all(|line| line.len() <= 80));
     }

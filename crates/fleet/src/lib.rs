@@ -24,7 +24,7 @@ pub mod validity;
 pub use failure::Failure;
 pub use fleet::{Fleet, Rows};
 pub use left_out::LeftOut;
-pub use options::Options;
+pub use options::{Options, QueryOptions};
 pub use period::Period;
 pub use span::Span;
 pub use store::Store;

@@ -1,6 +1,5 @@
-//! Options of all commands, and what goes to stdout.
+//! Which store, how to draw, and what goes to stdout.
 
-use crate::fleet::MEMORY;
 use crate::left_out::LeftOut;
 use crate::{Failure, Fleet, Period, Span, Store};
 use clap::{Args, ValueEnum};
@@ -16,15 +15,28 @@ const WIDEST: usize = 120;
 /// The environment variable that names the store.
 const STORE: &str = "WHYSLOW_FLEET_STORE";
 
-/// Which store, and how to draw.
+/// Which store.
+#[derive(Clone, Debug, Args)]
+pub struct StoreOptions {
+    /// The store that hosts ship to: a folder or s3://BUCKET/PREFIX [default: WHYSLOW_FLEET_STORE]
+    #[arg(long, value_name = "STORE", display_order = 900)]
+    pub store: Option<String>,
+}
+
+/// Which store, and what a query to it may take.
+#[derive(Clone, Debug, Args)]
+pub struct QueryOptions {
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub store: StoreOptions,
+    /// Memory that a query may take, such as 512M or 4G
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, display_order = 901)]
+    pub memory: u64,
+}
+
+/// How to draw.
 #[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// The store that hosts ship to: a folder or s3://BUCKET/PREFIX [default: WHYSLOW_FLEET_STORE]
-    #[arg(long, value_name = "STORE", global = true, display_order = 900)]
-    pub store: Option<String>,
-    /// Memory that a query may take, such as 512M or 4G
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, global = true, display_order = 901)]
-    pub memory: u64,
     /// Write JSON
     #[arg(long, global = true, display_order = 1000)]
     pub json: bool,
@@ -47,23 +59,25 @@ pub enum Colour {
     Never,
 }
 
-impl Options {
+impl StoreOptions {
     /// The store.
     ///
     /// # Errors
     /// None was named, or it cannot be opened.
-    pub fn store(&self) -> Result<Store, Failure> {
+    pub fn open(&self) -> Result<Store, Failure> {
         let named = self.store.clone().or_else(|| std::env::var(STORE).ok().filter(|store| !store.is_empty()));
         let store = named.ok_or_else(|| {
             Failure::usage(format!("which store? give --store with a folder or s3://BUCKET/PREFIX, or set {STORE}"))
         })?;
         Store::open(&store)
     }
+}
 
+impl QueryOptions {
     /// The store over the time that is meant.
     ///
     /// # Errors
-    /// As [`store`](Self::store), or that time is not valid.
+    /// No store was named, it cannot be opened, or that time is not valid.
     pub fn open(&self, period: &Period) -> Result<Fleet, Failure> {
         self.open_span(period.span()?)
     }
@@ -71,11 +85,13 @@ impl Options {
     /// The store over a span.
     ///
     /// # Errors
-    /// As [`store`](Self::store).
+    /// No store was named, or it cannot be opened.
     pub fn open_span(&self, span: Span) -> Result<Fleet, Failure> {
-        Fleet::of(self.store()?, span, self.memory)
+        Fleet::of(self.store.open()?, span, self.memory)
     }
+}
 
+impl Options {
     /// Writes a document to stdout: as JSON, or as the text that is drawn.
     ///
     /// # Errors
@@ -103,7 +119,7 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { store: None, memory: MEMORY, json: false, utc: true, color: Colour::Never, width: None }
+        Self { json: false, utc: true, color: Colour::Never, width: None }
     }
 }
 

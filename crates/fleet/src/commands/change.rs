@@ -5,7 +5,7 @@ use crate::cell::{double, integer, text, timestamp};
 use crate::options::note_left_out;
 use crate::period::duration;
 use crate::span::{DAY_MS, rfc3339};
-use crate::{Failure, Fleet, Options, Period, Span, sql};
+use crate::{Failure, Fleet, Options, Period, QueryOptions, Span, sql};
 use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,9 @@ pub struct ChangeArgs {
     /// The change, as listed without one: KIND:NAME, or KIND:NAME=VALUE for what it was changed to
     #[arg(value_name = "ID")]
     pub id: Option<String>,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub store: QueryOptions,
     #[allow(missing_docs)]
     #[command(flatten)]
     pub period: Period,
@@ -69,7 +72,7 @@ struct ListedChange {
 /// # Errors
 /// The id is none, the store cannot be read, or nobody made the change.
 pub fn run(args: &ChangeArgs, options: &Options) -> Result<ExitCode, Failure> {
-    let fleet = options.open(&args.period)?;
+    let fleet = args.store.open(&args.period)?;
     let rollout = args.id.as_deref().map(|id| judge(&fleet, &ChangeId::parse(id)?, args)).transpose()?;
     let changes = if rollout.is_none() { list(&fleet)? } else { Vec::new() };
     let content = ChangeAnswer { id: args.id.clone(), rollout, changes };

@@ -2,7 +2,7 @@
 
 use crate::compact::{Compactor, Report};
 use crate::fleet::runtime;
-use crate::options::note_left_out;
+use crate::options::{StoreOptions, note_left_out};
 use crate::period::duration;
 use crate::{Failure, Options};
 use clap::Args;
@@ -19,6 +19,8 @@ use whyslow_show::text::Sheet;
 /// How often, and what to keep.
 #[derive(Debug, Args)]
 pub struct CompactArgs {
+    #[command(flatten)]
+    store: StoreOptions,
     /// Delete hours that ended longer ago: 90d [default: keep all]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     keep: Option<Duration>,
@@ -54,7 +56,7 @@ pub fn run(args: &CompactArgs, options: &Options) -> Result<ExitCode, Failure> {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|e| Failure::usage(format!("cannot handle signals: {e}")))?;
     }
-    let compactor = Compactor::new(options.store()?, args.keep, args.grace);
+    let compactor = Compactor::new(args.store.open()?, args.keep, args.grace);
     let runtime = runtime()?;
     loop {
         let begun = Instant::now();

@@ -5,7 +5,7 @@ use crate::cell::{double, text, timestamp};
 use crate::options::note_left_out;
 use crate::period::duration;
 use crate::span::rfc3339;
-use crate::{Failure, Fleet, Options, Span, sql};
+use crate::{Failure, Fleet, Options, QueryOptions, Span, sql};
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -63,6 +63,9 @@ pub struct ForecastArgs {
     /// From how much time the growth is computed; at least a week
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = duration)]
     pub since: Duration,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub store: QueryOptions,
 }
 
 /// What will run out.
@@ -96,7 +99,7 @@ struct ListedForecast {
 pub fn run(args: &ForecastArgs, options: &Options) -> Result<ExitCode, Failure> {
     let to_ms = Timestamp::now().as_millisecond();
     let ago = i64::try_from(args.since.as_millis()).unwrap_or(i64::MAX);
-    let fleet = options.open_span(Span { from_ms: to_ms.saturating_sub(ago), to_ms })?;
+    let fleet = args.store.open_span(Span { from_ms: to_ms.saturating_sub(ago), to_ms })?;
     let content = ask(&fleet)?;
     let answer = Answer::of(&fleet, "whyslow.fleet.forecast/1", content);
     options.show(&answer, |sheet| draw(&answer, sheet))?;

@@ -12,7 +12,7 @@ use crate::options::note_left_out;
 use crate::period::between;
 use crate::span::rfc3339;
 use crate::table::INVENTORY_REACH_MS;
-use crate::{Failure, Fleet, Options, Period, Span, sql};
+use crate::{Failure, Fleet, Options, Period, QueryOptions, Span, sql};
 use clap::Args;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -25,6 +25,8 @@ use whyslow_show::{Ink, Piece, bold, dim, plain};
 pub struct HostArgs {
     /// The host, by the name that it ships as
     host: String,
+    #[command(flatten)]
+    store: QueryOptions,
     #[command(flatten)]
     period: Period,
     /// Print the command that explains this span of the host's own recording, over your ssh; it only reads
@@ -92,7 +94,7 @@ pub fn run(args: &HostArgs, options: &Options) -> Result<ExitCode, Failure> {
     if let Some(span) = args.raw {
         return raw::run(&args.host, span, args.export.as_deref(), args.run);
     }
-    let fleet = options.open(&args.period)?;
+    let fleet = args.store.open(&args.period)?;
     let report = report(&fleet, args)?;
     let answer = Answer::of(&fleet, "whyslow.fleet.host/1", report);
     if answer.content.seconds == 0.0 && answer.content.timeline.is_empty() && answer.left_out.is_empty() {

@@ -4,7 +4,7 @@ use super::Answer;
 use crate::cell::{double, text};
 use crate::options::note_left_out;
 use crate::span::DAY_MS;
-use crate::{Failure, Fleet, Options, Period, sql};
+use crate::{Failure, Fleet, Options, Period, QueryOptions, sql};
 use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,6 +72,9 @@ const METRICS: [ComparedMetric; 11] = [
 pub struct OutliersArgs {
     #[allow(missing_docs)]
     #[command(flatten)]
+    pub store: QueryOptions,
+    #[allow(missing_docs)]
+    #[command(flatten)]
     pub period: Period,
     /// What twins have in common: labels of the hosts, 'model' and 'kernel'
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "role,model,kernel")]
@@ -102,7 +105,7 @@ struct ListedOutlier {
 /// # Errors
 /// The store cannot be read, or nothing was shipped in that time.
 pub fn run(args: &OutliersArgs, options: &Options) -> Result<ExitCode, Failure> {
-    let fleet = options.open(&args.period)?;
+    let fleet = args.store.open(&args.period)?;
     let content = ask(&fleet, args)?;
     let answer = Answer::of(&fleet, "whyslow.fleet.outliers/1", content);
     options.show(&answer, |sheet| draw(&answer, sheet))?;

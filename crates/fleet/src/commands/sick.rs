@@ -10,7 +10,7 @@ use super::{Answer, minute, span_in_words};
 use crate::cell::{double, text, timestamp};
 use crate::options::note_left_out;
 use crate::span::{DAY_MS, HOUR_MS, rfc3339};
-use crate::{Failure, Fleet, Options, Period, sql};
+use crate::{Failure, Fleet, Options, Period, QueryOptions, sql};
 use clap::Args;
 use history::History;
 use serde::Serialize;
@@ -31,6 +31,8 @@ const SILENT_MS: i64 = HOUR_MS;
 /// Which hosts, and how many.
 #[derive(Debug, Args)]
 pub struct SickArgs {
+    #[command(flatten)]
+    store: QueryOptions,
     #[command(flatten)]
     period: Period,
     /// Only time lost to this finding, such as disk.saturated
@@ -134,7 +136,7 @@ impl SickHost {
 /// # Errors
 /// The store cannot be read; no host has shipped anything.
 pub fn run(args: &SickArgs, options: &Options) -> Result<ExitCode, Failure> {
-    let fleet = options.open(&args.period)?;
+    let fleet = args.store.open(&args.period)?;
     let answer = Answer::of(&fleet, "whyslow.fleet.sick/1", sick(&fleet, args)?);
     let nobody = answer.content.observed == 0;
     if nobody && answer.content.not_reporting.is_empty() && answer.left_out.is_empty() {

@@ -4,7 +4,7 @@ use super::Answer;
 use crate::fleet::Rows;
 use crate::options::{note_left_out, print};
 use crate::span::rfc3339;
-use crate::{Failure, Options, Period};
+use crate::{Failure, Options, Period, QueryOptions};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
@@ -19,6 +19,8 @@ use whyslow_show::{Ink, Piece};
 pub struct SqlArgs {
     /// The question: SELECT or EXPLAIN; the tables have the rows of the time that is asked about
     query: String,
+    #[command(flatten)]
+    store: QueryOptions,
     #[command(flatten)]
     period: Period,
     /// The most rows to show; 0: all
@@ -49,7 +51,7 @@ struct SqlAnswer {
 /// # Errors
 /// It is no question, or not valid; the store cannot be read.
 pub fn run(args: &SqlArgs, options: &Options) -> Result<ExitCode, Failure> {
-    let fleet = options.open(&args.period)?;
+    let fleet = args.store.open(&args.period)?;
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
     let rows = fleet.query_some(&args.query, most)?;
     if args.format == SqlFormat::Csv && !options.json {

@@ -5,7 +5,7 @@ use crate::cell::{boolean, double, text, timestamp};
 use crate::options::note_left_out;
 use crate::period::duration;
 use crate::span::{DAY_MS, HOUR_MS};
-use crate::{Failure, Fleet, Options, Period, Span, sql};
+use crate::{Failure, Fleet, Options, Period, QueryOptions, Span, sql};
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -30,6 +30,9 @@ pub struct WhyArgs {
     /// The finding, as 'sick' names it
     #[arg(value_name = "FINDING")]
     pub finding: String,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub store: QueryOptions,
     #[allow(missing_docs)]
     #[command(flatten)]
     pub period: Period,
@@ -60,7 +63,7 @@ struct WhyFinding {
 /// # Errors
 /// The store cannot be read, or nothing was shipped in that time.
 pub fn run(args: &WhyArgs, options: &Options) -> Result<ExitCode, Failure> {
-    let fleet = options.open(&args.period)?;
+    let fleet = args.store.open(&args.period)?;
     let content = ask(&fleet, args)?;
     let answer = Answer::of(&fleet, "whyslow.fleet.why/1", content);
     options.show(&answer, |sheet| draw(&answer, sheet))?;
