@@ -386,6 +386,21 @@ fn a_recording_is_shipped_once_and_while_it_goes_on() {
 }
 
 #[test]
+fn a_recorder_ships_what_it_records() {
+    let (dir, store) = (whyslow_testing::folder(), whyslow_testing::folder());
+    let (path, to) = (dir.path().to_str().unwrap(), store.path().to_str().unwrap());
+    let ship = ["--ship", to, "--host", "web-1", "--label", "role=web", "--json"];
+    let out = run(&[&["record", "--dir", path, "--for", "3s", "--no-bpf"][..], &ship].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let shipped = files(store.path()).into_iter().filter(|file| file.ends_with("web-1.parquet")).count() as u64;
+    assert!(shipped > 10, "{told}");
+    // The hour may have been delivered before, while it was going on, and the clock may have struck meanwhile.
+    assert!(told["shipped"]["files"].as_u64() >= Some(shipped), "{told}");
+    assert_eq!(told["shipped"]["left"], 0, "what was recorded last is delivered too");
+}
+
+#[test]
 fn wrong_usage_is_status_2_and_one_line() {
     for case in [
         &["ship"][..],
@@ -398,6 +413,8 @@ fn wrong_usage_is_status_2_and_one_line() {
         &["record", "--for", "1s", "--interval", "2s"],
         &["record", "--keep-size", "1MiB"],
         &["record", "--keep-size", "much"],
+        &["record", "--label", "role=db"],
+        &["record", "--for", "1s", "--ship", "/no/such/folder"],
         &["record", "--dir", "/proc/no/such/folder", "--for", "1s"],
     ] {
         let out = run(case);

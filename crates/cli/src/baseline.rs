@@ -132,7 +132,7 @@ impl SaveArgs {
         let folder = tempfile::Builder::new().prefix("whyslow-baseline-").tempdir();
         let folder = folder.map_err(|e| Failure::usage(format!("no folder to record into: {e}")))?;
         let args = RecordArgs::for_a_while(self.time, self.interval, self.no_bpf);
-        let (_, mut interrupt) = record(&args, folder.path())?;
+        let mut interrupt = record(&args, folder.path())?.interrupt;
         // A part of what was asked for is not what this machine is like.
         let mut unless_interrupted = || match interrupt.came() {
             true => Err(Failure::interrupted("interrupted: no baseline was saved")),

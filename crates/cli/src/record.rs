@@ -3,9 +3,10 @@
 use crate::interrupt::Interrupt;
 use crate::options::{OutputOptions, duration, size};
 use crate::output::{Failure, ProgressLine, complain, tell};
-use crate::pseudonymise::PseudonymOptions;
+use crate::pseudonymise::{PseudonymOptions, PseudonymSession};
 use crate::recordings;
 use crate::sampling::SamplingLoop;
+use crate::ship::{BackgroundDelivery, Delivery, DeliveryOptions, destination};
 use crate::user_rules;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whyslow_diagnose::recorded_findings;
-use whyslow_model::explanation::Recorded;
+use whyslow_model::explanation::{Recorded, Shipped};
 use whyslow_sense::{INVENTORY, Root, Sampler};
 use whyslow_show::text;
 use whyslow_store::{Judge, Recorder, Retention, SampleCounts};
@@ -40,15 +41,40 @@ pub struct RecordArgs {
     /// Load no BPF programs: sees less, and reads only /proc and /sys
     #[arg(long)]
     no_bpf: bool,
+    /// Also deliver the recording to the store of a fleet, as 'whyslow ship STORE' does
+    #[arg(long, value_name = "STORE")]
+    ship: Option<String>,
+    #[command(flatten)]
+    delivery: DeliveryOptions,
     #[command(flatten)]
     pseudonyms: PseudonymOptions,
+}
+
+/// What a recorder did.
+pub struct RecordingEnd {
+    /// Samples.
+    counts: SampleCounts,
+    /// What was delivered meanwhile.
+    shipped: Option<Shipped>,
+    /// Tells whether a signal ended it, and keeps catching signals until it is dropped.
+    pub interrupt: Interrupt,
 }
 
 impl RecordArgs {
     /// Everything for a limited time, into any folder.
     pub fn for_a_while(time: Duration, interval: Duration, no_bpf: bool) -> Self {
         let Retention { time: keep, bytes: keep_size } = Retention::default();
-        Self { dir: None, interval, time: Some(time), keep, keep_size, no_bpf, pseudonyms: PseudonymOptions::default() }
+        Self {
+            dir: None,
+            interval,
+            time: Some(time),
+            keep,
+            keep_size,
+            no_bpf,
+            ship: None,
+            delivery: DeliveryOptions::default(),
+            pseudonyms: PseudonymOptions::default(),
+        }
     }
 
     const SHORTEST: Duration = Duration::from_millis(100);
@@ -67,6 +93,13 @@ impl RecordArgs {
         if self.pseudonyms.is_given() && self.dir.is_none() {
             return Err(Failure::usage("--pseudonymise needs a folder without other recordings: --dir DIR"));
         }
+        match &self.ship {
+            None if self.delivery.is_given() => {
+                return Err(Failure::usage("--host, --label and --every are about deliveries: they need --ship STORE"));
+            }
+            None => {}
+            Some(_) => self.delivery.check(&self.pseudonyms)?,
+        }
         Ok(())
     }
 }
@@ -77,22 +110,23 @@ impl RecordArgs {
 /// Wrong usage, or the folder cannot be written or is used by another recorder.
 pub fn run(args: &RecordArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let folder = recordings::folder(args.dir.as_deref())?;
-    let (counts, _) = record(args, &folder)?;
+    let RecordingEnd { counts, shipped, .. } = record(args, &folder)?;
     let recorded = Recorded {
         folder: folder.display().to_string(),
         samples: counts.samples,
         missed: counts.missed,
         lost: counts.lost,
+        shipped,
     };
     tell(&recorded, look, text::recorded)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Records into a folder until the time is up or a signal arrives. The returned `Interrupt` tells which, and keeps catching
-/// signals until it is dropped.
-pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interrupt), Failure> {
+/// Records into a folder until the time is up or a signal arrives.
+pub fn record(args: &RecordArgs, folder: &Path) -> Result<RecordingEnd, Failure> {
     args.check()?;
     let names = args.pseudonyms.begin()?;
+    let destination = args.ship.as_deref().map(destination).transpose()?;
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
     let retention = Retention { time: args.keep, bytes: args.keep_size };
     // Loads the BPF programs before the recording begins.
@@ -103,6 +137,13 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interru
     let recorder = Recorder::begin(folder, args.interval, retention, Arc::new(complain));
     let recorder = recorder.and_then(|recorder| recorder.judged_by(judge()));
     let recorder = Arc::new(recorder.map_err(|e| Failure::usage(e.to_string()))?);
+    let deliver = |destination| {
+        // What is recorded has pseudonyms already.
+        let (host, names) = (args.delivery.host(&names), PseudonymSession::default());
+        let delivery = Delivery::new(destination, host, &args.delivery, folder.to_owned(), names)?;
+        BackgroundDelivery::begin(delivery, interrupt.flag())
+    };
+    let delivery = destination.map(deliver).transpose()?;
     let progress = RecordProgress {
         line: ProgressLine::new("recording", "end"),
         folder: folder.to_owned(),
@@ -120,8 +161,9 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interru
     };
     SamplingLoop::new(sampler, args.interval, args.time, each).run_until(&interrupt)?;
     let counts = recorder.finish().map_err(Failure::usage)?;
+    let shipped = delivery.and_then(BackgroundDelivery::end);
     names.finish()?;
-    Ok((counts, interrupt))
+    Ok(RecordingEnd { counts, shipped, interrupt })
 }
 
 /// Judges by all rules.

@@ -11,7 +11,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use whyslow_model::explanation::Shipped;
 use whyslow_ship::{Backoff, Destination, Pass, ShipError, Shipper};
@@ -23,6 +25,49 @@ const LOOK: Duration = Duration::from_secs(5);
 /// The longest key or value of a label.
 const LONGEST_LABEL: usize = 256;
 
+/// How a recording is delivered: by `ship`, or by `record` meanwhile.
+#[derive(Clone, Debug, Default, Args)]
+pub struct DeliveryOptions {
+    /// The name of this host in the store [default: its host name]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// A property to group hosts by, such as role=db or rack=a7; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// How often to deliver, at least 1m [default: 15m]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    every: Option<Duration>,
+}
+
+impl DeliveryOptions {
+    const SHORTEST: Duration = Duration::from_secs(60);
+    const USUAL: Duration = Duration::from_secs(900);
+
+    /// Whether any was given.
+    pub fn is_given(&self) -> bool {
+        self.host.is_some() || !self.labels.is_empty() || self.every.is_some()
+    }
+
+    /// # Errors
+    /// They cannot be followed, or not with these pseudonyms.
+    pub fn check(&self, pseudonyms: &PseudonymOptions) -> Result<(), Failure> {
+        if self.every.is_some_and(|every| every < Self::SHORTEST) {
+            return Err(Failure::usage("--every must be at least 1m: what is shipped are minutes"));
+        }
+        if pseudonyms.is_given() && !pseudonyms.has_key() {
+            return Err(Failure::usage(
+                "--pseudonymise needs --pseudonym-key FILE here: with a new key at each start a host would be another one each time",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The name of this host in the store.
+    pub fn host(&self, names: &PseudonymSession) -> String {
+        names.host(&self.host.clone().unwrap_or_else(host_name))
+    }
+}
+
 /// What to deliver, and where to.
 #[derive(Debug, Args)]
 pub struct ShipArgs {
@@ -32,36 +77,13 @@ pub struct ShipArgs {
     /// Folder of the recording [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// The name of this host in the store [default: its host name]
-    #[arg(long, value_name = "NAME")]
-    host: Option<String>,
-    /// A property to group hosts by, such as role=db or rack=a7; may be repeated
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
-    labels: Vec<(String, String)>,
-    /// How often to deliver, at least 1m
-    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
-    every: Duration,
+    #[command(flatten)]
+    delivery: DeliveryOptions,
     /// Deliver what was recorded until now, and exit: status 1 if not all of it could be
     #[arg(long)]
     once: bool,
     #[command(flatten)]
     pseudonyms: PseudonymOptions,
-}
-
-impl ShipArgs {
-    const SHORTEST: Duration = Duration::from_secs(60);
-
-    fn check(&self) -> Result<(), Failure> {
-        if self.every < Self::SHORTEST {
-            return Err(Failure::usage("--every must be at least 1m: what is shipped are minutes"));
-        }
-        if self.pseudonyms.is_given() && !self.pseudonyms.has_key() {
-            return Err(Failure::usage(
-                "--pseudonymise needs --pseudonym-key FILE here: with a new key at each start a host would be another one each time",
-            ));
-        }
-        Ok(())
-    }
 }
 
 /// `KEY=VALUE`.
@@ -81,89 +103,164 @@ fn label(text: &str) -> Result<(String, String), String> {
 /// # Errors
 /// Wrong usage; with `--once`, nothing was recorded.
 pub fn run(args: &ShipArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
-    args.check()?;
+    args.delivery.check(&args.pseudonyms)?;
     let mut interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
     let names = args.pseudonyms.begin()?;
     let folder = recordings::folder(args.dir.as_deref())?;
-    let destination = Destination::open(&args.store).map_err(|e| Failure::usage(e.to_string()))?;
-    let host = args.host.clone().unwrap_or_else(host_name);
-    let host = names.host(&host);
-    let mut totals = Shipped {
-        store: args.store.clone(),
-        host: host.clone(),
-        hours: 0,
-        files: 0,
-        bytes: 0,
-        left: 0,
-        lost: Vec::new(),
-    };
+    let destination = destination(&args.store)?;
+    let host = args.delivery.host(&names);
     // What it takes for a moment every few minutes others need more.
     lower_priority();
-    if !args.once && !wait_for_recording(&folder, &mut interrupt) {
-        return ended(&totals, look, names);
-    }
-    let log = reporting_once();
-    let open = || open(&folder, &log, &names);
     if args.once {
-        open().map_err(|e| Failure::usage(e.to_string()))?;
+        Recording::open(&folder).map_err(|e| Failure::usage(e.to_string()))?;
+    } else if !Recording::is_in(&folder) {
+        complain(&format!("waiting for a recording in {}: 'whyslow record' starts one", folder.display()));
+        if !wait_for_recording(&folder, |due| interrupt.ends_sleep_until(due)) {
+            return ended(&Shipped { store: args.store.clone(), host, ..Shipped::default() }, look, &names);
+        }
     }
-    let labels = args.labels.clone();
-    let shipper = Shipper::new(destination, &host, env!("CARGO_PKG_VERSION"), labels, &folder);
-    let mut shipper = shipper.map_err(|e| Failure::usage(e.to_string()))?;
+    let mut delivery = Delivery::new(destination, host, &args.delivery, folder, names)?;
     let stop = interrupt.flag();
-    let progress = ProgressLine::empty();
-    let mut trouble = Trouble::default();
-    loop {
-        let begun = Instant::now();
-        let pass = shipper.pass(&open, now(), &stop);
-        add(&mut totals, &pass);
-        for hour in &pass.lost {
-            complain(&format!("the recording of {hour} expired before it was delivered"));
-        }
-        if args.once {
-            let is_complete = pass.failure.is_none() && pass.left == 0;
-            if let Some(failure) = &pass.failure {
-                complain(&format!("not delivered: {failure}"));
-            }
-            tell(&totals, look, text::shipped)?;
-            names.finish()?;
-            return Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-        }
-        let wait = trouble.after(&pass, args.every.saturating_sub(begun.elapsed()));
-        progress.say(&format!(
-            "{} files delivered to {} as {host}, {} hours left (Ctrl-C: end)",
-            totals.files, args.store, pass.left
-        ));
-        if interrupt.ends_sleep_until(Instant::now() + wait) {
-            drop(progress);
-            return ended(&totals, look, names);
-        }
+    if args.once {
+        let is_complete = delivery.last(&stop);
+        ended(&delivery.totals, look, &delivery.names)?;
+        return Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
+    let progress = ProgressLine::empty();
+    delivery.run(&stop, |said| progress.say(&format!("{said} (Ctrl-C: end)")), |due| interrupt.ends_sleep_until(due));
+    drop(progress);
+    ended(&delivery.totals, look, &delivery.names)
 }
 
-fn ended(totals: &Shipped, look: &OutputOptions, names: PseudonymSession) -> Result<ExitCode, Failure> {
+fn ended(totals: &Shipped, look: &OutputOptions, names: &PseudonymSession) -> Result<ExitCode, Failure> {
     tell(totals, look, text::shipped)?;
     names.finish()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn add(totals: &mut Shipped, pass: &Pass) {
-    totals.hours += pass.hours;
-    totals.files += pass.files;
-    totals.bytes += pass.bytes;
-    totals.left = pass.left;
-    totals.lost.extend(pass.lost.iter().map(ToString::to_string));
+/// Opens a store.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn destination(store: &str) -> Result<Destination, Failure> {
+    Destination::open(store).map_err(|e| Failure::usage(e.to_string()))
 }
 
-/// Waits until something was recorded. False if a signal came before.
-fn wait_for_recording(folder: &Path, interrupt: &mut Interrupt) -> bool {
-    let mut is_told = false;
-    while !Recording::is_in(folder) {
-        if !is_told {
-            complain(&format!("waiting for a recording in {}: 'whyslow record' starts one", folder.display()));
-            is_told = true;
+/// Delivers a recording to a store.
+pub struct Delivery {
+    folder: PathBuf,
+    shipper: Shipper,
+    every: Duration,
+    names: PseudonymSession,
+    log: LogFn,
+    totals: Shipped,
+}
+
+impl Delivery {
+    /// A delivery of the recording in a folder, with other names if the session replaces them.
+    ///
+    /// # Errors
+    /// The name of the host cannot be part of a path, or the folder cannot be written or is delivered by another process.
+    pub fn new(
+        destination: Destination,
+        host: String,
+        options: &DeliveryOptions,
+        folder: PathBuf,
+        names: PseudonymSession,
+    ) -> Result<Self, Failure> {
+        let store = destination.address().to_owned();
+        let shipper = Shipper::new(destination, &host, env!("CARGO_PKG_VERSION"), options.labels.clone(), &folder);
+        let shipper = shipper.map_err(|e| Failure::usage(e.to_string()))?;
+        let every = options.every.unwrap_or(DeliveryOptions::USUAL);
+        let totals = Shipped { store, host, ..Shipped::default() };
+        Ok(Self { folder, shipper, every, names, log: reporting_once(), totals })
+    }
+
+    /// Delivers what is due. Raising `stop` ends it.
+    fn pass(&mut self, stop: &AtomicBool) -> Pass {
+        let (folder, log, names) = (&self.folder, &self.log, &self.names);
+        let pass = self.shipper.pass(&|| open(folder, log, names), now(), stop);
+        self.totals.hours += pass.hours;
+        self.totals.files += pass.files;
+        self.totals.bytes += pass.bytes;
+        self.totals.left = pass.left;
+        self.totals.lost.extend(pass.lost.iter().map(ToString::to_string));
+        for hour in &pass.lost {
+            complain(&format!("the recording of {hour} expired before it was delivered"));
         }
-        if interrupt.ends_sleep_until(Instant::now() + LOOK) {
+        pass
+    }
+
+    /// Delivers what there is, and says whether that was everything.
+    fn last(&mut self, stop: &AtomicBool) -> bool {
+        let pass = self.pass(stop);
+        if let Some(failure) = &pass.failure {
+            complain(&format!("not delivered: {failure}"));
+        }
+        pass.failure.is_none() && pass.left == 0
+    }
+
+    /// Delivers again and again, until a sleep is ended.
+    fn run(&mut self, stop: &AtomicBool, say: impl Fn(&str), mut ends_sleep_until: impl FnMut(Instant) -> bool) {
+        let mut trouble = Trouble::default();
+        loop {
+            let begun = Instant::now();
+            let pass = self.pass(stop);
+            let wait = trouble.after(&pass, self.every.saturating_sub(begun.elapsed()));
+            let Shipped { files, store, host, left, .. } = &self.totals;
+            say(&format!("{files} files delivered to {store} as {host}, {left} hours left"));
+            if ends_sleep_until(Instant::now() + wait) {
+                return;
+            }
+        }
+    }
+}
+
+/// A delivery in a thread of its own, beside a recorder in the same process.
+pub struct BackgroundDelivery {
+    has_ended: Arc<AtomicBool>,
+    thread: JoinHandle<Shipped>,
+}
+
+impl BackgroundDelivery {
+    /// Begins. Raising `stop` ends an upload.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn begin(mut delivery: Delivery, stop: Arc<AtomicBool>) -> Result<Self, Failure> {
+        let has_ended: Arc<AtomicBool> = Arc::default();
+        let ended = Arc::clone(&has_ended);
+        let deliver = move || {
+            lower_priority();
+            let ends_sleep_until = |due: Instant| {
+                while !ended.load(Ordering::Acquire) && Instant::now() < due {
+                    std::thread::park_timeout(due.saturating_duration_since(Instant::now()));
+                }
+                ended.load(Ordering::Acquire)
+            };
+            if wait_for_recording(&delivery.folder, ends_sleep_until) {
+                delivery.run(&stop, |_| {}, ends_sleep_until);
+            }
+            delivery.last(&stop);
+            delivery.totals
+        };
+        let thread = std::thread::Builder::new().name("ship".into()).spawn(deliver);
+        let thread = thread.map_err(|e| Failure::usage(format!("cannot start to deliver: {e}")))?;
+        Ok(Self { has_ended, thread })
+    }
+
+    /// Delivers what was recorded since, unless `stop` is raised, and ends.
+    pub fn end(self) -> Option<Shipped> {
+        self.has_ended.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+        self.thread.join().ok()
+    }
+}
+
+/// Waits until something was recorded. False if the sleep was ended before.
+fn wait_for_recording(folder: &Path, mut ends_sleep_until: impl FnMut(Instant) -> bool) -> bool {
+    while !Recording::is_in(folder) {
+        if ends_sleep_until(Instant::now() + LOOK) {
             return false;
         }
     }

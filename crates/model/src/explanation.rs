@@ -83,7 +83,7 @@ pub struct TimelineEvent {
 }
 
 /// What `whyslow ship` did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Shipped {
     /// The store.
     pub store: String,
@@ -112,4 +112,7 @@ pub struct Recorded {
     pub missed: u64,
     /// Samples recorded before that were found damaged on disk beyond repair.
     pub lost: u64,
+    /// What was shipped meanwhile, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shipped: Option<Shipped>,
 }

@@ -28,7 +28,8 @@ pub fn recorded(recorded: &Recorded, style: &TextStyle) -> String {
     };
     let samples = format!("recorded {} samples ({missed}{lost}) into ", recorded.samples);
     canvas.paragraph(0, 2, &[plain(samples), bold(&recorded.folder)]);
-    canvas.finish()
+    let text = canvas.finish();
+    recorded.shipped.as_ref().map_or_else(|| text.clone(), |more| text.clone() + &shipped(more, style))
 }
 
 /// What was shipped, in one sentence.
