@@ -62,7 +62,7 @@ bench-net: need-bench build ## TCP streams beside iperf3's; as root, some fiftee
 
 bench-fleet: need-build ## whether the cause planted in simulated fleets is named; half a minute
 	cargo build --release --package whyslow-bench-fleet
-	target/release/bench-fleet $(BENCH)
+	target/release/bench-fleet $(or $(BENCH),causes)
 
 bench-import: build ## how fast a kernel log of a gigabyte is read, and in how much memory
 	cargo build --release --package whyslow-bench-import

@@ -1,24 +1,54 @@
-//! Simulated fleets: how rightly `whyslow-fleet why` names what was planted in them, and how fast `whyslow-fleet sick` answers.
+//! Simulated fleets: how rightly `whyslow-fleet why` names what was planted in them, how stores grow with the number of hosts, and whether
+//! a server that is killed costs a row.
 
 mod causes;
-mod sick;
+mod charts;
+mod fleet_program;
+mod gateway;
+mod growth;
+mod recorded;
+mod shippers;
 mod simulate;
 mod store;
 
 use causes::Causes;
-use clap::Parser;
-use sick::Question;
-use std::path::PathBuf;
+use clap::{Args, Parser, Subcommand};
+use growth::Growth;
+use recorded::RecordedMinutes;
+use shippers::Trial;
+use simulate::Cause;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use whyslow_pairs::failure::Result;
+use store::Layout;
+use tempfile::TempDir;
+use whyslow_pairs::child;
+use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::program::beside;
 use whyslow_pairs::stop;
 
-/// Simulates fleets with a planted cause and without, and measures whether it is named; with --sizes, how fast fleets of these sizes
-/// are asked.
+/// Simulates fleets, and measures what whyslow-fleet makes of them.
 #[derive(Parser)]
 #[command(name = "bench-fleet", version)]
-struct Args {
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Write JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Count in how many fleets the planted cause is named, and in how many without one a false cause
+    Causes(CausesArgs),
+    /// Write stores of several sizes, and measure what they cost and how fast they are asked
+    Growth(GrowthArgs),
+    /// Let hosts ship to an S3 server that is killed again and again, and count what is lost or doubled
+    Shippers(ShippersArgs),
+}
+
+#[derive(Args)]
+struct CausesArgs {
     /// How many fleets with a planted cause, and as many without
     #[arg(long, default_value = "40", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     fleets: u64,
@@ -28,32 +58,80 @@ struct Args {
     /// The seed of the first fleet
     #[arg(long, default_value = "1")]
     seed: u64,
-    /// Write stores of fleets of these sizes, and ask them
-    #[arg(long, value_name = "HOSTS", value_delimiter = ',')]
+}
+
+#[derive(Args)]
+struct GrowthArgs {
+    #[command(flatten)]
+    given: Given,
+    /// How many hosts
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', default_value = "100,1000,10000")]
     sizes: Vec<usize>,
+    /// Up to how many hosts files are also measured as hosts ship them
+    #[arg(long, value_name = "HOSTS", default_value = "1000")]
+    shipped: usize,
     /// Hours of each store
     #[arg(long, default_value = "24", value_parser = clap::value_parser!(u32).range(1..=168))]
     hours: u32,
     /// How often `sick` is asked
     #[arg(long, default_value = "20")]
     runs: usize,
-    /// Files as hosts ship them, instead of one for each table and hour
-    #[arg(long)]
-    incoming: bool,
-    /// Where stores are made, and left [default: a temporary folder]
+    /// What makes hosts sick
+    #[arg(long, value_enum, default_value = "kernel")]
+    cause: Cause,
+    /// The seed of the fleets
+    #[arg(long, default_value = "1")]
+    seed: u64,
+    /// Write the pictures bytes.svg, files.svg and time.svg to this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct ShippersArgs {
+    #[command(flatten)]
+    given: Given,
+    /// How many hosts
+    #[arg(long, default_value = "50", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    hosts: u16,
+    /// Hours that each has recorded
+    #[arg(long, default_value = "8", value_parser = clap::value_parser!(u32).range(1..=100))]
+    hours: u32,
+    /// How often the server is killed
+    #[arg(long, default_value = "8")]
+    kills: u32,
+    /// The seed of the times at which it is
+    #[arg(long, default_value = "1")]
+    seed: u64,
+    /// The server: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+    #[arg(long, value_name = "PATH", default_value = "versitygw")]
+    versitygw: PathBuf,
+}
+
+/// What both need.
+#[derive(Args)]
+struct Given {
+    /// A recording of some minutes: what hosts do [default: record this machine for three minutes]
+    #[arg(long, value_name = "DIR")]
+    recording: Option<PathBuf>,
+    /// Where files are made, and left [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
+    /// The whyslow program; the one beside this program where it is not given
+    #[arg(long, value_name = "PATH")]
+    whyslow: Option<PathBuf>,
     /// The whyslow-fleet program; the one beside this program where it is not given
     #[arg(long, value_name = "PATH")]
     whyslow_fleet: Option<PathBuf>,
-    /// Write JSON
-    #[arg(long)]
-    json: bool,
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let holds = if args.sizes.is_empty() { causes(&args) } else { sizes(&args) };
+    let cli = Cli::parse();
+    let holds = match &cli.command {
+        Command::Causes(args) => causes(args, cli.json),
+        Command::Growth(args) => growth(args, cli.json),
+        Command::Shippers(args) => shippers(args, cli.json),
+    };
     match holds {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -64,38 +142,83 @@ fn main() -> ExitCode {
     }
 }
 
-fn causes(args: &Args) -> Result<bool> {
-    let causes = Causes::measure(args.fleets, args.seed, args.hosts as usize);
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&causes)?);
+fn print<T: serde::Serialize + std::fmt::Display>(result: &T, json: bool) -> Result<()> {
+    if json {
+        println!("{}", serde_json::to_string(result)?);
     } else {
-        print!("{causes}");
+        print!("{result}");
     }
+    Ok(())
+}
+
+fn causes(args: &CausesArgs, json: bool) -> Result<bool> {
+    let causes = Causes::measure(args.fleets, args.seed, args.hosts as usize);
+    print(&causes, json)?;
     Ok(causes.holds())
 }
 
-fn sizes(args: &Args) -> Result<bool> {
+fn growth(args: &GrowthArgs, json: bool) -> Result<bool> {
     stop::catch()?;
-    let whyslow_fleet = beside(args.whyslow_fleet.as_ref(), "whyslow-fleet")?;
-    let mut own = tempfile::Builder::new();
-    let own = own.prefix("wsl-bench-").tempdir()?;
-    let question = Question {
+    let (own, whyslow_fleet) = (temporary()?, beside(args.given.whyslow_fleet.as_ref(), "whyslow-fleet")?);
+    let recorded = RecordedMinutes::read(&args.given.recording(own.path())?)?;
+    let growth = Growth {
         whyslow_fleet: &whyslow_fleet,
-        folder: args.into.as_deref().unwrap_or(own.path()),
+        folder: args.given.into.as_deref().unwrap_or(own.path()),
+        recorded: &recorded,
         hours: args.hours,
         runs: args.runs,
         seed: args.seed,
-        is_compacted: !args.incoming,
+        cause: args.cause,
     };
-    let mut are_right = true;
+    let mut sizes = Vec::new();
     for hosts in &args.sizes {
-        let size = sick::measure(*hosts, &question)?;
-        if args.json {
-            println!("{}", serde_json::to_string(&size)?);
-        } else {
-            print!("{size}");
+        for layout in [Layout::Compacted, Layout::Shipped] {
+            if layout == Layout::Compacted || *hosts <= args.shipped {
+                sizes.push(growth.measure(*hosts, layout)?);
+                print(&sizes[sizes.len() - 1], json)?;
+            }
         }
-        are_right &= size.is_right();
     }
-    Ok(are_right)
+    if let Some(folder) = &args.svg {
+        charts::write(&sizes, folder)?;
+    }
+    Ok(sizes.iter().all(growth::Size::is_right))
+}
+
+fn shippers(args: &ShippersArgs, json: bool) -> Result<bool> {
+    stop::catch()?;
+    let own = temporary()?;
+    let given = &args.given;
+    let trial = Trial {
+        whyslow: &beside(given.whyslow.as_ref(), "whyslow")?,
+        whyslow_fleet: &beside(given.whyslow_fleet.as_ref(), "whyslow-fleet")?,
+        versitygw: &args.versitygw,
+        recording: &given.recording(own.path())?,
+        folder: given.into.as_deref().unwrap_or(own.path()),
+        hosts: args.hosts.into(),
+        hours: args.hours,
+        kills: args.kills,
+        seed: args.seed,
+    };
+    let outcome = trial.run()?;
+    print(&outcome, json)?;
+    Ok(outcome.is_right())
+}
+
+fn temporary() -> Result<TempDir> {
+    Ok(tempfile::Builder::new().prefix("wsl-bench-").tempdir()?)
+}
+
+impl Given {
+    /// The recording; of this machine, made in a folder, where none is given.
+    fn recording(&self, folder: &Path) -> Result<PathBuf> {
+        if let Some(given) = &self.recording {
+            return Ok(given.clone());
+        }
+        let whyslow = beside(self.whyslow.as_ref(), "whyslow")?;
+        let (whyslow, folder) = (whyslow.to_string_lossy().into_owned(), folder.join("recording"));
+        let path = folder.to_str().ok_or_else(|| Failure::new("a temporary folder whose name is not UTF-8"))?;
+        child::output(&whyslow, &["record", "--for", "3m", "--dir", path], std::time::Duration::from_secs(240))?;
+        Ok(folder)
+    }
 }

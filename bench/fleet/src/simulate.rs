@@ -18,7 +18,7 @@ const DRIVERS: [&str; 8] = ["ixgbe", "nvme", "i40e", "mlx5_core", "megaraid_sas"
 const IN_TREE: usize = 5;
 
 /// What makes hosts of a simulated fleet sick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// A kernel with a bad scheduler.
@@ -34,7 +34,60 @@ pub enum Cause {
 impl Cause {
     /// In the order in which they are planted.
     pub const ALL: [Self; 4] = [Self::Kernel, Self::Firmware, Self::Sysctl, Self::Rack];
+
+    /// What the rules find on hosts that it makes sick.
+    pub fn finding(self) -> &'static str {
+        match self {
+            Self::Kernel => "cpu.saturated",
+            Self::Firmware => "disk.flush_bound",
+            Self::Sysctl => "mem.reclaim",
+            Self::Rack => "net.loss",
+        }
+    }
+
+    /// Where else it shows.
+    pub fn effects(self) -> &'static [Effect] {
+        match self {
+            Self::Kernel => &OF_KERNEL,
+            Self::Firmware => &OF_FIRMWARE,
+            Self::Sysctl => &OF_SYSCTL,
+            Self::Rack => &OF_RACK,
+        }
+    }
 }
+
+/// What a second that is lost to a cause adds to a number of its minute.
+pub struct Effect {
+    /// The table of the store.
+    pub table: &'static str,
+    /// Its column.
+    pub column: &'static str,
+    /// By how much.
+    pub per_second: f64,
+}
+
+const fn effect(table: &'static str, column: &'static str, per_second: f64) -> Effect {
+    Effect { table, column, per_second }
+}
+
+const SECOND_NS: f64 = 1e9;
+/// Tasks wait although CPUs are idle.
+const OF_KERNEL: [Effect; 2] =
+    [effect("pressure", "cpu_some", SECOND_NS), effect("process", "run_delay", 3.0 * SECOND_NS)];
+/// Flushes of 50 ms.
+const OF_FIRMWARE: [Effect; 5] = [
+    effect("disk", "writes", 20.0),
+    effect("disk", "write_time", SECOND_NS),
+    effect("disk", "weighted_time", SECOND_NS),
+    effect("pressure", "io_some", SECOND_NS),
+    effect("pressure", "io_full", 0.8 * SECOND_NS),
+];
+const OF_SYSCTL: [Effect; 3] = [
+    effect("pressure", "memory_some", SECOND_NS),
+    effect("pressure", "memory_full", 0.5 * SECOND_NS),
+    effect("vmstat", "pgmajfault", 200.0),
+];
+const OF_RACK: [Effect; 2] = [effect("protocol", "tcp_retrans_segs", 50.0), effect("interface", "rx_dropped", 80.0)];
 
 /// A simulated host.
 pub struct Host {
@@ -52,11 +105,21 @@ pub struct Host {
     pub onset: f64,
 }
 
+impl Host {
+    /// Random numbers of this host for something, the same each time.
+    pub fn random(&self, what: &str) -> SmallRng {
+        let bytes = self.name.bytes().chain([0]).chain(what.bytes());
+        SmallRng::seed_from_u64(bytes.fold(0, |seed: u64, byte| seed.wrapping_mul(1_099_511_628_211) ^ u64::from(byte)))
+    }
+}
+
 /// A simulated fleet.
 pub struct Fleet {
     /// Its hosts.
     pub hosts: Vec<Host>,
     /// What makes some of them sick.
+    pub cause: Option<Cause>,
+    /// What these have.
     pub planted: Option<Feature>,
     /// The share of the hosts with it that are sick.
     pub penetrance: f64,
@@ -89,7 +152,7 @@ pub fn simulate(seed: u64, count: usize, cause: Option<Cause>) -> Fleet {
         host.changes.retain(|_| random.random_bool(share));
         host.onset = random.random_range(0.1..0.9);
     }
-    Fleet { hosts, planted, penetrance }
+    Fleet { hosts, cause, planted, penetrance }
 }
 
 fn rack(random: &mut SmallRng) -> Rack {

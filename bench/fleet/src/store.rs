@@ -1,18 +1,33 @@
 //! The files of a simulated fleet, as hosts ship them or as the compactor merges them.
 
-use crate::simulate::{Fleet, Host};
+use crate::recorded::{RecordedMinutes, RecordedTable};
+use crate::simulate::{Cause, Fleet, Host};
 use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
+use rand::{Rng, RngExt};
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+use whyslow_compare::fleet::Feature;
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::stop;
 use whyslow_rollup::{Cell, Hour, Place, Row, Table, TableWriter, parquet, table};
 
-/// What sick hosts lose time to.
-pub const FINDING: &str = "disk.saturated";
 const ROW_GROUP: usize = 1 << 16;
 const MINUTE_MS: i64 = 60_000;
+/// A change is made so much of the whole time before the host becomes sick.
+const CHANGED_BEFORE: f64 = 0.02;
+
+/// Who has written the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// One for each table, hour and host.
+    Shipped,
+    /// One for each table and hour.
+    Compacted,
+}
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,91 +40,199 @@ pub struct Written {
     pub rows: usize,
 }
 
-/// Writes so many hours of a fleet, from `from_ms` on: one file for each table and hour, or for each host too.
-///
-/// # Errors
-/// A file cannot be written, or a signal came.
-pub fn write(fleet: &Fleet, folder: &Path, from_ms: i64, hours: u32, is_compacted: bool) -> Result<Written> {
-    let mut written = Written::default();
-    let mut hour = Hour::of(from_ms).ok_or_else(|| Failure::new("no such hour"))?;
-    for number in 0..hours {
-        let part = (f64::from(number) / f64::from(hours), f64::from(number + 1) / f64::from(hours));
-        for (name, rows_of) in TABLES {
-            stop::check()?;
-            let table = table(name).ok_or_else(|| Failure::new(format!("no table {name}")))?;
-            let rows = |host: &Host| rows_of(host, hour, number, part);
-            if is_compacted {
-                compacted(fleet, folder, table, hour, rows, &mut written)?;
+/// An hour of a host.
+pub struct HostHour<'f> {
+    /// The host.
+    pub host: &'f Host,
+    /// What makes hosts of its fleet sick.
+    pub cause: Option<Cause>,
+    hour: Hour,
+    /// The place of the hour among all.
+    pub number: u32,
+    /// When it begins and ends, as shares of the whole time.
+    part: (f64, f64),
+}
+
+impl<'f> HostHour<'f> {
+    /// The so-manieth of all hours of a host.
+    pub fn new(host: &'f Host, cause: Option<Cause>, hour: Hour, number: u32, hours: u32) -> Self {
+        let share = |number: u32| f64::from(number) / f64::from(hours);
+        Self { host, cause, hour, number, part: (share(number), share(number + 1)) }
+    }
+
+    /// Random numbers of this hour for something, the same each time.
+    pub fn random(&self, what: &str) -> SmallRng {
+        self.host.random(&format!("{what} {}", self.number))
+    }
+
+    /// Whether the host is sick in this hour.
+    pub fn is_felt(&self) -> bool {
+        self.host.is_sick && self.host.onset < self.part.1
+    }
+
+    /// When each minute began, and the seconds lost in it.
+    pub fn minutes(&self) -> impl Iterator<Item = (i64, f64)> {
+        let mut random = self.random("lost");
+        (0..60).map(move |minute| {
+            let at = self.part.0 + (self.part.1 - self.part.0) * minute as f64 / 60.0;
+            let lost = if self.host.is_sick && at >= self.host.onset {
+                60.0 * random.random_range(0.2..0.8)
+            } else if random.random_bool(0.02) {
+                random.random_range(0.0..0.5)
             } else {
-                incoming(fleet, folder, table, hour, rows, &mut written)?;
+                0.0
+            };
+            (self.hour.start() + minute * MINUTE_MS, lost)
+        })
+    }
+
+    fn row<const N: usize>(&self, at: i64, others: [Cell; N]) -> Row {
+        [Cell::text(&self.host.name), Cell::Timestamp(at)].into_iter().chain(others).collect()
+    }
+}
+
+/// Makes the rows of an hour of a host.
+type RowsOf = fn(&HostHour<'_>) -> Vec<Row>;
+
+/// Where the rows of a table come from.
+enum Rows<'r> {
+    Simulated(&'static Table, RowsOf),
+    Recorded(&'r RecordedTable),
+}
+
+impl Rows<'_> {
+    fn table(&self) -> &'static Table {
+        match self {
+            Self::Simulated(table, _) => table,
+            Self::Recorded(recorded) => recorded.table,
+        }
+    }
+
+    fn of(&self, hour: &HostHour<'_>) -> Vec<Row> {
+        match self {
+            Self::Simulated(_, rows) => rows(hour),
+            Self::Recorded(recorded) => recorded.rows(hour),
+        }
+    }
+}
+
+/// Writes the store of a fleet.
+pub struct StoreWriter<'w> {
+    /// The fleet.
+    pub fleet: &'w Fleet,
+    /// What its hosts do.
+    pub recorded: &'w RecordedMinutes,
+    /// The folder.
+    pub folder: &'w Path,
+    /// When the first hour begins, milliseconds since 1970.
+    pub from_ms: i64,
+    /// How many hours.
+    pub hours: u32,
+    /// Who has written the files.
+    pub layout: Layout,
+}
+
+impl StoreWriter<'_> {
+    /// Writes everything.
+    ///
+    /// # Errors
+    /// A file cannot be written, or a signal came.
+    pub fn write(&self) -> Result<Written> {
+        let simulated = SIMULATED.into_iter().map(|(name, rows)| {
+            table(name)
+                .map(|table| Rows::Simulated(table, rows))
+                .ok_or_else(|| Failure::new(format!("no table {name}")))
+        });
+        let recorded = self.recorded.tables().iter().map(|table| Ok(Rows::Recorded(table)));
+        let tables: Vec<Rows<'_>> = simulated.chain(recorded).collect::<Result<_>>()?;
+        let first = Hour::of(self.from_ms);
+        let hours: Vec<Hour> = std::iter::successors(first, |hour| hour.next()).take(self.hours as usize).collect();
+        let (next, written) = (AtomicUsize::new(0), Mutex::new(Ok(Written::default())));
+        let work = || {
+            loop {
+                let job = next.fetch_add(1, Ordering::Relaxed);
+                let Some(hour) = hours.get(job / tables.len()) else { return };
+                let done = self.write_hour(&tables[job % tables.len()], *hour, (job / tables.len()) as u32);
+                let mut all = written.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                match (&mut *all, done) {
+                    (Ok(all), Ok(more)) => {
+                        all.files += more.files;
+                        all.bytes += more.bytes;
+                        all.rows += more.rows;
+                    }
+                    (Ok(_), Err(failure)) => *all = Err(failure),
+                    (Err(_), _) => return,
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..available_parallelism().map_or(1, usize::from) {
+                scope.spawn(work);
+            }
+        });
+        written.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn write_hour(&self, rows: &Rows<'_>, hour: Hour, number: u32) -> Result<Written> {
+        let cause = self.fleet.cause;
+        let of_hosts = self.fleet.hosts.iter().map(|host| HostHour::new(host, cause, hour, number, self.hours));
+        match self.layout {
+            Layout::Compacted => self.compacted(rows, hour, of_hosts),
+            Layout::Shipped => self.shipped(rows, hour, of_hosts),
+        }
+    }
+
+    fn compacted<'f>(&self, rows: &Rows<'_>, hour: Hour, hosts: impl Iterator<Item = HostHour<'f>>) -> Result<Written> {
+        let table = rows.table();
+        let path = self.folder.join(Place::compacted(&table.name, hour, 1).path());
+        make_folder_of(&path)?;
+        let sources = serde_json::to_string(&self.fleet.hosts.iter().map(source).collect::<Vec<_>>())?;
+        let file = fs::File::create(&path)?;
+        let mut writer = TableWriter::new(file, table, &[("whyslow.sources", sources)]).map_err(failed)?;
+        let mut written = Written { files: 1, ..Written::default() };
+        let mut pending: Vec<Row> = Vec::new();
+        for host in hosts {
+            stop::check()?;
+            pending.extend(rows.of(&host));
+            while pending.len() >= ROW_GROUP {
+                let group: Vec<Row> = pending.drain(..ROW_GROUP).collect();
+                writer.write(&group).map_err(failed)?;
+                written.rows += group.len();
             }
         }
-        hour = hour.next().ok_or_else(|| Failure::new("no such hour"))?;
+        written.rows += pending.len();
+        writer.write(&pending).map_err(failed)?;
+        written.bytes = writer.finish().map_err(failed)?.metadata()?.len();
+        Ok(written)
     }
-    Ok(written)
+
+    fn shipped<'f>(&self, rows: &Rows<'_>, hour: Hour, hosts: impl Iterator<Item = HostHour<'f>>) -> Result<Written> {
+        let table = rows.table();
+        let mut written = Written::default();
+        for of_host in hosts {
+            stop::check()?;
+            let (name, rows) = (&of_host.host.name, rows.of(&of_host));
+            if rows.is_empty() {
+                continue;
+            }
+            let place = Place::incoming(&table.name, hour, name).map_err(|error| Failure::new(error.to_string()))?;
+            let path = self.folder.join(place.path());
+            make_folder_of(&path)?;
+            let metadata = [("whyslow.complete", "true".to_owned()), ("whyslow.host", name.clone())];
+            let bytes = parquet(table, &rows, &metadata).map_err(failed)?;
+            fs::write(&path, &bytes)?;
+            written.files += 1;
+            written.bytes += bytes.len() as u64;
+            written.rows += rows.len();
+        }
+        Ok(written)
+    }
 }
 
-type RowsOf = fn(&Host, Hour, u32, (f64, f64)) -> Vec<Row>;
-const TABLES: [(&str, RowsOf); 4] =
-    [("minute", minutes), ("episode", episodes), ("inventory", inventory), ("change", changes)];
-
-fn compacted(
-    fleet: &Fleet,
-    folder: &Path,
-    table: &Table,
-    hour: Hour,
-    rows_of: impl Fn(&Host) -> Vec<Row>,
-    written: &mut Written,
-) -> Result<()> {
-    let path = folder.join(Place::compacted(&table.name, hour, 1).path());
-    make_folder_of(&path)?;
-    // What the compactor notes of each file that is in this one.
-    let source = |host: &Host| serde_json::json!({"name": format!("{}.parquet", host.name), "size": 4096, "tag": "1970-01-01T00:00:00+00:00", "complete": true});
-    let sources = serde_json::to_string(&fleet.hosts.iter().map(source).collect::<Vec<_>>())?;
-    let file = fs::File::create(&path)?;
-    let mut writer = TableWriter::new(file, table, &[("whyslow.sources", sources)]).map_err(failed)?;
-    let mut rows: Vec<Row> = Vec::new();
-    for host in &fleet.hosts {
-        rows.extend(rows_of(host));
-        if rows.len() >= ROW_GROUP {
-            let group: Vec<Row> = rows.drain(..ROW_GROUP).collect();
-            writer.write(&group).map_err(failed)?;
-            written.rows += group.len();
-        }
-    }
-    written.rows += rows.len();
-    writer.write(&rows).map_err(failed)?;
-    written.bytes += writer.finish().map_err(failed)?.metadata()?.len();
-    written.files += 1;
-    Ok(())
-}
-
-fn incoming(
-    fleet: &Fleet,
-    folder: &Path,
-    table: &Table,
-    hour: Hour,
-    rows_of: impl Fn(&Host) -> Vec<Row>,
-    written: &mut Written,
-) -> Result<()> {
-    for host in &fleet.hosts {
-        let rows = rows_of(host);
-        if rows.is_empty() {
-            continue;
-        }
-        let place = Place::incoming(&table.name, hour, &host.name).map_err(|error| Failure::new(error.to_string()))?;
-        let path = folder.join(place.path());
-        make_folder_of(&path)?;
-        let metadata = [("whyslow.complete", "true".to_owned()), ("whyslow.host", host.name.clone())];
-        let bytes = parquet(table, &rows, &metadata).map_err(failed)?;
-        fs::write(&path, &bytes)?;
-        *written = Written {
-            files: written.files + 1,
-            bytes: written.bytes + bytes.len() as u64,
-            rows: written.rows + rows.len(),
-        };
-    }
-    Ok(())
+/// What the compactor notes of a file that it has merged, with a tag as long as that of an S3 store.
+fn source(host: &Host) -> serde_json::Value {
+    let tag = format!("{:032x}", host.random("tag").next_u64());
+    serde_json::json!({"name": format!("{}.parquet", host.name), "size": 4096, "tag": tag, "complete": true})
 }
 
 fn make_folder_of(path: &Path) -> Result<()> {
@@ -120,50 +243,29 @@ fn failed(error: whyslow_rollup::FileError) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// Each host and hour has its own noise, whichever order they are written in.
-fn random(host: &Host, number: u32) -> SmallRng {
-    let seed =
-        host.name.bytes().fold(u64::from(number), |seed, byte| seed.wrapping_mul(1_099_511_628_211) ^ u64::from(byte));
-    SmallRng::seed_from_u64(seed)
-}
+/// The tables that no recording has: what is planted, and what is judged.
+const SIMULATED: [(&str, RowsOf); 4] =
+    [("minute", minutes), ("episode", episodes), ("inventory", inventory), ("change", changes)];
 
-fn cells<const N: usize>(host: &Host, at: i64, others: [Cell; N]) -> Row {
-    [Cell::text(&host.name), Cell::Timestamp(at)].into_iter().chain(others).collect()
-}
-
-fn minutes(host: &Host, hour: Hour, number: u32, part: (f64, f64)) -> Vec<Row> {
-    let mut random = random(host, number);
-    let version = Cell::text("0.1.0");
-    let minute = |minute: i64| {
-        let at = part.0 + (part.1 - part.0) * minute as f64 / 60.0;
-        let lost: f64 = if host.is_sick && at >= host.onset {
-            60.0 * random.random_range(0.2..0.8)
-        } else if random.random_bool(0.02) {
-            random.random_range(0.0..0.5)
-        } else {
-            0.0
-        };
-        let number = Cell::Double;
-        cells(
-            host,
-            hour.start() + minute * MINUTE_MS,
-            [number(60.0), Cell::Integer(60), Cell::Integer(0), number(60.0), number(lost), version.clone()],
-        )
+fn minutes(of: &HostHour<'_>) -> Vec<Row> {
+    let version = Cell::text(env!("CARGO_PKG_VERSION"));
+    let number = Cell::Double;
+    let minute = |(at, lost)| {
+        of.row(at, [number(60.0), Cell::Integer(60), Cell::Integer(0), number(60.0), number(lost), version.clone()])
     };
-    (0..60).map(minute).collect()
+    of.minutes().map(minute).collect()
 }
 
-fn episodes(host: &Host, hour: Hour, _: u32, part: (f64, f64)) -> Vec<Row> {
-    if !host.is_sick || host.onset >= part.1 {
-        return Vec::new();
-    }
+fn episodes(of: &HostHour<'_>) -> Vec<Row> {
+    let (host, part) = (of.host, of.part);
+    let Some(cause) = of.cause.filter(|_| of.is_felt()) else { return Vec::new() };
     let began_before = host.onset < part.0;
     let share = if began_before { 0.0 } else { (host.onset - part.0) / (part.1 - part.0) };
-    let start = hour.start() + (share * 3_600_000.0) as i64;
-    let seconds = (hour.end() - start) as f64 / 1000.0;
+    let start = of.hour.start() + (share * 3_600_000.0) as i64;
+    let seconds = (of.hour.end() - start) as f64 / 1000.0;
     let row = [
-        Cell::Timestamp(hour.end() - 1),
-        Cell::text(FINDING),
+        Cell::Timestamp(of.hour.end() - 1),
+        Cell::text(cause.finding()),
         Cell::text("device"),
         Cell::text("nvme0n1"),
         Cell::Null,
@@ -173,31 +275,32 @@ fn episodes(host: &Host, hour: Hour, _: u32, part: (f64, f64)) -> Vec<Row> {
         Cell::Boolean(began_before),
         Cell::Boolean(true),
     ];
-    vec![cells(host, start, row)]
+    vec![of.row(start, row)]
 }
 
 /// Once a day, in its first hour and in the first of all.
-fn inventory(host: &Host, hour: Hour, number: u32, _: (f64, f64)) -> Vec<Row> {
-    if number != 0 && hour.hour != 0 {
+fn inventory(of: &HostHour<'_>) -> Vec<Row> {
+    if of.number != 0 && of.hour.hour != 0 {
         return Vec::new();
     }
-    let row = |feature: &whyslow_compare::fleet::Feature| {
+    let row = |feature: &Feature| {
         let value = Cell::words(feature.value.as_deref());
-        cells(host, hour.start() + 5000, [Cell::text(&feature.kind), Cell::text(&feature.name), value])
+        of.row(of.hour.start() + 5000, [Cell::text(&feature.kind), Cell::text(&feature.name), value])
     };
-    host.features.iter().map(row).collect()
+    of.host.features.iter().map(row).collect()
 }
 
-fn changes(host: &Host, hour: Hour, _: u32, part: (f64, f64)) -> Vec<Row> {
-    // Half an hour before a host becomes sick; of a healthy one at that time, too.
-    if !(part.0..part.1).contains(&(host.onset - 0.02)) {
+/// Before a host becomes sick; of a healthy one at that time, too.
+fn changes(of: &HostHour<'_>) -> Vec<Row> {
+    let (at, (start, end)) = (of.host.onset - CHANGED_BEFORE, of.part);
+    if !(start..end).contains(&at) {
         return Vec::new();
     }
-    let row = |feature: &whyslow_compare::fleet::Feature| {
+    let at = of.hour.start() + ((at - start) / (end - start) * 3_600_000.0) as i64;
+    let row = |feature: &Feature| {
         let value = feature.value.as_deref().unwrap_or_default();
         let (old, new) = value.split_once(" → ").unwrap_or(("", value));
-        let at = hour.start() + ((host.onset - 0.02 - part.0) / (part.1 - part.0) * 3_600_000.0) as i64;
-        cells(host, at, [Cell::text(&feature.kind), Cell::text(&feature.name), Cell::text(old), Cell::text(new)])
+        of.row(at, [&*feature.kind, &*feature.name, old, new].map(Cell::text))
     };
-    host.changes.iter().map(row).collect()
+    of.host.changes.iter().map(row).collect()
 }

@@ -1,0 +1,86 @@
+//! An S3 server that can be killed: versitygw over a folder.
+
+use rand::RngExt;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::stop;
+
+/// The bucket that it has.
+pub const BUCKET: &str = "metrics";
+const USER: &str = "test";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server, killed when dropped.
+pub struct Gateway {
+    program: PathBuf,
+    folder: PathBuf,
+    address: String,
+    secret: String,
+    child: Option<Child>,
+}
+
+impl Gateway {
+    /// Starts versitygw with a bucket in a folder, on a port of its own.
+    ///
+    /// # Errors
+    /// It is not there, or does not answer.
+    pub fn start(program: &Path, folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder.join(BUCKET))?;
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let secret = format!("{:032x}", rand::rng().random::<u128>());
+        let mut gateway = Self { program: program.to_owned(), folder: folder.to_owned(), address, secret, child: None };
+        gateway.restart()?;
+        Ok(gateway)
+    }
+
+    /// Starts it again, over the same files.
+    ///
+    /// # Errors
+    /// It cannot be started, or does not answer.
+    pub fn restart(&mut self) -> Result<()> {
+        let mut command = Command::new(&self.program);
+        command.env("ROOT_ACCESS_KEY", USER).env("ROOT_SECRET_KEY", &self.secret);
+        command.args(["--quiet", "--port", &self.address, "posix"]).arg(&self.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().map_err(|error| Failure::new(format!("{}: {error}", self.program.display())))?;
+        self.child = Some(child);
+        let end = Instant::now() + PATIENCE;
+        while TcpStream::connect(&self.address).is_err() {
+            if Instant::now() > end {
+                return Err(Failure::new(format!("{} does not answer on {}", self.program.display(), self.address)));
+            }
+            stop::pause(Duration::from_millis(20))?;
+        }
+        Ok(())
+    }
+
+    /// Kills it (SIGKILL), whatever it is doing.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// What programs need to know to use it.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("AWS_ENDPOINT_URL", format!("http://{}", self.address)),
+            ("AWS_ALLOW_HTTP", "true".into()),
+            ("AWS_REGION", "us-east-1".into()),
+            ("AWS_ACCESS_KEY_ID", USER.into()),
+            ("AWS_SECRET_ACCESS_KEY", self.secret.clone()),
+        ]
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
