@@ -274,6 +274,42 @@ fn whatever_a_store_does_nothing_is_lost_and_nothing_twice() {
 }
 
 #[test]
+fn a_server_that_is_killed_while_many_hosts_ship_loses_and_doubles_nothing() {
+    let recording = recorded(samples(-600, 1200));
+    let store = whyslow_testing::memory_folder();
+    let hosts: Vec<String> = (0..8).map(|number| format!("db-{number}")).collect();
+    let shipper = |destination: Destination, host: &str| {
+        Shipper::new(destination, host, "1.0", Vec::new(), recording.path()).unwrap()
+    };
+    for host in &hosts {
+        let destination = Destination::open(store.path().to_str().unwrap()).unwrap();
+        assert!(pass(&mut shipper(destination, host), recording.path(), 1210).failure.is_none());
+    }
+    let server = Server::start([]);
+    let ship_all = |host: &str| {
+        let mut failures = 0;
+        while pass(&mut shipper(server.destination(), host), recording.path(), 1210).failure.is_some() {
+            failures += 1;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        failures
+    };
+    let ship_all = &ship_all;
+    let failures: u32 = std::thread::scope(|scope| {
+        let shipping: Vec<_> = hosts.iter().map(|host| scope.spawn(move || ship_all(host))).collect();
+        for kill in 1..=6 {
+            server.wait_for_requests(kill * 5);
+            server.kill();
+            std::thread::sleep(Duration::from_millis(20));
+            server.restart();
+        }
+        shipping.into_iter().map(|host| host.join().unwrap()).sum()
+    });
+    assert!(failures > 0, "nothing was under way");
+    assert!(server.files() == files(store.path()), "the same as if nothing had happened");
+}
+
+#[test]
 fn an_upload_that_hangs_ends_when_asked_to() {
     let recording = recorded(samples(0, 60));
     let server = Server::start([Answer::Hang]);

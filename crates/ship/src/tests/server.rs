@@ -29,6 +29,7 @@ struct Shared {
     answers: VecDeque<Answer>,
     files: BTreeMap<String, Vec<u8>>,
     requests: usize,
+    is_killed: bool,
 }
 
 pub struct Server {
@@ -63,6 +64,15 @@ impl Server {
         Destination::open_with("s3://bucket/of/a/fleet", settings).unwrap()
     }
 
+    /// Ends all requests that are under way, stored or not, and refuses others, until it is restarted over the same files.
+    pub fn kill(&self) {
+        self.shared.lock().unwrap().is_killed = true;
+    }
+
+    pub fn restart(&self) {
+        self.shared.lock().unwrap().is_killed = false;
+    }
+
     /// What it has, by the path below the prefix.
     pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         self.shared.lock().unwrap().files.clone()
@@ -84,7 +94,12 @@ fn serve(mut stream: TcpStream, shared: &Mutex<Shared>) {
         let answer = {
             let mut shared = shared.lock().unwrap();
             shared.requests += 1;
-            shared.answers.pop_front().unwrap_or(Answer::Stored)
+            match shared.answers.pop_front() {
+                Some(answer) => answer,
+                None if !shared.is_killed => Answer::Stored,
+                None if shared.requests.is_multiple_of(2) => Answer::Cut,
+                None => Answer::StoredAndCut,
+            }
         };
         let mut body = vec![0; if matches!(answer, Answer::Cut) { length / 2 } else { length }];
         if reader.read_exact(&mut body).is_err() || matches!(answer, Answer::Cut) {
