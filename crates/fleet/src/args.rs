@@ -34,12 +34,15 @@ whyslow-fleet compact --every 1h --keep 90d
 0    success, whatever was found
 1    no host has shipped anything in that time, or made that change;
      'compact' could not compact everything; 'host --run': ssh failed
-2    wrong usage, or a store that cannot be read",
+2    wrong usage, or a store or engine that cannot be read
+130  ended by Ctrl-C while Trino ran a query, which is cancelled",
     ),
     (
         "Environment",
         "\
 WHYSLOW_FLEET_STORE  the store, without --store
+WHYSLOW_FLEET_ENGINE the engine, without --engine
+TRINO_PASSWORD       the password of the user of --engine
 AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION,
 AWS_ENDPOINT_URL, AWS_ALLOW_HTTP
                      credentials and address of a bucket

@@ -27,7 +27,7 @@ pub struct Answer<T> {
     /// What it says.
     #[serde(flatten)]
     pub content: T,
-    /// What is not in it because it is not valid.
+    /// What is not in it because it is not valid, or not compacted yet.
     pub left_out: Vec<LeftOut>,
 }
 

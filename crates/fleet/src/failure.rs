@@ -1,6 +1,7 @@
 //! How the program ends without an answer.
 
 use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
@@ -19,6 +20,11 @@ impl Failure {
     /// Wrong usage, or a store that cannot be read.
     pub fn usage(what: impl Into<String>) -> Self {
         Self { what: what.into(), status: 2 }
+    }
+
+    /// Ctrl-C came before there was an answer.
+    pub(crate) fn interrupted() -> Self {
+        Self { what: "interrupted; the query was cancelled".to_owned(), status: 130 }
     }
 
     /// There is nothing to answer with.
@@ -62,11 +68,7 @@ pub(crate) fn complain(what: &str) {
 /// An engine's error, without the names of its types.
 fn words(error: &DataFusionError) -> String {
     match error.find_root() {
-        DataFusionError::SQL(error, _) => {
-            // 'sql parser error: Expected …'
-            let text = error.to_string();
-            format!("this is not valid SQL: {}", text.trim_start_matches("sql parser error: "))
-        }
+        DataFusionError::SQL(error, _) => invalid_sql(error).what,
         DataFusionError::ObjectStore(error) => of_store(error),
         DataFusionError::ResourcesExhausted(_) => {
             "the query needs more memory than it may take: ask for less, or give it more (--memory 4G)".to_owned()
@@ -76,6 +78,13 @@ fn words(error: &DataFusionError) -> String {
         }
         root => root.message().lines().collect::<Vec<_>>().join(" "),
     }
+}
+
+/// A question that cannot be parsed.
+pub(crate) fn invalid_sql(error: &ParserError) -> Failure {
+    // 'sql parser error: Expected …'
+    let text = error.to_string();
+    Failure::usage(format!("this is not valid SQL: {}", text.trim_start_matches("sql parser error: ")))
 }
 
 fn of_store(error: &object_store::Error) -> String {

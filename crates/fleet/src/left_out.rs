@@ -1,4 +1,4 @@
-//! What queries left out because it is not valid.
+//! What queries left out because it is not valid, or not compacted yet.
 
 use serde::Serialize;
 use std::collections::BTreeMap;

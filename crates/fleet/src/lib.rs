@@ -1,9 +1,9 @@
 //! Asks all machines that ship to one store a question: which are sick, with what, and since when.
 //!
 //! `whyslow ship` writes the files of a [`Store`], one per host, table and hour. A [`Fleet`] is the store over a [`Span`] of time; its
-//! [`query`](Fleet::query) runs SQL over exactly the files that count, with embedded DataFusion. What hosts wrote is not trusted:
-//! [`validity`] decides row by row what counts, and what was left out is reported with every answer. [`compact`] merges the files of
-//! all hosts, an hour at a time.
+//! [`query`](Fleet::query) runs SQL over exactly the files that count, with embedded DataFusion or on a Trino cluster. What hosts wrote
+//! is not trusted: [`validity`] decides row by row what counts, and what was left out is reported with every answer. [`compact`] merges
+//! the files of all hosts, an hour at a time.
 
 mod args;
 pub mod cell;
@@ -19,6 +19,7 @@ mod span;
 pub mod sql;
 pub mod store;
 mod table;
+mod trino;
 pub mod validity;
 
 pub use failure::Failure;

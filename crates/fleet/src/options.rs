@@ -1,6 +1,7 @@
 //! Which store, how to draw, and what goes to stdout.
 
 use crate::left_out::LeftOut;
+use crate::trino::{Address, Trino};
 use crate::{Failure, Fleet, Period, Span, Store};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -14,6 +15,8 @@ const WIDEST: usize = 120;
 
 /// The environment variable that names the store.
 const STORE: &str = "WHYSLOW_FLEET_STORE";
+/// The one that names the engine.
+const ENGINE: &str = "WHYSLOW_FLEET_ENGINE";
 
 /// Which store.
 #[derive(Clone, Debug, Args)]
@@ -29,8 +32,12 @@ pub struct QueryOptions {
     #[allow(missing_docs)]
     #[command(flatten)]
     pub store: StoreOptions,
-    /// Memory that a query may take, such as 512M or 4G
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, display_order = 901)]
+    /// What runs the SQL: trino://[USER@]HOST:PORT/CATALOG/SCHEMA, with ?SSL=true for TLS; with it, --store only serves to
+    /// name what is not compacted yet [default: WHYSLOW_FLEET_ENGINE, or the engine in this program]
+    #[arg(long, value_name = "URL", display_order = 901)]
+    pub engine: Option<String>,
+    /// Memory that a query may take in this program, such as 512M or 4G
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, display_order = 902)]
     pub memory: u64,
 }
 
@@ -65,11 +72,14 @@ impl StoreOptions {
     /// # Errors
     /// None was named, or it cannot be opened.
     pub fn open(&self) -> Result<Store, Failure> {
-        let named = self.store.clone().or_else(|| std::env::var(STORE).ok().filter(|store| !store.is_empty()));
-        let store = named.ok_or_else(|| {
+        self.open_named()?.ok_or_else(|| {
             Failure::usage(format!("which store? give --store with a folder or s3://BUCKET/PREFIX, or set {STORE}"))
-        })?;
-        Store::open(&store)
+        })
+    }
+
+    /// The store, if one was named.
+    fn open_named(&self) -> Result<Option<Store>, Failure> {
+        named(self.store.as_ref(), STORE).map(|store| Store::open(&store)).transpose()
     }
 }
 
@@ -85,10 +95,18 @@ impl QueryOptions {
     /// The store over a span.
     ///
     /// # Errors
-    /// No store was named, or it cannot be opened.
+    /// No store was named, or it cannot be opened; Trino does not answer.
     pub fn open_span(&self, span: Span) -> Result<Fleet, Failure> {
-        Fleet::of(self.store.open()?, span, self.memory)
+        match named(self.engine.as_ref(), ENGINE) {
+            None => Fleet::of(self.store.open()?, span, self.memory),
+            Some(address) => Fleet::of_trino(Trino::new(&Address::parse(&address)?, self.store.open_named()?)?, span),
+        }
     }
+}
+
+/// What an option says, or else the environment.
+fn named(option: Option<&String>, variable: &str) -> Option<String> {
+    option.cloned().or_else(|| std::env::var(variable).ok().filter(|value| !value.is_empty()))
 }
 
 impl Options {
@@ -141,7 +159,7 @@ pub fn note_left_out(sheet: &mut Sheet, left_out: &[LeftOut]) {
     let named: Vec<String> = left_out.iter().take(MOST).map(entry).collect();
     let others = left_out.len().saturating_sub(MOST);
     let others = if others == 0 { String::new() } else { format!("; {others} more with --json") };
-    sheet.remark(&format!("Not valid and left out: {}{others}.", named.join(", ")));
+    sheet.remark(&format!("Left out: {}{others}.", named.join(", ")));
 }
 
 /// Writes to stdout; a reader that has gone away (`whyslow-fleet sick | head -1`) is no error.
@@ -197,9 +215,6 @@ mod tests {
         let options = Options::default();
         let mut sheet = Sheet::new(options.style());
         note_left_out(&mut sheet, &[out("a", 0), out("b", 1), out("c", 7), out("d", 1), out("e", 1)]);
-        assert_eq!(
-            sheet.finish(),
-            "Not valid and left out: 1 file of a (x), 1 row of b (x), 7 rows of c (x); 2 more\n  with --json.\n"
-        );
+        assert_eq!(sheet.finish(), "Left out: 1 file of a (x), 1 row of b (x), 7 rows of c (x); 2 more with --json.\n");
     }
 }

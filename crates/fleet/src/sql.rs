@@ -3,7 +3,9 @@
 //! Conditions on `at` say which hours are needed; beside them a Hive table wants one on its partitions, which [`during`] adds.
 
 use crate::Span;
+use crate::schema::partition_values;
 use jiff::Timestamp;
+use whyslow_rollup::Hour;
 
 /// A string literal.
 pub fn text(text: &str) -> String {
@@ -16,6 +18,19 @@ pub fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     if literals.is_empty() { "(NULL)".to_owned() } else { format!("({})", literals.join(", ")) }
 }
 
+/// The condition that a row's file can have rows of a span, by the partitions alone.
+pub(crate) fn partitions(span: Span) -> String {
+    let margin = crate::validity::MARGIN_MS;
+    let partition =
+        |ms: i64| Hour::of(ms).map_or(["9999-12-31".into(), "23".into()], partition_values).map(|value| text(&value));
+    let [first_day, first_hour] = partition(span.from_ms.saturating_sub(margin));
+    let [last_day, last_hour] = partition(span.to_ms.saturating_add(margin));
+    format!(
+        "day BETWEEN {first_day} AND {last_day} AND (day > {first_day} OR hour >= {first_hour}) \
+         AND (day < {last_day} OR hour <= {last_hour})"
+    )
+}
+
 /// The condition that a row is in a span: by its time, and by the partition, which engines that know only folders prune by.
 pub fn during(span: Span) -> String {
     let day = |ms: i64| {
@@ -23,6 +38,16 @@ pub fn during(span: Span) -> String {
             .map_or_else(|_| "9999-12-31".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
     };
     format!("{} AND day BETWEEN {} AND {}", span.sql("at"), text(&day(span.from_ms)), text(&day(span.to_ms)))
+}
+
+/// The last hour of the rows, as day and hour.
+pub fn last_hour(span: Span) -> String {
+    format!("SELECT MAX(day || ' ' || hour) AS hour FROM minute WHERE {}", during(span))
+}
+
+/// The last hour of each host's rows.
+pub fn last_hours(span: Span) -> String {
+    format!("SELECT host, MAX(day || ' ' || hour) AS hour FROM minute WHERE {} GROUP BY host", during(span))
 }
 
 /// What each host lost, of how much time.
@@ -56,7 +81,7 @@ pub fn minutes<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> Stri
 pub fn episodes<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> String {
     format!(
         "SELECT host, at, until, finding, kind, subject, culprit, confidence, lost_s, worst, began_before, goes_on \
-         FROM episode WHERE {} AND host IN {} ORDER BY host, finding, at",
+         FROM episode WHERE {} AND host IN {} ORDER BY host, finding, at, subject",
         during(span),
         list(hosts)
     )
@@ -103,7 +128,8 @@ pub fn episodes_of(span: Span, finding: &str) -> String {
 /// The inventory of the hosts from one name to another, the latest of each kind first.
 pub fn inventory(span: Span, (first, last): (&str, &str)) -> String {
     format!(
-        "SELECT host, kind, at, name, value FROM inventory WHERE {} AND host BETWEEN {} AND {} ORDER BY host, kind, at DESC",
+        "SELECT host, kind, at, name, value FROM inventory WHERE {} AND host BETWEEN {} AND {} \
+         ORDER BY host, kind, at DESC, name",
         during(span),
         text(first),
         text(last)
@@ -112,7 +138,7 @@ pub fn inventory(span: Span, (first, last): (&str, &str)) -> String {
 
 /// All changes of all hosts.
 pub fn all_changes(span: Span) -> String {
-    format!("SELECT host, at, kind, name, old, new FROM change WHERE {} ORDER BY host, at", during(span))
+    format!("SELECT host, at, kind, name, old, new FROM change WHERE {} ORDER BY host, at, kind, name", during(span))
 }
 
 /// When each host made a change first; of any new value without one.

@@ -41,6 +41,11 @@ pub(crate) const SCHEMA: &str = whyslow_rollup::VERSION;
 /// `inventory` is complete once a day: it begins this long before the span, so that it has every host of the span.
 pub(crate) const INVENTORY_REACH_MS: i64 = 2 * crate::span::DAY_MS;
 
+/// The time of a table's rows where a question is about this span.
+pub(crate) fn reach(table: &Table, span: Span) -> Span {
+    span.extended_back(if table.name == "inventory" { INVENTORY_REACH_MS } else { 0 })
+}
+
 /// The tables of a store over a span.
 #[derive(Clone, Debug)]
 pub(crate) struct FleetTables {
@@ -67,12 +72,11 @@ impl SchemaProvider for FleetTables {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let Some(table) = table(name) else { return Ok(None) };
-        let reach = if name == "inventory" { INVENTORY_REACH_MS } else { 0 };
         Ok(Some(Arc::new(FleetTable {
             table,
             columns: TableSchema::builder(file_schema(table)).with_table_partition_cols(partition_fields()).build(),
             store: self.store.clone(),
-            span: self.span.extended_back(reach),
+            span: reach(table, self.span),
             left_out: Arc::clone(&self.left_out),
         })))
     }

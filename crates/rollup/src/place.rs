@@ -58,7 +58,8 @@ impl Hour {
         Self::of(self.end())
     }
 
-    fn parse(day: &str, hour: &str) -> Option<Self> {
+    /// The hour of a path's `day=` and `hour=`.
+    pub fn parse(day: &str, hour: &str) -> Option<Self> {
         let is_two_digits = hour.len() == 2 && hour.bytes().all(|byte| byte.is_ascii_digit());
         let hour = hour.parse().ok().filter(|hour| is_two_digits && (0..24).contains(hour))?;
         Some(Self { day: day.parse().ok()?, hour })

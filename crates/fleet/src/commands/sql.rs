@@ -83,9 +83,7 @@ fn remarks(rows: &Rows, left_out: &[crate::LeftOut]) -> Vec<String> {
     let left_out = (!left_out.is_empty()).then(|| {
         let count: u64 = left_out.iter().map(|out| out.rows).sum();
         let hosts = left_out.len();
-        format!(
-            "{count} rows and some files of hosts were not valid and are left out ({hosts} reasons; --json names them)"
-        )
+        format!("{count} rows and some files of hosts are left out ({hosts} reasons; --json names them)")
     });
     cut.into_iter().chain(left_out).collect()
 }

@@ -1,8 +1,10 @@
 //! `whyslow-fleet tables`: the tables and their columns.
 
+use crate::options::print;
 use crate::schema::{DAY, HOUR};
+use crate::trino::{SchemaName, ddl};
 use crate::{Failure, Options};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::process::ExitCode;
 use whyslow_model::suggest::unknown;
@@ -15,6 +17,21 @@ use whyslow_show::{bold, plain};
 pub struct TablesArgs {
     /// Only this table, with its columns
     table: Option<String>,
+    /// Print the statements that make the tables in this engine, over the compacted files of a store
+    #[arg(long, value_name = "ENGINE", requires = "location")]
+    ddl: Option<DdlEngine>,
+    /// With --ddl: where the store is, s3://BUCKET/PREFIX
+    #[arg(long, value_name = "URL", requires = "ddl")]
+    location: Option<String>,
+    /// With --ddl: the schema with the tables
+    #[arg(long, value_name = "CATALOG.SCHEMA", default_value = "hive.v1", value_parser = SchemaName::parse)]
+    schema: SchemaName,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DdlEngine {
+    // No doc comments here: clap would draw each as a paragraph of the help.
+    Trino,
 }
 
 #[derive(Serialize)]
@@ -54,6 +71,15 @@ pub fn run(args: &TablesArgs, options: &Options) -> Result<ExitCode, Failure> {
             vec![whyslow_rollup::table(name).ok_or_else(missing)?]
         }
     };
+    if let (Some(DdlEngine::Trino), Some(location)) = (args.ddl, &args.location) {
+        if !location.starts_with("s3://") {
+            return Err(Failure::usage(format!(
+                "Trino reads buckets: give --location s3://BUCKET/PREFIX, not {location}"
+            )));
+        }
+        print(&ddl::statements(&named, &args.schema, location))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let document = Tables { schema: "whyslow.fleet.tables/1", tables: named.iter().map(|table| of(table)).collect() };
     options.show(&document, |sheet| match (&args.table, named.as_slice()) {
         (Some(_), [table]) => columns(sheet, table),

@@ -1,0 +1,81 @@
+//! Embedded DataFusion, which reads the files of the store itself.
+
+use super::Rows;
+use crate::failure::is_gone;
+use crate::left_out::{LeftOut, LeftOutLog};
+use crate::table::{CATALOG, FleetTables, SCHEMA, STORE_URL};
+use crate::{Failure, Span, Store};
+use datafusion::error::Result;
+use datafusion::execution::context::SQLOptions;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::StreamExt;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use whyslow_rollup::Hour;
+
+/// What a query may write to temporary files where its memory is not enough.
+const MOST_SPILLED: u64 = 4 << 30;
+/// Footers of compacted files that are kept: those of a day.
+const FOOTERS: usize = 256 << 20;
+
+#[derive(Debug)]
+pub(super) struct Embedded {
+    environment: Arc<RuntimeEnv>,
+    store: Store,
+    left_out: Arc<LeftOutLog>,
+}
+
+impl Embedded {
+    pub(super) fn new(store: Store, memory: u64) -> Result<Self> {
+        let environment = RuntimeEnvBuilder::new()
+            .with_memory_limit(usize::try_from(memory).unwrap_or(usize::MAX), 1.0)
+            .with_max_temp_directory_size(MOST_SPILLED)
+            .with_metadata_cache_limit(FOOTERS)
+            .build_arc()?;
+        let url = ObjectStoreUrl::parse(STORE_URL)?;
+        environment.register_object_store(url.as_ref(), Arc::clone(store.objects()));
+        Ok(Self { environment, store, left_out: Arc::default() })
+    }
+
+    pub(super) async fn answer(&self, sql: &str, span: Span, most: usize) -> std::result::Result<Rows, Failure> {
+        let answer = match self.try_answer(sql, span, most).await {
+            // The compactor deletes files some time after it has replaced them: a new listing finds the others.
+            Err(error) if is_gone(&error) => self.try_answer(sql, span, most).await,
+            answer => answer,
+        };
+        Ok(answer?)
+    }
+
+    async fn try_answer(&self, sql: &str, span: Span, most: usize) -> Result<Rows> {
+        let questions = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        let frame = self.context(span).sql_with_options(sql, questions).await?;
+        let mut rows = Rows::of(frame.schema().as_arrow());
+        let mut batches = frame.execute_stream().await?;
+        while let Some(batch) = batches.next().await {
+            if !rows.take(&batch?, most)? {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
+    fn context(&self, span: Span) -> SessionContext {
+        let config = SessionConfig::new()
+            .with_create_default_catalog_and_schema(false)
+            .with_default_catalog_and_schema(CATALOG, SCHEMA);
+        let context = SessionContext::new_with_config_rt(config, Arc::clone(&self.environment));
+        let tables = FleetTables { store: self.store.clone(), span, left_out: Arc::clone(&self.left_out) };
+        context.register_catalog(CATALOG, Arc::new(tables));
+        context
+    }
+
+    pub(super) async fn hosts(&self, span: Span) -> Result<BTreeMap<String, Hour>> {
+        self.store.hosts("minute", span).await
+    }
+
+    pub(super) fn left_out(&self) -> Vec<LeftOut> {
+        self.left_out.all()
+    }
+}

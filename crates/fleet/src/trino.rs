@@ -1,0 +1,128 @@
+//! Trino over the compacted files of a store: the same SQL, on as many workers as the fleet needs.
+//!
+//! Hosts' own files are not read: one that is damaged, deliberately or not, would fail every query, and which of them count is written
+//! in the metadata of the compacted files, which SQL does not see. The compactor has judged every row of what it wrote.
+
+mod address;
+mod client;
+pub(crate) mod ddl;
+mod page;
+mod question;
+
+pub(crate) use address::{Address, SchemaName};
+
+use crate::cell::text;
+use crate::left_out::{LeftOut, LeftOutLog};
+use crate::span::{DAY_MS, HOUR_MS};
+use crate::table::reach;
+use crate::{Failure, Rows, Span, Store, sql};
+use client::Client;
+use question::Question;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+use whyslow_rollup::{Hour, Table};
+
+/// Why a host's file is not in an answer.
+const NOT_COMPACTED: &str = "not compacted yet, and Trino reads compacted files";
+
+/// How far back from the end of the span the last compacted hour is looked for, the nearest first.
+const REACHES_MS: [i64; 3] = [6 * HOUR_MS, 2 * DAY_MS, i64::MAX];
+
+/// A Trino cluster with the tables that [`ddl`] makes.
+#[derive(Debug)]
+pub(crate) struct Trino {
+    client: Client,
+    schema: SchemaName,
+    /// What hosts ship to, to name the files that are not compacted yet.
+    store: Option<Store>,
+    /// Tables and times of which they are known.
+    listed: Mutex<HashSet<(&'static str, i64, i64)>>,
+    left_out: LeftOutLog,
+}
+
+impl Trino {
+    /// A cluster; with a store, answers name what is not compacted yet.
+    ///
+    /// # Errors
+    /// The password cannot be sent.
+    pub(crate) fn new(address: &Address, store: Option<Store>) -> Result<Self, Failure> {
+        Ok(Self {
+            client: Client::new(address)?,
+            schema: address.schema.clone(),
+            store,
+            listed: Mutex::default(),
+            left_out: LeftOutLog::default(),
+        })
+    }
+
+    /// The span until the last hour that is compacted.
+    ///
+    /// # Errors
+    /// None is, or Trino does not answer.
+    pub(crate) async fn compacted(&self, span: Span) -> Result<Span, Failure> {
+        for reach in REACHES_MS {
+            let end = Span { from_ms: span.from_ms.max(span.to_ms.saturating_sub(reach)), ..span };
+            let rows = self.ask(&Question::parse(&sql::last_hour(end))?, end, 1).await?.rows;
+            if let Some(hour) = rows.first().and_then(|row| hour(text(row.first()?)?)) {
+                return Ok(Span { to_ms: span.to_ms.min(hour.end()), ..span });
+            }
+            if end == span {
+                break;
+            }
+        }
+        Err(Failure::nothing(
+            "nothing of that time is compacted, and Trino reads what 'whyslow-fleet compact' has merged",
+        ))
+    }
+
+    pub(crate) async fn answer(&self, sql: &str, span: Span, most: usize) -> Result<Rows, Failure> {
+        let question = Question::parse(sql)?;
+        let (rows, ()) = tokio::try_join!(self.ask(&question, span, most), self.list(&question.tables, span))?;
+        Ok(rows)
+    }
+
+    async fn ask(&self, question: &Question, span: Span, most: usize) -> Result<Rows, Failure> {
+        self.client.query(&question.over(span, &self.schema), most).await
+    }
+
+    /// Notes which files of hosts in these tables Trino does not read.
+    async fn list(&self, tables: &[&'static Table], span: Span) -> Result<(), Failure> {
+        let Some(store) = &self.store else { return Ok(()) };
+        for table in tables {
+            let span = reach(table, span);
+            let key = (table.name.as_str(), span.from_ms, span.to_ms);
+            if !self.listed.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
+                continue;
+            }
+            let hours = store.hours(&table.name, span).await?;
+            for hour in store.that_count(&table.name, &hours).await? {
+                let pending = hour.incoming.iter().map(|file| (file, NOT_COMPACTED));
+                let unreadable = hour.unreadable.iter().map(|(file, reason)| (file, reason.as_str()));
+                for (file, reason) in pending.chain(unreadable) {
+                    let host = file.place.host().unwrap_or_default();
+                    self.left_out.file(file.meta.location.as_ref(), host, reason.to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn hosts(&self, span: Span) -> Result<BTreeMap<String, Hour>, Failure> {
+        let rows = self.answer(&sql::last_hours(span), span, usize::MAX).await?.rows;
+        let pair = |row: &Vec<_>| Some((text(row.first()?)?.to_owned(), hour(text(row.get(1)?)?)?));
+        Ok(rows.iter().filter_map(pair).collect())
+    }
+
+    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
+        self.left_out.all()
+    }
+}
+
+/// An hour as [`sql::last_hour`] writes it.
+fn hour(text: &str) -> Option<Hour> {
+    let (day, hour) = text.split_once(' ')?;
+    Hour::parse(day, hour)
+}
+
+#[cfg(test)]
+mod tests;
