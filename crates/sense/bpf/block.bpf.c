@@ -55,7 +55,6 @@ enum { READ, WRITE, FLUSH, DISCARD, WHOLE };
 #define SPAN_WARM_UP(length) ((length) / 4) /* the same where the programs are attached for a span only */
 #define OUTSTANDING 1024            /* requests that a device can have in flight for their number to be known: somewhat fewer */
 #define QUEUE_DISTANCE 613          /* between the entries for one tag of two hardware queues */
-#define PART 64                     /* of them that are verified in one go: the verifier follows each turn of a loop */
 #define SLICE_SHIFT 20              /* requests of 2^20 ns, about a millisecond, are sampled together */
 #define TIME_BUCKETS BUCKETS(37)    /* up to 137 s, in nanoseconds */
 #define SIZE_BUCKETS BUCKETS(26)    /* up to 64 MiB, in bytes */
@@ -357,7 +356,7 @@ enum { ENDED, PREPARED, IN_FLIGHT };
 
 /* What became of a request of this queue (block/blk-mq.c: blk_mq_start_request, __blk_mq_free_request). PREPARED, it is about to be
  * issued, perhaps for the second time. What is no longer a request of the queue has ended. */
-APART u32 fate_of(u64 request, u64 queue)
+INLINE u32 fate_of(u64 request, u64 queue)
 {
 	struct request *rq = (struct request *)request;
 
@@ -366,37 +365,38 @@ APART u32 fate_of(u64 request, u64 queue)
 	return READ(rq, state) == MQ_RQ_IDLE ? PREPARED : IN_FLIGHT;
 }
 
-APART u32 verify_part(u32 slot, u32 first, u64 queue)
+/* The request that the device may no longer have, whose end was missed, is removed, and the slice is wrong. */
+APART u32 verify_entry(u32 slot, u32 at, u64 queue)
 {
 	struct outstanding *of = bpf_map_lookup_elem(&outstanding, &slot);
 	struct depth *depth = bpf_map_lookup_elem(&depths, &slot);
-	u32 wrong = 0;
 
 	if (!of || !depth)
 		return 0;
-#pragma clang loop unroll(disable)
-	for (u32 i = 0; i < PART; i++) {
-		u64 *entry = &of->requests[(first + i) & (OUTSTANDING - 1)], request = *entry;
-		u32 fate = request ? fate_of(request, queue) : IN_FLIGHT;
+	u64 *entry = &of->requests[at & (OUTSTANDING - 1)], request = *entry;
+	u32 fate = request ? fate_of(request, queue) : IN_FLIGHT;
 
-		if (fate == IN_FLIGHT)
-			continue;
-		wrong++;
-		if (fate == ENDED && __sync_val_compare_and_swap(entry, request, 0) == request)
-			ADD(depth->count, -1);
-	}
-	return wrong;
+	if (fate == IN_FLIGHT)
+		return 0;
+	depth->wrong = 1;
+	if (fate == ENDED && __sync_val_compare_and_swap(entry, request, 0) == request)
+		ADD(depth->count, -1);
+	return 0;
 }
 
-/* Removes the requests that are no longer in flight, whose end was missed. Returns how many there were, or may have been. */
+/* Finds the requests that are no longer in flight, or may not be. Each entry is a function of its own: older verifiers (Linux 6.1)
+ * follow each path through a loop, and give up. */
 APART u32 verify(u32 slot, u64 queue)
 {
-	u32 wrong = 0;
+	struct outstanding *of = bpf_map_lookup_elem(&outstanding, &slot);
 
+	if (!of)
+		return 0;
 #pragma clang loop unroll(disable)
-	for (u32 first = 0; first < OUTSTANDING; first += PART)
-		wrong += verify_part(slot, first, queue);
-	return wrong;
+	for (u32 at = 0; at < OUTSTANDING; at++)
+		if (of->requests[at])
+			verify_entry(slot, at, queue);
+	return 0;
 }
 
 /* The level of a mean depth of `in_flight_ns / busy_ns`. 181 / 256 is the square root of one half. */
@@ -410,7 +410,7 @@ APART u32 level_of(u64 in_flight_ns, u64 busy_ns)
 }
 
 /* Counts the slice for its level unless it was wrong, and begins the next. */
-APART u32 end_slice(u32 slot, u32 wrong)
+APART u32 end_slice(u32 slot)
 {
 	struct depth *depth = bpf_map_lookup_elem(&depths, &slot);
 
@@ -422,7 +422,8 @@ APART u32 end_slice(u32 slot, u32 wrong)
 	u64 bytes = __sync_lock_test_and_set(&depth->slice.bytes, 0);
 	u32 level = level_of(in_flight_ns, busy_ns);
 
-	wrong |= __sync_lock_test_and_set(&depth->wrong, 0) != 0;
+	u32 wrong = __sync_lock_test_and_set(&depth->wrong, 0) != 0;
+
 	wrong |= in_flight_ns > busy_ns * __sync_lock_test_and_set(&depth->deepest, depth->count);
 	if (wrong || !busy_ns || level >= LEVELS)
 		return 0;
@@ -472,10 +473,12 @@ INLINE u64 depth_at_issue(struct request *rq, struct sampling_filter *filter, u6
 
 	depth->since = filter->from;
 	advance(depth, filter, now);
-	if (attached_anew)
+	if (attached_anew) {
 		verify(slot, (u64)READ(rq, q));
-	else if (slice_is_long(depth))
-		end_slice(slot, verify(slot, (u64)READ(rq, q)));
+	} else if (slice_is_long(depth)) {
+		verify(slot, (u64)READ(rq, q));
+		end_slice(slot);
+	}
 	if (!add_outstanding(slot, rq)) {
 		depth->wrong = 1;
 		return 0;
@@ -507,7 +510,7 @@ INLINE u64 note_leaving(struct request *rq, struct sampling_filter *filter, u64 
 	ADD(depth->slice.requests, completed);
 	ADD(depth->slice.bytes, bytes);
 	if (before == 1)
-		end_slice(slot, 0);
+		end_slice(slot);
 	return wrong ? 0 : before;
 }
 

@@ -14,6 +14,13 @@ const BPF: u64 = 1 << 39;
 /// BTF of the running kernel (Documentation/bpf/btf.rst).
 pub(super) const TYPES: &str = "sys/kernel/btf/vmlinux";
 
+/// What the verifier of an older kernel says of a program, and what that kernel lacks.
+const OLDER_KERNELS: &[(&str, &str)] = &[
+    ("uses reserved fields", "atomic operations that return the old value (added in Linux 5.12)"),
+    ("invalid func unknown", "a function that the program calls"),
+    ("invalid bpf_context access", "an argument of the tracepoint"),
+];
+
 /// Checked before anything is loaded: without BTF, programs would load and read nonsense. Returns the first thing that is missing,
 /// with its remedy.
 pub(crate) fn check(root: &Root) -> Result<(), SourceError> {
@@ -74,6 +81,9 @@ pub(super) fn refused(object: &str, error: &(dyn Error + 'static)) -> SourceErro
     if ["unknown type", "no BTF type", "relocation", "relocating"].iter().any(|sign| why.contains(sign)) {
         return SourceError::Absent(format!("BPF {object}: not supported by this kernel ({why})"));
     }
+    if let Some((_, lacks)) = OLDER_KERNELS.iter().find(|(sign, _)| why.contains(sign)) {
+        return SourceError::Absent(format!("BPF {object}: not supported by this kernel, which lacks {lacks}"));
+    }
     SourceError::Failed(format!("BPF {object}: {why}"))
 }
 
@@ -130,6 +140,25 @@ mod tests {
         assert_eq!(why(privileged(&status(BPF))), "BPF needs CAP_BPF and CAP_PERFMON");
         assert_eq!(why(privileged(&status(0))), "BPF needs CAP_BPF and CAP_PERFMON");
         assert!(matches!(privileged("CapEff:\tnonsense\n"), Err(SourceError::Failed(_))));
+    }
+
+    #[test]
+    fn what_an_older_verifier_refuses_is_not_supported_by_its_kernel() {
+        // Debian 11, Linux 5.10.
+        for (log, lacks) in [
+            ("BPF_STX uses reserved fields\nprocessed 0 insns (limit 1000000)", "atomic operations"),
+            (
+                "arg#0 type is not a struct\n32: (79) r1 = *(u64 *)(r7 +16)\ninvalid bpf_context access off=16 size=8",
+                "an argument",
+            ),
+            ("5: (85) call unknown#158\ninvalid func unknown#158", "a function"),
+        ] {
+            match refused("block", &io::Error::other(log)) {
+                SourceError::Absent(why) => assert!(why.contains(lacks), "{why}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(matches!(refused("block", &io::Error::other("BPF program is too large")), SourceError::Failed(_)));
     }
 
     #[test]
