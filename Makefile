@@ -4,6 +4,9 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BIN := target/release/whyslow
 LAB := target/release/whyslow-lab
+# Where the VM lab keeps its images, and the Debian suites whose kernels it boots: 5.10, 6.1, 6.12 and the newest.
+WHYSLOW_LAB_VM ?= target/lab-vm
+SUITES ?= bullseye bookworm bookworm-backports trixie-backports
 
 # The toolchain is pinned in rust-toolchain.toml. Where it is installed under the name `stable`, that one is used and
 # nothing is downloaded.
@@ -14,7 +17,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab lab-blind bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet lint build build-lab build-fleet install uninstall need-build need-test need-lab need-programs need-bench clean
+.PHONY: run test lab lab-blind lab-vm bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet lint build build-lab build-fleet install uninstall need-build need-test need-lab need-lab-vm need-programs need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -35,6 +38,9 @@ lab: need-programs build build-lab ## every fault and every healthy control, as 
 
 lab-blind: need-programs build build-lab ## the same without PSI, BPF, root, and cgroups, in turn; as root, some two hours
 	$(LAB) --whyslow $(BIN) --without psi --without bpf --without root --without cgroup-v1 --without cgroup-v2 $(LAB_ARGS)
+
+lab-vm: need-lab-vm build build-lab ## faults that only virtual machines can have, on the kernels of SUITES; without KVM some ten minutes each
+	$(LAB) $(SUITES:%=--vm %) --images $(WHYSLOW_LAB_VM) --recordings --whyslow $(BIN) $(LAB_ARGS)
 
 bench-sense: need-bench build ## what observing costs, and how much it slows loads down; as root, some twenty minutes
 	cargo build --release --package whyslow-bench-sense
@@ -123,6 +129,10 @@ need-bench:
 
 need-lab:
 	@scripts/install-missing.sh build lab
+
+need-lab-vm:
+	@scripts/install-missing.sh build lab-vm
+	@lab/vm/build-images.sh $(WHYSLOW_LAB_VM) $(SUITES)
 
 need-programs:
 	@scripts/install-missing.sh build lab programs

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that are missing, and only those: install-missing.sh build [test] [lab] [programs] [bench]
+# Installs the Debian packages that are missing, and only those: install-missing.sh build [test] [lab] [lab-vm] [programs] [bench]
 set -eu
 
 # A package and a file it brings: the file is looked for, so that nothing is installed that is there by other means.
@@ -7,6 +7,7 @@ build='clang-14:clang-14 llvm-14:llvm-strip-14 gcc:/usr/bin/gcc libc6-dev:/usr/i
 lab='iproute2:ip e2fsprogs:mkfs.ext4 util-linux:losetup procps:sysctl nftables:nft xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs'
 test='iproute2:ip nftables:nft util-linux:losetup e2fsprogs:mkfs.ext4 xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs fio:fio iperf3:iperf3 sysstat:sadf atop:atop chromium:chromium nodejs:node npm:npm prometheus:promtool tmux:tmux'
 programs='postgresql:/usr/lib/postgresql/*/bin/postgres mariadb-server-core:mariadbd mariadb-client-core:mariadb redis-server:redis-server nginx-light:nginx apache2-utils:ab nodejs:node default-jdk-headless:javac python3:/usr/bin/python3 ffmpeg:ffmpeg rsync:rsync runc:runc'
+lab_vm='qemu-system-x86:qemu-system-x86_64 mmdebstrap:mmdebstrap genext2fs:genext2fs cpio:cpio kmod:depmod e2fsprogs:mke2fs xz-utils:xz debian-archive-keyring:/usr/share/keyrings/debian-archive-keyring.gpg'
 bench='iproute2:ip fio:fio bonnie++:bonnie++ iperf3:iperf3 atop:atop sysstat:pidstat bpftrace:bpftrace'
 
 PATH=$PATH:/usr/sbin:/sbin
@@ -72,9 +73,10 @@ for list in "$@"; do
         build) packages="$packages$(missing "$build")" ;;
         test) packages="$packages$(missing "$test")" ;;
         lab) packages="$packages$(missing "$lab")" ;;
+        lab-vm) packages="$packages$(missing "$lab_vm")" ;;
         programs) packages="$packages$(missing "$programs")" ;;
         bench) packages="$packages$(missing "$bench")" ;;
-        *) echo "install-missing.sh: no list '$list': build, test, lab, programs, bench" >&2; exit 2 ;;
+        *) echo "install-missing.sh: no list '$list': build, test, lab, lab-vm, programs, bench" >&2; exit 2 ;;
     esac
 done
 

@@ -24,11 +24,13 @@ mod observer;
 mod outcomes;
 mod plan;
 mod program;
+mod recording;
 mod run;
 mod swap;
 mod testbed;
 mod trial;
 mod trials;
+mod vm;
 
 use blind::Blind;
 use clap::{Parser, Subcommand};
@@ -38,7 +40,8 @@ use plan::{Plan, Selection};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use trial::Mark;
+use trial::{Mark, Outcome};
+use vm::Images;
 
 /// Injects faults on this machine's real kernel, runs whyslow against each, and judges the answer
 #[derive(Parser)]
@@ -87,6 +90,19 @@ struct Args {
     /// measured one
     #[arg(long, conflicts_with_all = ["controls", "without", "captures"])]
     gains: bool,
+    /// Also record the fault and explain the recording: it must name the same first cause
+    #[arg(long)]
+    recordings: bool,
+    /// Keep whyslow's whole answers in the outcomes that --json prints
+    #[arg(long)]
+    answers: bool,
+    /// Run the trials in a virtual machine with the kernel of this Debian suite, such as bookworm; may be repeated. Without --only
+    /// these are the trials that need one
+    #[arg(long, value_name = "SUITE", conflicts_with_all = ["without", "minutes", "gains"])]
+    vm: Vec<String>,
+    /// The folder that lab/vm/build-images.sh has filled
+    #[arg(long, value_name = "DIR", default_value = "target/lab-vm", requires = "vm")]
+    images: PathBuf,
     /// Print the outcomes as a JSON array
     #[arg(long)]
     json: bool,
@@ -144,14 +160,16 @@ fn main() -> ExitCode {
 
 /// Whether no trial went wrong.
 fn run(args: &Args) -> Result<bool> {
-    let selection = Selection { only: &args.only, quick: args.quick, controls: args.controls, faults: args.gains };
+    let in_vm = !args.vm.is_empty();
+    let selection =
+        Selection { only: &args.only, quick: args.quick, controls: args.controls, faults: args.gains, in_vm };
     let (trials, bench_trials) = selection.trials()?;
     if args.list {
         trials.iter().for_each(|t| println!("{:<24} {}", t.name, t.what));
         bench_trials.iter().for_each(|t| println!("{:<24} {}", t.name, t.what));
         return Ok(true);
     }
-    if !nix::unistd::geteuid().is_root() {
+    if !in_vm && !nix::unistd::geteuid().is_root() {
         return Err(Error::failed("injecting faults requires root: run it with sudo"));
     }
     let observer = Observer {
@@ -162,6 +180,8 @@ fn run(args: &Args) -> Result<bool> {
         captures: args.captures,
         noise: args.noise,
         gains: args.gains,
+        recordings: args.recordings,
+        answers: args.answers,
     };
     let plan = Plan {
         trials,
@@ -171,17 +191,22 @@ fn run(args: &Args) -> Result<bool> {
         blind: args.without.clone(),
         total: args.minutes.map(|minutes| Duration::from_secs(60 * minutes)),
     };
-    let _lock = leftovers::lock()?;
     interrupt::install_handlers()?;
-    leftovers::remove_all();
     if !args.json {
         println!("{}", run::heading());
     }
-    let outcomes = plan.run(&observer, |outcome| {
+    let report = |outcome: &Outcome| {
         if !args.json {
             println!("{}", run::row(outcome));
         }
-    })?;
+    };
+    let outcomes = if in_vm {
+        plan.run_in_vms(&Images::open(&args.images, observer.whyslow.clone())?, &args.vm, &observer, report)?
+    } else {
+        let _lock = leftovers::lock()?;
+        leftovers::remove_all();
+        plan.run(&observer, report)?
+    };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&outcomes)?);
     } else {

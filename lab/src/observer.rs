@@ -6,6 +6,7 @@ use crate::command::{ChildGuard, join_namespace, kill_with_parent};
 use crate::error::{Context, Error, Result};
 use crate::interrupt;
 use crate::testbed::Testbed;
+use crate::vm::is_guest;
 use nix::sched::CloneFlags;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -30,9 +31,31 @@ pub struct Observer {
     pub noise: bool,
     /// Whether what it recommends is tried.
     pub gains: bool,
+    /// Whether it must also explain a recording.
+    pub recordings: bool,
+    /// Whether its answers are kept in the outcome.
+    pub answers: bool,
 }
 
 impl Observer {
+    /// For how long a trial is observed.
+    pub fn observes(&self) -> Duration {
+        Duration::from_secs(self.seconds * (1 + u64::from(self.recordings) + u64::from(self.captures)))
+    }
+
+    /// The arguments with which another lab observes in the same way.
+    pub fn to_args(&self) -> Vec<String> {
+        let flags = [
+            ("--no-bpf", !self.bpf),
+            ("--captures", self.captures),
+            ("--noise", self.noise),
+            ("--recordings", self.recordings),
+            ("--answers", self.answers),
+        ];
+        let set = flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| (*flag).to_owned());
+        ["--for".to_owned(), self.seconds.to_string()].into_iter().chain(set).collect()
+    }
+
     /// Its diagnosis of the running trial.
     ///
     /// # Errors
@@ -70,6 +93,8 @@ impl Observer {
             blind.take_from(&mut command)?;
         }
         let mut child = ChildGuard(command.spawn().context(self.whyslow.display())?);
+        // The CPUs of a guest are emulated.
+        let timeout = if is_guest() { 4 * timeout } else { timeout };
         let status = interrupt::wait_for(timeout, || Ok(child.0.try_wait()?))?
             .ok_or_else(|| Error::failed("whyslow did not end in time"))?;
         if !status.success() {

@@ -7,6 +7,7 @@ use crate::observer::Observer;
 use crate::run;
 use crate::trial::{Mark, Outcome, Trial};
 use crate::trials;
+use crate::vm::Images;
 use std::time::Duration;
 
 pub struct Plan {
@@ -32,6 +33,8 @@ pub struct Selection<'a> {
     pub controls: bool,
     /// Only faults.
     pub faults: bool,
+    /// They run in virtual machines, which some of them need.
+    pub in_vm: bool,
 }
 
 impl Selection<'_> {
@@ -46,8 +49,10 @@ impl Selection<'_> {
         }
         let is_named = |name: &str| self.only.is_empty() || self.only.iter().any(|n| n == name);
         let is_of_kind = |t: &Trial| if t.finding.is_none() { !self.faults } else { !self.controls };
-        let trials = trials::all().filter(|t| is_named(t.name) && (t.quick || !self.quick) && is_of_kind(t));
-        let has_benchmarks = !(self.quick || self.controls || self.faults);
+        let is_at_home = |t: &Trial| !self.only.is_empty() || t.vm.is_some() == self.in_vm;
+        let is_wanted = |t: &Trial| is_named(t.name) && (t.quick || !self.quick) && is_of_kind(t) && is_at_home(t);
+        let trials = trials::all().filter(|t| is_wanted(t));
+        let has_benchmarks = !(self.quick || self.controls || self.faults || self.in_vm);
         let bench_trials = bench::TRIALS.iter().filter(|t| is_named(t.name) && has_benchmarks);
         Ok((trials.collect(), bench_trials.collect()))
     }
@@ -85,6 +90,31 @@ impl Plan {
                 let outcome = trial.run(self.seed, observer)?;
                 report(&outcome);
                 outcomes.push(outcome);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Runs the trials on the kernels of these Debian suites, each trial in a virtual machine of its own.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], and if there are no images of a suite.
+    pub fn run_in_vms(
+        &self,
+        images: &Images,
+        suites: &[String],
+        observer: &Observer,
+        mut report: impl FnMut(&Outcome),
+    ) -> Result<Vec<Outcome>> {
+        let mut outcomes = Vec::new();
+        for suite in suites {
+            let guest = images.guest(suite, observer.to_args())?;
+            for seed in (0..self.seeds).map(|round| self.seed.wrapping_add(round)) {
+                for trial in &self.trials {
+                    let outcome = guest.run(trial, seed, observer.observes())?;
+                    report(&outcome);
+                    outcomes.push(outcome);
+                }
             }
         }
         Ok(outcomes)

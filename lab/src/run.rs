@@ -9,6 +9,7 @@ use crate::interrupt;
 use crate::judge;
 use crate::noise;
 use crate::observer::Observer;
+use crate::recording;
 use crate::testbed::Testbed;
 use crate::trial::{Found, Mark, Outcome, Trial};
 use crate::trials;
@@ -55,6 +56,9 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
     interrupt::sleep(SETTLE)?;
     let before = judge::CpuTicks::now()?;
     let mut answer = observer.look(&bed)?;
+    if observer.answers {
+        outcome.answers.push(serde_json::to_value(&answer)?);
+    }
     if let Some(ended) = bed.exited_load()? {
         return Ok(Some(ended));
     }
@@ -78,6 +82,14 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
         let (answer, wrong) = capture::judged(observer, &bed, trial, &expect)?;
         outcome.found_first = format!("{}; read: {}", outcome.found_first, found_first(&answer));
         outcome.because.extend(wrong);
+    }
+    if observer.recordings {
+        let (answer, wrong) = recording::judged(observer, &bed, trial, &expect)?;
+        outcome.found_first = format!("{}; explain: {}", outcome.found_first, found_first(&answer));
+        outcome.because.extend(wrong);
+        if observer.answers {
+            outcome.answers.push(serde_json::to_value(&answer)?);
+        }
     }
     Ok(None)
 }
@@ -118,6 +130,9 @@ pub fn row(outcome: &Outcome) -> String {
     let mut text = line(&outcome.name, &outcome.expected, &outcome.found_first, mark, outcome.seconds);
     if let Some(blind) = outcome.without {
         text.push_str(&format!(" without {}", blind.name()));
+    }
+    if let Some(kernel) = &outcome.kernel {
+        text.push_str(&format!(" on {kernel}"));
     }
     if let Some(fix) = &outcome.fix {
         text.push_str(&format!("\n    {}", fix.to_string().escape_debug()));

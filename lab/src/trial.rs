@@ -6,6 +6,7 @@ use crate::expect::Expect;
 use crate::gain::TriedFix;
 use crate::testbed::Testbed;
 use crate::trials;
+use crate::vm::VmSpec;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use whyslow_model::diagnosis::Confidence;
@@ -29,6 +30,8 @@ pub struct Trial {
     pub slightly: &'static [&'static str],
     /// Whether only BPF shows it.
     pub needs_bpf: bool,
+    /// The virtual machine that it needs; `None` if it runs on any machine.
+    pub vm: Option<&'static VmSpec>,
     /// Starts the fault or the control, with parameters from the testbed's seed.
     pub setup: fn(&mut Testbed) -> Result<Expect>,
     /// In place of `setup`: faults from the other tables, which are set up side by side. Each must be found, in any order.
@@ -84,6 +87,9 @@ pub struct Outcome {
     pub name: String,
     pub kind: Kind,
     pub seed: u64,
+    /// The kernel of the virtual machine that it ran in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// What whyslow had to do without.
     pub without: Option<Blind>,
     /// The ids of what was wrong with the machine; empty for a healthy control.
@@ -97,6 +103,9 @@ pub struct Outcome {
     /// With `--gains`: the recommended setting that was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<TriedFix>,
+    /// With `--answers`: what whyslow printed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<serde_json::Value>,
     pub mark: Mark,
     /// What is wrong, or why the trial was skipped.
     pub because: Vec<String>,
@@ -139,12 +148,14 @@ impl Outcome {
             name: name.to_owned(),
             kind: Kind::Benchmark,
             seed,
+            kernel: None,
             without: None,
             causes: Vec::new(),
             expected: String::new(),
             found_first: String::new(),
             found: Vec::new(),
             fix: None,
+            answers: Vec::new(),
             mark: Mark::Right,
             because: Vec::new(),
             seconds: 0.0,
@@ -176,6 +187,7 @@ impl Trial {
         not_ruled_out: &[],
         slightly: &[],
         needs_bpf: false,
+        vm: None,
         setup: |_| Ok(Expect::healthy()),
         parts: &[],
     };

@@ -10,6 +10,7 @@ mod memory;
 mod network;
 mod programs;
 mod tasks;
+mod vm;
 
 use crate::trial::{Kind, Trial};
 
@@ -26,7 +27,7 @@ const TABLES: &[&[Trial]] = &[
 ];
 
 fn rows() -> impl Iterator<Item = &'static Trial> {
-    TABLES.iter().chain(programs::TABLES).copied().flatten()
+    TABLES.iter().chain(programs::TABLES).chain(vm::TABLES).copied().flatten()
 }
 
 /// All trials: the faults first, then the controls.

@@ -537,7 +537,7 @@ const LOSS: Trial = Trial {
 };
 
 /// One to four TCP streams over a link whose shaper holds them back.
-fn streams_over(bed: &mut Testbed, link: &Link) -> Result<Expect> {
+pub fn streams_over(bed: &mut Testbed, link: &Link) -> Result<Expect> {
     let (port, streams) = (bed.port(), bed.range(1..=4));
     let to = link.address(port);
     LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
@@ -548,7 +548,7 @@ fn streams_over(bed: &mut Testbed, link: &Link) -> Result<Expect> {
 }
 
 /// One TCP stream from the near to the far end; its port and its sender.
-fn start_stream(bed: &mut Testbed, link: &Link) -> Result<(u16, LoadProcess)> {
+pub fn start_stream(bed: &mut Testbed, link: &Link) -> Result<(u16, LoadProcess)> {
     let port = bed.port();
     let to = link.address(port);
     LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;

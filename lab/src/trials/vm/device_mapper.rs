@@ -1,0 +1,210 @@
+//! Multipath, LVM, and delays of the device mapper.
+
+use super::scsi::scsi_disks;
+use super::{device, null_disks, reader};
+use crate::error::Result;
+use crate::expect::EntityPattern::{self, Named, Process};
+use crate::expect::Expect;
+use crate::trial::Trial;
+use crate::vm::{VmSpec, background, modules, shell};
+
+pub const TRIALS: &[Trial] = &[
+    Trial {
+        name: "multipath.failed",
+        what: "one of two paths to a disk is gone, and its reader goes on by the other",
+        finding: Some("disk.path_degraded"),
+        never: &["disk.saturated", "disk.hung", "disk.slow_device", "task.blocked"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let path = multipath()?;
+            reader("dm-0", 16 << 10).with("rate", 200 * (16 << 10)).start(bed)?;
+            shell(&format!("echo offline >/sys/block/{path}/device/state"))?;
+            Ok(Expect::subject(["dm-0", "mp", "/dev/mapper/mp"].map(device)))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "multipath.flapping",
+        what: "one of two paths to a disk goes and comes back every two seconds",
+        finding: Some("disk.path_degraded"),
+        never: &["disk.saturated", "disk.hung", "disk.slow_device", "task.blocked"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let path = multipath()?;
+            reader("dm-0", 16 << 10).with("rate", 200 * (16 << 10)).start(bed)?;
+            let flap = format!(
+                "while :; do echo offline >/sys/block/{path}/device/state; sleep 1
+                echo running >/sys/block/{path}/device/state
+                dmsetup message mp 0 reinstate_path $(cat /sys/block/{path}/dev); sleep 1; done"
+            );
+            background(bed, &flap)?;
+            Ok(Expect::subject(["dm-0", "mp", "/dev/mapper/mp"].map(device)))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "multipath.slow_path",
+        what: "one of two paths to a disk takes three hundred times as long as the other",
+        finding: Some("disk.slow_device"),
+        never: &["disk.saturated", "disk.hung", "disk.path_degraded"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(64, &[1_000, 300_000])?;
+            multipath_over(&["nullb0", "nullb1"])?;
+            reader("dm-0", 16 << 10).with("jobs", 4).start(bed)?;
+            Ok(Expect::subject(["nullb1", "dm-0"].map(device)))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "multipath-paced",
+        what: "two paths to a disk share what a program reads",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            multipath()?;
+            reader("dm-0", 16 << 10).with("rate", 200 * (16 << 10)).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "dm.slow_leg",
+        what: "a volume delays each request, while its disk is fast",
+        finding: Some("disk.slow_device"),
+        never: &["disk.saturated", "disk.hung", "disk.errors"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[0])?;
+            modules(&["dm_delay"])?;
+            let delay = bed.range(150..=400);
+            table("slow", &format!("delay /dev/nullb0 0 {delay}"), "nullb0")?;
+            let read = reader("dm-0", 4096).start(bed)?;
+            Ok(Expect::subject([device("dm-0"), device("slow")]).culprit([Process(read.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "dm.suspended",
+        what: "a volume is suspended, and its reader waits",
+        finding: Some("disk.suspended"),
+        never: &["disk.hung", "disk.saturated", "disk.slow_device"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[0])?;
+            table("vol", "linear /dev/nullb0 0", "nullb0")?;
+            reader("dm-0", 4096).with("rate", 100 * 4096).start(bed)?;
+            shell("dmsetup suspend --noflush vol")?;
+            Ok(Expect::subject([Named("volume", "vol".into()), device("dm-0")]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "lvm.thin_full",
+        what: "a thin pool is nearly full, and a program goes on writing to its volume until it is",
+        finding: Some("fs.full"),
+        never: &["disk.errors", "disk.saturated"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            thin_pool()?;
+            shell("dd if=/dev/zero of=/dev/vg/thin bs=1M count=120 oflag=direct")?;
+            background(
+                bed,
+                "while :; do dd if=/dev/zero of=/dev/vg/thin bs=64k seek=2000 count=400 oflag=direct; sleep 1; done",
+            )?;
+            Ok(Expect::subject(pool()))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "thin-half",
+        what: "a thin pool is half full, and a program writes over what its volume has",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            thin_pool()?;
+            shell("dd if=/dev/zero of=/dev/vg/thin bs=1M count=60 oflag=direct")?;
+            background(bed, "while :; do dd if=/dev/zero of=/dev/vg/thin bs=64k count=20 oflag=direct; sleep 1; done")?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "lvm.snapshot",
+        what: "a program writes at random to a volume that has a snapshot, which first copies each chunk on a slow disk",
+        finding: Some("disk.depth_one"),
+        never: &["disk.hung", "disk.errors", "fs.full"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(1024, &[5_000])?;
+            volumes(
+                &["nullb0"],
+                "lvcreate -qq -y -Wn -Zn -n origin -L 400M vg; lvcreate -qq -y -s -n snap -L 300M vg/origin",
+            )?;
+            background(
+                bed,
+                "i=0; while :; do i=$(( (i * 7919 + 13) % 6400 )); dd if=/dev/zero of=/dev/vg/origin bs=4k count=1 seek=$((i * 16)) oflag=direct; done",
+            )?;
+            Ok(Expect::subject(["nullb0", "dm-0", "dm-1", "dm-2", "dm-3"].map(device)))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "lvm-striped",
+        what: "a program reads at a moderate rate from a volume that is striped over two disks",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[500, 500])?;
+            volumes(&["nullb0", "nullb1"], "lvcreate -qq -y -Wn -Zn -i 2 -I 64k -n striped -L 300M vg")?;
+            reader("dm-0", 256 << 10).with("rate", 40 * (256 << 10)).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+];
+
+/// The device mapper device `mp`, `dm-0`, over two paths to one disk of scsi_debug; the second path's name.
+fn multipath() -> Result<String> {
+    let disks = scsi_disks("add_host=2 vpd_use_hostno=0 max_luns=1 ndelay=500000")?;
+    let names: Vec<&str> = disks.iter().map(|disk| &*disk.name).collect();
+    multipath_over(&names)?;
+    Ok(names.last().map_or(String::new(), |name| (*name).to_owned()))
+}
+
+fn multipath_over(paths: &[&str]) -> Result<()> {
+    modules(&["dm_multipath", "dm_round_robin"])?;
+    let listed: String = paths.iter().map(|path| format!(" /dev/{path} 1")).collect();
+    table("mp", &format!("multipath 0 0 1 1 round-robin 0 {} 1{listed}", paths.len()), paths[0])
+}
+
+/// A device of the device mapper that is as large as a disk.
+fn table(name: &str, target: &str, disk: &str) -> Result<()> {
+    modules(&["dm_mod"])?;
+    shell(&format!(
+        "dmsetup create {name} --table \"0 $(blockdev --getsz /dev/{disk}) {target}\"; dmsetup mknodes
+        [ -b /dev/dm-0 ]"
+    ))
+    .map(drop)
+}
+
+/// The volume group `vg` on these disks, and what a script makes in it. LVM takes disks of null_blk only if it is told to.
+fn volumes(disks: &[&str], script: &str) -> Result<()> {
+    modules(&["dm_mod", "dm_snapshot", "dm_thin_pool"])?;
+    let listed: String = disks.iter().map(|disk| format!(" /dev/{disk}")).collect();
+    shell(&format!(
+        "echo 'devices/types = [ \"nullb\", 16 ]' >/etc/lvm/lvmlocal.conf
+        vgcreate -qq -y vg{listed}; {script}; vgmknodes"
+    ))
+    .map(drop)
+}
+
+/// A thin pool of 128 MiB with a volume of 1 GiB.
+fn thin_pool() -> Result<()> {
+    null_disks(400, &[0])?;
+    volumes(
+        &["nullb0"],
+        "lvcreate -qq -y -Zn --type thin-pool -n pool -L 128M vg; lvcreate -qq -y -Wn -V 1G --thinpool pool -n thin vg",
+    )
+}
+
+fn pool() -> Vec<EntityPattern> {
+    ["vg-pool", "vg/pool", "vg-pool-tpool"].map(|name| Named("volume", name.into())).into()
+}

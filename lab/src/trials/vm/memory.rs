@@ -1,0 +1,63 @@
+//! Memory on several NUMA nodes.
+
+use crate::expect::EntityPattern::{Host, Named, Process};
+use crate::expect::Expect;
+use crate::trial::Trial;
+use crate::vm::{VmSpec, background};
+
+/// Two nodes, each with a CPU and half of the memory.
+const NODES: VmSpec = VmSpec {
+    qemu: &[
+        "-object",
+        "memory-backend-ram,id=m0,size=512M",
+        "-numa",
+        "node,nodeid=0,cpus=0,memdev=m0",
+        "-object",
+        "memory-backend-ram,id=m1,size=512M",
+        "-numa",
+        "node,nodeid=1,cpus=1,memdev=m1",
+        "-numa",
+        "dist,src=0,dst=1,val=31",
+    ],
+    ..VmSpec::PLAIN
+};
+
+pub const TRIALS: &[Trial] = &[
+    Trial {
+        name: "numa.remote",
+        what: "a program that prefers the memory of a full node gets that of the other",
+        finding: Some("mem.numa_remote"),
+        never: &["mem.thrashing", "mem.reclaim", "mem.leak"],
+        vm: Some(&NODES),
+        setup: |bed| {
+            // Fills the first node, and keeps it.
+            background(
+                bed,
+                "exec numactl --membind=0 --cpunodebind=0 /lab/whyslow-lab load touch --bytes 340000000 --still",
+            )?;
+            crate::interrupt::sleep(std::time::Duration::from_secs(8))?;
+            let allocate =
+                "while :; do numactl --preferred=0 --cpunodebind=0 dd if=/dev/zero of=/dev/null bs=64M count=2; done";
+            let pid = background(bed, allocate)?;
+            Ok(Expect::subject([Host, Named("node", "node0".into()), Named("node", "0".into()), Process(pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "numa-local",
+        what: "a program on each node uses some of its own memory",
+        vm: Some(&NODES),
+        setup: |bed| {
+            for node in 0..2 {
+                background(
+                    bed,
+                    &format!(
+                        "exec numactl --membind={node} --cpunodebind={node} /lab/whyslow-lab load touch --bytes 50000000 --rate 2000"
+                    ),
+                )?;
+            }
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+];

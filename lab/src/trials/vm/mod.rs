@@ -1,0 +1,46 @@
+//! Trials that need a kernel with modules, or devices, that few machines have: they run in a virtual machine (vm/README.md).
+
+mod cgroup;
+mod device_mapper;
+mod memory;
+mod network;
+mod nfs;
+mod raid;
+mod scsi;
+
+use crate::error::Result;
+use crate::expect::EntityPattern;
+use crate::load_process::LoadCommand;
+use crate::trial::Trial;
+use crate::vm::{modules, shell};
+
+pub const TABLES: &[&[Trial]] =
+    &[scsi::TRIALS, device_mapper::TRIALS, raid::TRIALS, network::TRIALS, nfs::TRIALS, memory::TRIALS, cgroup::TRIALS];
+
+/// Disks with an exact latency, `nullb0` and so on, that keep what is written to them (Documentation/block/null_blk.rst).
+///
+/// Each serves 64 requests at once, and takes `latencies_us` for one.
+fn null_disks(mib: u64, latencies_us: &[u64]) -> Result<()> {
+    modules(&["null_blk nr_devices=0"])?;
+    shell("mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config")?;
+    for (number, latency) in latencies_us.iter().enumerate() {
+        // Without a latency a request is completed at once.
+        let (mode, nanoseconds) = if *latency == 0 { (0, 10_000) } else { (2, latency * 1000) };
+        shell(&format!(
+            "mkdir /sys/kernel/config/nullb/nullb{number}
+            cd /sys/kernel/config/nullb/nullb{number}
+            echo {mib} >size; echo 1 >memory_backed; echo {mode} >irqmode; echo {nanoseconds} >completion_nsec
+            echo 64 >hw_queue_depth; echo 1 >power"
+        ))?;
+    }
+    Ok(())
+}
+
+/// Reads a device at random, past the page cache.
+fn reader(device: &str, size: u64) -> LoadCommand {
+    LoadCommand::new("read").with("path", format!("/dev/{device}")).with("size", size).flag("direct").flag("random")
+}
+
+fn device(name: &str) -> EntityPattern {
+    EntityPattern::device(name)
+}

@@ -1,0 +1,69 @@
+//! NFS: server and client are this machine.
+
+use super::null_disks;
+use crate::error::Result;
+use crate::expect::EntityPattern::Named;
+use crate::expect::Expect;
+use crate::load_process::LoadCommand;
+use crate::trial::Trial;
+use crate::vm::{VmSpec, background, modules, shell};
+
+pub const TRIALS: &[Trial] = &[
+    Trial {
+        name: "nfs.slow",
+        what: "an NFS server answers late: what it exports is on a slow disk",
+        finding: Some("nfs.slow"),
+        never: &["net.loss", "disk.hung"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            export(200_000, "hard")?;
+            LoadCommand::new("append").with("path", "/mnt/log").with("size", 4096).start(bed)?;
+            Ok(expect())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "nfs.gone",
+        what: "an NFS server has stopped, and a program waits for it",
+        finding: Some("nfs.slow"),
+        never: &["net.loss", "disk.hung", "disk.saturated"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            export(200, "hard,timeo=50,retrans=1")?;
+            background(bed, "while :; do dd if=/dev/zero of=/mnt/file bs=64k count=10 oflag=direct; done")?;
+            shell("sleep 1; rpc.nfsd 0; sleep 8")?;
+            Ok(expect())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "nfs-paced",
+        what: "a program flushes a record every 200 ms on an NFS mount that answers at once",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            export(200, "hard")?;
+            LoadCommand::new("append").with("path", "/mnt/log").with("size", 4096).with("every-ms", 200).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+];
+
+fn expect() -> Expect {
+    Expect::subject([Named("mount", "/mnt".into()), Named("nfs", "/mnt".into()), Named("server", "127.0.0.1".into())])
+}
+
+/// Exports a file system on a disk with this latency, and mounts it at /mnt.
+fn export(latency_us: u64, options: &str) -> Result<()> {
+    null_disks(256, &[latency_us])?;
+    modules(&["nfsd", "nfs"])?;
+    shell(&format!(
+        "mkfs.ext4 -q /dev/nullb0; mkdir -p /srv; mount /dev/nullb0 /srv
+        mount -t nfsd nfsd /proc/fs/nfsd; mkdir -p /run/rpc_pipefs /var/lib/nfs/v4recovery /run/sendsigs.omit.d
+        mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs
+        rpcbind -w; echo '/srv 127.0.0.1(rw,sync,no_root_squash,insecure,fsid=0)' >/etc/exports
+        exportfs -ra; rpc.nfsd -G 10 -L 10 4; rpc.mountd
+        mount -t nfs -o vers=4.2,{options} 127.0.0.1:/ /mnt"
+    ))
+    .map(drop)
+}

@@ -1,0 +1,132 @@
+//! Arrays of the md driver, and file systems with their log on another disk.
+
+use super::{device, null_disks, reader};
+use crate::error::Result;
+use crate::expect::EntityPattern::{Named, Process};
+use crate::expect::Expect;
+use crate::load_process::LoadCommand;
+use crate::trial::Trial;
+use crate::vm::{VmSpec, modules, shell};
+
+pub const TRIALS: &[Trial] = &[
+    Trial {
+        name: "md.degraded",
+        what: "a member of a mirror has failed",
+        finding: Some("disk.raid_degraded"),
+        never: &["disk.saturated", "disk.hung", "disk.errors", "disk.slow_device"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(128, &[500, 500])?;
+            array("--level=1 --assume-clean", &["nullb0", "nullb1"])?;
+            shell("mdadm -q /dev/md0 --fail /dev/nullb1")?;
+            reader("md0", 16 << 10).with("rate", 100 * (16 << 10)).start(bed)?;
+            Ok(Expect::subject([Named("array", "md0".into()), device("md0")]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "md.rebuilding",
+        what: "a mirror is rebuilt at full speed, while a program reads from it",
+        finding: Some("disk.raid_degraded"),
+        never: &["disk.hung", "disk.errors", "disk.slow_device"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(1024, &[4_000, 4_000])?;
+            array("--level=1 --assume-clean", &["nullb0", "nullb1"])?;
+            shell(
+                "mdadm -q /dev/md0 --fail /dev/nullb1; mdadm -q /dev/md0 --remove /dev/nullb1; mdadm -q --zero-superblock /dev/nullb1
+                echo 10000 >/sys/block/md0/md/sync_speed_min; mdadm -q /dev/md0 --add /dev/nullb1",
+            )?;
+            reader("md0", 16 << 10).with("rate", 50 * (16 << 10)).start(bed)?;
+            Ok(Expect::subject([Named("array", "md0".into()), device("md0")]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "md.slow_member",
+        what: "one of three disks of a RAID 5 takes a hundred times as long as the others",
+        finding: Some("disk.slow_device"),
+        never: &["disk.hung", "disk.errors", "disk.raid_degraded"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[2_000, 2_000, 250_000])?;
+            array("--level=5 --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2"])?;
+            let read = reader("md0", 16 << 10).with("jobs", 4).start(bed)?;
+            Ok(Expect::subject([device("nullb2")]).culprit([Process(read.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "md-healthy",
+        what: "a program reads and writes at a moderate rate on a complete RAID 5",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[500, 500, 500])?;
+            array("--level=5 --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2"])?;
+            reader("md0", 16 << 10).with("rate", 100 * (16 << 10)).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "xfs.slow_log",
+        what: "a program flushes each record on an XFS whose log is on a slow disk, and whose data is on a fast one",
+        finding: Some("disk.flush_bound"),
+        never: &["disk.hung", "disk.errors", "disk.saturated"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(400, &[0, 20_000])?;
+            modules(&["xfs"])?;
+            shell(
+                "mkfs.xfs -q -f -l logdev=/dev/nullb1,size=64m /dev/nullb0; mkdir -p /srv; mount -o logdev=/dev/nullb1 /dev/nullb0 /srv",
+            )?;
+            let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).start(bed)?;
+            Ok(Expect::subject([device("nullb1"), Process(append.pid)]).culprit([Process(append.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "ext4.slow_journal",
+        what: "a program flushes each record on an ext4 whose journal is on a slow disk, and whose data is on a fast one",
+        finding: Some("disk.flush_bound"),
+        never: &["disk.hung", "disk.errors", "disk.saturated"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(400, &[0, 20_000])?;
+            shell(
+                "mke2fs -q -b 4096 -O journal_dev /dev/nullb1; mkfs.ext4 -q -b 4096 -J device=/dev/nullb1 /dev/nullb0; mkdir -p /srv; mount -t ext4 /dev/nullb0 /srv",
+            )?;
+            // Each record makes the file longer, which is a transaction of the journal.
+            let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).start(bed)?;
+            Ok(Expect::subject([device("nullb1"), Process(append.pid)]).culprit([Process(append.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "external-journal-fast",
+        what: "a program flushes a record every 200 ms on an ext4 with its journal on another, fast disk",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(400, &[0, 200])?;
+            shell(
+                "mke2fs -q -b 4096 -O journal_dev /dev/nullb1; mkfs.ext4 -q -b 4096 -J device=/dev/nullb1 /dev/nullb0; mkdir -p /srv; mount -t ext4 /dev/nullb0 /srv",
+            )?;
+            LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).with("every-ms", 200).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+];
+
+/// The array `md0` over these disks.
+fn array(options: &str, members: &[&str]) -> Result<()> {
+    modules(&["md_mod", "raid1", "raid456"])?;
+    let listed: String = members.iter().map(|member| format!(" /dev/{member}")).collect();
+    let count = members.len();
+    shell(&format!(
+        "mknod /dev/md0 b 9 0 2>/dev/null || true
+        mdadm -q --create /dev/md0 --run --metadata=1.2 --bitmap=none {options} --raid-devices={count}{listed}
+        rm -f /dev/md0; mknod /dev/md0 b 9 0"
+    ))
+    .map(drop)
+}

@@ -1,0 +1,173 @@
+//! Starts a virtual machine for a trial: the lab itself runs in it, and its outcome comes back over a serial line.
+
+use super::VmSpec;
+use super::spec::ARGS;
+use crate::command::{ChildGuard, kill_with_parent};
+use crate::error::{Context, Error, Result};
+use crate::interrupt;
+use crate::trial::{Mark, Outcome, Trial};
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// What a trial may take beyond the time for which whyslow observes. The CPUs are emulated, and the machine may have other work.
+const GRACE: Duration = Duration::from_secs(480);
+
+/// The folder that vm/build-images.sh has filled, and the initial file systems that hold the programs of this run.
+pub struct Images {
+    folder: PathBuf,
+    whyslow: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl Images {
+    /// # Errors
+    /// If the folder has no root file system, or another lab uses it.
+    pub fn open(folder: &Path, whyslow: PathBuf) -> Result<Self> {
+        if !folder.join("root.img").is_file() {
+            let how = "make it with `make need-lab-vm`, or name another with --images";
+            return Err(Error::failed(format!("{}: no root.img: {how}", folder.display())));
+        }
+        let folder = fs::canonicalize(folder).context(folder.display())?;
+        let lock = File::create(folder.join("lock")).context(folder.display())?;
+        let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock)
+            .map_err(|_| Error::failed(format!("{}: another whyslow-lab uses it", folder.display())))?;
+        let images = Self { folder, whyslow, _lock: lock };
+        images.remove_run();
+        Ok(images)
+    }
+
+    /// The guest with the kernel of a Debian suite.
+    ///
+    /// # Errors
+    /// If there are no images of it.
+    pub fn guest(&self, suite: &str, args: Vec<String>) -> Result<Guest<'_>> {
+        let dir = self.folder.join(suite);
+        let version = fs::read_to_string(dir.join("version"))
+            .context(format!("no kernel of {suite}: run `make need-lab-vm SUITES={suite}`"))?;
+        let run = self.folder.join("run");
+        let initrd = run.join(suite);
+        self.pack(&dir.join("initrd"), &initrd)?;
+        Ok(Guest { images: self, dir, initrd, run, kernel: version.trim().to_owned(), args })
+    }
+
+    /// Appends the programs to the initial file system of the kernel.
+    fn pack(&self, base: &Path, initrd: &Path) -> Result<()> {
+        let tree = self.folder.join("run/tree");
+        let lab = tree.join("lab");
+        fs::create_dir_all(&lab).context(lab.display())?;
+        for (name, script) in [("init", include_str!("../../vm/init")), ("lab/start", include_str!("../../vm/start"))] {
+            let path = tree.join(name);
+            fs::write(&path, script).context(path.display())?;
+            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        }
+        fs::copy(&self.whyslow, lab.join("whyslow")).context(self.whyslow.display())?;
+        fs::copy(std::env::current_exe()?, lab.join("whyslow-lab"))?;
+        fs::copy(base, initrd).context(base.display())?;
+        let mut script = Command::new("sh");
+        script.args(["-c", "find . | cpio --quiet -o -H newc -R 0:0 >>\"$0\""]).arg(initrd).current_dir(&tree);
+        let status = script.status().context("cpio")?;
+        fs::remove_dir_all(&tree)?;
+        if status.success() { Ok(()) } else { Err(Error::Missing("the program cpio".into())) }
+    }
+
+    fn remove_run(&self) {
+        // It is not there before the first run.
+        drop(fs::remove_dir_all(self.folder.join("run")));
+    }
+}
+
+impl Drop for Images {
+    fn drop(&mut self) {
+        self.remove_run();
+    }
+}
+
+/// A virtual machine that is started anew for each trial.
+pub struct Guest<'a> {
+    images: &'a Images,
+    dir: PathBuf,
+    initrd: PathBuf,
+    run: PathBuf,
+    kernel: String,
+    /// Arguments that the lab in the guest gets, beside the trial and its seed.
+    args: Vec<String>,
+}
+
+impl Guest<'_> {
+    /// Runs a trial in it.
+    ///
+    /// # Errors
+    /// Only [`Error::Interrupted`]: all others are outcomes.
+    pub fn run(&self, trial: &Trial, seed: u64, observed: Duration) -> Result<Outcome> {
+        let mut outcome = Outcome::of(trial.name, seed, |outcome| {
+            let text = self.boot(trial, seed, observed)?;
+            let mut outcomes: Vec<Outcome> = serde_json::from_str(&text).context("the lab in the guest")?;
+            *outcome = outcomes.pop().ok_or_else(|| Error::failed("the lab in the guest ran no trial"))?;
+            match outcome.mark {
+                Mark::Skipped => Err(Error::Missing(outcome.because.join("; "))),
+                Mark::Right | Mark::Wrong => Ok(()),
+            }
+        })?;
+        outcome.kernel = Some(self.kernel.clone());
+        Ok(outcome)
+    }
+
+    /// Starts it, waits until it has ended, and returns what the lab in it printed.
+    fn boot(&self, trial: &Trial, seed: u64, observed: Duration) -> Result<String> {
+        let (console, answer) = (self.run.join("console"), self.run.join("answer"));
+        let mut qemu = self.qemu(trial.vm.unwrap_or(&VmSpec::PLAIN));
+        for serial in [&console, &answer] {
+            qemu.arg("-serial").arg(format!("file:{}", serial.display()));
+        }
+        let args = format!("--only {} --seed {seed} {}", trial.name, self.args.join(" "));
+        // Emulated timers and time stamp counters of a busy host fail the kernel's tests.
+        let append = format!(
+            "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off {ARGS}=\"{}\"",
+            args.trim()
+        );
+        qemu.args(["-append", &append]);
+        kill_with_parent(&mut qemu);
+        let errors = self.run.join("qemu");
+        qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&errors)?);
+        let mut child = ChildGuard(qemu.spawn().map_err(|_| Error::Missing("the program qemu-system-x86_64".into()))?);
+        let ended = interrupt::wait_for(GRACE + observed, || Ok(child.0.try_wait()?))?;
+        let last = || last_lines(&console);
+        match ended {
+            None => Err(Error::failed(format!("the guest did not end in time; its console ends with: {}", last()))),
+            Some(status) if !status.success() => Err(Error::failed(format!("QEMU: {status}: {}", last_lines(&errors)))),
+            Some(_) => {
+                let text = fs::read_to_string(&answer).context(answer.display())?;
+                if text.trim().is_empty() {
+                    return Err(Error::failed(format!(
+                        "the lab in the guest printed nothing; its console ends with: {}",
+                        last()
+                    )));
+                }
+                Ok(text)
+            }
+        }
+    }
+
+    fn qemu(&self, spec: &VmSpec) -> Command {
+        let mut qemu = Command::new("qemu-system-x86_64");
+        qemu.args(["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-nodefaults", "-display", "none"]);
+        qemu.args(["-no-reboot", "-m", &spec.memory_mib.to_string(), "-smp", &spec.cpus.to_string()]);
+        qemu.arg("-kernel").arg(self.dir.join("vmlinuz")).arg("-initrd").arg(&self.initrd);
+        for image in [self.images.folder.join("root.img"), self.dir.join("modules.img")] {
+            qemu.arg("-drive").arg(format!("file={},format=raw,if=virtio,readonly=on", image.display()));
+        }
+        qemu.args(spec.qemu);
+        qemu
+    }
+}
+
+/// The last lines of a text that others wrote, as one.
+fn last_lines(path: &Path) -> String {
+    let text = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(3)..].join(" | ")
+}

@@ -1,0 +1,9 @@
+//! Runs trials in virtual machines, each on a kernel of Debian's: see vm/README.md.
+
+mod guest;
+mod shell;
+mod spec;
+
+pub use guest::Images;
+pub use shell::{background, modules, shell};
+pub use spec::{VmSpec, is_guest};

@@ -1,0 +1,24 @@
+//! The virtual machine that a trial needs.
+
+use std::fs;
+
+/// What a virtual machine consists of, beside the disks of its root file system.
+pub struct VmSpec {
+    pub cpus: u32,
+    pub memory_mib: u32,
+    /// Further arguments of QEMU: devices, NUMA nodes.
+    pub qemu: &'static [&'static str],
+}
+
+impl VmSpec {
+    /// Two CPUs and a gigabyte of memory; the other specifications say how they differ.
+    pub const PLAIN: Self = Self { cpus: 2, memory_mib: 1024, qemu: &[] };
+}
+
+/// The environment variable, set on the kernel's command line, that holds the arguments of the lab in the guest.
+pub const ARGS: &str = "WHYSLOW_LAB_ARGS";
+
+/// Whether this is a machine that the lab has started, and may change without undoing it.
+pub fn is_guest() -> bool {
+    fs::read_to_string("/proc/cmdline").is_ok_and(|line| line.contains(ARGS))
+}
