@@ -39,7 +39,7 @@ lab: need-programs build build-lab ## every fault and every healthy control, as 
 lab-blind: need-programs build build-lab ## the same without PSI, BPF, root, and cgroups, in turn; as root, some two hours
 	$(LAB) --whyslow $(BIN) --without psi --without bpf --without root --without cgroup-v1 --without cgroup-v2 $(LAB_ARGS)
 
-lab-vm: need-lab-vm build build-lab ## faults that only virtual machines can have, on the kernels of SUITES; without KVM some ten minutes each
+lab-vm: need-lab-vm build build-lab ## faults that only virtual machines can have, on the kernels of SUITES; slow, as the CPUs are emulated
 	$(LAB) $(SUITES:%=--vm %) --images $(WHYSLOW_LAB_VM) --recordings --whyslow $(BIN) $(LAB_ARGS)
 
 bench-sense: need-bench build ## what observing costs, and how much it slows loads down; as root, some twenty minutes
