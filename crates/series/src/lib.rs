@@ -22,5 +22,5 @@ pub use builder::{ChartAxes, ChartBuilder, SeriesNames};
 pub use rates::RowRates;
 pub use results::{charts_of_bench, charts_of_trial, charts_of_walk};
 pub use step::{growth, is_same_entity};
-pub use table::{ChartSpec, charts};
+pub use table::{ChartSpec, charts, charts_named};
 pub use window::{ChartTimes, charts_of_window, has_times};

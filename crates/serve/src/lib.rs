@@ -7,11 +7,17 @@
 //! Connections are served in one thread. Answers are computed in others, so that one that takes long delays no other.
 
 mod access;
+mod api;
 mod deadline;
+mod gate;
+mod listen;
 mod page;
 mod request;
 
 pub use access::{AccessRules, HostNames};
+pub use api::{ApiError, PageContent, Parameters};
+pub use gate::{Gate, Visit};
+pub use listen::{ListenOptions, PageToken, host_name, unencrypted};
 pub use page::{Page, PageStatus};
 pub use request::PageRequest;
 

@@ -48,6 +48,16 @@ impl Page {
     pub fn new(content_type: &'static str, body: Vec<u8>) -> Self {
         Self { content_type, body, ..Self::default() }
     }
+
+    /// A document.
+    pub fn json(document: String) -> Self {
+        Self::new("application/json", document.into_bytes())
+    }
+
+    /// A page for a browser, which may do what the policy says.
+    pub fn html(html: String, policy: String) -> Self {
+        Self { policy: Some(policy), ..Self::new("text/html; charset=utf-8", html.into_bytes()) }
+    }
 }
 
 impl From<PageStatus> for StatusCode {

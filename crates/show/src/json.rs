@@ -28,6 +28,11 @@ pub fn line<T: Serialize>(document: &T) -> String {
     safe(&serde_json::to_string(document).expect("the model's types have string keys only"))
 }
 
+/// Why a request is not answered: `{"error": "…"}`.
+pub fn error(why: &str) -> String {
+    line(&serde_json::json!({ "error": why }))
+}
+
 fn safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len() + 1);
     for c in json.chars() {

@@ -5,7 +5,7 @@ mod receivers;
 mod state;
 
 use crate::complete;
-use crate::http::{self, ListenOptions};
+use crate::http;
 use crate::interrupt::Interrupt;
 use crate::observe::observed;
 use crate::options::{Observe, duration};
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use whyslow_exporters::{Collector, Selection, text};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_sense::{Root, Sampler};
-use whyslow_serve::{AccessRules, Page, PageFn, Server};
+use whyslow_serve::{AccessRules, ListenOptions, Page, PageFn, Server};
 
 /// As the recorder samples and judges, and as a live diagnosis does.
 const SAMPLED_EVERY: Duration = Duration::from_secs(1);
@@ -148,7 +148,7 @@ fn export(args: &ExporterArgs, selection: Selection) -> Result<ExitCode, Failure
 }
 
 fn serve(listen: SocketAddr, args: &ExporterArgs, state: &Arc<ExporterState>) -> Result<Server, Failure> {
-    let (names, token) = (args.listening.host_names(), args.listening.token()?);
+    let (names, token) = (args.listening.host_names(), args.listening.token().map_err(Failure::usage)?);
     let access = AccessRules { names, token, takes_token_from_address: false };
     let state = state.clone();
     let pages: PageFn = Box::new(move |asked| match asked.path.as_str() {

@@ -1,16 +1,15 @@
 //! What is answered to which path. `docs/serve.md` describes it.
 
-use super::gate::Gate;
 use super::hosts::Hosts;
 use super::live_host::LiveHost;
-use super::part::{PageContent, PagePart, Parameters, Refusal};
+use super::part::PagePart;
 use super::recorded_host::RecordedHost;
 use crate::report::MOST_INTERVALS;
-use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use whyslow_model::profile::ProfileKind;
-use whyslow_serve::{Page, PageFn, PageRequest, PageStatus};
+use whyslow_series::{ChartSpec, charts, charts_named};
+use whyslow_serve::{ApiError, Gate, Page, PageContent, PageFn, PageRequest, PageStatus, Parameters};
 use whyslow_show::json;
 use whyslow_show::page::{self, ServedPage};
 
@@ -19,14 +18,8 @@ const LONGEST_PROFILE: usize = 30;
 /// The length of a profile unless asked otherwise, seconds.
 const PROFILE: usize = 5;
 
-/// Why something is not answered, as JSON.
-#[derive(Serialize)]
-struct ErrorDocument {
-    error: String,
-}
-
 /// A document, or nothing if there is nothing new.
-type Answer = Result<Option<String>, Refusal>;
+type Answer = Result<Option<String>, ApiError>;
 
 struct Api {
     hosts: Arc<Hosts>,
@@ -39,24 +32,27 @@ pub fn pages(hosts: Arc<Hosts>) -> PageFn {
     let ServedPage { html, policy } = page::served();
     let api = Api { hosts, gate: Gate::default() };
     Box::new(move |asked| match asked.path.as_str() {
-        "/" => {
-            let html = Page::new("text/html; charset=utf-8", html.clone().into_bytes());
-            Some(Page { policy: Some(policy.clone()), ..html })
-        }
+        "/" => Some(Page::html(html.clone(), policy.clone())),
         path => path.strip_prefix("/api/").map(|what| answered(api.answer(what, asked))),
     })
 }
 
 fn answered(answer: Answer) -> Page {
-    let document = |json: String| Page::new("application/json", json.into_bytes());
-    let refused = |status, error| Page { status, ..document(json::line(&ErrorDocument { error })) };
     match answer {
-        Ok(Some(json)) => document(json),
+        Ok(Some(json)) => Page::json(json),
         Ok(None) => Page { status: PageStatus::NoContent, ..Page::default() },
-        Err(Refusal::Parameters(error)) => refused(PageStatus::BadRequest, error),
-        Err(Refusal::Nothing(error)) => refused(PageStatus::NotFound, error),
-        Err(Refusal::Busy(error)) => refused(PageStatus::Unavailable, error),
+        Err(error) => error.page(json::error(error.message())),
     }
+}
+
+/// A time, nanoseconds since 1970.
+fn time(parameters: &Parameters<'_>, name: &str) -> Result<Option<i64>, ApiError> {
+    Ok(parameters.milliseconds(name)?.map(|ms| ms * 1_000_000))
+}
+
+/// All charts unless some are named.
+fn specs(parameters: &Parameters<'_>) -> Result<Vec<&'static ChartSpec>, ApiError> {
+    parameters.text("charts").map_or_else(|| Ok(charts().collect()), charts_named).map_err(ApiError::BadRequest)
 }
 
 /// A host that is asked for.
@@ -75,22 +71,24 @@ impl Api {
             "page" => self.page(asked),
             "stack" => self.stack(asked),
             "profile" => self.profile(asked),
-            _ => Err(Refusal::Nothing(format!("there is no /api/{what}; there are overview, page, stack and profile"))),
+            _ => {
+                Err(ApiError::NotFound(format!("there is no /api/{what}; there are overview, page, stack and profile")))
+            }
         }
     }
 
     fn page(&self, asked: &PageRequest) -> Answer {
         let parameters = Parameters::of(asked, &["host", "from", "to", "since", "intervals", "charts", "only"])?;
         let part = PagePart {
-            from: parameters.time("from")?,
-            to: parameters.time("to")?,
-            since: parameters.time("since")?,
+            from: time(&parameters, "from")?,
+            to: time(&parameters, "to")?,
+            since: time(&parameters, "since")?,
             intervals: parameters.number("intervals", 1..=MOST_INTERVALS)?,
-            specs: parameters.charts("charts")?,
-            content: PageContent::of(parameters.text("only"))?,
+            specs: specs(&parameters)?,
+            content: PageContent::of(&parameters)?,
         };
         if part.since.is_some() && (part.from.is_some() || part.to.is_some() || part.intervals.is_some()) {
-            return Err(Refusal::Parameters("since goes with neither from, to nor intervals".into()));
+            return Err(ApiError::BadRequest("since goes with neither from, to nor intervals".into()));
         }
         match self.host(&parameters)? {
             Host::Live(live) => Ok(live.page(&part)?.map(|page| json::line(&page))),
@@ -103,11 +101,11 @@ impl Api {
 
     fn stack(&self, asked: &PageRequest) -> Answer {
         let parameters = Parameters::of(asked, &["host", "at"])?;
-        let at = parameters.time("at")?;
+        let at = time(&parameters, "at")?;
         match self.host(&parameters)? {
             Host::Live(live) if at.is_none() => Ok(Some(json::line(&live.stack()))),
             Host::Live(_) => {
-                Err(Refusal::Parameters("at is for recordings; the live machine's stacks are those of now".into()))
+                Err(ApiError::BadRequest("at is for recordings; the live machine's stacks are those of now".into()))
             }
             Host::Recorded(recorded) => {
                 let _visit = self.gate.enter()?;
@@ -123,19 +121,19 @@ impl Api {
             None | Some("on_cpu") => ProfileKind::OnCpu,
             Some("off_cpu") => ProfileKind::OffCpu,
             Some(other) => {
-                return Err(Refusal::Parameters(format!("kind={other}: it can be 'on_cpu' or 'off_cpu'")));
+                return Err(ApiError::BadRequest(format!("kind={other}: it can be 'on_cpu' or 'off_cpu'")));
             }
         };
         match self.host(&parameters)? {
             Host::Live(live) => Ok(Some(json::line(&live.profile(kind, Duration::from_secs(seconds as u64))?))),
-            Host::Recorded(_) => Err(Refusal::Parameters("only the live machine can be profiled".into())),
+            Host::Recorded(_) => Err(ApiError::BadRequest("only the live machine can be profiled".into())),
         }
     }
 
-    fn host(&self, parameters: &Parameters<'_>) -> Result<Host, Refusal> {
-        let id = parameters.text("host").ok_or_else(|| Refusal::Parameters("host is missing".into()))?;
+    fn host(&self, parameters: &Parameters<'_>) -> Result<Host, ApiError> {
+        let id = parameters.needed("host")?;
         let live = self.hosts.live.as_ref().filter(|_| id == LiveHost::ID).cloned().map(Host::Live);
         let host = live.or_else(|| self.hosts.recording(id).map(Host::Recorded));
-        host.ok_or_else(|| Refusal::Nothing(format!("there is no host '{id}'; /api/overview lists those there are")))
+        host.ok_or_else(|| ApiError::NotFound(format!("there is no host '{id}'; /api/overview lists those there are")))
     }
 }

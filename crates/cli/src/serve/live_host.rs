@@ -1,6 +1,6 @@
 //! The live machine: what was sampled and diagnosed since the program was started.
 
-use super::part::{PageContent, PagePart, Refusal, seconds};
+use super::part::{PagePart, seconds};
 use crate::http::host_name;
 use crate::live::LiveEvent;
 use crate::output::{Failure, complain};
@@ -21,6 +21,7 @@ use whyslow_model::window::Window;
 use whyslow_sense::profile::{ProfileOptions, Profiler};
 use whyslow_sense::{Root, SourceError};
 use whyslow_series::{ChartAxes, ChartBuilder, SeriesNames};
+use whyslow_serve::{ApiError, PageContent};
 use whyslow_store::{History, HistoryLimits};
 
 /// How long samples are kept, and in how much memory.
@@ -121,14 +122,14 @@ impl LiveHost {
     ///
     /// # Errors
     /// Nothing was sampled then, or yet; an outline.
-    pub fn page(&self, part: &PagePart) -> Result<Option<PageData>, Refusal> {
+    pub fn page(&self, part: &PagePart) -> Result<Option<PageData>, ApiError> {
         if part.content == PageContent::Outline {
-            return Err(Refusal::Parameters(
+            return Err(ApiError::BadRequest(
                 "only=outline is for recordings; the live machine's charts are quick".into(),
             ));
         }
         let all = self.state().history.span();
-        let all = all.ok_or_else(|| Refusal::Busy("no sample has been taken yet; try again in a second".into()))?;
+        let all = all.ok_or_else(|| ApiError::Busy("no sample has been taken yet; try again in a second".into()))?;
         if part.since.is_some_and(|since| since >= *all.end()) {
             return Ok(None);
         }
@@ -178,18 +179,19 @@ impl LiveHost {
     ///
     /// # Errors
     /// That is under way already; this user or kernel may not profile; names are to be replaced.
-    pub fn profile(&self, kind: ProfileKind, time: Duration) -> Result<StackProfile, Refusal> {
+    pub fn profile(&self, kind: ProfileKind, time: Duration) -> Result<StackProfile, ApiError> {
         if self.names.is_on() {
-            return Err(Refusal::Parameters("--pseudonymise does not cover profiles, which are made of names".into()));
+            return Err(ApiError::BadRequest("--pseudonymise does not cover profiles, which are made of names".into()));
         }
         let _one = match self.profiling.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                return Err(Refusal::Busy("another profile is being recorded; try again when it is done".into()));
+                return Err(ApiError::Busy("another profile is being recorded; try again when it is done".into()));
             }
         };
-        let cannot = |error: SourceError| Refusal::Parameters(Failure::unreadable("profile", error).words().to_owned());
+        let cannot =
+            |error: SourceError| ApiError::BadRequest(Failure::unreadable("profile", error).words().to_owned());
         let options = ProfileOptions { kind, hz: HZ, pid: None, kernel: true, user: true };
         let mut profiler = Profiler::start(options, Root::live()).map_err(cannot)?;
         let end = Instant::now() + time;
@@ -285,10 +287,10 @@ mod tests {
         assert_eq!((page.from, page.to), ((START + 20) as f64, (START + 30) as f64));
         assert_eq!(page.charts[0].times.len(), 11);
         let later = host.page(&PagePart { from: at(200), to: at(300), ..part(None) });
-        assert!(matches!(later, Err(Refusal::Nothing(_))));
+        assert!(matches!(later, Err(ApiError::NotFound(_))));
         assert!(matches!(
             LiveHost::new(Duration::from_secs(1), Arc::default()).page(&part(None)),
-            Err(Refusal::Busy(_))
+            Err(ApiError::Busy(_))
         ));
     }
 

@@ -1,13 +1,12 @@
 //! `whyslow serve`: the page of a report with a server behind it, for the live machine and recordings.
 
 mod api;
-mod gate;
 mod hosts;
 mod live_host;
 mod part;
 mod recorded_host;
 
-use crate::http::{self, ListenOptions};
+use crate::http;
 use crate::interrupt::Interrupt;
 use crate::live::{self, LiveOptions};
 use crate::options::duration;
@@ -20,7 +19,6 @@ use hosts::Hosts;
 use live_host::LiveHost;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::convert::Infallible;
-use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,15 +26,13 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 use whyslow_diagnose::RuleBook;
-use whyslow_serve::AccessRules;
+use whyslow_serve::{ListenOptions, PageToken, unencrypted};
 use whyslow_store::Recording;
 
 /// Where to listen unless asked otherwise.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9790);
 /// How long one sleep lasts while requests are answered elsewhere.
 const LONG: Duration = Duration::from_secs(3600);
-/// Bytes of a token that is made up.
-const TOKEN_BYTES: usize = 24;
 /// So many recordings are named when it starts; the page has all of them.
 const NAMED: usize = 5;
 
@@ -93,24 +89,6 @@ impl ServeArgs {
         }
         Ok(usual.into_iter().collect())
     }
-
-    /// The token, and whether it was made up.
-    fn token(&self) -> Result<(String, bool), Failure> {
-        match self.listening.token()? {
-            Some(token) => Ok((token, false)),
-            None => Ok((new_token()?, true)),
-        }
-    }
-}
-
-/// A token that nobody can guess, in hexadecimal digits.
-fn new_token() -> Result<String, Failure> {
-    let mut bytes = [0; TOKEN_BYTES];
-    getrandom::fill(&mut bytes).map_err(|e| Failure::usage(format!("cannot make up a token: {e}")))?;
-    Ok(bytes.iter().fold(String::new(), |mut token, byte| {
-        write!(token, "{byte:02x}").expect("a String takes all");
-        token
-    }))
 }
 
 /// Serves until it is stopped.
@@ -120,19 +98,18 @@ fn new_token() -> Result<String, Failure> {
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     args.check()?;
     let roots = args.roots()?;
-    let (token, is_new) = args.token()?;
+    let token = args.listening.page_token().map_err(Failure::usage)?;
     let mut interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
     crate::keep_freed_memory();
     let book = Arc::new(user_rules::load().book);
     let names = Arc::new(args.pseudonyms.begin()?);
     let live = (!args.no_live).then(|| Arc::new(LiveHost::new(args.interval, names.clone())));
     let (hosts, looks) = Hosts::new(live.clone(), roots, book.clone(), names.clone());
-    let access =
-        AccessRules { names: args.listening.host_names(), token: Some(token.clone()), takes_token_from_address: true };
+    let access = token.access(args.listening.host_names());
     let server = http::start(args.listening.listen.unwrap_or(LISTEN), access, api::pages(hosts.clone()))?;
     let sampling = live.as_ref().map(|live| sample(live, args, book, &names)).transpose()?;
     hosts.start_survey(looks)?;
-    announce(args, &hosts, server.address(), is_new.then_some(&token))?;
+    announce(args, &hosts, server.address(), &token)?;
     while !interrupt.ends_sleep_until(Instant::now() + LONG) {}
     drop((sampling, server));
     names.finish()?;
@@ -156,14 +133,9 @@ fn sample(
 }
 
 /// Says where the page is, and what it shows.
-fn announce(args: &ServeArgs, hosts: &Hosts, address: SocketAddr, token: Option<&String>) -> Result<(), Failure> {
-    let reached = if address.ip().is_unspecified() {
-        format!("{}:{}", http::host_name(), address.port())
-    } else {
-        address.to_string()
-    };
-    if !address.ip().is_loopback() {
-        complain("the connection is not encrypted: whoever can listen in on it can read everything, and the token");
+fn announce(args: &ServeArgs, hosts: &Hosts, address: SocketAddr, token: &PageToken) -> Result<(), Failure> {
+    if let Some(warning) = unencrypted(address) {
+        complain(warning);
     }
     let recordings = hosts.recordings();
     let named = recordings.iter().take(NAMED).map(|host| host.folder().display().to_string());
@@ -171,24 +143,5 @@ fn announce(args: &ServeArgs, hosts: &Hosts, address: SocketAddr, token: Option<
     let live = (!args.no_live).then(|| "this machine, live".to_owned());
     let all: Vec<String> = live.into_iter().chain(named).chain(further).collect();
     complain(&format!("serving {} (Ctrl-C: end)", all.join("; ")));
-    match token {
-        Some(token) => print(format!("http://{reached}/?token={token}\n")),
-        // What is printed may end up in a log; the token was kept in a file so that it need not.
-        None => print(format!("http://{reached}/?token=TOKEN_OF_THE_FILE\n")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_is_long_and_never_the_same() {
-        let tokens = [new_token().unwrap(), new_token().unwrap()];
-        assert_ne!(tokens[0], tokens[1]);
-        for token in tokens {
-            assert_eq!(token.len(), 48, "192 bits");
-            assert!(token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{token}");
-        }
-    }
+    print(format!("{}\n", token.address(address)))
 }

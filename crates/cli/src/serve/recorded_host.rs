@@ -1,6 +1,6 @@
 //! A recording: its page, its stacks, and the survey that finds out how its machine was.
 
-use super::part::{PageContent, PagePart, Refusal, nothing_then, seconds};
+use super::part::{PagePart, nothing_then, seconds};
 use crate::explain::{episodes, explain_by, window};
 use crate::output::{ProgressLine, complain};
 use crate::pseudonymise::PseudonymSession;
@@ -17,6 +17,7 @@ use whyslow_model::overview::HostOverview;
 use whyslow_model::row::SampleTime;
 use whyslow_model::window::Window;
 use whyslow_series::charts;
+use whyslow_serve::{ApiError, PageContent};
 use whyslow_store::{LogFn, Recording, Span, StoreError};
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -78,8 +79,8 @@ impl RecordedHost {
         self.names.recording(Recording::open_with_log(&self.folder, self.log.clone())?)
     }
 
-    fn opened(&self) -> Result<Recording, Refusal> {
-        self.open().map_err(|error| Refusal::Nothing(self.said(&error)))
+    fn opened(&self) -> Result<Recording, ApiError> {
+        self.open().map_err(|error| ApiError::NotFound(self.said(&error)))
     }
 
     /// Why something cannot be read.
@@ -87,17 +88,17 @@ impl RecordedHost {
         self.names.message_about(&self.folder, &error.to_string())
     }
 
-    fn busy(&self, error: StoreError) -> Refusal {
-        Refusal::Busy(self.said(&error))
+    fn busy(&self, error: StoreError) -> ApiError {
+        ApiError::Busy(self.said(&error))
     }
 
     /// Charts, and what happened, by these rules.
     ///
     /// # Errors
     /// Nothing was recorded then; it cannot be read.
-    pub fn page(&self, part: &PagePart, book: &RuleBook) -> Result<PageData, Refusal> {
+    pub fn page(&self, part: &PagePart, book: &RuleBook) -> Result<PageData, ApiError> {
         if part.since.is_some() {
-            return Err(Refusal::Parameters("since is for the live machine; a recording has from and to".into()));
+            return Err(ApiError::BadRequest("since is for the live machine; a recording has from and to".into()));
         }
         let recording = self.opened()?;
         let span = part.span(&recording.span(), DAY_NS)?;
@@ -134,7 +135,7 @@ impl RecordedHost {
     ///
     /// # Errors
     /// Nothing was recorded then; it cannot be read.
-    pub fn stack(&self, at: Option<i64>) -> Result<IoStack, Refusal> {
+    pub fn stack(&self, at: Option<i64>) -> Result<IoStack, ApiError> {
         let recording = self.opened()?;
         let all = recording.span();
         let at = at.unwrap_or(*all.end());

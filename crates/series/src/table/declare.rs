@@ -35,6 +35,12 @@ impl ChartSpec {
         self.sources.iter().map(|source| source.family.name)
     }
 
+    /// Whether it shows what all entities of a family did together, and not one of them.
+    pub fn is_of_all(&self, family: &str) -> bool {
+        let mut sources = self.sources.iter().filter(|source| source.family.name == family);
+        sources.all(|source| matches!(source.entities, Entities::Machine | Entities::Sum))
+    }
+
     /// The chart without data.
     pub fn outline(&self) -> Chart {
         Chart {

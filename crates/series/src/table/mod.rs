@@ -15,6 +15,22 @@ pub fn charts() -> impl Iterator<Item = &'static ChartSpec> {
     [cpu::CHARTS, memory::CHARTS, disk::CHARTS, network::CHARTS, group::CHARTS].into_iter().flatten()
 }
 
+/// The charts whose ids a list names, separated by commas, in the order of [`charts`].
+///
+/// # Errors
+/// There is no such chart.
+pub fn charts_named(list: &str) -> Result<Vec<&'static ChartSpec>, String> {
+    let spec = |asked: &str| {
+        // Of a chart for each of several things, such as a heat map, all are meant.
+        let id = asked.split_once('@').map_or(asked, |(id, _)| id);
+        charts().find(|chart| chart.id == id).ok_or_else(|| format!("there is no chart '{asked}'"))
+    };
+    let mut specs: Vec<&'static ChartSpec> = list.split(',').map(spec).collect::<Result<_, _>>()?;
+    specs.sort_by_key(|spec| charts().position(|chart| chart.id == spec.id));
+    specs.dedup_by_key(|spec| spec.id);
+    Ok(specs)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +97,18 @@ mod tests {
                     assert!(fits, "{}: {computed} in {}", chart.id, chart.unit);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn charts_are_named_by_their_ids_in_any_order() {
+        let ids = |list: &str| charts_named(list).map(|specs| specs.iter().map(|spec| spec.id).collect::<Vec<_>>());
+        assert_eq!(
+            ids("disk.device_time@read on sda,cpu.modes,disk.device_time@write on sda"),
+            Ok(vec!["cpu.modes", "disk.device_time"])
+        );
+        for list in ["", "cpu.modes,", "cpu", "cpu.modes@,disk"] {
+            assert!(ids(list).is_err(), "{list}");
         }
     }
 

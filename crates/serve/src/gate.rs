@@ -1,6 +1,6 @@
-//! Lets few in at once: reading a day of a recording keeps a CPU busy.
+//! Lets few in at once: what takes long keeps a CPU busy.
 
-use super::part::Refusal;
+use crate::ApiError;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,19 +11,20 @@ const MOST_WAITING: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How many are inside, and how many wait.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Gate {
     counts: Mutex<Counts>,
     left: Condvar,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Counts {
     inside: usize,
     waiting: usize,
 }
 
 /// A place inside, which is free again when this is dropped.
+#[derive(Debug)]
 pub struct Visit<'g>(&'g Gate);
 
 impl Gate {
@@ -31,9 +32,8 @@ impl Gate {
     ///
     /// # Errors
     /// Too many wait already, or it takes too long.
-    pub fn enter(&self) -> Result<Visit<'_>, Refusal> {
-        let busy =
-            || Refusal::Busy("too many recordings are being read at the moment; try again in a few seconds".into());
+    pub fn enter(&self) -> Result<Visit<'_>, ApiError> {
+        let busy = || ApiError::Busy("too much is being read at the moment; try again in a few seconds".into());
         let mut counts = self.counts();
         if counts.inside >= MOST_INSIDE {
             if counts.waiting >= MOST_WAITING {
@@ -76,7 +76,7 @@ mod tests {
             while gate.counts().waiting < MOST_WAITING {
                 std::thread::yield_now();
             }
-            assert!(matches!(gate.enter(), Err(Refusal::Busy(_))));
+            assert!(matches!(gate.enter(), Err(ApiError::Busy(_))));
             drop(inside);
             assert!(waiting.into_iter().all(|one| one.join().unwrap().is_ok()));
         });
