@@ -1,13 +1,12 @@
 //! Runs each command and hands the result to `show`.
 
-use crate::args::{Cli, Command};
+use crate::args::{self, Cli, Command};
 use crate::baseline;
 use crate::bench;
 use crate::compare;
 use crate::explain;
 use crate::export;
 use crate::exporter;
-use crate::man;
 use crate::mcp;
 use crate::observe::{explained, observed_as, print_diagnosis, print_for_nagios};
 use crate::options::OutputOptions;
@@ -159,7 +158,8 @@ fn completions(shell: Shell) -> Result<ExitCode, Failure> {
 }
 
 fn man() -> Result<ExitCode, Failure> {
-    let page = man::page().map_err(|e| Failure::usage(format!("cannot write the manual page: {e}")))?;
+    let page = whyslow_manual::page(&args::description(), &args::SECTIONS)
+        .map_err(|e| Failure::usage(format!("cannot write the manual page: {e}")))?;
     print(page)?;
     Ok(ExitCode::SUCCESS)
 }

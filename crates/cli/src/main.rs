@@ -14,7 +14,6 @@ mod exporter;
 mod http;
 mod interrupt;
 mod live;
-mod man;
 mod mcp;
 mod observe;
 mod options;

@@ -1,12 +1,14 @@
-//! The manual page.
+//! The manual page of a program, made of its command line.
 
-use crate::args::{self, SECTIONS};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io;
 
-pub fn page() -> io::Result<Vec<u8>> {
-    let program = args::description();
+/// The page of a program, with all of its commands, and with sections of a title and lines at its end.
+///
+/// # Errors
+/// Nothing that is written to memory fails.
+pub fn page(program: &clap::Command, sections: &[(&str, &str)]) -> io::Result<Vec<u8>> {
     let man = Man::new(program.clone());
     let mut page = Vec::new();
     man.render_title(&mut page)?;
@@ -14,8 +16,8 @@ pub fn page() -> io::Result<Vec<u8>> {
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
-    commands(&program).to_writer(&mut page)?;
-    sections().to_writer(&mut page)?;
+    commands(program).to_writer(&mut page)?;
+    described(sections).to_writer(&mut page)?;
     man.render_version_section(&mut page)?;
     Ok(page)
 }
@@ -24,7 +26,7 @@ pub fn page() -> io::Result<Vec<u8>> {
 fn commands(program: &clap::Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["COMMANDS"]);
-    for command in program.get_subcommands() {
+    for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
         entry(&mut roff, command.get_name(), command);
     }
     roff
@@ -53,9 +55,9 @@ fn options(roff: &mut Roff, command: &clap::Command) {
 }
 
 /// What `--help` says after the options, its lines kept.
-fn sections() -> Roff {
+fn described(sections: &[(&str, &str)]) -> Roff {
     let mut roff = Roff::new();
-    for (title, text) in SECTIONS {
+    for (title, text) in sections {
         roff.control("SH", [&*title.to_uppercase()]).control("nf", []);
         for line in text.lines() {
             roff.text([roman(line)]);
