@@ -129,8 +129,8 @@ function others({ findings, ...diagnosis }, first, clock, links) {
 }
 
 function overhead({ window, cost, cpu_explained: explained, closer_looks: looks = [] }) {
-  // Reading captures has no overhead on the machine.
-  if (window.source === "import") return null;
+  // Reading captures has no overhead on the machine, and not everything says what it was.
+  if (window.source === "import" || cost.cpu_seconds === 0) return null;
   const traced = looks.map(({ source, tells, seconds }) =>
     `${source.startsWith("bpf/") ? "Traced" : "Watched"} ${seconds > 0 ? `for ${quantity(seconds, "s")}` : "once"}: ${tells} (${source}).`);
   const attributed = explained === null || explained === undefined ? []

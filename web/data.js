@@ -12,7 +12,7 @@ export function embedded() {
 const patience = 60_000;
 
 const said = {
-  401: ["token", "The server does not accept the token in this page's address. If whyslow serve was started again, open the address that it printed."],
+  401: ["token", "The server does not accept the token in this page's address. If it was started again, open the address that it printed."],
   403: ["refused", "The server refuses this page."],
   404: ["missing", "The server does not have this."],
   503: ["busy", "The server is busy."],
@@ -30,39 +30,40 @@ export class RequestError extends Error {
   }
 }
 
-// The interface of `whyslow serve`.
+// The interface of a server, which is this program.
 export class Client {
-  constructor(token) {
-    this.token = token;
+  constructor(token, program = "whyslow serve") {
+    Object.assign(this, { token, program });
   }
 
   // What can be looked at.
   overview(signal) {
-    return this.#get("api/overview", {}, signal);
+    return this.get("api/overview", {}, signal);
   }
 
   // The document of a host; of a span, if `from` and `to` are given.
   page(host, parameters, signal) {
-    return this.#get("api/page", { host, ...parameters }, signal);
+    return this.get("api/page", { host, ...parameters }, signal);
   }
 
   // What is newer than a moment, or null.
   newer(host, since, signal) {
-    return this.#get("api/page", { host, since }, signal);
+    return this.get("api/page", { host, since }, signal);
   }
 
   // What requests and packets pass through, with their load: of a recording at a moment, of a live machine now.
   stack(host, at, signal) {
-    return this.#get("api/stack", { host, at }, signal);
+    return this.get("api/stack", { host, at }, signal);
   }
 
   // A profile of the whole live machine, which takes as long as it says.
   profile(host, parameters, signal) {
-    return this.#get("api/profile", { host, ...parameters }, signal);
+    return this.get("api/profile", { host, ...parameters }, signal);
   }
 
-  async #get(path, parameters, signal) {
-    const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== undefined));
+  // The document at a path, or null if there is nothing new.
+  async get(path, parameters, signal) {
+    const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => (value ?? null) !== null));
     const limits = [AbortSignal.timeout(patience), ...(signal ? [signal] : [])];
     let response;
     let text;
@@ -73,7 +74,7 @@ export class Client {
       text = await response.text();
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new RequestError("lost", "Connection lost: whyslow serve does not answer.");
+      throw new RequestError("lost", `Connection lost: ${this.program} does not answer.`);
     }
     if (response.status === 204) return null;
     if (!response.ok) throw refusal(response.status, text);

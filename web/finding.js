@@ -100,8 +100,10 @@ function commandLine(text) {
 // Who, how bad, since when, how sure: a list of terms.
 export function facts(finding, diagnosis, clock) {
   const first = finding.culprits[0];
+  // Of what, is not known of everything.
+  const withShare = (one) => (one.of ? `${culpritInWords(one)} with ${share(one.share)} of ${one.of}` : culpritInWords(one));
   const who = first
-    ? `${culpritInWords(first)} with ${share(first.share)} of ${first.of}`
+    ? withShare(first)
     : finding.unattributed ? `not identified: ${unattributed(finding.unattributed)}` : null;
   const others = finding.culprits.slice(1).map((one) => `${culpritInWords(one)}: ${share(one.share)} of ${one.of}`);
   const list = [

@@ -27,28 +27,33 @@ export class PeriodChoice {
     const buttons = offered.map(([name, label]) => button(label, {
       attributes: { "aria-pressed": String(isChosen(name)) },
     }, () => choose({ period: name })));
-    const time = (label) => element("input", { type: "datetime-local", step: "1", required: true, attributes: { "aria-label": label } });
-    const [start, end] = [time("From"), time("To")];
-    const form = element("form", { className: "times", on: { submit: (event) => {
-      event.preventDefault();
-      const span = [start, end].map((input) => parse(input.value, view.clock));
-      if (span[0] < span[1]) {
-        choose({ from: span[0], to: span[1] });
-      } else {
-        end.setCustomValidity("The end must be after the start.");
-        end.reportValidity();
-      }
-    }, input: () => end.setCustomValidity("") } }, start, element("span", {}, "to"), end, element("button", { type: "submit" }, "Show"));
-    const write = () => {
-      start.value = print(view.whole.from, view.clock);
-      end.value = print(view.whole.to, view.clock);
-    };
-    view.on("clock", write);
-    write();
     this.element = element("div", { className: "period" },
       element("div", { className: "group", attributes: { role: "group", "aria-label": "Period" } }, buttons),
-      element("details", { open: isOwn }, element("summary", {}, "From–to"), form));
+      timesForm(view, isOwn, choose));
   }
+}
+
+// Times to enter, which unfold.
+export function timesForm(view, isOpen, choose) {
+  const time = (label) => element("input", { type: "datetime-local", step: "1", required: true, attributes: { "aria-label": label } });
+  const [start, end] = [time("From"), time("To")];
+  const form = element("form", { className: "times", on: { submit: (event) => {
+    event.preventDefault();
+    const span = [start, end].map((input) => parse(input.value, view.clock));
+    if (span[0] < span[1]) {
+      choose({ from: span[0], to: span[1] });
+    } else {
+      end.setCustomValidity("The end must be after the start.");
+      end.reportValidity();
+    }
+  }, input: () => end.setCustomValidity("") } }, start, element("span", {}, "to"), end, element("button", { type: "submit" }, "Show"));
+  const write = () => {
+    start.value = print(view.whole.from, view.clock);
+    end.value = print(view.whole.to, view.clock);
+  };
+  view.on("clock", write);
+  write();
+  return element("details", { open: isOpen }, element("summary", {}, "From–to"), form);
 }
 
 // A moment as such an input has it, in the zone of a clock.

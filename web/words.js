@@ -168,3 +168,9 @@ export function changeKind(what) {
   const [kind, label] = kinds.find(([, , pattern]) => pattern.test(what));
   return { kind, label };
 }
+
+// The id of a change, `kernel:release=6.8`, as events of a timeline begin: `kernel release: 6.8`.
+export function changeInWords(id) {
+  const [, kind, name, , value] = /^([^:]*):([^=]*)(=(.*))?$/s.exec(id) ?? [null, "", id];
+  return `${kind} ${name}${value === undefined ? "" : `: ${value}`}`;
+}

@@ -31,6 +31,8 @@ const window = (from, to) => ({ start: new Date(from * 1000).toISOString(), end:
 
 export class Server {
   token = "s3cret";
+  // The module that starts the page.
+  main = "main.js";
   hosts = [live];
   // The newest sample of the live machine, and what is asked of it.
   now = night + 120;
@@ -71,15 +73,19 @@ export class Server {
     if (instead) return error(...instead);
     if (!url.pathname.startsWith("/api/")) return this.#file(url.pathname, say);
     if (request.headers.authorization !== `Bearer ${this.token}`) return say(401, "text/plain", "a token is needed\n");
-    if (url.pathname === "/api/overview") {
-      return say(200, "application/json", JSON.stringify({ schema: "whyslow.serve/1", version: "0", hosts: this.hosts }));
-    }
-    const host = this.hosts.find(({ id }) => id === url.searchParams.get("host"));
-    if (!host) return error(404, "there is no such host");
-    if (url.pathname === "/api/stack") return say(200, "application/json", JSON.stringify(stack()));
-    if (url.pathname === "/api/profile") return say(200, "application/json", JSON.stringify(profile()));
-    const page = host.kind === "live" ? this.#live(url.searchParams) : this.#recorded(host, url.searchParams);
-    return page === null ? response.writeHead(204).end() : say(200, "application/json", JSON.stringify(page));
+    const document = this.document(url);
+    if (document === undefined) return error(404, "there is no such host");
+    return document === null ? response.writeHead(204).end() : say(200, "application/json", JSON.stringify(document));
+  }
+
+  // What is at a path; null if nothing is new, and undefined if there is no such thing.
+  document({ pathname, searchParams }) {
+    if (pathname === "/api/overview") return { schema: "whyslow.serve/1", version: "0", hosts: this.hosts };
+    const host = this.hosts.find(({ id }) => id === searchParams.get("host"));
+    if (!host) return undefined;
+    if (pathname === "/api/stack") return stack();
+    if (pathname === "/api/profile") return profile();
+    return host.kind === "live" ? this.#live(searchParams) : this.#recorded(host, searchParams);
   }
 
   async #file(path, say) {
@@ -87,7 +93,9 @@ export class Server {
     if (path === "/favicon.ico") return say(204, "image/x-icon", "");
     const name = path === "/" ? "index.html" : path.slice(1);
     try {
-      say(200, types[name.split(".").at(-1)] ?? "application/octet-stream", await readFile(new URL(name, web)));
+      const file = await readFile(new URL(name, web));
+      const content = name === "index.html" ? String(file).replace("main.js", this.main) : file;
+      say(200, types[name.split(".").at(-1)] ?? "application/octet-stream", content);
     } catch {
       say(404, "text/plain", "not found");
     }

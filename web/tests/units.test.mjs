@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { classOf, decoded, isSick, marks, rowsOf } from "../cells.js";
 import { differences, reference } from "../differences.js";
 import { visible } from "../dom.js";
 import { callTree, heaviest } from "../flame.js";
@@ -17,7 +18,7 @@ import { partsOf, toneOf } from "../stack.js";
 import { median, nearest, spread, within } from "../statistics.js";
 import { lanes, worst } from "../timeline.js";
 import { View } from "../view.js";
-import { changeKind, culpritInWords, duration, firstSentence, headline, idInWords, keyOf, timeLost } from "../words.js";
+import { changeInWords, changeKind, culpritInWords, duration, firstSentence, headline, idInWords, keyOf, timeLost } from "../words.js";
 
 const plain = (text) => text.replaceAll("\u00a0", " ");
 
@@ -327,4 +328,49 @@ test("a period is the end of the recording, or what the address says", () => {
   assert.deepEqual(spanOf({ period: "7d" }, host), { from: 1000, to: host.to });
   assert.deepEqual(spanOf({ period: "constructor" }, host), { from: host.to - 86400, to: host.to });
   assert.deepEqual(spanOf({ period: "1h", from: 5, to: 6 }, host), { from: 5, to: 6 });
+});
+
+const fleetMap = decoded({
+  start: "2026-11-26T10:00:00Z", step_s: 900, pieces: 3, findings: ["disk.saturated", "cpu.saturated"],
+  hosts: [
+    { host: "db1", judged_s: 2700, lost_s: 1350, finding: "disk.saturated", last: "2026-11-26T10:44:00Z", shares: [0, 0.5, 1], causes: [[1, 1], [2, 0]] },
+    { host: "db2", judged_s: 900, lost_s: 0, last: "2026-11-26T10:14:00Z", missing: "silent", shares: [0, null, null], causes: [] },
+    { host: "web1", judged_s: 2700, lost_s: 27, finding: "cpu.saturated", last: "2026-11-26T10:44:00Z", shares: [0.03, 0, 0], causes: [[0, 1]] },
+  ],
+});
+const shownNames = ({ rows }) => rows.map(({ host, group }) => host?.name ?? `${group.value}:${group.hosts.length}`);
+
+test("a share of time lost has a class, and none lost is not unknown", () => {
+  assert.deepEqual([null, 0, 0.001, 0.01, 0.05, 0.2, 0.5, 1].map(classOf), [null, -1, 0, 1, 2, 3, 4, 4]);
+});
+
+test("hosts of a fleet are filtered by their names, findings and groups", () => {
+  assert.deepEqual(shownNames(rowsOf(fleetMap, {})), ["db1", "db2", "web1"]);
+  assert.deepEqual(shownNames(rowsOf(fleetMap, { text: " DB " })), ["db1", "db2"]);
+  assert.deepEqual(shownNames(rowsOf(fleetMap, { text: "cpu saturated" })), ["db1", "web1"]);
+  assert.deepEqual(shownNames(rowsOf(fleetMap, { finding: "disk.saturated" })), ["db1"]);
+  assert.deepEqual(fleetMap.hosts.map(isSick), [true, false, true]);
+});
+
+test("a group is the mean of its hosts, and hides them when it is folded", () => {
+  const groups = new Map([["db1", "db"], ["db2", "db"]]);
+  const all = rowsOf(fleetMap, { groups });
+  assert.deepEqual(shownNames(all), ["db:2", "db1", "db2", "(not known):1", "web1"]);
+  const [{ group }] = all.rows;
+  assert.deepEqual([group.sick, group.shares], [1, [0, 0.5, 1]]);
+  assert.deepEqual(shownNames(rowsOf(fleetMap, { groups, isFolded: (value) => value === "db" })), ["db:2", "(not known):1", "web1"]);
+  assert.deepEqual(shownNames(rowsOf(fleetMap, { groups, text: "not known" })), ["(not known):1", "web1"]);
+});
+
+test("changes at one place of the time have one mark, that of most hosts first", () => {
+  const change = (id, hosts, first) => ({ id, hosts, first: `2026-11-26T${first}:00Z`, last: `2026-11-26T${first}:00Z` });
+  const made = marks([change("a", 1, "10:10"), change("b", 5, "10:10"), change("c", 2, "10:40"), change("d", 9, "09:00")], fleetMap, 10);
+  assert.deepEqual(made.map((of) => of.map(({ id }) => id)), [["b", "a"], ["c"]]);
+});
+
+test("the id of a change is words", () => {
+  assert.equal(changeInWords("kernel:release=6.8.0"), "kernel release: 6.8.0");
+  assert.equal(changeInWords("sysctl:vm.x=1=2"), "sysctl vm.x: 1=2");
+  assert.equal(changeInWords("unit:nginx.service"), "unit nginx.service");
+  assert.equal(changeKind(changeInWords("package:openssl=3")).kind, "package");
 });

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{change, compact, forecast, host, outliers, sick, sql, tables, why};
+use crate::commands::{change, compact, forecast, host, outliers, serve, sick, sql, tables, why};
 use crate::{Failure, Options};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -23,6 +23,7 @@ whyslow-fleet change kernel:release=6.8.0-45 --since 7d
                                      whether it helped
 whyslow-fleet outliers               which hosts differ from their twins
 whyslow-fleet forecast               what will run out, and when
+whyslow-fleet serve                  all of this as a page in a browser
 whyslow-fleet tables                 the tables, and their columns
 whyslow-fleet sql 'SELECT version, COUNT(DISTINCT host) FROM minute GROUP BY version'
 whyslow-fleet compact --every 1h --keep 90d
@@ -80,6 +81,8 @@ enum Command {
     Outliers(outliers::OutliersArgs),
     /// Show what will run out, and when
     Forecast(forecast::ForecastArgs),
+    /// Serve a page with all of this, on this machine unless told otherwise
+    Serve(serve::ServeArgs),
     /// Answer a question in SQL
     Sql(sql::SqlArgs),
     /// Describe the tables, or the columns of one
@@ -91,6 +94,8 @@ enum Command {
         /// The shell
         shell: Shell,
     },
+    /// Print the manual page: whyslow-fleet man | man -l -
+    Man,
 }
 
 /// Reads the command line. Help and version are printed here; what is left is the exit status.
@@ -130,6 +135,7 @@ impl Cli {
             Command::Change(args) => change::run(&args, options),
             Command::Outliers(args) => outliers::run(&args, options),
             Command::Forecast(args) => forecast::run(&args, options),
+            Command::Serve(args) => serve::run(&args),
             Command::Sql(args) => sql::run(&args, options),
             Command::Tables(args) => tables::run(&args, options),
             Command::Compact(args) => compact::run(&args, options),
@@ -137,6 +143,12 @@ impl Cli {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Self::command(), "whyslow-fleet", &mut script);
                 crate::options::print(&String::from_utf8_lossy(&script))?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Man => {
+                let page = whyslow_manual::page(&Self::command(), &SECTIONS);
+                let page = page.map_err(|e| Failure::usage(format!("cannot write the manual page: {e}")))?;
+                crate::options::print(&String::from_utf8_lossy(&page))?;
                 Ok(ExitCode::SUCCESS)
             }
         }

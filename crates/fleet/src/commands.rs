@@ -5,6 +5,7 @@ pub mod compact;
 pub mod forecast;
 pub mod host;
 pub mod outliers;
+pub mod serve;
 pub mod sick;
 pub mod sql;
 pub mod tables;

@@ -32,6 +32,11 @@ impl Failure {
         Self { what: what.into(), status: 1 }
     }
 
+    /// Whether there is nothing to answer with; otherwise the question is wrong, or the store cannot be read.
+    pub fn is_nothing(&self) -> bool {
+        self.status == 1
+    }
+
     /// Says on stderr, in one line, what is wrong.
     pub fn report(&self) -> ExitCode {
         complain(&self.what);

@@ -19,7 +19,7 @@ const STORE: &str = "WHYSLOW_FLEET_STORE";
 const ENGINE: &str = "WHYSLOW_FLEET_ENGINE";
 
 /// Which store.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct StoreOptions {
     /// The store that hosts ship to: a folder or s3://BUCKET/PREFIX [default: WHYSLOW_FLEET_STORE]
     #[arg(long, value_name = "STORE", display_order = 900)]
@@ -27,7 +27,7 @@ pub struct StoreOptions {
 }
 
 /// Which store, and what a query to it may take.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct QueryOptions {
     #[allow(missing_docs)]
     #[command(flatten)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use whyslow_show::clock;
 
 /// Which time.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Period {
     /// The last part: 2h, 7d [default: 24h]
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["from", "to"])]

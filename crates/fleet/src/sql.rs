@@ -171,6 +171,57 @@ pub fn lost<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> String 
     )
 }
 
+/// What the hosts from one name to another lost in pieces of so many minutes, which divide an hour or a day.
+pub fn lost_in_pieces(span: Span, (first, last): (&str, &str), minutes: i64) -> String {
+    let piece = match minutes {
+        60.. => format!("CAST(hour AS INTEGER) / {}", minutes / 60),
+        _ => format!("hour, EXTRACT(MINUTE FROM at) / {minutes}"),
+    };
+    format!(
+        "SELECT host, MIN(at) AS at, SUM(lost_s) AS lost_s, SUM(judged_s) AS judged_s FROM minute \
+         WHERE {} AND host BETWEEN {} AND {} GROUP BY host, day, {piece}",
+        during(span),
+        text(first),
+        text(last)
+    )
+}
+
+/// What all hosts lost to all findings, and from when until when, hour by hour.
+pub fn spans_of_findings(span: Span) -> String {
+    format!("SELECT host, at, until, finding, lost_s FROM episode WHERE {} ORDER BY at, host, finding", during(span))
+}
+
+/// The labels that hosts have, by name.
+pub fn labels(span: Span) -> String {
+    format!("SELECT DISTINCT name FROM inventory WHERE {} AND kind = 'label' ORDER BY name", during(span))
+}
+
+/// The minutes of a host, and what was observed of each.
+pub fn host_minutes(span: Span, host: &str) -> String {
+    format!(
+        "SELECT at, seconds, samples, missed, judged_s, lost_s FROM minute WHERE {} AND host = {} ORDER BY at",
+        during(span),
+        text(host)
+    )
+}
+
+/// Columns of a table for a host, after the time; of a column that the table lacks, null.
+pub fn host_table(span: Span, table: &str, columns: &[Option<&str>], host: &str) -> String {
+    let column = |column: &Option<&str>| column.map_or_else(|| "NULL".to_owned(), identifier);
+    let columns: String = columns.iter().enumerate().map(|(at, of)| format!(", {} AS c{at}", column(of))).collect();
+    format!(
+        "SELECT at{columns} FROM {} WHERE {} AND host = {} ORDER BY at",
+        identifier(table),
+        during(span),
+        text(host)
+    )
+}
+
+/// A name that may be a word of SQL, such as `group` or `user`.
+fn identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// A value of each host and hour: an expression of sums over the rows of a table.
 pub fn hourly(span: Span, table: &str, expression: &str) -> String {
     format!(

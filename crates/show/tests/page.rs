@@ -72,6 +72,15 @@ fn served(scenario: &str) {
     }
 }
 
+/// Runs a scenario of `web/tests/fleet.mjs`: the page of a fleet, with a stand-in for the server; skips if there is no browser.
+fn fleet(scenario: &str) {
+    if has_browser() {
+        let out = node("fleet.mjs", &[scenario]);
+        passes(&out);
+        print!("{}", String::from_utf8_lossy(&out.stdout));
+    }
+}
+
 #[test]
 fn formats_statistics_and_words_are_right() {
     if !skip::has_program("node") {
@@ -281,4 +290,69 @@ fn axe_finds_nothing_serious_in_the_page_of_a_server() {
 #[test]
 fn hosts_are_complete_on_paper() {
     served("print");
+}
+
+#[test]
+fn the_map_of_a_fleet_has_its_losses_and_its_gaps() {
+    fleet("map");
+}
+
+#[test]
+fn hosts_of_a_fleet_are_filtered_and_listed_as_a_table() {
+    fleet("filter");
+}
+
+#[test]
+fn hosts_of_a_fleet_are_grouped_and_folded() {
+    fleet("groups");
+}
+
+#[test]
+fn the_map_of_a_fleet_works_from_the_keyboard() {
+    fleet("keyboard");
+}
+
+#[test]
+fn dragging_over_the_map_shows_that_time() {
+    fleet("brush");
+}
+
+#[test]
+fn a_host_of_a_fleet_opens_and_leads_back() {
+    fleet("host");
+}
+
+#[test]
+fn findings_and_changes_of_a_fleet_lead_to_their_answers() {
+    fleet("causes");
+}
+
+#[test]
+fn what_a_fleets_server_refuses_and_takes_long_for_is_said() {
+    fleet("failures");
+}
+
+#[test]
+fn hostile_names_of_a_fleet_are_only_text() {
+    fleet("hostile");
+}
+
+#[test]
+fn ten_thousand_hosts_of_a_fleet_scroll() {
+    fleet("rows");
+}
+
+#[test]
+fn the_page_of_a_fleet_fits_a_telephone() {
+    fleet("narrow");
+}
+
+#[test]
+fn the_page_of_a_fleet_is_light_or_dark() {
+    fleet("theme");
+}
+
+#[test]
+fn axe_finds_nothing_serious_in_the_page_of_a_fleet() {
+    fleet("accessible");
 }

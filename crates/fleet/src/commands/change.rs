@@ -16,6 +16,8 @@ use whyslow_compare::fleet::{GroupResult, Lost, Rollout, RolloutHost, RolloutWin
 use whyslow_show::bold;
 use whyslow_show::text::Sheet;
 
+/// The kind of document that answers.
+pub(super) const SCHEMA: &str = "whyslow.fleet.change/1";
 /// Of more hosts on a side, so many are compared: the interval hardly gets narrower.
 const MOST_HOSTS: usize = 2000;
 /// How many changes the screen lists.
@@ -46,7 +48,7 @@ pub struct ChangeArgs {
 
 /// What a change did, or which there were.
 #[derive(Debug, Serialize)]
-struct ChangeAnswer {
+pub(super) struct ChangeAnswer {
     /// The change that was judged; `None` if only a list was asked for.
     id: Option<String>,
     /// `None` without an id.
@@ -73,17 +75,25 @@ struct ListedChange {
 /// The id is none, the store cannot be read, or nobody made the change.
 pub fn run(args: &ChangeArgs, options: &Options) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
-    let rollout = args.id.as_deref().map(|id| judge(&fleet, &ChangeId::parse(id)?, args)).transpose()?;
-    let changes = if rollout.is_none() { list(&fleet)? } else { Vec::new() };
-    let content = ChangeAnswer { id: args.id.clone(), rollout, changes };
-    let answer = Answer::of(&fleet, "whyslow.fleet.change/1", content);
+    let id = args.id.as_deref().map(ChangeId::parse).transpose()?;
+    let answer = Answer::of(&fleet, SCHEMA, ask(&fleet, args, id.as_ref())?);
     options.show(&answer, |sheet| draw(&answer, sheet))?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Judges the change with this id; without one, lists those there were.
+///
+/// # Errors
+/// The store cannot be read, or nobody made the change.
+pub(super) fn ask(fleet: &Fleet, args: &ChangeArgs, id: Option<&ChangeId>) -> Result<ChangeAnswer, Failure> {
+    let rollout = id.map(|id| judge(fleet, id, args)).transpose()?;
+    let changes = if rollout.is_none() { list(fleet)? } else { Vec::new() };
+    Ok(ChangeAnswer { id: args.id.clone(), rollout, changes })
+}
+
 /// A change: of what, and to what.
 #[derive(Debug, PartialEq, Eq)]
-struct ChangeId {
+pub(super) struct ChangeId {
     kind: String,
     name: String,
     new: Option<String>,
@@ -91,7 +101,7 @@ struct ChangeId {
 
 impl ChangeId {
     /// `KIND:NAME` or `KIND:NAME=VALUE`.
-    fn parse(id: &str) -> Result<Self, Failure> {
+    pub(super) fn parse(id: &str) -> Result<Self, Failure> {
         let (kind, rest) =
             id.split_once(':').filter(|(kind, rest)| !kind.is_empty() && !rest.is_empty()).ok_or_else(|| {
                 Failure::usage(format!(

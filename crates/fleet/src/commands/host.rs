@@ -20,6 +20,9 @@ use whyslow_model::human;
 use whyslow_show::text::Sheet;
 use whyslow_show::{Ink, Piece, bold, dim, plain};
 
+/// The kind of document that answers.
+pub(super) const SCHEMA: &str = "whyslow.fleet.host/1";
+
 /// Which host.
 #[derive(Debug, Args)]
 pub struct HostArgs {
@@ -95,11 +98,8 @@ pub fn run(args: &HostArgs, options: &Options) -> Result<ExitCode, Failure> {
         return raw::run(&args.host, span, args.export.as_deref(), args.run);
     }
     let fleet = args.store.open(&args.period)?;
-    let report = report(&fleet, args)?;
-    let answer = Answer::of(&fleet, "whyslow.fleet.host/1", report);
-    if answer.content.seconds == 0.0 && answer.content.timeline.is_empty() && answer.left_out.is_empty() {
-        return Err(nothing(&fleet, &args.host));
-    }
+    let report = report(&fleet, &args.host, args.limit)?;
+    let answer = Answer::of(&fleet, SCHEMA, report);
     options.show(&answer, |sheet| draw(sheet, &fleet, &answer))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -111,8 +111,12 @@ fn nothing(fleet: &Fleet, host: &str) -> Failure {
     Failure::nothing(format!("{host} has shipped nothing of {}{question}", span_in_words(fleet.span())))
 }
 
-fn report(fleet: &Fleet, args: &HostArgs) -> Result<HostReport, Failure> {
-    let (host, span) = (args.host.as_str(), fleet.span());
+/// What happened on a host, with at most so many entries of the timeline; 0: all.
+///
+/// # Errors
+/// The store cannot be read; nothing of the host is in it.
+pub(super) fn report(fleet: &Fleet, host: &str, limit: usize) -> Result<HostReport, Failure> {
+    let span = fleet.span();
     let mut minutes = Vec::new();
     let (mut seconds, mut judged_s, mut lost_s) = (0.0, 0.0, 0.0);
     for row in fleet.query(&sql::minutes(span, [host]))?.rows {
@@ -125,7 +129,10 @@ fn report(fleet: &Fleet, args: &HostArgs) -> Result<HostReport, Failure> {
     timeline.extend(timeline::changes(&fleet.query(&sql::changes(span, host))?));
     let times: Vec<i64> = minutes.iter().map(|minute| minute.ms).collect();
     timeline.extend(timeline::gaps(&times, span));
-    let limit = if args.limit == 0 { timeline.len() } else { args.limit };
+    if seconds == 0.0 && timeline.is_empty() && fleet.left_out().is_empty() {
+        return Err(nothing(fleet, host));
+    }
+    let limit = if limit == 0 { timeline.len() } else { limit };
     let (timeline, more) = timeline::most_important(timeline, limit);
     let properties = properties(fleet, host)?;
     Ok(HostReport {
@@ -138,6 +145,14 @@ fn report(fleet: &Fleet, args: &HostArgs) -> Result<HostReport, Failure> {
         more,
         worst_minutes: worst(minutes),
     })
+}
+
+/// A command to paste, which explains a span of the host's own recording, or exports a family of metrics of it.
+///
+/// # Errors
+/// The host's name cannot be given to ssh; there is no such family.
+pub(super) fn raw_command(host: &str, span: Span, export: Option<&str>) -> Result<String, Failure> {
+    Ok(raw::shown(&raw::command(host, span, export)?))
 }
 
 fn worst(mut minutes: Vec<WorstMinute>) -> Vec<WorstMinute> {
@@ -208,9 +223,9 @@ fn draw(sheet: &mut Sheet, fleet: &Fleet, answer: &Answer<HostReport>) {
         sheet.blank();
         sheet.paragraph(&[plain(format!("Worst minutes: {}.", minutes.join(", ")))]);
         let span = Span { from_ms: first.ms - 300_000, to_ms: first.ms + 360_000 };
-        if let Ok(command) = raw::command(&report.host, span, None) {
+        if let Ok(command) = raw_command(&report.host, span, None) {
             sheet.remark("What the host itself recorded of the first:");
-            sheet.command(&raw::shown(&command));
+            sheet.command(&command);
         }
     }
     note_left_out(sheet, &answer.left_out);

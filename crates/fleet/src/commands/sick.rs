@@ -3,6 +3,7 @@
 mod groups;
 mod history;
 
+pub(super) use groups::properties;
 pub use groups::{Group, Key};
 pub use history::{Since, Trend};
 
@@ -17,10 +18,11 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::process::ExitCode;
 use whyslow_model::human;
-use whyslow_rollup::Hour;
 use whyslow_show::text::Sheet;
 use whyslow_show::{Ink, Piece, plain};
 
+/// The kind of document that answers.
+pub(super) const SCHEMA: &str = "whyslow.fleet.sick/1";
 /// A host that lost at least this share of the time in which it was judged is sick.
 pub const SICK_SHARE: f64 = 0.01;
 /// Hosts that shipped in this time before the span, and not in it, are missed.
@@ -129,6 +131,11 @@ impl SickHost {
     pub fn is_sick(&self) -> bool {
         self.share.is_some_and(|share| share >= SICK_SHARE)
     }
+
+    /// Whether nothing has come of the last hour of a span that ends then.
+    pub(super) fn is_silent(&self, to_ms: i64) -> bool {
+        self.last_ms < to_ms - SILENT_MS
+    }
 }
 
 /// Shows which hosts lose time.
@@ -137,7 +144,8 @@ impl SickHost {
 /// The store cannot be read; no host has shipped anything.
 pub fn run(args: &SickArgs, options: &Options) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
-    let answer = Answer::of(&fleet, "whyslow.fleet.sick/1", sick(&fleet, args)?);
+    let sick = sick(&fleet, args.finding.as_deref(), args.by.as_ref(), args.limit)?;
+    let answer = Answer::of(&fleet, SCHEMA, sick);
     let nobody = answer.content.observed == 0;
     if nobody && answer.content.not_reporting.is_empty() && answer.left_out.is_empty() {
         return Err(Failure::nothing(format!("no host has shipped anything of {}", span_in_words(fleet.span()))));
@@ -146,17 +154,20 @@ pub fn run(args: &SickArgs, options: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(nobody)))
 }
 
-fn sick(fleet: &Fleet, args: &SickArgs) -> Result<Sick, Failure> {
-    let mut hosts = hosts(fleet, args.finding.as_deref())?;
-    let known = fleet.hosts(fleet.span().preceding(KNOWN_MS))?;
-    let not_reporting = not_reporting(known, &hosts);
+/// What hosts lost; to one finding only, if that is named. At most so many hosts are listed, all if `limit` is 0.
+///
+/// # Errors
+/// The store cannot be read.
+pub(super) fn sick(fleet: &Fleet, finding: Option<&str>, by: Option<&Key>, limit: usize) -> Result<Sick, Failure> {
+    let mut hosts = hosts(fleet, finding)?;
+    let not_reporting = not_reporting(fleet, &hosts)?;
     let silent = silent(&hosts, fleet.span().to_ms);
     let findings = findings_of_fleet(&hosts);
-    let groups = args.by.as_ref().map(|key| groups::groups(fleet, key, &hosts)).transpose()?;
+    let groups = by.map(|key| groups::groups(fleet, key, &hosts)).transpose()?;
     let (observed, sick) = (hosts.len(), hosts.iter().filter(|host| host.is_sick()).count());
     hosts.retain(|host| host.lost_s > 0.0);
     hosts.sort_by(|a, b| b.lost_s.total_cmp(&a.lost_s).then_with(|| a.host.cmp(&b.host)));
-    let shown = if args.limit == 0 { hosts.len() } else { args.limit.min(hosts.len()) };
+    let shown = if limit == 0 { hosts.len() } else { limit.min(hosts.len()) };
     let more = hosts.len() - shown;
     hosts.truncate(shown);
     with_history(fleet, &mut hosts)?;
@@ -197,17 +208,21 @@ pub fn hosts(fleet: &Fleet, finding: Option<&str>) -> Result<Vec<SickHost>, Fail
     Ok(hosts)
 }
 
-fn not_reporting(mut known: BTreeMap<String, Hour>, hosts: &[SickHost]) -> Vec<NotReporting> {
-    for host in hosts {
+/// Hosts that shipped in the time before the span, and are none of those that were observed in it.
+///
+/// # Errors
+/// The store cannot be read.
+pub(super) fn not_reporting(fleet: &Fleet, observed: &[SickHost]) -> Result<Vec<NotReporting>, Failure> {
+    let mut known = fleet.hosts(fleet.span().preceding(KNOWN_MS))?;
+    for host in observed {
         known.remove(&host.host);
     }
-    known.into_iter().map(|(host, hour)| NotReporting { host, last: rfc3339(hour.start()) }).collect()
+    Ok(known.into_iter().map(|(host, hour)| NotReporting { host, last: rfc3339(hour.start()) }).collect())
 }
 
 fn silent(hosts: &[SickHost], to_ms: i64) -> Vec<NotReporting> {
-    let is_silent = |host: &&SickHost| host.last_ms < to_ms - SILENT_MS;
     let entry = |host: &SickHost| NotReporting { host: host.host.clone(), last: rfc3339(host.last_ms) };
-    hosts.iter().filter(is_silent).map(entry).collect()
+    hosts.iter().filter(|host| host.is_silent(to_ms)).map(entry).collect()
 }
 
 fn findings_of_fleet(hosts: &[SickHost]) -> Vec<FindingOfFleet> {

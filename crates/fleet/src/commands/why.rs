@@ -15,6 +15,8 @@ use whyslow_compare::fleet::{Candidate, Cohort, Feature, Why};
 use whyslow_show::text::Sheet;
 use whyslow_show::{bold, plain};
 
+/// The kind of document that answers.
+pub(super) const SCHEMA: &str = "whyslow.fleet.why/1";
 /// A host that loses so many seconds of an hour to a finding is sick with it: a hundredth, as with all shares of time.
 const SICK_S: f64 = 36.0;
 /// A change is first seen up to so long after it was made.
@@ -46,7 +48,7 @@ pub struct WhyArgs {
 
 /// What the hosts with a finding share.
 #[derive(Debug, Serialize)]
-struct WhyFinding {
+pub(super) struct WhyFinding {
     finding: String,
     #[serde(flatten)]
     why: Why,
@@ -65,7 +67,7 @@ struct WhyFinding {
 pub fn run(args: &WhyArgs, options: &Options) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
     let content = ask(&fleet, args)?;
-    let answer = Answer::of(&fleet, "whyslow.fleet.why/1", content);
+    let answer = Answer::of(&fleet, SCHEMA, content);
     options.show(&answer, |sheet| draw(&answer, sheet))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -78,7 +80,11 @@ struct Observed {
     onset: Option<i64>,
 }
 
-fn ask(fleet: &Fleet, args: &WhyArgs) -> Result<WhyFinding, Failure> {
+/// What the hosts with a finding share.
+///
+/// # Errors
+/// The store cannot be read, or nothing was shipped in that time.
+pub(super) fn ask(fleet: &Fleet, args: &WhyArgs) -> Result<WhyFinding, Failure> {
     let span = fleet.span();
     let affected = affected(fleet, &args.finding)?;
     let mut hosts = Vec::new();

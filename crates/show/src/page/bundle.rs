@@ -44,13 +44,28 @@ const MODULES: &[Module<'static>] = modules![
     "placeholder",
     "report",
     "connection",
+    "served",
     "hosts",
     "live",
     "period",
     "refinement",
     "site",
     "main",
+    "cells",
+    "markers",
+    "heatmap",
+    "causes",
+    "rollouts",
+    "overview",
+    "fleetview",
+    "fleet",
+    "fleetmain",
 ];
+
+/// The module that starts a report, or the page of a server of one machine or of recordings.
+pub(super) const MAIN: &str = "main";
+/// The module that starts the page of a fleet.
+pub(super) const FLEET_MAIN: &str = "fleetmain";
 
 /// A module's name and text.
 struct Module<'a> {
@@ -58,16 +73,29 @@ struct Module<'a> {
     text: &'a str,
 }
 
-/// All modules; the last one starts the page.
-pub(super) fn bundle() -> String {
+/// The module that starts a page, after those that it needs.
+pub(super) fn bundle(main: &str) -> String {
+    let mut needed = vec![main];
+    for module in MODULES.iter().rev() {
+        if needed.contains(&module.name) {
+            needed.extend(module.imported());
+        }
+    }
     let mut script = String::from("\"use strict\";\n");
-    for module in MODULES {
+    for module in MODULES.iter().filter(|module| needed.contains(&module.name)) {
         module.write(&mut script);
     }
     script
 }
 
-impl Module<'_> {
+impl<'a> Module<'a> {
+    /// The modules that it imports from.
+    fn imported(&self) -> impl Iterator<Item = &'a str> {
+        // Only imports end like this.
+        let from = |line: &'a str| line.strip_suffix(".js\";")?.rsplit_once("from \"./").map(|(_, name)| name);
+        self.text.lines().filter_map(from)
+    }
+
     fn write(&self, script: &mut String) {
         let mut exports = Vec::new();
         writeln!(script, "const module_{} = (() => {{", self.name).expect("a String takes all");
@@ -165,6 +193,7 @@ mod tests {
     fn modules_import_what_earlier_ones_export() {
         for (i, module) in MODULES.iter().enumerate() {
             for (names, from) in imports(module.text) {
+                assert!(module.imported().any(|name| name == from), "{} imports {from}", module.name);
                 let earlier = MODULES[..i].iter().find(|earlier| earlier.name == from);
                 let exported = exports(earlier.unwrap_or_else(|| panic!("{} imports {from}", module.name)).text);
                 for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -177,7 +206,7 @@ mod tests {
 
     #[test]
     fn nothing_in_the_script_ends_its_element() {
-        let script = bundle();
+        let script = bundle(MAIN) + &bundle(FLEET_MAIN);
         assert!(!script.contains("</script") && !script.contains("<!--"));
         assert!(!script.contains("innerHTML") && !script.contains("insertAdjacentHTML") && !script.contains("eval("));
         // All of it was taken apart.

@@ -7,7 +7,7 @@
 mod bundle;
 
 use crate::{escape, json};
-use bundle::bundle;
+use bundle::{FLEET_MAIN, MAIN, bundle};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use whyslow_model::chart::PageData;
@@ -31,16 +31,26 @@ pub fn html(page: &PageData) -> String {
     file(&page.title, page)
 }
 
-/// The page without a document.
+/// The page of a machine or of recordings, without a document.
 pub fn served() -> ServedPage {
-    let parts = PageParts::new();
+    served_by(MAIN, "whyslow")
+}
+
+/// The page of a fleet.
+pub fn fleet() -> ServedPage {
+    served_by(FLEET_MAIN, "whyslow fleet")
+}
+
+fn served_by(main: &str, title: &str) -> ServedPage {
+    let parts = PageParts::new(main);
     let policy = format!("{}; connect-src 'self'; img-src data:; frame-ancestors 'none'", parts.policy());
     // An empty icon: browsers would ask the server for one, without the token.
-    ServedPage { html: parts.page("<title>whyslow</title>\n<link rel=\"icon\" href=\"data:,\">", ""), policy }
+    let head = format!("<title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">");
+    ServedPage { html: parts.page(&head, ""), policy }
 }
 
 fn file<T: Serialize>(title: &str, document: &T) -> String {
-    let parts = PageParts::new();
+    let parts = PageParts::new(MAIN);
     let policy = parts.policy();
     let head = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n<title>{}</title>",
@@ -58,12 +68,12 @@ struct PageParts {
 }
 
 impl PageParts {
-    fn new() -> Self {
+    fn new(main: &str) -> Self {
         Self {
             style: format!("{LIBRARY_STYLE}\n{STYLE}"),
             // Its licence wants to be in every copy.
             library: format!("/*\n{LICENSE}*/\n{LIBRARY}"),
-            program: bundle(),
+            program: bundle(main),
         }
     }
 
@@ -167,6 +177,15 @@ mod tests {
         let program = html.rsplit_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
         assert!(policy.starts_with("default-src 'none'; script-src ") && policy.contains(&source(program)), "{policy}");
         assert!(policy.ends_with("; connect-src 'self'; img-src data:; frame-ancestors 'none'"), "{policy}");
+    }
+
+    #[test]
+    fn a_page_has_the_modules_that_it_needs() {
+        let [host, fleet] = [served().html, fleet().html];
+        let has = |page: &str, module: &str| page.contains(&format!("const module_{module} = "));
+        assert!(has(&host, "site") && !has(&host, "heatmap"));
+        assert!(has(&fleet, "heatmap") && has(&fleet, "report") && !has(&fleet, "site"));
+        assert!(fleet.contains("<title>whyslow fleet</title>"));
     }
 
     #[test]

@@ -46,8 +46,12 @@ pub enum EntryKind {
         finding: String,
         /// What it was found on.
         subject: String,
+        /// The kind of thing that is.
+        subject_kind: String,
         /// What caused it, if that is known.
         culprit: Option<String>,
+        /// How certain it is: low, medium or high.
+        confidence: String,
         /// Seconds lost to it.
         lost_s: f64,
         /// The greatest share of a window that it cost.
@@ -76,8 +80,14 @@ impl Entry {
         Self { at: rfc3339(at_ms), at_ms, until: until_ms.map(rfc3339), until_ms, kind }
     }
 
-    pub(super) fn at_ms(&self) -> i64 {
+    /// When it began, milliseconds since 1970.
+    pub fn at_ms(&self) -> i64 {
         self.at_ms
+    }
+
+    /// When it ended; of a change, when that was.
+    pub fn until_ms(&self) -> i64 {
+        self.until_ms.unwrap_or(self.at_ms)
     }
 
     pub(super) fn ink(&self) -> Ink {
@@ -89,9 +99,9 @@ impl Entry {
     }
 
     pub(super) fn in_words(&self) -> String {
-        let long = human::quantity((self.until_ms.unwrap_or(self.at_ms) - self.at_ms) as f64 / 1e3, "s");
+        let long = human::quantity((self.until_ms() - self.at_ms) as f64 / 1e3, "s");
         match &self.kind {
-            EntryKind::Episode { finding, subject, culprit, lost_s, worst } => {
+            EntryKind::Episode { finding, subject, culprit, lost_s, worst, .. } => {
                 let by = culprit.as_ref().map_or_else(String::new, |culprit| format!(", by {culprit}"));
                 let on = if subject.is_empty() { String::new() } else { format!(" on {subject}") };
                 let lost = human::quantity(*lost_s, "s");
@@ -106,7 +116,7 @@ impl Entry {
             }
             EntryKind::Gap { goes_on: true } => format!("nothing shipped since, for {long}"),
             EntryKind::Gap { goes_on: false } => {
-                format!("nothing shipped for {long}, until {}", minute(self.until_ms.unwrap_or(self.at_ms)))
+                format!("nothing shipped for {long}, until {}", minute(self.until_ms()))
             }
         }
     }
@@ -133,7 +143,7 @@ pub(super) fn episodes(rows: &Rows) -> Vec<Entry> {
         let (subject, by) = (words(&row[5]), words(&row[6]));
         let key = (id.clone(), subject.clone(), by.clone());
         if let Some(entry) = open.get_mut(&key)
-            && at - entry.until_ms.unwrap_or(entry.at_ms) <= SAME_MS
+            && at - entry.until_ms() <= SAME_MS
             && let EntryKind::Episode { lost_s, worst, .. } = &mut entry.kind
         {
             (*lost_s, *worst) = (*lost_s + seconds, worst.max(share));
@@ -144,7 +154,9 @@ pub(super) fn episodes(rows: &Rows) -> Vec<Entry> {
         let kind = EntryKind::Episode {
             finding: id,
             subject: subject.unwrap_or_default(),
+            subject_kind: words(&row[4]).unwrap_or_default(),
             culprit: by,
+            confidence: words(&row[7]).unwrap_or_default(),
             lost_s: seconds,
             worst: share,
         };

@@ -94,7 +94,7 @@ pub(super) fn groups(fleet: &Fleet, key: &Key, hosts: &[SickHost]) -> Result<Vec
 }
 
 /// The latest value of a property of each host.
-fn properties(fleet: &Fleet, kind: &str, name: &str) -> Result<HashMap<String, String>, Failure> {
+pub(in super::super) fn properties(fleet: &Fleet, kind: &str, name: &str) -> Result<HashMap<String, String>, Failure> {
     let rows = fleet.query(&sql::property(fleet.span().extended_back(INVENTORY_REACH_MS), kind, name))?.rows;
     let pair = |row: &Vec<_>| Some((text(&row[0])?.to_owned(), text(&row[1])?.to_owned()));
     Ok(rows.iter().filter_map(pair).collect())

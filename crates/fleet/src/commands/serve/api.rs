@@ -1,0 +1,246 @@
+//! What is answered to which path. `docs/fleet.md` describes it.
+
+use super::cache::AnswerCache;
+use super::host_page::{self, PagePart};
+use super::{charts, heat, keys};
+use crate::commands::change::{self, ChangeArgs, ChangeId};
+use crate::commands::sick::{self, Key};
+use crate::commands::why::{self, WhyArgs};
+use crate::commands::{Answer, host};
+use crate::options::QueryOptions;
+use crate::period::duration;
+use crate::span::DAY_MS;
+use crate::{Failure, Fleet, Period, Span};
+use serde::Serialize;
+use std::time::Duration;
+use whyslow_series::charts_named;
+use whyslow_serve::{ApiError, Gate, Page, PageContent, PageFn, PageRequest, Parameters};
+use whyslow_show::json;
+use whyslow_show::page::{self, ServedPage};
+
+/// The longest time that can be asked about.
+const LONGEST_MS: i64 = 366 * DAY_MS;
+/// The most intervals of a chart, and how many it has unless asked otherwise.
+const MOST_INTERVALS: usize = 1500;
+const INTERVALS: usize = 500;
+/// The most hosts that `sick` answers with.
+const MOST_HOSTS: usize = 100;
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The parameters that say which time is meant.
+const TIME: [&str; 3] = ["since", "from", "to"];
+
+struct Api {
+    fleet: Fleet,
+    answers: AnswerCache,
+    /// For questions that the store has to be read for.
+    gate: Gate,
+}
+
+/// The pages about this fleet.
+pub fn pages(fleet: Fleet) -> PageFn {
+    let ServedPage { html, policy } = page::fleet();
+    let api = Api { fleet, answers: AnswerCache::default(), gate: Gate::default() };
+    Box::new(move |asked| match asked.path.as_str() {
+        "/" => Some(Page::html(html.clone(), policy.clone())),
+        path => path.strip_prefix("/api/").map(|what| match api.answer(what, asked) {
+            Ok(document) => Page::json(document),
+            Err(error) => error.page(json::error(error.message())),
+        }),
+    })
+}
+
+impl From<Failure> for ApiError {
+    fn from(failure: Failure) -> Self {
+        if failure.is_nothing() { Self::NotFound(failure.to_string()) } else { Self::Busy(failure.to_string()) }
+    }
+}
+
+impl Api {
+    fn answer(&self, what: &str, asked: &PageRequest) -> Result<String, ApiError> {
+        match what {
+            "heat" => self.ask(asked, &[], |fleet, _| document(fleet, "whyslow.fleet.heat/1", heat::heat(fleet)?)),
+            "sick" => self.ask(asked, &["by", "finding"], sick),
+            "keys" => self.ask(asked, &[], |fleet, _| {
+                #[derive(Serialize)]
+                struct Keys {
+                    keys: Vec<String>,
+                }
+                document(fleet, "whyslow.fleet.keys/1", Keys { keys: keys::keys(fleet)? })
+            }),
+            "property" => self.ask(asked, &["by"], |fleet, parameters| {
+                let by = parameters.needed("by")?;
+                document(fleet, "whyslow.fleet.property/1", keys::property(fleet, by, &key(by)?)?)
+            }),
+            "why" => self.ask(asked, &["finding", "before", "within"], why),
+            "change" => self.ask(asked, &["id", "window", "settle", "within"], change),
+            "host" => self.ask(asked, &["host"], |fleet, parameters| {
+                let report = host::report(fleet, parameters.needed("host")?, 0)?;
+                document(fleet, host::SCHEMA, report)
+            }),
+            "page" => self.ask(asked, &["host", "intervals", "charts", "only"], host_page),
+            "raw" => raw(asked),
+            _ => Err(ApiError::NotFound(format!(
+                "there is no /api/{what}; there are heat, sick, keys, property, why, change, host, page and raw"
+            ))),
+        }
+    }
+
+    /// The answer to a question about a time, which may have these parameters.
+    fn ask(
+        &self,
+        asked: &PageRequest,
+        known: &[&str],
+        answer: impl FnOnce(&Fleet, &Parameters<'_>) -> Result<String, ApiError>,
+    ) -> Result<String, ApiError> {
+        let parameters = Parameters::of(asked, &[known, &TIME[..]].concat())?;
+        let span = span(&parameters)?;
+        let document = self.answers.get(&question(asked), || {
+            let _visit = self.gate.enter()?;
+            answer(&self.fleet.with_span(span), &parameters)
+        })?;
+        Ok(document.as_ref().to_owned())
+    }
+}
+
+/// What is asked for, without the token.
+fn question(asked: &PageRequest) -> String {
+    let mut parameters: Vec<&(String, String)> = asked.parameters.iter().filter(|(name, _)| name != "token").collect();
+    parameters.sort();
+    format!("{} {parameters:?}", asked.path)
+}
+
+/// The time that is meant: the last day unless asked otherwise.
+fn span(parameters: &Parameters<'_>) -> Result<Span, ApiError> {
+    let bad = ApiError::BadRequest;
+    let (from, to) = (parameters.milliseconds("from")?, parameters.milliseconds("to")?);
+    let since = parameters.text("since").map(duration).transpose().map_err(bad)?;
+    let now =
+        Period { since, ..Period::default() }.span().map_err(|failure| ApiError::BadRequest(failure.to_string()))?;
+    let span = match (since, from, to) {
+        (_, None, None) => now,
+        // Of the time to come nothing is missing.
+        (None, Some(from_ms), Some(to_ms)) => Span { from_ms, to_ms: to_ms.min(now.to_ms) },
+        _ => return Err(ApiError::BadRequest("a time is 'since', or 'from' and 'to'".into())),
+    };
+    let length = span.to_ms.saturating_sub(span.from_ms);
+    match length {
+        ..=0 => Err(ApiError::BadRequest("from must come before to, and before now".into())),
+        1..=LONGEST_MS => Ok(span),
+        _ => Err(ApiError::BadRequest("at most a year can be asked about".into())),
+    }
+}
+
+fn document<T: Serialize>(fleet: &Fleet, schema: &'static str, content: T) -> Result<String, ApiError> {
+    Ok(json::line(&Answer::of(fleet, schema, content)))
+}
+
+fn key(by: &str) -> Result<Key, ApiError> {
+    Key::parse(by).map_err(|error| ApiError::BadRequest(format!("by={by}: {error}")))
+}
+
+/// A duration, or what it is unless asked otherwise.
+fn time(parameters: &Parameters<'_>, name: &str, usual: Duration) -> Result<Duration, ApiError> {
+    let asked = parameters.text(name).map(duration).transpose();
+    Ok(asked.map_err(|error| ApiError::BadRequest(format!("{name}: {error}")))?.unwrap_or(usual))
+}
+
+fn sick(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
+    let by = parameters.text("by").map(key).transpose()?;
+    let answer = sick::sick(fleet, parameters.text("finding"), by.as_ref(), MOST_HOSTS)?;
+    document(fleet, sick::SCHEMA, answer)
+}
+
+fn why(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
+    let args = WhyArgs {
+        store: QueryOptions::default(),
+        finding: parameters.needed("finding")?.to_owned(),
+        period: Period::default(),
+        before: time(parameters, "before", HOUR)?,
+        within: parameters.text("within").unwrap_or("role").to_owned(),
+    };
+    document(fleet, why::SCHEMA, why::ask(fleet, &args)?)
+}
+
+fn change(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
+    let args = ChangeArgs {
+        store: QueryOptions::default(),
+        id: parameters.text("id").map(str::to_owned),
+        period: Period::default(),
+        window: time(parameters, "window", HOUR * 6)?,
+        settle: time(parameters, "settle", HOUR / 4)?,
+        within: parameters.text("within").unwrap_or("role").to_owned(),
+    };
+    let id = args.id.as_deref().map(ChangeId::parse).transpose();
+    let id = id.map_err(|failure| ApiError::BadRequest(failure.to_string()))?;
+    document(fleet, change::SCHEMA, change::ask(fleet, &args, id.as_ref())?)
+}
+
+fn host_page(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
+    let named = parameters.text("charts");
+    // The chart of the time lost is none of those of a machine.
+    let others = named.map(|list| list.split(',').filter(|id| *id != charts::LOST).collect::<Vec<_>>());
+    let specs = match others {
+        None => whyslow_series::charts().collect(),
+        Some(others) if others.is_empty() => Vec::new(),
+        Some(others) => charts_named(&others.join(",")).map_err(ApiError::BadRequest)?,
+    };
+    let part = PagePart {
+        specs,
+        with_lost: named.is_none_or(|list| list.split(',').any(|id| id == charts::LOST)),
+        intervals: parameters.number("intervals", 1..=MOST_INTERVALS)?.unwrap_or(INTERVALS),
+        content: PageContent::of(parameters)?,
+    };
+    Ok(json::line(&host_page::page(fleet, parameters.needed("host")?, part)?))
+}
+
+/// The command that asks a host about its own recording: nothing of the store is needed for it.
+fn raw(asked: &PageRequest) -> Result<String, ApiError> {
+    #[derive(Serialize)]
+    struct RawCommand {
+        schema: &'static str,
+        command: String,
+    }
+    let parameters = Parameters::of(asked, &["host", "export", "since", "from", "to"])?;
+    let command = host::raw_command(parameters.needed("host")?, span(&parameters)?, parameters.text("export"));
+    let command = command.map_err(|failure| ApiError::BadRequest(failure.to_string()))?;
+    Ok(json::line(&RawCommand { schema: "whyslow.fleet.raw/1", command }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(parameters: &[(&str, &str)]) -> PageRequest {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        PageRequest { path: "/api/heat".into(), parameters: parameters.iter().map(own).collect() }
+    }
+
+    #[test]
+    fn the_same_question_is_one_in_any_order_and_with_any_token() {
+        let first = question(&asked(&[("since", "1h"), ("by", "role"), ("token", "a")]));
+        assert_eq!(first, question(&asked(&[("token", "b"), ("by", "role"), ("since", "1h")])));
+        assert_ne!(first, question(&asked(&[("since", "1h")])));
+    }
+
+    #[test]
+    fn a_time_is_the_last_part_or_has_two_ends() {
+        let of = |parameters: &[(&str, &str)]| span(&Parameters::of(&asked(parameters), &TIME).unwrap());
+        assert_eq!(of(&[("from", "10"), ("to", "20.5")]), Ok(Span { from_ms: 10_000, to_ms: 20_500 }));
+        let hour = of(&[("since", "1h")]).unwrap();
+        assert_eq!(hour.to_ms - hour.from_ms, 3_600_000);
+        let day = of(&[]).unwrap();
+        assert_eq!(day.to_ms - day.from_ms, DAY_MS);
+        for wrong in [
+            &[("from", "20"), ("to", "10")][..],
+            &[("from", "20")],
+            &[("to", "20")],
+            &[("since", "1h"), ("from", "1"), ("to", "2")],
+            &[("since", "soon")],
+            &[("since", "9999d")],
+            &[("from", "9000000000"), ("to", "8999999999")],
+        ] {
+            assert!(matches!(of(wrong), Err(ApiError::BadRequest(_))), "{wrong:?}");
+        }
+    }
+}

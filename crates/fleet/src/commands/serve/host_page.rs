@@ -1,0 +1,156 @@
+//! The page of a host, in the form in which `whyslow serve` has that of a recording.
+
+use super::charts::{self, Minutes};
+use crate::commands::host::{Entry, EntryKind, HostReport};
+use crate::span::rfc3339;
+use crate::{Failure, Fleet};
+use whyslow_model::chart::{self, PageData};
+use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Finding, Host, Origin, Subject, TimeSpan, Verdict};
+use whyslow_model::explanation::{self, ChangeEvent, Episode, Explanation, TimelineEvent};
+use whyslow_model::human;
+use whyslow_model::inventory::MachineChange;
+use whyslow_series::ChartSpec;
+use whyslow_serve::PageContent;
+
+/// What of the page is asked for.
+pub struct PagePart {
+    /// These charts.
+    pub specs: Vec<&'static ChartSpec>,
+    /// Whether the chart of the time lost is among them.
+    pub with_lost: bool,
+    /// At most about so many intervals.
+    pub intervals: usize,
+    /// What of them.
+    pub content: PageContent,
+}
+
+/// The page of a host that has shipped something, or none.
+///
+/// # Errors
+/// The store cannot be read; nothing of the host is in it.
+pub fn page(fleet: &Fleet, host: &str, part: PagePart) -> Result<PageData, Failure> {
+    let span = fleet.span();
+    let seconds = |ms: i64| ms as f64 / 1e3;
+    let mut page = PageData {
+        schema: chart::SCHEMA.to_owned(),
+        title: format!("whyslow: {host}"),
+        host: host.to_owned(),
+        from: seconds(span.from_ms),
+        to: seconds(span.to_ms),
+        ..PageData::default()
+    };
+    if part.content == PageContent::Outline {
+        page.charts.extend(part.with_lost.then(charts::outline_of_lost));
+        page.charts.extend(part.specs.iter().filter(|spec| charts::can_be_drawn(spec)).map(|spec| spec.outline()));
+        return Ok(page);
+    }
+    let minutes = Minutes::of(fleet, host)?;
+    if part.content.has_charts() {
+        page.charts.extend(part.with_lost.then(|| minutes.lost_chart()));
+        page.charts.extend(charts::charts(fleet, host, &minutes, part.specs, part.intervals)?);
+    }
+    if part.content.has_answer() {
+        page.explanation = Some(explain(fleet, &crate::commands::host::report(fleet, host, 0)?, &minutes));
+    }
+    Ok(page)
+}
+
+/// What happened on a host.
+fn explain(fleet: &Fleet, report: &HostReport, minutes: &Minutes) -> Explanation {
+    let span = fleet.span();
+    let mut explanation = Explanation {
+        schema: explanation::SCHEMA.to_owned(),
+        recording: String::new(),
+        start: rfc3339(span.from_ms),
+        end: rfc3339(span.to_ms),
+        samples: minutes.samples,
+        missed: minutes.missed,
+        episodes: Vec::new(),
+        events: Vec::new(),
+        changes: Vec::new(),
+    };
+    for entry in &report.timeline {
+        match &entry.kind {
+            EntryKind::Episode { .. } => explanation.episodes.extend(episode(entry, report)),
+            EntryKind::Change { kind, name, old, new } => {
+                let what = change_in_words(entry.at_ms(), kind, name, old.as_deref(), new.as_deref());
+                let (kind, name) = (kind.clone(), name.clone());
+                let at = entry.at.clone();
+                explanation.changes.push(ChangeEvent { at, kind, name, old: old.clone(), new: new.clone(), what });
+            }
+            EntryKind::Gap { goes_on } => {
+                let long = human::quantity((entry.until_ms() - entry.at_ms()) as f64 / 1e3, "s");
+                let what = if *goes_on {
+                    format!("nothing shipped since, for {long}")
+                } else {
+                    format!("nothing shipped for {long}")
+                };
+                explanation.events.push(TimelineEvent { at: entry.at.clone(), what });
+            }
+        }
+    }
+    explanation
+}
+
+fn change_in_words(at_ms: i64, kind: &str, name: &str, old: Option<&str>, new: Option<&str>) -> String {
+    let change = MachineChange {
+        at: at_ms.saturating_mul(1_000_000),
+        kind: kind.into(),
+        name: name.into(),
+        old: old.map(Into::into),
+        new: new.map(Into::into),
+    };
+    change.in_words()
+}
+
+fn episode(entry: &Entry, report: &HostReport) -> Option<Episode> {
+    let EntryKind::Episode { finding, subject, subject_kind, culprit, confidence, lost_s, worst } = &entry.kind else {
+        return None;
+    };
+    let seconds = ((entry.until_ms() - entry.at_ms()) as f64 / 1e3).max(1.0);
+    let culprit =
+        culprit.iter().map(|name| Culprit { kind: "process".into(), name: name.clone(), ..Culprit::default() });
+    let subject = if subject_kind == "host" { Subject::host() } else { Subject::new(subject_kind, subject) };
+    let finding = Finding {
+        id: finding.clone(),
+        subject,
+        culprits: culprit.collect(),
+        impact: *worst,
+        confidence: Confidence::named(confidence).unwrap_or_default(),
+        ..Finding::default()
+    };
+    let window = TimeSpan {
+        start: Some(entry.at.clone()),
+        end: entry.until.clone(),
+        ..TimeSpan::of(Origin::Recording, seconds, 0)
+    };
+    let key = finding.subject.key_of(&finding.id);
+    let diagnosis =
+        Diagnosis { host: machine(report), findings: vec![finding], ..Diagnosis::new(Verdict::Bottleneck, window) };
+    Some(Episode {
+        start: entry.at.clone(),
+        end: entry.until.clone().unwrap_or_else(|| entry.at.clone()),
+        seconds,
+        impact: *worst,
+        mean_impact: (lost_s / seconds).clamp(0.0, 1.0),
+        key,
+        overlaps: Vec::new(),
+        before: Vec::new(),
+        diagnosis,
+    })
+}
+
+/// The machine, as its inventory describes it.
+fn machine(report: &HostReport) -> Host {
+    let property = |kind: &str, name: &str| {
+        let is = |property: &&crate::commands::host::Property| property.kind == kind && property.name == name;
+        report.properties.iter().find(is).map(|property| property.value.clone())
+    };
+    Host {
+        name: Some(report.host.clone()),
+        kernel: property("kernel", "release"),
+        cpus: property("machine", "cpus").and_then(|cpus| cpus.parse().ok()),
+        memory_bytes: None,
+        virtualization: property("machine", "virtualisation"),
+    }
+}

@@ -1,0 +1,45 @@
+//! What hosts can be grouped by, and the value of each host.
+
+use crate::cell::text;
+use crate::commands::sick::{self, Key};
+use crate::table::INVENTORY_REACH_MS;
+use crate::{Failure, Fleet, sql};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The keys that every host has.
+const OF_ALL: [&str; 2] = ["kernel", "model"];
+
+/// What hosts can be grouped by: their labels first.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn keys(fleet: &Fleet) -> Result<Vec<String>, Failure> {
+    let span = fleet.span().extended_back(INVENTORY_REACH_MS);
+    let rows = fleet.query(&sql::labels(span))?.rows;
+    let labels = rows.iter().filter_map(|row| text(row.first()?)).map(str::to_owned);
+    // A label of that name cannot be asked for.
+    let labels = labels.filter(|label| !OF_ALL.contains(&label.as_str()) && label != "finding" && !label.contains('/'));
+    Ok(labels.chain(OF_ALL.map(str::to_owned)).collect())
+}
+
+/// A property of all hosts.
+#[derive(Debug, Serialize)]
+pub struct PropertyOfHosts {
+    /// The key that was asked for.
+    by: String,
+    /// The latest value of each host that has one.
+    values: BTreeMap<String, String>,
+}
+
+/// The value of each host.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn property(fleet: &Fleet, by: &str, key: &Key) -> Result<PropertyOfHosts, Failure> {
+    let values = match key {
+        Key::Finding => BTreeMap::new(),
+        Key::Property { kind, name } => sick::properties(fleet, kind, name)?.into_iter().collect(),
+    };
+    Ok(PropertyOfHosts { by: by.to_owned(), values })
+}
