@@ -87,35 +87,40 @@ build-lab: need-build
 build-fleet: need-build ## the program that asks a fleet: target/release/whyslow-fleet
 	cargo build --release --package whyslow-fleet
 
-install: build ## the program, its manual page, completions, services and dashboards, under PREFIX
-	install -D -m 755 $(BIN) '$(DESTDIR)$(PREFIX)/bin/whyslow'
-	$(BIN) man > target/whyslow.1
-	install -D -m 644 target/whyslow.1 '$(DESTDIR)$(PREFIX)/share/man/man1/whyslow.1'
-	sed 's|/usr/local/bin|$(PREFIX)/bin|' systemd/whyslow-record.service > target/whyslow-record.service
-	install -D -m 644 target/whyslow-record.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-record.service'
-	sed 's|/usr/local/bin|$(PREFIX)/bin|' systemd/whyslow-exporter.service > target/whyslow-exporter.service
-	install -D -m 644 target/whyslow-exporter.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-exporter.service'
-	sed 's|/usr/local/bin|$(PREFIX)/bin|' systemd/whyslow-ship.service > target/whyslow-ship.service
-	install -D -m 644 target/whyslow-ship.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-ship.service'
-	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/whyslow/dashboards' dashboards/whyslow.json dashboards/whyslow.rules.yml
-	$(BIN) completions bash > target/whyslow.bash
-	install -D -m 644 target/whyslow.bash '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyslow'
-	$(BIN) completions zsh > target/_whyslow
-	install -D -m 644 target/_whyslow '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyslow'
-	$(BIN) completions fish > target/whyslow.fish
-	install -D -m 644 target/whyslow.fish '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish'
-	sed 's|@PREFIX@|$(PREFIX)|' systemd/whyslow-recover.service > target/whyslow-recover.service
-	install -D -m 644 target/whyslow-recover.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-recover.service'
+# Where what is installed goes.
+BINARIES := $(DESTDIR)$(PREFIX)/bin
+MANUALS := $(DESTDIR)$(PREFIX)/share/man/man1
+UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
+BASH := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ZSH := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+FISH := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+DASHBOARDS := $(DESTDIR)$(PREFIX)/share/whyslow/dashboards
+PROGRAMS := whyslow whyslow-fleet
+SERVICES := whyslow-record whyslow-exporter whyslow-ship whyslow-recover whyslow-fleet-compact
+
+install: build build-fleet ## the programs, their manual pages, completions, services and dashboards, under PREFIX
+	set -e; for program in $(PROGRAMS); do \
+	  made=target/install/$$program; mkdir -p $$made; \
+	  install -D -m 755 target/release/$$program '$(BINARIES)'/$$program; \
+	  target/release/$$program man > $$made/man; \
+	  install -D -m 644 $$made/man '$(MANUALS)'/$$program.1; \
+	  for shell in bash zsh fish; do target/release/$$program completions $$shell > $$made/$$shell; done; \
+	  install -D -m 644 $$made/bash '$(BASH)'/$$program; \
+	  install -D -m 644 $$made/zsh '$(ZSH)'/_$$program; \
+	  install -D -m 644 $$made/fish '$(FISH)'/$$program.fish; \
+	done
+	set -e; for service in $(SERVICES); do \
+	  sed 's|/usr/local/bin|$(PREFIX)/bin|; s|@PREFIX@|$(PREFIX)|' systemd/$$service.service > target/install/$$service.service; \
+	  install -D -m 644 target/install/$$service.service '$(UNITS)'/$$service.service; \
+	done
+	install -D -m 644 -t '$(DASHBOARDS)' dashboards/whyslow.json dashboards/whyslow.rules.yml
 
 uninstall:
-	rm -f '$(DESTDIR)$(PREFIX)/bin/whyslow' '$(DESTDIR)$(PREFIX)/share/man/man1/whyslow.1' \
-	  '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyslow' \
-	  '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyslow' \
-	  '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish' \
-	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-recover.service' \
-	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-exporter.service' \
-	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-ship.service'
-	rm -rf '$(DESTDIR)$(PREFIX)/share/whyslow/dashboards'
+	for program in $(PROGRAMS); do \
+	  rm -f '$(BINARIES)'/$$program '$(MANUALS)'/$$program.1 '$(BASH)'/$$program '$(ZSH)'/_$$program '$(FISH)'/$$program.fish; \
+	done
+	for service in $(SERVICES); do rm -f '$(UNITS)'/$$service.service; done
+	rm -rf '$(DASHBOARDS)'
 
 need-build:
 	@scripts/install-missing.sh build

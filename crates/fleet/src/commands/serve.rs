@@ -8,8 +8,8 @@ mod host_page;
 mod keys;
 
 use crate::failure::complain;
-use crate::options::print;
 use crate::options::QueryOptions;
+use crate::options::print;
 use crate::{Failure, Span};
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
