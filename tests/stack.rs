@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use whyslow_model::expectation::{self, Expectations};
 use whyslow_model::io_stack::{IoStack, LimitKind, NodeKind, SCHEMA, StackNode};
 
 const WHYSLOW: &str = env!("CARGO_BIN_EXE_whyslow");
@@ -307,4 +308,25 @@ fn every_user_sees_the_disks_and_interfaces() {
     assert_eq!(devices(&seen), devices(&all));
     assert!(seen.nodes.iter().any(|node| node.id == "interface:lo"));
     assert!(seen.blind_spots.iter().any(|spot| spot.remedy.contains("root")), "{:?}", seen.blind_spots);
+}
+
+#[test]
+fn a_drive_that_rotates_is_expected_to_do_what_its_mechanics_allow() {
+    let expect = |args: &[&str]| {
+        let mut command = Command::new(WHYSLOW);
+        command.args(["expect", "--for", "300ms"]).args(args).stdin(Stdio::null()).output().unwrap()
+    };
+    let out = expect(&["--json", "--rpm", "7200", "--seek", "8.5ms"]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let expected: Expectations = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(expected.schema, expectation::SCHEMA);
+    let disks = document(&run(&["--json"]));
+    let disks = disks.nodes.iter().filter(|node| node.kind == NodeKind::Disk);
+    for disk in disks.filter(|disk| disk.words("medium") == Some("rotating")) {
+        let thing = expected.things.iter().find(|thing| thing.id == disk.id).expect("what it should deliver");
+        assert_eq!((thing.rates[0].what.as_str(), thing.rates[0].expected.round()), ("random requests", 79.0));
+    }
+    let out = expect(&["/no/such/thing"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("/no/such/thing"));
 }

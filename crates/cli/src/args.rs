@@ -4,6 +4,7 @@ use crate::baseline::BaselineArgs;
 use crate::bench::BenchArgs;
 use crate::compare::CompareArgs;
 use crate::complete;
+use crate::expect::ExpectArgs;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
 use crate::exporter::ExporterArgs;
@@ -42,6 +43,7 @@ whyslow --pid 4711             explain where the time of a process goes
 whyslow -- make -j4            run a command, and explain why it took so long
 whyslow read vmstat.txt dmesg  diagnose the output of other tools
 whyslow stack                  storage and network from top to hardware
+whyslow expect md0             what it should deliver, and what it does
 whyslow rules disk.saturated   explain a finding
 whyslow profile --culprit      show where the culprit spends its time
 whyslow try vm.swappiness=10 -- make
@@ -117,6 +119,7 @@ const IRRELEVANT: &[(&str, &[&str])] = &[
     ("serve", &["json", "all", "utc", "color", "width"]),
     ("exporter", &["json", "all", "utc", "color", "width"]),
     ("stack", &["utc"]),
+    ("expect", &["utc"]),
     ("rules", &["all", "utc"]),
     ("formats", &["all", "utc"]),
     ("bench net serve", &["save", "replace", "dir"]),
@@ -183,6 +186,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Show what requests and packets pass through, as trees from mounts and interfaces down to hardware, with every limit
     Stack(StackArgs),
+    /// Show what drives, RAID and links should deliver, beside what they did, and which layout would deliver more
+    Expect(ExpectArgs),
     /// List the rules, or explain one
     Rules {
         /// Only the rules whose id contains this, such as disk; a full id, such as disk.saturated, explains that rule

@@ -4,6 +4,7 @@ use crate::args::{self, Cli, Command};
 use crate::baseline;
 use crate::bench;
 use crate::compare;
+use crate::expect;
 use crate::explain;
 use crate::export;
 use crate::exporter;
@@ -55,6 +56,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Try(args)) => tune::try_out(args, look),
         Some(Command::Bench(args)) => bench::run(args, look),
         Some(Command::Stack(args)) => stack::run(args, look),
+        Some(Command::Expect(args)) => expect::run(args, look),
         Some(Command::Mcp) => mcp::run(),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),

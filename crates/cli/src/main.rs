@@ -7,6 +7,7 @@ mod bench;
 mod commands;
 mod compare;
 mod complete;
+mod expect;
 mod experiments;
 mod explain;
 mod export;

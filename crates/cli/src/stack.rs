@@ -63,13 +63,9 @@ pub fn run(args: &StackArgs, look: &OutputOptions) -> Result<ExitCode, Failure> 
         return Err(Failure::usage("--pseudonymise shows the whole stack: NAME is one of the names that it replaces"));
     }
     let names = args.pseudonyms.begin()?;
-    let mut stack = live(&names);
+    let stack = live(&names);
     names.finish()?;
-    if !args.names.is_empty() {
-        let ids: Result<Vec<_>, _> = args.names.iter().map(|name| named(&stack, name)).collect();
-        let part = stack.around(&ids?.concat());
-        stack = part;
-    }
+    let stack = part(stack, &args.names)?;
     let style = output::style(look);
     match &args.output {
         Some(path) => {
@@ -118,6 +114,18 @@ pub fn names() -> Vec<String> {
 /// The stacks of this machine, as they are now.
 pub fn live(names: &PseudonymSession) -> IoStack {
     IoStack::of(&names.window(sampled(Sampler::of_stacks(Root::live()))))
+}
+
+/// What is above and below these names; without names all of it.
+///
+/// # Errors
+/// A name that is not known here.
+pub fn part(stack: IoStack, names: &[String]) -> Result<IoStack, Failure> {
+    if names.is_empty() {
+        return Ok(stack);
+    }
+    let ids: Result<Vec<_>, _> = names.iter().map(|name| named(&stack, name)).collect();
+    Ok(stack.around(&ids?.concat()))
 }
 
 fn of(sampler: Sampler) -> IoStack {

@@ -8,6 +8,7 @@ pub mod breakdown;
 mod cleared;
 mod coverage;
 mod document;
+mod expect;
 mod expr;
 mod facts;
 mod interference;
@@ -38,6 +39,7 @@ mod timeline;
 
 pub use coverage::known_signals;
 pub use document::{diagnose, findings};
+pub use expect::{DriveFacts, expectations};
 pub use judge::is_felt;
 pub use merge::merge_diagnoses;
 pub use on_demand::requested_sources;

@@ -11,6 +11,7 @@ pub mod chart;
 pub mod comparison;
 pub mod cpu_list;
 pub mod diagnosis;
+pub mod expectation;
 pub mod explanation;
 pub mod histogram;
 pub mod human;

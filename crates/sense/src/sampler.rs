@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const SLOW: Duration = Duration::from_secs(60);
 
 /// The sources that describe how storage and network are stacked.
-const OF_STACKS: [&str; 15] = [
+const OF_STACKS: [&str; 16] = [
     "machine",
     "network namespaces",
     "proc/interrupts",
@@ -39,6 +39,7 @@ const OF_STACKS: [&str; 15] = [
     "sys/block/md",
     "sys/block/queue",
     "sys/block/zram",
+    "sys/bus/pci/devices",
     "sys/fs",
 ];
 

@@ -90,7 +90,7 @@ family_group! {
     }
 
     /// A device's queue and geometry (Documentation/ABI/stable/sysfs-block).
-    queue: Queue by device: Name of device, from "/sys/block/*/queue, /sys/block/*/device, /sys/block/*/mq, /sys/block/*/size, /sys/class/scsi_host" {
+    queue: Queue by device: Name of device, from "/sys/block/*/queue, /sys/block/*/device, /sys/block/*/mq, /sys/block/*/size, /sys/class/scsi_host, ata_link, sas_phy, fc_host" {
         scheduler: state word "system.disk.scheduler" "the I/O scheduler in force";
         rotational: gauge count "system.disk.rotational" "1 for a spinning disk";
         nr_requests: gauge count "system.disk.nr_requests" "requests the queue holds";
@@ -120,6 +120,8 @@ family_group! {
         transport: state word "system.disk.transport" "how the device is attached: ata, sas, fc, iscsi, usb, virtio, nvme over pcie, tcp, ...";
         adapter_depth: gauge count "system.disk.adapter_depth" "commands the adapter takes at once, for all its devices (can_queue)";
         numa_node: gauge count "system.disk.numa_node" "NUMA node of the adapter";
+        link_speed: gauge bps "system.disk.link_speed" "negotiated speed of the link to the device (SATA, SAS, Fibre Channel, USB)";
+        rotation_rate: gauge count "system.disk.rotation_rate" "revolutions per minute; 1 if the medium does not rotate";
     }
 
     /// What a drive reports about its own health (ATA SMART attributes, NVMe log page 02h, SCSI log pages).

@@ -25,7 +25,7 @@ family_group! {
     }
 
     /// PCIe links: their state, and what their devices and the ports above them support.
-    pcie_link: PcieLink by device: Name of word, from "lspci -vv" {
+    pcie_link: PcieLink by device: Name of word, from "/sys/bus/pci/devices, lspci -vv" {
         what: state word "hw.pcie.device" "class, vendor and model of the device";
         speed: gauge count "hw.pcie.speed" "transfers per second and lane";
         max_speed: gauge count "hw.pcie.max_speed" "transfers per second and lane that the device supports";

@@ -25,6 +25,8 @@ pub(super) struct Adapter {
     pub(super) transport: Option<String>,
     /// Commands at once.
     pub(super) depth: Option<u64>,
+    /// What the link to the disk carries, with its encoding; bits per second.
+    pub(super) link_speed: Option<u64>,
     pub(super) numa_node: Option<u64>,
 }
 
@@ -66,6 +68,7 @@ impl Adapter {
             driver,
             transport: transport.map(|(_, transport)| (*transport).to_owned()),
             depth,
+            link_speed: link_speed(root, parts),
             numa_node: None,
         }
     }
@@ -95,6 +98,38 @@ fn nvme_controllers(root: &Root, folder: &str, path: &[&str]) -> Vec<String> {
     let mut entries = root.list(&format!("{folder}/device"));
     entries.retain(|entry| is_numbered(entry, "nvme"));
     entries
+}
+
+/// The negotiated speed of the link on this path, by its transport class (Documentation/ABI/testing/sysfs-ata, drivers/scsi/scsi_transport_sas.c,
+/// scsi_transport_fc.c; sysfs-bus-usb).
+fn link_speed(root: &Root, parts: &[&str]) -> Option<u64> {
+    let named = |prefix: &str| parts.iter().position(|part| is_numbered(part, prefix));
+    if let Some(at) = named("ata") {
+        let link = parts[at].strip_prefix("ata")?;
+        return bits(&root.word(&format!("sys/class/ata_link/link{link}/sata_spd"))?);
+    }
+    if let Some(at) = named("end_device-") {
+        // Of a wide port one of its lanes.
+        let port = format!("sys/class/sas_port/{}/device", parts.get(at.checked_sub(1)?)?);
+        let phys = root.list(&port).into_iter().filter(|entry| is_numbered(entry, "phy-"));
+        return phys.filter_map(|phy| bits(&root.word(&format!("sys/class/sas_phy/{phy}/negotiated_linkrate"))?)).max();
+    }
+    if named("rport-").is_some() {
+        let host = parts[named("host")?];
+        return bits(&root.word(&format!("sys/class/fc_host/{host}/speed"))?);
+    }
+    // `usb2/2-1/2-1.4/2-1.4:1.0`: the last that is a device and no interface.
+    let is_usb = |part: &&&str| part.contains('-') && !part.contains(':') && is_numbered(&part.replace('.', "-"), "");
+    let device = parts.iter().rfind(is_usb).filter(|_| named("usb").is_some())?;
+    let megabits: f64 = root.word(&format!("sys/bus/usb/devices/{device}/speed"))?.parse().ok()?;
+    Some((megabits * 1e6) as u64)
+}
+
+/// `6.0 Gbps`, `12.0 Gbit`, `16 Gbit`; `None` for `Unknown` or `<unknown>`.
+fn bits(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_once(' ')?;
+    let gigabits: f64 = number.parse().ok().filter(|gigabits| *gigabits > 0.0 && unit.starts_with("Gb"))?;
+    Some((gigabits * 1e9) as u64)
 }
 
 fn driver(root: &Root, device: &str) -> Option<String> {
@@ -135,6 +170,7 @@ mod tests {
             &[
                 ("sys/class/scsi_host/host0/proc_name", "ahci\n"),
                 ("sys/class/scsi_host/host0/can_queue", "32\n"),
+                ("sys/class/ata_link/link1/sata_spd", "6.0 Gbps\n"),
                 ("sys/bus/pci/devices/0000:00:1f.2/numa_node", "1\n"),
             ],
             &[],
@@ -145,9 +181,36 @@ mod tests {
             driver: Some("ahci".into()),
             transport: Some("ata".into()),
             depth: Some(32),
+            link_speed: Some(6_000_000_000),
             numa_node: Some(1),
         };
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_speed_of_a_link_is_that_of_its_transport() {
+        let sas = adapter(
+            "../../devices/pci0000:00/0000:03:00.0/host4/port-4:0/end_device-4:0/target4:0:0/4:0:0:0/block/sdb",
+            &[
+                ("sys/class/sas_port/port-4:0/device/phy-4:0/uevent", ""),
+                ("sys/class/sas_phy/phy-4:0/negotiated_linkrate", "12.0 Gbit\n"),
+            ],
+            &[],
+        );
+        assert_eq!((sas.transport.as_deref(), sas.link_speed), (Some("sas"), Some(12_000_000_000)));
+        let fc = adapter(
+            "../../devices/pci0000:00/0000:03:00.0/host5/rport-5:0-1/target5:0:1/5:0:1:7/block/sdc",
+            &[("sys/class/fc_host/host5/speed", "16 Gbit\n")],
+            &[],
+        );
+        assert_eq!(fc.link_speed, Some(16_000_000_000));
+        let usb = adapter(
+            "../../devices/pci0000:00/0000:00:14.0/usb2/2-1/2-1.4/2-1.4:1.0/host6/target6:0:0/6:0:0:0/block/sdd",
+            &[("sys/bus/usb/devices/2-1.4/speed", "5000\n")],
+            &[],
+        );
+        assert_eq!((usb.transport.as_deref(), usb.link_speed), (Some("usb"), Some(5_000_000_000)));
+        assert_eq!((bits("<unknown>"), bits("Unknown"), bits("6.0 Gbps")), (None, None, Some(6_000_000_000)));
     }
 
     #[test]

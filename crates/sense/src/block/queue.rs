@@ -106,6 +106,8 @@ fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
         transport: adapter.transport.into(),
         adapter_depth: adapter.depth.into(),
         numa_node: adapter.numa_node.into(),
+        link_speed: adapter.link_speed.into(),
+        rotation_rate: rotation_rate(root, folder).into(),
         ..of_partition(root, folder, name)
     }
 }
@@ -132,6 +134,17 @@ fn serial(root: &Root, folder: &str) -> Option<String> {
         (!text.is_empty()).then_some(text)
     };
     word(root, folder, "serial").or_else(|| word(root, folder, "device/serial")).or_else(page)
+}
+
+/// Revolutions per minute, 1 if nothing rotates: from the block device characteristics of a SCSI disk (SBC-4, 6.6.2), or word 217 of
+/// the identification that an ATA disk has behind a SCSI command set (SAT-4, 12.4.2; ACS-4, 7.13.6). Other values are reserved.
+fn rotation_rate(root: &Root, folder: &str) -> Option<u64> {
+    let page = |name: &str| std::fs::read(root.at(format!("{folder}/device/{name}"))).ok();
+    let at = |page: &[u8], offset: usize| Some([*page.get(offset)?, *page.get(offset + 1)?]);
+    let scsi = page("vpd_pgb1").and_then(|page| Some(u16::from_be_bytes(at(&page, 4)?)));
+    let is_rate = |rate: &u16| *rate == 1 || (0x0401..0xffff).contains(rate);
+    let ata = || page("vpd_pg89").and_then(|page| Some(u16::from_le_bytes(at(&page, 60 + 2 * 217)?)));
+    scsi.filter(is_rate).or_else(|| ata().filter(is_rate)).map(u64::from)
 }
 
 /// From NVMe or SCSI.
@@ -175,6 +188,7 @@ mod tests {
             ("sys/devices/0:0:1:0/vendor", "ATA     \n"),
             ("sys/devices/0:0:1:0/model", "ST4000NM0035    \n"),
             ("sys/devices/0:0:1:0/vpd_pg80", "\0\0\0\u{8}ZC10ABCD"),
+            ("sys/devices/0:0:1:0/vpd_pgb1", "\0\u{31}\0\u{3c}\u{1c}\u{20}\0"),
             ("sys/devices/0:0:1:0/queue_depth", "32\n"),
             ("sys/devices/0:0:1:0/state", "running\n"),
             ("sys/block/sda/sda1/partition", "1\n"),
@@ -197,6 +211,7 @@ mod tests {
         assert_eq!(disk.device_depth.get(), Some(32.0));
         assert_eq!(disk.model.get(), Some("ATA ST4000NM0035"));
         assert_eq!(disk.serial.get(), Some("ZC10ABCD"));
+        assert_eq!(disk.rotation_rate.get(), Some(7200.0));
         assert_eq!(disk.state.get(), Some("running"));
         assert_eq!(disk.address.get(), Some("0:0:1:0"));
         assert_eq!(disk.size.get(), Some(1_048_576.0));

@@ -5,6 +5,7 @@ mod kmsg;
 mod limits;
 mod machine;
 mod observer;
+mod pcie;
 mod sysctl;
 mod sysvipc;
 
@@ -21,5 +22,6 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         stateless(sysctl::INFO, sysctl::read),
         Box::new(kmsg::KernelLog::default()),
         stateless(observer::INFO, observer::read),
+        stateless(pcie::INFO, pcie::read),
     ]
 }

@@ -3,6 +3,7 @@
 mod baseline;
 mod bench;
 mod comparison;
+mod expect;
 mod finding;
 mod interference;
 mod listing;
@@ -22,6 +23,7 @@ mod words;
 pub use baseline::{baseline, baselines, saved};
 pub use bench::{bench, dropped_caches};
 pub use comparison::comparison;
+pub use expect::expectations;
 pub use listing::{formats, metrics, rule, rules};
 pub use profile::profile;
 pub use recording::{explanation, recorded, shipped};

@@ -1,0 +1,156 @@
+//! One drive: random requests by its mechanics, or by what it was seen to take for one.
+
+use super::{BYTES_PER_SECOND, Machine, PER_SECOND, bytes, link, load, per_second, rate, requests, thing};
+use whyslow_model::catalogue::Queue;
+use whyslow_model::expectation::{ExpectedRate, ThingExpected};
+use whyslow_model::human::quantity;
+use whyslow_model::io_stack::StackNode;
+
+const MECHANICS: &str =
+    "Ruemmler, Wilkes: An introduction to disk drive modeling (IEEE Computer 27:3, 1994): seek + half a revolution";
+pub(super) const LITTLE: &str = "Little: A proof for the queuing formula L = λW (Operations Research 9:3, 1961)";
+/// The least revolutions per minute, and the mean seek of a read that is usual from there on in data sheets, seconds.
+const SEEKS: [(f64, f64); 4] = [(14_000.0, 0.0034), (9_500.0, 0.0045), (7_000.0, 0.0085), (0.0, 0.012)];
+/// At a mean queue of at most so many requests the latency is that of one at a time.
+const ALONE: f64 = 1.3;
+/// Requests a second below which a latency is a chance.
+const ENOUGH: f64 = 5.0;
+
+/// What a drive does in random requests, and how that follows.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Random {
+    /// A second.
+    pub(super) rate: f64,
+    pub(super) formula: String,
+    pub(super) source: &'static str,
+    /// What was assumed.
+    pub(super) note: Option<String>,
+}
+
+pub(super) fn of_disk(machine: &Machine<'_>, node: &StackNode) -> ThingExpected {
+    let Some(queue) = machine.queue(node) else { return ThingExpected::default() };
+    let mut disk = thing(what(queue, machine));
+    if let Some(random) = random(machine, node) {
+        disk.rates.push(rate(
+            "random requests",
+            random.rate,
+            PER_SECOND,
+            random.formula,
+            random.source,
+            requests(node),
+        ));
+        disk.notes.extend(random.note);
+    }
+    disk.rates.extend(most_by_depth(queue, node));
+    if let Some(load) = load(node)
+        && let Some(ceiling) = load.ceiling
+    {
+        let formula = "more requests in flight do not raise it".to_owned();
+        disk.rates.push(rate("throughput", ceiling, BYTES_PER_SECOND, formula, "measured", bytes(node)));
+    }
+    if let Some(link) = queue.link_speed.get().and_then(|speed| link::of_transport(queue.transport.get()?, speed)) {
+        disk.rates.push(rate(
+            "throughput of its link",
+            link.rate,
+            BYTES_PER_SECOND,
+            link.formula,
+            link.source,
+            bytes(node),
+        ));
+    }
+    disk
+}
+
+/// `rotating, 7200 rpm, ata`.
+fn what(queue: &Queue, machine: &Machine<'_>) -> String {
+    let rotation = rotation(queue, machine).map(|rpm| format!("{rpm} rpm"));
+    let medium = queue.rotational.get().map(|spins| if spins > 0.0 { "rotating" } else { "not rotating" });
+    let words = [
+        queue.model.get().map(str::to_owned),
+        medium.map(str::to_owned),
+        rotation,
+        queue.transport.get().map(str::to_owned),
+    ];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Revolutions per minute. A virtual disk that claims to rotate has none, and neither has one of which nothing is known.
+pub(super) fn rotation(queue: &Queue, machine: &Machine<'_>) -> Option<f64> {
+    let spins = queue.rotational.get()? > 0.0;
+    let reported = queue.rotation_rate.get();
+    reported.or(machine.facts.rotation_rate).filter(|rpm| spins && *rpm > 1.0)
+}
+
+/// Random requests one at a time.
+pub(super) fn random(machine: &Machine<'_>, node: &StackNode) -> Option<Random> {
+    let queue = machine.queue(node)?;
+    match rotation(queue, machine) {
+        Some(rpm) => Some(by_mechanics(rpm, machine.facts.seek)),
+        None => by_latency(node),
+    }
+}
+
+/// A request takes a seek and, in the mean, half a revolution until its sector comes by; the transfer of a small one takes no time beside that.
+fn by_mechanics(rpm: f64, seek: Option<f64>) -> Random {
+    let usual = SEEKS.iter().find(|(least, _)| rpm >= *least).map_or(0.0, |(_, seek)| *seek);
+    let half = 30.0 / rpm;
+    let time = seek.unwrap_or(usual) + half;
+    let ms = |seconds: f64| quantity(seconds, "s");
+    let note = format!("A seek of {} is usual at {rpm} rpm; --seek sets that of these drives.", ms(usual));
+    Random {
+        rate: 1.0 / time,
+        formula: format!("1 / ({} seek + {} for half a revolution)", ms(seek.unwrap_or(usual)), ms(half)),
+        source: MECHANICS,
+        note: seek.is_none().then_some(note),
+    }
+}
+
+/// One request at a time takes its latency; several at a time are answered from the same queue, so that their latency says less.
+fn by_latency(node: &StackNode) -> Option<Random> {
+    let load = load(node)?;
+    let (latency, queue) = (load.latency.filter(|latency| *latency > 0.0)?, load.queue?);
+    if load.requests? < ENOUGH || queue > ALONE {
+        return None;
+    }
+    Some(Random {
+        rate: 1.0 / latency,
+        formula: format!(
+            "1 / {}, the latency measured with {} in flight",
+            quantity(latency, "s"),
+            quantity(queue, "count")
+        ),
+        source: LITTLE,
+        note: Some(
+            "One request at a time: drives that work on several at once do more with a deeper queue.".to_owned(),
+        ),
+    })
+}
+
+/// As many requests as the device takes at once, each of the latency of one alone: more than that needs a faster device.
+fn most_by_depth(queue: &Queue, node: &StackNode) -> Option<ExpectedRate> {
+    let alone = by_latency(node)?;
+    if let Some(ceiling) = load(node)?.request_ceiling {
+        let formula = "more requests in flight do not raise it".to_owned();
+        return Some(rate("requests at most", ceiling, PER_SECOND, formula, "measured", requests(node)));
+    }
+    let depth = [queue.device_depth.get(), queue.adapter_depth.get()].into_iter().flatten().reduce(f64::min)?;
+    let formula = format!("{} that the device takes at once × {}/s", quantity(depth, "count"), per_second(alone.rate));
+    Some(rate("requests at most", depth * alone.rate, PER_SECOND, formula, LITTLE, requests(node)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_is_as_fast_as_its_mechanics() {
+        let random = by_mechanics(7200.0, None);
+        assert_eq!(
+            (random.rate.round(), random.formula.as_str()),
+            (79.0, "1 / (8.5 ms seek + 4.17 ms for half a revolution)")
+        );
+        assert!(random.note.unwrap().contains("--seek"));
+        let known = by_mechanics(15_000.0, Some(0.003));
+        assert_eq!((known.rate, known.note), (200.0, None));
+    }
+}
