@@ -48,19 +48,26 @@ pub fn changes(
         ]
         .contains(&family)
     };
-    let mut events = Vec::new();
+    let (mut settings, mut queues, mut events) = (Vec::new(), Vec::new(), Vec::new());
     let span = start.saturating_sub(BEFORE_NS)..=start.saturating_add(AFTER_NS);
     recording.each_window(&span, Duration::MAX, &wanted, |window| {
-        states::<Setting>(&window, "setting", &mut events);
-        states::<Queue>(&window, "queue of", &mut events);
-        states::<MachineInfo>(&window, "machine", &mut events);
+        settings.extend(states::<Setting>(&window));
+        queues.extend(states::<Queue>(&window));
+        events.extend(states::<MachineInfo>(&window).iter().map(|state| state.event("machine")));
         came_and_went::<Mount>(&window, "mount", &mut events);
         came_and_went::<Disk>(&window, "disk", &mut events);
         came_and_went::<Interface>(&window, "interface", &mut events);
         began(&window, diagnosis, key, &mut events);
         true
     })?;
-    let mut all = of_machine(machine, start, &events);
+    let mut all = of_machine(machine, start, |change| match &*change.kind {
+        "sysctl" => settings.iter().any(|setting| setting.of == *change.name),
+        // The inventory names disks by their model: `MODEL scheduler`.
+        "disk" => queues.iter().any(|queue| queue.is_seen_in(change)),
+        _ => false,
+    });
+    events.extend(settings.iter().map(|setting| setting.event("setting")));
+    events.extend(queues.iter().map(|queue| queue.event("queue of")));
     all.append(&mut most_recent(events));
     all.sort();
     Ok(all.into_iter().map(|(at, what)| TimelineEvent { at: to_the_millisecond(at), what }).collect())
@@ -73,14 +80,9 @@ fn most_recent(mut events: Events) -> Events {
     events.split_off(events.len().saturating_sub(MOST))
 }
 
-/// Changes of the machine in the hour before `start`, but those that are `listed` already.
-fn of_machine(machine: &[MachineChange], start: i64, listed: &[(i64, String)]) -> Events {
+/// Changes of the machine in the hour before `start`, but those that are listed already.
+fn of_machine(machine: &[MachineChange], start: i64, is_listed: impl Fn(&MachineChange) -> bool) -> Events {
     let span = start.saturating_sub(HOUR_NS)..=start.saturating_add(SEEN_NS);
-    let is_listed = |change: &MachineChange| match &*change.kind {
-        "sysctl" => listed.iter().any(|(_, what)| what.starts_with(&format!("setting {}: ", change.name))),
-        "disk" => listed.iter().any(|(_, what)| what.starts_with("queue of ")),
-        _ => false,
-    };
     let mut alike: BTreeMap<(i64, &str), Vec<&MachineChange>> = BTreeMap::new();
     for change in machine.iter().filter(|change| span.contains(&change.at) && !is_listed(change)) {
         alike.entry((change.at, &*change.kind)).or_default().push(change);
@@ -111,24 +113,53 @@ fn together(kind: &str, changes: &[&MachineChange]) -> String {
     format!("{} {things} {done}: {} and {others}", changes.len(), names.join(", "))
 }
 
-/// Words of a family that are others than before.
-fn states<F: Family>(window: &Window, kind: &str, events: &mut Events) {
+/// A word of a family that is another than before.
+struct StateChange {
+    at: i64,
+    /// The row's key.
+    of: String,
+    metric: &'static str,
+    was: String,
+    is: String,
+}
+
+impl StateChange {
+    fn event(&self, kind: &str) -> (i64, String) {
+        let Self { at, of, metric, was, is } = self;
+        (*at, format!("{kind} {of}: {metric} was {was}, is {is}"))
+    }
+
+    /// Whether the inventory's change is this one.
+    fn is_seen_in(&self, change: &MachineChange) -> bool {
+        let is_metric = change.name.rsplit_once(' ').is_some_and(|(_, name)| name == self.metric);
+        is_metric && change.old.as_deref() == Some(&self.was) && change.new.as_deref() == Some(&self.is)
+    }
+}
+
+fn states<F: Family>(window: &Window) -> Vec<StateChange> {
     let mut known: BTreeMap<F::Key, &F> = BTreeMap::new();
+    let mut changes = Vec::new();
     for sample in window.snapshots() {
         for row in F::rows(sample) {
-            if let Some(before) = known.insert(row.key().clone(), row) {
-                for (column, metric) in F::INFO.metrics.iter().enumerate() {
-                    if let (Some(Value::State(was)), Some(Value::State(is))) = (before.value(column), row.value(column))
-                        && let (Some(was), Some(is)) = (was.get(), is.get())
-                        && was != is
-                    {
-                        let what = format!("{kind} {}: {} was {was}, is {is}", row.key(), metric.name);
-                        events.push((sample.wall_ns, what));
-                    }
+            let Some(before) = known.insert(row.key().clone(), row) else { continue };
+            for (column, metric) in F::INFO.metrics.iter().enumerate() {
+                if let (Some(Value::State(was)), Some(Value::State(is))) = (before.value(column), row.value(column))
+                    && let (Some(was), Some(is)) = (was.get(), is.get())
+                    && was != is
+                {
+                    let (was, is) = (was.to_owned(), is.to_owned());
+                    changes.push(StateChange {
+                        at: sample.wall_ns,
+                        of: row.key().to_string(),
+                        metric: metric.name,
+                        was,
+                        is,
+                    });
                 }
             }
         }
     }
+    changes
 }
 
 /// Entities that were not there before, or are not any more.
@@ -186,7 +217,7 @@ mod tests {
             change(start + 2 * MINUTE, "package", "later"),
         ];
         assert_eq!(
-            of_machine(&machine, start, &[(start, "setting vm.swappiness: value was 1, is 2".to_owned())]),
+            of_machine(&machine, start, |change| *change.name == *"vm.swappiness"),
             [
                 (start - 59 * MINUTE, "package bash: was 1, is 2".to_owned()),
                 (start + MINUTE, "kernel release: was 1, is 2".to_owned()),
@@ -195,11 +226,20 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_that_is_listed_is_not_listed_again() {
+        let queue =
+            |was: &str| StateChange { at: 0, of: "sda".into(), metric: "scheduler", was: was.into(), is: "2".into() };
+        assert!(queue("1").is_seen_in(&change(0, "disk", "Fast Disk scheduler")));
+        assert!(!queue("1").is_seen_in(&change(0, "disk", "Fast Disk nr_requests")));
+        assert!(!queue("3").is_seen_in(&change(0, "disk", "Fast Disk scheduler")), "another disk");
+    }
+
+    #[test]
     fn many_changes_at_a_time_are_one_line() {
         let names = ["a", "b", "c", "d", "e"];
         let packages = names.map(|name| change(7, "package", name));
         let expected = [(7, "5 packages changed: a, b, c and 2 others".to_owned())];
-        assert_eq!(of_machine(&packages, 8, &[]), expected);
+        assert_eq!(of_machine(&packages, 8, |_| false), expected);
         let units = names.map(|name| change(7, UNIT, name));
         assert_eq!(together(UNIT, &units[..4].iter().collect::<Vec<_>>()), "4 units restarted: a, b, c and 1 other");
     }
