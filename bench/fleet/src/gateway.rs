@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Gateway {
     program: PathBuf,
     folder: PathBuf,
+    /// A line for each request.
+    log: PathBuf,
     address: String,
     secret: String,
     child: Option<Child>,
@@ -32,7 +34,8 @@ impl Gateway {
         fs::create_dir_all(folder.join(BUCKET))?;
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let secret = format!("{:032x}", rand::rng().random::<u128>());
-        let mut gateway = Self { program: program.to_owned(), folder: folder.to_owned(), address, secret, child: None };
+        let (program, log, folder) = (program.to_owned(), folder.with_extension("log"), folder.to_owned());
+        let mut gateway = Self { program, folder, log, address, secret, child: None };
         gateway.restart()?;
         Ok(gateway)
     }
@@ -44,7 +47,11 @@ impl Gateway {
     pub fn restart(&mut self) -> Result<()> {
         let mut command = Command::new(&self.program);
         command.env("ROOT_ACCESS_KEY", USER).env("ROOT_SECRET_KEY", &self.secret);
-        command.args(["--quiet", "--port", &self.address, "posix"]).arg(&self.folder);
+        command
+            .args(["--quiet", "--port", &self.address, "--access-log"])
+            .arg(&self.log)
+            .arg("posix")
+            .arg(&self.folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().map_err(|error| Failure::new(format!("{}: {error}", self.program.display())))?;
         self.child = Some(child);
@@ -54,6 +61,19 @@ impl Gateway {
                 return Err(Failure::new(format!("{} does not answer on {}", self.program.display(), self.address)));
             }
             stop::pause(Duration::from_millis(20))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until something is asked of it, at most twenty seconds.
+    ///
+    /// # Errors
+    /// A signal came.
+    pub fn wait_for_requests(&self) -> Result<()> {
+        let logged = || fs::metadata(&self.log).map_or(0, |log| log.len());
+        let (before, end) = (logged(), Instant::now() + PATIENCE);
+        while logged() == before && Instant::now() < end {
+            stop::pause(Duration::from_millis(10))?;
         }
         Ok(())
     }
