@@ -8,6 +8,9 @@ LAB := target/release/whyslow-lab
 WHYSLOW_LAB_VM ?= target/lab-vm
 SUITES ?= bullseye bookworm bookworm-backports trixie-backports
 
+# The S3 gateway of the demonstration, which is built where there is Go.
+GATEWAY := target/versitygw/versitygw
+
 # The toolchain is pinned in rust-toolchain.toml. Where it is installed under the name `stable`, that one is used and
 # nothing is downloaded.
 PINNED := $(shell sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
@@ -17,7 +20,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab lab-blind lab-vm bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet lint build build-lab build-fleet install uninstall need-build need-test need-lab need-lab-vm need-programs need-bench clean
+.PHONY: run test lab lab-blind lab-vm bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet fleet-demo lint build build-lab build-fleet install uninstall need-build need-test need-lab need-lab-vm need-programs need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -69,6 +72,14 @@ bench-net: need-bench build ## TCP streams beside iperf3's; as root, some fiftee
 bench-fleet: need-build ## whether the cause planted in simulated fleets is named; half a minute
 	cargo build --release --package whyslow-bench-fleet
 	target/release/bench-fleet $(or $(BENCH),causes)
+
+fleet-demo: need-build ## a store, 20 simulated hosts, the compactor and the page of a fleet, until Ctrl-C; DEMO="--hosts 100"
+	cargo build --release --package whyslow --package whyslow-fleet --package whyslow-bench-fleet
+	@if [ ! -x $(GATEWAY) ] && command -v go >/dev/null 2>&1; then \
+	  GOBIN='$(CURDIR)/target/versitygw' go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 || \
+	    echo 'fleet-demo: the S3 gateway cannot be built; the store is a folder' >&2; \
+	fi
+	@if [ -x $(GATEWAY) ]; then set -- --versitygw $(GATEWAY); fi; exec target/release/bench-fleet demo "$$@" $(DEMO)
 
 bench-import: build ## how fast a kernel log of a gigabyte is read, and in how much memory
 	cargo build --release --package whyslow-bench-import

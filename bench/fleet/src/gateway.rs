@@ -1,10 +1,11 @@
 //! An S3 server that can be killed: versitygw over a folder.
 
+use crate::bound_program::BoundProgram;
 use rand::RngExt;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::stop;
@@ -22,7 +23,7 @@ pub struct Gateway {
     log: PathBuf,
     address: String,
     secret: String,
-    child: Option<Child>,
+    running: Option<BoundProgram>,
 }
 
 impl Gateway {
@@ -35,7 +36,7 @@ impl Gateway {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let secret = format!("{:032x}", rand::rng().random::<u128>());
         let (program, log, folder) = (program.to_owned(), folder.with_extension("log"), folder.to_owned());
-        let mut gateway = Self { program, folder, log, address, secret, child: None };
+        let mut gateway = Self { program, folder, log, address, secret, running: None };
         gateway.restart()?;
         Ok(gateway)
     }
@@ -52,9 +53,7 @@ impl Gateway {
             .arg(&self.log)
             .arg("posix")
             .arg(&self.folder);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().map_err(|error| Failure::new(format!("{}: {error}", self.program.display())))?;
-        self.child = Some(child);
+        self.running = Some(BoundProgram::start(command.stdout(Stdio::null()).stderr(Stdio::null()))?);
         let end = Instant::now() + PATIENCE;
         while TcpStream::connect(&self.address).is_err() {
             if Instant::now() > end {
@@ -80,11 +79,7 @@ impl Gateway {
 
     /// Kills it (SIGKILL), whatever it is doing.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            // It may have ended by itself.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.running = None;
     }
 
     /// What programs need to know to use it.
@@ -96,11 +91,5 @@ impl Gateway {
             ("AWS_ACCESS_KEY_ID", USER.into()),
             ("AWS_SECRET_ACCESS_KEY", self.secret.clone()),
         ]
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        self.kill();
     }
 }

@@ -1,8 +1,10 @@
 //! Simulated fleets: how rightly `whyslow-fleet why` names what was planted in them, how stores grow with the number of hosts, and whether
 //! a server that is killed costs a row.
 
+mod bound_program;
 mod causes;
 mod charts;
+mod demo;
 mod fleet_program;
 mod gateway;
 mod growth;
@@ -13,12 +15,14 @@ mod store;
 
 use causes::Causes;
 use clap::{Args, Parser, Subcommand};
+use demo::Demo;
 use growth::Growth;
 use recorded::RecordedMinutes;
 use shippers::Trial;
 use simulate::Cause;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use store::Layout;
 use tempfile::TempDir;
 use whyslow_pairs::child;
@@ -45,6 +49,8 @@ enum Command {
     Growth(GrowthArgs),
     /// Let hosts ship to an S3 server that is killed again and again, and count what is lost or doubled
     Shippers(ShippersArgs),
+    /// Show a fleet: a store, simulated hosts that keep shipping, the compactor, and the page, until Ctrl-C
+    Demo(DemoArgs),
 }
 
 #[derive(Args)]
@@ -108,10 +114,34 @@ struct ShippersArgs {
     versitygw: PathBuf,
 }
 
-/// What both need.
+#[derive(Args)]
+struct DemoArgs {
+    #[command(flatten)]
+    given: Given,
+    /// How many hosts
+    #[arg(long, default_value = "20", value_parser = clap::value_parser!(u16).range(10..=1000))]
+    hosts: u16,
+    /// Hours of the past that are there at the beginning
+    #[arg(long, default_value = "6", value_parser = clap::value_parser!(u32).range(1..=48))]
+    hours: u32,
+    /// Seconds from one delivery to the next
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
+    /// End after so many seconds [default: at Ctrl-C]
+    #[arg(long = "for", value_name = "SECONDS")]
+    seconds: Option<u64>,
+    /// Address of the page
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9791")]
+    listen: String,
+    /// An S3 gateway, which makes the store a bucket [default: the store is a folder]
+    #[arg(long, value_name = "PATH")]
+    versitygw: Option<PathBuf>,
+}
+
+/// What several need.
 #[derive(Args)]
 struct Given {
-    /// A recording of some minutes: what hosts do [default: record this machine for three minutes]
+    /// A recording of some minutes: what hosts do [default: record this machine for some minutes]
     #[arg(long, value_name = "DIR")]
     recording: Option<PathBuf>,
     /// Where files are made, and left [default: a temporary folder]
@@ -131,6 +161,7 @@ fn main() -> ExitCode {
         Command::Causes(args) => causes(args, cli.json),
         Command::Growth(args) => growth(args, cli.json),
         Command::Shippers(args) => shippers(args, cli.json),
+        Command::Demo(args) => demo(args),
     };
     match holds {
         Ok(true) => ExitCode::SUCCESS,
@@ -205,6 +236,25 @@ fn shippers(args: &ShippersArgs, json: bool) -> Result<bool> {
     Ok(outcome.is_right())
 }
 
+fn demo(args: &DemoArgs) -> Result<bool> {
+    stop::catch()?;
+    let own = temporary()?;
+    let given = &args.given;
+    let demo = Demo {
+        whyslow: &beside(given.whyslow.as_ref(), "whyslow")?,
+        whyslow_fleet: &beside(given.whyslow_fleet.as_ref(), "whyslow-fleet")?,
+        versitygw: args.versitygw.as_deref(),
+        recording: given.recording.as_deref(),
+        folder: given.into.as_deref().unwrap_or(own.path()),
+        hosts: args.hosts.into(),
+        hours: args.hours,
+        every: Duration::from_secs(args.every),
+        length: args.seconds.map(Duration::from_secs),
+        listen: &args.listen,
+    };
+    demo.run().map(|()| true)
+}
+
 fn temporary() -> Result<TempDir> {
     Ok(tempfile::Builder::new().prefix("wsl-bench-").tempdir()?)
 }
@@ -218,7 +268,7 @@ impl Given {
         let whyslow = beside(self.whyslow.as_ref(), "whyslow")?;
         let (whyslow, folder) = (whyslow.to_string_lossy().into_owned(), folder.join("recording"));
         let path = folder.to_str().ok_or_else(|| Failure::new("a temporary folder whose name is not UTF-8"))?;
-        child::output(&whyslow, &["record", "--for", "3m", "--dir", path], std::time::Duration::from_secs(240))?;
+        child::output(&whyslow, &["record", "--for", "3m", "--dir", path], Duration::from_secs(240))?;
         Ok(folder)
     }
 }

@@ -49,15 +49,28 @@ pub struct HostHour<'f> {
     hour: Hour,
     /// The place of the hour among all.
     pub number: u32,
-    /// When it begins and ends, as shares of the whole time.
+    /// When it begins and ends, as shares of the whole time, which may go on.
     part: (f64, f64),
+    /// Until when it has been observed, milliseconds since 1970.
+    until_ms: i64,
 }
 
 impl<'f> HostHour<'f> {
     /// The so-manieth of all hours of a host.
     pub fn new(host: &'f Host, cause: Option<Cause>, hour: Hour, number: u32, hours: u32) -> Self {
         let share = |number: u32| f64::from(number) / f64::from(hours);
-        Self { host, cause, hour, number, part: (share(number), share(number + 1)) }
+        Self { host, cause, hour, number, part: (share(number), share(number + 1)), until_ms: hour.end() }
+    }
+
+    /// The same hour, of which only so much has gone by.
+    pub fn until(self, now_ms: i64) -> Self {
+        Self { until_ms: now_ms.min(self.hour.end()), ..self }
+    }
+
+    /// When a share of the whole time is, milliseconds since 1970.
+    fn at(&self, share: f64) -> i64 {
+        let (start, end) = self.part;
+        self.hour.start() + ((share - start) / (end - start) * 3_600_000.0) as i64
     }
 
     /// Random numbers of this hour for something, the same each time.
@@ -67,13 +80,13 @@ impl<'f> HostHour<'f> {
 
     /// Whether the host is sick in this hour.
     pub fn is_felt(&self) -> bool {
-        self.host.is_sick && self.host.onset < self.part.1
+        self.host.is_sick && self.host.onset < self.part.1 && self.at(self.host.onset) < self.until_ms
     }
 
-    /// When each minute began, and the seconds lost in it.
+    /// When each minute that has been observed began, and the seconds lost in it.
     pub fn minutes(&self) -> impl Iterator<Item = (i64, f64)> {
         let mut random = self.random("lost");
-        (0..60).map(move |minute| {
+        let minutes = (0..60).map(move |minute| {
             let at = self.part.0 + (self.part.1 - self.part.0) * minute as f64 / 60.0;
             let lost = if self.host.is_sick && at >= self.host.onset {
                 60.0 * random.random_range(0.2..0.8)
@@ -83,7 +96,8 @@ impl<'f> HostHour<'f> {
                 0.0
             };
             (self.hour.start() + minute * MINUTE_MS, lost)
-        })
+        });
+        minutes.take_while(|(at, _)| at + MINUTE_MS <= self.until_ms)
     }
 
     fn row<const N: usize>(&self, at: i64, others: [Cell; N]) -> Row {
@@ -95,12 +109,52 @@ impl<'f> HostHour<'f> {
 type RowsOf = fn(&HostHour<'_>) -> Vec<Row>;
 
 /// Where the rows of a table come from.
-enum Rows<'r> {
+pub enum Rows<'r> {
+    /// From what is planted.
     Simulated(&'static Table, RowsOf),
+    /// From a recording.
     Recorded(&'r RecordedTable),
 }
 
-impl Rows<'_> {
+/// A file as a host ships it.
+pub struct HostFile {
+    /// Where it belongs in the store.
+    pub path: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+    rows: usize,
+}
+
+impl<'r> Rows<'r> {
+    /// Those of all tables that hosts have; without a recording only what is planted and judged.
+    ///
+    /// # Errors
+    /// A table is not known.
+    pub fn of_tables(recorded: Option<&'r RecordedMinutes>) -> Result<Vec<Self>> {
+        let simulated = SIMULATED.into_iter().map(|(name, rows)| {
+            let table = table(name).ok_or_else(|| Failure::new(format!("no table {name}")))?;
+            Ok(Self::Simulated(table, rows))
+        });
+        let recorded = recorded.into_iter().flat_map(RecordedMinutes::tables).map(|table| Ok(Self::Recorded(table)));
+        simulated.chain(recorded).collect()
+    }
+
+    /// The file that a host ships of an hour; none without rows.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn file(&self, of: &HostHour<'_>) -> Result<Option<HostFile>> {
+        let (table, name, rows) = (self.table(), &of.host.name, self.of(of));
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let place = Place::incoming(&table.name, of.hour, name).map_err(|error| Failure::new(error.to_string()))?;
+        let is_complete = of.until_ms >= of.hour.end();
+        let metadata = [("whyslow.complete", is_complete.to_string()), ("whyslow.host", name.clone())];
+        let bytes = parquet(table, &rows, &metadata).map_err(failed)?;
+        Ok(Some(HostFile { path: place.path(), bytes, rows: rows.len() }))
+    }
+
     fn table(&self) -> &'static Table {
         match self {
             Self::Simulated(table, _) => table,
@@ -138,13 +192,7 @@ impl StoreWriter<'_> {
     /// # Errors
     /// A file cannot be written, or a signal came.
     pub fn write(&self) -> Result<Written> {
-        let simulated = SIMULATED.into_iter().map(|(name, rows)| {
-            table(name)
-                .map(|table| Rows::Simulated(table, rows))
-                .ok_or_else(|| Failure::new(format!("no table {name}")))
-        });
-        let recorded = self.recorded.tables().iter().map(|table| Ok(Rows::Recorded(table)));
-        let tables: Vec<Rows<'_>> = simulated.chain(recorded).collect::<Result<_>>()?;
+        let tables = Rows::of_tables(Some(self.recorded))?;
         let first = Hour::of(self.from_ms);
         let hours: Vec<Hour> = std::iter::successors(first, |hour| hour.next()).take(self.hours as usize).collect();
         let (next, written) = (AtomicUsize::new(0), Mutex::new(Ok(Written::default())));
@@ -178,7 +226,7 @@ impl StoreWriter<'_> {
         let of_hosts = self.fleet.hosts.iter().map(|host| HostHour::new(host, cause, hour, number, self.hours));
         match self.layout {
             Layout::Compacted => self.compacted(rows, hour, of_hosts),
-            Layout::Shipped => self.shipped(rows, hour, of_hosts),
+            Layout::Shipped => self.shipped(rows, of_hosts),
         }
     }
 
@@ -206,24 +254,17 @@ impl StoreWriter<'_> {
         Ok(written)
     }
 
-    fn shipped<'f>(&self, rows: &Rows<'_>, hour: Hour, hosts: impl Iterator<Item = HostHour<'f>>) -> Result<Written> {
-        let table = rows.table();
+    fn shipped<'f>(&self, rows: &Rows<'_>, hosts: impl Iterator<Item = HostHour<'f>>) -> Result<Written> {
         let mut written = Written::default();
         for of_host in hosts {
             stop::check()?;
-            let (name, rows) = (&of_host.host.name, rows.of(&of_host));
-            if rows.is_empty() {
-                continue;
-            }
-            let place = Place::incoming(&table.name, hour, name).map_err(|error| Failure::new(error.to_string()))?;
-            let path = self.folder.join(place.path());
+            let Some(file) = rows.file(&of_host)? else { continue };
+            let path = self.folder.join(&file.path);
             make_folder_of(&path)?;
-            let metadata = [("whyslow.complete", "true".to_owned()), ("whyslow.host", name.clone())];
-            let bytes = parquet(table, &rows, &metadata).map_err(failed)?;
-            fs::write(&path, &bytes)?;
+            fs::write(&path, &file.bytes)?;
             written.files += 1;
-            written.bytes += bytes.len() as u64;
-            written.rows += rows.len();
+            written.bytes += file.bytes.len() as u64;
+            written.rows += file.rows;
         }
         Ok(written)
     }
@@ -260,11 +301,10 @@ fn episodes(of: &HostHour<'_>) -> Vec<Row> {
     let (host, part) = (of.host, of.part);
     let Some(cause) = of.cause.filter(|_| of.is_felt()) else { return Vec::new() };
     let began_before = host.onset < part.0;
-    let share = if began_before { 0.0 } else { (host.onset - part.0) / (part.1 - part.0) };
-    let start = of.hour.start() + (share * 3_600_000.0) as i64;
-    let seconds = (of.hour.end() - start) as f64 / 1000.0;
+    let start = if began_before { of.hour.start() } else { of.at(host.onset) };
+    let seconds = (of.until_ms - start) as f64 / 1000.0;
     let row = [
-        Cell::Timestamp(of.hour.end() - 1),
+        Cell::Timestamp(of.until_ms - 1),
         Cell::text(cause.finding()),
         Cell::text("device"),
         Cell::text("nvme0n1"),
@@ -292,11 +332,11 @@ fn inventory(of: &HostHour<'_>) -> Vec<Row> {
 
 /// Before a host becomes sick; of a healthy one at that time, too.
 fn changes(of: &HostHour<'_>) -> Vec<Row> {
-    let (at, (start, end)) = (of.host.onset - CHANGED_BEFORE, of.part);
-    if !(start..end).contains(&at) {
+    let share = of.host.onset - CHANGED_BEFORE;
+    let at = of.at(share);
+    if !(of.part.0..of.part.1).contains(&share) || at >= of.until_ms {
         return Vec::new();
     }
-    let at = of.hour.start() + ((at - start) / (end - start) * 3_600_000.0) as i64;
     let row = |feature: &Feature| {
         let value = feature.value.as_deref().unwrap_or_default();
         let (old, new) = value.split_once(" → ").unwrap_or(("", value));
