@@ -37,7 +37,8 @@ impl Period {
         let now_ms = now.timestamp().as_millisecond();
         let to_ms = when(&self.to)?.unwrap_or(now_ms).min(now_ms);
         let ago = to_ms.saturating_sub(milliseconds(self.since.unwrap_or(DAY)));
-        let span = Span { from_ms: when(&self.from)?.unwrap_or(ago), to_ms };
+        // Nothing was shipped before 1970, and the calendar of engines ends at some time before that.
+        let span = Span { from_ms: when(&self.from)?.unwrap_or(ago).max(0), to_ms };
         if span.from_ms >= span.to_ms {
             return Err(Failure::usage("--from must come before --to"));
         }
@@ -99,6 +100,7 @@ mod tests {
         assert_eq!(span(Some("7d"), None, None), of("2026-11-14T09:00:00Z", "2026-11-21T09:00:00Z"));
         assert_eq!(span(None, Some("03:12"), Some("04:00")), of("2026-11-21T02:12:00Z", "2026-11-21T03:00:00Z"));
         assert_eq!(span(None, None, Some("2026-11-19")), of("2026-11-17T23:00:00Z", "2026-11-18T23:00:00Z"));
+        assert_eq!(span(Some("9999999d"), None, None), of("1970-01-01T00:00:00Z", "2026-11-21T09:00:00Z"));
         assert_eq!(span(None, Some("03:12"), Some("2026-11-22")), of("2026-11-21T02:12:00Z", "2026-11-21T09:00:00Z"));
         assert!(span(None, Some("04:00"), Some("03:00")).is_err());
         assert!(span(None, Some("soon"), None).is_err());

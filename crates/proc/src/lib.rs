@@ -1,9 +1,10 @@
-//! Parses the kernel's text files under /proc line by line into rows of the catalogue: live ones for `sense`, copies for
+//! Parses the kernel's text, most of it files under /proc, line by line into rows of the catalogue: live ones for `sense`, copies for
 //! `import`. No I/O.
 //!
 //! A line that does not match the kernel's documentation yields `None`; the caller reports file and line.
 
 pub mod cpuinfo;
+pub mod device_mapper;
 pub mod diskstats;
 pub mod interrupts;
 pub mod meminfo;
@@ -22,6 +23,10 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_makes_a_parser_panic(line in "[0-9a-zA-Z:() -]{0,80}|([a-zA-Z:]{1,8}|[0-9]{1,25}| ){0,40}|.*", columns in "(CPU[0-9]{1,3} {0,3}){0,5}") {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            for target in ["thin-pool", "thin", "snapshot", "cache", "writecache", "raid", "multipath", "vdo"] {
+                let _ = device_mapper::status(target, &words);
+            }
             let _ = diskstats::row(&line);
             let _ = mountstats::mount(&line);
             let _ = mountstats::counts(&line).and_then(mountstats::operations);

@@ -28,7 +28,7 @@ const STATUS: &str = "var/lib/dpkg/status";
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 35] = [
+const CAPTURES_ONLY: [&str; 33] = [
     "board",
     "bond_port",
     "condition",
@@ -54,14 +54,12 @@ const CAPTURES_ONLY: [&str; 35] = [
     "log_read",
     "nfs.age",
     "off_cpu",
-    "path",
     "ping",
     "process.cpu_time",
     "profile",
     "thread.cpu_time",
     "transfer",
     "usb_link",
-    "volume",
     "wireless",
     "zone",
 ];
@@ -91,8 +89,8 @@ const OF_NETWORK_CARDS: [&str; 17] = [
 ];
 
 /// What only root sees of devices that the kernel here may not have: the device mapper's, bridges, VLANs, bonds.
-const OF_SOME_KERNELS: [&str; 6] =
-    ["link.bond_mode", "link.master", "link.vlan", "mapped.chunk", "mapped.stripes", "mapped.target"];
+const OF_SOME_KERNELS: [&str; 8] =
+    ["link.bond_mode", "link.master", "link.vlan", "mapped.chunk", "mapped.stripes", "mapped.target", "path", "volume"];
 
 /// The metrics that any row had a value of.
 #[derive(Default)]

@@ -141,12 +141,12 @@ impl Paths<'_> {
 }
 
 signals! { p: Paths<'_>;
-    "paths.count" "count" "paths to the device", "paths listed", "spmgr display" => p.0.len() as f64;
-    "paths.active" "count" "paths that carry requests", "paths in that state", "spmgr display" => p.in_state("active");
-    "paths.available" "count" "paths that could carry requests now", "paths in that state", "spmgr display" => p.in_state("available");
-    "paths.standby" "count" "paths that carry requests once the others fail", "paths in that state", "spmgr display" => p.in_state("standby");
-    "paths.failed" "count" "paths that failed", "paths in that state", "spmgr display" => p.in_state("failed");
-    "paths.balanced" "flag" "1 where the load is spread over the paths", "as the driver says", "spmgr display" => p.balanced();
+    "paths.count" "count" "paths to the device", "paths listed", "/dev/mapper/control, spmgr display" => p.0.len() as f64;
+    "paths.active" "count" "paths that carry requests", "paths in that state", "/dev/mapper/control, spmgr display" => p.in_state("active");
+    "paths.available" "count" "paths that could carry requests now", "paths in that state", "/dev/mapper/control, spmgr display" => p.in_state("available");
+    "paths.standby" "count" "paths that carry requests once the others fail", "paths in that state", "/dev/mapper/control, spmgr display" => p.in_state("standby");
+    "paths.failed" "count" "paths that failed", "paths in that state", "/dev/mapper/control, spmgr display" => p.in_state("failed");
+    "paths.balanced" "flag" "1 where the load is spread over the paths", "as the driver says", "/dev/mapper/control, spmgr display" => p.balanced();
 }
 
 /// Every device whose paths are known.
@@ -163,15 +163,15 @@ pub fn multipath_devices(window: &Window) -> Vec<Entity> {
 const BLOCK: f64 = 4096.0;
 
 signals! { v: Volume;
-    "volume.kind" "text" "thin pool, snapshot, cache, volume group, ...", "target or segment type", "lvs, vgs, dmsetup" => v.kind.get();
-    "volume.size" "bytes" "size", "as printed", "lvs, vgs, dmsetup" => v.size.get();
+    "volume.kind" "text" "thin pool, snapshot, cache, volume group, ...", "target or segment type", "/dev/mapper/control, lvs, vgs, dmsetup" => v.kind.get();
+    "volume.size" "bytes" "size", "as printed", "/dev/mapper/control, lvs, vgs, dmsetup" => v.size.get();
     "volume.free" "bytes" "space of a volume group that no volume has", "VFree", "vgs" => v.free.get();
-    "volume.data_used" "ratio" "used share of a thin pool, of a snapshot's room for changes, or of a cache", "Data%; used / total blocks", "lvs, dmsetup status" => v.data_used.get();
-    "volume.metadata_used" "ratio" "used share of the room for metadata", "Meta%; used / total blocks", "lvs, dmsetup status" => v.metadata_used.get();
-    "volume.fill" "ratio" "the larger of the two", "max(data, metadata)", "lvs, dmsetup status" => [v.data_used.get(), v.metadata_used.get()].into_iter().flatten().reduce(f64::max);
-    "volume.dirty" "ratio" "share of a cache that is not yet written to the slow device", "dirty / used blocks", "dmsetup status" => v.dirty.get();
-    "volume.suspended" "flag" "1 where the kernel holds back all I/O to it", "State: SUSPENDED; 5th attribute s", "dmsetup info, lvs" => v.suspended.get();
-    "volume.failure" "text" "what is wrong with it", "as the kernel or LVM reports it", "lvs, dmsetup status" => v.failure.get();
+    "volume.data_used" "ratio" "used share of a thin pool, of a snapshot's room for changes, or of a cache", "Data%; used / total blocks", "/dev/mapper/control, lvs, dmsetup status" => v.data_used.get();
+    "volume.metadata_used" "ratio" "used share of the room for metadata", "Meta%; used / total blocks", "/dev/mapper/control, lvs, dmsetup status" => v.metadata_used.get();
+    "volume.fill" "ratio" "the larger of the two", "max(data, metadata)", "/dev/mapper/control, lvs, dmsetup status" => [v.data_used.get(), v.metadata_used.get()].into_iter().flatten().reduce(f64::max);
+    "volume.dirty" "ratio" "share of a cache that is not yet written to the slow device", "dirty / used blocks", "/dev/mapper/control, dmsetup status" => v.dirty.get();
+    "volume.suspended" "flag" "1 where the kernel holds back all I/O to it", "State: SUSPENDED; 5th attribute s", "/dev/mapper/control, dmsetup info, lvs" => v.suspended.get();
+    "volume.failure" "text" "what is wrong with it", "as the kernel or LVM reports it", "/dev/mapper/control, lvs, dmsetup status" => v.failure.get();
 }
 
 /// Every logical volume, volume group and other device of the device mapper.

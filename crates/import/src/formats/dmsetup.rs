@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Array, Path, Volume};
 use whyslow_model::key::LinkKey;
+use whyslow_proc::device_mapper;
 
 pub const FORMAT: Format = Format {
     name: "dmsetup",
@@ -22,32 +23,6 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// Targets by the name of what they make.
-const TARGETS: [(&str, &str); 19] = [
-    ("linear", "linear"),
-    ("striped", "striped"),
-    ("crypt", "crypt"),
-    ("verity", "verity"),
-    ("integrity", "integrity"),
-    ("delay", "delay"),
-    ("error", "error"),
-    ("zero", "zero"),
-    ("mirror", "mirror"),
-    ("raid", "raid"),
-    ("multipath", "multipath"),
-    ("snapshot", "snapshot"),
-    ("snapshot-merge", "snapshot"),
-    ("snapshot-origin", "origin of a snapshot"),
-    ("thin", "thin volume"),
-    ("thin-pool", "thin pool"),
-    ("cache", "cache"),
-    ("writecache", "write cache"),
-    ("vdo", "VDO pool"),
-];
-
-/// How a cache treats writes (Documentation/admin-guide/device-mapper/cache.rst).
-const CACHE_MODES: [&str; 3] = ["writeback", "writethrough", "passthrough"];
-
 struct Target<'l> {
     device: &'l str,
     /// Of a device with several targets, each has a line.
@@ -64,7 +39,7 @@ fn target(line: &str) -> Option<Target<'_>> {
     let (device, rest) = line.split_once(": ")?;
     let mut words = rest.split_whitespace();
     let (start, length, name) = (words.next()?, words.next()?, words.next()?);
-    let kind = TARGETS.iter().find(|(target, _)| *target == name)?.1;
+    let kind = device_mapper::kind(name)?;
     let (start, sectors) = (start.parse::<u64>().ok()? as f64, length.parse::<u64>().ok()? as f64);
     let is_name = !device.is_empty() && !device.contains(char::is_whitespace);
     is_name.then(|| Target { device, start, sectors, name, kind, rest: words.collect() })
@@ -161,127 +136,34 @@ fn column_row(text: &str) -> Option<(&str, bool)> {
     (known && state.bytes().all(|b| b"-LIsrw".contains(&b))).then(|| (name, state.contains('s')))
 }
 
-/// `1600000/1638400`
-fn used(field: Option<&&str>) -> Option<f64> {
-    let (used, all) = field?.split_once('/')?;
-    let (used, all) = (number(used)?, number(all)?);
-    (all > 0.0 && used <= all).then_some(used / all)
-}
-
 fn record(target: &Target<'_>, line: u32, run: &mut ToolRun) {
-    let rest = &target.rest;
+    let status = device_mapper::status(target.name, &target.rest);
     let row = run.row::<Volume>(0.0, line, target.device.into());
     row.kind = target.kind.into();
-    match target.name {
-        "thin-pool" => {
-            // The table has device numbers in this place.
-            let has_id = rest.first().is_some_and(|id| number(id).is_some());
-            row.metadata_used = used(rest.get(1)).filter(|_| has_id).into();
-            row.data_used = used(rest.get(2)).filter(|_| has_id).into();
-            if rest.first() == Some(&"Fail") {
-                row.failure = "it failed: every read and write returns an error".into();
-            } else if rest.contains(&"out_of_data_space") {
-                row.failure = "it is out of data space".into();
-            } else if rest.contains(&"needs_check") {
-                row.failure = "its metadata needs a check".into();
-            } else if rest.get(4) == Some(&"ro") {
-                row.failure = "its metadata is read-only".into();
-            }
-        }
-        "thin" if rest.first() == Some(&"Fail") => {
-            row.failure = "it failed: every read and write returns an error".into()
-        }
-        "snapshot" | "snapshot-merge" => {
-            // The sectors of its metadata follow.
-            let is_whole = rest.get(1).is_some_and(|sectors| number(sectors).is_some());
-            row.data_used = used(rest.first()).filter(|_| is_whole).into();
-            match rest.first() {
-                Some(&("Invalid" | "Overflow")) => row.failure = "the snapshot is invalid: it ran out of space".into(),
-                Some(&"Merge") => row.failure = "it failed to merge into its origin".into(),
-                _ => {}
-            }
-        }
-        "cache" => {
-            let has_sizes = [0, 2].iter().all(|at| rest.get(*at).is_some_and(|size| number(size).is_some()));
-            row.metadata_used = used(rest.get(1)).filter(|_| has_sizes).into();
-            row.data_used = used(rest.get(3)).filter(|_| has_sizes).into();
-            let blocks = rest.get(3).and_then(|field| number(field.split_once('/')?.0)).filter(|blocks| *blocks > 0.0);
-            // Behind it are counted features, among them how writes are treated.
-            let mode = || rest.get(12..).is_some_and(|rest| rest.iter().any(|word| CACHE_MODES.contains(word)));
-            row.dirty = rest
-                .get(10)
-                .filter(|_| rest.get(11).is_some_and(|count| number(count).is_some()) && mode())
-                .and_then(|dirty| number(dirty))
-                .zip(blocks)
-                .map(|(dirty, used)| (dirty / used).min(1.0))
-                .into();
-            if rest.first() == Some(&"Fail") {
-                row.failure = "it failed: every read and write returns an error".into();
-            } else if rest.contains(&"needs_check") {
-                row.failure = "its metadata needs a check".into();
-            }
-        }
-        "writecache" if rest.len() >= 4 && rest[0].parse::<u32>().is_ok_and(|error| error > 0) => {
-            row.failure = "it failed with an error".into();
-        }
-        "error" => {
-            row.failure = "it failed: it is mapped to the error target, so every read and write returns an error".into()
-        }
-        "vdo" if rest.get(1) == Some(&"read-only") => row.failure = "it failed: it is read-only".into(),
-        "raid" => raid(target, line, run),
-        "multipath" => {
-            multipath(target, line, run);
-        }
-        _ => {}
+    // Of a device with several targets, those that say nothing change nothing.
+    let shares = [
+        (&mut row.metadata_used, status.metadata_used),
+        (&mut row.data_used, status.data_used),
+        (&mut row.dirty, status.dirty),
+    ];
+    for (gauge, share) in shares.into_iter().filter(|(_, share)| share.is_some()) {
+        *gauge = share.into();
     }
-}
-
-/// `raid1 2 AD 1024/20971520 idle 0 0 -`: level, members, health of each, what is in sync, what it does.
-fn raid(target: &Target<'_>, line: u32, run: &mut ToolRun) {
-    let [level, members, health, sync, action, ..] = target.rest[..] else { return };
-    let is_health = !health.is_empty() && health.bytes().all(|b| b"AaD-".contains(&b));
-    let Some(members) = members.parse::<u32>().ok().filter(|members| is_health && health.len() == *members as usize)
-    else {
-        return;
-    };
-    let row = run.row::<Array>(0.0, line, target.device.into());
-    row.level = level.into();
-    row.members = f64::from(members).into();
-    row.degraded = (health.matches('D').count() as f64).into();
-    row.action = action.into();
-    row.sync_done = used(Some(&sync)).into();
-}
-
-/// `2 0 0 0 2 1 A 0 1 2 8:16 A 0 0 1 E 0 1 2 8:32 F 1 0 1` (drivers/md/dm-mpath.c: multipath_status).
-fn multipath(target: &Target<'_>, line: u32, run: &mut ToolRun) -> Option<()> {
-    let mut words = target.rest.iter();
-    let count = |words: &mut std::slice::Iter<'_, &str>| words.next()?.parse::<usize>().ok().filter(|n| *n < 1000);
-    // Features and handler: a count each, and as many arguments.
-    for _ in 0..2 {
-        let arguments = count(&mut words)?;
-        words.by_ref().take(arguments).for_each(drop);
+    if let Some(failure) = status.failure {
+        row.failure = failure.into();
     }
-    let (groups, _next) = (count(&mut words)?, count(&mut words)?);
-    for _ in 0..groups {
-        // The table has the name of the selector in this place.
-        let group = *words.next().filter(|state| ["A", "E", "D"].contains(*state))?;
-        let arguments = count(&mut words)?;
-        words.by_ref().take(arguments).for_each(drop);
-        let (paths, arguments) = (count(&mut words)?, count(&mut words)?);
-        for _ in 0..paths {
-            let (device, state, _failures) = (*words.next()?, *words.next()?, words.next()?);
-            (device.contains(':') && ["A", "F"].contains(&state)).then_some(())?;
-            words.by_ref().take(arguments).for_each(drop);
-            let key = LinkKey { upper: target.device.into(), lower: device.into() };
-            run.row::<Path>(0.0, line, key).state = match (state, group) {
-                ("F", _) => "failed",
-                (_, "A") => "active",
-                _ => "standby",
-            }
-            .into();
-        }
+    if let Some(raid) = status.raid {
+        let row = run.row::<Array>(0.0, line, target.device.into());
+        row.level = raid.level.into();
+        row.members = f64::from(raid.members).into();
+        row.degraded = f64::from(raid.degraded).into();
+        row.action = raid.action.into();
+        row.sync_done = raid.sync_done.into();
     }
-    Some(())
+    for path in status.paths {
+        let key = LinkKey { upper: target.device.into(), lower: path.device.into() };
+        run.row::<Path>(0.0, line, key).state = path.state.into();
+    }
 }
 
 #[cfg(test)]

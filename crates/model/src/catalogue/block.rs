@@ -197,14 +197,14 @@ family_group! {
     }
 
     /// Paths of multipath devices, as `multipath -ll` lists them.
-    path: Path by path: LinkKey of device device, from "multipath -ll, spmgr display" {
+    path: Path by path: LinkKey of device device, from "/dev/mapper/control, multipath -ll, spmgr display" {
         state: state word "system.multipath.path.state" "active, available, standby or failed";
         adapter: state word "system.multipath.path.adapter" "the host adapter of the path";
         balanced: gauge count "system.multipath.balanced" "1 if the driver spreads the load over all paths";
     }
 
     /// Logical volumes, volume groups and other devices of the device mapper.
-    volume: Volume by name: Name of volume, from "lvs, vgs, dmsetup" {
+    volume: Volume by name: Name of volume, from "/dev/mapper/control, lvs, vgs, dmsetup" {
         kind: state word "system.volume.kind" "thin pool, snapshot, cache, crypt, volume group, ...";
         size: gauge bytes "system.volume.limit" "size";
         free: gauge bytes "system.volume.free" "space of a volume group that no volume has";

@@ -1,4 +1,4 @@
-//! /dev/mapper/control: the tables of the device mapper (include/uapi/linux/dm-ioctl.h).
+//! /dev/mapper/control: the tables and states of the device mapper (include/uapi/linux/dm-ioctl.h).
 
 use super::device::SECTOR;
 use crate::net::netlink::{text, u32_at};
@@ -29,10 +29,22 @@ const NO_FLUSH: u32 = 1 << 11;
 /// Bytes for an answer; a volume of many parts needs more.
 const BUFFERS: [usize; 2] = [16 << 10, 1 << 20];
 
-/// One part of a device: what it does with requests, and its parameters.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// DM_SUSPEND_FLAG: all I/O is held back.
+const SUSPENDED: u32 = 1 << 1;
+
+/// A device as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct DmState {
+    pub(super) suspended: bool,
+    pub(super) targets: Vec<Target>,
+}
+
+/// One part of a device: what it does with requests, and how it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) kind: String,
+    /// What it says about itself.
+    pub(super) status: String,
     pub(super) stripes: Option<u64>,
     /// Bytes.
     pub(super) chunk: Option<u64>,
@@ -46,13 +58,19 @@ impl DmControl {
         File::options().read(true).write(true).open("/dev/mapper/control").map(Self)
     }
 
-    /// The parts of the device with this number. The table of an encrypted device holds its key, so tables are requested only of
-    /// devices that have stripes.
-    pub(super) fn targets(&self, major: u32, minor: u32) -> Option<Vec<Target>> {
-        let parts = parse(&self.ask(major, minor, 0)?);
-        let has_stripes = parts.iter().any(|part| STRIPED.contains(&part.kind.as_str()));
-        let is_plain = parts.iter().all(|part| !part.kind.contains("crypt"));
-        if has_stripes && is_plain { Some(parse(&self.ask(major, minor, TABLE)?)) } else { Some(parts) }
+    /// The device with this number. The table of an encrypted device holds its key, so tables are requested only of devices that have
+    /// stripes.
+    pub(super) fn state(&self, major: u32, minor: u32) -> Option<DmState> {
+        let answer = self.ask(major, minor, 0)?;
+        let mut targets = parse(&answer);
+        let has_stripes = targets.iter().any(|part| STRIPED.contains(&part.kind.as_str()));
+        let is_plain = targets.iter().all(|part| !part.kind.contains("crypt"));
+        if has_stripes && is_plain {
+            for (target, tabled) in targets.iter_mut().zip(parse(&self.ask(major, minor, TABLE)?)) {
+                (target.stripes, target.chunk) = striping(&tabled.kind, &tabled.status);
+            }
+        }
+        Some(DmState { suspended: u32_at(&answer, FLAGS)? & SUSPENDED != 0, targets })
     }
 
     fn ask(&self, major: u32, minor: u32, flags: u32) -> Option<Vec<u8>> {
@@ -78,7 +96,7 @@ impl DmControl {
 /// Kinds of target with chunks.
 const STRIPED: [&str; 2] = ["striped", "raid"];
 
-/// The targets of an answer. Stops at what does not fit into it.
+/// The targets of an answer, with their status; of tables, that is their parameters. Stops at what does not fit into it.
 fn parse(answer: &[u8]) -> Vec<Target> {
     let word = |at: usize| u32_at(answer, at).map(|word| word as usize);
     let (Some(start), Some(count)) = (word(DATA_START), word(TARGET_COUNT)) else { return Vec::new() };
@@ -88,8 +106,7 @@ fn parse(answer: &[u8]) -> Vec<Target> {
         let Some(spec) = at.checked_add(TARGET).and_then(|end| answer.get(at..end)) else { break };
         let kind = text(&spec[KIND..]);
         let parameters = text(&answer[at + TARGET..]);
-        let (stripes, chunk) = striping(&kind, &parameters);
-        targets.push(Target { kind, stripes, chunk });
+        targets.push(Target { kind, status: parameters, stripes: None, chunk: None });
         let Some(next) = u32_at(spec, NEXT).and_then(|next| start.checked_add(next as usize)) else { break };
         if next <= at {
             break;
@@ -135,25 +152,21 @@ mod tests {
         bytes
     }
 
-    fn target(kind: &str, stripes: Option<u64>, chunk: Option<u64>) -> Target {
-        Target { kind: kind.into(), stripes, chunk }
-    }
-
     #[test]
     fn each_part_of_a_device_is_read() {
-        let bytes = answer(&[
-            ("linear", "8:1 2048"),
-            ("striped", "2 128 8:16 0 8:32 0"),
-            ("raid", "raid5_ls 3 64 region_size 1024 3 - 8:1 - 8:2 - 8:3"),
-            ("raid", "raid1 3 0 region_size 1024 2 - 8:1 - 8:2"),
-        ]);
-        let expected = [
-            target("linear", None, None),
-            target("striped", Some(2), Some(65_536)),
-            target("raid", None, Some(32_768)),
-            target("raid", None, None),
+        let parts = [
+            ("linear", "8:1 2048", None, None),
+            ("striped", "2 128 8:16 0 8:32 0", Some(2), Some(65_536)),
+            ("raid", "raid5_ls 3 64 region_size 1024 3 - 8:1 - 8:2 - 8:3", None, Some(32_768)),
+            ("raid", "raid1 3 0 region_size 1024 2 - 8:1 - 8:2", None, None),
         ];
-        assert_eq!(parse(&bytes), expected);
+        let bytes = answer(&parts.map(|(kind, parameters, ..)| (kind, parameters)));
+        let read = parse(&bytes);
+        let found: Vec<_> = read.iter().map(|part| (part.kind.as_str(), part.status.as_str())).collect();
+        assert_eq!(found, parts.map(|(kind, parameters, ..)| (kind, parameters)));
+        for (kind, parameters, stripes, chunk) in parts {
+            assert_eq!(striping(kind, parameters), (stripes, chunk));
+        }
     }
 
     #[test]
