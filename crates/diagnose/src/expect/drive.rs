@@ -147,7 +147,7 @@ mod tests {
         let random = by_mechanics(7200.0, None);
         assert_eq!(
             (random.rate.round(), random.formula.as_str()),
-            (79.0, "1 / (8.5 ms seek + 4.17 ms for half a revolution)")
+            (79.0, "1 / (8.50 ms seek + 4.17 ms for half a revolution)")
         );
         assert!(random.note.unwrap().contains("--seek"));
         let known = by_mechanics(15_000.0, Some(0.003));
