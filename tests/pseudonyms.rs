@@ -397,7 +397,8 @@ fn a_live_report_has_no_names() {
 fn a_live_recording_has_no_names() {
     let dir = recorded::folder();
     let program = dir.path().join("plantedproc");
-    fs::copy("/bin/sleep", &program).unwrap();
+    // Copied by another process: a test that starts one meanwhile would hold the file open for writing, and it could not be run.
+    assert!(Command::new("cp").arg("/bin/sleep").arg(&program).status().unwrap().success());
     let mut command = Command::new(&program);
     let mut child = whyslow_testing::ends_with_test(&mut command).arg("60").spawn().unwrap();
     let folder = dir.path().join("recording").display().to_string();
