@@ -95,7 +95,9 @@ impl RecordArgs {
         }
         match &self.ship {
             None if self.delivery.is_given() => {
-                return Err(Failure::usage("--host, --label and --every are about deliveries: they need --ship STORE"));
+                return Err(Failure::usage(
+                    "--host, --label, --every and --raw-key are about deliveries: they need --ship STORE",
+                ));
             }
             None => {}
             Some(_) => self.delivery.check(&self.pseudonyms)?,

@@ -5,10 +5,13 @@ use crate::interrupt::Interrupt;
 use crate::options::{OutputOptions, duration};
 use crate::output::{Failure, ProgressLine, complain, tell};
 use crate::pseudonymise::{PseudonymOptions, PseudonymSession};
-use crate::recordings;
+use crate::recordings::{self, for_people};
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use whyslow_model::explanation::Shipped;
-use whyslow_ship::{Backoff, Destination, Pass, ShipError, Shipper};
+use whyslow_request::PublicKey;
+use whyslow_ship::{Backoff, Destination, Pass, RawAnswer, ShipError, Shipper};
 use whyslow_show::text;
 use whyslow_store::{LogFn, Recording, lower_priority};
 
@@ -24,6 +28,10 @@ use whyslow_store::{LogFn, Recording, lower_priority};
 const LOOK: Duration = Duration::from_secs(5);
 /// The longest key or value of a label.
 const LONGEST_LABEL: usize = 256;
+/// More than a file with public keys has, bytes.
+const MOST_OF_KEYS: u64 = 1 << 20;
+/// How often it is looked whether something is asked.
+const ASKED: Duration = Duration::from_secs(60);
 
 /// How a recording is delivered: by `ship`, or by `record` meanwhile.
 #[derive(Clone, Debug, Default, Args)]
@@ -37,6 +45,9 @@ pub struct DeliveryOptions {
     /// How often to deliver, at least 1m [default: 15m]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     every: Option<Duration>,
+    /// Answer requests for spans of the recording itself that a key in this file has signed: 'whyslow-fleet host --raw --key' makes them
+    #[arg(long, value_name = "PEM")]
+    raw_key: Option<PathBuf>,
 }
 
 impl DeliveryOptions {
@@ -45,7 +56,7 @@ impl DeliveryOptions {
 
     /// Whether any was given.
     pub fn is_given(&self) -> bool {
-        self.host.is_some() || !self.labels.is_empty() || self.every.is_some()
+        self.host.is_some() || !self.labels.is_empty() || self.every.is_some() || self.raw_key.is_some()
     }
 
     /// # Errors
@@ -60,6 +71,16 @@ impl DeliveryOptions {
             ));
         }
         Ok(())
+    }
+
+    /// The keys whose requests are answered.
+    fn raw_keys(&self) -> Result<Vec<PublicKey>, Failure> {
+        let Some(path) = &self.raw_key else { return Ok(Vec::new()) };
+        let failed = |what: &dyn Display| Failure::usage(format!("{}: {what}", path.display()));
+        let mut pem = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(MOST_OF_KEYS).read_to_end(&mut pem));
+        read.map_err(|e| failed(&e))?;
+        PublicKey::parse_all(&pem).map_err(|e| failed(&e))
     }
 
     /// The name of this host in the store.
@@ -150,6 +171,7 @@ pub fn destination(store: &str) -> Result<Destination, Failure> {
 pub struct Delivery {
     folder: PathBuf,
     shipper: Shipper,
+    answers_requests: bool,
     every: Duration,
     names: PseudonymSession,
     log: LogFn,
@@ -170,10 +192,12 @@ impl Delivery {
     ) -> Result<Self, Failure> {
         let store = destination.address().to_owned();
         let shipper = Shipper::new(destination, &host, env!("CARGO_PKG_VERSION"), options.labels.clone(), &folder);
-        let shipper = shipper.map_err(|e| Failure::usage(e.to_string()))?;
+        let raw_keys = options.raw_keys()?;
+        let answers_requests = !raw_keys.is_empty();
+        let shipper = shipper.map_err(|e| Failure::usage(e.to_string()))?.answering(raw_keys);
         let every = options.every.unwrap_or(DeliveryOptions::USUAL);
         let totals = Shipped { store, host, ..Shipped::default() };
-        Ok(Self { folder, shipper, every, names, log: reporting_once(), totals })
+        Ok(Self { folder, shipper, answers_requests, every, names, log: reporting_once(), totals })
     }
 
     /// Delivers what is due. Raising `stop` ends it.
@@ -191,9 +215,29 @@ impl Delivery {
         pass
     }
 
+    /// Answers requests for spans of the recording itself, and says so.
+    fn answer(&mut self, stop: &AtomicBool) {
+        let (folder, log, names) = (&self.folder, &self.log, &self.names);
+        for answer in self.shipper.answer(&|| open(folder, log, names), now(), stop) {
+            match answer {
+                Ok(RawAnswer { request, bytes, refused }) => {
+                    let span = [request.from_ms, request.to_ms].map(|ms| for_people(ms.saturating_mul(1_000_000)));
+                    let done = refused.map_or_else(|| format!("sent, {bytes} bytes"), |why| format!("not sent: {why}"));
+                    complain(&format!(
+                        "a signed request asked for {} to {} of the recording: {done}",
+                        span[0], span[1]
+                    ));
+                }
+                Err(_) if stop.load(Ordering::Relaxed) => {}
+                Err(error) => (self.log)(&format!("a request for a part of the recording is not answered: {error}")),
+            }
+        }
+    }
+
     /// Delivers what there is, and says whether that was everything.
     fn last(&mut self, stop: &AtomicBool) -> bool {
         let pass = self.pass(stop);
+        self.answer(stop);
         if let Some(failure) = &pass.failure {
             complain(&format!("not delivered: {failure}"));
         }
@@ -209,8 +253,16 @@ impl Delivery {
             let wait = trouble.after(&pass, self.every.saturating_sub(begun.elapsed()));
             let Shipped { files, store, host, left, .. } = &self.totals;
             say(&format!("{files} files delivered to {store} as {host}, {left} hours left"));
-            if ends_sleep_until(Instant::now() + wait) {
-                return;
+            let due = Instant::now() + wait;
+            loop {
+                self.answer(stop);
+                let asked = if self.answers_requests { Instant::now() + ASKED } else { due };
+                if ends_sleep_until(due.min(asked)) {
+                    return;
+                }
+                if Instant::now() >= due {
+                    break;
+                }
             }
         }
     }

@@ -17,6 +17,8 @@ whyslow-fleet sick --by kernel --since 7d
 whyslow-fleet host db-17             what happened on one of them
 whyslow-fleet host db-17 --raw 03:00..03:20
                                      the command that explains that span there
+whyslow-fleet host db-17 --raw 03:00..03:20 --key raw.pem
+                                     ask for it over the store, and explain it
 whyslow-fleet why disk.saturated     what the hosts with it share
 whyslow-fleet change                 what was changed, on how many hosts
 whyslow-fleet change kernel:release=6.8.0-45 --since 7d
@@ -34,7 +36,8 @@ whyslow-fleet compact --every 1h --keep 90d
         "\
 0    success, whatever was found
 1    no host has shipped anything in that time, or made that change;
-     'compact' could not compact everything; 'host --run': ssh failed
+     'compact' could not compact everything; 'host --run': ssh failed;
+     'host --key': no answer, or nothing was recorded then
 2    wrong usage, or a store or engine that cannot be read
 130  ended by Ctrl-C while Trino ran a query, which is cancelled",
     ),
@@ -105,7 +108,8 @@ enum Command {
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let cli = Cli::try_parse().map_err(|error| {
         if error.use_stderr() && error.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            return Failure::usage(one_line(&error.to_string())).report();
+            let message = in_one_line(&error);
+            return Failure::usage(format!("{message}; 'whyslow-fleet --help' shows the usage")).report();
         }
         let _ = error.print();
         ExitCode::from(if error.use_stderr() { 2 } else { 0 })
@@ -119,10 +123,10 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
 }
 
 /// clap's message without its usage.
-fn one_line(text: &str) -> String {
+pub(crate) fn in_one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
     let message = text.split("\n\n").next().unwrap_or_default();
-    let words: Vec<&str> = message.trim_start_matches("error: ").split_whitespace().collect();
-    format!("{}; 'whyslow-fleet --help' shows the usage", words.join(" "))
+    message.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Cli {

@@ -5,6 +5,7 @@
 //! run at once: the one that comes second finds the generation taken.
 
 mod merge;
+mod requests;
 
 use crate::failure::is_gone;
 use crate::left_out::{LeftOut, LeftOutLog};
@@ -15,6 +16,7 @@ use datafusion::error::{DataFusionError, Result};
 use futures::stream::{self, StreamExt};
 use jiff::civil::Date;
 use merge::Merge;
+use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -46,6 +48,8 @@ pub struct Report {
     pub deleted: u64,
     /// Hours of tables deleted because they are too old.
     pub expired: u64,
+    /// Requests for parts of recordings, and answers, deleted because they are older than a day.
+    pub requests: u64,
     /// What was left out because it is not valid.
     pub left_out: Vec<LeftOut>,
     /// Hours that could not be compacted, and why.
@@ -71,6 +75,7 @@ impl Compactor {
                 self.day(table, day, now_ms, stop, (&mut report, &left_out)).await?;
             }
         }
+        report.requests = self.delete_requests(now_ms).await?;
         report.left_out = left_out.all();
         Ok(report)
     }
@@ -150,7 +155,7 @@ impl Compactor {
         let merge = Merge::new(&self.store, table, sources, left_out)?;
         let bytes = merge.run(newest, pending).await?;
         let path = Place::compacted(&table.name, hour, newest.map_or(0, generation) + 1).path();
-        let path = object_store::path::Path::parse(path).map_err(object_store::Error::from)?;
+        let path = Path::parse(path).map_err(object_store::Error::from)?;
         self.store.objects().put_opts(&path, bytes.into(), PutOptions::from(PutMode::Create)).await?;
         Ok(())
     }
@@ -178,17 +183,20 @@ impl Compactor {
         incoming.chain(older).collect()
     }
 
-    /// Deletes files, and says how many there were.
     async fn delete(&self, files: Vec<StoredFile>) -> Result<u64> {
-        let deletions =
-            files.into_iter().map(|file| async move { self.store.objects().delete(&file.meta.location).await });
+        Ok(self.delete_all(files.into_iter().map(|file| file.meta.location)).await?)
+    }
+
+    /// Deletes what is at these paths, and says how many there were.
+    async fn delete_all(&self, paths: impl IntoIterator<Item = Path>) -> object_store::Result<u64> {
+        let deletions = paths.into_iter().map(|path| async move { self.store.objects().delete(&path).await });
         let done: Vec<object_store::Result<()>> = stream::iter(deletions).buffer_unordered(AT_ONCE).collect().await;
         let mut deleted = 0;
         for result in done {
             match result {
                 Ok(()) => deleted += 1,
                 Err(object_store::Error::NotFound { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         Ok(deleted)

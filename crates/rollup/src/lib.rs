@@ -15,7 +15,7 @@ mod tables;
 
 pub use file::{FileError, TableWriter, parquet, properties};
 pub use hour::{HourRollup, MARGIN_NS, TableRows};
-pub use place::{COMPACTED, File, Hour, INCOMING, Place, PlaceError, VERSION};
+pub use place::{COMPACTED, File, Hour, INCOMING, Place, PlaceError, VERSION, host_in_path};
 pub use row::{Cell, Row};
 pub use table::{Column, ColumnKind, Table};
 pub use tables::{AT, HOST, table, tables};

@@ -110,12 +110,7 @@ impl Place {
     /// # Errors
     /// The name is empty or too long.
     pub fn incoming(table: &str, hour: Hour, host: &str) -> Result<Self, PlaceError> {
-        if host.is_empty() {
-            return Err(PlaceError("the name of the host is empty".into()));
-        }
-        if encoded(host).len() > LONGEST_HOST {
-            return Err(PlaceError(format!("the name of the host is longer than {LONGEST_HOST} characters")));
-        }
+        host_in_path(host)?;
         Ok(Self { table: table.into(), hour, file: File::Host(host.into()) })
     }
 
@@ -169,6 +164,21 @@ impl Place {
             File::Generation(_) => None,
         }
     }
+}
+
+/// A host's name as one part of a path: it cannot leave its folder, or hide.
+///
+/// # Errors
+/// It is empty or too long.
+pub fn host_in_path(host: &str) -> Result<String, PlaceError> {
+    if host.is_empty() {
+        return Err(PlaceError("the name of the host is empty".into()));
+    }
+    let name = encoded(host);
+    if name.len() > LONGEST_HOST {
+        return Err(PlaceError(format!("the name of the host is longer than {LONGEST_HOST} characters")));
+    }
+    Ok(name)
 }
 
 /// A name with everything but `[A-Za-z0-9._-]` percent-encoded, and a dot or underscore at its beginning, which hides a file from

@@ -3,11 +3,12 @@
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as ObjectPath;
 use object_store::prefix::PrefixStore;
-use object_store::{ObjectStoreExt, RetryConfig};
+use object_store::{Error as StoreError, ObjectStoreExt, RetryConfig};
 use std::error::Error;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::future::Future;
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -18,10 +19,10 @@ use whyslow_bucket::{AddressError, BucketAddress, StoreAddress, in_one_line};
 
 /// What is added to the name of a file that is not complete yet: no reader takes it for one.
 const PART: &str = ".part";
-/// How often an upload looks whether it is to end.
+/// How often a request to the store looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
-/// An upload that takes longer has failed: the store does not answer, or much too slowly.
-const LONGEST_UPLOAD: Duration = Duration::from_secs(120);
+/// A request that takes longer has failed: the store does not answer, or much too slowly.
+const LONGEST_REQUEST: Duration = Duration::from_secs(120);
 
 /// Why nothing can be delivered.
 #[derive(Debug)]
@@ -109,6 +110,18 @@ impl Destination {
             Kind::Bucket(bucket) => bucket.put(path, bytes, stop),
         }
     }
+
+    /// What is at a path; `None` if nothing is, or nothing that may be read: a bucket whose listing is forbidden does not tell these
+    /// apart. Raising `stop` ends it.
+    ///
+    /// # Errors
+    /// It cannot be read, is no file, or is longer than `most` bytes.
+    pub(crate) fn get(&self, path: &str, most: u64, stop: &AtomicBool) -> Result<Option<Vec<u8>>, ShipError> {
+        match &self.kind {
+            Kind::Folder(folder) => get_from_folder(&folder.join(path), most),
+            Kind::Bucket(bucket) => bucket.get(path, most, stop),
+        }
+    }
 }
 
 impl Bucket {
@@ -122,24 +135,76 @@ impl Bucket {
     }
 
     fn put(&self, path: &str, bytes: Vec<u8>, stop: &AtomicBool) -> Result<(), ShipError> {
-        // The path as it is: `from` would encode its percent signs again.
-        let location = ObjectPath::parse(path).map_err(|error| ShipError::new(in_one_line(&error)))?;
+        let location = location(path)?;
+        self.run(path, stop, async {
+            self.store.put(&location, bytes.into()).await.map_err(|error| in_one_line(&error))
+        })?;
+        Ok(())
+    }
+
+    fn get(&self, path: &str, most: u64, stop: &AtomicBool) -> Result<Option<Vec<u8>>, ShipError> {
+        let location = location(path)?;
+        let download = async {
+            let found = match self.store.get(&location).await {
+                Err(StoreError::NotFound { .. } | StoreError::PermissionDenied { .. }) => return Ok(None),
+                found => found.map_err(|error| in_one_line(&error))?,
+            };
+            if found.meta.size > most {
+                return Err(too_long(most));
+            }
+            found.bytes().await.map(|bytes| Some(bytes.to_vec())).map_err(|error| in_one_line(&error))
+        };
+        self.run(path, stop, download)
+    }
+
+    /// The result of a request to the store, unless it takes too long or is to end.
+    fn run<T>(
+        &self,
+        path: &str,
+        stop: &AtomicBool,
+        request: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, ShipError> {
         let begun = Instant::now();
-        let upload = async {
-            let mut upload = pin!(self.store.put(&location, bytes.into()));
+        let result = async {
+            let mut request = pin!(request);
             loop {
-                match tokio::time::timeout(LOOK, upload.as_mut()).await {
-                    Ok(put) => return put.map(drop).map_err(|error| in_one_line(&error)),
+                match tokio::time::timeout(LOOK, request.as_mut()).await {
+                    Ok(result) => return result,
                     Err(_) if stop.load(Ordering::Relaxed) => return Err("interrupted".to_owned()),
-                    Err(_) if begun.elapsed() > LONGEST_UPLOAD => {
-                        return Err(format!("no answer for {} s", LONGEST_UPLOAD.as_secs()));
+                    Err(_) if begun.elapsed() > LONGEST_REQUEST => {
+                        return Err(format!("no answer for {} s", LONGEST_REQUEST.as_secs()));
                     }
                     Err(_) => {}
                 }
             }
         };
-        self.runtime.block_on(upload).map_err(|error| ShipError::new(format!("{path}: {error}")))
+        self.runtime.block_on(result).map_err(|error| ShipError::new(format!("{path}: {error}")))
     }
+}
+
+/// The path as it is: `from` would encode its percent signs again.
+fn location(path: &str) -> Result<ObjectPath, ShipError> {
+    ObjectPath::parse(path).map_err(|error| ShipError::new(in_one_line(&error)))
+}
+
+fn too_long(most: u64) -> String {
+    format!("longer than {most} bytes")
+}
+
+/// Reads a regular file, but not a link or pipe: opening a pipe would wait for a writer.
+fn get_from_folder(path: &Path, most: u64) -> Result<Option<Vec<u8>>, ShipError> {
+    let failed = |what: &dyn fmt::Display| ShipError::new(format!("cannot read {}: {what}", path.display()));
+    let mut options = File::options();
+    let file = match options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(|error| failed(&error))?,
+    };
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return Err(failed(&"not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+    if bytes.len() as u64 > most { Err(failed(&too_long(most))) } else { Ok(Some(bytes)) }
 }
 
 /// Writes a file under another name and gives it its own once it is on the disk: readers see all of it or nothing, after a power cut
@@ -198,6 +263,22 @@ mod tests {
             let target = folder.path().join("v1/incoming/t");
             assert_eq!(fs::read_to_string(target.join("x.parquet")).unwrap(), content);
             assert_eq!(fs::read_dir(target).unwrap().count(), 1, "nothing else is left");
+        }
+    }
+
+    #[test]
+    fn only_short_regular_files_are_read() {
+        let folder = whyslow_testing::folder();
+        let store = Destination::open(folder.path().to_str().unwrap()).unwrap();
+        let get = |name: &str| store.get(name, 4, &NEVER).map_err(|error| error.to_string());
+        fs::write(folder.path().join("four"), "four").unwrap();
+        fs::write(folder.path().join("longer"), "longer").unwrap();
+        std::os::unix::fs::symlink("four", folder.path().join("link")).unwrap();
+        fs::create_dir(folder.path().join("folder")).unwrap();
+        assert_eq!((get("four"), get("none")), (Ok(Some(b"four".to_vec())), Ok(None)));
+        for (name, why) in [("longer", "longer than 4 bytes"), ("folder", "not a regular file"), ("link", "link")] {
+            let error = get(name).unwrap_err();
+            assert!(error.contains(why), "{error}");
         }
     }
 

@@ -2,11 +2,13 @@
 //!
 //! Nothing is kept for it: what was not delivered is still in the recording, and an hour's rows follow from the recording alone, so
 //! that a delivery can be repeated at any time. [`Shipper`] knows what was delivered ([`state`](mod@state) is one small file),
-//! decides what is due, and puts each file where the store has its place ([`Destination`]).
+//! decides what is due, and puts each file where the store has its place ([`Destination`]). Spans of the recording itself leave the host
+//! only if a key that it was given has signed the request ([`Shipper::answering`]).
 
 mod backoff;
 mod destination;
 mod due;
+mod raw;
 mod shipper;
 mod state;
 #[cfg(test)]
@@ -14,4 +16,5 @@ mod tests;
 
 pub use backoff::Backoff;
 pub use destination::{Destination, ShipError};
+pub use raw::RawAnswer;
 pub use shipper::{OpenFn, Pass, Shipper, roll_up};

@@ -6,6 +6,7 @@ use crate::state::{Delivered, State, StateFile};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use whyslow_model::inventory::{MachineChange, MachineInventory};
+use whyslow_request::PublicKey;
 use whyslow_rollup::{Cell, Hour, HourRollup, MARGIN_NS, Place, Row, TableRows, parquet, table};
 use whyslow_store::{Recording, StoreError};
 
@@ -24,12 +25,14 @@ pub type OpenFn<'f> = dyn Fn() -> Result<Recording, ShipError> + 'f;
 
 /// Delivers a recording to a store.
 pub struct Shipper {
-    destination: Destination,
-    host: String,
+    pub(crate) destination: Destination,
+    pub(crate) host: String,
     version: String,
     labels: Vec<(String, String)>,
-    file: StateFile,
-    state: State,
+    pub(crate) file: StateFile,
+    pub(crate) state: State,
+    /// Whose requests are answered.
+    pub(crate) raw_keys: Vec<PublicKey>,
 }
 
 /// What happened in one pass over the recording.
@@ -65,7 +68,15 @@ impl Shipper {
         let epoch = Hour::of(0).ok_or_else(|| ShipError::new("no calendar"))?;
         Place::incoming("minute", epoch, host).map_err(|error| ShipError::new(error.to_string()))?;
         let (file, state) = StateFile::open(recording, destination.address(), host)?;
-        Ok(Self { destination, host: host.to_owned(), version: version.to_owned(), labels, file, state })
+        Ok(Self {
+            destination,
+            host: host.to_owned(),
+            version: version.to_owned(),
+            labels,
+            file,
+            state,
+            raw_keys: Vec::new(),
+        })
     }
 
     /// Delivers everything that is due at a time, nanoseconds since 1970. Raising `stop` ends it.
@@ -195,7 +206,7 @@ impl Shipper {
     }
 }
 
-fn unreadable(error: StoreError) -> ShipError {
+pub(crate) fn unreadable(error: StoreError) -> ShipError {
     ShipError::new(error.to_string())
 }
 

@@ -25,6 +25,9 @@ pub(crate) struct State {
     /// The hours that the recording has or had.
     #[serde(with = "by_hour")]
     pub(crate) hours: BTreeMap<Hour, Delivered>,
+    /// The requests for spans of the recording that were answered, and until when each is valid, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) answered: BTreeMap<String, i64>,
 }
 
 /// What of an hour was delivered.
@@ -129,7 +132,7 @@ mod tests {
     fn state() -> State {
         let delivered = Delivered { segments: vec![(1, 2), (3, 4)], complete: true };
         let hours = [(Hour { day: date(2026, 11, 26), hour: 7 }, delivered)];
-        State { store: "/s".into(), host: "h".into(), hours: hours.into() }
+        State { store: "/s".into(), host: "h".into(), hours: hours.into(), answered: [("id".into(), 7)].into() }
     }
 
     #[test]

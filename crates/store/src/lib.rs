@@ -20,6 +20,6 @@ pub use baselines::{Baselines, read as read_baseline};
 pub use error::{LogFn, StoreError};
 pub use history::{History, HistoryLimits, HistoryPart};
 pub use recorder::{Judge, JudgeFn, Recorder, Retention, SampleCounts, lower_priority};
-pub use recording::{Families, Recording, SampleTimes, SegmentRef, WindowCutter};
+pub use recording::{Extract, Families, Recording, SampleTimes, SegmentRef, WindowCutter, unpack};
 pub use schema::{Span, families};
 pub use segment::ParquetExport;

@@ -86,6 +86,10 @@ fn draw(sheet: &mut Sheet, report: &Report) {
         "Compacted {} files of hosts into {}; deleted {} files that were replaced and {} hours that are too old.",
         report.files, report.compacted, report.deleted, report.expired
     ))]);
+    if report.requests > 0 {
+        sheet
+            .paragraph(&[plain(format!("Deleted {} requests for parts of recordings, and answers.", report.requests))]);
+    }
     for failed in &report.failed {
         sheet.paragraph(&[plain(format!("Not compacted: {failed}"))]);
     }

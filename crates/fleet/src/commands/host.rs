@@ -1,5 +1,6 @@
 //! `whyslow-fleet host`: what happened on one host.
 
+mod over_store;
 mod raw;
 mod timeline;
 
@@ -9,13 +10,15 @@ use super::sick::{count, hosts};
 use super::{Answer, minute, span_in_words};
 use crate::cell::{double, text, timestamp};
 use crate::options::note_left_out;
-use crate::period::between;
+use crate::period::{between, duration};
 use crate::span::rfc3339;
 use crate::table::INVENTORY_REACH_MS;
 use crate::{Failure, Fleet, Options, Period, QueryOptions, Span, sql};
 use clap::Args;
 use serde::Serialize;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 use whyslow_model::human;
 use whyslow_show::text::Sheet;
 use whyslow_show::{Ink, Piece, bold, dim, plain};
@@ -41,6 +44,15 @@ pub struct HostArgs {
     /// With --raw: run the command
     #[arg(long, requires = "raw")]
     run: bool,
+    /// With --raw: ask over the store instead, with a request that this private key signs, and explain what the host answers
+    #[arg(long, value_name = "PEM", requires = "raw", conflicts_with = "run")]
+    key: Option<PathBuf>,
+    /// With --key: how long to wait for the answer; hosts look once a minute
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration, requires = "key")]
+    wait: Duration,
+    /// With --key: keep that part of the recording in this folder instead of explaining it
+    #[arg(long, value_name = "DIR", requires = "key")]
+    save: Option<PathBuf>,
     /// The most entries of the timeline to show; 0: all
     #[arg(long, value_name = "ENTRIES", default_value_t = 20)]
     limit: usize,
@@ -95,7 +107,10 @@ pub struct WorstMinute {
 /// The store cannot be read; nothing of the host is in it.
 pub fn run(args: &HostArgs, options: &Options) -> Result<ExitCode, Failure> {
     if let Some(span) = args.raw {
-        return raw::run(&args.host, span, args.export.as_deref(), args.run);
+        return match &args.key {
+            None => raw::run(&args.host, span, args.export.as_deref(), args.run),
+            Some(key) => over_store::run(args, span, key, options),
+        };
     }
     let fleet = args.store.open(&args.period)?;
     let report = report(&fleet, &args.host, args.limit)?;

@@ -7,7 +7,6 @@ use crate::{Fleet, Span};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use object_store::memory::InMemory;
-use object_store::path::Path;
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, PutMultipartOptions, PutPayload,
     PutResult, Result as StoreResult,

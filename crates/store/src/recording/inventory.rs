@@ -7,11 +7,11 @@ use whyslow_model::inventory::{MachineChange, MachineInventory};
 use whyslow_model::snapshot::Snapshot;
 
 /// All of it is recorded once an hour; with a margin, nanoseconds.
-const COMPLETE_NS: i64 = 2 * 3600 * 1_000_000_000;
+pub(super) const COMPLETE_NS: i64 = 2 * 3600 * 1_000_000_000;
 /// A change is seen so much later at most, nanoseconds: packages of some systems are listed once in ten minutes.
 const SEEN_NS: i64 = 11 * 60 * 1_000_000_000;
 
-fn of_inventory(family: &str) -> bool {
+pub(super) fn of_inventory(family: &str) -> bool {
     family == InventoryItem::INFO.name || family == InventoryChange::INFO.name
 }
 

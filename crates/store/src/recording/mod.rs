@@ -2,6 +2,7 @@
 
 mod closed;
 mod columns;
+mod extract;
 mod inventory;
 mod rows;
 mod tail;
@@ -9,6 +10,7 @@ mod windows;
 
 pub use columns::SampleTimes;
 pub(crate) use columns::each_reading_of_tail;
+pub use extract::{Extract, unpack};
 pub use windows::WindowCutter;
 
 use crate::error::{LogFn, StoreError};

@@ -8,7 +8,7 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
 /// Settings and inventory are read once a minute, and remain valid until then; with a margin, nanoseconds.
-const VALID_NS: i64 = 75 * 1_000_000_000;
+pub(super) const VALID_NS: i64 = 75 * 1_000_000_000;
 
 impl Recording {
     /// Passes on a span of any length as consecutive windows of this length, oldest first, until `each` returns false. Each starts

@@ -15,8 +15,8 @@ const WINDOW_LOG: u32 = 18;
 /// 2^14 entries, 64 KiB. Used once a second, the table is never in the CPU's cache: a larger one costs more than it gains.
 const HASH_LOG: u32 = 14;
 
-pub(crate) struct TailWriter {
-    file: File,
+pub(crate) struct TailWriter<W = File> {
+    sink: W,
     compressor: Encoder<'static, Vec<u8>>,
     parity: GroupParity,
     length: u64,
@@ -25,12 +25,22 @@ pub(crate) struct TailWriter {
 impl TailWriter {
     /// Creates a tail; the file must not exist yet.
     pub(crate) fn create(path: &Path, header: &TailHeader) -> io::Result<Self> {
-        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-        file.write_all(MAGIC)?;
+        Self::new(OpenOptions::new().write(true).create_new(true).open(path)?, header)
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.sink
+    }
+}
+
+impl<W: Write> TailWriter<W> {
+    /// Begins a tail.
+    pub(crate) fn new(mut sink: W, header: &TailHeader) -> io::Result<Self> {
+        sink.write_all(MAGIC)?;
         let mut compressor = Encoder::new(Vec::new(), ZSTD_LEVEL)?;
         compressor.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
         compressor.set_parameter(CParameter::HashLog(HASH_LOG))?;
-        let mut tail = Self { file, compressor, parity: GroupParity::default(), length: MAGIC.len() as u64 };
+        let mut tail = Self { sink, compressor, parity: GroupParity::default(), length: MAGIC.len() as u64 };
         tail.append(&serde_json::to_vec(header)?)?;
         Ok(tail)
     }
@@ -49,16 +59,16 @@ impl TailWriter {
         chunk.extend_from_slice(&length.to_le_bytes());
         chunk.extend_from_slice(&crc.to_le_bytes());
         chunk.extend_from_slice(&data);
-        self.file.write_all(&chunk)?;
+        self.sink.write_all(&chunk)?;
         self.length += chunk.len() as u64;
         Ok(())
     }
 
-    pub(crate) fn file(&self) -> &File {
-        &self.file
-    }
-
     pub(crate) fn length(&self) -> u64 {
         self.length
+    }
+
+    pub(crate) fn into_inner(self) -> W {
+        self.sink
     }
 }

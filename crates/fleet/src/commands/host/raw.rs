@@ -26,19 +26,25 @@ pub(super) fn command(host: &str, span: Span, export: Option<&str>) -> Result<Ve
     if !is_name {
         return Err(Failure::usage(format!("'{host}' is not a name that can be given to ssh")));
     }
+    let there = format!("whyslow {}", question(span, export)?.join(" "));
+    Ok(["ssh", "--", host, &there].map(str::to_owned).to_vec())
+}
+
+/// What `whyslow` is asked about a recording.
+pub(super) fn question(span: Span, export: Option<&str>) -> Result<Vec<String>, Failure> {
     let what = match export {
-        None => "explain".to_owned(),
+        None => vec!["explain"],
         Some(family) => {
             let known = catalogue::families();
             if !known.iter().any(|known| known.is_named(family)) {
                 let names = known.iter().map(|known| known.name);
                 return Err(Failure::usage(unknown("metric family", family, "whyslow metrics", names)));
             }
-            format!("export {family}")
+            vec!["export", family]
         }
     };
-    let there = format!("whyslow {what} --from {} --to {}", rfc3339(span.from_ms), rfc3339(span.to_ms));
-    Ok(["ssh", "--", host, &there].map(str::to_owned).to_vec())
+    let (from, to) = (rfc3339(span.from_ms), rfc3339(span.to_ms));
+    Ok(what.into_iter().chain(["--from", &from, "--to", &to]).map(str::to_owned).collect())
 }
 
 /// A command to paste.

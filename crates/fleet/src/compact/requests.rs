@@ -1,0 +1,25 @@
+//! Deletes what was asked of hosts and what they answered ([`whyslow_request`]): neither may be able to.
+
+use super::Compactor;
+use crate::span::DAY_MS;
+use futures::stream::TryStreamExt;
+use object_store::ObjectStore;
+use object_store::path::Path;
+use whyslow_request::{ANSWERS, REQUESTS};
+use whyslow_rollup::VERSION;
+
+impl Compactor {
+    /// Deletes all that is older than a day: no request is valid for longer. Returns how much that was.
+    pub(super) async fn delete_requests(&self, now_ms: i64) -> object_store::Result<u64> {
+        let mut old = Vec::new();
+        for area in [REQUESTS, ANSWERS] {
+            let mut all = self.store.objects().list(Some(&Path::from_iter([VERSION, area])));
+            while let Some(file) = all.try_next().await? {
+                if now_ms.saturating_sub(file.last_modified.timestamp_millis()) > DAY_MS {
+                    old.push(file.location);
+                }
+            }
+        }
+        self.delete_all(old).await
+    }
+}

@@ -1,0 +1,59 @@
+//! What a host answers.
+
+use crate::{Request, RequestError};
+use serde::{Deserialize, Serialize};
+
+/// An answer is not longer, bytes: an hour at one sample per second takes 5 to 15 MB.
+pub const LONGEST_ANSWER: u64 = 64 << 20;
+const SCHEMA: &str = "whyslow.fleet.raw_answer/1";
+/// A first line that is longer is none.
+const LONGEST_LINE: usize = 8192;
+
+/// The answer to a request. As a file it is a line of JSON, and what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// An extract of the recording.
+    Extract(Vec<u8>),
+    /// Why there is none.
+    Refused(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    schema: String,
+    request: Request,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+impl Answer {
+    /// The file.
+    pub fn into_file(self, request: &Request) -> Vec<u8> {
+        let (refused, extract) = match self {
+            Self::Extract(extract) => (None, extract),
+            Self::Refused(why) => (Some(why), Vec::new()),
+        };
+        let head = Head { schema: SCHEMA.to_owned(), request: request.clone(), refused };
+        let mut file = serde_json::to_vec(&head).unwrap_or_default();
+        file.push(b'\n');
+        file.extend(extract);
+        file
+    }
+
+    /// The answer of a file, which may be anything, to a request.
+    ///
+    /// # Errors
+    /// It is none, or to another request.
+    pub fn parse(file: &[u8], request: &Request) -> Result<Self, RequestError> {
+        let line = file.iter().take(LONGEST_LINE).position(|byte| *byte == b'\n');
+        let (head, rest) = file.split_at(line.ok_or_else(|| RequestError::new("it is no answer"))?);
+        let head: Head = serde_json::from_slice(head).map_err(|_| RequestError::new("it is no answer"))?;
+        if head.schema != SCHEMA {
+            return Err(RequestError::new(format!("{} is not known here", head.schema)));
+        }
+        if head.request != *request {
+            return Err(RequestError::new("it answers another request"));
+        }
+        Ok(head.refused.map_or_else(|| Self::Extract(rest[1..].to_vec()), Self::Refused))
+    }
+}

@@ -1,0 +1,61 @@
+//! A signed request for a span of a host's own recording, and its answer, as they lie in a fleet's store.
+//!
+//! ```text
+//! v1/requests/HOST/KEY.json    one for each key: a new request replaces the last
+//! v1/raw/HOST/ID.extract       the answer to a request
+//! ```
+//!
+//! The host knows whose requests it answers, and so where they are: it lists nothing, and there cannot be many of them. What is at such a
+//! path can still be anything, since others may write to the store: nothing counts but what the key has signed. No I/O.
+
+mod answer;
+mod key;
+mod request;
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Answer, LONGEST_ANSWER};
+pub use key::{PublicKey, SigningKey};
+pub use request::{LONGEST_REQUEST, LONGEST_SPAN_MS, Request};
+
+use std::fmt;
+use whyslow_rollup::{PlaceError, VERSION, host_in_path};
+
+/// Below it what is asked.
+pub const REQUESTS: &str = "requests";
+/// Below it what is answered.
+pub const ANSWERS: &str = "raw";
+
+/// Where the request to a host is that a key has signed.
+///
+/// # Errors
+/// The name of the host cannot be part of a path.
+pub fn request_path(host: &str, key: &PublicKey) -> Result<String, PlaceError> {
+    Ok(format!("{VERSION}/{REQUESTS}/{}/{key}.json", host_in_path(host)?))
+}
+
+/// Where the answer to a request is.
+///
+/// # Errors
+/// The name of the host cannot be part of a path.
+pub fn answer_path(request: &Request) -> Result<String, PlaceError> {
+    Ok(format!("{VERSION}/{ANSWERS}/{}/{}.extract", host_in_path(&request.host)?, request.id))
+}
+
+/// A key, request or answer that is not valid, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestError(String);
+
+impl RequestError {
+    fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RequestError {}

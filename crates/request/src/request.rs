@@ -1,0 +1,106 @@
+//! What is asked of a host.
+
+use crate::key::hex;
+use crate::{PublicKey, RequestError, SigningKey};
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::{Deserialize, Serialize};
+
+/// A file that is longer is no request, bytes.
+pub const LONGEST_REQUEST: u64 = 4096;
+/// The longest span that can be asked for, milliseconds.
+pub const LONGEST_SPAN_MS: i64 = 3_600_000;
+/// The longest time for which a request is valid, milliseconds.
+const LONGEST_VALID_MS: i64 = 24 * 3_600_000;
+/// By how much clocks may differ, milliseconds.
+const SKEW_MS: i64 = 5 * 60_000;
+const SCHEMA: &str = "whyslow.fleet.raw_request/1";
+/// Signed with the request, so that nothing else that a key signs can be taken for one.
+const DOMAIN: &[u8] = b"whyslow raw request 1\n";
+/// Bytes of an identifier.
+const ID: usize = 16;
+
+/// Asks a host for a span of its recording. Times are milliseconds since 1970.
+///
+/// As a file it is the signature in hexadecimal, a line feed, and the signed JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    schema: String,
+    /// Random, in hexadecimal: the answer has it.
+    pub id: String,
+    /// The host, by the name that it ships as.
+    pub host: String,
+    /// The beginning of the span.
+    pub from_ms: i64,
+    /// Its end.
+    pub to_ms: i64,
+    /// When it was asked.
+    pub asked_ms: i64,
+    /// From when on no answer is wanted.
+    pub expires_ms: i64,
+}
+
+impl Request {
+    /// Asks a host for a span at a time, and for how long an answer is wanted.
+    ///
+    /// # Errors
+    /// The span is longer than an hour, or the time longer than a day; there are no random numbers.
+    pub fn new(host: &str, (from_ms, to_ms): (i64, i64), asked_ms: i64, valid_ms: i64) -> Result<Self, RequestError> {
+        let mut id = [0; ID];
+        SystemRandom::new().fill(&mut id).map_err(|_| RequestError::new("the kernel gives no random numbers"))?;
+        let expires_ms = asked_ms.saturating_add(valid_ms);
+        let (schema, host) = (SCHEMA.to_owned(), host.to_owned());
+        let request = Self { schema, id: hex(&id), host, from_ms, to_ms, asked_ms, expires_ms };
+        request.check_times()?;
+        Ok(request)
+    }
+
+    /// The file.
+    pub fn signed(&self, key: &SigningKey) -> Vec<u8> {
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        [key.sign(&[DOMAIN, &json].concat()).as_bytes(), b"\n", &json].concat()
+    }
+
+    /// The request of a file, if this key has signed it, it is to this host, and can be answered.
+    ///
+    /// # Errors
+    /// It is not, or cannot.
+    pub fn verified(file: &[u8], key: &PublicKey, host: &str) -> Result<Self, RequestError> {
+        let invalid = || RequestError::new("the key has not signed it");
+        let line = file.iter().position(|byte| *byte == b'\n').ok_or_else(invalid)?;
+        let (signature, json) = (&file[..line], &file[line + 1..]);
+        let signature = std::str::from_utf8(signature).map_err(|_| invalid())?;
+        if !key.has_signed(&[DOMAIN, json].concat(), signature) {
+            return Err(invalid());
+        }
+        let request: Self = serde_json::from_slice(json).map_err(|error| RequestError::new(error.to_string()))?;
+        if request.schema != SCHEMA {
+            return Err(RequestError::new(format!("{} is not known here", request.schema)));
+        }
+        if request.host != host {
+            return Err(RequestError::new("it is to another host"));
+        }
+        let is_id = |id: &str| id.len() == 2 * ID && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if !is_id(&request.id) {
+            return Err(RequestError::new("its identifier is not one"));
+        }
+        request.check_times()?;
+        Ok(request)
+    }
+
+    /// Whether an answer is wanted at this time.
+    pub fn is_valid_at(&self, now_ms: i64) -> bool {
+        (self.asked_ms.saturating_sub(SKEW_MS)..self.expires_ms).contains(&now_ms)
+    }
+
+    fn check_times(&self) -> Result<(), RequestError> {
+        let span = self.to_ms.saturating_sub(self.from_ms);
+        if !(1..=LONGEST_SPAN_MS).contains(&span) {
+            return Err(RequestError::new("at most an hour of a recording can be asked for"));
+        }
+        let valid = self.expires_ms.saturating_sub(self.asked_ms);
+        if !(1..=LONGEST_VALID_MS).contains(&valid) {
+            return Err(RequestError::new("a request is valid for a day at most"));
+        }
+        Ok(())
+    }
+}
