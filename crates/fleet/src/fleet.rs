@@ -5,7 +5,7 @@ mod rows;
 
 pub use rows::Rows;
 
-use crate::left_out::LeftOut;
+use crate::left_out::{LeftOut, LeftOutLog};
 use crate::trino::Trino;
 use crate::{Failure, Span, Store};
 use embedded::Embedded;
@@ -23,6 +23,7 @@ pub const MEMORY: u64 = 1 << 30;
 pub struct Fleet {
     shared: Arc<Shared>,
     span: Span,
+    left_out: Arc<LeftOutLog>,
 }
 
 struct Shared {
@@ -58,7 +59,7 @@ impl Fleet {
     /// The engine cannot be started.
     pub fn of(store: Store, span: Span, memory: u64) -> Result<Self, Failure> {
         let engine = Engine::Embedded(Embedded::new(store, memory)?);
-        Ok(Self { shared: Arc::new(Shared { runtime: runtime()?, engine }), span })
+        Ok(Self::new(Shared { runtime: runtime()?, engine }, span))
     }
 
     /// The tables of a Trino cluster. Hours that are not compacted yet are not in them: the span ends before these.
@@ -68,12 +69,21 @@ impl Fleet {
     pub(crate) fn of_trino(trino: Trino, span: Span) -> Result<Self, Failure> {
         let runtime = runtime()?;
         let span = runtime.block_on(trino.compacted(span))?;
-        Ok(Self { shared: Arc::new(Shared { runtime, engine: Engine::Trino(Box::new(trino)) }), span })
+        Ok(Self::new(Shared { runtime, engine: Engine::Trino(Box::new(trino)) }, span))
     }
 
-    /// The same store over another span.
+    fn new(shared: Shared, span: Span) -> Self {
+        Self { shared: Arc::new(shared), span, left_out: Arc::default() }
+    }
+
+    /// The same store over another span, for the same question.
     pub fn with_span(&self, span: Span) -> Self {
-        Self { shared: Arc::clone(&self.shared), span }
+        Self { shared: Arc::clone(&self.shared), span, left_out: Arc::clone(&self.left_out) }
+    }
+
+    /// The same store over another span, for another question: nothing was left out yet.
+    pub fn for_question(&self, span: Span) -> Self {
+        Self { left_out: Arc::default(), ..self.with_span(span) }
     }
 
     /// The time of its rows.
@@ -96,8 +106,8 @@ impl Fleet {
     pub fn query_some(&self, sql: &str, most: usize) -> Result<Rows, Failure> {
         self.shared.runtime.block_on(async {
             match &self.shared.engine {
-                Engine::Embedded(engine) => engine.answer(sql, self.span, most).await,
-                Engine::Trino(engine) => engine.answer(sql, self.span, most).await,
+                Engine::Embedded(engine) => engine.answer(sql, self.span, most, &self.left_out).await,
+                Engine::Trino(engine) => engine.answer(sql, self.span, most, &self.left_out).await,
             }
         })
     }
@@ -110,17 +120,14 @@ impl Fleet {
         self.shared.runtime.block_on(async {
             match &self.shared.engine {
                 Engine::Embedded(engine) => Ok(engine.hosts(span).await?),
-                Engine::Trino(engine) => engine.hosts(span).await,
+                Engine::Trino(engine) => engine.hosts(span, &self.left_out).await,
             }
         })
     }
 
-    /// What queries left out so far because it is not valid, or not compacted yet.
+    /// What queries of this question left out so far because it is not valid, or not compacted yet.
     pub fn left_out(&self) -> Vec<LeftOut> {
-        match &self.shared.engine {
-            Engine::Embedded(engine) => engine.left_out(),
-            Engine::Trino(engine) => engine.left_out(),
-        }
+        self.left_out.all()
     }
 }
 

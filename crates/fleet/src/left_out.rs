@@ -1,7 +1,8 @@
 //! What queries left out because it is not valid, or not compacted yet.
 
+use crate::Span;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 /// Rows of a host that do not count, for one reason.
@@ -17,9 +18,14 @@ pub struct LeftOut {
     pub rows: u64,
 }
 
-/// Of each file, why how many of its rows were left out; by its path, so that a file that is read twice counts once.
+/// What the queries of a question left out.
 #[derive(Debug, Default)]
-pub(crate) struct LeftOutLog(Mutex<BTreeMap<String, FileLog>>);
+pub(crate) struct LeftOutLog {
+    /// Of each file, why how many of its rows were left out; by its path, so that a file that is read twice counts once.
+    files: Mutex<BTreeMap<String, FileLog>>,
+    /// Tables and spans whose files were looked through.
+    listed: Mutex<HashSet<(&'static str, Span)>>,
+}
 
 #[derive(Debug)]
 struct FileLog {
@@ -34,7 +40,7 @@ impl LeftOutLog {
         if reasons.is_empty() {
             return;
         }
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.insert(path.to_owned(), FileLog { host: host.to_owned(), reasons });
     }
 
@@ -43,9 +49,14 @@ impl LeftOutLog {
         self.rows(path, host, [(reason, 0)]);
     }
 
+    /// Whether the files of a table and span have not been looked through before.
+    pub(crate) fn begins(&self, table: &'static str, span: Span) -> bool {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner).insert((table, span))
+    }
+
     /// All of it, by host and reason.
     pub(crate) fn all(&self) -> Vec<LeftOut> {
-        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
         for log in files.values() {
             for (reason, rows) in &log.reasons {

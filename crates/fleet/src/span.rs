@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use whyslow_rollup::Hour;
 
 /// From a time until before another, milliseconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The first millisecond.
     pub from_ms: i64,

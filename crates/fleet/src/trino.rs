@@ -12,14 +12,13 @@ mod question;
 pub(crate) use address::{Address, SchemaName};
 
 use crate::cell::text;
-use crate::left_out::{LeftOut, LeftOutLog};
+use crate::left_out::LeftOutLog;
 use crate::span::{DAY_MS, HOUR_MS};
 use crate::table::reach;
 use crate::{Failure, Rows, Span, Store, sql};
 use client::Client;
 use question::Question;
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
 use whyslow_rollup::{Hour, Table};
 
 /// Why a host's file is not in an answer.
@@ -35,9 +34,6 @@ pub(crate) struct Trino {
     schema: SchemaName,
     /// What hosts ship to, to name the files that are not compacted yet.
     store: Option<Store>,
-    /// Tables and times of which they are known.
-    listed: Mutex<HashSet<(&'static str, i64, i64)>>,
-    left_out: LeftOutLog,
 }
 
 impl Trino {
@@ -46,13 +42,7 @@ impl Trino {
     /// # Errors
     /// The password cannot be sent.
     pub(crate) fn new(address: &Address, store: Option<Store>) -> Result<Self, Failure> {
-        Ok(Self {
-            client: Client::new(address)?,
-            schema: address.schema.clone(),
-            store,
-            listed: Mutex::default(),
-            left_out: LeftOutLog::default(),
-        })
+        Ok(Self { client: Client::new(address)?, schema: address.schema.clone(), store })
     }
 
     /// The span until the last hour that is compacted.
@@ -75,9 +65,16 @@ impl Trino {
         ))
     }
 
-    pub(crate) async fn answer(&self, sql: &str, span: Span, most: usize) -> Result<Rows, Failure> {
+    pub(crate) async fn answer(
+        &self,
+        sql: &str,
+        span: Span,
+        most: usize,
+        left_out: &LeftOutLog,
+    ) -> Result<Rows, Failure> {
         let question = Question::parse(sql)?;
-        let (rows, ()) = tokio::try_join!(self.ask(&question, span, most), self.list(&question.tables, span))?;
+        let (rows, ()) =
+            tokio::try_join!(self.ask(&question, span, most), self.list(&question.tables, span, left_out))?;
         Ok(rows)
     }
 
@@ -86,12 +83,11 @@ impl Trino {
     }
 
     /// Notes which files of hosts in these tables Trino does not read.
-    async fn list(&self, tables: &[&'static Table], span: Span) -> Result<(), Failure> {
+    async fn list(&self, tables: &[&'static Table], span: Span, left_out: &LeftOutLog) -> Result<(), Failure> {
         let Some(store) = &self.store else { return Ok(()) };
         for table in tables {
             let span = reach(table, span);
-            let key = (table.name.as_str(), span.from_ms, span.to_ms);
-            if !self.listed.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
+            if !left_out.begins(&table.name, span) {
                 continue;
             }
             let hours = store.hours(&table.name, span).await?;
@@ -100,21 +96,17 @@ impl Trino {
                 let unreadable = hour.unreadable.iter().map(|(file, reason)| (file, reason.as_str()));
                 for (file, reason) in pending.chain(unreadable) {
                     let host = file.place.host().unwrap_or_default();
-                    self.left_out.file(file.meta.location.as_ref(), host, reason.to_owned());
+                    left_out.file(file.meta.location.as_ref(), host, reason.to_owned());
                 }
             }
         }
         Ok(())
     }
 
-    pub(crate) async fn hosts(&self, span: Span) -> Result<BTreeMap<String, Hour>, Failure> {
-        let rows = self.answer(&sql::last_hours(span), span, usize::MAX).await?.rows;
+    pub(crate) async fn hosts(&self, span: Span, left_out: &LeftOutLog) -> Result<BTreeMap<String, Hour>, Failure> {
+        let rows = self.answer(&sql::last_hours(span), span, usize::MAX, left_out).await?.rows;
         let pair = |row: &Vec<_>| Some((text(row.first()?)?.to_owned(), hour(text(row.get(1)?)?)?));
         Ok(rows.iter().filter_map(pair).collect())
-    }
-
-    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
-        self.left_out.all()
     }
 }
 

@@ -140,6 +140,20 @@ fn the_commands_answers_are_there() {
 }
 
 #[test]
+fn each_answer_names_what_was_left_out_of_it() {
+    let store = memory_folder();
+    ship_fleet(store.path());
+    ship(store.path(), "minute", FIRST, "evil", &[minute("evil", FIRST, 0, 1e300)], true);
+    let server = Server::of(store.path());
+    let left_out = |time: &str| server.document(&format!("sick?{time}"))["left_out"].as_array().unwrap().len();
+    assert_eq!(
+        (left_out(TIME), left_out("from=1732618800&to=1732626000")),
+        (1, 0),
+        "the second is about two hours later"
+    );
+}
+
+#[test]
 fn a_host_has_the_page_of_a_recording() {
     let store = memory_folder();
     ship_fleet(store.path());

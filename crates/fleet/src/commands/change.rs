@@ -9,7 +9,9 @@ use crate::{Failure, Fleet, Options, Period, QueryOptions, Span, sql};
 use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use whyslow_compare::fleet::{GroupResult, Lost, Rollout, RolloutHost, RolloutWindows, judge_rollout};
@@ -28,13 +30,21 @@ const MOST_LISTED: usize = 10;
 pub struct ChangeArgs {
     /// The change, as listed without one: KIND:NAME, or KIND:NAME=VALUE for what it was changed to
     #[arg(value_name = "ID")]
-    pub id: Option<String>,
+    pub id: Option<ChangeId>,
     #[allow(missing_docs)]
     #[command(flatten)]
     pub store: QueryOptions,
     #[allow(missing_docs)]
     #[command(flatten)]
     pub period: Period,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub options: ChangeOptions,
+}
+
+/// How hosts are compared before and after the change.
+#[derive(Debug, Args)]
+pub struct ChangeOptions {
     /// How much time before and after the change to compare
     #[arg(long, value_name = "TIME", default_value = "6h", value_parser = duration)]
     pub window: Duration,
@@ -75,8 +85,7 @@ struct ListedChange {
 /// The id is none, the store cannot be read, or nobody made the change.
 pub fn run(args: &ChangeArgs, options: &Options) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
-    let id = args.id.as_deref().map(ChangeId::parse).transpose()?;
-    let answer = Answer::of(&fleet, SCHEMA, ask(&fleet, args, id.as_ref())?);
+    let answer = Answer::of(&fleet, SCHEMA, ask(&fleet, args.id.as_ref(), &args.options)?);
     options.show(&answer, |sheet| draw(&answer, sheet))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -85,34 +94,42 @@ pub fn run(args: &ChangeArgs, options: &Options) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// The store cannot be read, or nobody made the change.
-pub(super) fn ask(fleet: &Fleet, args: &ChangeArgs, id: Option<&ChangeId>) -> Result<ChangeAnswer, Failure> {
-    let rollout = id.map(|id| judge(fleet, id, args)).transpose()?;
+pub(super) fn ask(fleet: &Fleet, id: Option<&ChangeId>, options: &ChangeOptions) -> Result<ChangeAnswer, Failure> {
+    let rollout = id.map(|id| judge(fleet, id, options)).transpose()?;
     let changes = if rollout.is_none() { list(fleet)? } else { Vec::new() };
-    Ok(ChangeAnswer { id: args.id.clone(), rollout, changes })
+    Ok(ChangeAnswer { id: id.map(ToString::to_string), rollout, changes })
 }
 
 /// A change: of what, and to what.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct ChangeId {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeId {
     kind: String,
     name: String,
     new: Option<String>,
 }
 
-impl ChangeId {
+impl FromStr for ChangeId {
+    type Err = String;
+
     /// `KIND:NAME` or `KIND:NAME=VALUE`.
-    pub(super) fn parse(id: &str) -> Result<Self, Failure> {
-        let (kind, rest) =
-            id.split_once(':').filter(|(kind, rest)| !kind.is_empty() && !rest.is_empty()).ok_or_else(|| {
-                Failure::usage(format!(
-                    "'{id}' is not a change such as kernel:release=6.8.0-45; without one, 'change' lists them"
-                ))
-            })?;
+    fn from_str(id: &str) -> Result<Self, String> {
+        let parts = id.split_once(':').filter(|(kind, rest)| !kind.is_empty() && !rest.is_empty());
+        let (kind, rest) = parts.ok_or_else(|| {
+            format!("'{id}' is not a change such as kernel:release=6.8.0-45; without one, 'change' lists them")
+        })?;
         let (name, new) = match rest.split_once('=') {
             Some((name, new)) => (name, Some(new.to_owned())),
             None => (rest, None),
         };
         Ok(Self { kind: kind.to_owned(), name: name.to_owned(), new })
+    }
+}
+
+impl fmt::Display for ChangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, name, new } = self;
+        let value = new.as_ref().map_or_else(String::new, |new| format!("={new}"));
+        write!(f, "{kind}:{name}{value}")
     }
 }
 
@@ -135,12 +152,12 @@ fn list(fleet: &Fleet) -> Result<Vec<ListedChange>, Failure> {
     Ok(listed)
 }
 
-fn judge(fleet: &Fleet, id: &ChangeId, args: &ChangeArgs) -> Result<Rollout, Failure> {
+fn judge(fleet: &Fleet, id: &ChangeId, options: &ChangeOptions) -> Result<Rollout, Failure> {
     let milliseconds = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX / 4);
     let windows = RolloutWindows {
-        before_ms: milliseconds(args.window),
-        settle_ms: milliseconds(args.settle),
-        after_ms: milliseconds(args.window),
+        before_ms: milliseconds(options.window),
+        settle_ms: milliseconds(options.settle),
+        after_ms: milliseconds(options.window),
     };
     let span = fleet.span();
     let mut changed: BTreeMap<String, i64> = BTreeMap::new();
@@ -166,7 +183,7 @@ fn judge(fleet: &Fleet, id: &ChangeId, args: &ChangeArgs) -> Result<Rollout, Fai
             others.insert(host.to_owned());
         }
     }
-    let roles = roles(&fleet, whole, &args.within)?;
+    let roles = roles(&fleet, whole, &options.within)?;
     let hosts: Vec<&str> = thinned(changed.keys()).into_iter().chain(thinned(others.iter())).collect();
     let mut lost: BTreeMap<&str, Vec<Lost>> = hosts.iter().map(|host| (*host, Vec::new())).collect();
     for row in &fleet.query(&sql::lost(whole, hosts.iter().copied()))?.rows {
@@ -275,10 +292,13 @@ mod tests {
             name: name.into(),
             new: new.map(str::to_owned),
         };
-        assert_eq!(ChangeId::parse("kernel:release"), Ok(id("kernel", "release", None)));
-        assert_eq!(ChangeId::parse("sysctl:vm.x=1=2"), Ok(id("sysctl", "vm.x", Some("1=2"))));
+        for (text, parsed) in
+            [("kernel:release", id("kernel", "release", None)), ("sysctl:vm.x=1=2", id("sysctl", "vm.x", Some("1=2")))]
+        {
+            assert_eq!((text.parse(), parsed.to_string()), (Ok(parsed), text.to_owned()));
+        }
         for wrong in ["", "kernel", ":x", "kernel:"] {
-            assert!(ChangeId::parse(wrong).is_err(), "{wrong}");
+            assert!(wrong.parse::<ChangeId>().is_err(), "{wrong}");
         }
     }
 

@@ -38,6 +38,14 @@ pub struct WhyArgs {
     #[allow(missing_docs)]
     #[command(flatten)]
     pub period: Period,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub options: WhyOptions,
+}
+
+/// How the hosts are compared.
+#[derive(Debug, Args)]
+pub struct WhyOptions {
     /// How long before a host became sick a change counts
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
     pub before: Duration,
@@ -66,7 +74,7 @@ pub(super) struct WhyFinding {
 /// The store cannot be read, or nothing was shipped in that time.
 pub fn run(args: &WhyArgs, options: &Options) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
-    let content = ask(&fleet, args)?;
+    let content = ask(&fleet, &args.finding, &args.options)?;
     let answer = Answer::of(&fleet, SCHEMA, content);
     options.show(&answer, |sheet| draw(&answer, sheet))?;
     Ok(ExitCode::SUCCESS)
@@ -84,9 +92,9 @@ struct Observed {
 ///
 /// # Errors
 /// The store cannot be read, or nothing was shipped in that time.
-pub(super) fn ask(fleet: &Fleet, args: &WhyArgs) -> Result<WhyFinding, Failure> {
+pub(super) fn ask(fleet: &Fleet, finding: &str, options: &WhyOptions) -> Result<WhyFinding, Failure> {
     let span = fleet.span();
-    let affected = affected(fleet, &args.finding)?;
+    let affected = affected(fleet, finding)?;
     let mut hosts = Vec::new();
     let mut barely = 0;
     for row in &fleet.query(&sql::hosts(span))?.rows {
@@ -104,11 +112,11 @@ pub(super) fn ask(fleet: &Fleet, args: &WhyArgs) -> Result<WhyFinding, Failure> 
         return Err(Failure::nothing("no host has shipped anything in that time"));
     }
     let is_sick: Vec<bool> = hosts.iter().map(|host| host.is_sick).collect();
-    let mut cohort = Cohort::new(&is_sick, &args.within);
+    let mut cohort = Cohort::new(&is_sick, &options.within);
     let without_inventory = add_inventory(fleet, &hosts, &mut cohort)?;
-    add_changes(fleet, &hosts, &mut cohort, i64::try_from(args.before.as_millis()).unwrap_or(i64::MAX))?;
+    add_changes(fleet, &hosts, &mut cohort, i64::try_from(options.before.as_millis()).unwrap_or(i64::MAX))?;
     Ok(WhyFinding {
-        finding: args.finding.clone(),
+        finding: finding.to_owned(),
         why: cohort.why(),
         barely,
         sick_from_the_start: hosts.iter().filter(|host| host.is_sick && host.onset.is_none()).count(),

@@ -2,7 +2,7 @@
 
 use super::Rows;
 use crate::failure::is_gone;
-use crate::left_out::{LeftOut, LeftOutLog};
+use crate::left_out::LeftOutLog;
 use crate::table::{CATALOG, FleetTables, SCHEMA, STORE_URL};
 use crate::{Failure, Span, Store};
 use datafusion::error::Result;
@@ -24,7 +24,6 @@ const FOOTERS: usize = 256 << 20;
 pub(super) struct Embedded {
     environment: Arc<RuntimeEnv>,
     store: Store,
-    left_out: Arc<LeftOutLog>,
 }
 
 impl Embedded {
@@ -36,21 +35,27 @@ impl Embedded {
             .build_arc()?;
         let url = ObjectStoreUrl::parse(STORE_URL)?;
         environment.register_object_store(url.as_ref(), Arc::clone(store.objects()));
-        Ok(Self { environment, store, left_out: Arc::default() })
+        Ok(Self { environment, store })
     }
 
-    pub(super) async fn answer(&self, sql: &str, span: Span, most: usize) -> std::result::Result<Rows, Failure> {
-        let answer = match self.try_answer(sql, span, most).await {
+    pub(super) async fn answer(
+        &self,
+        sql: &str,
+        span: Span,
+        most: usize,
+        left_out: &Arc<LeftOutLog>,
+    ) -> std::result::Result<Rows, Failure> {
+        let answer = match self.try_answer(sql, span, most, left_out).await {
             // The compactor deletes files some time after it has replaced them: a new listing finds the others.
-            Err(error) if is_gone(&error) => self.try_answer(sql, span, most).await,
+            Err(error) if is_gone(&error) => self.try_answer(sql, span, most, left_out).await,
             answer => answer,
         };
         Ok(answer?)
     }
 
-    async fn try_answer(&self, sql: &str, span: Span, most: usize) -> Result<Rows> {
+    async fn try_answer(&self, sql: &str, span: Span, most: usize, left_out: &Arc<LeftOutLog>) -> Result<Rows> {
         let questions = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        let frame = self.context(span).sql_with_options(sql, questions).await?;
+        let frame = self.context(span, left_out).sql_with_options(sql, questions).await?;
         let mut rows = Rows::of(frame.schema().as_arrow());
         let mut batches = frame.execute_stream().await?;
         while let Some(batch) = batches.next().await {
@@ -61,21 +66,17 @@ impl Embedded {
         Ok(rows)
     }
 
-    fn context(&self, span: Span) -> SessionContext {
+    fn context(&self, span: Span, left_out: &Arc<LeftOutLog>) -> SessionContext {
         let config = SessionConfig::new()
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema(CATALOG, SCHEMA);
         let context = SessionContext::new_with_config_rt(config, Arc::clone(&self.environment));
-        let tables = FleetTables { store: self.store.clone(), span, left_out: Arc::clone(&self.left_out) };
+        let tables = FleetTables { store: self.store.clone(), span, left_out: Arc::clone(left_out) };
         context.register_catalog(CATALOG, Arc::new(tables));
         context
     }
 
     pub(super) async fn hosts(&self, span: Span) -> Result<BTreeMap<String, Hour>> {
         self.store.hosts("minute", span).await
-    }
-
-    pub(super) fn left_out(&self) -> Vec<LeftOut> {
-        self.left_out.all()
     }
 }

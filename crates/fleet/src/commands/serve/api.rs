@@ -3,16 +3,16 @@
 use super::cache::AnswerCache;
 use super::host_page::{self, PagePart};
 use super::{charts, heat, keys};
-use crate::commands::change::{self, ChangeArgs, ChangeId};
+use crate::args::in_one_line;
+use crate::commands::change::{self, ChangeId, ChangeOptions};
 use crate::commands::sick::{self, Key};
-use crate::commands::why::{self, WhyArgs};
+use crate::commands::why::{self, WhyOptions};
 use crate::commands::{Answer, host};
-use crate::options::QueryOptions;
 use crate::period::duration;
 use crate::span::DAY_MS;
 use crate::{Failure, Fleet, Period, Span};
+use clap::{Args, Command};
 use serde::Serialize;
-use std::time::Duration;
 use whyslow_series::charts_named;
 use whyslow_serve::{ApiError, Gate, Page, PageContent, PageFn, PageRequest, Parameters};
 use whyslow_show::json;
@@ -25,7 +25,6 @@ const MOST_INTERVALS: usize = 1500;
 const INTERVALS: usize = 500;
 /// The most hosts that `sick` answers with.
 const MOST_HOSTS: usize = 100;
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// The parameters that say which time is meant.
 const TIME: [&str; 3] = ["since", "from", "to"];
@@ -97,7 +96,7 @@ impl Api {
         let span = span(&parameters)?;
         let document = self.answers.get(&question(asked), || {
             let _visit = self.gate.enter()?;
-            answer(&self.fleet.with_span(span), &parameters)
+            answer(&self.fleet.for_question(span), &parameters)
         })?;
         Ok(document.as_ref().to_owned())
     }
@@ -139,10 +138,12 @@ fn key(by: &str) -> Result<Key, ApiError> {
     Key::parse(by).map_err(|error| ApiError::BadRequest(format!("by={by}: {error}")))
 }
 
-/// A duration, or what it is unless asked otherwise.
-fn time(parameters: &Parameters<'_>, name: &str, usual: Duration) -> Result<Duration, ApiError> {
-    let asked = parameters.text(name).map(duration).transpose();
-    Ok(asked.map_err(|error| ApiError::BadRequest(format!("{name}: {error}")))?.unwrap_or(usual))
+/// Options of a command, from the parameters with their names; the others are what they are on the command line.
+fn options<O: Args>(parameters: &Parameters<'_>, names: &[&str]) -> Result<O, ApiError> {
+    let given = names.iter().filter_map(|name| Some(format!("--{name}={}", parameters.text(name)?)));
+    let command = O::augment_args(Command::new("question").no_binary_name(true));
+    let parsed = command.try_get_matches_from(given).and_then(|matches| O::from_arg_matches(&matches));
+    parsed.map_err(|error| ApiError::BadRequest(in_one_line(&error)))
 }
 
 fn sick(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
@@ -152,28 +153,15 @@ fn sick(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> 
 }
 
 fn why(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
-    let args = WhyArgs {
-        store: QueryOptions::default(),
-        finding: parameters.needed("finding")?.to_owned(),
-        period: Period::default(),
-        before: time(parameters, "before", HOUR)?,
-        within: parameters.text("within").unwrap_or("role").to_owned(),
-    };
-    document(fleet, why::SCHEMA, why::ask(fleet, &args)?)
+    let finding = parameters.needed("finding")?;
+    let options: WhyOptions = options(parameters, &["before", "within"])?;
+    document(fleet, why::SCHEMA, why::ask(fleet, finding, &options)?)
 }
 
 fn change(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
-    let args = ChangeArgs {
-        store: QueryOptions::default(),
-        id: parameters.text("id").map(str::to_owned),
-        period: Period::default(),
-        window: time(parameters, "window", HOUR * 6)?,
-        settle: time(parameters, "settle", HOUR / 4)?,
-        within: parameters.text("within").unwrap_or("role").to_owned(),
-    };
-    let id = args.id.as_deref().map(ChangeId::parse).transpose();
-    let id = id.map_err(|failure| ApiError::BadRequest(failure.to_string()))?;
-    document(fleet, change::SCHEMA, change::ask(fleet, &args, id.as_ref())?)
+    let options: ChangeOptions = options(parameters, &["window", "settle", "within"])?;
+    let id = parameters.text("id").map(str::parse::<ChangeId>).transpose().map_err(ApiError::BadRequest)?;
+    document(fleet, change::SCHEMA, change::ask(fleet, id.as_ref(), &options)?)
 }
 
 fn host_page(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
