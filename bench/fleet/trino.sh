@@ -2,8 +2,8 @@
 # bench/fleet/trino.sh DIR COMMAND…: runs a command beside an object store (versitygw over DIR/buckets) and a Trino cluster, a coordinator
 # and two workers, all on loopback and with files in DIR only; then ends them. README.md says what it needs.
 #
-# The command gets WHYSLOW_FLEET_ENGINE (schema hive.v1, without tables), AWS_*, TRINO_CLI, and in DIR/worker-1.pid and worker-2.pid what
-# can be killed. Needs mvn, go, and Java 24 or newer in JAVA_HOME; the first run downloads 850 MB.
+# The command gets WHYSLOW_FLEET_ENGINE (schema hive.v1, without tables), AWS_*, TRINO_CLI, TRINO_DIR, and in DIR/worker-1.pid and
+# worker-2.pid what can be killed; engines.sh is such a command. Needs mvn, go, and Java 24 or newer in JAVA_HOME; the first run downloads 850 MB.
 set -euo pipefail
 
 TRINO=476
@@ -44,6 +44,7 @@ cli=$cache/trino-cli-$TRINO-executable.jar
 export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=secretsecret AWS_REGION=us-east-1
 export AWS_ENDPOINT_URL=http://127.0.0.1:$S3_PORT AWS_ALLOW_HTTP=true
 export WHYSLOW_FLEET_ENGINE=trino://whyslow@127.0.0.1:$BASE/hive/v1
+export TRINO_DIR=$dir
 export TRINO_CLI="$java --enable-native-access=ALL-UNNAMED -jar $cli --server http://127.0.0.1:$BASE --user whyslow"
 
 pids=()

@@ -90,7 +90,7 @@ impl Demo<'_> {
                 Command::new(self.whyslow).args(["record", "--for", RECORDED, "--dir"]).arg(&own).stderr(Stdio::null()),
             )?),
         };
-        let program = FleetProgram { path: self.whyslow_fleet, store: store.as_ref(), environment };
+        let program = FleetProgram { path: self.whyslow_fleet, store: store.as_ref(), engine: None, environment };
         let _compactor =
             BoundProgram::start(program.command(&["compact", "--every", "1m", "--grace", "1m"]).stdout(Stdio::null()))?;
         let mut page =

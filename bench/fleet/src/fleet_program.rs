@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use whyslow_pairs::failure::{Failure, Result};
 
 /// The program over a store.
@@ -13,6 +13,8 @@ pub struct FleetProgram<'p> {
     pub path: &'p Path,
     /// A folder, or a bucket.
     pub store: &'p OsStr,
+    /// What runs the SQL; none: the engine in the program.
+    pub engine: Option<&'p str>,
     /// What else it needs to know: the credentials of a bucket.
     pub environment: &'p [(&'p str, String)],
 }
@@ -27,25 +29,51 @@ impl FleetProgram<'_> {
         Ok(serde_json::from_slice(&output)?)
     }
 
+    /// The same; where there is nothing to answer with, what it says.
+    ///
+    /// # Errors
+    /// The program fails otherwise.
+    pub fn answer(&self, words: &[&str], span: (i64, i64)) -> Result<Value> {
+        let output = self.asked(&[&["--json"], words].concat(), span)?;
+        match output.status.code() {
+            Some(0) => Ok(serde_json::from_slice(&output.stdout)?),
+            Some(1) => Ok(Value::from(String::from_utf8_lossy(&output.stderr).trim())),
+            _ => Err(self.failed(words, &output)),
+        }
+    }
+
     /// What it prints.
     ///
     /// # Errors
     /// The program fails.
-    pub fn output(&self, words: &[&str], (from_ms, to_ms): (i64, i64)) -> Result<Vec<u8>> {
+    pub fn output(&self, words: &[&str], span: (i64, i64)) -> Result<Vec<u8>> {
+        let output = self.asked(words, span)?;
+        if output.status.success() { Ok(output.stdout) } else { Err(self.failed(words, &output)) }
+    }
+
+    fn asked(&self, words: &[&str], (from_ms, to_ms): (i64, i64)) -> Result<Output> {
         let time = |ms: i64| Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string());
-        let output = self.command(words).args(["--from", &time(from_ms), "--to", &time(to_ms)]).output()?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(Failure::new(format!("{} {}: {said}", self.path.display(), words.join(" "))));
-        }
-        Ok(output.stdout)
+        let (from, to) = (time(from_ms), time(to_ms));
+        // What follows `--` is no option.
+        let options = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+        let words = [&words[..options], &["--from", &from, "--to", &to], &words[options..]].concat();
+        Ok(self.command(&words).output()?)
+    }
+
+    fn failed(&self, words: &[&str], output: &Output) -> Failure {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Failure::new(format!("{} {}: {said}", self.path.display(), words.join(" ")))
     }
 
     /// A command, to be run or started.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(self.path);
         let environment = self.environment.iter().map(|(name, value)| (name, value));
-        command.args(words).arg("--store").arg(self.store).envs(environment);
+        command.args(words).env("WHYSLOW_FLEET_STORE", self.store).envs(environment);
+        match self.engine {
+            Some(engine) => command.env("WHYSLOW_FLEET_ENGINE", engine),
+            None => command.env_remove("WHYSLOW_FLEET_ENGINE"),
+        };
         command
     }
 }

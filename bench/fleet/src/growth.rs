@@ -19,6 +19,13 @@ const OTHER_RUNS: usize = 3;
 /// How busy the disks of the fleet were, hour by hour.
 const SQL: &str = "SELECT day, hour, SUM(write_time) / NULLIF(SUM(writes), 0) AS write_ns FROM disk GROUP BY day, hour ORDER BY day, hour";
 
+/// The last so many whole hours, milliseconds since 1970.
+pub fn last_hours(hours: u32) -> (i64, i64) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
+    let end_ms = i64::try_from(now).unwrap_or(0).div_euclid(HOUR_MS) * HOUR_MS;
+    (end_ms - i64::from(hours) * HOUR_MS, end_ms)
+}
+
 /// What stores are made of, and asked.
 pub struct Growth<'g> {
     /// The program `whyslow-fleet`.
@@ -74,7 +81,8 @@ pub struct Times {
 }
 
 impl Times {
-    fn of(mut times: Vec<f64>) -> Self {
+    /// Of these times.
+    pub fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let at = |share: f64| {
             let rank = (share * times.len() as f64).ceil() as usize;
@@ -117,9 +125,7 @@ impl Growth<'_> {
     /// A file cannot be written, the program fails, or a signal came.
     pub fn measure(&self, hosts: usize, layout: Layout) -> Result<Size> {
         let fleet = simulate(self.seed, hosts, Some(self.cause));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis());
-        let end_ms = i64::try_from(now).unwrap_or(0).div_euclid(HOUR_MS) * HOUR_MS;
-        let from_ms = end_ms - i64::from(self.hours) * HOUR_MS;
+        let (from_ms, end_ms) = last_hours(self.hours);
         let name = if layout == Layout::Shipped { "shipped" } else { "compacted" };
         let folder = self.folder.join(format!("{hosts}-{name}"));
         if folder.exists() {
@@ -130,7 +136,8 @@ impl Growth<'_> {
         let begun = Instant::now();
         let Written { files, bytes, rows } = writer.write()?;
         let written_in = begun.elapsed().as_secs_f64();
-        let program = FleetProgram { path: self.whyslow_fleet, store: folder.as_os_str(), environment: &[] };
+        let program =
+            FleetProgram { path: self.whyslow_fleet, store: folder.as_os_str(), engine: None, environment: &[] };
         let span = (from_ms, end_ms);
         let asked = |words: &[&str], runs: usize| -> Result<(Times, Value)> {
             // The first question reads the files into the page cache.

@@ -5,9 +5,11 @@ mod bound_program;
 mod causes;
 mod charts;
 mod demo;
+mod engines;
 mod fleet_program;
 mod gateway;
 mod growth;
+mod hostile;
 mod recorded;
 mod shippers;
 mod simulate;
@@ -16,14 +18,17 @@ mod store;
 use causes::Causes;
 use clap::{Args, Parser, Subcommand};
 use demo::Demo;
-use growth::Growth;
+use engines::Engines;
+use fleet_program::FleetProgram;
+use growth::{Growth, last_hours};
 use recorded::RecordedMinutes;
 use shippers::Trial;
-use simulate::Cause;
+use simulate::{Cause, simulate};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use store::Layout;
+use store::{Layout, StoreWriter};
 use tempfile::TempDir;
 use whyslow_pairs::child;
 use whyslow_pairs::failure::{Failure, Result};
@@ -49,6 +54,10 @@ enum Command {
     Growth(GrowthArgs),
     /// Let hosts ship to an S3 server that is killed again and again, and count what is lost or doubled
     Shippers(ShippersArgs),
+    /// Write a store
+    Store(StoreArgs),
+    /// Ask the embedded engine and Trino the same, and compare what they answer
+    Engines(EnginesArgs),
     /// Show a fleet: a store, simulated hosts that keep shipping, the compactor, and the page, until Ctrl-C
     Demo(DemoArgs),
 }
@@ -100,11 +109,11 @@ struct ShippersArgs {
     /// How many hosts
     #[arg(long, default_value = "50", value_parser = clap::value_parser!(u16).range(1..=1000))]
     hosts: u16,
-    /// Hours that each has recorded
-    #[arg(long, default_value = "8", value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// Hours that each records, one a minute
+    #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..=100))]
     hours: u32,
     /// How often the server is killed
-    #[arg(long, default_value = "8")]
+    #[arg(long, default_value = "40")]
     kills: u32,
     /// The seed of the times at which it is
     #[arg(long, default_value = "1")]
@@ -112,6 +121,48 @@ struct ShippersArgs {
     /// The server: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
     #[arg(long, value_name = "PATH", default_value = "versitygw")]
     versitygw: PathBuf,
+}
+
+#[derive(Args)]
+struct StoreArgs {
+    /// A folder that does not exist yet
+    store: PathBuf,
+    #[command(flatten)]
+    given: Given,
+    /// How many hosts
+    #[arg(long, default_value = "300")]
+    hosts: usize,
+    /// How many hours, until now
+    #[arg(long, default_value = "24", value_parser = clap::value_parser!(u32).range(1..=168))]
+    hours: u32,
+    /// What makes hosts sick
+    #[arg(long, value_enum, default_value = "kernel")]
+    cause: Cause,
+    /// The seed of the fleet
+    #[arg(long, default_value = "1")]
+    seed: u64,
+    /// Strange names, absurd numbers and broken files, as hosts ship them and whyslow-fleet compacts them
+    #[arg(long)]
+    hostile: bool,
+}
+
+#[derive(Args)]
+struct EnginesArgs {
+    /// The store, which is compacted: a folder or s3://BUCKET/PREFIX
+    #[arg(long)]
+    store: OsString,
+    /// The same on Trino: trino://HOST:PORT/CATALOG/SCHEMA
+    #[arg(long, value_name = "URL")]
+    engine: String,
+    /// How many hours, until now
+    #[arg(long, default_value = "24", value_parser = clap::value_parser!(u32).range(1..=168))]
+    hours: u32,
+    /// How often each question is asked
+    #[arg(long, default_value = "1")]
+    runs: usize,
+    /// The whyslow-fleet program; the one beside this program where it is not given
+    #[arg(long, value_name = "PATH")]
+    whyslow_fleet: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -161,6 +212,8 @@ fn main() -> ExitCode {
         Command::Causes(args) => causes(args, cli.json),
         Command::Growth(args) => growth(args, cli.json),
         Command::Shippers(args) => shippers(args, cli.json),
+        Command::Store(args) => store(args, cli.json),
+        Command::Engines(args) => engines(args, cli.json),
         Command::Demo(args) => demo(args),
     };
     match holds {
@@ -234,6 +287,48 @@ fn shippers(args: &ShippersArgs, json: bool) -> Result<bool> {
     let outcome = trial.run()?;
     print(&outcome, json)?;
     Ok(outcome.is_right())
+}
+
+fn store(args: &StoreArgs, json: bool) -> Result<bool> {
+    stop::catch()?;
+    let own = temporary()?;
+    let recorded = RecordedMinutes::read(&args.given.recording(own.path())?)?;
+    let mut fleet = simulate(args.seed, args.hosts, Some(args.cause));
+    if args.hostile {
+        hostile::rename(&mut fleet);
+    }
+    if args.store.exists() {
+        return Err(Failure::new(format!("{} exists already", args.store.display())));
+    }
+    let layout = if args.hostile { Layout::Shipped } else { Layout::Compacted };
+    let (from_ms, _) = last_hours(args.hours);
+    let (recorded, hours) = (&recorded, args.hours);
+    let writer = StoreWriter { fleet: &fleet, recorded, folder: &args.store, from_ms, hours, layout };
+    print(&writer.write()?, json)?;
+    if args.hostile {
+        writer.hours().into_iter().try_for_each(|hour| hostile::write(&args.store, hour))?;
+        let path = beside(args.given.whyslow_fleet.as_ref(), "whyslow-fleet")?;
+        let program = FleetProgram { path: &path, store: args.store.as_os_str(), engine: None, environment: &[] };
+        if !program.command(&["compact"]).stdout(std::process::Stdio::null()).status()?.success() {
+            return Err(Failure::new("the store cannot be compacted"));
+        }
+    }
+    Ok(true)
+}
+
+fn engines(args: &EnginesArgs, json: bool) -> Result<bool> {
+    stop::catch()?;
+    let path = beside(args.whyslow_fleet.as_ref(), "whyslow-fleet")?;
+    let asked = |engine| FleetProgram { path: &path, store: &args.store, engine, environment: &[] };
+    let engines = Engines {
+        embedded: asked(None),
+        trino: asked(Some(&args.engine)),
+        span: last_hours(args.hours),
+        runs: args.runs,
+    };
+    let comparison = engines.compare()?;
+    print(&comparison, json)?;
+    Ok(comparison.holds())
 }
 
 fn demo(args: &DemoArgs) -> Result<bool> {

@@ -6,6 +6,7 @@ use crate::recorded::hours;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -15,6 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use whyslow_model::snapshot::Snapshot;
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::stop;
 use whyslow_rollup::{INCOMING, VERSION};
@@ -24,13 +26,18 @@ use whyslow_store::{Recorder, Recording, Retention};
 const HOUR_NS: i64 = 3_600_000_000_000;
 /// The newest hour has ended so long ago that it is complete, and compacted.
 const AGO: i64 = 2;
-/// How long the server answers before it is killed, and how long it is gone, milliseconds.
-const UP_MS: std::ops::Range<u64> = 0..1000;
+/// One of so many samples is recorded: one every ten seconds.
+const ONE_IN: usize = 10;
+const INTERVAL: Duration = Duration::from_secs(10);
+/// How often hosts deliver, and how long each hour of recording takes here.
+const EVERY: &str = "1m";
+const HOUR_TAKES: Duration = Duration::from_secs(60);
+/// How long the server is gone when it was killed, milliseconds.
 const DOWN_MS: std::ops::Range<u64> = 200..2000;
 /// Samples that may wait to be recorded.
 const MOST_WAITING: usize = 30;
-/// How long everything may take after the last kill.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long everything may take after the last kill, and the first delivery of each host.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Hosts that ship, and a server that is killed.
 pub struct Trial<'t> {
@@ -46,7 +53,7 @@ pub struct Trial<'t> {
     pub folder: &'t Path,
     /// How many hosts.
     pub hosts: usize,
-    /// How many hours each has recorded.
+    /// How many hours each records, one a minute.
     pub hours: u32,
     /// How often the server is killed.
     pub kills: u32,
@@ -62,8 +69,9 @@ pub struct Outcome {
     kills: u32,
     /// From the first delivery until everything was there.
     seconds: f64,
-    /// Hosts that have reported that a delivery failed.
+    /// Hosts that have reported that a delivery failed, and how often they all did.
     failed_hosts: usize,
+    failures: usize,
     tables: usize,
     /// Rows that the hosts have recorded.
     rows: usize,
@@ -82,11 +90,11 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { hosts, hours, kills, seconds, failed_hosts, tables, rows, lost, doubled } = self;
+        let Self { hosts, hours, kills, seconds, failed_hosts, failures, tables, rows, lost, doubled } = self;
         writeln!(
             f,
             "{hosts} hosts shipped {hours} h each in {seconds:.0} s, while the server was killed {kills} times, which \
-             {failed_hosts} of them noticed: {rows} rows in {tables} tables, {lost} lost, {doubled} doubled"
+             {failed_hosts} of them noticed ({failures} times): {rows} rows in {tables} tables, {lost} lost, {doubled} doubled"
         )
     }
 }
@@ -109,41 +117,45 @@ impl Trial<'_> {
     pub fn run(&self) -> Result<Outcome> {
         let expected = self.folder.join("expected");
         fs::create_dir_all(&expected)?;
-        let mut span = (0, 0);
-        let recordings: Vec<(String, PathBuf)> = (0..self.hosts)
-            .map(|number| (format!("host{number:03}"), self.folder.join(format!("host{number:03}"))))
-            .collect();
-        for (number, (host, folder)) in recordings.iter().enumerate() {
+        let samples = self.samples()?;
+        let whole = self.folder.join("whole");
+        let span = self.record_whole(&whole, &samples)?;
+        let mut recordings = Vec::new();
+        for number in 0..self.hosts {
             stop::check()?;
-            match recordings.first().filter(|_| number > 0) {
-                Some((_, first)) => copy(first, folder)?,
-                None => span = self.record(folder)?,
-            }
-            ship(host, folder, &expected)?;
+            let host = format!("host{number:03}");
+            ship(&host, &whole, &expected)?;
+            recordings.push(GrowingRecording::begin(host, self.folder)?);
         }
+        self.record_hour(0, &samples, &recordings)?;
         let mut gateway = Gateway::start(self.versitygw, &self.folder.join("server"))?;
         let environment = gateway.environment();
         let bucket = OsString::from(format!("s3://{BUCKET}/fleet"));
-        let in_bucket = FleetProgram { path: self.whyslow_fleet, store: &bucket, environment: &environment };
-        let expected = FleetProgram { path: self.whyslow_fleet, store: expected.as_os_str(), environment: &[] };
+        let in_bucket =
+            FleetProgram { path: self.whyslow_fleet, store: &bucket, engine: None, environment: &environment };
+        let expected =
+            FleetProgram { path: self.whyslow_fleet, store: expected.as_os_str(), engine: None, environment: &[] };
         let mut compactor = in_bucket.command(&["compact", "--every", "1s", "--grace", "1s"]);
         let _compactor = Killed(compactor.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
         let begun = Instant::now();
-        let shippers = recordings.iter().map(|(host, folder)| {
+        let shippers = recordings.iter().map(|GrowingRecording { host, folder, .. }| {
             let mut command = Command::new(self.whyslow);
-            command.arg("ship").arg(&bucket).args(["--host", host, "--dir"]).arg(folder);
+            command.arg("ship").arg(&bucket).args(["--every", EVERY, "--host", host, "--dir"]).arg(folder);
             command.envs(environment.iter().map(|(name, value)| (name, value)));
             let said = File::create(folder.with_extension("said"))?;
             Ok(Killed(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn()?))
         });
         let shippers: Vec<Killed> = shippers.collect::<Result<_>>()?;
-        let random = &mut SmallRng::seed_from_u64(self.seed);
-        for _ in 0..self.kills {
-            gateway.wait_for_requests()?;
-            stop::pause(Duration::from_millis(random.random_range(UP_MS)))?;
-            gateway.kill();
-            stop::pause(Duration::from_millis(random.random_range(DOWN_MS)))?;
-            gateway.restart()?;
+        let end = Instant::now() + PATIENCE;
+        while !recordings.iter().all(GrowingRecording::has_delivered) {
+            if Instant::now() > end {
+                return Err(Failure::new("not every host has delivered anything"));
+            }
+            stop::pause(Duration::from_millis(200))?;
+        }
+        self.kill_while_recording(&mut gateway, &samples, &recordings)?;
+        for recording in &recordings {
+            recording.recorder.finish().map_err(Failure::new)?;
         }
         let tables = self.tables()?;
         let wanted: Vec<BTreeMap<String, usize>> =
@@ -170,15 +182,14 @@ impl Trial<'_> {
         };
         let seconds = begun.elapsed().as_secs_f64();
         drop(shippers);
-        let has_failed = |(_, folder): &&(String, PathBuf)| {
-            fs::read_to_string(folder.with_extension("said")).is_ok_and(|said| said.contains("not delivered"))
-        };
+        let failures: Vec<usize> = recordings.iter().map(GrowingRecording::failures).collect();
         Ok(Outcome {
             hosts: self.hosts,
             hours: self.hours,
             kills: self.kills,
             seconds,
-            failed_hosts: recordings.iter().filter(has_failed).count(),
+            failed_hosts: failures.iter().filter(|failures| **failures > 0).count(),
+            failures: failures.iter().sum(),
             tables: tables.len(),
             rows: wanted.iter().flat_map(BTreeMap::values).sum(),
             lost,
@@ -186,31 +197,67 @@ impl Trial<'_> {
         })
     }
 
-    /// Records the same again in each of the last hours; returns from when to when, milliseconds since 1970.
-    fn record(&self, folder: &Path) -> Result<(i64, i64)> {
-        let failed = |error: whyslow_store::StoreError| Failure::new(error.to_string());
+    /// Kills the server again and again, while an hour is recorded each minute.
+    fn kill_while_recording(
+        &self,
+        gateway: &mut Gateway,
+        samples: &[Snapshot],
+        recordings: &[GrowingRecording],
+    ) -> Result<()> {
+        let random = &mut SmallRng::seed_from_u64(self.seed);
+        let others = self.hours.saturating_sub(1).max(1);
+        let apart = HOUR_TAKES * others / self.kills.max(1);
+        let mut next = Instant::now();
+        let mut hour = 0;
+        for kill in 0..self.kills {
+            while hour < self.hours - 1 && kill * others >= hour * self.kills {
+                hour += 1;
+                self.record_hour(hour, samples, recordings)?;
+            }
+            next += apart;
+            let early = apart.mul_f64(random.random_range(0.0..0.5));
+            stop::pause((next - early).saturating_duration_since(Instant::now()))?;
+            gateway.wait_for_requests()?;
+            gateway.kill();
+            stop::pause(Duration::from_millis(random.random_range(DOWN_MS)))?;
+            gateway.restart()?;
+        }
+        (hour + 1..self.hours).try_for_each(|hour| self.record_hour(hour, samples, recordings))
+    }
+
+    /// What hosts have recorded in an hour.
+    fn samples(&self) -> Result<Vec<Snapshot>> {
         let recording = Recording::open(self.recording).map_err(failed)?;
         let samples = recording.snapshots(&recording.span(), &|_: &str| true).map_err(failed)?;
-        let retention = Retention { time: Duration::MAX, bytes: u64::MAX };
-        let recorder =
-            Recorder::begin(folder, Duration::from_secs(1), retention, Arc::new(|_: &str| {})).map_err(failed)?;
-        let now = Instant::now();
-        for hour in 0..i64::from(self.hours) {
-            for sample in &samples {
-                let mut sample = sample.clone();
-                sample.wall_ns -= (AGO + i64::from(self.hours) - 1 - hour) * HOUR_NS;
-                sample.boot_ns = sample.boot_ns.saturating_add_signed(hour * HOUR_NS);
-                while recorder.waiting() > MOST_WAITING {
-                    stop::pause(Duration::from_millis(1))?;
-                }
-                recorder.add(sample, now);
-            }
-        }
-        recorder.finish().map_err(Failure::new)?;
+        Ok(samples.into_iter().step_by(ONE_IN).collect())
+    }
+
+    /// Records the same again in each of the last hours; returns from when to when, milliseconds since 1970.
+    fn record_whole(&self, folder: &Path, samples: &[Snapshot]) -> Result<(i64, i64)> {
+        let whole = [GrowingRecording::begin_in("whole".into(), folder.to_owned())?];
+        (0..self.hours).try_for_each(|hour| self.record_hour(hour, samples, &whole))?;
+        whole[0].recorder.finish().map_err(Failure::new)?;
         let recording = Recording::open(folder).map_err(failed)?;
         let all: Vec<(i64, i64)> = hours(&recording).map(|hour| (hour.start(), hour.end())).collect();
         let (first, last) = all.first().zip(all.last()).ok_or_else(|| Failure::new("nothing was recorded"))?;
         Ok((first.0, last.1))
+    }
+
+    /// Records an hour of all hosts.
+    fn record_hour(&self, hour: u32, samples: &[Snapshot], recordings: &[GrowingRecording]) -> Result<()> {
+        let (hour, hours) = (i64::from(hour), i64::from(self.hours));
+        for recording in recordings {
+            for sample in samples {
+                let mut sample = sample.clone();
+                sample.wall_ns -= (AGO + hours - 1 - hour) * HOUR_NS;
+                sample.boot_ns = sample.boot_ns.saturating_add_signed(hour * HOUR_NS);
+                while recording.recorder.waiting() > MOST_WAITING {
+                    stop::pause(Duration::from_millis(1))?;
+                }
+                recording.recorder.add(sample, recording.begun);
+            }
+        }
+        Ok(())
     }
 
     /// The tables that were shipped.
@@ -223,10 +270,53 @@ impl Trial<'_> {
     }
 }
 
+fn failed(error: impl fmt::Display) -> Failure {
+    Failure::new(error.to_string())
+}
+
+/// The recording of a host, which goes on.
+struct GrowingRecording {
+    host: String,
+    folder: PathBuf,
+    recorder: Recorder,
+    /// Before it began: each sample comes at once, so that the same samples are recorded as the same.
+    begun: Instant,
+}
+
+impl GrowingRecording {
+    fn begin(host: String, parent: &Path) -> Result<Self> {
+        let folder = parent.join(&host);
+        Self::begin_in(host, folder)
+    }
+
+    fn begin_in(host: String, folder: PathBuf) -> Result<Self> {
+        let (begun, retention) = (Instant::now(), Retention { time: Duration::MAX, bytes: u64::MAX });
+        let recorder = Recorder::begin(&folder, INTERVAL, retention, Arc::new(|_: &str| {})).map_err(failed)?;
+        Ok(Self { host, folder, recorder, begun })
+    }
+
+    /// Whether an hour was delivered, as far as it was recorded.
+    fn has_delivered(&self) -> bool {
+        let files = fs::read_dir(self.folder.join("ship")).into_iter().flatten().flatten();
+        let states = files.filter_map(|file| serde_json::from_slice(&fs::read(file.path()).ok()?).ok());
+        let mut hours = states.flat_map(|state: Value| state["hours"].as_object().cloned().unwrap_or_default());
+        hours.any(|(_, hour)| hour["segments"].as_array().is_some_and(|segments| !segments.is_empty()))
+    }
+
+    /// What the shipper says.
+    fn said(&self) -> PathBuf {
+        self.folder.with_extension("said")
+    }
+
+    /// How often it has said that a delivery failed.
+    fn failures(&self) -> usize {
+        fs::read_to_string(self.said()).map_or(0, |said| said.matches("not delivered").count())
+    }
+}
+
 /// Ships a recording to a folder, in this process.
 fn ship(host: &str, recording: &Path, store: &Path) -> Result<()> {
     static NEVER: AtomicBool = AtomicBool::new(false);
-    let failed = |error: ShipError| Failure::new(error.to_string());
     let destination = Destination::open(&store.to_string_lossy()).map_err(failed)?;
     let mut shipper =
         Shipper::new(destination, host, env!("CARGO_PKG_VERSION"), Vec::new(), recording).map_err(failed)?;
@@ -253,23 +343,6 @@ fn difference(wanted: &BTreeMap<String, usize>, found: &BTreeMap<String, usize>)
         rows.iter().map(|(row, count)| count.saturating_sub(other.get(row).copied().unwrap_or(0))).sum()
     };
     (beyond(wanted, found), beyond(found, wanted))
-}
-
-/// Copies a recording, without what was delivered of it.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type()?.is_dir() {
-            if entry.file_name() != "ship" {
-                copy(&source, &target)?;
-            }
-        } else {
-            fs::copy(source, target)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

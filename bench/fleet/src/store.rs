@@ -4,6 +4,7 @@ use crate::recorded::{RecordedMinutes, RecordedTable};
 use crate::simulate::{Cause, Fleet, Host};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt};
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
@@ -30,7 +31,7 @@ pub enum Layout {
 }
 
 /// What was written.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct Written {
     /// Files.
     pub files: usize,
@@ -38,6 +39,12 @@ pub struct Written {
     pub bytes: u64,
     /// Their rows.
     pub rows: usize,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} files, {:.1} MB, {} rows", self.files, self.bytes as f64 / 1e6, self.rows)
+    }
 }
 
 /// An hour of a host.
@@ -193,8 +200,7 @@ impl StoreWriter<'_> {
     /// A file cannot be written, or a signal came.
     pub fn write(&self) -> Result<Written> {
         let tables = Rows::of_tables(Some(self.recorded))?;
-        let first = Hour::of(self.from_ms);
-        let hours: Vec<Hour> = std::iter::successors(first, |hour| hour.next()).take(self.hours as usize).collect();
+        let hours = self.hours();
         let (next, written) = (AtomicUsize::new(0), Mutex::new(Ok(Written::default())));
         let work = || {
             loop {
@@ -219,6 +225,11 @@ impl StoreWriter<'_> {
             }
         });
         written.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Its hours.
+    pub fn hours(&self) -> Vec<Hour> {
+        std::iter::successors(Hour::of(self.from_ms), |hour| hour.next()).take(self.hours as usize).collect()
     }
 
     fn write_hour(&self, rows: &Rows<'_>, hour: Hour, number: u32) -> Result<Written> {
