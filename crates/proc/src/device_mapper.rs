@@ -1,6 +1,8 @@
 //! What a target of the device mapper says about its state: behind its name in `dmsetup status`, and as the ioctl DM_TABLE_STATUS answers
 //! (Documentation/admin-guide/device-mapper; drivers/md/dm-*.c: the `status` functions).
 
+use whyslow_model::catalogue::{Array, Volume};
+
 /// Targets by the name of what they make.
 const KINDS: [(&str, &str); 19] = [
     ("linear", "linear"),
@@ -49,6 +51,23 @@ pub struct TargetStatus<'w> {
     pub paths: Vec<PathStatus<'w>>,
 }
 
+impl TargetStatus<'_> {
+    /// Sets what this target says of its device. Of a device with several targets, those that say nothing change nothing.
+    pub fn apply_to(&self, volume: &mut Volume) {
+        let shares = [
+            (&mut volume.data_used, self.data_used),
+            (&mut volume.metadata_used, self.metadata_used),
+            (&mut volume.dirty, self.dirty),
+        ];
+        for (gauge, share) in shares.into_iter().filter(|(_, share)| share.is_some()) {
+            *gauge = share.into();
+        }
+        if self.failure.is_some() {
+            volume.failure = self.failure.into();
+        }
+    }
+}
+
 /// The state of a RAID.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaidStatus<'w> {
@@ -62,6 +81,17 @@ pub struct RaidStatus<'w> {
     pub action: &'w str,
     /// Completed share of what is in sync.
     pub sync_done: Option<f64>,
+}
+
+impl RaidStatus<'_> {
+    /// Sets all of it.
+    pub fn apply_to(&self, array: &mut Array) {
+        array.level = self.level.into();
+        array.members = f64::from(self.members).into();
+        array.degraded = f64::from(self.degraded).into();
+        array.action = self.action.into();
+        array.sync_done = self.sync_done.into();
+    }
 }
 
 /// The state of a path.

@@ -4,7 +4,7 @@ use super::disk;
 use crate::kernel_log::{self, array::ArrayLog};
 use crate::signal::{Entity, mean, over, ratio, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Array, Disk, Partition, Path, Volume};
+use whyslow_model::catalogue::{Array, Disk, MappedDevice, Partition, Path, Volume};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, Window};
@@ -14,6 +14,8 @@ pub struct ArrayUse<'w> {
     name: String,
     array: Option<&'w Array>,
     log: Option<&'w ArrayLog>,
+    /// Whether the device mapper made it, as for LVM.
+    is_mapped: bool,
     members: MemberMeans,
 }
 
@@ -49,11 +51,12 @@ impl ArrayUse<'_> {
         self.array.and_then(|a| a.degraded.get()).or(logged)
     }
 
-    /// md has levels of its own.
+    /// md's levels are those of the device mapper too, which uses its code.
     fn kind(&self) -> &'static str {
         match self.array.and_then(|a| a.level.get()) {
             Some("ceph") => "ceph",
             Some(level) if ["raidz", "draid", "mirror", "stripe"].iter().any(|own| level.starts_with(own)) => "zfs",
+            _ if self.is_mapped => "dm",
             _ => "md",
         }
     }
@@ -84,7 +87,7 @@ signals! { a: ArrayUse<'_>;
     "array.name" "text" "the array", "as md names it", "/sys/block/md*/md" => a.name.as_str();
     "array.path" "text" "its device file", "/dev/NAME where md named it, else /dev/md/NAME", "/sys/block/md*/md" => a.path().as_str();
     "array.level" "text" "RAID level", "level", "/sys/block/md*/md" => a.array.and_then(|a| a.level.get());
-    "array.kind" "text" "what manages it: md, zfs or ceph", "by its level", "/sys/block/md*/md, zpool status, ceph status" => a.kind();
+    "array.kind" "text" "what manages it: md, dm (the device mapper, which LVM uses), zfs or ceph", "by its level", "/sys/block/md*/md, /dev/mapper/control, zpool status, ceph status" => a.kind();
     "array.degraded" "count" "members missing", "degraded; from the log where that is all there is", "/sys/block/md*/md, /dev/kmsg" => a.degraded();
     "array.members" "count" "members there should be", "raid_disks", "/sys/block/md*/md, /dev/kmsg" => a.member_count();
     "array.failed" "text" "the members that failed", "'Disk failure on'", "/dev/kmsg (drivers/md)" => a.failed().as_deref();
@@ -105,18 +108,22 @@ pub fn arrays(window: &Window, topology: &Topology) -> Vec<Entity> {
     let logged = kernel_log::array::parse(kernel_log::lines(window).into_iter());
     let disks = window.changes::<Disk>();
     let by_name: BTreeMap<&str, &Change<'_, Disk>> = disks.iter().map(|c| (&**c.key(), c)).collect();
+    let volumes = window.newest::<Volume>();
+    let mapped = window.newest::<MappedDevice>();
+    let device_of = |name: &str| mapped.values().find(|row| row.name.get() == Some(name)).map(|row| &*row.device);
     let names: BTreeSet<String> = arrays.keys().map(ToString::to_string).chain(logged.keys().cloned()).collect();
     names
         .into_iter()
         .map(|name| {
-            let members: Vec<_> =
-                topology.under(&name).iter().filter_map(|member| by_name.get(&**member).copied()).collect();
+            let below = topology.under(device_of(&name).unwrap_or(&name));
+            let members: Vec<_> = below.iter().filter_map(|member| by_name.get(&**member).copied()).collect();
             let log = logged.get(&name);
             let rows: Vec<u64> =
                 log.iter().flat_map(|l| [l.lines.first(), l.lines.last()]).flatten().copied().collect();
             let array = ArrayUse {
                 array: arrays.get(name.as_str()).copied(),
                 log,
+                is_mapped: volumes.contains_key(name.as_str()),
                 members: MemberMeans::of(&members),
                 name: name.clone(),
             };

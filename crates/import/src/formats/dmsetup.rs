@@ -140,25 +140,9 @@ fn record(target: &Target<'_>, line: u32, run: &mut ToolRun) {
     let status = device_mapper::status(target.name, &target.rest);
     let row = run.row::<Volume>(0.0, line, target.device.into());
     row.kind = target.kind.into();
-    // Of a device with several targets, those that say nothing change nothing.
-    let shares = [
-        (&mut row.metadata_used, status.metadata_used),
-        (&mut row.data_used, status.data_used),
-        (&mut row.dirty, status.dirty),
-    ];
-    for (gauge, share) in shares.into_iter().filter(|(_, share)| share.is_some()) {
-        *gauge = share.into();
-    }
-    if let Some(failure) = status.failure {
-        row.failure = failure.into();
-    }
+    status.apply_to(row);
     if let Some(raid) = status.raid {
-        let row = run.row::<Array>(0.0, line, target.device.into());
-        row.level = raid.level.into();
-        row.members = f64::from(raid.members).into();
-        row.degraded = f64::from(raid.degraded).into();
-        row.action = raid.action.into();
-        row.sync_done = raid.sync_done.into();
+        raid.apply_to(run.row::<Array>(0.0, line, target.device.into()));
     }
     for path in status.paths {
         let key = LinkKey { upper: target.device.into(), lower: path.device.into() };

@@ -5,7 +5,7 @@ use super::device;
 use super::dm_ioctl::{DmControl, DmState};
 use crate::{Root, SourceError, SourceInfo};
 use std::collections::BTreeSet;
-use whyslow_model::catalogue::{MappedDevice, Path, Volume};
+use whyslow_model::catalogue::{Array, MappedDevice, Path, Volume};
 use whyslow_model::key::LinkKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_proc::device_mapper;
@@ -54,7 +54,7 @@ fn row(root: &Root, device: &str, state: Option<&DmState>) -> MappedDevice {
     }
 }
 
-/// What its targets say: whether it is held back, full or failed, and the paths that it has.
+/// What its targets say: whether it is held back, full, failed or degraded, and the paths that it has.
 fn add_state(root: &Root, name: &str, state: &DmState, out: &mut Snapshot) {
     let mut volume = Volume { suspended: f64::from(u8::from(state.suspended)).into(), ..Volume::new(name.into()) };
     for target in &state.targets {
@@ -63,16 +63,11 @@ fn add_state(root: &Root, name: &str, state: &DmState, out: &mut Snapshot) {
         if volume.kind.get().is_none() {
             volume.kind = device_mapper::kind(&target.kind).into();
         }
-        let shares = [
-            (&mut volume.data_used, status.data_used),
-            (&mut volume.metadata_used, status.metadata_used),
-            (&mut volume.dirty, status.dirty),
-        ];
-        for (gauge, share) in shares.into_iter().filter(|(_, share)| share.is_some()) {
-            *gauge = share.into();
-        }
-        if status.failure.is_some() {
-            volume.failure = status.failure.into();
+        status.apply_to(&mut volume);
+        if let Some(raid) = status.raid {
+            let mut array = Array::new(name.into());
+            raid.apply_to(&mut array);
+            out.block.array.push(array);
         }
         for path in status.paths {
             let device = device::by_number(root, path.device).unwrap_or_else(|| path.device.to_owned());
@@ -119,12 +114,15 @@ mod tests {
         };
         add("mpatha", "multipath", "2 0 0 0 1 1 A 0 2 2 8:16 A 0 0 1 8:32 F 1 0 1 ", false);
         add("vg-pool", "thin-pool", "1 10/100 196/200 - rw no_discard_passdown queue_if_no_space - 1024 ", true);
+        add("vg-home", "raid", "raid1 2 AD 1024/4096 recover 0 0 - ", false);
         let paths: Vec<_> = out.block.path.iter().map(|path| (path.path.to_string(), path.state.get())).collect();
         assert_eq!(
             paths,
             [("mpatha on sdb".to_owned(), Some("active")), ("mpatha on 8:32".to_owned(), Some("failed"))]
         );
-        let [mpath, pool] = &out.block.volume[..] else { panic!("{:?}", out.block.volume) };
+        let [array] = &out.block.array[..] else { panic!("{:?}", out.block.array) };
+        assert_eq!((&*array.array, array.level.get(), array.degraded.get()), ("vg-home", Some("raid1"), Some(1.0)));
+        let [mpath, pool, _] = &out.block.volume[..] else { panic!("{:?}", out.block.volume) };
         assert_eq!((mpath.kind.get(), mpath.suspended.get()), (Some("multipath"), Some(0.0)));
         assert_eq!((pool.data_used.get(), pool.metadata_used.get()), (Some(0.98), Some(0.1)));
         assert_eq!((pool.suspended.get(), pool.failure.get()), (Some(1.0), None));
