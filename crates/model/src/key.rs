@@ -146,6 +146,23 @@ impl fmt::Display for MountTask {
 }
 
 key! {
+    /// A process and a NUMA node.
+    #[derive(Copy, Default)]
+    NodeTask {
+        /// The node's number.
+        node: u32 = "node" Number;
+        /// The process.
+        task: TaskKey = "pid" Number, "tid" Number, "start" Number;
+    }
+}
+
+impl fmt::Display for NodeTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on node{}", self.task, self.node)
+    }
+}
+
+key! {
     /// The children of a process with the same name.
     #[derive(Default)]
     Offspring {
@@ -440,6 +457,8 @@ mod tests {
         assert_eq!(again(&PerCpu { name: "NMI".into(), cpu: 3 }), Some(PerCpu { name: "NMI".into(), cpu: 3 }));
         let on_mount = MountTask { mount: "/srv".into(), task };
         assert_eq!(again(&on_mount), Some(on_mount.clone()));
+        let on_node = NodeTask { node: 1, task };
+        assert_eq!(again(&on_node), Some(on_node));
         let offspring = Offspring { parent: task, name: "sh\n".into() };
         assert_eq!(again(&offspring), Some(offspring.clone()));
         let user = RequesterKey { on, task, cgroup: "/a".into() };

@@ -27,6 +27,7 @@ pub mod off_cpu;
 pub mod part;
 pub mod pcie;
 pub mod peer;
+pub mod placement;
 pub mod ports;
 pub mod process;
 pub mod quota;

@@ -1,5 +1,6 @@
 //! Processes and threads.
 
+use super::placement::{Placements, ProcessPlacement};
 use super::shortage::{self, Room, Rooms};
 use super::task::{self, TaskUse, since_start};
 use crate::signal::{Entity, over, page_size, ratio, signals, sum};
@@ -25,6 +26,8 @@ pub struct ProcessUse<'w> {
     age: Option<f64>,
     /// The room that it takes up by growing: the machine's, or that of one of its control groups.
     room: Option<&'w Room>,
+    /// Its NUMA nodes.
+    placement: Option<ProcessPlacement<'w>>,
 }
 
 /// What all processes hold in memory: their sum, and the largest.
@@ -41,7 +44,7 @@ impl Resident {
     }
 }
 
-impl ProcessUse<'_> {
+impl<'w> ProcessUse<'w> {
     /// Bytes it moved through read and write calls from one switch to the next.
     fn bytes_per_switch(&self) -> Option<f64> {
         let moved = self.change.rate(|p| p.read_chars)? + self.change.rate(|p| p.write_chars)?;
@@ -85,6 +88,10 @@ impl ProcessUse<'_> {
     /// Whether it is near one of its limits.
     fn is_near_limit(&self) -> bool {
         [self.open_files_share(), self.mappings_share()].into_iter().flatten().any(|share| share > 0.5)
+    }
+
+    fn placed<T>(&self, of: impl Fn(&ProcessPlacement<'w>) -> Option<T>) -> Option<T> {
+        of(self.placement.as_ref()?)
     }
 
     fn short_lived_most(&self) -> Option<f64> {
@@ -138,6 +145,11 @@ signals! { p: ProcessUse<'_>;
     "proc.mappings_limit" "count" "how many a process can have", "vm.max_map_count", "/proc/sys/vm/max_map_count" => p.mappings_limit;
     "proc.mappings_share" "ratio" "memory mappings against the limit", "mappings / vm.max_map_count", "BPF, /proc/PID/maps, /proc/sys/vm/max_map_count" => p.mappings_share();
     "proc.page_tables" "bytes" "page tables, which map its memory", "VmPTE", "/proc/PID/status" => p.change.last().page_tables.get();
+    "proc.remote_share" "ratio" "share of its accesses to memory that go to another NUMA node, if it uses all of its memory alike", "1 - Σ over nodes of its share of the CPU time x its share of the memory", "/proc/PID/numa_maps, /proc/PID/task/TID/stat" => p.placed(ProcessPlacement::remote_share);
+    "proc.memory_node" "text" "the NUMA node that has most of its memory", "max of N<node>=pages", "/proc/PID/numa_maps" => p.placed(ProcessPlacement::memory_node).map(|node| node.to_string()).as_deref();
+    "proc.cpu_node" "text" "the NUMA node where it ran most", "max of Δ(utime + stime) by the CPU where each thread is found", "/proc/PID/task/TID/stat" => p.placed(ProcessPlacement::cpu_node).map(|node| node.to_string()).as_deref();
+    "proc.advised_node" "text" "a NUMA node with room for all of it, preferably the one that has most of its memory; empty if there is none", "idle CPUs + its own >= its CPUs, and MemFree + its own >= its memory", "/proc/PID/numa_maps, /sys/devices/system/node, /proc/stat" => p.placed(|placement| Some(placement.advised().map(|node| node.to_string()).unwrap_or_default())).as_deref();
+    "proc.advised_cpus" "text" "the CPUs of that node", "cpulist", "/sys/devices/system/node" => p.placed(ProcessPlacement::advised_cpus).as_deref();
     "proc.switches" "1/s" "times it gave up the CPU or lost it", "Δ(voluntary + involuntary switches) / Δt", "/proc/PID/task/TID/status" => p.task.switches();
     "proc.voluntary_switches" "1/s" "times it gave up the CPU to wait", "Δvoluntary_ctxt_switches / Δt", "/proc/PID/task/TID/status" => p.task.voluntary_switches;
     "proc.involuntary_switches" "1/s" "times the CPU was taken from it", "Δnonvoluntary_ctxt_switches / Δt", "/proc/PID/task/TID/status" => p.task.involuntary_switches;
@@ -182,6 +194,7 @@ pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Proce
     let mappings_limit = window.the::<Limits>().and_then(|limits| limits.map_count_max.get());
     let forks = window.change::<System>().and_then(|system| system.rate(|s| s.forks));
     let is_captured = !window.origins().is_empty();
+    let placements = Placements::of(window);
     tasks
         .iter()
         .zip(changes)
@@ -189,7 +202,18 @@ pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Proce
             let growth = shortage::growth(change);
             let room = growth.and_then(|growth| rooms.taken_by(growth, task.cgroup.as_deref()));
             let age = if is_captured { None } else { task::age(change) };
-            let p = ProcessUse { task, change, page_size, resident, mappings_limit, growth, forks, age, room };
+            let p = ProcessUse {
+                task,
+                change,
+                page_size,
+                resident,
+                mappings_limit,
+                growth,
+                forks,
+                age,
+                room,
+                placement: placements.process(task.key),
+            };
             let active = task.cpu != Some(0.0)
                 || task.blocked > 0.0
                 || task.short_lived.is_some()
@@ -278,6 +302,7 @@ mod tests {
             growth: None,
             age: None,
             room: None,
+            placement: None,
         };
         let entity = Entity::of(subject(&tasks[0]), &process);
         move |name| entity.number(name)

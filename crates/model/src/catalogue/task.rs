@@ -1,7 +1,7 @@
 //! Processes and threads.
 
 use super::*;
-use crate::key::{Offspring, TaskKey};
+use crate::key::{NodeTask, Offspring, TaskKey};
 
 family_group! {
     /// Processes and threads, and what they wait for.
@@ -135,5 +135,10 @@ family_group! {
         compaction: counter ns "process.direct_compaction.time" "time moving pages together for a block of contiguous ones";
         compactions: counter count "process.direct_compaction.count" "zones of memory that it compacted";
         compaction_latency: histogram ns "process.direct_compaction.latency" "time for a zone, each time";
+    }
+    /// Where large processes have their memory, and where they run, on a machine with several NUMA nodes; read on demand.
+    placement: Placement by on: NodeTask, from "/proc/PID/numa_maps, /proc/PID/task/TID/stat" {
+        memory: gauge bytes "process.numa.memory" "its memory on the node";
+        cpu_time: counter ns "process.numa.cpu.time" "time its threads ran on the node's CPUs: of each thread, where it was found";
     }
 }

@@ -6,6 +6,8 @@ mod numa;
 mod sysfs_mm;
 mod vmstat;
 
+pub(crate) use numa::nodes_of_cpus;
+
 use crate::source::{Source, listed, stateless};
 
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {

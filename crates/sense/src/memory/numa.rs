@@ -3,7 +3,9 @@
 
 use crate::text::{number, numbered, word};
 use crate::{Root, SourceError, SourceInfo};
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Family, Node};
+use whyslow_model::cpu_list;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_proc::meminfo::entry;
 
@@ -13,6 +15,15 @@ pub(super) const INFO: SourceInfo = SourceInfo::new(PATH, "memory and allocation
 
 pub(super) fn list(root: &Root) -> Vec<u32> {
     root.list(PATH).iter().filter_map(|name| numbered(name, "node")).collect()
+}
+
+/// The node of each CPU.
+pub(crate) fn nodes_of_cpus(root: &Root) -> BTreeMap<u32, u32> {
+    let cpus = |node: u32| cpu_list::parse(&root.word(&format!("{PATH}/node{node}/cpulist"))?);
+    list(root)
+        .into_iter()
+        .flat_map(|node| cpus(node).unwrap_or_default().into_iter().map(move |cpu| (cpu, node)))
+        .collect()
 }
 
 pub(super) fn read(nodes: &[u32], root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {

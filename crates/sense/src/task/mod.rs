@@ -7,6 +7,7 @@ mod direct_reclaim;
 mod exits;
 mod iterator;
 mod kernel_locks;
+mod numa_maps;
 mod open_files;
 mod pid_files;
 mod proc_dir;
@@ -46,6 +47,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         loaded(kernel_locks::INFO, kernel_locks::load, kernel_locks::read),
         loaded(direct_reclaim::INFO, direct_reclaim::load, direct_reclaim::read),
         Box::new(open_files::OpenFiles::default()),
+        Box::new(numa_maps::NumaMaps::default()),
     ]
 }
 

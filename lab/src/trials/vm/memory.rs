@@ -44,6 +44,20 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "numa.misplaced",
+        what: "a program runs on one node, and its memory is on the other",
+        finding: Some("mem.numa_remote"),
+        never: &["mem.thrashing", "mem.reclaim", "mem.leak"],
+        vm: Some(&NODES),
+        setup: |bed| {
+            let bytes = bed.range(100..=200) * 1_000_000;
+            let run = "exec numactl --membind=0 --cpunodebind=1 /lab/whyslow-lab load touch";
+            let pid = background(bed, &format!("{run} --bytes {bytes}"))?;
+            Ok(Expect::subject([Process(pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "numa-local",
         what: "a program on each node uses some of its own memory",
         vm: Some(&NODES),
