@@ -5,6 +5,8 @@ use super::{device, null_disks, reader};
 use crate::error::Result;
 use crate::expect::EntityPattern::{self, Named, Process};
 use crate::expect::Expect;
+use crate::load_process::LoadCommand;
+use crate::testbed::Testbed;
 use crate::trial::Trial;
 use crate::vm::{VmSpec, background, modules, shell};
 
@@ -16,8 +18,7 @@ pub const TRIALS: &[Trial] = &[
         never: &["disk.saturated", "disk.hung", "disk.slow_device", "task.blocked"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            let path = multipath()?;
-            reader("dm-0", 16 << 10).with("rate", 200 * (16 << 10)).start(bed)?;
+            let path = multipath_with_reader(bed)?;
             shell(&format!("echo offline >/sys/block/{path}/device/state"))?;
             Ok(Expect::subject(["dm-0", "mp", "/dev/mapper/mp"].map(device)))
         },
@@ -30,8 +31,7 @@ pub const TRIALS: &[Trial] = &[
         never: &["disk.saturated", "disk.hung", "disk.slow_device", "task.blocked"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            let path = multipath()?;
-            reader("dm-0", 16 << 10).with("rate", 200 * (16 << 10)).start(bed)?;
+            let path = multipath_with_reader(bed)?;
             let flap = format!(
                 "while :; do echo offline >/sys/block/{path}/device/state; sleep 1
                 echo running >/sys/block/{path}/device/state
@@ -61,8 +61,7 @@ pub const TRIALS: &[Trial] = &[
         what: "two paths to a disk share what a program reads",
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            multipath()?;
-            reader("dm-0", 16 << 10).with("rate", 200 * (16 << 10)).start(bed)?;
+            multipath_with_reader(bed)?;
             Ok(Expect::healthy())
         },
         ..Trial::IDLE
@@ -148,6 +147,30 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "lvm.raid_degraded",
+        what: "one of the two disks of a mirrored volume is gone, and a program goes on reading",
+        finding: Some("disk.raid_degraded"),
+        never: &["disk.hung", "disk.saturated", "disk.slow_device", "fs.full"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            modules(&["dm_raid"])?;
+            null_disks(256, &[0, 0])?;
+            volumes(&["nullb0", "nullb1"], "lvcreate -qq -y -Wn -Zn --type raid1 -m 1 --nosync -n mirror -L 200M vg")?;
+            shell(
+                "dmsetup message vg-mirror 0 idle || true
+                dmsetup wipe_table --force vg-mirror_rimage_1; dd if=/dev/zero of=/dev/vg/mirror bs=64k count=16 oflag=direct || true",
+            )?;
+            LoadCommand::new("read")
+                .with("path", "/dev/vg/mirror")
+                .with("size", 16 << 10)
+                .flag("direct")
+                .with("rate", 50 * (16 << 10))
+                .start(bed)?;
+            Ok(Expect::subject([Named("array", "vg-mirror".into())]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "lvm-striped",
         what: "a program reads at a moderate rate from a volume that is striped over two disks",
         vm: Some(&VmSpec::PLAIN),
@@ -161,11 +184,13 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
-/// The device mapper device `mp`, `dm-0`, over two paths to one disk of scsi_debug; the second path's name.
-fn multipath() -> Result<String> {
+/// The device mapper device `mp`, `dm-0`, over two paths to one disk of scsi_debug, from which a program reads at a moderate rate; the
+/// second path's name.
+fn multipath_with_reader(bed: &mut Testbed) -> Result<String> {
     let disks = scsi_disks("add_host=2 vpd_use_hostno=0 max_luns=1 ndelay=500000")?;
     let names: Vec<&str> = disks.iter().map(|disk| &*disk.name).collect();
     multipath_over(&names)?;
+    reader("dm-0", 16 << 10).with("rate", 200 * (16 << 10)).start(bed)?;
     Ok(names.last().map_or(String::new(), |name| (*name).to_owned()))
 }
 

@@ -92,10 +92,7 @@ pub const TRIALS: &[Trial] = &[
         never: &["disk.hung", "disk.errors", "disk.saturated"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            null_disks(400, &[0, 20_000])?;
-            shell(
-                "mke2fs -q -b 4096 -O journal_dev /dev/nullb1; mkfs.ext4 -q -b 4096 -J device=/dev/nullb1 /dev/nullb0; mkdir -p /srv; mount -t ext4 /dev/nullb0 /srv",
-            )?;
+            file_system_with_journal_disk(20_000)?;
             // Each record makes the file longer, which is a transaction of the journal.
             let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).start(bed)?;
             Ok(Expect::subject([device("nullb1"), Process(append.pid)]).culprit([Process(append.pid)]))
@@ -107,16 +104,23 @@ pub const TRIALS: &[Trial] = &[
         what: "a program flushes a record every 200 ms on an ext4 with its journal on another, fast disk",
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            null_disks(400, &[0, 200])?;
-            shell(
-                "mke2fs -q -b 4096 -O journal_dev /dev/nullb1; mkfs.ext4 -q -b 4096 -J device=/dev/nullb1 /dev/nullb0; mkdir -p /srv; mount -t ext4 /dev/nullb0 /srv",
-            )?;
+            file_system_with_journal_disk(200)?;
             LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).with("every-ms", 200).start(bed)?;
             Ok(Expect::healthy())
         },
         ..Trial::IDLE
     },
 ];
+
+/// An ext4 at /srv on a disk without latency, with its journal on `nullb1`.
+fn file_system_with_journal_disk(latency_us: u64) -> Result<()> {
+    null_disks(400, &[0, latency_us])?;
+    shell(
+        "mke2fs -q -b 4096 -O journal_dev /dev/nullb1; mkfs.ext4 -q -b 4096 -J device=/dev/nullb1 /dev/nullb0
+        mkdir -p /srv; mount -t ext4 /dev/nullb0 /srv",
+    )
+    .map(drop)
+}
 
 /// The array `md0` over these disks.
 fn array(options: &str, members: &[&str]) -> Result<()> {
