@@ -538,6 +538,7 @@ fn help_version_man_page_and_completions_are_there() {
         (&["--help"][..], "Exit status:"),
         (&["--version"], env!("CARGO_PKG_VERSION")),
         (&["man"], ".TH whyslow 1"),
+        (&["man", "tune", "set"], "\\-\\-dry\\-run"),
         (&["completions", "bash"], "_whyslow"),
         (&["completions", "zsh"], "#compdef whyslow"),
         (&["completions", "fish"], "--command whyslow"),

@@ -26,10 +26,11 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::{ArgValueCandidates, Shell};
 use std::process::ExitCode;
+use whyslow_manual::ManArgs;
 use whyslow_model::suggest;
 
 /// What follows the options in `--help` and the manual page: title and text.
-pub const SECTIONS: [(&str, &str); 5] = [
+pub const SECTIONS: [whyslow_manual::Section; 5] = [
     (
         "Examples",
         "\
@@ -213,8 +214,8 @@ pub enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Print the manual page: whyslow man | man -l -
-    Man,
+    /// Print a manual page: whyslow man | man -l -; of a command: whyslow man tune set
+    Man(ManArgs),
 }
 
 /// Reads the command line. Help and version are printed here; what is left is the exit status.

@@ -27,6 +27,7 @@ use clap_complete::env::Shells;
 use serde::Serialize;
 use std::process::ExitCode;
 use whyslow_import::{FORMATS, Format};
+use whyslow_manual::ManArgs;
 use whyslow_model::catalogue::{self, FamilyInfo};
 use whyslow_model::listing::RuleInfo;
 use whyslow_model::suggest::unknown;
@@ -59,7 +60,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Expect(args)) => expect::run(args, look),
         Some(Command::Mcp) => mcp::run(),
         Some(Command::Completions { shell }) => completions(*shell),
-        Some(Command::Man) => man(),
+        Some(Command::Man(args)) => man(args),
     }
 }
 
@@ -159,9 +160,7 @@ fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn man() -> Result<ExitCode, Failure> {
-    let page = whyslow_manual::page(&args::description(), &args::SECTIONS)
-        .map_err(|e| Failure::usage(format!("cannot write the manual page: {e}")))?;
-    print(page)?;
+fn man(args: &ManArgs) -> Result<ExitCode, Failure> {
+    print(args.page(&args::description(), &args::SECTIONS).map_err(Failure::usage)?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,9 +5,10 @@ use crate::{Failure, Options};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use std::process::ExitCode;
+use whyslow_manual::ManArgs;
 
 /// What follows the options in `--help`: title and text.
-const SECTIONS: [(&str, &str); 3] = [
+const SECTIONS: [whyslow_manual::Section; 3] = [
     (
         "Examples",
         "\
@@ -97,8 +98,8 @@ enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Print the manual page: whyslow-fleet man | man -l -
-    Man,
+    /// Print a manual page: whyslow-fleet man | man -l -; of a command: whyslow-fleet man sick
+    Man(ManArgs),
 }
 
 /// Reads the command line. Help and version are printed here; what is left is the exit status.
@@ -149,9 +150,8 @@ impl Cli {
                 crate::options::print(&String::from_utf8_lossy(&script))?;
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Man => {
-                let page = whyslow_manual::page(&Self::command(), &SECTIONS);
-                let page = page.map_err(|e| Failure::usage(format!("cannot write the manual page: {e}")))?;
+            Command::Man(args) => {
+                let page = args.page(&Self::command(), &SECTIONS).map_err(Failure::usage)?;
                 crate::options::print(&String::from_utf8_lossy(&page))?;
                 Ok(ExitCode::SUCCESS)
             }
