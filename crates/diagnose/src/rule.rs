@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use toml::Spanned;
 use whyslow_model::diagnosis::{ActionKind, Gain};
-use whyslow_model::listing::{RuleInfo, split_set_value};
+use whyslow_model::listing::{ActionInfo, EvidenceInfo, RuleInfo, split_set_value};
 
 /// A rule that cannot be used, with the place that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -264,7 +264,25 @@ impl TrialSpec {
         Some(line)
     }
 }
+
+impl EvidenceSpec {
+    fn info(&self) -> EvidenceInfo {
+        EvidenceInfo { signal: self.signal.get_ref().clone(), expected: self.expected.clone() }
+    }
+}
+
 impl ActionSpec {
+    /// As people see it.
+    fn info(&self) -> ActionInfo {
+        ActionInfo {
+            kind: self.kind,
+            text: self.text.described(),
+            set: self.set.iter().map(|(name, value)| (name.described(), value.described())).collect(),
+            expect: self.expect.as_ref().map_or_else(String::new, Template::described),
+            when: self.when.as_ref().map_or_else(String::new, |when| when.source().to_owned()),
+        }
+    }
+
     fn templates(&self) -> impl Iterator<Item = &Template> {
         let gain = self.gain.as_ref().map(|gain| &gain.what);
         let own = [Some(&self.text), self.command.as_ref(), self.expect.as_ref(), gain].into_iter().flatten();
@@ -472,6 +490,8 @@ impl Rule {
             look_alikes: self.look_alikes.iter().map(|l| l.text.described()).collect(),
             explains: self.explains.clone(),
             asks: self.asks.clone(),
+            evidence: self.evidence.iter().map(EvidenceSpec::info).collect(),
+            actions: self.actions.iter().map(ActionSpec::info).collect(),
             signals: names.iter().filter_map(|n| find(n, &sight)).copied().collect(),
             sources: self.sources.clone(),
         }

@@ -1,5 +1,6 @@
 //! What `whyslow rules` and `whyslow formats` list.
 
+use crate::diagnosis::ActionKind;
 use serde::Serialize;
 
 /// Splits a value in a rule's `set` into the value itself and whether the setting is only raised to it: `>8192` leaves a larger
@@ -37,10 +38,41 @@ pub struct RuleInfo {
     pub explains: Vec<String>,
     /// The sources that look closer, turned on once it is suspected to hold.
     pub asks: Vec<String>,
+    /// The numbers that a finding shows, and what a healthy machine has instead.
+    pub evidence: Vec<EvidenceInfo>,
+    /// What it recommends.
+    pub actions: Vec<ActionInfo>,
     /// The signals it reads, with unit and formula.
     pub signals: Vec<Signal>,
     /// Kernel files, man pages, documents it rests on.
     pub sources: Vec<String>,
+}
+
+/// A number that a finding shows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EvidenceInfo {
+    /// The signal.
+    pub signal: String,
+    /// What a healthy machine would show.
+    pub expected: String,
+}
+
+/// An action that a finding may recommend; what depends on the finding stands in angle brackets.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ActionInfo {
+    /// Whether it is a setting, something that a person does, or a command that only finds something out.
+    pub kind: ActionKind,
+    /// What to do.
+    pub text: String,
+    /// The settings to change, as `whyslow tune` names them, and their values; one that begins with `>` is only raised to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<(String, String)>,
+    /// The improvement to expect; empty where it is computed from what was measured, or not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub expect: String,
+    /// When it is recommended, in CEL; empty for always.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub when: String,
 }
 
 /// A signal's description.

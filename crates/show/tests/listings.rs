@@ -1,7 +1,8 @@
 //! The catalogue and the rules as text.
 
 use whyslow_model::catalogue::families;
-use whyslow_model::listing::{RuleInfo, Signal};
+use whyslow_model::diagnosis::ActionKind;
+use whyslow_model::listing::{ActionInfo, EvidenceInfo, RuleInfo, Signal};
 use whyslow_show::text::{self, TextStyle};
 
 const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false, utc: true };
@@ -19,6 +20,14 @@ fn depth_one() -> RuleInfo {
         look_alikes: vec!["disk.saturated: there the queue stands".into()],
         explains: vec!["task.blocked".into()],
         asks: Vec::new(),
+        evidence: vec![EvidenceInfo { signal: "disk.queue".into(), expected: "as many as it serves at once".into() }],
+        actions: vec![ActionInfo {
+            kind: ActionKind::Tunable,
+            text: "Read ahead further".into(),
+            set: vec![("disk.read_ahead_kb@<subject>".into(), ">1024".into())],
+            expect: String::new(),
+            when: String::new(),
+        }],
         signals: vec![Signal {
             name: "disk.queue",
             unit: "count",
@@ -50,8 +59,13 @@ Looks alike
 Explains
   - task.blocked
 
+Recommends
+  - Read ahead further
+    disk.read_ahead_kb@<subject>=1024 (at least)
+
 Reads
   disk.queue (count): requests outstanding, on average
+    healthy: as many as it serves at once
     Δweighted_time / Δt (/proc/diskstats)
 
 Sources

@@ -3,7 +3,7 @@
 use super::{TextStyle, heading};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, Unit};
-use whyslow_model::listing::{FormatInfo, RuleInfo, Signal};
+use whyslow_model::listing::{ActionInfo, FormatInfo, RuleInfo, split_set_value};
 
 /// The file name that `diagnose` gives to built-in rules.
 const BUILT_IN: &str = "built in";
@@ -56,7 +56,8 @@ fn draw_rule(canvas: &mut Canvas, rule: &RuleInfo) {
     list(canvas, "Looks alike", &rule.look_alikes);
     list(canvas, "Explains", &rule.explains);
     list(canvas, "Traces with", &rule.asks);
-    signals(canvas, &rule.signals);
+    actions(canvas, &rule.actions);
+    signals(canvas, rule);
     list(canvas, "Sources", &rule.sources);
 }
 
@@ -81,14 +82,34 @@ fn list(canvas: &mut Canvas, title: &str, entries: &[String]) {
     }
 }
 
-fn signals(canvas: &mut Canvas, signals: &[Signal]) {
-    if signals.is_empty() {
+/// What it recommends, with the settings to change.
+fn actions(canvas: &mut Canvas, actions: &[ActionInfo]) {
+    if actions.is_empty() {
+        return;
+    }
+    heading(canvas, "Recommends");
+    for action in actions {
+        canvas.paragraph(2, 4, &[plain("- "), plain(&action.text)]);
+        for (name, value) in &action.set {
+            let (value, is_least) = split_set_value(value);
+            let at_least = if is_least { " (at least)" } else { "" };
+            canvas.paragraph(4, 6, &[dim(format!("{name}={value}{at_least}"))]);
+        }
+    }
+}
+
+/// Each signal with its formula, and what a healthy machine would show.
+fn signals(canvas: &mut Canvas, rule: &RuleInfo) {
+    if rule.signals.is_empty() {
         return;
     }
     heading(canvas, "Reads");
-    for signal in signals {
+    for signal in &rule.signals {
         let name = Piece::new(Ink::Bold, signal.name);
         canvas.paragraph(2, 4, &[name, dim(format!(" ({})", signal.unit)), plain(": "), plain(signal.help)]);
+        if let Some(shown) = rule.evidence.iter().find(|shown| shown.signal == signal.name) {
+            canvas.paragraph(4, 6, &[plain("healthy: "), plain(&shown.expected)]);
+        }
         canvas.paragraph(4, 6, &[dim(format!("{} ({})", signal.how, signal.source))]);
     }
 }

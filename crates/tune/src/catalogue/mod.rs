@@ -97,6 +97,11 @@ impl Catalogue {
         self.entries.iter().map(|entry| entry.tunable.name.as_str())
     }
 
+    /// All tunables.
+    pub fn tunables(&self) -> impl Iterator<Item = &Tunable> {
+        self.entries.iter().map(|entry| &entry.tunable)
+    }
+
     pub(crate) fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
