@@ -3,6 +3,7 @@
 
 use crate::diagnosis::Subject;
 use crate::histogram::{Histogram, middle};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "whyslow.baseline/1";
 
 /// A summary that can be compared with another one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Baseline {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -31,7 +32,7 @@ pub struct Baseline {
 }
 
 /// What a baseline summarizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BaselineKind {
     /// Observation of a machine whose workload was not controlled.
@@ -47,7 +48,7 @@ pub enum BaselineKind {
 pub type Inventory = BTreeMap<String, String>;
 
 /// Repeated measurements of one quantity.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineSeries {
     /// The name of the signal or benchmark result. Together with the subject it identifies a series within a baseline, and its
     /// counterpart in another one.
@@ -72,7 +73,7 @@ pub struct BaselineSeries {
 }
 
 /// What another tool measured, and the options that decide what that is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
     /// The tool: `fio`.
     pub tool: String,
@@ -83,7 +84,7 @@ pub struct Experiment {
 }
 
 /// Which direction is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// Higher is better.
@@ -114,7 +115,7 @@ impl Baseline {
 }
 
 /// An entry in the list of baselines.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Listed {
     /// The name it was saved under.
     pub name: String,
@@ -161,7 +162,7 @@ impl BaselineSeries {
 }
 
 /// A distribution of values, in buckets that can be added up.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
     /// The unit of counting: buckets hold whole multiples of it.
     resolution: f64,

@@ -7,13 +7,14 @@ use crate::diagnosis::Diagnosis;
 use crate::explanation::Explanation;
 use crate::io_stack::IoStack;
 use crate::profile::StackProfile;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.report/1";
 
 /// Everything a report shows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PageData {
     /// Always [`SCHEMA`].
     #[serde(default)]
@@ -47,7 +48,7 @@ pub struct PageData {
 }
 
 /// The result of a benchmark or an experiment in words.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultText {
     /// What was measured, or what was found, in one line.
     pub headline: String,
@@ -56,7 +57,7 @@ pub struct ResultText {
 }
 
 /// What is along a chart from left to right, where that is not time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChartAxis {
     /// What the labels are: `queue depth`.
     pub title: String,
@@ -65,7 +66,7 @@ pub struct ChartAxis {
 }
 
 /// How a chart is drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChartKind {
     /// A line for each series.
@@ -78,7 +79,7 @@ pub enum ChartKind {
 }
 
 /// Quantities over time that belong together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Chart {
     /// The name, such as `disk.latency`; of one of several, with its entity: `disk.device_time@sda read`.
     pub id: String,
@@ -128,7 +129,7 @@ impl Chart {
 }
 
 /// One quantity over time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChartSeries {
     /// The label: the entity and what of it is shown, `sda reads`.
     pub name: String,
@@ -167,7 +168,7 @@ impl ChartSeries {
 }
 
 /// A number that is written without a decimal point if it is whole: a day's charts have hundreds of thousands.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum ShortNumber {
     Whole(i64),

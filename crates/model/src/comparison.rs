@@ -3,13 +3,14 @@
 
 use crate::baseline::BaselineKind;
 use crate::diagnosis::Subject;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.comparison/1";
 
 /// What differs between two periods or benchmarks beyond noise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -34,7 +35,7 @@ pub struct Comparison {
 }
 
 /// One side of a comparison.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
     /// As given on the command line.
     pub name: String,
@@ -49,7 +50,7 @@ pub struct Side {
 }
 
 /// A difference in hardware or settings.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changed {
     /// Its name.
     pub what: String,
@@ -60,7 +61,7 @@ pub struct Changed {
 }
 
 /// A series on both sides.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// What was measured.
     pub metric: String,
@@ -89,7 +90,7 @@ pub struct Difference {
 }
 
 /// The distribution of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     /// The median of the blocks compared.
     pub median: f64,

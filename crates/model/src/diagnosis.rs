@@ -3,6 +3,7 @@
 
 use crate::human;
 use crate::time_breakdown::TimeBreakdown;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +12,7 @@ use std::fmt;
 pub const SCHEMA: &str = "whyslow.diagnosis/1";
 
 /// Findings with evidence, what was ruled out, and what to do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosis {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -85,7 +86,7 @@ impl Diagnosis {
 }
 
 /// What a device did, and how long requests took, by the number of requests in flight.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResponseCurve {
     /// The device.
     pub device: String,
@@ -96,7 +97,7 @@ pub struct ResponseCurve {
 }
 
 /// What a device completed with about so many reads and writes in flight.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThroughputLevel {
     /// Mean number in flight.
     pub in_flight: f64,
@@ -111,7 +112,7 @@ pub struct ThroughputLevel {
 }
 
 /// How long requests of one kind took with about so many in flight.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyClass {
     /// `read` or `write`.
     pub operation: String,
@@ -128,7 +129,7 @@ pub struct LatencyClass {
 }
 
 /// Two captures of the same things: an experiment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureComparison {
     /// The first capture, by its files.
     pub a: String,
@@ -139,7 +140,7 @@ pub struct CaptureComparison {
 }
 
 /// A group of processes that waits for a resource, and one that keeps it waiting.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterferencePair {
     /// Who waits.
     pub victim: GroupName,
@@ -177,7 +178,7 @@ impl InterferencePair {
 }
 
 /// A group of processes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupName {
     /// cgroup; or kernel for the kernel's own threads.
     pub kind: String,
@@ -192,7 +193,7 @@ pub struct GroupName {
 }
 
 /// What is known about one subject.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubjectFigures {
     /// The subject.
     pub subject: Subject,
@@ -216,7 +217,7 @@ impl SubjectFigures {
 }
 
 /// The machine; unknown fields are `null`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Host name; of captures of several hosts, all of them, separated by commas.
     pub name: Option<String>,
@@ -231,7 +232,7 @@ pub struct Host {
 }
 
 /// The period a diagnosis covers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeSpan {
     /// First sample, RFC 3339.
     pub start: Option<String>,
@@ -256,7 +257,7 @@ impl TimeSpan {
 }
 
 /// Where samples come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// This machine, live.
@@ -268,7 +269,7 @@ pub enum Origin {
 }
 
 /// The answer in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Tasks are delayed, and the cause is known.
@@ -280,7 +281,7 @@ pub enum Verdict {
 }
 
 /// How sure a finding is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// A suspicion, with its reason.
@@ -309,7 +310,7 @@ impl Confidence {
 }
 
 /// What an impact is based on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// The time lost was measured.
@@ -322,7 +323,7 @@ pub enum Basis {
 }
 
 /// The subject of a finding or a culprit, named as the system spells it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Subject {
     /// host, cpu, process, thread, cgroup, device, partition, mount, interface, connection, irq, socket, array, limit,
     /// database.
@@ -375,7 +376,7 @@ impl Subject {
 }
 
 /// A cause or an effect.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// From docs/findings.md.
     pub id: String,
@@ -428,7 +429,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 /// The share of a resource that could not be attributed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unattributed {
     /// Its share of the whole, 0..1; `null` if the whole is unknown.
     pub share: Option<f64>,
@@ -441,7 +442,7 @@ pub struct Unattributed {
 }
 
 /// How long a cause has lasted, up to the end of the window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Since {
     /// When it began, RFC 3339; absent if it was already there at the start of the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -456,7 +457,7 @@ pub struct Since {
 }
 
 /// An average that the kernel keeps over a fixed time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelAverage {
     /// Of pressure stall information, over 60 or 300 seconds.
@@ -466,7 +467,7 @@ pub enum KernelAverage {
 }
 
 /// Which process consumes a resource.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Culprit {
     /// process, thread, cgroup, device ...
     pub kind: String,
@@ -501,7 +502,7 @@ pub struct Culprit {
 }
 
 /// The part of a culprit that is in one control group.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CgroupShare {
     /// The control group.
     pub cgroup: String,
@@ -523,7 +524,7 @@ impl Culprit {
 }
 
 /// One number that supports a finding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// The signal's name.
     pub metric: String,
@@ -540,7 +541,7 @@ pub struct Evidence {
 }
 
 /// A number or words.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Reading {
     /// A number in the unit given beside it.
@@ -550,7 +551,7 @@ pub enum Reading {
 }
 
 /// One change to make.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Action {
     /// `tunable` if it is a setting, otherwise `advice`.
     pub kind: ActionKind,
@@ -571,7 +572,7 @@ pub struct Action {
 }
 
 /// By how much a change improves something.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gain {
     /// What improves: `reads`.
     pub what: String,
@@ -595,7 +596,7 @@ impl fmt::Display for Gain {
 }
 
 /// The kind of an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ActionKind {
     /// A setting of the kernel.
@@ -607,7 +608,7 @@ pub enum ActionKind {
 }
 
 /// Something that was ruled out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuledOut {
     /// A finding's id, or a resource: cpu, memory, disk, network.
     pub id: String,
@@ -616,7 +617,7 @@ pub struct RuledOut {
 }
 
 /// A resource in which no cause was found, or only a suspicion, though a measure of it is above the threshold that would clear it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NotCleared {
     /// The resource: cpu, memory, disk, network.
     pub id: String,
@@ -628,7 +629,7 @@ pub struct NotCleared {
 pub const NOT_CAPTURED: &str = "not covered by any capture";
 
 /// Something that could not be observed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct BlindSpot {
     /// What it is.
     pub what: String,
@@ -639,7 +640,7 @@ pub struct BlindSpot {
 }
 
 /// A command whose output would decide between the causes that remain possible.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NextCapture {
     /// The command, to be run on the captured host.
     pub command: String,
@@ -650,7 +651,7 @@ pub struct NextCapture {
 }
 
 /// What one outcome of a capture would mean.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureOutcome {
     /// What the output shows.
     #[serde(rename = "if")]
@@ -662,7 +663,7 @@ pub struct CaptureOutcome {
 }
 
 /// A source too expensive to be always on, which was on for part of the window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CloserLook {
     /// The source's name, such as `bpf/sched`.
     pub source: String,
@@ -673,7 +674,7 @@ pub struct CloserLook {
 }
 
 /// The cost of observing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObserverCost {
     /// CPU time, seconds.
     pub cpu_seconds: f64,

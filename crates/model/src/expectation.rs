@@ -2,13 +2,14 @@
 //! added, existing ones do not change.
 
 use crate::diagnosis::BlindSpot;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.expect/1";
 
 /// What a machine's storage and network should deliver.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectations {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -25,7 +26,7 @@ pub struct Expectations {
 }
 
 /// A device, adapter or interface.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThingExpected {
     /// Its id in the stack (`whyslow stack --json`).
     pub id: String,
@@ -44,7 +45,7 @@ pub struct ThingExpected {
 }
 
 /// What a thing should deliver of a kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExpectedRate {
     /// Of what: `random reads`, `throughput of the link`.
     pub what: String,
@@ -62,7 +63,7 @@ pub struct ExpectedRate {
 }
 
 /// Another layout, and how many times as much it would deliver.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayoutGain {
     /// The change: `RAID 10 of the same members`.
     pub change: String,

@@ -2,13 +2,14 @@
 //! change.
 
 use crate::diagnosis::Diagnosis;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.explanation/1";
 
 /// A timeline, oldest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -32,7 +33,7 @@ pub struct Explanation {
 }
 
 /// A change of the machine, as the recorder found it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeEvent {
     /// When it changed, or was found to have changed, RFC 3339.
     pub at: String,
@@ -51,7 +52,7 @@ pub struct ChangeEvent {
 }
 
 /// A cause, from its beginning to its end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Episode {
     /// When it began, RFC 3339.
     pub start: String,
@@ -74,7 +75,7 @@ pub struct Episode {
 }
 
 /// Something that happened at a time.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineEvent {
     /// When, RFC 3339.
     pub at: String,
@@ -83,7 +84,7 @@ pub struct TimelineEvent {
 }
 
 /// What `whyslow ship` did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Shipped {
     /// The store.
     pub store: String,
@@ -102,7 +103,7 @@ pub struct Shipped {
 }
 
 /// What `whyslow record` did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Recorded {
     /// The folder it recorded into.
     pub folder: String,

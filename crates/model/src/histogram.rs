@@ -4,6 +4,7 @@
 //! less than 1.6 %. Values are whole numbers: times in nanoseconds, sizes in bytes or sectors. BPF programs use the same
 //! arithmetic (`bucket_of` in crates/sense/bpf/kernel.h).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Values that are counted exactly, before buckets widen: two octaves' worth of buckets.
@@ -14,7 +15,7 @@ const SUB: u32 = 32;
 /// A histogram: cumulative in a Snapshot, like a counter; a difference in a Window.
 ///
 /// Absent until set: a histogram that was not read is different from an empty one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Option<Vec<(u32, u64)>>")]
 pub struct Histogram(Option<Vec<(u32, u64)>>);
 

@@ -1,13 +1,14 @@
 //! What `whyslow serve` has to show: its JSON, `whyslow.serve/1`. Fields may be added, existing ones do not change.
 
 use crate::diagnosis::Verdict;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.serve/1";
 
 /// The hosts that can be looked at.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overview {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -18,7 +19,7 @@ pub struct Overview {
 }
 
 /// Live, or out of a recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HostKind {
     /// The machine that serves.
@@ -29,7 +30,7 @@ pub enum HostKind {
 }
 
 /// A machine, in a line. What is not known yet is `null`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostOverview {
     /// What it is asked for by: `live`, or the number of a recording.
     pub id: String,

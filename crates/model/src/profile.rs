@@ -6,13 +6,14 @@ mod tree;
 pub use tree::{CallNode, CallTree, Label};
 
 use crate::diagnosis::BlindSpot;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.profile/1";
 
 /// Where the time of a process or of the machine went.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackProfile {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -39,7 +40,7 @@ pub struct StackProfile {
 }
 
 /// The unit of weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProfileKind {
     /// Samples on a CPU.
@@ -49,7 +50,7 @@ pub enum ProfileKind {
 }
 
 /// A process by PID and name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct ProfiledProcess {
     /// The PID.
     pub pid: u32,
@@ -58,7 +59,7 @@ pub struct ProfiledProcess {
 }
 
 /// Weights outside of the stacks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Samples in which a CPU was idle; `None` if waits were recorded.
     pub idle: Option<u64>,
@@ -76,7 +77,7 @@ pub struct Totals {
 }
 
 /// A function in a stack.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Frame {
     /// Its name, demangled; `None` if no symbol covers the address.
     pub function: Option<String>,
@@ -90,7 +91,7 @@ pub struct Frame {
 }
 
 /// Kernel or user code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Space {
     /// Kernel code.
@@ -100,7 +101,7 @@ pub enum Space {
 }
 
 /// A call path and its weight.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stack {
     /// Its process.
     pub process: ProfiledProcess,

@@ -1,10 +1,11 @@
 //! Where the time of a program's threads goes, and whom it waits for: a part of the diagnosis document.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The time of the threads of a process, control group or command, by what they did. The parts add up to the whole, except for
 /// what was lost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeBreakdown {
     /// What was asked about, in words: `postgres (pid 4711)`, `nginx.service`, `make -j4`.
     pub target: String,
@@ -45,7 +46,7 @@ pub struct TimeBreakdown {
 }
 
 /// What threads do with their time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeKind {
     /// Run code of the program.
@@ -179,7 +180,7 @@ impl TimeKind {
 }
 
 /// A part of the time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimePart {
     /// What was done.
     pub kind: TimeKind,
@@ -202,7 +203,7 @@ pub struct TimePart {
 }
 
 /// The time of all processes that ran one program.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramTime {
     /// Its name: the last one of each process.
     pub name: String,
@@ -215,7 +216,7 @@ pub struct ProgramTime {
 }
 
 /// Who or what a part of the time is due to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contributor {
     /// device, process, thread, peer, file.
     pub kind: String,
@@ -235,7 +236,7 @@ pub const FEW_SAMPLES: u64 = 10;
 pub const UNKNOWN: &str = "[unknown]";
 
 /// A function or program and its share.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionShare {
     /// Its name.
     pub name: String,
@@ -244,7 +245,7 @@ pub struct FunctionShare {
 }
 
 /// A thread of a deadlock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LockedThread {
     /// Its name.
     pub name: String,
@@ -253,7 +254,7 @@ pub struct LockedThread {
 }
 
 /// The time of one thread.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadTime {
     /// Its name.
     pub name: String,
@@ -266,7 +267,7 @@ pub struct ThreadTime {
 }
 
 /// A program in a chain of waits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChainLink {
     /// Its name.
     pub name: String,
@@ -284,7 +285,7 @@ pub struct ChainLink {
 }
 
 /// The one change that gains the most.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
     /// What to do.
     pub text: String,
@@ -296,7 +297,7 @@ pub struct Advice {
 }
 
 /// The cost of tracing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceCost {
     /// Events traced: context switches and wake-ups of the watched processes.
     pub events: u64,

@@ -1,9 +1,10 @@
 //! I/O accounting: what was asked for against what each layer counted.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One target in one round, including the ramp.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IoAccounting {
     /// Index into the report's targets.
     pub target: usize,
@@ -22,7 +23,7 @@ pub struct IoAccounting {
 }
 
 /// Requests and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
     /// Reads.
     pub reads: u64,
@@ -37,7 +38,7 @@ pub struct Traffic {
 }
 
 /// What the page cache did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheTraffic {
     /// Cached bytes of the target at the start.
     pub before: u64,
@@ -52,7 +53,7 @@ pub struct CacheTraffic {
 }
 
 /// What a block device counted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerTraffic {
     /// Its name.
     pub device: String,

@@ -1,9 +1,10 @@
 //! What `bench drop-caches` dropped.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The caches of the machine before and after they were dropped.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DroppedCaches {
     /// Always [`DroppedCaches::SCHEMA`].
     pub schema: String,
@@ -21,7 +22,7 @@ impl DroppedCaches {
 }
 
 /// Memory that caches take, bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheSizes {
     /// Page cache and buffers (`Cached` and `Buffers` of /proc/meminfo; tmpfs counts, and is never dropped).
     pub page_cache: u64,

@@ -1,10 +1,11 @@
 //! Results of several rounds together.
 
 use super::Latency;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The maximum throughput of one kind of request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
     /// IOPS of the smallest block, or bandwidth of the largest.
     pub of: Limit,
@@ -25,7 +26,7 @@ pub struct Ceiling {
 }
 
 /// What a maximum counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// Requests per second.
@@ -35,7 +36,7 @@ pub enum Limit {
 }
 
 /// Where throughput stops rising with queue depth.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Knee {
     /// Queue depth of all jobs together.
     pub depth: u32,
@@ -51,7 +52,7 @@ pub struct Knee {
 }
 
 /// A device that splits direct reads into smaller requests.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestSplit {
     /// The device whose counters are the first to show it; the disk of a partition.
     pub device: String,
@@ -68,7 +69,7 @@ pub struct RequestSplit {
 }
 
 /// The same reads at one layer below a file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerResult {
     /// The group of its round.
     pub group: String,
@@ -91,7 +92,7 @@ pub struct LayerResult {
 }
 
 /// One step with many small files.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileWork {
     /// `create`, `stat`, `delete`, ...
     pub what: String,
@@ -110,7 +111,7 @@ pub struct FileWork {
 }
 
 /// Two workloads, alone and together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interference {
     /// The target of each, or what it does.
     pub names: [String; 2],

@@ -1,10 +1,11 @@
 //! The median with a distribution-free confidence interval.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// A median with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Median {
     /// The median.
     pub value: f64,

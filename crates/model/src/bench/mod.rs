@@ -22,6 +22,7 @@ pub use workload::{AccessPattern, BlockSize, Cache, Engine, SyncPolicy, Workload
 
 use crate::diagnosis::Host;
 use crate::histogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "whyslow.bench/1";
 
 /// The result of a benchmark.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BenchReport {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -74,7 +75,7 @@ pub struct BenchReport {
 }
 
 /// A kind of benchmark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchKind {
     /// IOPS and bandwidth of a disk by queue depth and block size.
@@ -96,7 +97,7 @@ pub enum BenchKind {
 }
 
 /// The machine during a benchmark.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// The machine.
     pub host: Host,
@@ -109,7 +110,7 @@ pub struct Environment {
 }
 
 /// Another process that did I/O during the benchmark.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherProcess {
     /// Its PID.
     pub pid: u32,
@@ -122,7 +123,7 @@ pub struct OtherProcess {
 }
 
 /// A target of a benchmark.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetInfo {
     /// As given on the command line.
     pub path: String,
@@ -141,7 +142,7 @@ pub struct TargetInfo {
 }
 
 /// Runs at the same time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Round {
     /// What it is for, in a few words.
     pub name: String,
@@ -156,7 +157,7 @@ pub struct Round {
 }
 
 /// One workload and its results.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskRun {
     /// Its name.
     pub name: String,
@@ -187,7 +188,7 @@ pub struct DiskRun {
 }
 
 /// Requests of one direction.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestStats {
     /// Requests completed in the measured time.
     pub operations: u64,
@@ -205,7 +206,7 @@ pub struct RequestStats {
 }
 
 /// Latencies, in seconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// Number of requests.
     pub count: u64,
@@ -234,7 +235,7 @@ impl Latency {
 }
 
 /// A percentile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Percentile {
     /// The share of requests, from 0 to 1.
     pub share: f64,
@@ -243,7 +244,7 @@ pub struct Percentile {
 }
 
 /// A time series with intervals of one length; intervals without completions are zeros.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskSeries {
     /// Length of an interval, seconds; the last may be shorter.
     pub interval: f64,
@@ -279,7 +280,7 @@ fn stretches(idle: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
 }
 
 /// CPU time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuCost {
     /// Wall-clock time of all threads added up, including the ramp, seconds.
     pub thread_seconds: f64,
@@ -296,7 +297,7 @@ pub struct CpuCost {
 }
 
 /// The threads generating the load.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Generator {
     /// Share of the time its busiest thread was on a CPU.
     pub busy: Option<f64>,

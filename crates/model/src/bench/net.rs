@@ -1,10 +1,11 @@
 //! The result of a network benchmark.
 
 use super::{CpuCost, Generator, Latency};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Results between this machine and another.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Network {
     /// The other end.
     pub peer: Peer,
@@ -23,7 +24,7 @@ pub struct Network {
 }
 
 /// The other end.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Peer {
     /// As given on the command line.
     pub name: String,
@@ -46,7 +47,7 @@ pub struct Peer {
 }
 
 /// Runs at the same time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetRound {
     /// What it is for, in a few words.
     pub name: String,
@@ -59,7 +60,7 @@ pub struct NetRound {
 }
 
 /// The direction of data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From here to the other end.
@@ -69,7 +70,7 @@ pub enum Direction {
 }
 
 /// The transport protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// A stream.
@@ -79,7 +80,7 @@ pub enum Transport {
 }
 
 /// What a load does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
     /// One way, as fast as possible.
@@ -89,7 +90,7 @@ pub enum Work {
 }
 
 /// A load on the network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetLoad {
     /// What is done.
     pub work: Work,
@@ -150,7 +151,7 @@ impl NetLoad {
 }
 
 /// One load and its results.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetRun {
     /// Its name.
     pub name: String,
@@ -183,7 +184,7 @@ impl NetRun {
 }
 
 /// Datagrams, including those of the ramp.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Datagrams {
     /// Sent.
     pub sent: u64,
@@ -200,7 +201,7 @@ pub struct Datagrams {
 }
 
 /// One end of a load.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetEnd {
     /// Measured time by its own clock, seconds.
     pub seconds: f64,
@@ -241,7 +242,7 @@ impl NetEnd {
 }
 
 /// A time series; intervals in which nothing moved are zeros.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetSeries {
     /// Length of an interval, seconds; the last may be shorter.
     pub interval: f64,
@@ -260,7 +261,7 @@ impl NetSeries {
 }
 
 /// One connection during the measured time, as its sender sees it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetStream {
     /// Bytes in the time measured.
     pub bytes: u64,
@@ -283,7 +284,7 @@ pub struct NetStream {
 }
 
 /// Statistics of samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampleStats {
     /// Minimum.
     pub min: f64,
@@ -295,7 +296,7 @@ pub struct SampleStats {
 
 /// What limited a TCP sender, seconds (tcp_info of include/uapi/linux/tcp.h: tcpi_busy_time, tcpi_rwnd_limited,
 /// tcpi_sndbuf_limited). The four add up to the measured time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamTime {
     /// The receive window.
     pub receive_window: f64,
@@ -308,7 +309,7 @@ pub struct StreamTime {
 }
 
 /// The path MTU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathMtu {
     /// The largest unfragmented IP packet that arrived, bytes.
     pub bytes: u32,
@@ -317,7 +318,7 @@ pub struct PathMtu {
 }
 
 /// Response time while streams run and idle, seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Loaded {
     /// Direction of the streams.
     pub direction: Direction,
@@ -336,7 +337,7 @@ pub struct Loaded {
 }
 
 /// Bandwidth by size of socket buffers or segments.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sizes {
     /// In order of size.
     pub points: Vec<Size>,
@@ -351,7 +352,7 @@ pub struct Sizes {
 }
 
 /// One size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Size {
     /// As it was asked for, bytes.
     pub bytes: u32,

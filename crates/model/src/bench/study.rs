@@ -1,10 +1,11 @@
 //! Figures that are each measured repeatedly, with a confidence interval.
 
 use super::{Latency, Median};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Figures measured in the same way.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Study {
     /// `latency`, `context switch`, ...
     pub name: String,
@@ -23,7 +24,7 @@ pub struct Study {
 }
 
 /// Where throughput stops rising with the size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeKnee {
     /// The name of the figures that are compared.
     pub name: String,
@@ -44,7 +45,7 @@ pub struct SizeKnee {
 }
 
 /// One figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
     /// What was measured.
     pub name: String,

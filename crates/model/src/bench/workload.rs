@@ -1,10 +1,11 @@
 //! The load that a benchmark generates.
 
 use super::Latency;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Requests to one target.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workload {
     /// The I/O engine.
     pub engine: Engine,
@@ -113,7 +114,7 @@ impl Workload {
 }
 
 /// An I/O engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// io_uring(7), with registered buffers and files.
@@ -125,7 +126,7 @@ pub enum Engine {
 }
 
 /// What to do with the page cache before a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cache {
     /// Nothing.
@@ -137,7 +138,7 @@ pub enum Cache {
 }
 
 /// The order of offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessPattern {
     /// Each request starts where the last ended.
@@ -153,7 +154,7 @@ pub enum AccessPattern {
 }
 
 /// A block size and its share.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockSize {
     /// Bytes.
     pub bytes: u32,
@@ -162,7 +163,7 @@ pub struct BlockSize {
 }
 
 /// When to sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SyncPolicy {
     /// After so many writes of a job; `None` only at the end.
     pub every: Option<u32>,

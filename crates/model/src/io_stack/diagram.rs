@@ -2,11 +2,12 @@
 //! hardware.
 
 use super::{IoStack, StackKind, StackNode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes that are connected with one another, and with no others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StackGroup {
     /// Storage or network.
     pub stack: StackKind,

@@ -1,9 +1,10 @@
 //! What nodes of the stacks did.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a device or interface did over a few seconds. What is not known is absent.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeLoad {
     /// Of a device, the share of the time with a request in flight, 0..1; of an interface, the fuller direction against what it can
     /// carry.

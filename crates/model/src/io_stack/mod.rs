@@ -20,6 +20,7 @@ use crate::catalogue::{Irq, IrqLine, MachineInfo, MappedDevice};
 use crate::diagnosis::{BlindSpot, Reading};
 use crate::human;
 use crate::window::Window;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const SCHEMA: &str = "whyslow.stack/1";
 
 /// The stacks of a machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IoStack {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -47,7 +48,7 @@ pub struct IoStack {
 }
 
 /// Storage or network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StackKind {
     /// From file systems to adapters.
@@ -57,7 +58,7 @@ pub enum StackKind {
 }
 
 /// What a node is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeKind {
     /// A mounted file system; named by its first mount point.
@@ -85,7 +86,7 @@ pub enum NodeKind {
 }
 
 /// Something that a request or packet passes through.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackNode {
     /// Unique in the document: `block:sda1`, `mount:/`, `interface:eth0@net:[4026532281]`.
     pub id: String,
@@ -190,7 +191,7 @@ impl StackNode {
 }
 
 /// A node directly below another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeBelow {
     /// Its id.
     pub id: String,
@@ -200,7 +201,7 @@ pub struct NodeBelow {
 }
 
 /// A setting or property.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeFact {
     /// Its name.
     pub name: String,
@@ -212,7 +213,7 @@ pub struct NodeFact {
 }
 
 /// What a limit bounds. Limits of one kind are compared with one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
     /// Bytes of a request; a larger one is split.
@@ -261,7 +262,7 @@ impl LimitKind {
 }
 
 /// A limit that a node sets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeLimit {
     /// What it bounds.
     pub kind: LimitKind,
@@ -280,7 +281,7 @@ pub struct NodeLimit {
 }
 
 /// An interrupt line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InterruptLine {
     /// Its number.
     pub line: String,
@@ -293,7 +294,7 @@ pub struct InterruptLine {
 }
 
 /// The way of requests or packets from where they enter down to hardware, the network, or memory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IoPath {
     /// The id of the node where they enter.
     pub top: String,
@@ -305,7 +306,7 @@ pub struct IoPath {
 }
 
 /// The smallest limit of a kind on a path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SmallestLimit {
     /// What it bounds.
     pub kind: LimitKind,
