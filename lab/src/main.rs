@@ -23,6 +23,7 @@ mod noise;
 mod observer;
 mod outcomes;
 mod plan;
+mod practice;
 mod program;
 mod recording;
 mod run;
@@ -131,6 +132,15 @@ enum Job {
         #[arg(long, value_name = "FILE", default_value = "docs/accuracy.md")]
         into: PathBuf,
     },
+    /// Inject a fault and keep it until Ctrl-C, for practice
+    Hold {
+        /// The trial, such as disk.saturated: see --list
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Seed of all sizes, rates and counts [default: the time of day]
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// One of the lab's load programs
     #[command(hide = true)]
     Load {
@@ -144,6 +154,7 @@ fn main() -> ExitCode {
     let done = match args.command.take() {
         Some(Job::Load { load }) => return load.run(),
         Some(Job::Matrix { runs, into }) => outcomes::write(&runs, &into, "lab", matrix::tables).map(|()| true),
+        Some(Job::Hold { name, seed }) => practice::hold(&name, seed.unwrap_or_else(time_of_day)).map(|()| true),
         Some(Job::Gains { runs, into }) => outcomes::write(&runs, &into, "gains", gain::table).map(|()| true),
         None => run(&args),
     };
