@@ -20,7 +20,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab lab-blind lab-vm bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet fleet-demo lint build build-lab build-fleet install uninstall need-build need-test need-lab need-lab-vm need-programs need-bench clean
+.PHONY: run test lab lab-blind lab-vm bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet fleet-demo lint build build-lab build-fleet practice install uninstall dist test-packages manual need-build need-dist need-test-packages need-manual need-test need-lab need-lab-vm need-programs need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -99,40 +99,29 @@ build-lab: need-build
 build-fleet: need-build ## the program that asks a fleet: target/release/whyslow-fleet
 	cargo build --release --package whyslow-fleet
 
-# Where what is installed goes.
-BINARIES := $(DESTDIR)$(PREFIX)/bin
-MANUALS := $(DESTDIR)$(PREFIX)/share/man/man1
-UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
-BASH := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-ZSH := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
-FISH := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-DASHBOARDS := $(DESTDIR)$(PREFIX)/share/whyslow/dashboards
-PROGRAMS := whyslow whyslow-fleet
-SERVICES := whyslow-record whyslow-exporter whyslow-ship whyslow-recover whyslow-fleet-compact
+PROGRAMS ?= whyslow whyslow-fleet
 
-install: build build-fleet ## the programs, their manual pages, completions, services and dashboards, under PREFIX
+install: need-build ## the programs, their manual pages, completions, services and dashboards, under PREFIX
+	cargo build --release $(PROGRAMS:%=--package %)
 	set -e; for program in $(PROGRAMS); do \
-	  made=target/install/$$program; mkdir -p $$made; \
-	  install -D -m 755 target/release/$$program '$(BINARIES)'/$$program; \
-	  target/release/$$program man > $$made/man; \
-	  install -D -m 644 $$made/man '$(MANUALS)'/$$program.1; \
-	  for shell in bash zsh fish; do target/release/$$program completions $$shell > $$made/$$shell; done; \
-	  install -D -m 644 $$made/bash '$(BASH)'/$$program; \
-	  install -D -m 644 $$made/zsh '$(ZSH)'/_$$program; \
-	  install -D -m 644 $$made/fish '$(FISH)'/$$program.fish; \
+	  packaging/stage.sh $$program target/release/$$program target/release/$$program '$(PREFIX)' '$(DESTDIR)'; \
 	done
-	set -e; for service in $(SERVICES); do \
-	  sed 's|/usr/local/bin|$(PREFIX)/bin|; s|@PREFIX@|$(PREFIX)|' systemd/$$service.service > target/install/$$service.service; \
-	  install -D -m 644 target/install/$$service.service '$(UNITS)'/$$service.service; \
-	done
-	install -D -m 644 -t '$(DASHBOARDS)' dashboards/whyslow.json dashboards/whyslow.rules.yml
 
 uninstall:
-	for program in $(PROGRAMS); do \
-	  rm -f '$(BINARIES)'/$$program '$(MANUALS)'/$$program.1 '$(BASH)'/$$program '$(ZSH)'/_$$program '$(FISH)'/$$program.fish; \
-	done
-	for service in $(SERVICES); do rm -f '$(UNITS)'/$$service.service; done
-	rm -rf '$(DASHBOARDS)'
+	set -e; for program in $(PROGRAMS); do packaging/uninstall.sh $$program '$(PREFIX)' '$(DESTDIR)'; done
+
+dist: need-dist ## packages (deb, rpm), static programs, checksums: target/dist; DataFusion is built three times for whyslow-fleet
+	packaging/dist.sh $(PROGRAMS)
+
+test-packages: need-test-packages ## what dist made, in a throw-away Debian root and an empty rpm root; as root, some five minutes
+	packaging/test.sh target/dist
+
+manual: need-manual ## the manual as HTML: target/manual/html/index.html
+	cargo run --quiet --package whyslow-book -- target/manual
+	mdbook build target/manual
+
+practice: build build-lab ## a fault of the lab to find, until Ctrl-C, as root; FAULT=disk.saturated
+	$(LAB) hold $(or $(FAULT),disk.saturated)
 
 need-build:
 	@scripts/install-missing.sh build
@@ -150,6 +139,15 @@ need-lab:
 need-lab-vm:
 	@scripts/install-missing.sh build lab-vm
 	@lab/vm/build-images.sh $(WHYSLOW_LAB_VM) $(SUITES)
+
+need-dist:
+	@scripts/install-missing.sh build dist
+
+need-test-packages:
+	@scripts/install-missing.sh packages
+
+need-manual:
+	@scripts/install-missing.sh build manual
 
 need-programs:
 	@scripts/install-missing.sh build lab programs

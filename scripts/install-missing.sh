@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that are missing, and only those: install-missing.sh build [test] [lab] [lab-vm] [programs] [bench]
+# Installs the Debian packages (and programs of crates.io) that are missing, and only those: install-missing.sh build [test] [lab] [lab-vm] [programs] [bench] [dist] [packages] [manual]
 set -eu
 
 # A package and a file it brings: the file is looked for, so that nothing is installed that is there by other means.
@@ -8,6 +8,8 @@ lab='iproute2:ip e2fsprogs:mkfs.ext4 util-linux:losetup procps:sysctl nftables:n
 test='iproute2:ip nftables:nft util-linux:losetup e2fsprogs:mkfs.ext4 xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs fio:fio iperf3:iperf3 sysstat:sadf atop:atop chromium:chromium nodejs:node npm:npm prometheus:promtool tmux:tmux'
 programs='postgresql:/usr/lib/postgresql/*/bin/postgres mariadb-server-core:mariadbd mariadb-client-core:mariadb redis-server:redis-server nginx-light:nginx apache2-utils:ab nodejs:node default-jdk-headless:javac python3:/usr/bin/python3 ffmpeg:ffmpeg rsync:rsync runc:runc'
 lab_vm='qemu-system-x86:qemu-system-x86_64 mmdebstrap:mmdebstrap genext2fs:genext2fs cpio:cpio kmod:depmod e2fsprogs:mke2fs xz-utils:xz debian-archive-keyring:/usr/share/keyrings/debian-archive-keyring.gpg'
+dist='musl-tools:musl-gcc gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cross:/usr/aarch64-linux-gnu/include/stdio.h git:git xz-utils:xz'
+packaged='lintian:lintian mmdebstrap:mmdebstrap rpm:rpm qemu-user-static:qemu-aarch64-static util-linux:unshare'
 bench='iproute2:ip fio:fio bonnie++:bonnie++ iperf3:iperf3 atop:atop sysstat:pidstat bpftrace:bpftrace'
 
 PATH=$PATH:/usr/sbin:/sbin
@@ -76,7 +78,10 @@ for list in "$@"; do
         lab-vm) packages="$packages$(missing "$lab_vm")" ;;
         programs) packages="$packages$(missing "$programs")" ;;
         bench) packages="$packages$(missing "$bench")" ;;
-        *) echo "install-missing.sh: no list '$list': build, test, lab, lab-vm, programs, bench" >&2; exit 2 ;;
+        dist) packages="$packages$(missing "$dist")" ;;
+        packages) packages="$packages$(missing "$packaged")" ;;
+        manual) ;;
+        *) echo "install-missing.sh: no list '$list': build, test, lab, lab-vm, programs, bench, dist, packages, manual" >&2; exit 2 ;;
     esac
 done
 
@@ -110,3 +115,20 @@ if ! command -v cargo >/dev/null 2>&1; then
     echo "install-missing.sh: no cargo; get it from https://rustup.rs (rust-toolchain.toml names the version), then open a new shell" >&2
     exit 1
 fi
+
+# Programs of crates.io, in the versions that were tried: their options change.
+install_program() {
+    command -v "$1" >/dev/null 2>&1 || cargo install --quiet --locked "$1@$2"
+}
+
+case " $* " in
+    *" dist "*)
+        install_program cargo-deb 3.8.0
+        install_program cargo-generate-rpm 0.21.1
+        install_program cargo-cyclonedx 0.5.9
+        rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+        ;;
+esac
+case " $* " in
+    *" manual "*) install_program mdbook 0.5.4 ;;
+esac
