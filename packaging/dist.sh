@@ -7,7 +7,7 @@
 # PROGRAM-VERSION.cdx.json                    what is in it (CycloneDX)
 # SHA256SUMS
 #
-# Two runs of one commit in different folders give the same bytes.
+# Times, paths and order, in which two builds of one commit would differ, are fixed.
 set -eu
 umask 022
 cd "$(dirname "$0")/.."

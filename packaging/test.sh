@@ -2,7 +2,7 @@
 # Tries the packages that dist.sh made, as root: test.sh DIST
 #
 # Installs, upgrades, downgrades, removes and purges the Debian package in a throw-away root, with recordings and changed settings; runs
-# lintian; installs the rpm in another root; runs the static programs where there is no C library, that of aarch64 under qemu-user.
+# lintian; installs the rpm in another; runs the static programs where there is no C library, that of aarch64 under qemu-user.
 # The older version is OLD=FILE.deb, or this one with a lower number: that tries the maintainer scripts, not older files.
 # Nothing outside of target/test-packages is changed: settings are those of a network namespace of its own.
 set -u
