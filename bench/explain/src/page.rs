@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use whyslow_model::chart::PageData;
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_testing::{HttpServer, UrlOn};
@@ -15,6 +15,8 @@ const TIME: f64 = 1.0;
 /// How large a report may be, bytes a day.
 const SIZE: u64 = 3_000_000;
 const DAY: f64 = 86_400.0;
+/// Slow answers are what it measures.
+const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// How long the server took for the parts of a page, and how large the report is.
 #[derive(Serialize)]
@@ -44,7 +46,8 @@ struct Answer {
 pub fn measure(whyslow: &Path, recording: &Path) -> Result<PageReport> {
     let mut command = Command::new(whyslow);
     command.args(["serve", "--no-live", "--listen", "127.0.0.1:0"]).arg(recording);
-    let server = HttpServer::start(command.stdin(Stdio::null()).stdout(Stdio::piped()), UrlOn::Stdout);
+    let mut server = HttpServer::start(command.stdin(Stdio::null()).stdout(Stdio::piped()), UrlOn::Stdout);
+    server.patience = PATIENCE;
     let ask = |what: &str| ask(&server, what);
     let (outline, page) = ask("only=outline")?;
     let ids: Vec<&str> = page.charts.iter().map(|chart| chart.id.as_str()).collect();

@@ -18,6 +18,8 @@ pub struct HttpServer {
     pub address: SocketAddr,
     /// What follows the address in the URL that it printed.
     pub path: String,
+    /// How long an answer may take.
+    pub patience: Duration,
 }
 
 /// Which of its piped outputs a server prints its URL to, in the first line.
@@ -54,7 +56,8 @@ impl HttpServer {
         read.expect("its first line");
         let parts = line.trim_end().split_once("http://").and_then(|(_, url)| url.split_once('/'));
         let (address, path) = parts.unwrap_or_else(|| panic!("no URL: {line:?}"));
-        Self { address: address.parse().expect("an address"), path: path.to_owned(), child }
+        let address = address.parse().expect("an address");
+        Self { address, path: path.to_owned(), patience: PATIENCE, child }
     }
 
     /// Its answer to a request, which is sent as it is.
@@ -62,7 +65,7 @@ impl HttpServer {
     /// # Panics
     /// There is none.
     pub fn ask(&self, request: &str) -> HttpAnswer {
-        ask(self.address, request).expect("an answer")
+        ask(self.address, request, self.patience).expect("an answer")
     }
 
     /// Its answer to a GET with these further headers, each of which ends with a line break.
@@ -70,7 +73,7 @@ impl HttpServer {
     /// # Panics
     /// There is none.
     pub fn get(&self, path: &str, headers: &str) -> HttpAnswer {
-        http_get(self.address, path, headers).expect("an answer")
+        self.ask(&get(self.address, path, headers))
     }
 }
 
@@ -83,13 +86,17 @@ impl Drop for HttpServer {
 
 /// The answer to a GET; `None` if nobody answers.
 pub fn http_get(address: SocketAddr, path: &str, headers: &str) -> Option<HttpAnswer> {
-    // In HTTP/1.0 an answer ends with the connection.
-    ask(address, &format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n{headers}\r\n"))
+    ask(address, &get(address, path, headers), PATIENCE)
 }
 
-fn ask(address: SocketAddr, request: &str) -> Option<HttpAnswer> {
+fn get(address: SocketAddr, path: &str, headers: &str) -> String {
+    // In HTTP/1.0 an answer ends with the connection.
+    format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n{headers}\r\n")
+}
+
+fn ask(address: SocketAddr, request: &str, patience: Duration) -> Option<HttpAnswer> {
     let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(patience)).ok()?;
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = Vec::new();
     // A refusal can reset the connection after its answer.
