@@ -45,6 +45,29 @@ export async function drawn(page, title) {
 // Two frames: the first one draws.
 export const settled = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
+// Scrolls an element, frame by frame, as fast as they are drawn: how long frames took, milliseconds, and how many of `rows`
+// there were at most.
+export async function scrolled(page, { scroller = "html", by, rows = scroller }) {
+  const { times, most } = await page.evaluate(async ([scroller, by, rows]) => {
+    const element = document.querySelector(scroller);
+    const times = [];
+    let most = 0;
+    let before = performance.now();
+    for (let i = 0; i < 120; i += 1) {
+      element.scrollTop += by;
+      await new Promise((done) => requestAnimationFrame(done));
+      const now = performance.now();
+      times.push(now - before);
+      before = now;
+      most = Math.max(most, document.querySelectorAll(rows).length);
+    }
+    return { times: times.sort((a, b) => a - b), most };
+  }, [scroller, by, rows]);
+  const at = (part) => times[Math.floor(part * (times.length - 1))];
+  const [median, long, longest] = [0.5, 0.95, 1].map((part) => at(part).toFixed(1));
+  return { median: at(0.5), most, words: `frames of ${median} ms (median), ${long} ms (95 %), ${longest} ms (longest)` };
+}
+
 // Brings all charts into sight, one after the other.
 export const drawAll = (page) => page.evaluate(async () => {
   const seen = new Set();

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { attack, night, override } from "./documents.mjs";
-import { announced, chart, colored, dataTable, drag, drawAll, drawn, near, minutes, open as openPage, range, ready, run, serious, settled, unfold } from "./driver.mjs";
+import { announced, chart, colored, dataTable, drag, drawAll, drawn, near, minutes, open as openPage, range, ready, run, scrolled, serious, settled, unfold } from "./driver.mjs";
 import { live, recordings, Server } from "./server.mjs";
 
 const [scenario, folder] = process.argv.slice(2);
@@ -301,24 +301,10 @@ const scenarios = {
     for (const count of [200, 10_000]) {
       server.hosts = recordings(count);
       const page = await open();
-      const { times, most } = await page.evaluate(async () => {
-        const times = [];
-        let most = 0;
-        let before = performance.now();
-        for (let i = 0; i < 120; i += 1) {
-          scrollBy(0, 137);
-          await new Promise((done) => requestAnimationFrame(done));
-          const now = performance.now();
-          times.push(now - before);
-          before = now;
-          most = Math.max(most, document.querySelectorAll(".host-row").length);
-        }
-        return { times: times.sort((a, b) => a - b), most };
-      });
-      const at = (part) => times[Math.floor(part * (times.length - 1))].toFixed(1);
-      console.log(`${count} hosts: frames of ${at(0.5)} ms (median), ${at(0.95)} ms (95 %), ${at(1)} ms (longest); at most ${most} rows at once`);
+      const { median, most, words } = await scrolled(page, { by: 137, rows: ".host-row" });
+      console.log(`${count} hosts: ${words}; at most ${most} rows at once`);
       assert.ok(most < 60, `${most} rows at once`);
-      assert.ok(times[Math.floor(times.length / 2)] < 100);
+      assert.ok(median < 100);
       // What is in sight is there.
       const isThere = await page.evaluate(() => document.elementFromPoint(200, innerHeight / 2).closest(".host-row") !== null);
       assert.ok(isThere);
