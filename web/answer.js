@@ -4,7 +4,7 @@ import { curves } from "./curves.js";
 import { element } from "./dom.js";
 import { action, command, details, evidenceTable, facts, folded, item, rest } from "./finding.js";
 import { quantity, share } from "./format.js";
-import { idInWords, interferenceInWords, sentence, severity, subjectInWords } from "./words.js";
+import { idInWords, interferenceInWords, recommended, sentence, severity, subjectInWords } from "./words.js";
 
 const notCaptured = "not covered by any capture";
 const labels = { bottleneck: "Bottleneck", healthy: "Healthy", undetermined: "Undetermined" };
@@ -13,7 +13,9 @@ const labels = { bottleneck: "Bottleneck", healthy: "Healthy", undetermined: "Un
 export function answer({ diagnosis, finding, lead, clock, links }) {
   const verdict = finding ? "bottleneck" : diagnosis.verdict;
   const said = finding ? [rest(finding), facts(finding, diagnosis, clock)] : cleared(diagnosis);
-  const next = [finding ? action(finding, "h3", diagnosis.window.source) : null, nextCapture(diagnosis)];
+  // The next capture is the better diagnostic.
+  const isWanted = finding && !(diagnosis.next_capture && recommended(finding)?.kind === "diagnostic");
+  const next = [isWanted ? action(finding, "h3", diagnosis.window.source) : null, nextCapture(diagnosis)];
   return [
     element("div", { className: `answer ${finding ? severity(finding) : verdict}` },
       element("p", { className: "verdict" }, labels[verdict] ?? verdict, lead ? element("span", {}, lead) : null),

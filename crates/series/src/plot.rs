@@ -167,8 +167,8 @@ pub(crate) struct Plot {
     pub(crate) chart: &'static ChartSpec,
     source: &'static SourceSpec,
     formulas: Vec<Formula>,
-    /// The column with the command of a process, and those with the kernel's numbers.
-    command: Option<usize>,
+    /// The column with the command of a process or the devices behind an interrupt line, and those with the kernel's numbers.
+    word: Option<usize>,
     identities: Vec<usize>,
     /// The column with the number of the file system on a mount point.
     file_system: Option<usize>,
@@ -193,7 +193,7 @@ impl Plot {
     /// Of a source of a chart, with readings of these columns.
     pub(crate) fn new(chart: &'static ChartSpec, source: &'static SourceSpec, columns: &[usize]) -> Self {
         let position = |column| columns.iter().position(|known| *known == column);
-        let (command, file_system) = match source.entities {
+        let (word, file_system) = match source.entities {
             Entities::TopFileSystems(_, column) => (None, position(column)),
             others => (others.column().and_then(position), None),
         };
@@ -204,7 +204,7 @@ impl Plot {
             chart,
             source,
             formulas: source.lines.iter().map(|line| Formula::new(line, chart, source.family, columns)).collect(),
-            command,
+            word,
             file_system,
             identities,
             drawn: Vec::new(),
@@ -255,7 +255,10 @@ impl Plot {
 
     /// Whether its lines are sums over entities.
     pub(crate) fn is_sum(&self) -> bool {
-        matches!(self.source.entities, Entities::Sum | Entities::TopNames(_) | Entities::TopCommands(..))
+        matches!(
+            self.source.entities,
+            Entities::Sum | Entities::TopNames(_) | Entities::TopLines(..) | Entities::TopCommands(..)
+        )
     }
 
     /// Whether its lines need an interval for each sample until they are complete: their minimum and maximum are those of a sum.
@@ -288,7 +291,7 @@ impl Plot {
         }
         // A process that runs another program has another name from then on.
         let differs = |at: usize| before.is_some_and(|before| before.values.get(at) != reading.values.get(at));
-        let is_renamed = self.command.is_some_and(differs);
+        let is_renamed = self.word.is_some_and(differs);
         if let Some(place) = self.places[entity].filter(|_| !is_renamed) {
             return place;
         }
@@ -322,13 +325,14 @@ impl Plot {
     }
 
     fn name(&self, name: &str, reading: &ColumnReading<'_>) -> String {
-        let command = self.command.and_then(|at| state(reading, at)?.get());
+        let word = self.word.and_then(|at| state(reading, at)?.get());
         match self.source.entities {
             Entities::Machine | Entities::Sum => String::new(),
             Entities::TopCpus(_) => format!("cpu{name}"),
             Entities::TopNames(_) | Entities::TopNamespaces(_) => first_part(reading.key),
-            Entities::TopCommands(..) => command.unwrap_or(name).to_owned(),
-            Entities::TopTasks(..) => command.map_or_else(|| name.to_owned(), |command| format!("{command} ({name})")),
+            Entities::TopLines(..) => interrupt_line(&first_part(reading.key), word),
+            Entities::TopCommands(..) => word.unwrap_or(name).to_owned(),
+            Entities::TopTasks(..) => word.map_or_else(|| name.to_owned(), |command| format!("{command} ({name})")),
             Entities::Top(_) | Entities::TopWhole(_) | Entities::TopLeaves(_) | Entities::TopFileSystems(..) => {
                 name.to_owned()
             }
@@ -402,6 +406,7 @@ impl Plot {
             | Entities::TopNamespaces(most)
             | Entities::TopTasks(most, _)
             | Entities::TopFileSystems(most, _)
+            | Entities::TopLines(most, _)
             | Entities::TopCommands(most, _) => most,
         }
     }
@@ -481,6 +486,13 @@ fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     above.filter(move |above| *above != path)
 }
 
+/// `IRQ 36 (virtio1-req.0)`, `LOC (Local timer interrupts)`.
+fn interrupt_line(line: &str, devices: Option<&str>) -> String {
+    let number = if line.bytes().all(|byte| byte.is_ascii_digit()) { "IRQ " } else { "" };
+    let devices = devices.map_or_else(String::new, |devices| format!(" ({devices})"));
+    format!("{number}{line}{devices}")
+}
+
 fn first_part(key: &[KeyPart]) -> String {
     match key.first() {
         Some(KeyPart::Text(name)) => name.to_string(),
@@ -492,6 +504,13 @@ fn first_part(key: &[KeyPart]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interrupt_lines_have_the_names_of_their_devices() {
+        assert_eq!(interrupt_line("36", Some("virtio1-req.0")), "IRQ 36 (virtio1-req.0)");
+        assert_eq!(interrupt_line("0", None), "IRQ 0", "sar prints no device");
+        assert_eq!(interrupt_line("LOC", Some("Local timer interrupts")), "LOC (Local timer interrupts)");
+    }
 
     #[test]
     fn groups_above_a_group_are_those_of_its_path() {

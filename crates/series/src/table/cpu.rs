@@ -53,7 +53,7 @@ chart_table! {
 
     "cpu.interrupts" "Interrupts by line" in "1/s" "Interrupts of the busiest lines, on all CPUs.";
     Lines "only if any"; shows "irq.busiest_rate" "core.line_rate" "irq.nic_share";
-    Irq, TopNames(6) { "": rate(count); }
+    Irq, TopLines(6 by device) { "": rate(count); }
 
     "cpu.softirq_time" "Time in softirqs" in "count" "CPU time in softirqs, as a number of CPUs.";
     Lines "only if any"; shows "core.softirq_time" "core.vector_rate";

@@ -92,17 +92,22 @@ pub(crate) enum Entities {
     TopNamespaces(usize),
     /// The sum over all.
     Sum,
-    /// So many sums, each over the entities of the same name, which is the first part of the key: an interrupt line on all CPUs.
+    /// So many sums, each over the entities of the same name, which is the first part of the key: a vector of softirqs on all CPUs.
     TopNames(usize),
+    /// So many sums, each over an interrupt line on all CPUs, with the devices behind it, which are in this column.
+    TopLines(usize, usize),
     /// So many sums, each over the processes with the same command, which is in this column.
     TopCommands(usize, usize),
 }
 
 impl Entities {
-    /// The column with the command or the number that says what belongs together.
+    /// The column with the command, the number or the devices that say what belongs together.
     pub(crate) fn column(self) -> Option<usize> {
         match self {
-            Self::TopTasks(_, column) | Self::TopCommands(_, column) | Self::TopFileSystems(_, column) => Some(column),
+            Self::TopTasks(_, column)
+            | Self::TopCommands(_, column)
+            | Self::TopLines(_, column)
+            | Self::TopFileSystems(_, column) => Some(column),
             _ => None,
         }
     }
