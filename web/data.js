@@ -5,7 +5,11 @@ import { capital } from "./words.js";
 // The document of a report, or null.
 export function embedded() {
   const found = document.getElementById("document");
-  return found ? JSON.parse(found.textContent) : null;
+  if (!found) return null;
+  const page = JSON.parse(found.textContent);
+  // Charts share their times.
+  page.charts.forEach((chart, i) => (chart.times = page.axes[page.axis_of[i]]));
+  return page;
 }
 
 // An answer that takes longer never comes.

@@ -78,8 +78,9 @@ impl Line {
         self.intervals.iter().all(|of| of.units <= 0.0 || (of.min == 0.0 && of.max == 0.0))
     }
 
-    /// The series over so many intervals, with minimum and maximum if there can be several values in an interval.
+    /// The series over so many intervals, with minimum and maximum if there can be several values in an interval, and are.
     pub(crate) fn series(&self, name: String, entity: String, intervals: usize, has_range: bool) -> ChartSeries {
+        let has_range = has_range && self.intervals.iter().any(|of| of.min < of.max);
         let of = |value: fn(&Interval) -> f64| {
             let mut values = vec![None; intervals];
             for (at, interval) in self.intervals.iter().enumerate().filter(|(_, interval)| interval.units > 0.0) {

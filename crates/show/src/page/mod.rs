@@ -5,9 +5,11 @@
 //! alone, which is data; `web/dom.js` is how it reaches the screen.
 
 mod bundle;
+mod embedded;
 
 use crate::{escape, json};
 use bundle::{FLEET_MAIN, MAIN, bundle};
+use embedded::EmbeddedPage;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use whyslow_model::chart::PageData;
@@ -28,7 +30,7 @@ pub struct ServedPage {
 
 /// The page of a report, as one file.
 pub fn html(page: &PageData) -> String {
-    file(&page.title, page)
+    file(&page.title, &EmbeddedPage::of(page))
 }
 
 /// The page of a machine or of recordings, without a document.

@@ -1,0 +1,50 @@
+//! The document of a report, as its file has it.
+
+use serde::Serialize;
+use whyslow_model::chart::{Chart, PageData};
+
+/// A page whose charts share their times: those of a day have the same ones, which would be a fifth of the file.
+#[derive(Serialize)]
+pub(super) struct EmbeddedPage<'p> {
+    /// The page; its charts have no times.
+    #[serde(flatten)]
+    page: PageData,
+    /// All that charts have as times, each once.
+    axes: Vec<&'p [f64]>,
+    /// Which of them each chart has.
+    axis_of: Vec<usize>,
+}
+
+impl<'p> EmbeddedPage<'p> {
+    pub(super) fn of(page: &'p PageData) -> Self {
+        let mut axes: Vec<&[f64]> = Vec::new();
+        let axis = |chart: &'p Chart| {
+            axes.iter().position(|known| *known == chart.times).unwrap_or_else(|| {
+                axes.push(&chart.times);
+                axes.len() - 1
+            })
+        };
+        let axis_of = page.charts.iter().map(axis).collect();
+        let mut page = page.clone();
+        page.charts.iter_mut().for_each(|chart| chart.times.clear());
+        Self { page, axes, axis_of }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charts_with_the_same_times_share_them() {
+        let chart = |times: &[f64]| Chart { times: times.to_vec(), ..Chart::default() };
+        let charts = vec![chart(&[1.0, 2.0]), chart(&[1.0]), chart(&[1.0, 2.0])];
+        let page = PageData { title: "a day".into(), charts, ..PageData::default() };
+        let json = serde_json::to_value(EmbeddedPage::of(&page)).unwrap();
+        assert_eq!((&json["title"], &json["charts"][2]["times"]), (&"a day".into(), &serde_json::json!([])));
+        assert_eq!(
+            (&json["axes"], &json["axis_of"]),
+            (&serde_json::json!([[1.0, 2.0], [1.0]]), &serde_json::json!([0, 1, 0]))
+        );
+    }
+}
