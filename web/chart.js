@@ -179,7 +179,7 @@ export class Chart {
     this.index = parts.index;
     fill(this.holder);
     this.plot = new uPlot({
-      width: this.holder.clientWidth, height, legend: { show: false }, series: parts.series, bands: parts.bands,
+      width: this.holder.clientWidth, height, legend: { show: false }, series: parts.series, bands: parts.bands, padding: [null, this.#lastLabel(), null, null],
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), this.view.clock.zone ?? undefined),
       scales: { x: { time: !this.chart.x, auto: false, range: () => [this.view.range.from, this.view.range.to] }, y: this.#yScale() },
       axes: [this.#xAxis(), this.#yAxis()],
@@ -224,6 +224,12 @@ export class Chart {
       stroke: () => color("muted"), grid: { stroke: () => color("grid"), width: 1 }, ticks: { show: false }, font, size: 30, gap: 9,
       space: 68, incrs: steps, values: (u, splits, axis, space, step) => view.clock.axis(splits, step),
     };
+  }
+
+  // Room for half of the last label, which would be cut off; null for as much as times need.
+  #lastLabel() {
+    const last = this.chart.x?.labels.at(-1);
+    return last ? (last.length * letter) / 2 : null;
   }
 
   // The places whose labels do not overlap the one before.

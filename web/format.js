@@ -170,8 +170,10 @@ export class ElapsedClock {
     return `${this.time(from)}–${this.time(to)} since the first reading`;
   }
 
+  // With as many decimals as the steps between labels have.
   axis(splits, step) {
-    return splits.map((at) => this.moment(at, step));
+    const decimals = step < 0.01 ? 3 : step < 0.1 ? 2 : 1;
+    return splits.map((at) => (step < 1 ? `${at.toFixed(decimals)}\u00a0s` : this.time(at)));
   }
 }
 
@@ -187,7 +189,7 @@ export class LabelClock {
   }
 
   time(at) {
-    return `${this.title} ${this.#label(at)}`;
+    return [this.title, this.#label(at)].filter(Boolean).join(" ");
   }
 
   moment(at) {

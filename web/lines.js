@@ -44,7 +44,9 @@ export function plotted(chart, colors, shown) {
 
 function lines(chart, colors, shown) {
   const plot = { data: [chart.times], series: [{}], bands: [], index: [] };
-  const add = (values, options) => plot.series.push({ spanGaps: false, ...options }) && plot.data.push(values) - 1;
+  // Between labels of other series there is no gap.
+  const spanGaps = Boolean(chart.x);
+  const add = (values, options) => plot.series.push({ spanGaps, ...options }) && plot.data.push(values) - 1;
   const hasRange = (one) => Array.isArray(one.min) && Array.isArray(one.max);
   // Those in grey are drawn first, below the others.
   const order = chart.series.map((_, i) => i).sort((a, b) => Number(isGrey(colors[b])) - Number(isGrey(colors[a])));

@@ -28,7 +28,7 @@ export function dataTable(chart, view, shown) {
   return [
     hidden > 0 ? element("p", { className: "summary" }, `The first ${most} of ${last - first} rows; zoom in to see others.`) : null,
     element("div", { className: "scroller", tabIndex: 0, attributes: { role: "group", "aria-label": `Data of ${chart.title}` } },
-      element("table", { className: "data-table" }, element("thead", {}, element("tr", {}, element("th", { scope: "col" }, chart.x ? capital(chart.x.title) : "Time"), head)),
+      element("table", { className: "data-table" }, element("thead", {}, element("tr", {}, element("th", { scope: "col" }, chart.x ? capital(chart.x.title || "what was measured") : "Time"), head)),
         element("tbody", {}, body))),
   ];
 }

@@ -395,11 +395,11 @@ const scenarios = {
     // The keyboard goes from label to label.
     await knee.locator(".plot").focus();
     await page.keyboard.press("Home");
-    assert.match(await announced(page), /^requests in flight 1: random read of 4 KiB 21\.2\/s, random write of 4 KiB 11\/s\.$/);
+    assert.match(await announced(page), /^queue depth 1: random read of 4 KiB 21\.2\/s, random write of 4 KiB 11\/s\.$/);
     await page.keyboard.press("ArrowRight");
-    assert.match(await announced(page), /^requests in flight 2: /);
+    assert.match(await announced(page), /^queue depth 2: /);
     const values = await dataTable(knee);
-    assert.deepEqual(await values.locator("thead th").allInnerTexts(), ["Requests in flight", "random read of 4 KiB", "random write of 4 KiB"]);
+    assert.deepEqual(await values.locator("thead th").allInnerTexts(), ["Queue depth", "random read of 4 KiB", "random write of 4 KiB"]);
     assert.equal(await values.locator("tbody tr").count(), 6);
     // Dragging zooms this chart alone.
     const percentiles = await drawn(page, "Latency percentiles");

@@ -59,7 +59,7 @@ pub struct ResultText {
 /// What is along a chart from left to right, where that is not time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChartAxis {
-    /// What the labels are: `queue depth`.
+    /// What the labels are: `queue depth`; empty if they say it themselves.
     pub title: String,
     /// The label of each of the chart's `times`.
     pub labels: Vec<String>,

@@ -2,7 +2,7 @@
 
 use super::labelled::{Label, LabelledChart, LabelledValue, SeriesName, capital};
 use whyslow_model::bench::{
-    BenchReport, DiskRun, FileWork, Latency, LayerResult, Network, RequestStats, Round, Sizes, Study,
+    BenchReport, Ceiling, DiskRun, FileWork, Latency, LayerResult, Limit, Network, RequestStats, Round, Sizes, Study,
 };
 use whyslow_model::chart::Chart;
 use whyslow_model::human;
@@ -17,7 +17,7 @@ pub fn charts_of_bench(report: &BenchReport) -> Vec<Chart> {
     let target =
         |run: &DiskRun| report.targets.get(run.target).filter(|_| !is_one_target).map(|target| target.path.as_str());
     let flows: Vec<Flow<'_>> = rounds.iter().flat_map(|round| flows_of(round, target)).collect();
-    let mut charts = by_depth(&flows);
+    let mut charts = by_depth(&flows, &report.ceilings);
     charts.extend(by_block(&flows));
     charts.extend(report.studies.iter().flat_map(of_study));
     charts.extend(of_files(&report.files));
@@ -65,6 +65,11 @@ impl Flow<'_> {
         self.run.asked.largest_block()
     }
 
+    /// What the sweep found the maximum of.
+    fn ceiling<'c>(&self, ceilings: &'c [Ceiling]) -> Option<&'c Ceiling> {
+        ceilings.iter().find(|ceiling| ceiling.requests == self.round.group && ceiling.block == self.block())
+    }
+
     fn in_flight(&self) -> u32 {
         self.run.asked.depth.saturating_mul(self.run.asked.jobs)
     }
@@ -89,22 +94,23 @@ impl Flow<'_> {
     }
 }
 
-/// Throughput and latency by the number of requests in flight: beyond the knee more of them only wait.
-fn by_depth(flows: &[Flow<'_>]) -> Vec<Chart> {
-    const ALONG: &str = "requests in flight";
+/// Throughput and latency by the number of requests in flight: beyond the knee more of them only wait. Of small requests their number
+/// matters, of large ones their bytes.
+fn by_depth(flows: &[Flow<'_>], ceilings: &[Ceiling]) -> Vec<Chart> {
+    const ALONG: &str = "queue depth";
     let mut rate = LabelledChart::new(
         "bench.depth_rate",
         "Requests by queue depth",
         "1/s",
         ALONG,
-        "Requests completed; where the line becomes flat, deeper queues only add latency.",
+        "Requests completed. Beyond the knee, deeper queues only add latency.",
     );
     let mut bandwidth = LabelledChart::new(
         "bench.depth_throughput",
         "Throughput by queue depth",
         "By/s",
         ALONG,
-        "Bytes transferred; where the line becomes flat, deeper queues only add latency.",
+        "Bytes transferred. Beyond the knee, deeper queues only add latency.",
     );
     let mut latency = LabelledChart::new(
         "bench.depth_latency",
@@ -126,9 +132,19 @@ fn by_depth(flows: &[Flow<'_>]) -> Vec<Chart> {
         }
         let label = || Label::doubling(flow.in_flight().into(), flow.in_flight().to_string());
         let request = flow.request();
-        rate.add(request.as_str(), label(), flow.stats.rate);
-        bandwidth.add(request.as_str(), label(), flow.stats.bandwidth);
         let of = |what: &str| SeriesName { entity: request.clone(), name: format!("{request}, {what}") };
+        let ceiling = flow.ceiling(ceilings);
+        let is_knee = ceiling.and_then(|ceiling| ceiling.knee).is_some_and(|knee| knee.depth == flow.in_flight());
+        let draw = |chart: &mut LabelledChart, limit: Limit, value: f64| {
+            if ceiling.is_none_or(|ceiling| ceiling.of == limit) {
+                chart.add(request.as_str(), label(), value);
+                if is_knee {
+                    chart.add_point(of("knee"), label(), value);
+                }
+            }
+        };
+        draw(&mut rate, Limit::Requests, flow.stats.rate);
+        draw(&mut bandwidth, Limit::Bandwidth, flow.stats.bandwidth);
         if flow.stats.latency.count > 0 {
             latency.add(of("mean"), label(), flow.stats.latency.mean);
         }
@@ -189,8 +205,7 @@ fn of_study(study: &Study) -> Vec<Chart> {
         let of = if units.len() > 1 { format!("@{unit}") } else { String::new() };
         let id = format!("bench.{}{of}", study.name.replace(' ', "_"));
         let title = capital(&study.name);
-        let along = if is_by_condition { "conditions" } else { "what was measured" };
-        let mut chart = LabelledChart::new(&id, &title, unit, along, &study.method);
+        let mut chart = LabelledChart::new(&id, &title, unit, "", &study.method);
         for figure in figures() {
             let (label, series) =
                 if is_by_condition { (&figure.under, &figure.name) } else { (&figure.name, &figure.under) };
@@ -218,10 +233,9 @@ fn distinct<'s>(all: impl Iterator<Item = &'s str>) -> Vec<&'s str> {
 }
 
 fn of_files(files: &[FileWork]) -> Vec<Chart> {
-    let along = "what is done";
-    let mut rate = LabelledChart::new("bench.files_rate", "Small files", "1/s", along, "Operations on small files.");
+    let mut rate = LabelledChart::new("bench.files_rate", "Small files", "1/s", "", "Operations on small files.");
     let mut time =
-        LabelledChart::new("bench.files_latency", "Small files, time of each", "s", along, "Mean and 99th percentile.");
+        LabelledChart::new("bench.files_latency", "Small files, time of each", "s", "", "Mean and 99th percentile.");
     for work in files {
         let label = || {
             Label::next(if work.order.is_empty() {
@@ -263,8 +277,7 @@ fn of_network(network: &Network) -> Vec<Chart> {
         }
         chart.finish()
     };
-    let mut streams =
-        LabelledChart::new("bench.streams", "Throughput of streams", "bit/s", "streams", "Payload received.");
+    let mut streams = LabelledChart::new("bench.streams", "Throughput of streams", "bit/s", "", "Payload received.");
     for round in &network.rounds {
         for run in round.runs.iter().filter(|run| run.failed.is_none()) {
             if let Some(bandwidth) = run.bandwidth.filter(|_| round.group == "TCP streams") {
@@ -272,7 +285,7 @@ fn of_network(network: &Network) -> Vec<Chart> {
             }
         }
     }
-    let buffers = sizes("bench.buffers", "Throughput by socket buffer", "socket buffers", network.buffers.as_ref());
+    let buffers = sizes("bench.buffers", "Throughput by socket buffer", "socket buffer", network.buffers.as_ref());
     let segments = sizes("bench.segments", "Throughput by segment size", "segment size", network.segments.as_ref());
     streams.finish().into_iter().chain(buffers).chain(segments).collect()
 }
@@ -283,7 +296,7 @@ fn percentiles(flows: &[Flow<'_>], network: Option<&Network>) -> Option<Chart> {
         "bench.latency_percentiles",
         "Latency percentiles",
         "s",
-        "share of requests",
+        "percentile",
         "The time that this share of the requests did not exceed.",
     );
     for flow in flows {
@@ -322,7 +335,7 @@ fn add_percentiles(chart: &mut LabelledChart, name: &str, latency: &Latency) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::bench::{Measurement, Percentile, Workload};
+    use whyslow_model::bench::{Knee, Measurement, Percentile, Workload};
 
     fn flow(depth: u32, block: u32, rate: f64) -> Round {
         let mut run: DiskRun = serde_json::from_value(serde_json::json!({
@@ -386,6 +399,37 @@ mod tests {
         let latency = chart(&charts, "bench.depth_latency");
         assert_eq!(latency.series[0].mean, [Some(0.01), Some(0.01), Some(0.010526)]);
         assert_eq!(latency.series[1].mean, [Some(4.0); 3]);
+    }
+
+    #[test]
+    fn the_knee_is_marked_where_what_the_sweep_is_about_is_drawn() {
+        let knee = Knee { depth: 2, rate: 190.0, latency: 0.01, latency_alone: 0.01, parallelism: 2.0 };
+        let ceiling = |of: Limit| Ceiling {
+            of,
+            requests: "random read".into(),
+            block: 4096,
+            rate: 200.0,
+            bandwidth: 200.0 * 4096.0,
+            knee: Some(knee),
+            reached: true,
+            generator: false,
+        };
+        let rounds = || vec![flow(1, 4096, 100.0), flow(2, 4096, 190.0), flow(4, 4096, 200.0)];
+        let drawn = |of: Limit| {
+            let charts = charts_of_bench(&BenchReport { ceilings: vec![ceiling(of)], ..report(rounds()) });
+            charts
+                .into_iter()
+                .filter(|chart| ["bench.depth_rate", "bench.depth_throughput"].contains(&&*chart.id))
+                .map(|chart| (chart.id, chart.series))
+                .collect::<Vec<_>>()
+        };
+        let [(id, series)] = &drawn(Limit::Requests)[..] else { panic!("one chart") };
+        assert_eq!(
+            (id.as_str(), series[1].name.as_str(), series[1].points),
+            ("bench.depth_rate", "random read of 4 KiB, knee", true)
+        );
+        assert_eq!(series[1].mean, [None, Some(190.0), None]);
+        assert_eq!(drawn(Limit::Bandwidth)[0].0, "bench.depth_throughput");
     }
 
     #[test]

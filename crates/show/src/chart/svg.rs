@@ -225,12 +225,15 @@ fn lines_chart(out: &mut Svg, chart: &Chart, styles: &[Style], times: &XAxis<'_>
     }
 }
 
-/// A line for each run of values; a value by itself is a dot, and so is each where values are `marked`.
+/// A line for each run of values; a value by itself is a dot. Where values are `marked`, each is a dot, and what lies between labels of
+/// other series is no gap.
 fn line(out: &mut Svg, x: &[f64], series: &ChartSeries, style: Style, marked: bool, y: impl Fn(f64) -> f64) {
     let mut path = String::new();
     let mut dots = String::new();
-    for run in runs(series.mean.len().min(x.len()), |at| is_finite(&series.mean, at)) {
-        let points: Vec<(f64, f64)> = run.filter_map(|at| Some((x[at], y(series.mean[at]?)))).collect();
+    let count = series.mean.len().min(x.len());
+    for run in runs(count, |at| marked || is_finite(&series.mean, at)) {
+        let known = run.filter(|at| is_finite(&series.mean, *at));
+        let points: Vec<(f64, f64)> = known.filter_map(|at| Some((x[at], y(series.mean[at]?)))).collect();
         if marked || series.points || points.len() == 1 {
             let radius = if series.points { 3.5 } else { 2.0 };
             for (x, y) in &points {

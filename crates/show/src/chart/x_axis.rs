@@ -41,6 +41,7 @@ impl<'c> XAxis<'c> {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Time(times) => times.period(),
+            Self::Labels(labels) if labels.axis.title.is_empty() => String::new(),
             Self::Labels(labels) => format!("by {}", labels.axis.title),
         }
     }
