@@ -4,6 +4,7 @@ import { element } from "./dom.js";
 import { command, folded } from "./finding.js";
 import { share } from "./format.js";
 import { hostsInWords } from "./markers.js";
+import { quoted } from "./words.js";
 
 const strengths = { strong: "cause", weak: "suspicion" };
 // Further features are folded.
@@ -34,11 +35,6 @@ export function causes(answer) {
 }
 
 const counted = (count, what) => (count > 0 ? `${count === 1 ? "1 host" : `${count} hosts`} ${what}` : null);
-
-// A word for a shell.
-export function quoted(word) {
-  return /^[\w.:=+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
 
 function candidate(of) {
   const { features, strength, is_marker: isMarker, inseparable, explained } = of;

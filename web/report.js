@@ -363,8 +363,8 @@ export class Report {
     const section = document.getElementById("timeline");
     section.hidden = !explanation || (explanation.episodes.length === 0 && explanation.events.length === 0);
     if (section.hidden) return;
-    const { samples, missed } = explanation;
-    const note = `${samples} samples${missed > 0 ? `, ${missed} missed` : ""}`;
+    const { samples, missed, left_out: leftOut = 0 } = explanation;
+    const note = `${samples} samples${missed > 0 ? `, ${missed} missed` : ""}${leftOut > 0 ? `; ${leftOut} more episodes, which cost less, are not listed` : ""}`;
     section.replaceChildren(section.firstElementChild, new Timeline(explanation, view, links).element, element("p", { className: "note" }, note));
   }
 
@@ -413,7 +413,7 @@ function verdict({ diagnosis, explanation, result }, clock, links) {
   if (!explanation) return element("h2", { id: "answer-heading" }, "No diagnosis");
   const episode = worst(explanation.episodes);
   if (episode) {
-    const count = explanation.episodes.length;
+    const count = explanation.episodes.length + (explanation.left_out ?? 0);
     const lead = count > 1 ? ` · the worst of ${count} episodes, ${clock.span(Date.parse(episode.start) / 1000, Date.parse(episode.end) / 1000)}` : null;
     return answer({ diagnosis: episode.diagnosis, finding: findingOf(episode), lead, clock, links });
   }

@@ -1,10 +1,10 @@
 // Whether a change helped: the answer of `whyslow-fleet change`.
 
-import { quoted } from "./causes.js";
 import { element } from "./dom.js";
 import { command, folded } from "./finding.js";
 import { share } from "./format.js";
 import { hostsInWords } from "./markers.js";
+import { quoted } from "./words.js";
 
 const effects = {
   helped: ["healthy", "helped"], hurt: ["critical", "hurt"], mixed: ["warning", "mixed"], no_difference: ["event", "no difference"],

@@ -1,10 +1,10 @@
 // Episodes over time, one bar each, with markers for changes and for events of the recording; and the same as a list.
 
 import { button, element, fill, oncePerFrame } from "./dom.js";
-import { action, details, facts } from "./finding.js";
+import { action, command, details, facts } from "./finding.js";
 import { drags } from "./gestures.js";
 import { quantity, share } from "./format.js";
-import { changeKind, headline, interferenceInWords, keyOf, sentence, severity, timeLost, waited } from "./words.js";
+import { changeKind, headline, interferenceInWords, keyOf, quoted, sentence, severity, timeLost, waited } from "./words.js";
 
 // The worst pairs of a group that waited and one that kept it waiting.
 const mostPairs = 3;
@@ -217,7 +217,13 @@ export class Timeline {
           this.view.select(from, to);
         }),
         button("Show everything", {}, () => this.view.reset())),
-      finding ? details(finding, this.links) : null);
+      finding ? details(finding, this.links) : null,
+      episode.is_excerpt ? [element("p", { className: "note" }, "For everything that was found at that time:"), command(this.#wholeCommand(episode))] : null);
+  }
+
+  // What prints all of an episode, where it is recorded.
+  #wholeCommand({ start, end }) {
+    return `whyslow explain ${quoted(this.explanation.recording)} --from ${start} --to ${end} -v`;
   }
 
   #moveCursor() {

@@ -174,3 +174,8 @@ export function changeInWords(id) {
   const [, kind, name, , value] = /^([^:]*):([^=]*)(=(.*))?$/s.exec(id) ?? [null, "", id];
   return `${kind} ${name}${value === undefined ? "" : `: ${value}`}`;
 }
+
+// A word for a shell.
+export function quoted(word) {
+  return /^[\w.:=+/-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

@@ -19,7 +19,7 @@ const scenarios = {
     const page = await open("recording");
     assert.equal(await page.title(), "db1: 21 November, 03:00–04:00");
     assert.equal(await page.locator("#answer h2").innerText(), "sdb cannot keep up: 31 requests are queued, each waiting 184 ms.");
-    assert.match(await page.locator("#answer .verdict").innerText(), /^Bottleneck · the worst of 3 episodes, 21 Nov 2026, 03:20:00–03:30:00 UTC$/);
+    assert.match(await page.locator("#answer .verdict").innerText(), /^Bottleneck · the worst of 7 episodes, 21 Nov 2026, 03:20:00–03:30:00 UTC$/);
     const answer = await page.locator("#answer").innerText();
     for (const text of ["backup.sh (pid 812, unit backup.service) with 71\u00a0% of requests in flight", "whyslow tune set process.ionice@812=idle", "Expected: other requests go first"]) {
       assert.ok(answer.includes(text), text);
@@ -297,6 +297,9 @@ const scenarios = {
     await page.locator(".episodes").getByRole("button", { name: /There is more work than 4 CPUs/ }).click();
     await settled(page);
     near(await minutes(page), [7.5, 9.5]);
+    // Its evidence is not in the page.
+    assert.match(await detail.innerText(), /For everything that was found at that time:\s+whyslow explain \/var\/lib\/whyslow --from 2026-11-21T03:08:00\S*Z --to 2026-11-21T03:09:00\S*Z -v/);
+    assert.match(await page.locator("#timeline > .note").innerText(), /^3598 samples, 2 missed; 4 more episodes, which cost less, are not listed$/);
     // Dragging over it zooms, like dragging over a chart.
     const { x, y, width, height } = await page.locator(".track").boundingBox();
     await page.mouse.move(x + 0.7 * width, y + height - 30);
@@ -387,7 +390,7 @@ const scenarios = {
     assert.deepEqual(await page.locator(".family h3").allInnerTexts(), ["Benchmark", "Experiment"]);
     const knee = await drawn(page, "Requests by queue depth");
     await settled(page);
-    assert.match((await knee.locator(".summary").first().innerText()).replaceAll("\u00a0", " "), /^Highest: random read of 4 KiB, 170\/s at requests in flight 16\.$/);
+    assert.match((await knee.locator(".summary").first().innerText()).replaceAll("\u00a0", " "), /^Highest: random read of 4 KiB, 170\/s at queue depth 16\.$/);
     assert.deepEqual((await knee.locator(".legend thead th").allInnerTexts()), ["Series", "32", "Lowest", "Highest"]);
     // The line rises to the knee, where a sixth of a doubling is a seventh of the width, and is flat behind it.
     const line = await colored(knee, "series-1", 6);

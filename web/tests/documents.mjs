@@ -179,13 +179,13 @@ const page = (more) => ({ schema: "whyslow.report/1", title: "db1", host: "db1",
 function recording() {
   const at = (minutes) => night + minutes * 60;
   const episodes = [
-    episode(at(8), at(9), overloaded, 0.9, { before: [{ at: rfc(at(8) - 2), what: "process make [990] began" }] }),
+    episode(at(8), at(9), overloaded, 0.9, { is_excerpt: true, before: [{ at: rfc(at(8) - 2), what: "process make [990] began" }] }),
     episode(at(20), at(30), saturated(), 0.55, { overlaps: ["mem.thrashing@/system.slice/web.service"], before: [
       { at: rfc(at(20) - 40), what: "queue of sdb: scheduler was mq-deadline, is none" },
       { at: rfc(at(20) - 3), what: "process backup.sh [812] began" }] }),
     episode(at(24), at(41), leaking, 0.12, { overlaps: ["disk.saturated@sdb"] }),
   ];
-  return { schema: "whyslow.explanation/1", recording: "/var/lib/whyslow", start: rfc(night), end: rfc(night + 3600), samples: 3598, missed: 2, episodes, events: [{ at: rfc(at(50)), what: "2 samples are missing: the disk was slow" }],
+  return { schema: "whyslow.explanation/1", recording: "/var/lib/whyslow", start: rfc(night), end: rfc(night + 3600), samples: 3598, missed: 2, episodes, left_out: 4, events: [{ at: rfc(at(50)), what: "2 samples are missing: the disk was slow" }],
     changes: [
       { at: rfc(at(5)), kind: "package", name: "postgresql", old: "15.4", new: "15.5", what: "package postgresql: was 15.4, is 15.5" },
       { at: rfc(at(5)), kind: "package", name: "libpq5", old: "15.4", new: "15.5", what: "package libpq5: was 15.4, is 15.5" },
@@ -232,9 +232,9 @@ export const documents = {
     title: "whyslow: Benchmark: disk of /srv", to: night + 60,
     result: { headline: "Benchmark: disk of /srv", text: "/srv: folder\n\nSummary\n  random read of 4 KiB: 170/s" },
     charts: [
-      labelled("bench.depth_rate", "Requests by queue depth", "1/s", "requests in flight", [1, 2, 4, 8, 16, 32].map((depth) => [Math.log2(depth), String(depth)]), [
+      labelled("bench.depth_rate", "Requests by queue depth", "1/s", "queue depth", [1, 2, 4, 8, 16, 32].map((depth) => [Math.log2(depth), String(depth)]), [
         { name: "random read of 4 KiB", entity: "a", mean: [21.2, 42.4, 84.8, 169.6, 170, 168] }, { name: "random write of 4 KiB", entity: "b", mean: [11, 20, 31, 33, null, 34] }]),
-      labelled("bench.latency_percentiles", "Latency percentiles", "s", "share of requests", [[0.3, "50\u00a0%"], [1, "90\u00a0%"], [2, "99\u00a0%"], [3, "99.9\u00a0%"]], [
+      labelled("bench.latency_percentiles", "Latency percentiles", "s", "percentile", [[0.3, "50\u00a0%"], [1, "90\u00a0%"], [2, "99\u00a0%"], [3, "99.9\u00a0%"]], [
         { name: "1 in flight", entity: "a", mean: [0.04, 0.06, 0.07, 0.08] }, { name: "8 in flight", entity: "b", mean: [0.05, 0.09, 0.2, 0.9] }]),
       labelled("try.effect", "Effect of each pair", "1", "pair", [[-1, "no change 1"], [0, "1"], [1, "2"], [2, "3"]], [
         { name: "without any change", entity: "a", points: true, mean: [0.02, null, null, null] },

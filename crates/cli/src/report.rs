@@ -2,7 +2,7 @@
 
 use crate::atomic_file::{AtomicFile, unwritable};
 use crate::complete;
-use crate::explain::{explain, in_parallel};
+use crate::explain::{Extent, explain, in_parallel};
 use crate::observe::observed_as;
 use crate::options::{Observe, OutputOptions, duration};
 use crate::output::{Failure, by_ending, print};
@@ -25,7 +25,7 @@ use whyslow_import::Capture;
 use whyslow_model::catalogue::{Family, MachineInfo};
 use whyslow_model::chart::{Chart, PageData, SCHEMA};
 use whyslow_model::diagnosis::Finding;
-use whyslow_model::explanation::Episode;
+use whyslow_model::explanation::Explanation;
 use whyslow_model::profile::{self, StackProfile};
 use whyslow_model::suggest::unknown;
 use whyslow_model::value::Value;
@@ -38,6 +38,8 @@ use whyslow_store::{Recording, Span, StoreError};
 pub const MOST_INTERVALS: usize = 1500;
 /// The most intervals of each of many charts: with minimum and maximum, a day of them has some two megabytes.
 const INTERVALS: usize = 500;
+/// How many files the title of a page names.
+const MOST_NAMED: usize = 3;
 
 /// What to report on, and how.
 #[derive(Debug, Args)]
@@ -268,7 +270,11 @@ impl ReportArgs {
         };
         let made = captures.iter().flat_map(of).collect();
         let host = diagnosis.host.name.clone().unwrap_or_default();
-        Ok(PageData { diagnosis: Some(diagnosis), ..page_of(host, made, is_elapsed) })
+        let mut page = page_of(host, made, is_elapsed);
+        if page.host.is_empty() {
+            page.title = format!("whyslow: {}", named(&captures));
+        }
+        Ok(PageData { diagnosis: Some(diagnosis), ..page })
     }
 
     fn recorded(
@@ -297,7 +303,7 @@ impl ReportArgs {
             return Ok(data);
         }
         let folder = names.argument(&folder(part.dir.as_deref())?.display().to_string());
-        let explanation = explain(&recording, &span, folder).map_err(unreadable)?;
+        let explanation = explain(&recording, &span, folder, Extent::Page).map_err(unreadable)?;
         Ok(PageData { explanation: Some(explanation), ..data })
     }
 }
@@ -378,6 +384,13 @@ pub fn page_of(host: String, charts: Vec<Chart>, is_elapsed: bool) -> PageData {
     PageData { schema: SCHEMA.to_owned(), title, host, from, to, is_elapsed, charts, ..PageData::default() }
 }
 
+/// What captures are called if it is not known of which machine they are: the first few of their files.
+fn named(captures: &[Capture]) -> String {
+    let files: Vec<&str> = captures.iter().flat_map(|capture| &capture.files).map(String::as_str).collect();
+    let more = if files.len() > MOST_NAMED { ", …" } else { "" };
+    format!("{}{more}", files[..files.len().min(MOST_NAMED)].join(", "))
+}
+
 /// The title of a page of a machine and, if that is known, of a time, seconds since 1970.
 pub fn title(host: &str, span: Option<(f64, f64)>) -> String {
     let name = if host.is_empty() { "report" } else { host };
@@ -412,10 +425,6 @@ fn picture<'d>(data: &'d PageData, asked: Option<&str>) -> Result<&'d Chart, Fai
 
 /// The first finding; of a recording that of the episode that cost the most time.
 fn main_finding(data: &PageData) -> Option<&Finding> {
-    let cost = |episode: &Episode| episode.mean_impact * episode.seconds;
-    let episodes = data.explanation.iter().flat_map(|explanation| &explanation.episodes);
-    if let Some(episode) = episodes.max_by(|a, b| cost(a).total_cmp(&cost(b))) {
-        return episode.diagnosis.findings.iter().find(|finding| finding.key() == episode.key);
-    }
-    data.diagnosis.as_ref().and_then(|diagnosis| diagnosis.findings.first())
+    let of_episodes = data.explanation.as_ref().and_then(Explanation::worst).map(|(_, finding)| finding);
+    of_episodes.or_else(|| data.diagnosis.as_ref()?.findings.first())
 }

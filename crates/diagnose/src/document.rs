@@ -90,6 +90,14 @@ pub fn findings(window: &Window, book: &RuleBook) -> Vec<Finding> {
     relate(judged, &facts.topology)
 }
 
+/// What the rules with this id find in a window. What explains it is left open.
+pub fn findings_with_id(id: &str, window: &Window, book: &RuleBook) -> Vec<Finding> {
+    let rules = book.with_id(id);
+    let facts = Facts::of_scopes(window, |scope| rules.iter().any(|rule| rule.reads(scope)));
+    let (judged, _) = judge(rules, &facts);
+    judged.into_iter().map(|judged| judged.finding).collect()
+}
+
 /// Captures rarely cover every resource: what they cover is judged, and the rest is a blind spot. A machine is not healthy while
 /// a resource is above what would clear it, though no more than a suspicion was found.
 fn verdict(

@@ -46,6 +46,12 @@ pub struct Facts {
 impl Facts {
     /// Computes all signals.
     pub fn of(window: &Window) -> Self {
+        Self::of_scopes(window, |_| true)
+    }
+
+    /// Computes the signals of the host, the disks, which the host's need, and the kinds of things that are `wanted`; of others there seem
+    /// to be none.
+    pub fn of_scopes(window: &Window, wanted: impl Fn(Scope) -> bool) -> Self {
         let changes = window.changes::<Process>();
         let blocked = Blocked::of(window);
         let processes = task::processes(window, &changes, &blocked);
@@ -71,8 +77,9 @@ impl Facts {
             io_stall: host.number("stall.io"),
             memory_stall: host.number("stall.memory"),
         };
+        let scopes = Scope::ALL.iter().filter(|scope| matches!(scope, Scope::Host | Scope::Disk) || wanted(**scope));
         let mut entities: BTreeMap<Scope, Vec<Entity>> =
-            Scope::ALL.iter().map(|scope| (*scope, scope.entities(&sources))).collect();
+            scopes.map(|scope| (*scope, scope.entities(&sources))).collect();
         entities.values_mut().flatten().chain([&mut host]).for_each(|entity| add_usual(entity, window.usual()));
         let disks = entities.get(&Scope::Disk).map_or(&[][..], Vec::as_slice);
         let longest = longest_stall(disks.iter());

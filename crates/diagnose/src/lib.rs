@@ -38,7 +38,7 @@ mod testing;
 mod timeline;
 
 pub use coverage::known_signals;
-pub use document::{diagnose, findings};
+pub use document::{diagnose, findings_with_id};
 pub use expect::{DriveFacts, expectations};
 pub use judge::is_felt;
 pub use merge::merge_diagnoses;

@@ -403,6 +403,11 @@ pub(crate) fn find(name: &str, scopes: &[Scope]) -> Option<&'static Signal> {
 }
 
 impl Rule {
+    /// Whether it judges or blames things of this kind.
+    pub(crate) fn reads(&self, scope: Scope) -> bool {
+        self.scope == scope || self.culprits.iter().any(|culprits| culprits.scope == scope)
+    }
+
     /// Whether its impact is the least that was lost.
     pub(crate) fn is_at_least(&self, context: &RuleContext<'_>) -> bool {
         self.at_least || self.at_least_when.as_ref().is_some_and(|when| when.holds(context))

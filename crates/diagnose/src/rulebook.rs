@@ -83,6 +83,13 @@ impl RuleBook {
         self.rules.iter().map(Rule::info).collect()
     }
 
+    /// The rules with this id.
+    pub(crate) fn with_id(&self, id: &str) -> &[Rule] {
+        let from = self.rules.partition_point(|rule| *rule.id < *id);
+        let count = self.rules[from..].partition_point(|rule| rule.id == id);
+        &self.rules[from..from + count]
+    }
+
     /// Every rule, to judge with.
     pub(crate) fn all(&self) -> &[Rule] {
         &self.rules

@@ -103,6 +103,11 @@ impl FoundEpisode {
         self.keys.contains(&subject.key_of(id))
     }
 
+    /// The time that it cost.
+    pub fn lost_seconds(&self) -> f64 {
+        self.mean_impact * (self.span.1 - self.span.0) as f64 / 1e9
+    }
+
     /// Whether the finding is the same for another process with the same name.
     pub fn has_namesake(&self, id: &str, subject: &Subject) -> bool {
         self.worst.id == id && self.worst.subject.is_namesake_of(subject)

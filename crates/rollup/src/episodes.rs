@@ -29,7 +29,7 @@ pub(crate) fn episodes(windows: &[JudgedWindow], hour: (i64, i64)) -> Vec<HourEp
             windows.iter().filter(|window| is_near(window)).any(|window| window.felt.iter().any(continues))
         };
         let (began_before, goes_on) = (felt(&before), felt(&after) || end + MAX_GAP_NS >= newest);
-        HourEpisode { lost_seconds: found.mean_impact * (end - start) as f64 / 1e9, began_before, goes_on, found }
+        HourEpisode { lost_seconds: found.lost_seconds(), began_before, goes_on, found }
     };
     timeline.finish().into_iter().map(of_hour).collect()
 }

@@ -1,7 +1,7 @@
 //! Refines when a cause began and ended to a second or two, with windows shorter than those it was found in.
 
 use super::windows::window;
-use whyslow_diagnose::{FoundEpisode, RuleBook, findings};
+use whyslow_diagnose::{FoundEpisode, RuleBook, findings_with_id};
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::diagnosis::Finding;
 use whyslow_model::snapshot::Snapshot;
@@ -93,7 +93,7 @@ impl Edge<'_> {
             self.episode.has(id, subject) || (self.episode.has_namesake(id, subject) && !is_anothers())
         };
         let least = PART * self.episode.worst.impact;
-        let found = findings(&part(self.samples(), from, to), self.book);
+        let found = findings_with_id(&self.episode.worst.id, &part(self.samples(), from, to), self.book);
         found.iter().any(|finding| finding.impact >= least && is_it(finding))
     }
 }

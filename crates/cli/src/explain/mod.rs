@@ -13,12 +13,13 @@ use crate::pseudonymise::PseudonymOptions;
 use crate::recordings::{self, RecordingPeriod, around, to_the_millisecond};
 use crate::user_rules;
 use clap::Args;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use whyslow_diagnose::{FoundEpisode, RuleBook, diagnose};
 use whyslow_model::catalogue::{Family, Sample};
-use whyslow_model::diagnosis::Origin;
-use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, SCHEMA, TimelineEvent};
+use whyslow_model::diagnosis::{Diagnosis, Origin};
+use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, LISTED, SCHEMA, TimelineEvent, WITH_EVIDENCE};
 use whyslow_model::inventory::MachineChange;
 use whyslow_show::text;
 use whyslow_store::{Recording, Span, StoreError};
@@ -50,7 +51,8 @@ pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure
         None => part.span(&recording)?,
     };
     let folder = names.argument(&recordings::folder(part.dir.as_deref())?.display().to_string());
-    let explanation = explain(&recording, &span, folder).map_err(|e| Failure::usage(e.to_string()))?;
+    let explanation =
+        explain(&recording, &span, folder, Extent::Everything).map_err(|e| Failure::usage(e.to_string()))?;
     if explanation.samples == 0 {
         return Err(recordings::recorded_then("nothing", &recording));
     }
@@ -59,12 +61,21 @@ pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
+/// How much is found out about episodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Everything about all of them.
+    Everything,
+    /// What a page shows: of most episodes the cause, of the least nothing.
+    Page,
+}
+
 /// What happened over a span of a recording, which is in this folder.
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Explanation, StoreError> {
-    explain_by(recording, span, folder, &user_rules::load().book, &ProgressLine::new("explaining", "end"))
+pub fn explain(recording: &Recording, span: &Span, folder: String, extent: Extent) -> Result<Explanation, StoreError> {
+    explain_by(recording, span, folder, extent, &user_rules::load().book, &ProgressLine::new("explaining", "end"))
 }
 
 /// The same by these rules.
@@ -75,10 +86,14 @@ pub fn explain_by(
     recording: &Recording,
     span: &Span,
     folder: String,
+    extent: Extent,
     book: &RuleBook,
     progress: &ProgressLine,
 ) -> Result<Explanation, StoreError> {
-    let found = windows::episodes(recording, span, book, progress)?;
+    let all = windows::episodes(recording, span, book, progress)?;
+    let is_whole = extent == Extent::Everything;
+    let listed: Vec<(usize, &FoundEpisode)> =
+        ranks(&all).into_iter().zip(&all).filter(|(rank, _)| is_whole || *rank < LISTED).collect();
     let mut explanation = Explanation {
         schema: SCHEMA.to_owned(),
         recording: folder,
@@ -87,6 +102,7 @@ pub fn explain_by(
         samples: 0,
         missed: 0,
         episodes: Vec::new(),
+        left_out: all.len() - listed.len(),
         events: Vec::new(),
         changes: Vec::new(),
     };
@@ -95,10 +111,39 @@ pub fn explain_by(
     let mut changes = recording.changes(&with_before)?;
     changes.extend(tuned::changes(recording, &with_before));
     changes.sort();
-    let episodes = in_parallel(&found, |episode| documented(recording, episode, &found, &changes, book));
+    let diagnoses = diagnoses(recording, &listed, book)?;
+    let explainer = Explainer { recording, book, all: &all, changes: &changes };
+    let episodes = in_parallel(&listed, |(rank, episode)| {
+        let diagnosis = diagnoses[&episode.worst_span].clone();
+        explainer.episode(episode, diagnosis, is_whole || *rank < WITH_EVIDENCE)
+    });
     explanation.episodes = episodes.into_iter().collect::<Result<_, _>>()?;
     explanation.changes = changes.iter().filter(|change| span.contains(&change.at)).map(change_event).collect();
-    Ok(explanation)
+    Ok(if is_whole { explanation } else { explanation.excerpt() })
+}
+
+/// The rank of each episode by the time that it cost.
+fn ranks(all: &[FoundEpisode]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by(|&a, &b| all[b].lost_seconds().total_cmp(&all[a].lost_seconds()));
+    let mut ranks = vec![0; all.len()];
+    order.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank);
+    ranks
+}
+
+/// The diagnoses of the windows in which episodes were worst: several can have been at the same time.
+fn diagnoses(
+    recording: &Recording,
+    episodes: &[(usize, &FoundEpisode)],
+    book: &RuleBook,
+) -> Result<BTreeMap<(i64, i64), Diagnosis>, StoreError> {
+    let spans: BTreeSet<(i64, i64)> = episodes.iter().map(|(_, episode)| episode.worst_span).collect();
+    let spans: Vec<(i64, i64)> = spans.into_iter().collect();
+    let diagnoses = in_parallel(&spans, |&(start, end)| {
+        let worst = windows::window(recording, &(start..=end))?;
+        Ok(((start, end), diagnose(&worst, Origin::Recording, book)))
+    });
+    diagnoses.into_iter().collect()
 }
 
 fn change_event(change: &MachineChange) -> ChangeEvent {
@@ -128,28 +173,34 @@ fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> 
     })
 }
 
-fn documented(
-    recording: &Recording,
-    found: &FoundEpisode,
-    all: &[FoundEpisode],
-    changes: &[MachineChange],
-    book: &RuleBook,
-) -> Result<Episode, StoreError> {
-    let (start, end) = edge::refined(recording, found, all, book)?;
-    let worst = windows::window(recording, &(found.worst_span.0..=found.worst_span.1))?;
-    let diagnosis = diagnose(&worst, Origin::Recording, book);
-    let key = found.worst.key();
-    let others = all.iter().filter(|other| other.span.0 < found.span.1 && found.span.0 < other.span.1);
-    let overlaps = others.map(|other| other.worst.key()).filter(|other| *other != key);
-    Ok(Episode {
-        start: to_the_millisecond(start),
-        end: to_the_millisecond(end),
-        seconds: (end - start) as f64 / 1e9,
-        impact: found.worst.impact,
-        mean_impact: found.mean_impact,
-        overlaps: overlaps.collect(),
-        before: before::changes(recording, start, &diagnosis, &key, changes)?,
-        key,
-        diagnosis,
-    })
+/// Finds out about episodes.
+struct Explainer<'e> {
+    recording: &'e Recording,
+    book: &'e RuleBook,
+    all: &'e [FoundEpisode],
+    changes: &'e [MachineChange],
+}
+
+impl Explainer<'_> {
+    /// An episode, which was diagnosed where it was worst. In `detail`, when exactly it began and ended, and what changed before.
+    fn episode(&self, found: &FoundEpisode, diagnosis: Diagnosis, detail: bool) -> Result<Episode, StoreError> {
+        let Self { recording, book, all, changes } = self;
+        let (start, end) = if detail { edge::refined(recording, found, all, book)? } else { found.span };
+        let key = found.worst.key();
+        let others = all.iter().filter(|other| other.span.0 < found.span.1 && found.span.0 < other.span.1);
+        let overlaps = others.map(|other| other.worst.key()).filter(|other| *other != key);
+        let before = if detail { before::changes(recording, start, &diagnosis, &key, changes)? } else { Vec::new() };
+        Ok(Episode {
+            start: to_the_millisecond(start),
+            end: to_the_millisecond(end),
+            seconds: (end - start) as f64 / 1e9,
+            impact: found.worst.impact,
+            mean_impact: found.mean_impact,
+            overlaps: overlaps.collect(),
+            before,
+            key,
+            diagnosis,
+            is_excerpt: false,
+        })
+    }
 }

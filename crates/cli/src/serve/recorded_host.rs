@@ -1,7 +1,7 @@
 //! A recording: its page, its stacks, and the survey that finds out how its machine was.
 
 use super::part::{PagePart, nothing_then, seconds};
-use crate::explain::{episodes, explain_by, window};
+use crate::explain::{Extent, episodes, explain_by, window};
 use crate::output::{ProgressLine, complain};
 use crate::pseudonymise::PseudonymSession;
 use crate::report::{charts_of_recording, host, outline_of_recording, page_of, title};
@@ -104,7 +104,7 @@ impl RecordedHost {
         let span = part.span(&recording.span(), DAY_NS)?;
         let explain = || {
             let folder = self.names.argument(&self.folder.display().to_string());
-            explain_by(&recording, &span, folder, book, &ProgressLine::silent())
+            explain_by(&recording, &span, folder, Extent::Page, book, &ProgressLine::silent())
         };
         let (charts, explanation) = std::thread::scope(|scope| {
             let explanation = part.content.has_answer().then(|| scope.spawn(explain));
@@ -226,8 +226,8 @@ fn median_step(times: &[SampleTime]) -> Option<f64> {
 /// The finding of the episode that cost the most time, and its impact.
 fn worst(recording: &Recording, span: &Span, book: &RuleBook) -> Result<Option<(String, f64)>, StoreError> {
     let found = episodes(recording, span, book, &ProgressLine::silent())?;
-    let cost = |episode: &FoundEpisode| episode.mean_impact * (episode.span.1 - episode.span.0) as f64;
-    let Some(worst) = found.iter().max_by(|a, b| cost(a).total_cmp(&cost(b))) else { return Ok(None) };
+    let by_cost = |a: &&FoundEpisode, b: &&FoundEpisode| a.lost_seconds().total_cmp(&b.lost_seconds());
+    let Some(worst) = found.iter().max_by(by_cost) else { return Ok(None) };
     let when = worst.worst_span.0..=worst.worst_span.1;
     let diagnosis = diagnose(&window(recording, &when)?, Origin::Recording, book);
     let key = worst.worst.key();

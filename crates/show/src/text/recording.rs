@@ -6,7 +6,6 @@ use super::{TextStyle, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::ZonedClock;
 use crate::human;
-use std::cmp::Ordering;
 use whyslow_model::diagnosis::{Basis, Finding};
 use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, Recorded, Shipped};
 
@@ -74,7 +73,7 @@ pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
         }
         draw_changes(&mut canvas, &explanation.changes, &clock);
     }
-    let Some((worst, finding)) = worst(&explanation.episodes) else {
+    let Some((worst, finding)) = explanation.worst() else {
         canvas.paragraph(0, 2, &[Piece::new(Ink::Green, "Healthy"), plain(": nothing kept tasks waiting for long.")]);
         return canvas.finish();
     };
@@ -88,30 +87,14 @@ pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// The episode that cost the most time, with its finding; the first of equal ones.
-fn worst(episodes: &[Episode]) -> Option<(&Episode, &Finding)> {
-    let found = episodes.iter().filter_map(|episode| Some((episode, finding(episode)?)));
-    found.min_by(|(a, _), (b, _)| by_cost(a, b))
-}
-
-/// Orders episodes by cost, largest first.
-fn by_cost(a: &Episode, b: &Episode) -> Ordering {
-    let cost = |episode: &Episode| episode.mean_impact * episode.seconds;
-    cost(b).total_cmp(&cost(a))
-}
-
-fn finding(episode: &Episode) -> Option<&Finding> {
-    episode.diagnosis.findings.iter().find(|finding| finding.key() == episode.key)
-}
-
 /// A line for each of the costliest episodes, in order of time; the others are counted.
 fn timeline(canvas: &mut Canvas, episodes: &[Episode], clock: &ZonedClock) {
     let mut shown: Vec<usize> = (0..episodes.len()).collect();
-    shown.sort_by(|&a, &b| by_cost(&episodes[a], &episodes[b]));
+    shown.sort_by(|&a, &b| episodes[b].lost_seconds().total_cmp(&episodes[a].lost_seconds()));
     shown.truncate(LINES);
     shown.sort_unstable();
     let shown: Vec<(&Episode, &Finding)> =
-        shown.into_iter().filter_map(|at| Some((&episodes[at], finding(&episodes[at])?))).collect();
+        shown.into_iter().filter_map(|at| Some((&episodes[at], episodes[at].finding()?))).collect();
     let widest = shown.iter().map(|(episode, _)| duration(episode).chars().count()).max().unwrap_or(0);
     for (episode, finding) in shown {
         let when = dim(format!("{}  {:>widest$}  ", clock.time(&episode.start), duration(episode)));
@@ -130,7 +113,7 @@ fn duration(episode: &Episode) -> String {
 
 fn draw_episode(canvas: &mut Canvas, episode: &Episode, clock: &ZonedClock) {
     let findings = &episode.diagnosis.findings;
-    let Some(finding) = finding(episode) else { return };
+    let Some(finding) = episode.finding() else { return };
     let when = format!("{}  ", clock.date_and_time(&episode.start));
     let how_long = format!(" for {}", duration(episode));
     let lost = match finding.impact_is {

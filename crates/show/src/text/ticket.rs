@@ -108,20 +108,17 @@ fn of_explanation(out: &mut String, explanation: &Explanation) {
         return;
     }
     out.push_str("\n| from | for | what | time lost, at worst |\n|---|---|---|---|\n");
-    let mut costliest: Option<(f64, &Finding)> = None;
     for episode in &explanation.episodes {
-        let found = episode.diagnosis.findings.iter().find(|finding| finding.key() == episode.key);
-        let Some(found) = found else { continue };
+        let Some(found) = episode.finding() else { continue };
         let lost =
             if found.impact_is == Basis::NotMeasured { "not measured".into() } else { human::share(episode.impact) };
         let lasted = human::seconds(episode.seconds.round().max(1.0));
         row(out, &[clock.date_and_time(&episode.start), lasted, words::headline(found), lost]);
-        let cost = episode.mean_impact * episode.seconds;
-        if costliest.is_none_or(|(most, _)| cost > most) {
-            costliest = Some((cost, found));
-        }
     }
-    if let Some((_, worst)) = costliest {
+    if explanation.left_out > 0 {
+        line(out, &format!("{} more episodes, which cost less, are not listed.", explanation.left_out));
+    }
+    if let Some((_, worst)) = explanation.worst() {
         finding(out, worst);
     }
 }

@@ -66,6 +66,7 @@ fn explain(fleet: &Fleet, report: &HostReport, minutes: &Minutes) -> Explanation
         samples: minutes.samples,
         missed: minutes.missed,
         episodes: Vec::new(),
+        left_out: 0,
         events: Vec::new(),
         changes: Vec::new(),
     };
@@ -137,6 +138,7 @@ fn episode(entry: &Entry, report: &HostReport) -> Option<Episode> {
         overlaps: Vec::new(),
         before: Vec::new(),
         diagnosis,
+        is_excerpt: false,
     })
 }
 

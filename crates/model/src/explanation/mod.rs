@@ -1,7 +1,11 @@
 //! What happened during a recording, `whyslow.explanation/1`: a timeline of episodes. Fields may be added, existing ones do not
 //! change.
 
-use crate::diagnosis::Diagnosis;
+mod excerpt;
+
+pub use excerpt::{LISTED, WITH_EVIDENCE};
+
+use crate::diagnosis::{Diagnosis, Finding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +29,34 @@ pub struct Explanation {
     pub missed: u64,
     /// The causes that cost time; effects are in their diagnoses.
     pub episodes: Vec<Episode>,
+    /// Episodes that are left out, those that cost the least: a page does not list thousands.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: usize,
     /// Events of the recording itself: where it began, was suspended, lost samples, and where the clock was set.
     pub events: Vec<TimelineEvent>,
     /// What changed of the machine: packages, kernel, firmware, settings; units that were restarted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeEvent>,
+}
+
+impl Explanation {
+    /// The episode that cost the most time, with its finding; the first of equal ones.
+    pub fn worst(&self) -> Option<(&Episode, &Finding)> {
+        let found = self.episodes.iter().filter_map(|episode| Some((episode, episode.finding()?)));
+        found.min_by(|(a, _), (b, _)| b.lost_seconds().total_cmp(&a.lost_seconds()))
+    }
+}
+
+impl Episode {
+    /// The cause, among what its diagnosis found.
+    pub fn finding(&self) -> Option<&Finding> {
+        self.diagnosis.findings.iter().find(|finding| finding.key() == self.key)
+    }
+
+    /// The time that it cost.
+    pub fn lost_seconds(&self) -> f64 {
+        self.mean_impact * self.seconds
+    }
 }
 
 /// A change of the machine, as the recorder found it.
@@ -72,6 +99,13 @@ pub struct Episode {
     pub before: Vec<TimelineEvent>,
     /// The diagnosis at its worst; this cause is among its findings.
     pub diagnosis: Diagnosis,
+    /// Whether the diagnosis is shortened to what a page shows of the episode.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_excerpt: bool,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Something that happened at a time.

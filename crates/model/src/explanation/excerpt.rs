@@ -1,0 +1,154 @@
+//! As much of an explanation as a page shows: a bad day has hundreds of episodes, each with all that was found meanwhile.
+
+use super::{Episode, Explanation};
+use crate::diagnosis::{Diagnosis, Finding};
+
+/// How many episodes a page lists: those that cost the most.
+pub const LISTED: usize = 1000;
+/// How many of these it has evidence and actions of.
+pub const WITH_EVIDENCE: usize = 50;
+/// How many pairs of a group that waited and one that kept it waiting an episode has.
+const MOST_PAIRS: usize = 3;
+
+impl Explanation {
+    /// All that was found in the episode that cost the most, the causes of others with their effects and evidence, and of most of them a
+    /// sentence.
+    #[must_use]
+    pub fn excerpt(self) -> Self {
+        let mut ranked: Vec<(usize, Episode)> = self.episodes.into_iter().enumerate().collect();
+        ranked.sort_by(|(_, a), (_, b)| b.rank().total_cmp(&a.rank()));
+        let shortened = |(rank, (at, episode)): (usize, (usize, Episode))| match rank {
+            0 => (at, episode),
+            1..WITH_EVIDENCE => (at, episode.with_its_cause_only()),
+            _ => (at, episode.with_its_cause_only().in_words()),
+        };
+        let mut all: Vec<(usize, Episode)> = ranked.into_iter().enumerate().map(shortened).collect();
+        all.sort_by_key(|(at, _)| *at);
+        Self { episodes: all.into_iter().map(|(_, episode)| episode).collect(), ..self }
+    }
+}
+
+impl Episode {
+    /// What it cost; an episode whose cause is not known comes last.
+    fn rank(&self) -> f64 {
+        self.finding().map_or(-1.0, |_| self.lost_seconds())
+    }
+
+    /// The same with no other findings than its cause and the effects of that.
+    fn with_its_cause_only(mut self) -> Self {
+        let Diagnosis { host, window, verdict, mut findings, mut interference, .. } = self.diagnosis;
+        findings.retain(|finding| finding.key() == self.key || finding.explained_by.as_ref() == Some(&self.key));
+        findings.iter_mut().filter(|finding| finding.key() != self.key).for_each(Finding::keep_words);
+        interference.truncate(MOST_PAIRS);
+        self.diagnosis = Diagnosis { host, findings, interference, ..Diagnosis::new(verdict, window) };
+        self.is_excerpt = true;
+        self
+    }
+
+    /// The same without evidence, actions and effects.
+    fn in_words(mut self) -> Self {
+        self.diagnosis.findings.retain(|finding| finding.key() == self.key);
+        self.diagnosis.findings.iter_mut().for_each(Finding::keep_words);
+        self.diagnosis.interference.clear();
+        self
+    }
+}
+
+impl Finding {
+    fn keep_words(&mut self) {
+        self.culprits.truncate(1);
+        self.evidence.clear();
+        self.actions.clear();
+        self.explains.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnosis::{BlindSpot, Evidence, Origin, Reading, Subject, TimeSpan, Verdict};
+    use crate::explanation::SCHEMA;
+
+    fn finding(id: &str, explained_by: Option<&str>) -> Finding {
+        let evidence = Evidence {
+            metric: "disk.queue".into(),
+            value: Reading::Number(9.0),
+            unit: String::new(),
+            expected: String::new(),
+            source: String::new(),
+            how: String::new(),
+        };
+        let explained_by = explained_by.map(str::to_owned);
+        Finding {
+            id: id.into(),
+            subject: Subject::host(),
+            evidence: vec![evidence],
+            explained_by,
+            ..Finding::default()
+        }
+    }
+
+    fn episode(seconds: f64) -> Episode {
+        let findings = vec![finding("cause", None), finding("effect", Some("cause@host")), finding("other", None)];
+        let spot = BlindSpot { what: "x".into(), why: "y".into(), remedy: String::new() };
+        let window = TimeSpan::of(Origin::Recording, 10.0, 11);
+        Episode {
+            start: String::new(),
+            end: String::new(),
+            seconds,
+            impact: 0.5,
+            mean_impact: 0.5,
+            key: "cause@host".into(),
+            overlaps: Vec::new(),
+            before: Vec::new(),
+            diagnosis: Diagnosis { findings, blind_spots: vec![spot], ..Diagnosis::new(Verdict::Bottleneck, window) },
+            is_excerpt: false,
+        }
+    }
+
+    fn explanation(episodes: Vec<Episode>) -> Explanation {
+        Explanation {
+            schema: SCHEMA.into(),
+            recording: "r".into(),
+            start: String::new(),
+            end: String::new(),
+            samples: 1,
+            missed: 0,
+            episodes,
+            left_out: 0,
+            events: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// The ids of its findings, with the number of their evidence.
+    fn told(episode: &Episode) -> Vec<(&str, usize)> {
+        episode.diagnosis.findings.iter().map(|finding| (finding.id.as_str(), finding.evidence.len())).collect()
+    }
+
+    #[test]
+    fn the_costlier_an_episode_is_the_more_of_it_is_kept() {
+        // Each costs more than the one before.
+        let all = explanation((1..=LISTED).map(|n| episode(n as f64)).collect());
+        let excerpt = all.clone().excerpt();
+        assert!(excerpt.episodes.is_sorted_by_key(|one| one.seconds as usize) && excerpt.episodes[0].seconds == 1.0);
+        let [least, .., detailed, worst] = &excerpt.episodes[..] else { panic!("{}", excerpt.episodes.len()) };
+        assert_eq!(worst, all.episodes.last().unwrap());
+        assert_eq!(told(detailed), [("cause", 1), ("effect", 0)]);
+        assert_eq!(told(least), [("cause", 0)]);
+        assert!(detailed.is_excerpt && detailed.diagnosis.blind_spots.is_empty());
+        let has_evidence = |one: &&Episode| one.finding().is_some_and(|finding| !finding.evidence.is_empty());
+        assert_eq!(excerpt.episodes.iter().filter(has_evidence).count(), WITH_EVIDENCE);
+    }
+
+    #[test]
+    fn episodes_stay_in_order() {
+        let excerpt = explanation(vec![episode(3.0), episode(9.0)]).excerpt();
+        assert_eq!(
+            excerpt.episodes.iter().map(|one| (one.seconds, one.is_excerpt)).collect::<Vec<_>>(),
+            [(3.0, true), (9.0, false)]
+        );
+        let json = serde_json::to_value(&excerpt).unwrap();
+        assert!(json.get("left_out").is_none() && json["episodes"][1].get("is_excerpt").is_none());
+    }
+}
