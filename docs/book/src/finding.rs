@@ -24,15 +24,15 @@ pub(crate) fn pages(rules: &[RuleInfo]) -> BTreeMap<String, String> {
     for rule in rules {
         by_id.entry(&rule.id).or_default().push(rule);
     }
+    for variants in by_id.values_mut() {
+        // The main rule comes before its variants.
+        variants.sort_by_key(|rule| !rule.variant.is_empty());
+    }
     let known = |id: &str| by_id.contains_key(id);
     let page = |(id, variants): (&&str, &Vec<&RuleInfo>)| {
         let causes = causes.get(id).map_or(&[][..], Vec::as_slice);
         ((*id).to_owned(), page(id, variants, causes, &known))
     };
-    for variants in by_id.values_mut() {
-        // The main rule comes before its variants.
-        variants.sort_by_key(|rule| !rule.variant.is_empty());
-    }
     by_id.iter().map(page).collect()
 }
 
