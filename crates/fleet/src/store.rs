@@ -193,27 +193,33 @@ impl Store {
         Ok(Sources::of(metadata.file_metadata()))
     }
 
-    /// The hosts that shipped anything to a table in a span, each with the last hour: by the names of files, without their rows.
+    /// The hosts that shipped anything to a table in a span, each with the last hour: by the names of files, without their rows. A file
+    /// that the compactor could not read is nothing.
     pub async fn hosts(&self, table: &str, span: Span) -> QueryResult<BTreeMap<String, Hour>> {
         let hours = self.hours(table, span).await?;
-        let incoming = self.files(INCOMING, table, &hours).await?;
-        let compacted = self.files(COMPACTED, table, &hours).await?;
-        let mut hosts: BTreeMap<String, Hour> = BTreeMap::new();
-        let mut seen = |host: String, hour: Hour| {
-            let last = hosts.entry(host).or_insert(hour);
-            *last = (*last).max(hour);
+        let mut incoming = self.files(INCOMING, table, &hours).await?;
+        let mut compacted = self.files(COMPACTED, table, &hours).await?;
+        let hosts = hours.into_iter().map(|hour| {
+            let (incoming, compacted) = (incoming.remove(&hour), compacted.remove(&hour).and_then(newest));
+            self.hosts_of(hour, incoming.unwrap_or_default(), compacted)
+        });
+        let hosts: Vec<(Hour, Vec<String>)> = stream::iter(hosts).buffered(AT_ONCE).try_collect().await?;
+        // In the order of time: the last hour of a host replaces the others.
+        Ok(hosts.into_iter().flat_map(|(hour, hosts)| hosts.into_iter().map(move |host| (host, hour))).collect())
+    }
+    async fn hosts_of(
+        &self,
+        hour: Hour,
+        incoming: Vec<StoredFile>,
+        compacted: Option<StoredFile>,
+    ) -> QueryResult<(Hour, Vec<String>)> {
+        let sources = match &compacted {
+            Some(file) => self.sources(file).await?,
+            None => Sources::default(),
         };
-        for file in incoming.values().flatten() {
-            file.place.host().map(str::to_owned).into_iter().for_each(|host| seen(host, file.place.hour));
-        }
-        let newest = compacted.into_values().filter_map(newest);
-        let newest =
-            newest.map(|file| async move { self.sources(&file).await.map(|sources| (file.place.hour, sources)) });
-        let all: Vec<(Hour, Sources)> = stream::iter(newest).buffered(AT_ONCE).try_collect().await?;
-        for (hour, sources) in &all {
-            sources.hosts(*hour).for_each(|host| seen(host, *hour));
-        }
-        Ok(hosts)
+        let is_read = |file: &&StoredFile| sources.same(&file.meta).is_none_or(|source| source.left_out.is_none());
+        let waiting = incoming.iter().filter(is_read).filter_map(|file| Some(file.place.host()?.to_owned()));
+        Ok((hour, sources.hosts(hour).chain(waiting).collect()))
     }
 }
 

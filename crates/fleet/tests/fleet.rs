@@ -92,6 +92,14 @@ fn what_hosts_may_not_write_does_not_count_and_is_named() {
             answer["left_out"].as_array().unwrap().iter().map(|out| out["host"].as_str().unwrap().to_owned());
         assert!(left_out.clone().any(|host| host == "broken"), "a file that cannot be read stays, and stays named");
     }
+    let sick = run(store.path(), &["sick", "--from", "2024-11-26 12:00", "--to", "2024-11-26 13:00", "--json"]);
+    let sick: serde_json::Value = serde_json::from_slice(&sick.stdout).unwrap();
+    let missing = sick["not_reporting"].as_array().unwrap().iter().map(|host| host["host"].as_str().unwrap());
+    let missing: Vec<&str> = missing.collect();
+    assert!(
+        missing.contains(&"web") && !missing.contains(&"broken"),
+        "who never could be read did not stop reporting: {missing:?}"
+    );
     let text = asked(store.path(), &["sql", "SELECT 'a\u{1b}[2J' AS x"]);
     assert!(!text.contains('\u{1b}'), "{text:?}");
 }

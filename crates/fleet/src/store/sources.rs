@@ -61,10 +61,11 @@ impl Sources {
         self.0.insert(source.name.clone(), source);
     }
 
-    /// The hosts.
+    /// The hosts whose files could be read.
     pub fn hosts(&self, hour: Hour) -> impl Iterator<Item = String> {
         let folder = Place::folder(INCOMING, "minute", hour);
-        self.0.keys().filter_map(move |name| Some(Place::parse(&format!("{folder}/{name}"))?.host()?.to_owned()))
+        let read = self.0.values().filter(|source| source.left_out.is_none());
+        read.filter_map(move |source| Some(Place::parse(&format!("{folder}/{}", source.name))?.host()?.to_owned()))
     }
 }
 
