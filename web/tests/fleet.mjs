@@ -82,6 +82,8 @@ const scenarios = {
     await page.getByRole("searchbox").fill("");
     await page.getByText("Hosts as a table").click();
     const table = page.locator(".fleet-map table");
+    // It is made when it is unfolded, after the click.
+    await table.locator("tbody tr").first().waitFor();
     assert.equal(await table.locator("tbody tr").count(), 41);
     assert.match((await table.locator("tbody tr").first().innerText()).replaceAll("\u00a0", " "), /^db\d+\s+\d+ %\s+[\d.]+ h\s+Disk saturated\s+/);
   },
