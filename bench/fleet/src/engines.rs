@@ -65,7 +65,7 @@ struct Compared {
     question: String,
     /// Numbers, texts and so on in the answer.
     values: usize,
-    /// The first place at which the answers differ, and what is there.
+    /// Where the answers first differ, and both values there.
     difference: Option<String>,
     embedded_s: Vec<f64>,
     trino_s: Vec<f64>,
@@ -100,7 +100,7 @@ impl fmt::Display for Compared {
 }
 
 impl Engines<'_> {
-    /// Asks both everything.
+    /// Asks both engines each question, and compares the answers.
     ///
     /// # Errors
     /// A program fails, or a signal came.
@@ -117,7 +117,7 @@ impl Engines<'_> {
         Ok(Comparison { questions, embedded, trino })
     }
 
-    /// Questions of all commands, about what is in the store.
+    /// Questions for every command, about hosts, findings and changes that the store has.
     fn questions(&self, span: (i64, i64)) -> Result<Vec<Vec<String>>> {
         let sick = self.embedded.json(&["sick", "--limit", "0"], span)?;
         let changes = self.embedded.json(&["change"], span)?;
@@ -188,7 +188,7 @@ impl Engines<'_> {
     }
 }
 
-/// An answer without what is not compared.
+/// An answer without the fields in which engines may differ.
 fn comparable(mut answer: Value, is_until_now: bool) -> Value {
     if let Some(fields) = answer.as_object_mut() {
         fields.retain(|name, _| name != LEFT_OUT && !(is_until_now && ENDS.contains(&name.as_str())));
@@ -204,7 +204,7 @@ fn values(of: &Value) -> usize {
     }
 }
 
-/// The first place at which documents differ; numbers may by rounding.
+/// Where documents first differ, apart from rounding.
 fn difference(path: &str, a: &Value, b: &Value) -> Option<String> {
     let differs = || Some(format!("{path}: {a} and {b}"));
     match (a, b) {

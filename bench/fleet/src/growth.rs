@@ -81,7 +81,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Of these times.
+    /// The statistics of these times.
     pub fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let at = |share: f64| {

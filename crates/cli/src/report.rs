@@ -384,7 +384,7 @@ pub fn page_of(host: String, charts: Vec<Chart>, is_elapsed: bool) -> PageData {
     PageData { schema: SCHEMA.to_owned(), title, host, from, to, is_elapsed, charts, ..PageData::default() }
 }
 
-/// What captures are called if it is not known of which machine they are: the first few of their files.
+/// A name for captures of an unknown machine: the first few of their files.
 fn named(captures: &[Capture]) -> String {
     let files: Vec<&str> = captures.iter().flat_map(|capture| &capture.files).map(String::as_str).collect();
     let more = if files.len() > MOST_NAMED { ", …" } else { "" };

@@ -28,7 +28,7 @@ struct PlacedShare {
 }
 
 impl Placements {
-    /// Nobody, where nothing is known of them.
+    /// Without processes if none was looked at.
     pub fn of(window: &Window) -> Self {
         let mut processes: BTreeMap<TaskKey, BTreeMap<u32, PlacedShare>> = BTreeMap::new();
         for change in window.changes::<Placement>() {

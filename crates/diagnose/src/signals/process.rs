@@ -26,7 +26,7 @@ pub struct ProcessUse<'w> {
     age: Option<f64>,
     /// The room that it takes up by growing: the machine's, or that of one of its control groups.
     room: Option<&'w Room>,
-    /// Its NUMA nodes.
+    /// On which NUMA nodes it has its memory and runs, if that was read.
     placement: Option<ProcessPlacement<'w>>,
 }
 
