@@ -163,6 +163,23 @@ impl fmt::Display for NodeTask {
 }
 
 key! {
+    /// A disk or network card of a virtual machine.
+    #[derive(Default)]
+    GuestDevice {
+        /// The process that runs the virtual machine.
+        task: TaskKey = "pid" Number, "tid" Number, "start" Number;
+        /// What QEMU calls the device.
+        name: Name = "name" Text;
+    }
+}
+
+impl fmt::Display for GuestDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.name, self.task)
+    }
+}
+
+key! {
     /// The children of a process with the same name.
     #[derive(Default)]
     Offspring {
@@ -459,6 +476,8 @@ mod tests {
         assert_eq!(again(&on_mount), Some(on_mount.clone()));
         let on_node = NodeTask { node: 1, task };
         assert_eq!(again(&on_node), Some(on_node));
+        let device = GuestDevice { task, name: "virtio-disk0".into() };
+        assert_eq!(again(&device), Some(device.clone()));
         let offspring = Offspring { parent: task, name: "sh\n".into() };
         assert_eq!(again(&offspring), Some(offspring.clone()));
         let user = RequesterKey { on, task, cgroup: "/a".into() };

@@ -10,6 +10,7 @@ pub mod interrupts;
 pub mod meminfo;
 pub mod mountstats;
 pub mod net;
+pub mod qemu;
 pub mod stat;
 pub mod text;
 pub mod vmstat;

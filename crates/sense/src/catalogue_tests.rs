@@ -150,6 +150,7 @@ fn every_metric_has_a_reader() {
         "7 (db) D 1 7 7 0 -1 0 11 0 3 0 150 50 1 2 20 0 2 0 900 8192 99999 0 0 0 0 0 0 0 0 0 0 0 0 0 17 1 0 0 4\n",
     );
     tree.write("proc/7/numa_maps", "7f2e40000000 default anon=512 dirty=512 N0=500 N1=12 kernelpagesize_kB=4\n");
+    task::add_guest(&tree);
     produced.add(captured.sample());
     // What a thread waits for is read once it has run.
     tree.write("proc/7/task/8/schedstat", "200 40 8\n");

@@ -20,6 +20,8 @@ family_group! {
         firmware: state word "hw.firmware_version" "maker, version and date of the firmware";
         processor: state word "host.cpu.model.name" "name of the CPUs";
         microcode: state word "host.cpu.microcode" "version of their microcode";
+        architecture: state word "host.arch" "architecture of the CPUs";
+        kvm: gauge count "host.kvm" "1 if it can run guests on its CPUs (/dev/kvm)";
         clock_source: state word "system.clocksource" "clock source in use";
         clock_sources: state word "system.clocksource.available" "clock sources there are";
     }

@@ -25,6 +25,7 @@ mod block;
 mod cgroup;
 mod declare;
 mod describe;
+mod guest;
 mod kernel;
 mod measure;
 mod memory;
@@ -38,6 +39,7 @@ pub use block::*;
 pub use cgroup::*;
 use declare::family_group;
 pub use describe::{CountedSince, FamilyInfo, Metric, MetricKind, NameKind, Unit};
+pub use guest::*;
 pub use kernel::*;
 pub use measure::*;
 pub use memory::*;
@@ -72,6 +74,8 @@ pub struct Snapshot {
     pub cgroup: Tables<CgroupTables>,
     /// Processes and threads.
     pub task: Tables<TaskTables>,
+    /// Virtual machines that run on this one.
+    pub guest: Tables<GuestTables>,
     /// The kernel as a whole.
     pub kernel: Tables<KernelTables>,
     /// Measurements of other programs; never read live.
@@ -121,6 +125,7 @@ impl Snapshot {
         self.net.each_family(each);
         self.cgroup.each_family(each);
         self.task.each_family(each);
+        self.guest.each_family(each);
         self.kernel.each_family(each);
         self.measure.each_family(each);
     }
@@ -238,6 +243,7 @@ pub fn families() -> Vec<FamilyInfo> {
         NetTables::FAMILIES,
         CgroupTables::FAMILIES,
         TaskTables::FAMILIES,
+        GuestTables::FAMILIES,
         KernelTables::FAMILIES,
         MeasureTables::FAMILIES,
     ]
@@ -278,6 +284,22 @@ mod tests {
                 assert_eq!(m.names.is_some(), m.unit == Unit::Text, "{}.{}", family.name, m.name);
             }
         }
+    }
+
+    struct Names(Vec<&'static str>);
+
+    impl EachFamily for Names {
+        fn family<F: Family>(&mut self, _: &mut Vec<F>) {
+            self.0.push(F::INFO.name);
+        }
+    }
+
+    /// Recordings refer to families by their place in this order.
+    #[test]
+    fn families_are_in_the_order_of_snapshots() {
+        let mut names = Names(Vec::new());
+        Snapshot::default().each_table(&mut names);
+        assert_eq!(names.0, families().iter().map(|family| family.name).collect::<Vec<_>>());
     }
 
     #[test]

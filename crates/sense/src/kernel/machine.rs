@@ -5,6 +5,7 @@ use crate::os::page_size;
 use crate::root::Root;
 use crate::source::SourceInfo;
 use crate::source_error::SourceError;
+use std::env::consts::ARCH;
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::key;
 use whyslow_model::snapshot::Snapshot;
@@ -28,6 +29,8 @@ pub(crate) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         firmware: dmi(root, ["bios_vendor", "bios_version", "bios_date"]).into(),
         processor: cpu_field(root, "model name").into(),
         microcode: cpu_field(root, "microcode").into(),
+        architecture: root.is_live().then_some(ARCH).into(),
+        kvm: u64::from(root.at("dev/kvm").exists()).into(),
         clock_source: root.word(&format!("{CLOCK_SOURCE}/current_clocksource")).into(),
         clock_sources: root.word(&format!("{CLOCK_SOURCE}/available_clocksource")).into(),
     });

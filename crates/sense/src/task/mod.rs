@@ -5,6 +5,7 @@ mod cputime;
 mod descriptors;
 mod direct_reclaim;
 mod exits;
+mod guests;
 mod iterator;
 mod kernel_locks;
 mod numa_maps;
@@ -31,12 +32,14 @@ mod tests;
 pub use command_line::command_line;
 pub use descriptors::descriptors;
 #[cfg(test)]
+pub(crate) use guests::tests::add_guest;
+#[cfg(test)]
 pub(crate) use iterator::read_records;
 pub(crate) use sleep::reason::{WaitFunctions, of_functions as wait_reason};
 pub(crate) use system_call::awaited_lock;
 
 use crate::root::Root;
-use crate::source::{Source, SourceInfo, loaded};
+use crate::source::{Source, SourceInfo, loaded, stateless};
 use iterator::TaskIterator;
 use proc_reader::ProcReader;
 
@@ -48,6 +51,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         loaded(direct_reclaim::INFO, direct_reclaim::load, direct_reclaim::read),
         Box::new(open_files::OpenFiles::default()),
         Box::new(numa_maps::NumaMaps::default()),
+        stateless(guests::INFO, guests::read),
     ]
 }
 

@@ -1,0 +1,244 @@
+//! Disks of a guest: the devices that it sees, and the images or devices of the host behind them (qemu-block-drivers(7)).
+
+use super::CommandLine;
+use super::options::QemuOptions;
+use whyslow_model::catalogue::GuestDisk;
+use whyslow_model::key::{GuestDevice, TaskKey};
+use whyslow_model::mask;
+use whyslow_model::value::State;
+
+/// Images on images on images.
+const DEEPEST: usize = 8;
+/// Drivers of -blockdev that pass on to another one.
+const FORMATS_AND_FILTERS: [&str; 14] = [
+    "raw",
+    "qcow2",
+    "qcow",
+    "qed",
+    "vmdk",
+    "vdi",
+    "vpc",
+    "vhdx",
+    "luks",
+    "parallels",
+    "throttle",
+    "copy-on-read",
+    "preallocate",
+    "compress",
+];
+
+/// What is behind a disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Backend {
+    format: Option<String>,
+    file: Option<String>,
+    direct: bool,
+    no_flush: bool,
+    /// `None` where the device decides, by `write-cache`.
+    write_through: Option<bool>,
+    aio: Option<String>,
+    /// Whether all layers pass discards on.
+    discard: bool,
+    detect_zeroes: Option<String>,
+    read_only: bool,
+    is_cdrom: bool,
+}
+
+pub(super) fn disks(line: &CommandLine, task: TaskKey) -> Vec<GuestDisk> {
+    let attached = line.devices.iter().filter(|device| is_disk(device)).enumerate();
+    let attached = attached.filter_map(|(at, device)| {
+        let backend = backend_of(line, device.get("drive"))?;
+        let name = device.get("id").map_or_else(|| format!("disk{at}"), str::to_owned);
+        Some(row(line, task, &name, device, &backend))
+    });
+    let mut disks: Vec<GuestDisk> = attached.collect();
+    // With `if=` other than none, -drive makes the device too.
+    for (at, drive) in line.drives.iter().enumerate() {
+        let Some(driver) = driver_of_drive(line, drive) else { continue };
+        let backend = of_drive(drive);
+        let name = drive.get("id").map_or_else(|| format!("drive{at}"), str::to_owned);
+        let device = QemuOptions::parse(driver, "driver");
+        if backend.file.is_some() && !backend.is_cdrom {
+            disks.push(row(line, task, &name, &device, &backend));
+        }
+    }
+    disks
+}
+
+fn is_disk(device: &QemuOptions) -> bool {
+    device.get("drive").is_some()
+        && device.get("driver").is_some_and(|driver| !driver.ends_with("-cd") && driver != "pflash")
+}
+
+fn row(line: &CommandLine, task: TaskKey, name: &str, device: &QemuOptions, backend: &Backend) -> GuestDisk {
+    let controller = controller(line, device);
+    let own_or_controllers = |key: &str| device.dashed(key).or_else(|| controller?.dashed(key));
+    let write_through = backend.write_through.or_else(|| device.flag("write-cache").map(|on| !on)).unwrap_or(false);
+    let cache = match (backend.no_flush, write_through, backend.direct) {
+        (true, ..) => "unsafe",
+        (_, true, true) => "directsync",
+        (_, true, false) => "writethrough",
+        (_, false, true) => "none",
+        (_, false, false) => "writeback",
+    };
+    let queues = own_or_controllers("num-queues").and_then(|text| text.parse::<u64>().ok());
+    // Of a mapping to several (QEMU 9), all.
+    let threads: Vec<&str> = std::iter::once(device)
+        .chain(controller)
+        .flat_map(|device| device.get("iothread").into_iter().chain(mapped_threads(device)))
+        .collect();
+    GuestDisk {
+        model: State::from(device.get("driver")),
+        controller: State::from(controller.and_then(|controller| controller.get("driver"))),
+        file: State::from(backend.file.as_deref()),
+        format: State::from(backend.format.as_deref()),
+        cache: cache.into(),
+        aio: backend.aio.as_deref().unwrap_or("threads").into(),
+        discard: if backend.discard { "unmap" } else { "ignore" }.into(),
+        detect_zeroes: State::from(backend.detect_zeroes.as_deref()),
+        io_thread: State::from(Some(threads.join(" ")).filter(|text| !text.is_empty())),
+        queues: queues.into(),
+        serial: State::from(device.get("serial")),
+        wwn: State::from(device.get("wwn")),
+        read_only: u64::from(backend.read_only).into(),
+        ..GuestDisk::new(GuestDevice { task, name: name.into() })
+    }
+}
+
+fn mapped_threads(device: &QemuOptions) -> Vec<&str> {
+    let keys = (0..64).map(|at| format!("iothread-vq-mapping.{at}.iothread"));
+    keys.map_while(|key| device.get(&key)).collect()
+}
+
+/// The adapter that a disk is attached to: the one its bus names, or the first of its kind.
+fn controller<'l>(line: &'l CommandLine, device: &QemuOptions) -> Option<&'l QemuOptions> {
+    let kinds: &[&str] = match device.get("driver")? {
+        driver if driver.starts_with("scsi-") => {
+            &["virtio-scsi", "lsi", "megasas", "mptsas", "pvscsi", "am53c974", "dc390", "spapr-vscsi"]
+        }
+        driver if driver.starts_with("ide-") => &["ahci", "ich9-ahci", "piix3-ide", "piix4-ide"],
+        _ => return None,
+    };
+    let mut found = line
+        .devices
+        .iter()
+        .filter(|other| other.get("driver").is_some_and(|driver| kinds.iter().any(|kind| driver.starts_with(kind))));
+    match device.get("bus").and_then(|bus| bus.split_once('.')) {
+        Some((id, _)) => found.find(|other| other.get("id") == Some(id)),
+        None => found.next(),
+    }
+}
+
+/// What `drive=` names: a -blockdev by its node name, or a -drive by its id. `None` for a drive without a medium.
+fn backend_of(line: &CommandLine, drive: Option<&str>) -> Option<Backend> {
+    let name = drive?;
+    let node = |name: &str| line.nodes.iter().find(|node| node.get("node-name") == Some(name));
+    if let Some(top) = node(name) {
+        return of_node(top, node);
+    }
+    let drive = line.drives.iter().find(|drive| drive.get("id") == Some(name))?;
+    Some(of_drive(drive)).filter(|backend| backend.file.is_some() && !backend.is_cdrom)
+}
+
+/// Follows the layers of a -blockdev down to the file or device.
+fn of_node<'l>(top: &QemuOptions, node: impl Fn(&str) -> Option<&'l QemuOptions>) -> Option<Backend> {
+    let mut backend = Backend { discard: true, ..Backend::default() };
+    let mut layer = top.clone();
+    for _ in 0..DEEPEST {
+        let driver = layer.get("driver")?.to_owned();
+        backend.discard &= layer.get("discard").is_some_and(|discard| discard == "unmap" || discard == "on");
+        backend.read_only |= layer.flag("read-only") == Some(true);
+        backend.no_flush |= layer.flag("cache.no-flush") == Some(true);
+        if backend.detect_zeroes.is_none() {
+            backend.detect_zeroes = layer.get("detect-zeroes").map(str::to_owned);
+        }
+        if !FORMATS_AND_FILTERS.contains(&driver.as_str()) {
+            backend.direct = layer.flag("cache.direct") == Some(true);
+            backend.aio = layer.get("aio").map(str::to_owned);
+            backend.file = Some(location(&driver, &layer));
+            return Some(backend);
+        }
+        if backend.format.is_none()
+            && !["throttle", "copy-on-read", "preallocate", "compress"].contains(&driver.as_str())
+        {
+            backend.format = Some(driver);
+        }
+        let nested = layer.below("file");
+        layer = if nested.is_empty() { node(layer.get("file")?)?.clone() } else { nested };
+    }
+    None
+}
+
+/// A file or device by its path; what is on the network by driver, address and name.
+fn location(driver: &str, layer: &QemuOptions) -> String {
+    if let Some(path) = layer.get("filename") {
+        return public(path);
+    }
+    let keys = [
+        "server.host",
+        "server.path",
+        "server.0.host",
+        "portal",
+        "pool",
+        "image",
+        "volume",
+        "export",
+        "path",
+        "target",
+    ];
+    let words: Vec<&str> = keys.iter().filter_map(|key| layer.get(key)).collect();
+    format!("{driver}:{}", words.join("/"))
+}
+
+/// What a path may show: URLs can contain user and password, and those of RBD a key.
+fn public(path: &str) -> String {
+    match path.strip_prefix("rbd:") {
+        Some(rest) => format!("rbd:{}", rest.split(':').next().unwrap_or_default()),
+        None => match path.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
+            Some((scheme, rest)) => format!("{scheme}://{rest}"),
+            None => mask::words(&[path]).concat(),
+        },
+    }
+}
+
+fn of_drive(drive: &QemuOptions) -> Backend {
+    let mode = drive.get("cache").unwrap_or_default();
+    let direct = drive.flag("cache.direct").unwrap_or(matches!(mode, "none" | "off" | "directsync"));
+    let file = drive.get("file").or_else(|| drive.get("filename")).map(|file| match file.strip_prefix("json:") {
+        Some(json) => {
+            let layer = QemuOptions::parse(json, "driver");
+            let below = layer.below("file");
+            let layer = if below.is_empty() { layer } else { below };
+            location(layer.get("driver").unwrap_or("file"), &layer)
+        }
+        None => public(file),
+    });
+    Backend {
+        format: drive.get("format").or_else(|| drive.get("driver")).map(str::to_owned),
+        file,
+        direct,
+        no_flush: drive.flag("cache.no-flush").unwrap_or(mode == "unsafe"),
+        write_through: match drive.flag("cache.writeback") {
+            Some(on) => Some(!on),
+            None => (!mode.is_empty()).then_some(matches!(mode, "writethrough" | "directsync")),
+        },
+        aio: drive.get("aio").map(str::to_owned),
+        discard: matches!(drive.get("discard"), Some("unmap" | "on")),
+        detect_zeroes: drive.get("detect-zeroes").map(str::to_owned),
+        read_only: drive.flag("readonly").or_else(|| drive.flag("read-only")) == Some(true),
+        is_cdrom: drive.get("media") == Some("cdrom"),
+    }
+}
+
+/// The device that a -drive makes by itself: `None` with `if=none`, and for firmware.
+fn driver_of_drive<'l>(line: &CommandLine, drive: &'l QemuOptions) -> Option<&'l str> {
+    match drive.get("if") {
+        Some("virtio") => Some("virtio-blk"),
+        Some("scsi") => Some("scsi-hd"),
+        Some("ide" | "sata") => Some("ide-hd"),
+        // What machines of the PC kind have unless told otherwise.
+        None if line.is_pc() => Some("ide-hd"),
+        None => Some("virtio-blk"),
+        Some(_) => None,
+    }
+}
