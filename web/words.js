@@ -94,7 +94,8 @@ export function culpritInWords({ kind, name, pid, pids = [], unit, container, cg
   if (pid === undefined) return `${kind} ${name}`;
   const details = pids.length > 1 ? [] : [`pid ${pid}`];
   if (container) details.push(`container ${container}`);
-  else if (unit) details.push(`unit ${unit}`);
+  // The scope of a virtual machine only repeats its name.
+  else if (unit && !unit.startsWith("machine-qemu")) details.push(`unit ${unit}`);
   if (cgroups.length > 1) details.push(`${cgroups.length} control groups`);
   const counted = pids.length > 1 ? `${name} ×${pids.length}` : name;
   return details.length > 0 ? `${counted} (${details.join(", ")})` : counted;
@@ -105,7 +106,8 @@ export function unattributed({ share: part, of, why, remedy }) {
   return `${known}${of}: ${why}${remedy ? `; ${remedy}` : ""}`;
 }
 
-export function groupInWords({ kind, name, unit, container }) {
+export function groupInWords({ kind, name, unit, container, guest }) {
+  if (guest) return `guest ${guest}`;
   if (kind === "kernel") return "the kernel's threads";
   if (container) return `container ${container}`;
   if (unit) return unit;

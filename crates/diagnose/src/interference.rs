@@ -112,6 +112,7 @@ fn group_name(path: &str) -> GroupName {
         name: path.to_owned(),
         unit: cgroup::unit(path),
         container: cgroup::container(path),
+        guest: cgroup::guest(path),
     }
 }
 

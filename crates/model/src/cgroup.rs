@@ -22,6 +22,32 @@ pub fn container(cgroup: &str) -> Option<String> {
     cgroup.rsplit('/').find_map(id)
 }
 
+/// The name of the virtual machine that libvirt (`machine-qemu\x2d1\x2dweb1.scope`) or Proxmox (`/qemu.slice/100.scope`) runs in it.
+pub fn guest(cgroup: &str) -> Option<String> {
+    let of_proxmox = |part: &str| cgroup.contains("/qemu.slice/").then(|| part.to_owned());
+    let of_libvirt = |part: &str| {
+        let name = unescaped(part.strip_prefix("machine-qemu\\x2d")?);
+        let (number, name) = name.split_once('-')?;
+        number.bytes().all(|b| b.is_ascii_digit()).then(|| name.to_owned())
+    };
+    let mut scopes = cgroup.rsplit('/').filter_map(|part| part.strip_suffix(".scope"));
+    scopes.find_map(|part| of_libvirt(part).or_else(|| of_proxmox(part)))
+}
+
+/// `\xNN` in the name of a unit stands for a byte (systemd.unit(5)).
+fn unescaped(name: &str) -> String {
+    let mut parts = name.split("\\x");
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let escaped = part.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match escaped {
+            Some(byte) => bytes.extend(std::iter::once(byte).chain(part.bytes().skip(2))),
+            None => bytes.extend(b"\\x".iter().copied().chain(part.bytes())),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// The short id, if a path component is a container's: 64 hexadecimal digits, alone or in a runtime's scope.
 fn id(part: &str) -> Option<String> {
     let scope = part.strip_suffix(".scope").unwrap_or(part);
@@ -69,6 +95,19 @@ mod tests {
         ] {
             let found = (unit(cgroup), container(cgroup));
             assert_eq!((found.0.as_deref(), found.1.as_deref()), known_as, "{cgroup}");
+        }
+    }
+
+    #[test]
+    fn guests_are_told_from_the_scopes_of_libvirt_and_proxmox() {
+        for (cgroup, name) in [
+            (r"/machine.slice/machine-qemu\x2d12\x2dweb\x2d1.scope/libvirt/vcpu0", Some("web-1")),
+            (r"/machine.slice/machine-qemu\x2d1\x2da\xc3\xa4\x2.scope", Some(r"aä\x2")),
+            ("/qemu.slice/100.scope", Some("100")),
+            (r"/machine.slice/machine-lxc\x2d1\x2dweb.scope", None),
+            ("/system.slice/cron.service", None),
+        ] {
+            assert_eq!(guest(cgroup).as_deref(), name, "{cgroup}");
         }
     }
 

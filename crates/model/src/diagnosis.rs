@@ -190,6 +190,9 @@ pub struct GroupName {
     /// The container that it is: the first twelve digits of its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
+    /// The virtual machine that it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<String>,
 }
 
 /// What is known about one subject.

@@ -12,6 +12,7 @@ impl Pseudonyms {
         match kind {
             "host" | "cpu" | "irq" | "limit" | "core" | "node" | "zone" => name.to_owned(),
             "process" | "thread" => self.process_or_label(name),
+            "guest" => self.host(name),
             "cgroup" => self.cgroups(name),
             "device" | "partition" | "array" => each_part(name, ' ', |word| self.device(word)),
             "volume" => self.volume(name),
@@ -38,6 +39,10 @@ impl Pseudonyms {
 
     /// Measurements of other tools are about processes, too: `dd of /dev/zero, line 3`.
     fn process_or_label(&self, name: &str) -> String {
+        // A process that runs a virtual machine is called by that.
+        if let Some(guest) = name.strip_prefix("guest ") {
+            return format!("guest {}", self.host(guest));
+        }
         if name.contains(", line ") || name.contains(": ") { self.label(name) } else { self.process(name) }
     }
 
@@ -124,6 +129,10 @@ mod tests {
         let names = pseudonyms();
         assert_eq!(names.subject_name("host", "host"), "host");
         assert_eq!(names.subject_name("process", "shopd"), names.process("shopd"));
+        assert_eq!(
+            names.subject_name("process", "guest web1"),
+            format!("guest {}", names.subject_name("guest", "web1"))
+        );
         assert_eq!(names.subject_name("cgroup", "/shop"), names.cgroups("/shop"));
         assert_eq!(names.subject_name("mount", "/srv/shop"), names.path("/srv/shop"));
         assert_eq!(names.subject_name("mount", "filer"), names.host("filer"));

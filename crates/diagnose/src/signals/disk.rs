@@ -240,6 +240,12 @@ impl DiskUse<'_> {
     }
 }
 
+/// QEMU's own name for a disk, behind a controller of real hardware.
+fn is_emulated(queue: &Queue) -> bool {
+    let is_qemu = queue.model.get().is_some_and(|model| model.contains("QEMU HARDDISK"));
+    is_qemu && matches!(queue.driver.get(), Some("ata_piix" | "ahci"))
+}
+
 signals! { d: DiskUse<'_>;
     "disk.reads" "1/s" "reads completed", "Δreads / Δt", "/proc/diskstats field 1 (iostats.rst)" => d.change.rate(|d| d.reads);
     "disk.writes" "1/s" "writes completed", "Δwrites / Δt", "/proc/diskstats field 5" => d.change.rate(|d| d.writes);
@@ -312,6 +318,8 @@ signals! { d: DiskUse<'_>;
     "disk.call_size" "bytes" "mean size of the read calls of the process that read most from it", "Δrchar / Δsyscr", "/proc/PID/io" => d.reader.and_then(IoUse::call_size);
     "disk.cache_wait" "ratio" "share of the samples in which the process that read most from it waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => d.reader.and_then(IoUse::cache_wait);
     "disk.smart" "text" "its name, if it is of a kind that answers SMART commands", "sd*, hd*, nvme*", "/proc/diskstats" => Some(d.change.key().to_string()).filter(|name| has_smart(name)).as_deref();
+    "disk.driver" "text" "driver of the adapter", "device/driver", "/sys/block/*/queue" => d.queue.and_then(|q| q.driver.get());
+    "disk.emulated" "flag" "1 if it is known to be an IDE or SATA disk that QEMU emulates", "model and driver", "/sys/block/*/queue" => d.queue.is_some_and(is_emulated);
     "disk.scheduler" "text" "I/O scheduler in force", "queue/scheduler", "/sys/block/*/queue" => d.queue.and_then(|q| q.scheduler.get());
     "disk.rotational" "flag" "1 for a spinning disk", "queue/rotational", "/sys/block/*/queue" => d.queue.and_then(|q| q.rotational.get());
     "disk.max_request" "bytes" "largest request the stack allows", "max_sectors_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.max_request.get());

@@ -14,9 +14,10 @@ use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{
-    Board, Cpu, CpuMean, DirectReclaim, Disk, Family, HiddenGroups, Interface, Link, MachineInfo, Meminfo,
+    Board, Cpu, CpuMean, DirectReclaim, Disk, Family, Guest, HiddenGroups, Interface, Link, MachineInfo, Meminfo,
     NetworkNamespaces, Observer, Pressure, Process, Protocol, RunQueue, Sharing, System, Thread, Transfer, Vmstat,
 };
+use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
 
@@ -192,6 +193,24 @@ impl<'w> HostUse<'w> {
     /// A count of pages as bytes per second.
     fn vm_bytes(&self, f: impl Fn(&Vmstat) -> Counter + Copy) -> Option<f64> {
         self.vm(f).map(|pages| pages * page_size(self.window))
+    }
+
+    /// What the balloon holds: it is counted in the pages of the machine, whatever their size in the host.
+    fn balloon(&self) -> Option<f64> {
+        let last = self.vmstat.as_ref()?.last();
+        let held = last.balloon_inflate.get()?.saturating_sub(last.balloon_deflate.get()?);
+        Some(held as f64 * page_size(self.window))
+    }
+
+    /// `None` if no guest runs here.
+    fn guests(&self) -> Option<BTreeMap<TaskKey, &Guest>> {
+        Some(self.window.newest::<Guest>()).filter(|guests| !guests.is_empty())
+    }
+
+    fn guest_share(&self) -> Option<f64> {
+        let guests = self.guests()?;
+        let used = self.tasks.iter().filter(|task| guests.contains_key(&task.key)).filter_map(|task| task.cpu);
+        over(Some(used.sum()), self.used())
     }
 
     fn memory(&self, f: impl Fn(&Meminfo) -> Gauge + Copy) -> Option<f64> {
@@ -482,6 +501,8 @@ signals! { h: HostUse<'_>;
     "cpu.waiting_share" "ratio" "share of the samples in which any of them did", "samples with procs_running above cpu.count_at_most while no CPU was idle", "/proc/stat" => h.waiting_share();
     "cpu.runnable" "count" "runnable tasks, mean of the samples", "mean(procs_running)", "/proc/stat" => h.system.as_ref().and_then(|s| s.mean(|s| s.running));
     "cpu.load_1m" "count" "load average; counts uninterruptible tasks too", "as the kernel gives it", "/proc/loadavg" => h.system.as_ref().and_then(|s| s.last().load_1m.get());
+    "cpu.guest_cpus" "count" "virtual CPUs of the guests that run on this machine", "Σ of -smp", "/proc/PID/cmdline" => h.guests().map(|guests| guests.values().filter_map(|guest| guest.cpus.get()).sum::<f64>());
+    "cpu.guest_share" "ratio" "share of the CPU time used that guests used", "ΣΔ(utime + stime) of their processes / Δ of all CPUs", "/proc/PID/stat, /proc/PID/cmdline, /proc/stat" => h.guest_share();
     "cpu.switches" "1/s" "context switches", "Δctxt / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.context_switches));
     "cpu.forks" "1/s" "processes and threads created", "Δprocesses / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.forks));
     "cpu.attributed" "ratio" "share of the CPU time used, but for interrupts, that is charged to processes", "(ΣΔcpu of processes + Σcpu of those that ended unseen) / Δ(user + nice + system)", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.used_by_processes());
@@ -573,6 +594,7 @@ signals! { h: HostUse<'_>;
     "mem.dirty_limit" "bytes" "dirty memory at which writers are held back", "nr_dirty_threshold x page size", "/proc/vmstat" => h.dirty_limit();
     "mem.direct_reclaims" "1/s" "times a task that wanted memory had to reclaim some first", "Δallocstall / Δt", "/proc/vmstat" => h.vm(|v| v.allocstall);
     "mem.corrupted" "bytes" "memory taken out of use because of errors", "HardwareCorrupted", "/proc/meminfo" => h.memory(|m| m.hardware_corrupted);
+    "mem.balloon" "bytes" "memory that the balloon driver has handed to the hypervisor", "(balloon_inflate - balloon_deflate) x page size", "/proc/vmstat" => h.balloon();
     "mem.numa_nodes" "count" "NUMA nodes with CPUs", "nodes with a cpulist", "/sys/devices/system/node" => Placements::count(h.window);
     "mem.numa_hints" "1/s" "page faults by which NUMA balancing samples who uses which memory", "Δnuma_hint_faults / Δt", "/proc/vmstat" => h.vm(|v| v.numa_hint_faults);
     "mem.numa_hints_remote" "ratio" "share of them that found the memory on another node", "1 - Δnuma_hint_faults_local / Δnuma_hint_faults", "/proc/vmstat" => over(h.grown(|v| v.numa_hint_faults_local), h.grown(|v| v.numa_hint_faults)).map(|local| (1.0 - local).max(0.0));

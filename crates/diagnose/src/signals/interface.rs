@@ -5,11 +5,14 @@ use super::nic::{self, NicCounts, QueueCounts};
 use super::shaper;
 use super::task::TaskUse;
 use crate::signal::{Entity, netns, over, share_of_true, signals, sum};
-use whyslow_model::catalogue::{Interface, Link, PacketSize, Qdisc};
+use whyslow_model::catalogue::{Interface, Link, MachineInfo, PacketSize, Qdisc};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
+
+/// Drivers of the hardware that QEMU emulates (hw/net).
+const EMULATED_DRIVERS: [&str; 7] = ["e1000", "e1000e", "igb", "8139cp", "8139too", "pcnet32", "ne2k-pci"];
 
 /// Share of its capacity from which an interface counts as full in a sample; framing and acknowledgements take the rest.
 const FULL: f64 = 0.85;
@@ -47,6 +50,8 @@ fn kernel_need(thread: &TaskUse) -> Option<f64> {
 
 /// What an interface's signals are computed from.
 pub struct InterfaceUse<'w> {
+    /// Whether the machine is a guest of QEMU.
+    is_virtual: bool,
     work: PacketWork,
     change: &'w Change<'w, Interface>,
     link: Option<&'w Link>,
@@ -116,6 +121,11 @@ impl InterfaceUse<'_> {
         self.nic.drops.as_ref().and_then(f)
     }
 
+    fn is_emulated(&self) -> bool {
+        let driver = self.link.and_then(|link| link.driver.get());
+        self.is_virtual && driver.is_some_and(|driver| EMULATED_DRIVERS.contains(&driver))
+    }
+
     fn packets(&self) -> Option<f64> {
         sum([self.change.rate(|i| i.rx_packets), self.change.rate(|i| i.tx_packets)])
     }
@@ -156,6 +166,8 @@ signals! { i: InterfaceUse<'_>;
     "iface.packet_share" "ratio" "its part of the packets through all interfaces", "packets / Σpackets", "/proc/net/dev" => over(i.packets(), i.work.packets);
     "iface.packet_cost" "s" "time the machine spent in the kernel for each packet through any interface: the most one can have cost", "ΣΔ(system + irq + softirq + uncharged) / ΣΔpackets", "/proc/stat, /proc/net/dev" => over(i.work.kernel, i.work.packets);
     "iface.kernel_limit" "ratio" "share of the time that the fullest CPU spent in the kernel, or a thread spent there or waiting to go on there", "max(core.kernel of each CPU, Δstime / Δt + Δrun_delay / Δt x Δstime / Δ(utime + stime) of each thread)", "/proc/stat, /proc/PID/task/TID/stat, schedstat" => i.work.fullest;
+    "iface.driver" "text" "its driver", "as the kernel gives it", "ethtool" => i.link.and_then(|l| l.driver.get());
+    "iface.emulated" "flag" "1 if it is known to be emulated hardware of a guest of QEMU", "virtualization and driver", "ethtool" => i.is_emulated();
     "iface.mtu" "bytes" "largest packet", "as the kernel gives it", "rtnetlink" => i.link.and_then(|l| l.mtu.get());
     "iface.duplex" "text" "full or half", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.duplex.get());
     "iface.ring" "count" "packets that its receive ring holds", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.ring_rx.get());
@@ -194,6 +206,8 @@ pub fn interfaces(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
     let links = window.newest::<Link>();
     let qdiscs = window.changes::<Qdisc>();
     let mut counted = nic::by_interface(window);
+    let hypervisor = window.the::<MachineInfo>().and_then(|machine| machine.virtualization.get());
+    let is_virtual = matches!(hypervisor, Some("kvm" | "qemu"));
     window
         .changes::<Interface>()
         .iter()
@@ -203,7 +217,7 @@ pub fn interfaces(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
             let (link, qdiscs) = (links.get(key).copied(), qdiscs.iter().filter(on_it).collect());
             let sizes = sizes.iter().find(|s| s.key() == key).and_then(both_ways);
             let nic = counted.remove(key).unwrap_or_default();
-            let interface = InterfaceUse { work, change, link, qdiscs, sizes, nic };
+            let interface = InterfaceUse { is_virtual, work, change, link, qdiscs, sizes, nic };
             let subject = Subject { netns: netns(&key.ns), ..Subject::new("interface", key.name.to_string()) };
             Entity::of(subject, &interface)
         })

@@ -10,6 +10,7 @@ pub mod drop;
 pub mod filesystem;
 mod frequency;
 pub mod group;
+pub mod guest;
 pub mod host;
 mod huge_pages;
 pub mod interface;

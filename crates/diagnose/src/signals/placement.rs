@@ -54,12 +54,15 @@ impl Placements {
     }
 }
 
+/// How idle each CPU is, as a share of the time.
+pub(super) fn idle_cpus(window: &Window) -> BTreeMap<u32, f64> {
+    let cpus = window.changes::<Cpu>();
+    let idle = cpus.iter().map(|cpu| (*cpu.key(), ratio(sum([cpu.rate(|c| c.idle), cpu.rate(|c| c.iowait)]))));
+    idle.filter_map(|(cpu, idle)| Some((cpu, idle?))).collect()
+}
+
 fn nodes(window: &Window) -> BTreeMap<u32, NodeRoom> {
-    let idle: BTreeMap<u32, f64> = window
-        .changes::<Cpu>()
-        .iter()
-        .filter_map(|cpu| Some((*cpu.key(), ratio(sum([cpu.rate(|c| c.idle), cpu.rate(|c| c.iowait)]))?)))
-        .collect();
+    let idle = idle_cpus(window);
     let room = |node: &Node| {
         let cpus = cpu_list::parse(node.cpus.get()?)?;
         let idle = cpus.iter().filter_map(|cpu| idle.get(cpu)).sum();

@@ -1,6 +1,7 @@
 //! What a process or thread did over the window, summed up once for every signal that needs it.
 
 use super::blocked::{Blocked, Sleep, TaskRow};
+use super::guest;
 use super::lock::{self, LockUse};
 use super::short_lived::{self, ShortLivedChildren};
 use super::sleep::{self, SleepUse};
@@ -21,7 +22,7 @@ const CLOCK_TICK_NS: u64 = 10_000_000;
 pub struct TaskUse {
     /// Which task.
     pub key: TaskKey,
-    /// Its name as the kernel keeps it.
+    /// Its name as the kernel keeps it; that of the guest if it runs a virtual machine.
     pub command: String,
     /// Its control group; for a thread, its process'.
     pub cgroup: Option<String>,
@@ -193,7 +194,11 @@ pub fn processes(window: &Window, changes: &[Change<'_, Process>], blocked: &Blo
     }
     let locks = lock::by_process(window);
     let sleeps = sleep::by_process(window);
+    let guests = guest::names(window);
     for task in &mut tasks {
+        if let Some(guest) = guests.get(&task.key) {
+            task.command.clone_from(guest);
+        }
         if let Some((share, place)) = blocked.of_process(task.key.pid) {
             task.blocked = share;
             task.wait_channel = place.map(str::to_owned);

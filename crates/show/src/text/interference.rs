@@ -47,8 +47,11 @@ fn resource(pair: &InterferencePair) -> String {
     }
 }
 
-/// As people call it: the container, the unit, or the path of the control group.
+/// As people call it: the virtual machine, the container, the unit, or the path of the control group.
 fn group(group: &GroupName) -> String {
+    if let Some(guest) = &group.guest {
+        return format!("guest {guest}");
+    }
     match (&group.container, &group.unit) {
         _ if group.kind == "kernel" => "the kernel's threads".to_owned(),
         (Some(container), _) => format!("container {container}"),
@@ -70,6 +73,7 @@ mod tests {
             name: name.into(),
             unit: unit.map(Into::into),
             container: None,
+            guest: None,
         };
         let pair = |victim: &str, seconds: f64, resource: &str, on: Option<&str>| InterferencePair {
             victim: group(victim, None),

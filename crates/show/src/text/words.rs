@@ -2,6 +2,7 @@
 
 use crate::canvas::NO_BREAK;
 use crate::human;
+use whyslow_model::cgroup;
 use whyslow_model::diagnosis::{Basis, CaptureComparison, Confidence, Culprit, Finding, Subject, Unattributed};
 
 /// What was compared with what: two captures, or runs of one.
@@ -118,7 +119,9 @@ pub(super) fn subject(subject: &Subject) -> String {
 pub(super) fn culprit(culprit: &Culprit) -> String {
     let Some(pid) = culprit.pid else { return format!("{} {}", culprit.kind, culprit.name) };
     let container = culprit.container.as_ref().map(|id| format!("container{NO_BREAK}{id}"));
-    let home = container.or_else(|| culprit.unit.as_ref().map(|unit| format!("unit{NO_BREAK}{unit}")));
+    // The scope of a virtual machine only repeats its name.
+    let unit = culprit.unit.as_ref().filter(|_| culprit.cgroup.as_deref().and_then(cgroup::guest).is_none());
+    let home = container.or_else(|| unit.map(|unit| format!("unit{NO_BREAK}{unit}")));
     let (name, pid) = match culprit.count() {
         1 => (culprit.name.clone(), Some(format!("pid{NO_BREAK}{pid}"))),
         count => (format!("{}{NO_BREAK}×{count}", culprit.name), None),

@@ -1,0 +1,291 @@
+//! Virtual machines that run on this one, as their host sees them.
+
+use super::placement::idle_cpus;
+use super::task::TaskUse;
+use crate::signal::{Entity, over, signals, sum};
+use std::collections::{BTreeMap, BTreeSet};
+use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, Interface, MachineInfo};
+use whyslow_model::cpu_list;
+use whyslow_model::diagnosis::Subject;
+use whyslow_model::key::TaskKey;
+use whyslow_model::window::Window;
+
+/// Models of real hardware: each access to their registers leaves the guest.
+const EMULATED_DISKS: [&str; 5] = ["ide-", "scsi-", "lsi", "megasas", "mptsas"];
+const PARAVIRTUAL_CONTROLLERS: [&str; 3] = ["virtio-", "vhost-", "pvscsi"];
+const EMULATED_CARDS: [&str; 7] = ["e1000", "e1000e", "igb", "rtl8139", "ne2k", "pcnet", "i82"];
+
+/// A virtual machine over the window.
+pub struct GuestUse<'w> {
+    config: &'w Guest,
+    machine: Option<&'w MachineInfo>,
+    /// CPUs' worth of time that its virtual CPUs ran, and waited for a CPU of the host.
+    cpu: Option<f64>,
+    waiting: Option<f64>,
+    /// The thread that serves every device without a thread of its own.
+    main_loop: Option<&'w TaskUse>,
+    process: Option<&'w TaskUse>,
+    disks: Vec<&'w GuestDisk>,
+    cards: Vec<Card<'w>>,
+    affinity: Option<BTreeSet<u32>>,
+    idle: &'w BTreeMap<u32, f64>,
+    /// Names of others whose virtual CPUs are bound to some of the same CPUs.
+    sharers: Vec<&'w str>,
+}
+
+struct Card<'w> {
+    row: &'w GuestNic,
+    packets: Option<f64>,
+}
+
+fn begins_with(text: Option<&str>, starts: &[&str]) -> bool {
+    text.is_some_and(|text| starts.iter().any(|start| text.starts_with(start)))
+}
+
+fn is_emulated(disk: &GuestDisk) -> bool {
+    begins_with(disk.model.get(), &EMULATED_DISKS) && !begins_with(disk.controller.get(), &PARAVIRTUAL_CONTROLLERS)
+}
+
+fn listed<'a>(words: impl Iterator<Item = Option<&'a str>>) -> String {
+    let all: BTreeSet<&str> = words.flatten().collect();
+    all.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+impl<'w> GuestUse<'w> {
+    /// Whether KVM could run it: its CPUs are of the host's architecture.
+    fn is_native(&self) -> Option<bool> {
+        let (guest, host) = (self.config.architecture.get()?, self.machine?.architecture.get()?);
+        Some(guest == host || (guest, host) == ("i386", "x86_64") || (guest, host) == ("ppc64", "powerpc64"))
+    }
+
+    fn steal(&self) -> Option<f64> {
+        over(self.waiting, sum([self.cpu, self.waiting]))
+    }
+
+    fn main_loop_disks(&self) -> impl Iterator<Item = &'w GuestDisk> {
+        self.disks.iter().copied().filter(|disk| disk.io_thread.get().is_none())
+    }
+
+    fn main_loop_cards(&self) -> impl Iterator<Item = &Card<'w>> {
+        self.cards.iter().filter(|card| card.row.vhost.get() == Some(0.0))
+    }
+
+    fn main_loop_devices(&self) -> String {
+        let disks = self.main_loop_disks().map(|disk| disk.model.get());
+        listed(disks.chain(self.main_loop_cards().map(|card| card.row.model.get())))
+    }
+
+    /// Packets through the cards that the main loop serves; unknown if none is connected to an interface.
+    fn packets(&self) -> Option<f64> {
+        self.main_loop_cards().filter_map(|card| card.packets).reduce(|a, b| a + b)
+    }
+
+    fn is_pinned(&self) -> Option<bool> {
+        Some(self.idle.keys().any(|cpu| !self.affinity.as_ref().is_some_and(|own| own.contains(cpu))))
+            .filter(|_| self.affinity.is_some())
+    }
+
+    /// CPUs' worth of idle time on those that it may not use.
+    fn idle_elsewhere(&self) -> Option<f64> {
+        let own = self.affinity.as_ref()?;
+        Some(self.idle.iter().filter(|(cpu, _)| !own.contains(cpu)).map(|(_, idle)| idle).sum())
+    }
+}
+
+signals! { g: GuestUse<'_>;
+    "guest.accelerator" "text" "what runs its CPUs: kvm, or tcg, which emulates them", "an open file of KVM, else -accel", "/proc/PID/cmdline, /proc/PID/fd" => g.config.accelerator.get();
+    "guest.native" "flag" "1 if its CPUs are of the host's architecture, so that KVM could run it", "name of the program against uname -m", "/proc/PID/cmdline" => g.is_native();
+    "guest.kvm" "flag" "1 where the host offers KVM", "/dev/kvm exists", "/dev/kvm" => g.machine.and_then(|m| m.kvm.get());
+    "guest.cpus" "count" "its virtual CPUs", "-smp", "/proc/PID/cmdline" => g.config.cpus.get();
+    "guest.cpu" "count" "CPUs' worth of time that its virtual CPUs ran", "Δ(utime + stime) of their threads / Δt; where those have no names, of all threads but the main one", "/proc/PID/task/TID/stat" => g.cpu;
+    "guest.waiting" "count" "mean number of its virtual CPUs that waited for a CPU of the host", "Δrun_delay of their threads / Δt", "/proc/PID/task/TID/schedstat" => g.waiting;
+    "guest.steal" "ratio" "share of the time in which its virtual CPUs had work that they waited for a CPU of the host: steal, as the guest sees it", "run_delay / (run_delay + utime + stime)", "/proc/PID/task/TID/schedstat" => g.steal();
+    "guest.main_loop" "ratio" "share of the time in which QEMU's main loop ran, one thread for every device without a thread of its own", "Δ(utime + stime) of the main thread / Δt", "/proc/PID/task/TID/stat" => g.main_loop.and_then(|t| t.cpu);
+    "guest.main_loop_wait" "ratio" "share of the time in which it waited for a CPU", "Δrun_delay / Δt", "/proc/PID/task/TID/schedstat" => g.main_loop.and_then(|t| t.run_delay);
+    "guest.main_loop_disks" "text" "models of the disks that the main loop serves; empty if there are none", "disks without iothread", "/proc/PID/cmdline" => listed(g.main_loop_disks().map(|disk| disk.model.get())).as_str();
+    "guest.main_loop_cards" "text" "models of the network cards that it serves; empty if there are none", "cards without vhost", "/proc/PID/cmdline" => listed(g.main_loop_cards().map(|card| card.row.model.get())).as_str();
+    "guest.main_loop_devices" "text" "both; empty if there are none", "disks without iothread, cards without vhost", "/proc/PID/cmdline" => g.main_loop_devices().as_str();
+    "guest.emulated_disks" "text" "disks of models that exist in hardware, which virtio would replace; empty if there are none", "-device", "/proc/PID/cmdline" => listed(g.disks.iter().filter(|disk| is_emulated(disk)).map(|disk| disk.model.get())).as_str();
+    "guest.emulated_cards" "text" "network cards of models that exist in hardware, which virtio would replace; empty if there are none", "-device", "/proc/PID/cmdline" => listed(g.cards.iter().map(|card| card.row.model.get()).filter(|model| begins_with(*model, &EMULATED_CARDS))).as_str();
+    "guest.storage_rate" "bytes/s" "bytes that it moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => g.process.and_then(|p| p.storage);
+    "guest.packets" "1/s" "packets through the network cards that the main loop serves", "Δ(rx_packets + tx_packets) of their taps / Δt", "/proc/net/dev" => g.packets();
+    "guest.pinned" "flag" "1 if its virtual CPUs may not run on all CPUs of the host", "Cpus_allowed_list against the CPUs online", "/proc/PID/task/TID/status" => g.is_pinned();
+    "guest.pinned_cpus" "text" "the CPUs that they may run on", "Cpus_allowed_list", "/proc/PID/task/TID/status" => g.affinity.as_ref().map(cpu_list::format).as_deref();
+    "guest.idle_elsewhere" "count" "CPUs' worth of idle time on those that it may not use", "Σ Δidle / Δt", "/proc/PID/task/TID/status, /proc/stat" => g.idle_elsewhere();
+    "guest.sharers" "text" "other guests that are bound to some of the same CPUs; empty if there are none", "Cpus_allowed_list", "/proc/PID/task/TID/status" => Some(g.sharers.join(", ")).as_deref();
+    "guest.memory" "bytes" "its memory", "-m", "/proc/PID/cmdline" => g.config.memory.get();
+    "guest.memory_backing" "text" "hugetlb, or pages as the kernel has them: anonymous, memfd, file", "-object memory-backend", "/proc/PID/cmdline" => g.config.memory_backing.get();
+}
+
+/// The guest that a process runs, as findings call it.
+pub fn names(window: &Window) -> BTreeMap<TaskKey, String> {
+    let guests = window.newest::<Guest>();
+    guests.into_iter().filter_map(|(task, guest)| Some((task, format!("guest {}", guest.name.get()?)))).collect()
+}
+
+/// Every guest of this host.
+pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> Vec<Entity> {
+    let guests = window.newest::<Guest>();
+    if guests.is_empty() {
+        return Vec::new();
+    }
+    let idle = idle_cpus(window);
+    let (cpus, disks, cards) = (window.newest::<GuestCpu>(), window.newest::<GuestDisk>(), window.newest::<GuestNic>());
+    let packets: BTreeMap<_, Option<f64>> = window
+        .changes::<Interface>()
+        .iter()
+        .filter(|change| change.key().ns.is_empty())
+        .map(|change| (change.key().name.clone(), sum([change.rate(|i| i.rx_packets), change.rate(|i| i.tx_packets)])))
+        .collect();
+    let threads: BTreeMap<TaskKey, &TaskUse> = threads.iter().map(|thread| (thread.key, thread)).collect();
+    let affinity = |task: &TaskKey| -> Option<BTreeSet<u32>> {
+        let lists = cpus.values().filter(|cpu| cpu.thread.pid == task.pid).map(|cpu| cpu_list::parse(cpu.cpus.get()?));
+        lists.collect::<Option<Vec<_>>>()?.into_iter().reduce(|a, b| &a | &b)
+    };
+    let affinities: BTreeMap<TaskKey, BTreeSet<u32>> =
+        guests.keys().filter_map(|task| Some((*task, affinity(task)?))).collect();
+    let entity = |(task, config): (&TaskKey, &&Guest)| {
+        let process = processes.iter().find(|process| process.key == *task);
+        let main_loop = threads.get(task).copied();
+        let own: Vec<&TaskUse> = cpus
+            .keys()
+            .filter(|thread| thread.pid == task.pid)
+            .filter_map(|thread| threads.get(thread).copied())
+            .collect();
+        let of_cpus = |f: fn(&TaskUse) -> Option<f64>| {
+            // Without names, its threads look like workers of QEMU.
+            let others = || Some((f(process?)? - f(main_loop?)?).max(0.0));
+            if own.is_empty() { others() } else { own.iter().map(|thread| f(thread)).sum() }
+        };
+        let pinned = affinities.get(task);
+        let is_all = |cpus: &BTreeSet<u32>| idle.keys().all(|cpu| cpus.contains(cpu));
+        let shares = |(other, cpus): &(&TaskKey, &BTreeSet<u32>)| {
+            *other != task && !is_all(cpus) && pinned.is_some_and(|own| !own.is_disjoint(cpus))
+        };
+        let guest = GuestUse {
+            config,
+            machine: window.the(),
+            cpu: of_cpus(|thread| thread.cpu),
+            waiting: of_cpus(|thread| thread.run_delay),
+            main_loop,
+            process,
+            disks: disks.values().filter(|disk| disk.disk.task == *task).copied().collect(),
+            cards: cards
+                .values()
+                .filter(|card| card.card.task == *task)
+                .map(|row| Card { row, packets: row.interface.get().and_then(|name| *packets.get(name)?) })
+                .collect(),
+            affinity: pinned.cloned(),
+            idle: &idle,
+            sharers: affinities.iter().filter(shares).filter_map(|(other, _)| guests.get(other)?.name.get()).collect(),
+        };
+        let name = config.name.get().map_or_else(|| task.pid.to_string(), str::to_owned);
+        let subject = Subject { pid: Some(task.pid), ..Subject::new("guest", name) };
+        Entity::of(subject, &guest).within(process.and_then(|process| process.cgroup.clone()))
+    };
+    guests.iter().map(entity).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Facts;
+    use crate::scope::Scope;
+    use crate::testing::{SECOND, window};
+    use whyslow_model::catalogue::{Cpu, ProcessRow, Thread};
+    use whyslow_model::key::GuestDevice;
+    use whyslow_model::snapshot::Snapshot;
+
+    fn task(pid: u32, tid: u32) -> TaskKey {
+        TaskKey { pid, tid, start: 1 }
+    }
+
+    /// A thread that ran and waited for this many per cent of the time until `t`.
+    fn thread(t: u64, key: TaskKey, ran: u64, waited: u64) -> Thread {
+        let percent = t * SECOND / 100;
+        Thread {
+            command: "x".into(),
+            user: (percent * ran).into(),
+            system: 0.into(),
+            run_delay: (percent * waited).into(),
+            ..Thread::new(key)
+        }
+    }
+
+    /// Two guests with a CPU each on CPU 0, of two. The second has a busy main loop.
+    fn host(t: u64, s: &mut Snapshot) {
+        s.kernel.machine.push(MachineInfo { architecture: "x86_64".into(), kvm: 1.into(), ..MachineInfo::default() });
+        for (cpu, idle) in [(0, 0), (1, 90)] {
+            s.processor.cpu.push(Cpu { idle: (t * SECOND / 100 * idle).into(), iowait: 0.into(), ..Cpu::new(cpu) });
+        }
+        for (pid, name, main) in [(7, "web1", 5), (9, "db", 80)] {
+            let key = task(pid, pid);
+            s.task
+                .process
+                .push(ProcessRow { command: "qemu-kvm".into(), threads: 2.into(), ..ProcessRow::new(key) }.into());
+            s.task.thread.push(thread(t, key, main, 1));
+            s.task.thread.push(thread(t, task(pid, pid + 1), 30, 20));
+            s.guest.guest.push(Guest {
+                name: name.into(),
+                accelerator: "tcg".into(),
+                architecture: "x86_64".into(),
+                cpus: 1.into(),
+                ..Guest::new(key)
+            });
+            s.guest.guest_cpu.push(GuestCpu { cpus: "0".into(), ..GuestCpu::new(task(pid, pid + 1)) });
+            let device = |name: &str| GuestDevice { task: key, name: name.into() };
+            let disk = |name: &str, model: &str| GuestDisk { model: model.into(), ..GuestDisk::new(device(name)) };
+            s.guest.guest_disk.push(disk("a", "ide-hd"));
+            s.guest.guest_disk.push(GuestDisk { io_thread: "io1".into(), ..disk("b", "virtio-blk-pci") });
+            s.guest.guest_disk.push(GuestDisk { controller: "virtio-scsi-pci".into(), ..disk("c", "scsi-hd") });
+            let card = GuestNic {
+                model: "e1000".into(),
+                vhost: 0.into(),
+                interface: "tap0".into(),
+                ..GuestNic::new(device("n"))
+            };
+            s.guest.guest_nic.push(card);
+        }
+        let tap = Interface {
+            rx_packets: (t * 300).into(),
+            tx_packets: (t * 200).into(),
+            ..Interface::new(whyslow_model::key::NetKey { name: "tap0".into(), ..Default::default() })
+        };
+        s.net.interface.push(tap);
+    }
+
+    #[test]
+    fn a_guest_is_what_its_threads_and_devices_are() {
+        let window = window([0, 10], host);
+        let facts = Facts::of(&window);
+        let [web1, db] = facts.entities(Scope::Guest) else { panic!("two guests") };
+        assert_eq!((web1.subject.kind.as_str(), web1.subject.name.as_str()), ("guest", "web1"));
+        let numbers =
+            |names: [&str; 8]| names.map(|name| db.number(name).map(|number| (number * 1000.0).round() / 1000.0));
+        let found = numbers([
+            "guest.cpu",
+            "guest.waiting",
+            "guest.steal",
+            "guest.main_loop",
+            "guest.packets",
+            "guest.pinned",
+            "guest.idle_elsewhere",
+            "guest.native",
+        ]);
+        assert_eq!(found, [0.3, 0.2, 0.4, 0.8, 500.0, 1.0, 0.9, 1.0].map(Some));
+        let text = |name: &str| format!("{:?}", db.reading(name));
+        for (signal, words) in [
+            ("guest.main_loop_disks", "ide-hd, scsi-hd"),
+            ("guest.main_loop_cards", "e1000"),
+            ("guest.main_loop_devices", "e1000, ide-hd, scsi-hd"),
+            ("guest.emulated_disks", "ide-hd"),
+            ("guest.emulated_cards", "e1000"),
+            ("guest.sharers", "web1"),
+            ("guest.pinned_cpus", "0"),
+        ] {
+            assert_eq!(text(signal), format!("Some(Text({words:?}))"), "{signal}");
+        }
+        let process = facts.entities(Scope::Process).iter().find(|process| process.subject.pid == Some(9)).unwrap();
+        assert_eq!(process.subject.name, "guest db");
+    }
+}
