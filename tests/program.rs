@@ -387,8 +387,8 @@ fn an_error_says_what_failed_in_one_line_without_an_error_number() {
         (&["bench", "disk", &missing], "No such file or directory"),
         (&["bench", "fs", &missing], "is not a folder"),
         (&["rules", "dsk"], "did you mean 'disk'?"),
-        (&["stack", "nosuchdevice"], "no device, mount point or interface 'nosuchdevice'"),
-        (&["stack", "/proc/stat"], "no device, mount point or interface '/proc/stat'"),
+        (&["stack", "nosuchdevice"], "no device, mount point, interface or guest 'nosuchdevice'"),
+        (&["stack", "/proc/stat"], "no device, mount point, interface or guest '/proc/stat'"),
         (&["--width", "7"], "at least 40 columns"),
     ];
     for (args, words) in cases {

@@ -26,7 +26,7 @@ const COMPLETION_PATIENCE: Duration = Duration::from_millis(200);
 /// What to show.
 #[derive(Debug, Args)]
 pub struct StackArgs {
-    /// Only what is above and below this device, mount point or interface: sda, /srv, eth0; a file stands for its mount
+    /// Only what is above and below this device, mount point, interface or guest: sda, /srv, eth0, web1; a file stands for its mount
     #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::stack_nodes))]
     names: Vec<String>,
     #[command(flatten)]
@@ -157,7 +157,9 @@ fn named<'s>(stack: &'s IoStack, name: &str) -> Result<Vec<&'s str>, Failure> {
     let path = fs::canonicalize(name).ok().filter(|_| name.contains('/'));
     path.and_then(|path| on_path(stack, &path)).ok_or_else(|| {
         let close = did_you_mean(name, known(stack));
-        Failure::usage(format!("no device, mount point or interface '{name}'; 'whyslow stack -v' shows them{close}"))
+        Failure::usage(format!(
+            "no device, mount point, interface or guest '{name}'; 'whyslow stack -v' shows them{close}"
+        ))
     })
 }
 

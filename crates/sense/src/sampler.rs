@@ -24,11 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const SLOW: Duration = Duration::from_secs(60);
 
 /// The sources that describe how storage and network are stacked.
-const OF_STACKS: [&str; 16] = [
+const OF_STACKS: [&str; 17] = [
     "machine",
     "network namespaces",
     "proc/interrupts",
     "proc/irq",
+    "proc/qemu",
     "proc/self/mountinfo",
     "proc/self/mountstats",
     "proc/swaps",
@@ -94,6 +95,7 @@ impl Sampler {
             crate::memory::sources(),
             crate::block::sources(),
             crate::net::sources(),
+            crate::task::sources(),
             crate::kernel::sources(),
         ];
         let sources = subsystems.into_iter().flatten().filter(|source| OF_STACKS.contains(&source.info().name));

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Nodes that are connected with one another, and with no others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StackGroup {
-    /// Storage or network.
+    /// Storage, network or guests.
     pub stack: StackKind,
     /// The ids of the nodes, by column. What a node lies on is in later columns; the last one has what lies on nothing. Nodes are
     /// in such an order that lines between them seldom cross.

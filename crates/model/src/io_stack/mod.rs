@@ -5,6 +5,7 @@
 
 mod alignment;
 mod diagram;
+mod guest;
 mod load;
 mod network;
 mod path;
@@ -47,7 +48,7 @@ pub struct IoStack {
     pub blind_spots: Vec<BlindSpot>,
 }
 
-/// Storage or network.
+/// Storage, the network, or virtual machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StackKind {
@@ -55,6 +56,8 @@ pub enum StackKind {
     Storage,
     /// From interfaces to network cards.
     Network,
+    /// Virtual machines that run here; their disks and network cards are in the other two.
+    Guests,
 }
 
 /// What a node is.
@@ -83,6 +86,12 @@ pub enum NodeKind {
     Server,
     /// A network interface.
     Interface,
+    /// A virtual machine that runs here.
+    Guest,
+    /// A disk of a virtual machine that runs here.
+    GuestDisk,
+    /// A network card of a virtual machine that runs here.
+    GuestCard,
 }
 
 /// Something that a request or packet passes through.
@@ -90,7 +99,7 @@ pub enum NodeKind {
 pub struct StackNode {
     /// Unique in the document: `block:sda1`, `mount:/`, `interface:eth0@net:[4026532281]`.
     pub id: String,
-    /// Storage or network.
+    /// Storage, network or guests.
     pub stack: StackKind,
     /// What it is.
     pub kind: NodeKind,
@@ -334,6 +343,8 @@ impl IoStack {
         stack.host = machine.and_then(|machine| machine.name.get()).map(str::to_owned);
         stack.nodes = storage::nodes(window);
         stack.nodes.extend(network::nodes(window));
+        stack.nodes.extend(guest::cards(window));
+        stack.nodes.extend(guest::machines(window));
         stack.blind_spots = blind_spots::of_sources(window, &[]);
         stack.blind_spots.extend(unread_tables(window));
         stack.drop_edges_to_nowhere();

@@ -40,7 +40,7 @@ impl<'w> NetworkFacts<'w> {
 
     fn interface(&self, key: &NetKey, link: &Link) -> StackNode {
         let kind = link.kind.get().unwrap_or_default();
-        let mut node = StackNode::new(StackKind::Network, NodeKind::Interface, id(key), &key.name);
+        let mut node = StackNode::new(StackKind::Network, NodeKind::Interface, interface_id(key), &key.name);
         node.netns = (!key.ns.is_empty()).then(|| key.ns.to_string());
         // The loopback of a namespace says nothing; what is down and has no address is not in use.
         let is_up = link.operstate.get().is_none_or(|state| state != "down" && state != "notpresent");
@@ -75,7 +75,7 @@ impl<'w> NetworkFacts<'w> {
             if let Some(peer) = self.links.get(&lower).filter(|_| role == Some("other end")) {
                 node.problems.extend(self.too_large(peer, key));
             }
-            node.lies_on(id(&lower), role);
+            node.lies_on(interface_id(&lower), role);
         }
     }
 
@@ -150,7 +150,7 @@ fn describe(node: &mut StackNode, kind: &str, link: &Link) {
     node.has("send queue", link.tx_queue_length.get(), "count");
 }
 
-fn id(key: &NetKey) -> String {
+pub(super) fn interface_id(key: &NetKey) -> String {
     format!("interface:{key}")
 }
 

@@ -94,14 +94,14 @@ fn is_one_of_many(node: &StackNode) -> bool {
         NodeKind::FileSystem => {
             node.words("type") == Some("squashfs") || node.below.iter().any(|below| below.id.starts_with("mount:"))
         }
-        NodeKind::LoopDevice => true,
+        NodeKind::LoopDevice | NodeKind::GuestDisk | NodeKind::GuestCard => true,
         _ => false,
     }
 }
 
 /// A node's settings, and its id unless it is one of many.
 fn own_signature(node: &StackNode) -> String {
-    const NAMES: [&str; 5] = ["addresses", "bus address", "file", "options", "size"];
+    const NAMES: [&str; 8] = ["addresses", "bus address", "file", "MAC address", "options", "serial", "size", "WWN"];
     let facts = node.facts.iter().filter(|fact| !NAMES.contains(&fact.name.as_str()));
     let facts: String = facts
         .map(|fact| match &fact.value {

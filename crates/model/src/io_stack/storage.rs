@@ -1,7 +1,7 @@
 //! The nodes of storage: mounts and swap areas, the block devices below them, adapters and servers.
 
 use super::alignment::Alignment;
-use super::{LimitKind, NodeKind, StackKind, StackNode, interrupt_lines};
+use super::{LimitKind, NodeKind, StackKind, StackNode, guest, interrupt_lines};
 use crate::catalogue::{
     Array, FileSystemDevice, Layer, MachineInfo, MappedDevice, Mount, NfsMount, Partition, Queue, Swap, Zram,
 };
@@ -31,7 +31,8 @@ const MADE_BY: [(&str, &str); 6] = [
 
 pub(super) fn nodes(window: &Window) -> Vec<StackNode> {
     let facts = StorageFacts::of(window);
-    let mut nodes = facts.file_systems();
+    let mut nodes = guest::disks(&facts, window);
+    nodes.extend(facts.file_systems());
     nodes.extend(facts.swap_areas());
     nodes.extend(facts.devices());
     nodes.extend(facts.adapters(window));
@@ -39,7 +40,7 @@ pub(super) fn nodes(window: &Window) -> Vec<StackNode> {
     nodes
 }
 
-struct StorageFacts<'w> {
+pub(super) struct StorageFacts<'w> {
     mounts: BTreeMap<Name, &'w Mount>,
     queues: BTreeMap<Name, &'w Queue>,
     layers: BTreeMap<LinkKey, &'w Layer>,
@@ -153,7 +154,7 @@ impl<'w> StorageFacts<'w> {
     }
 
     /// The file system that holds this file.
-    fn add_file_below(&self, node: &mut StackNode, path: &str) {
+    pub(super) fn add_file_below(&self, node: &mut StackNode, path: &str) {
         if let Some(holder) = self.holder(path) {
             node.lies_on(holder, None);
         }
@@ -432,7 +433,7 @@ fn mount_id(point: &str) -> String {
     format!("mount:{point}")
 }
 
-fn device_id(device: &str) -> String {
+pub(super) fn device_id(device: &str) -> String {
     format!("block:{device}")
 }
 

@@ -31,7 +31,9 @@ pub fn svg(stack: &IoStack, all: bool) -> String {
     let groups = if all { stack.groups(true) } else { stack.diagram.clone() };
     let mut drawing = Drawing { stack, all, out: String::new(), top: MARGIN, marked: false };
     let columns = groups.iter().map(|group| group.columns.len()).max().unwrap_or(1).max(2);
-    for (kind, title) in [(StackKind::Storage, "Storage"), (StackKind::Network, "Network")] {
+    for (kind, title) in
+        [(StackKind::Storage, "Storage"), (StackKind::Network, "Network"), (StackKind::Guests, "Virtual machines")]
+    {
         drawing.part(groups.iter().filter(|group| group.stack == kind), title);
     }
     drawing.notes();

@@ -10,7 +10,9 @@ use whyslow_model::io_stack::{InterruptLine, IoPath, IoStack, NodeLimit, StackKi
 pub fn stack(stack: &IoStack, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let mut drawing = TreeDrawing { stack, all: style.all, drawn: BTreeSet::new(), marked: false };
-    for (kind, title) in [(StackKind::Storage, "Storage"), (StackKind::Network, "Network")] {
+    for (kind, title) in
+        [(StackKind::Storage, "Storage"), (StackKind::Network, "Network"), (StackKind::Guests, "Virtual machines")]
+    {
         drawing.part(&mut canvas, kind, title);
     }
     if drawing.marked {
