@@ -7,7 +7,7 @@ use rmcp::{RoleClient, ServiceExt};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use whyslow_testing::wait_for;
 
 const WHYSLOW: &str = env!("CARGO_BIN_EXE_whyslow");
 
@@ -163,26 +163,16 @@ fn the_end_of_a_session_ends_its_calls() {
     }
     stdin.flush().unwrap();
     let children = format!("/proc/{0}/task/{0}/children", server.id());
-    let child = wait_for(|| Some(std::fs::read_to_string(&children).ok()?.split_whitespace().next()?.to_owned()));
+    let child =
+        wait_for("a child", || Some(std::fs::read_to_string(&children).ok()?.split_whitespace().next()?.to_owned()));
     drop(stdin);
-    let status = wait_for(|| server.try_wait().unwrap());
+    let status = wait_for("the end of the server", || server.try_wait().unwrap());
     assert!(status.success(), "{status}");
-    wait_for(|| (!is_running(&child)).then_some(()));
+    wait_for("the end of its child", || (!is_running(&child)).then_some(()));
 }
 
 /// Whether a process is there and has not ended.
 fn is_running(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
-}
-
-fn wait_for<T>(mut what: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(found) = what() {
-            return found;
-        }
-        assert!(Instant::now() < end, "it did not happen within 20 s");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }

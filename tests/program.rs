@@ -434,8 +434,7 @@ fn the_home_of_another_user_is_one_warning() {
     let bin = whyslow_testing::folder();
     std::fs::set_permissions(bin.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = bin.path().join("whyslow");
-    // By another process: one that another test forks meanwhile would hold our file open, and it could not be run.
-    assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_whyslow")).arg(&program).status().unwrap().success());
+    whyslow_testing::install(Path::new(env!("CARGO_BIN_EXE_whyslow")), &program);
     let mut command = Command::new(&program);
     command.args(SHORT).env("HOME", home.path()).env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME");
     let out = command.uid(65534).gid(65534).current_dir("/").stdin(Stdio::null()).output().unwrap();

@@ -406,14 +406,14 @@ fn all_files_of_a_pcp_archive_are_unpacked_for_its_tool() {
     let folder = whyslow_testing::folder();
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     std::fs::copy(PathBuf::from(FIXTURES).join("pmlogdump.txt"), folder.path().join("dump")).unwrap();
-    let script = folder.path().join("pmdumplog");
+    let script = folder.path().join("script");
     let checks = format!(
         "#!/bin/sh\nfor last; do :; done\n[ \"$(stat -c %s $last.0 $last.meta $last.index | tr '\\n' ' ')\" = '28368 27168 212 ' ] || exit 7\n\
          cat {}/dump\n",
         folder.path().display()
     );
     std::fs::write(&script, checks).unwrap();
-    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    whyslow_testing::install(&script, &folder.path().join("pmdumplog"));
     let read = |name: &str, path: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
         command.args(["read", "--json", name]).current_dir(FIXTURES).env("PATH", path).output().unwrap()
@@ -663,7 +663,7 @@ fn sadf_runs_with_limits_and_without_privileges() {
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let document = std::fs::read_to_string(PathBuf::from(FIXTURES).join("sadf-j.json.txt")).unwrap();
     std::fs::write(folder.path().join("document"), document).unwrap();
-    let script = folder.path().join("sadf");
+    let script = folder.path().join("script");
     let checks = format!(
         "#!/bin/sh\n[ \"$(ulimit -v)\" != unlimited ] && [ \"$(ulimit -t)\" != unlimited ] && [ \"$(ulimit -f)\" = 0 ] || exit 7\n\
          [ \"$(id -u)\" != 0 ] && [ \"$(id -G)\" = 65534 ] || [ {root} = false ] || exit 8\n\
@@ -671,7 +671,7 @@ fn sadf_runs_with_limits_and_without_privileges() {
         folder.path().display()
     );
     std::fs::write(&script, checks).unwrap();
-    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    whyslow_testing::install(&script, &folder.path().join("sadf"));
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let out = Command::new(env!("CARGO_BIN_EXE_whyslow"))
         .args(["read", "binary/sa21"])

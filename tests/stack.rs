@@ -291,8 +291,7 @@ fn every_user_sees_the_disks_and_interfaces() {
     let bin = whyslow_testing::folder();
     fs::set_permissions(bin.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = bin.path().join("whyslow");
-    // By another process: one that another test forks meanwhile would hold our file open, and it could not be run.
-    assert!(Command::new("cp").arg(WHYSLOW).arg(&program).status().unwrap().success());
+    whyslow_testing::install(Path::new(WHYSLOW), &program);
     let as_nobody = |program: &Path, args: &[&str]| {
         let mut command = Command::new(program);
         command.arg("stack").args(args).uid(65534).gid(65534).current_dir("/").stdin(Stdio::null());

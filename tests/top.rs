@@ -4,7 +4,6 @@ mod skip;
 
 use skip::has_program;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
@@ -207,8 +206,7 @@ fn a_hostile_name_of_a_process_does_not_garble_the_screen() {
     let folder = whyslow_testing::folder();
     // The kernel takes the first 15 bytes for the name of the process: this clears the screen.
     let program = folder.path().join("\u{1b}[2Jevil\u{1b}[1m");
-    fs::copy("/bin/sleep", &program).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    whyslow_testing::install(Path::new("/bin/sleep"), &program);
     let mut evil = ends_with_test(Command::new(&program).arg("600")).spawn().unwrap();
     let terminal = Terminal::whyslow("top --no-bpf --interval 500ms", &[]);
     terminal.wait_for(&["1 Processes"]);

@@ -88,6 +88,16 @@ pub fn file_in(parent: impl AsRef<Path>) -> NamedTempFile {
     tempfile::Builder::new().prefix(prefix()).tempfile_in(parent).expect("a temporary file")
 }
 
+/// Makes a program that a test runs from a file: another process copies it. If this one did, a child that another test forks meanwhile
+/// would inherit the open copy, and what is open for writing cannot be run (ETXTBSY, execve(2)).
+///
+/// # Panics
+/// It cannot be copied.
+pub fn install(file: &Path, program: &Path) {
+    let done = Command::new("install").args(["-m", "755", "--"]).args([file, program]).status();
+    assert!(done.expect("install(1)").success(), "{}", program.display());
+}
+
 /// Has a child killed when the thread ends that starts it. What the child starts is killed by the sweep, unless it has no part of its
 /// environment.
 pub fn ends_with_test(command: &mut Command) -> &mut Command {
