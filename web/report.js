@@ -334,7 +334,9 @@ export class Report {
     const heading = page.result ? page.title : page.host || (isLive ? "This machine" : page.title);
     morph(document.getElementById("title"), heading);
     morph(document.getElementById("machine"), machine(page, view.clock, heading));
-    morph(document.getElementById("answer"), this.isAnswered ? verdict(page, view.clock, links) : element("h2", { id: "answer-heading" }, "Finding out what happened…"));
+    const answer = document.getElementById("answer");
+    answer.setAttribute("aria-busy", String(!this.isAnswered));
+    morph(answer, this.isAnswered ? verdict(page, view.clock, links) : element("h2", { id: "answer-heading" }, "Finding out what happened…"));
     if (isLive && page.diagnosis) document.title = visible(`${verdicts[page.diagnosis.verdict] ?? page.diagnosis.verdict}: ${page.host || "whyslow"}`);
   }
 
