@@ -10,11 +10,17 @@ const program = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 const utc = { timezoneId: "UTC", locale: "en-GB" };
 const watched = [];
+// How long something may take, milliseconds: the machine is busy with other tests, and a server that is not optimised takes a minute or
+// two to find out what happened in a day. Only a failure takes so long.
+const patience = 240_000;
+// WHYSLOW_TEST_SLOWDOWN=6 makes the page six times as slow, and the stand-ins for servers answer after up to a second.
+const slowdown = Number(process.env.WHYSLOW_TEST_SLOWDOWN ?? 1);
 
 // A page that is opened, and what it did that it must not do: requests other than those that are allowed, and errors other
 // than those that a scenario expects.
 export async function open(url, { mayRequest, expects = null, isReady = true, ...options }) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", ...utc, ...options });
+  context.setDefaultTimeout(patience);
   const page = await context.newPage();
   const wrong = [];
   // Reading pixels back is what these tests do, and not the page.
@@ -24,15 +30,51 @@ export async function open(url, { mayRequest, expects = null, isReady = true, ..
   page.on("request", (request) => mayRequest(request.url()) || wrong.push(`request: ${request.url()}`));
   page.on("dialog", (dialog) => wrong.push(`dialog: ${dialog.message()}`) && dialog.dismiss());
   watched.push({ url, wrong });
+  if (slowdown > 1) await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: slowdown });
   await page.goto(url);
   if (isReady) await ready(page);
   return page;
 }
 
-export const ready = (page) => page.waitForSelector("html[data-ready]", { timeout: 20000 });
+// What was asked for is shown.
+export const ready = (page) => page.locator("html[data-ready]").waitFor();
+
+// Repeats a check until it passes. How soon a page shows what an action changes depends on the machine, so what it shows is always
+// checked like this, also by the functions below.
+export async function eventually(check) {
+  const end = Date.now() + patience;
+  for (;;) {
+    try {
+      return await check();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+// Texts with plain spaces only.
+const plain = (value) => (typeof value === "string" ? value.replaceAll("\u00a0", " ") : Array.isArray(value) ? value.map(plain) : value);
+
+// What is read becomes what is expected: a value, a text that matches, or what a condition holds for. All spaces are the same.
+export const becomes = (read, expected) => eventually(async () => {
+  const value = plain(await read());
+  if (expected instanceof RegExp) assert.match(value, expected);
+  else if (expected instanceof Function) assert.ok(expected(value), `${JSON.stringify(value)}, not ${expected}`);
+  else assert.deepEqual(value, plain(expected));
+});
+
+export const hasText = (locator, expected) => becomes(() => locator.innerText(), expected);
+export const hasTexts = (locator, expected) => becomes(() => locator.allInnerTexts(), expected);
+export const hasCount = (locator, expected) => becomes(() => locator.count(), expected);
+export const isHidden = (locator) => locator.waitFor({ state: "hidden" });
+
 export const chart = (page, title) => page.locator("figure", { has: page.getByRole("heading", { name: title, exact: true }) });
-export const range = (page) => page.locator(".range").innerText().then((text) => text.replaceAll("\u00a0", " "));
-export const announced = (page) => page.locator("#announcer").innerText();
+export const range = (page) => page.locator(".range");
+export const announced = (page) => page.locator("#announcer");
+
+// A link has led to a chart.
+export const focused = (page, title) => chart(page, title).and(page.locator(":focus")).waitFor();
 
 // Brings a chart into sight, and waits until it is drawn.
 export async function drawn(page, title) {
@@ -104,16 +146,12 @@ export async function drag(page, title, from, to, { key } = {}) {
   await settled(page);
 }
 
-// The minutes past three that are shown.
-export async function minutes(page) {
-  const text = await range(page);
-  const times = [...text.matchAll(/(\d\d):(\d\d):(\d\d)/g)].slice(0, 2);
-  return times.map(([, hour, minute, second]) => (Number(hour) - 3) * 60 + Number(minute) + Number(second) / 60);
-}
-
-export function near([from, to], [expectedFrom, expectedTo], by = 1) {
-  assert.ok(Math.abs(from - expectedFrom) <= by && Math.abs(to - expectedTo) <= by, `${from}–${to}, not ${expectedFrom}–${expectedTo}`);
-}
+// The span that is shown goes from one minute past three to another, give or take `by`.
+export const near = (page, [from, to], by = 1) => eventually(async () => {
+  const text = await range(page).innerText();
+  const minutes = [...text.matchAll(/(\d\d):(\d\d):(\d\d)/g)].map(([, hour, minute, second]) => (Number(hour) - 3) * 60 + Number(minute) + Number(second) / 60);
+  assert.ok(Math.abs(minutes[0] - from) <= by && Math.abs(minutes[1] - to) <= by, `${text}, not ${from}–${to}`);
+});
 
 // How many pixels of a chart's canvas are near a colour of the style sheet, left to right in so many parts.
 export const colored = (figure, name, parts = 1, tolerance = 40) => figure.evaluate((element, [name, parts, tolerance]) => {

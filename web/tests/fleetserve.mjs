@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { request } from "node:http";
-import { dataTable, drawn, open as openPage, ready, run, settled } from "./driver.mjs";
+import { announced, dataTable, drawn, hasText, open as openPage, ready, run } from "./driver.mjs";
 
 const [url] = process.argv.slice(2);
 const address = new URL(url);
@@ -21,16 +21,15 @@ const status = (path, headers) => new Promise((done, failed) => {
 
 async function fleet() {
   const page = await open();
-  assert.equal(await page.locator("#fleet-heading").innerText(), "1 of 2 hosts sick");
+  await hasText(page.locator("#fleet-heading"), "1 of 2 hosts sick");
   await side(page).getByText("Not reporting: 1 host").waitFor();
-  await settled(page);
   await page.locator(".heat-scroller").focus();
   await page.keyboard.press("ArrowDown");
-  assert.match((await page.locator("#announcer").innerText()).replaceAll("\u00a0", " "), /^db, 26 Nov 2024, 12:55:00–13:00:00 UTC: 50 % of the time lost, mostly to Disk saturated\.$/);
+  await hasText(announced(page), /^db, 26 Nov 2024, 12:55:00–13:00:00 UTC: 50 % of the time lost, mostly to Disk saturated\.$/);
   await page.getByLabel("Group by").selectOption("role");
   await page.waitForURL(/by=role/);
   await ready(page);
-  assert.match(await side(page).innerText(), /By role\s+db\s+1 of 1 host sick/);
+  await hasText(side(page), /By role\s+db\s+1 of 1 host sick/);
   await side(page).getByRole("link", { name: "Disk saturated" }).click();
   await side(page).getByRole("heading", { name: "Why: Disk saturated" }).waitFor();
   await side(page).getByRole("link", { name: "← Overview" }).click();
@@ -43,10 +42,10 @@ async function fleet() {
   await page.keyboard.press("Enter");
   await page.locator("#answer h2", { hasText: "Disk saturated" }).waitFor();
   const lost = await drawn(page, "Time lost");
-  assert.match((await (await dataTable(lost)).locator("tbody tr").last().innerText()).replaceAll("\u00a0", " "), /^13:00:00\s+50\.?0? %$/);
+  await hasText((await dataTable(lost)).locator("tbody tr").last(), /^13:00:00\s+50\.?0? %$/);
   await drawn(page, "Disk throughput");
   await page.getByText("What the host itself recorded").click();
-  assert.match(await page.locator(".site .command code").innerText(), /^ssh -- db 'whyslow explain --from 2024-11-26T10:00:00Z --to 2024-11-26T13:00:00Z'$/);
+  await hasText(page.locator(".site .command code"), /^ssh -- db 'whyslow explain --from 2024-11-26T10:00:00Z --to 2024-11-26T13:00:00Z'$/);
   await page.getByRole("link", { name: "← All hosts" }).click();
   await page.locator(".heat-scroller").waitFor();
   await ready(page);

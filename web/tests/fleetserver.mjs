@@ -22,8 +22,6 @@ export class FleetServer extends Server {
   // Hosts that did not report.
   gone = [{ name: "gone1", kernel: bad, role: "db", rack: "r0" }];
   to = night + 24 * hour;
-  // Milliseconds before an answer.
-  delay = 0;
 
   document(url) {
     const made = this.#made(url);

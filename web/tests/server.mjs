@@ -29,6 +29,9 @@ export const live = { id: "live", name: "web1", kind: "live", from: night, to: n
 
 const window = (from, to) => ({ start: new Date(from * 1000).toISOString(), end: new Date(to * 1000).toISOString(), seconds: to - from, samples: to - from, source: "live" });
 
+// As in driver.mjs.
+const isSlow = Number(process.env.WHYSLOW_TEST_SLOWDOWN ?? 1) > 1;
+
 export class Server {
   token = "s3cret";
   // The module that starts the page.
@@ -72,6 +75,7 @@ export class Server {
     const instead = this.instead(url);
     if (instead) return error(...instead);
     if (!url.pathname.startsWith("/api/")) return this.#file(url.pathname, say);
+    if (isSlow) await new Promise((done) => setTimeout(done, 100 + 900 * Math.random()));
     if (request.headers.authorization !== `Bearer ${this.token}`) return say(401, "text/plain", "a token is needed\n");
     const document = this.document(url);
     if (document === undefined) return error(404, "there is no such host");

@@ -208,7 +208,7 @@ fn on_paper_the_page_is_light_and_complete() {
 }
 
 #[test]
-fn a_day_of_ten_series_is_drawn_within_a_second() {
+fn a_day_of_ten_series_is_drawn_and_zoomed() {
     in_browser("day");
 }
 
