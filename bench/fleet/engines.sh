@@ -11,7 +11,7 @@ compare() {
     rm -rf "$store"
     "$bin/bench-fleet" store "$store" --recording "$TRINO_DIR/recording" "${@:2}"
     $TRINO_CLI --execute "$("$bin/whyslow-fleet" tables --ddl trino --location "s3://metrics/$1" --schema "hive.$1")" >/dev/null
-    "$bin/bench-fleet" engines --store "s3://metrics/$1" --engine "${WHYSLOW_FLEET_ENGINE%/v1}/$1" --runs "${RUNS:-1}"
+    "$bin/bench-fleet" engines --store "s3://metrics/$1" --engine "${WHYSLOW_FLEET_ENGINE/hive\/v1/hive/$1}" --runs "${RUNS:-1}"
 }
 
 [ -e "$TRINO_DIR/recording" ] || "$bin/whyslow" record --for 3m --dir "$TRINO_DIR/recording" >/dev/null

@@ -4,6 +4,8 @@
 #
 # The command gets WHYSLOW_FLEET_ENGINE (schema hive.v1, without tables), AWS_*, TRINO_CLI, TRINO_DIR, and in DIR/worker-1.pid and
 # worker-2.pid what can be killed; engines.sh is such a command. Needs mvn, go, and Java 24 or newer in JAVA_HOME; the first run downloads 850 MB.
+#
+# With TRINO_TLS=1, the engine is asked over TLS and for a password, which TRINO_PASSWORD and SSL_CERT_FILE tell the command (also needs openssl).
 set -euo pipefail
 
 TRINO=476
@@ -27,15 +29,15 @@ version=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p') || t
 get() { mvn -q -B dependency:copy -Dartifact="io.trino:$1" -DoutputDirectory="$cache" -Dmdep.useBaseVersion=true >&2; }
 
 home=$cache/trino-server-$TRINO
-if [ ! -e "$home/complete" ]; then
+if [ ! -e "$home/needed/password-authenticators" ]; then
+    rm -rf "$home"
     get "trino-server:$TRINO:tar.gz"
     mkdir -p "$home"
     tar -xzf "$home.tar.gz" -C "$home" --strip-components=1
     # Every plugin is loaded at each start. Their files are links to one another, so that all have to be unpacked first.
     mkdir -p "$home/needed"
-    mv "$home/plugin/hive" "$home/plugin/exchange-filesystem" "$home/needed"
+    mv "$home/plugin/hive" "$home/plugin/exchange-filesystem" "$home/plugin/password-authenticators" "$home/needed"
     rm -r "$home.tar.gz" "$home/plugin"
-    touch "$home/complete"
 fi
 cli=$cache/trino-cli-$TRINO-executable.jar
 [ -e "$cli" ] || get "trino-cli:$TRINO:jar:executable"
@@ -46,6 +48,25 @@ export AWS_ENDPOINT_URL=http://127.0.0.1:$S3_PORT AWS_ALLOW_HTTP=true
 export WHYSLOW_FLEET_ENGINE=trino://whyslow@127.0.0.1:$BASE/hive/v1
 export TRINO_DIR=$dir
 export TRINO_CLI="$java --enable-native-access=ALL-UNNAMED -jar $cli --server http://127.0.0.1:$BASE --user whyslow"
+
+secure=
+if [ -n "${TRINO_TLS:-}" ]; then
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext basicConstraints=critical,CA:FALSE \
+        -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout "$dir/key.pem" -out "$dir/certificate.pem" 2>"$dir/openssl.log" || fail "no certificate: see $dir/openssl.log"
+    cat "$dir/key.pem" "$dir/certificate.pem" >"$dir/tls.pem"
+    TRINO_PASSWORD=$(openssl rand -hex 16)
+    salt=$(openssl rand -hex 16)
+    hash=$(openssl kdf -keylen 64 -kdfopt digest:SHA1 -kdfopt "pass:$TRINO_PASSWORD" -kdfopt "hexsalt:$salt" -kdfopt iter:1000 PBKDF2)
+    echo "whyslow:1000:$salt:$(tr -d ':' <<<"$hash" | tr A-F a-f)" >"$dir/password.db"
+    export TRINO_PASSWORD SSL_CERT_FILE=$dir/certificate.pem
+    WHYSLOW_FLEET_ENGINE="trino://whyslow@localhost:$((BASE + 3))/hive/v1?SSL=true"
+    # Nodes talk to each other, and the client of this script to the coordinator, without TLS.
+    secure="http-server.https.enabled=true
+http-server.https.port=$((BASE + 3))
+http-server.https.keystore.path=$dir/tls.pem
+http-server.authentication.type=PASSWORD
+http-server.authentication.allow-insecure-over-http=true"
+fi
 
 pids=()
 finish() {
@@ -76,6 +97,13 @@ query.remote-task.max-error-duration=10s
 fault-tolerant-execution-task-memory=400MB
 $([ "$1" = coordinator ] && echo fault-tolerant-execution-coordinator-task-memory=200MB)
 CONFIG
+    if [ -n "$secure" ]; then
+        echo "internal-communication.shared-secret=$TRINO_PASSWORD" >>"$etc/config.properties"
+        if [ "$1" = coordinator ]; then
+            echo "$secure" >>"$etc/config.properties"
+            printf 'password-authenticator.name=file\nfile.password-file=%s/password.db\n' "$dir" >"$etc/password-authenticator.properties"
+        fi
+    fi
     cat >"$etc/exchange-manager.properties" <<CONFIG
 exchange-manager.name=filesystem
 exchange.base-directories=$dir/exchange

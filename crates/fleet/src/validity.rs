@@ -31,7 +31,7 @@ pub const MARGIN_MS: i64 = 1000;
 /// How far ahead of ours a host's clock may be.
 const MOST_AHEAD_MS: i64 = crate::span::DAY_MS;
 
-/// A counter of a minute that is larger would make sums over a fleet overflow: 150 TB/s, or 100 days in a minute.
+/// No counter grows by more in a minute: 150 TB/s, or 100 days. The sum of up to 1,023 such rows is a 64-bit integer.
 const LARGEST_COUNT: RangeInclusive<i64> = -(1 << 53)..=1 << 53;
 /// A level has no larger value.
 const LARGEST_LEVEL: RangeInclusive<f64> = -1e19..=1e19;

@@ -284,6 +284,42 @@ fn what_the_sick_hosts_share_is_named_and_a_change_that_hurt_is_judged() {
     }
 }
 
+/// A host that reports the largest counters there can be for twenty disks, which are more than 64 bits in an hour.
+#[test]
+fn counters_whose_sum_is_no_integer_do_not_break_a_comparison() {
+    let store = memory_folder();
+    let disk = table("disk").unwrap();
+    let rows = |host: &str, hour: Hour, disks: i64, [time, reads]: [i64; 2]| -> Vec<Row> {
+        let cell = |name: &str, device: i64, minute: i64| match name {
+            "host" => Cell::text(host),
+            "at" => Cell::Timestamp(hour.start() + minute * MINUTE_MS),
+            "device" => Cell::text(&format!("sd{device}")),
+            "seconds" => Cell::Double(60.0),
+            "read_time" => Cell::Integer(time),
+            "reads" => Cell::Integer(reads),
+            _ => Cell::Null,
+        };
+        let places = (0..disks).flat_map(|device| (0..60).map(move |minute| (device, minute)));
+        places
+            .map(|(device, minute)| disk.columns.iter().map(|column| cell(&column.name, device, minute)).collect())
+            .collect()
+    };
+    for hour in std::iter::successors(Some(FIRST), |hour| Hour::next(*hour)).take(7) {
+        for number in 0..10 {
+            let host = format!("h{number}");
+            let (disks, counters) = if number == 3 { (20, [1 << 53, 1 << 33]) } else { (1, [100_000, 1]) };
+            ship(store.path(), "minute", hour, &host, &minutes(&host, hour, 1.0), true);
+            ship(store.path(), "disk", hour, &host, &rows(&host, hour, disks, counters), true);
+        }
+    }
+    let arguments = ["outliers", "--json", "--from", "2024-11-26T10:00:00Z", "--to", "2024-11-26T17:00:00Z"];
+    let answer: serde_json::Value = serde_json::from_str(&printed(store.path(), &arguments)).unwrap();
+    let [outlier] = &answer["outliers"].as_array().unwrap()[..] else { panic!("{answer}") };
+    assert_eq!((outlier["host"].as_str(), outlier["metric"].as_str()), (Some("h3"), Some("time of a read")));
+    let value = outlier["value"].as_f64().unwrap();
+    assert!((value - 0.001_048_576).abs() < 1e-9, "{value}");
+}
+
 #[test]
 fn twins_that_differ_and_file_systems_that_fill_up_are_named() {
     let store = memory_folder();

@@ -36,35 +36,37 @@ const fn metric(
     ComparedMetric { name, unit, table, expression }
 }
 
-/// Times of the kernel are in nanoseconds.
+/// Times of the kernel are in nanoseconds. Counters are summed as doubles: those of a host that is not to be trusted may be so
+/// large that the sum of an hour is no 64-bit integer.
 const METRICS: [ComparedMetric; 11] = [
     metric("time lost", "ratio", "minute", "SUM(lost_s) / NULLIF(SUM(judged_s), 0)"),
     metric(
         "CPU used",
         "ratio",
         "cpu",
-        "1e0 * SUM(\"user\" + nice + system + irq + softirq) \
-         / NULLIF(SUM(\"user\" + nice + system + irq + softirq + idle + iowait), 0)",
+        "SUM(1e0 * (\"user\" + nice + system + irq + softirq)) \
+         / NULLIF(SUM(1e0 * (\"user\" + nice + system + irq + softirq + idle + iowait)), 0)",
     ),
     metric(
         "steal time",
         "ratio",
         "cpu",
-        "1e0 * SUM(steal) / NULLIF(SUM(\"user\" + nice + system + irq + softirq + idle + iowait + steal), 0)",
+        "SUM(1e0 * steal) \
+         / NULLIF(SUM(1e0 * (\"user\" + nice + system + irq + softirq + idle + iowait + steal)), 0)",
     ),
-    metric("CPU pressure", "ratio", "pressure", "SUM(cpu_some) / NULLIF(1e9 * SUM(seconds), 0)"),
-    metric("memory pressure", "ratio", "pressure", "SUM(memory_some) / NULLIF(1e9 * SUM(seconds), 0)"),
-    metric("I/O pressure", "ratio", "pressure", "SUM(io_some) / NULLIF(1e9 * SUM(seconds), 0)"),
-    metric("time of a read", "s", "disk", "SUM(read_time) / NULLIF(1e9 * SUM(reads), 0)"),
-    metric("time of a write", "s", "disk", "SUM(write_time) / NULLIF(1e9 * SUM(writes), 0)"),
+    metric("CPU pressure", "ratio", "pressure", "SUM(1e-9 * cpu_some) / NULLIF(SUM(seconds), 0)"),
+    metric("memory pressure", "ratio", "pressure", "SUM(1e-9 * memory_some) / NULLIF(SUM(seconds), 0)"),
+    metric("I/O pressure", "ratio", "pressure", "SUM(1e-9 * io_some) / NULLIF(SUM(seconds), 0)"),
+    metric("time of a read", "s", "disk", "SUM(1e-9 * read_time) / NULLIF(SUM(1e0 * reads), 0)"),
+    metric("time of a write", "s", "disk", "SUM(1e-9 * write_time) / NULLIF(SUM(1e0 * writes), 0)"),
     metric(
         "TCP segments retransmitted",
         "ratio",
         "protocol",
-        "1e0 * SUM(tcp_retrans_segs) / NULLIF(SUM(tcp_out_segs), 0)",
+        "SUM(1e0 * tcp_retrans_segs) / NULLIF(SUM(1e0 * tcp_out_segs), 0)",
     ),
-    metric("packets dropped", "1/s", "interface", "SUM(rx_dropped + tx_dropped) / NULLIF(SUM(seconds), 0)"),
-    metric("major faults", "1/s", "vmstat", "SUM(pgmajfault) / NULLIF(SUM(seconds), 0)"),
+    metric("packets dropped", "1/s", "interface", "SUM(1e0 * (rx_dropped + tx_dropped)) / NULLIF(SUM(seconds), 0)"),
+    metric("major faults", "1/s", "vmstat", "SUM(1e0 * pgmajfault) / NULLIF(SUM(seconds), 0)"),
 ];
 
 /// Options of `outliers`.
