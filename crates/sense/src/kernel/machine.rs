@@ -30,7 +30,7 @@ pub(crate) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         processor: cpu_field(root, "model name").into(),
         microcode: cpu_field(root, "microcode").into(),
         architecture: root.is_live().then_some(ARCH).into(),
-        kvm: u64::from(root.at("dev/kvm").exists()).into(),
+        kvm: u64::from(root.at("sys/class/misc/kvm").exists()).into(),
         clock_source: root.word(&format!("{CLOCK_SOURCE}/current_clocksource")).into(),
         clock_sources: root.word(&format!("{CLOCK_SOURCE}/available_clocksource")).into(),
     });
