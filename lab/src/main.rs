@@ -23,6 +23,7 @@ mod noise;
 mod observer;
 mod outcomes;
 mod plan;
+mod power;
 mod practice;
 mod program;
 mod recording;
@@ -38,7 +39,7 @@ use clap::{Parser, Subcommand};
 use error::{Error, Result};
 use observer::Observer;
 use plan::{Plan, Selection};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use trial::{Mark, Outcome};
@@ -141,6 +142,27 @@ enum Job {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Reboot a virtual machine and cut its power while whyslow records and changes settings, and check what is left
+    Power {
+        /// The Debian suite whose kernel it has
+        #[arg(long, default_value = "bookworm")]
+        vm: String,
+        /// The folder that lab/vm/build-images.sh has filled
+        #[arg(long, value_name = "DIR", default_value = "target/lab-vm")]
+        images: PathBuf,
+        /// How many times the power is cut
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        cuts: u32,
+        /// Seed of the moments [default: the time of day]
+        #[arg(long)]
+        seed: Option<u64>,
+        /// The whyslow program [default: the one beside this program]
+        #[arg(long, value_name = "PATH")]
+        whyslow: Option<PathBuf>,
+        /// Print the checks as a JSON array
+        #[arg(long)]
+        json: bool,
+    },
     /// One of the lab's load programs
     #[command(hide = true)]
     Load {
@@ -155,6 +177,9 @@ fn main() -> ExitCode {
         Some(Job::Load { load }) => return load.run(),
         Some(Job::Matrix { runs, into }) => outcomes::write(&runs, &into, "lab", matrix::tables).map(|()| true),
         Some(Job::Hold { name, seed }) => practice::hold(&name, seed.unwrap_or_else(time_of_day)).map(|()| true),
+        Some(Job::Power { vm, images, cuts, seed, whyslow, json }) => {
+            power(&vm, &images, cuts, seed.unwrap_or_else(time_of_day), whyslow.as_deref(), json)
+        }
         Some(Job::Gains { runs, into }) => outcomes::write(&runs, &into, "gains", gain::table).map(|()| true),
         None => run(&args),
     };
@@ -184,7 +209,7 @@ fn run(args: &Args) -> Result<bool> {
         return Err(Error::failed("injecting faults requires root: run it with sudo"));
     }
     let observer = Observer {
-        whyslow: whyslow(args)?,
+        whyslow: whyslow(args.whyslow.as_deref())?,
         seconds: args.seconds.unwrap_or(if args.quick { 6 } else { 10 }),
         bpf: !args.no_bpf,
         without: None,
@@ -229,9 +254,29 @@ fn run(args: &Args) -> Result<bool> {
     Ok(outcomes.iter().all(|o| o.mark != Mark::Wrong) && gain::is_kept(&outcomes))
 }
 
-fn whyslow(args: &Args) -> Result<PathBuf> {
-    let path = match &args.whyslow {
-        Some(path) => path.clone(),
+/// Whether everything was as it must be.
+fn power(suite: &str, images: &Path, cuts: u32, seed: u64, program: Option<&Path>, json: bool) -> Result<bool> {
+    interrupt::install_handlers()?;
+    let images = Images::open(images, whyslow(program)?)?;
+    let mut checks = Vec::new();
+    let ended = power::run(&images, suite, cuts, seed, &mut |check| {
+        if !json {
+            println!("{check}");
+        }
+        checks.push(check);
+    });
+    let right = checks.iter().filter(|check| check.is_right()).count();
+    if json {
+        println!("{}", serde_json::to_string_pretty(&checks)?);
+    } else {
+        println!("seed {seed}: {right} of {} right", checks.len());
+    }
+    ended.map(|()| right == checks.len())
+}
+
+fn whyslow(program: Option<&Path>) -> Result<PathBuf> {
+    let path = match program {
+        Some(path) => path.to_owned(),
         None => std::env::current_exe()?.with_file_name("whyslow"),
     };
     let missing = || Error::failed(format!("{}: no such program: build it, or name it with --whyslow", path.display()));

@@ -85,6 +85,7 @@ fn check_line(machine: &Machine, entry: &HistoryEntry, at: usize) -> CheckLine {
         wanted,
         now,
         unavailable,
+        rebooted: entry.transaction.boot != machine.boot(),
         is_kept: change.target.starts_with(PERSIST),
     }
 }

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// What a trial may take beyond the time for which whyslow observes. The CPUs are emulated, and the machine may have other work.
 const GRACE: Duration = Duration::from_secs(480);
+/// The kernel's command line. Emulated timers and time stamp counters of a busy host fail the kernel's tests.
+pub(super) const KERNEL: &str = "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off";
 
 /// The folder that vm/build-images.sh has filled, and the initial file systems that hold the programs of this run.
 pub struct Images {
@@ -58,10 +60,17 @@ impl Images {
         let tree = self.folder.join("run/tree");
         let lab = tree.join("lab");
         fs::create_dir_all(&lab).context(lab.display())?;
-        for (name, script) in [("init", include_str!("../../vm/init")), ("lab/start", include_str!("../../vm/start"))] {
+        for (name, text, mode) in [
+            ("init", include_str!("../../vm/init"), 0o755),
+            ("lab/start", include_str!("../../vm/start"), 0o755),
+            ("lab/control", include_str!("../../vm/control"), 0o755),
+            ("lab/whyslow-lab.service", include_str!("../../vm/whyslow-lab.service"), 0o644),
+            ("lab/whyslow-record.service", include_str!("../../../systemd/whyslow-record.service"), 0o644),
+            ("lab/whyslow-recover.service", include_str!("../../../systemd/whyslow-recover.service"), 0o644),
+        ] {
             let path = tree.join(name);
-            fs::write(&path, script).context(path.display())?;
-            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+            fs::write(&path, text).context(path.display())?;
+            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
         }
         fs::copy(&self.whyslow, lab.join("whyslow")).context(self.whyslow.display())?;
         fs::copy(std::env::current_exe()?, lab.join("whyslow-lab"))?;
@@ -123,12 +132,7 @@ impl Guest<'_> {
             qemu.arg("-serial").arg(format!("file:{}", serial.display()));
         }
         let args = format!("--only {} --seed {seed} {}", trial.name, self.args.join(" "));
-        // Emulated timers and time stamp counters of a busy host fail the kernel's tests.
-        let append = format!(
-            "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off {ARGS}=\"{}\"",
-            args.trim()
-        );
-        qemu.args(["-append", &append]);
+        qemu.args(["-no-reboot", "-append", &format!("{KERNEL} {ARGS}=\"{}\"", args.trim())]);
         kill_with_parent(&mut qemu);
         let errors = self.run.join("qemu");
         qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&errors)?);
@@ -151,10 +155,15 @@ impl Guest<'_> {
         }
     }
 
-    fn qemu(&self, spec: &VmSpec) -> Command {
+    /// Where the programs of this run, and what the guest writes, are.
+    pub(super) fn run_folder(&self) -> &Path {
+        &self.run
+    }
+
+    pub(super) fn qemu(&self, spec: &VmSpec) -> Command {
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-nodefaults", "-display", "none"]);
-        qemu.args(["-no-reboot", "-m", &spec.memory_mib.to_string(), "-smp", &spec.cpus.to_string()]);
+        qemu.args(["-m", &spec.memory_mib.to_string(), "-smp", &spec.cpus.to_string()]);
         qemu.arg("-kernel").arg(self.dir.join("vmlinuz")).arg("-initrd").arg(&self.initrd);
         for image in [self.images.folder.join("root.img"), self.dir.join("modules.img")] {
             qemu.arg("-drive").arg(format!("file={},format=raw,if=virtio,readonly=on", image.display()));
@@ -165,7 +174,7 @@ impl Guest<'_> {
 }
 
 /// The last lines of a text that others wrote, as one.
-fn last_lines(path: &Path) -> String {
+pub(super) fn last_lines(path: &Path) -> String {
     let text = fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

@@ -1,9 +1,11 @@
 //! Runs trials in virtual machines, each on a kernel of Debian's: see vm/README.md.
 
+mod durable;
 mod guest;
 mod shell;
 mod spec;
 
+pub use durable::Durable;
 pub use guest::Images;
 pub use shell::{background, modules, shell};
 pub use spec::{VmSpec, is_guest};

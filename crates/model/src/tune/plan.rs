@@ -78,6 +78,9 @@ pub struct CheckLine {
     pub unavailable: Option<Unavailable>,
     /// Whether both values agree.
     pub holds: bool,
+    /// Whether the machine has rebooted since it was set: a value that is not persistent is gone then.
+    #[serde(default)]
+    pub rebooted: bool,
     /// Whether it is a line that makes a setting persistent.
     pub is_kept: bool,
 }

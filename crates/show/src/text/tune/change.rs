@@ -160,7 +160,14 @@ pub fn checks(lines: &[CheckLine], style: &TextStyle) -> String {
         pieces.push(plain(value(&line.wanted)));
         match (&line.now, &line.unavailable) {
             _ if line.holds => {}
-            (Some(now), _) => pieces.push(Piece::new(Ink::Yellow, format!(", changed externally to {}", value(now)))),
+            (Some(now), _) => {
+                let how = if line.rebooted && !line.is_kept && line.now == line.original {
+                    "reset by a reboot"
+                } else {
+                    "changed externally"
+                };
+                pieces.push(Piece::new(Ink::Yellow, format!(", {how} to {}", value(now))));
+            }
             (None, Some(why)) => pieces.push(Piece::new(Ink::Yellow, format!(", now {why}"))),
             (None, None) => {}
         }

@@ -1,0 +1,198 @@
+//! Reboots a machine, and cuts its power, while whyslow records and changes settings.
+//!
+//! What must hold: what was persisted is in effect after a boot, and nothing else is; no change is half made, in a file or in the
+//! journal; the recorder goes on by itself, and lost at most what it had not flushed when the power went.
+
+use crate::error::{Error, Result};
+use crate::vm::{Durable, Images};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// How much of a recording may be missing that was flushed last before the power went, seconds: a sample a second, and one
+/// that is being written while the next is taken. The CPUs are emulated.
+const UNFLUSHED_S: f64 = 4.0;
+/// The power goes at a random moment after the loads were started.
+const RUNS_FOR: std::ops::Range<f64> = 2.0..20.0;
+
+/// Changes one setting over and over: `N` is in the setting's value, and every change is persisted.
+const CHANGES: &str = "systemd-run --quiet --unit lab-changes sh -c '\
+     n=20; while :; do n=$((n % 60 + 21)); \
+     whyslow tune set vm.swappiness=$n vm.dirty_ratio=$n --why lab && whyslow tune persist; \
+     [ $((n % 2)) = 0 ] || whyslow tune undo; done'";
+
+/// What was looked at after a boot.
+#[derive(Serialize)]
+pub struct Check {
+    /// After what: `reboot`, or the number of the power cut.
+    after: String,
+    what: &'static str,
+    /// Why it does not hold.
+    wrong: Option<String>,
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { after, what, wrong } = self;
+        match wrong {
+            None => write!(f, "right  {after}: {what}"),
+            Some(wrong) => write!(f, "WRONG  {after}: {what}: {wrong}"),
+        }
+    }
+}
+
+impl Check {
+    /// Whether it holds.
+    pub fn is_right(&self) -> bool {
+        self.wrong.is_none()
+    }
+}
+
+/// A machine that is looked at after each boot.
+struct Looked<'r> {
+    machine: Durable<'r>,
+    after: String,
+    report: &'r mut dyn FnMut(Check),
+}
+
+/// Reboots a machine with the kernel of a Debian suite once, and cuts its power so many times.
+///
+/// # Errors
+/// The machine does not boot, or does not answer.
+pub fn run(images: &Images, suite: &str, cuts: u32, seed: u64, report: &mut dyn FnMut(Check)) -> Result<()> {
+    let guest = images.guest(suite, Vec::new())?;
+    let mut machine = Durable::start(&guest)?;
+    expect_success(&mut machine, "ln -s /lab/whyslow /usr/local/bin/whyslow
+        cp /lab/whyslow-record.service /lab/whyslow-recover.service /etc/systemd/system/
+        systemctl daemon-reload && systemctl --quiet enable --now whyslow-record && systemctl --quiet enable whyslow-recover")?;
+    let mut looked = Looked { machine, after: "reboot".into(), report };
+    looked.reboot()?;
+    let mut random = StdRng::seed_from_u64(seed);
+    for cut in 1..=cuts {
+        looked = looked.lose_power(cut, random.random_range(RUNS_FOR))?;
+    }
+    Ok(())
+}
+
+impl Looked<'_> {
+    fn check(&mut self, what: &'static str, wrong: Option<String>) {
+        (self.report)(Check { after: self.after.clone(), what, wrong });
+    }
+
+    /// A script must print this.
+    fn expect(&mut self, what: &'static str, script: &str, expected: &str) -> Result<()> {
+        let ran = self.machine.script(script)?;
+        let is_right = ran.status == 0 && ran.output.trim() == expected;
+        let wrong = (!is_right).then(|| format!("{:?} (status {}), not {expected:?}", ran.output.trim(), ran.status));
+        self.check(what, wrong);
+        Ok(())
+    }
+
+    fn reboot(&mut self) -> Result<()> {
+        let machine = &mut self.machine;
+        let before = output(machine, "cat /proc/sys/vm/dirty_ratio /proc/sys/net/core/somaxconn")?;
+        expect_success(
+            machine,
+            "whyslow tune set vm.swappiness=11 --why lab && whyslow tune persist
+            whyslow tune set disk.read_ahead_kb@vdc=512 --why lab && whyslow tune persist
+            whyslow tune set vm.dirty_ratio=31 --why lab
+            whyslow tune set net.core.somaxconn=5000 --confirm-within 30m --why lab",
+        )?;
+        // Long enough for a segment to be behind the tail's last block of parity.
+        machine.wait(Duration::from_secs(40))?;
+        let last = now(machine)?;
+        machine.reboot()?;
+        self.services()?;
+        self.expect("a persisted sysctl is in effect", "cat /proc/sys/vm/swappiness", "11")?;
+        self.expect("a persisted setting of a disk is in effect", "cat /sys/block/vdc/queue/read_ahead_kb", "512")?;
+        self.expect(
+            "what was not persisted, or not confirmed, is not",
+            "cat /proc/sys/vm/dirty_ratio /proc/sys/net/core/somaxconn",
+            before.trim(),
+        )?;
+        self.recording(last, 1.5)?;
+        self.journal()?;
+        self.undone()
+    }
+
+    fn lose_power(self, cut: u32, after_s: f64) -> Result<Self> {
+        let Self { mut machine, report, .. } = self;
+        expect_success(&mut machine, CHANGES)?;
+        machine.wait(Duration::from_secs_f64(after_s))?;
+        let last = now(&mut machine)?;
+        let mut looked = Looked { machine: machine.lose_power()?, after: format!("power cut {cut}"), report };
+        looked.services()?;
+        looked.recording(last, UNFLUSHED_S)?;
+        // The file is whole, and what it says is in effect.
+        let persisted = "sed -n 's/^vm[.]\\([a-z_]*\\) *= */\\1 /p' /etc/sysctl.d/99-whyslow.conf 2>/dev/null | \
+             while read -r name value; do [ $(cat /proc/sys/vm/$name) = $value ] || echo $name is not $value; done";
+        looked.expect("what is persisted is in effect", persisted, "")?;
+        let names = "grep -c '^vm[.]' /etc/sysctl.d/99-whyslow.conf 2>/dev/null | grep -vx '[02]' || true";
+        looked.expect("both settings of a change are persisted, or neither", names, "")?;
+        looked.journal()?;
+        looked.undone()?;
+        Ok(looked)
+    }
+
+    /// The services have done what they should.
+    fn services(&mut self) -> Result<()> {
+        let script = "udevadm settle
+            systemctl show --property Result --value whyslow-recover
+            systemctl is-active whyslow-record";
+        self.expect("recovery ended well, and the recorder runs", script, "success\nactive")
+    }
+
+    /// The recording has what was recorded until then, and goes on.
+    fn recording(&mut self, last: f64, missing_s: f64) -> Result<()> {
+        // Of each sample its time, seconds since 1970.
+        let script = "whyslow export meminfo --raw --json --since 10m --dir /var/lib/whyslow | \
+             sed -n 's/.*\"at\":\"\\([^\"]*\\)\".*/\\1/p' | while read -r at; do date -d \"$at\" +%s.%N; done";
+        let text = output(&mut self.machine, script)?;
+        let times: Vec<f64> = text.lines().filter_map(|line| line.trim().parse().ok()).collect();
+        let before = times.iter().copied().filter(|time| *time <= last).fold(f64::NEG_INFINITY, f64::max);
+        let after = times.iter().filter(|time| **time > last + missing_s).count();
+        let wrong = if last - before > missing_s {
+            Some(format!("the last sample before is {:.1} s older than that moment, of {}", last - before, times.len()))
+        } else if after == 0 {
+            Some("nothing was recorded afterwards".to_owned())
+        } else {
+            None
+        };
+        self.check("the recording has what was flushed, and goes on", wrong);
+        Ok(())
+    }
+
+    /// The journal can be read, and what it has of settings is true: they hold, or are gone since the reboot.
+    fn journal(&mut self) -> Result<()> {
+        let script =
+            "whyslow tune verify 2>&1 | grep -v 'reset by a reboot' | grep -E ', changed|, now|whyslow:'; true";
+        self.expect("settings are as the journal says", script, "")
+    }
+
+    /// Everything can be undone.
+    fn undone(&mut self) -> Result<()> {
+        let script = "whyslow tune undo --all >/run/undo 2>&1 || cat /run/undo
+            cat /proc/sys/vm/swappiness; ls /etc/sysctl.d/99-whyslow.conf /etc/udev/rules.d/99-whyslow.rules 2>/dev/null; true";
+        self.expect("all is undone, in the kernel and in files", script, "60")
+    }
+}
+
+/// The machine's time, seconds since 1970.
+fn now(machine: &mut Durable<'_>) -> Result<f64> {
+    let text = output(machine, "date +%s.%N")?;
+    text.trim().parse().map_err(|_| Error::failed(format!("date printed {text:?}")))
+}
+
+fn output(machine: &mut Durable<'_>, script: &str) -> Result<String> {
+    Ok(machine.script(script)?.output)
+}
+
+fn expect_success(machine: &mut Durable<'_>, script: &str) -> Result<()> {
+    let ran = machine.script(&format!("set -e\n{script}"))?;
+    match ran.status {
+        0 => Ok(()),
+        status => Err(Error::failed(format!("status {status} in the machine: {}", ran.output.trim()))),
+    }
+}
