@@ -50,7 +50,7 @@ impl Check {
     }
 }
 
-/// A machine that is looked at after each boot.
+/// A machine, and where the checks after a boot are reported.
 struct Looked<'r> {
     machine: Durable<'r>,
     after: String,

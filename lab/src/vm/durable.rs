@@ -14,12 +14,12 @@ use std::time::Duration;
 
 /// A boot, or a script, takes no longer.
 const LIMIT: Duration = Duration::from_secs(300);
-/// The size of the disk, of which only what is written takes space.
+/// The size of the disk, a sparse file.
 const DISK_BYTES: u64 = 2 << 30;
 /// Comes before the status of a script.
 const STATUS: char = '\u{1f}';
 
-/// The machine, which runs.
+/// A running machine.
 pub struct Durable<'g> {
     guest: &'g Guest<'g>,
     disk: PathBuf,
@@ -59,7 +59,7 @@ impl<'g> Durable<'g> {
         qemu.args(["-append", &format!("{KERNEL} WHYSLOW_LAB_DURABLE=1 systemd.mask=systemd-firstboot.service")]);
         kill_with_parent(&mut qemu);
         qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&errors)?);
-        // Of the machine before.
+        // The socket of the boot before.
         drop(fs::remove_file(&socket));
         let qemu = ChildGuard(qemu.spawn().map_err(|_| Error::Missing("the program qemu-system-x86_64".into()))?);
         let connect = || Ok(UnixStream::connect(&socket).ok());
@@ -92,7 +92,7 @@ impl<'g> Durable<'g> {
         }
     }
 
-    /// Lets it run.
+    /// Waits while it runs.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
