@@ -95,7 +95,8 @@ fn what_differs_is_told_and_what_does_not_is_not() {
 
 #[test]
 fn baselines_are_kept_listed_shown_and_deleted() {
-    let dir = folder();
+    // On a file system that is nearly full less is recorded.
+    let dir = whyslow_testing::memory_folder();
     let out: serde_json::Value =
         serde_json::from_str(&done(dir.path(), &["baseline", "save", "now", "--json", "--for", "3s"])).unwrap();
     assert!(out["series"].as_u64() > Some(10), "{out}");
