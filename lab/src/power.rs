@@ -4,16 +4,19 @@
 //! journal; the recorder goes on by itself, and lost at most what it had not flushed when the power went.
 
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::vm::{Durable, Images};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::Serialize;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How much of a recording may be missing that was flushed last before the power went, seconds: a sample a second, and one
 /// that is being written while the next is taken. The CPUs are emulated.
 const UNFLUSHED_S: f64 = 4.0;
+/// When the recorder has recorded something at the latest, once it runs: emulated CPUs take their time to start it.
+const RECORDS_AFTER: Duration = Duration::from_secs(60);
 /// The power goes at a random moment after the loads were started.
 const RUNS_FOR: std::ops::Range<f64> = 2.0..20.0;
 
@@ -101,7 +104,7 @@ impl Looked<'_> {
             whyslow tune set net.core.somaxconn=5000 --confirm-within 30m --why lab",
         )?;
         // Long enough for a segment to be behind the tail's last block of parity.
-        machine.wait(Duration::from_secs(40))?;
+        interrupt::sleep(Duration::from_secs(40))?;
         let last = now(machine)?;
         machine.reboot()?;
         self.services()?;
@@ -120,7 +123,7 @@ impl Looked<'_> {
     fn lose_power(self, cut: u32, after_s: f64) -> Result<Self> {
         let Self { mut machine, report, .. } = self;
         expect_success(&mut machine, CHANGES)?;
-        machine.wait(Duration::from_secs_f64(after_s))?;
+        interrupt::sleep(Duration::from_secs_f64(after_s))?;
         let last = now(&mut machine)?;
         let mut looked = Looked { machine: machine.lose_power()?, after: format!("power cut {cut}"), report };
         looked.services()?;
@@ -149,16 +152,25 @@ impl Looked<'_> {
         // Of each sample its time, seconds since 1970.
         let script = "whyslow export meminfo --raw --json --since 10m --dir /var/lib/whyslow | \
              sed -n 's/.*\"at\":\"\\([^\"]*\\)\".*/\\1/p' | while read -r at; do date -d \"$at\" +%s.%N; done";
-        let text = output(&mut self.machine, script)?;
-        let times: Vec<f64> = text.lines().filter_map(|line| line.trim().parse().ok()).collect();
-        let before = times.iter().copied().filter(|time| *time <= last).fold(f64::NEG_INFINITY, f64::max);
-        let after = times.iter().filter(|time| **time > last + missing_s).count();
-        let wrong = if last - before > missing_s {
-            Some(format!("the last sample before is {:.1} s older than that moment, of {}", last - before, times.len()))
-        } else if after == 0 {
-            Some("nothing was recorded afterwards".to_owned())
-        } else {
-            None
+        let end = Instant::now() + RECORDS_AFTER;
+        let wrong = loop {
+            let text = output(&mut self.machine, script)?;
+            let times: Vec<f64> = text.lines().filter_map(|line| line.trim().parse().ok()).collect();
+            let complaint = text.lines().find(|line| line.trim().parse::<f64>().is_err());
+            let before = times.iter().copied().filter(|time| *time <= last).fold(f64::NEG_INFINITY, f64::max);
+            let wrong = if let Some(complaint) = complaint {
+                Some(complaint.to_owned())
+            } else if last - before > missing_s {
+                let ago = last - before;
+                Some(format!("the last of {} samples before is {ago:.1} s older than that moment", times.len()))
+            } else {
+                let goes_on = times.iter().any(|time| *time > last + missing_s);
+                (!goes_on).then(|| "nothing was recorded afterwards".to_owned())
+            };
+            if wrong.is_none() || Instant::now() > end {
+                break wrong;
+            }
+            interrupt::sleep(Duration::from_secs(1))?;
         };
         self.check("the recording has what was flushed, and goes on", wrong);
         Ok(())

@@ -60,6 +60,30 @@ fn what_somebody_else_has_set_is_left_alone() {
 }
 
 #[test]
+fn what_a_reboot_has_reset_is_nobodys_change() {
+    in_cage(|cage| {
+        let (name, before) = (CHANGES[0].0, sysctl(CHANGES[0].0));
+        for value in ["1000", "2000"] {
+            cage.expect(0, &["set", &format!("{name}={value}")]);
+        }
+        cage.expect(0, &["confirm"]);
+        // As after a boot: the journal is of another one, and the kernel has its own value again.
+        let (journal, boot) =
+            (cage.path("tune/journal.jsonl"), fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap());
+        let text = fs::read_to_string(&journal).unwrap();
+        assert!(text.contains(boot.trim()), "{text}");
+        fs::write(&journal, text.replace(boot.trim(), "00000000-0000-0000-0000-000000000000")).unwrap();
+        fs::write("/proc/sys/net/core/somaxconn", &before).unwrap();
+        let checked = cage.expect(1, &["verify"]);
+        assert!(checked.contains("reset by a reboot") && !checked.contains("externally"), "{checked}");
+        let undone = cage.expect(0, &["undo", "--all"]);
+        assert!(undone.contains("a reboot has reset it") && !undone.contains("externally"), "{undone}");
+        assert_eq!(sysctl(name), before);
+        cage.expect(0, &["verify"]);
+    });
+}
+
+#[test]
 fn changes_are_taken_back_in_any_order_that_works() {
     in_cage(|cage| {
         let name = CHANGES[0].0;

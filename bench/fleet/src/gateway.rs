@@ -2,7 +2,8 @@
 
 use crate::bound_program::BoundProgram;
 use rand::RngExt;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -64,15 +65,17 @@ impl Gateway {
         Ok(())
     }
 
-    /// Waits until something is asked of it, at most twenty seconds.
+    /// Waits until an object below a path is uploaded, at most twenty seconds.
     ///
     /// # Errors
-    /// A signal came.
-    pub fn wait_for_requests(&self) -> Result<()> {
-        let logged = || fs::metadata(&self.log).map_or(0, |log| log.len());
-        let (before, end) = (logged(), Instant::now() + PATIENCE);
-        while logged() == before && Instant::now() < end {
-            stop::pause(Duration::from_millis(10))?;
+    /// Its log cannot be read, or a signal came.
+    pub fn wait_for_upload(&self, path: &str) -> Result<()> {
+        let mut log = File::open(&self.log)?;
+        log.seek(SeekFrom::End(0))?;
+        let (mut new, end) = (String::new(), Instant::now() + PATIENCE);
+        while !new.lines().any(|line| line.contains("PutObject") && line.contains(path)) && Instant::now() < end {
+            stop::pause(Duration::from_millis(5))?;
+            log.read_to_string(&mut new)?;
         }
         Ok(())
     }

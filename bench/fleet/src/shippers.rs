@@ -138,14 +138,16 @@ impl Trial<'_> {
         let mut compactor = in_bucket.command(&["compact", "--every", "1s", "--grace", "1s"]);
         let _compactor = Killed(compactor.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
         let begun = Instant::now();
-        let shippers = recordings.iter().map(|GrowingRecording { host, folder, .. }| {
+        let mut shippers = Vec::new();
+        for GrowingRecording { host, folder, .. } in &recordings {
             let mut command = Command::new(self.whyslow);
             command.arg("ship").arg(&bucket).args(["--every", EVERY, "--host", host, "--dir"]).arg(folder);
             command.envs(environment.iter().map(|(name, value)| (name, value)));
             let said = File::create(folder.with_extension("said"))?;
-            Ok(Killed(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn()?))
-        });
-        let shippers: Vec<Killed> = shippers.collect::<Result<_>>()?;
+            shippers.push(Killed(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn()?));
+            // Some host delivers at any time.
+            stop::pause(HOUR_TAKES.div_f64(self.hosts as f64))?;
+        }
         let end = Instant::now() + PATIENCE;
         while !recordings.iter().all(GrowingRecording::has_delivered) {
             if Instant::now() > end {
@@ -217,7 +219,7 @@ impl Trial<'_> {
             next += apart;
             let early = apart.mul_f64(random.random_range(0.0..0.5));
             stop::pause((next - early).saturating_duration_since(Instant::now()))?;
-            gateway.wait_for_requests()?;
+            gateway.wait_for_upload(INCOMING)?;
             gateway.kill();
             stop::pause(Duration::from_millis(random.random_range(DOWN_MS)))?;
             gateway.restart()?;

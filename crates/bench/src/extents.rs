@@ -61,7 +61,7 @@ fn fiemap(file: &File, start: u64, flags: u32) -> Option<Vec<FiemapExtent>> {
         extents: [FiemapExtent::default(); COUNT],
     };
     // SAFETY: `map` is laid out as in the kernel's header, with room for as many extents as `count` says.
-    let status = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) };
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut map) };
     (status == 0).then(|| map.extents.iter().take(map.mapped as usize).copied().collect())
 }
 

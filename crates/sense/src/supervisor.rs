@@ -166,7 +166,7 @@ impl Timer {
     fn arm(&self, after: Duration) {
         let once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let value = libc::timespec {
-            tv_sec: libc::time_t::try_from(after.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_sec: after.as_secs().try_into().unwrap_or(i32::MAX.into()),
             tv_nsec: libc::c_long::from(after.subsec_nanos() as i32),
         };
         let spec = libc::itimerspec { it_interval: once, it_value: value };

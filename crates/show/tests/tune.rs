@@ -83,7 +83,7 @@ fn hostile_names_are_drawn_not_obeyed() {
         now: Some(HOSTILE.into()),
         unavailable: None,
         holds: false,
-        rebooted: false,
+        reset: false,
         is_kept: false,
     };
     let note = ProfileNote { unit: HOSTILE.into(), option: HOSTILE.into(), value: HOSTILE.into(), why: HOSTILE.into() };

@@ -60,7 +60,7 @@ pub fn check(machine: &Machine, history: &[HistoryEntry]) -> Vec<CheckLine> {
     let mut lines: Vec<CheckLine> = Vec::new();
     for entry in history {
         for at in entry.outstanding() {
-            let line = check_line(machine, entry, at);
+            let line = check_line(machine, history, entry, at);
             // What was set again later holds that value, if any.
             lines.retain(|earlier| earlier.target != line.target);
             lines.push(line);
@@ -69,7 +69,7 @@ pub fn check(machine: &Machine, history: &[HistoryEntry]) -> Vec<CheckLine> {
     lines
 }
 
-fn check_line(machine: &Machine, entry: &HistoryEntry, at: usize) -> CheckLine {
+fn check_line(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry, at: usize) -> CheckLine {
     let change = &entry.transaction.changes[at];
     let wanted = entry.held_value(at).unwrap_or_default().to_owned();
     let read = SystemSetting::of_change(machine, change).and_then(|setting| setting.read());
@@ -77,15 +77,16 @@ fn check_line(machine: &Machine, entry: &HistoryEntry, at: usize) -> CheckLine {
         Ok(now) => (Some(now), None),
         Err(why) => (None, Some(why)),
     };
+    let holds = now.as_ref() == Some(&wanted);
     CheckLine {
         id: Some(entry.transaction.id),
         target: change.target.clone(),
-        holds: now.as_ref() == Some(&wanted),
+        reset: !holds && now.as_ref().is_some_and(|now| undo::is_reset(machine, history, entry, at, now)),
+        holds,
         original: Some(change.original.clone()),
         wanted,
         now,
         unavailable,
-        rebooted: entry.transaction.boot != machine.boot(),
         is_kept: change.target.starts_with(PERSIST),
     }
 }

@@ -1,5 +1,6 @@
 //! Rolls changes back: only settings that still hold our value, on the same instance that was changed.
 
+use crate::catalogue::PERSIST;
 use crate::machine::Machine;
 use crate::system_setting::SystemSetting;
 use std::fs;
@@ -24,6 +25,17 @@ pub(crate) fn roll_back(machine: &Machine, history: &[HistoryEntry], entry: &His
         }
     };
     decisions.into_iter().map(|(at, decision)| undoing(entry, at, outcome(at, decision))).collect()
+}
+
+/// Whether a value is what a reboot has left of a change.
+pub(crate) fn is_reset(
+    machine: &Machine,
+    history: &[HistoryEntry],
+    entry: &HistoryEntry,
+    at: usize,
+    now: &str,
+) -> bool {
+    OutstandingChange { machine, history, entry, at }.is_reset_to(now)
 }
 
 /// What would become of each change, were it rolled back: [`ChangeOutcome::Restored`] where the original would come back.
@@ -88,6 +100,9 @@ impl OutstandingChange<'_> {
         if self.holds(&setting, &now) {
             return Decision::Restore(Rc::new(setting));
         }
+        if self.is_reset_to(&now) {
+            return Decision::Leave(ChangeOutcome::Gone { why: format!("a reboot has reset it to {now}") });
+        }
         Decision::Leave(match self.later_change(&now) {
             Some(by) => ChangeOutcome::Superseded { by },
             None => ChangeOutcome::ChangedSince { now },
@@ -96,6 +111,19 @@ impl OutstandingChange<'_> {
 
     fn rebooted(&self) -> bool {
         self.entry.transaction.boot != self.machine.boot()
+    }
+
+    /// Whether this is what a reboot has left: what it was before this change, or before an earlier one of the same setting.
+    fn is_reset_to(&self, now: &str) -> bool {
+        let mut earlier = self.history.iter().filter(|entry| entry.transaction.id <= self.entry.transaction.id);
+        let is_original = |entry: &HistoryEntry| {
+            let mut changes = entry.transaction.changes.iter().enumerate();
+            changes.any(|(at, change)| {
+                change.target == self.change().target && change.original == now && entry.is_outstanding(at)
+            })
+        };
+        // What is persistent outlives a reboot.
+        self.rebooted() && !self.change().target.starts_with(PERSIST) && earlier.any(is_original)
     }
 
     /// Whether the change was made in another network namespace: names there mean other things here.

@@ -76,9 +76,7 @@ impl<'g> Durable<'g> {
     /// # Errors
     /// The machine does not answer.
     pub fn script(&mut self, script: &str) -> Result<Ran> {
-        self.control.set_nonblocking(false)?;
-        writeln!(self.control, "{script}\n.").context("the control line of the machine")?;
-        self.control.set_nonblocking(true)?;
+        self.send(script)?;
         let mut output = String::new();
         loop {
             let line = self.line()?;
@@ -92,20 +90,13 @@ impl<'g> Durable<'g> {
         }
     }
 
-    /// Waits while it runs.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`].
-    pub fn wait(&self, time: Duration) -> Result<()> {
-        interrupt::sleep(time)
-    }
-
     /// Shuts it down in order, and waits until it is up again.
     ///
     /// # Errors
     /// It does not come up again.
     pub fn reboot(&mut self) -> Result<()> {
-        self.script("systemctl reboot")?;
+        // Its answer may come, or be lost with what would send it.
+        self.send("systemctl reboot")?;
         self.wait_until_ready()
     }
 
@@ -117,6 +108,12 @@ impl<'g> Durable<'g> {
         let Self { guest, disk, qemu, .. } = self;
         drop(qemu);
         Self::boot(guest, disk)
+    }
+
+    fn send(&mut self, script: &str) -> Result<()> {
+        self.control.set_nonblocking(false)?;
+        writeln!(self.control, "{script}\n.").context("the control line of the machine")?;
+        self.control.set_nonblocking(true).map_err(Error::from)
     }
 
     fn wait_until_ready(&mut self) -> Result<()> {

@@ -126,9 +126,10 @@ fn sleep_until(due: TimeSpec) -> nix::Result<()> {
 
 /// At the lowest real-time priority, until the thread ends.
 fn become_real_time() -> io::Result<()> {
-    let lowest = libc::sched_param { sched_priority: 1 };
+    // The kernel's struct sched_param. The function of that name always fails in musl.
+    let lowest: libc::c_int = 1;
     // SAFETY: `lowest` outlives the call; 0 is this thread (sched_setscheduler(2)).
-    let status = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) };
+    let status = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const lowest) };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -207,7 +207,7 @@ fn status(device: &str) -> Option<(u64, u64)> {
     let file = File::open(format!("/dev/{device}")).ok()?;
     let mut info = LoopInfo { device: 0, inode: 0, rest: [0; 27] };
     // SAFETY: `info` is as large as the kernel's structure, which it fills.
-    let status = unsafe { libc::ioctl(file.as_raw_fd(), LOOP_GET_STATUS64, &raw mut info) };
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), LOOP_GET_STATUS64 as _, &raw mut info) };
     (status == 0).then_some((info.device, info.inode))
 }
 

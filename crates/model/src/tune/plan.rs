@@ -78,9 +78,9 @@ pub struct CheckLine {
     pub unavailable: Option<Unavailable>,
     /// Whether both values agree.
     pub holds: bool,
-    /// Whether the machine has rebooted since it was set: a value that is not persistent is gone then.
+    /// Whether a reboot has reset it, as it was not persistent: it has a value again that it had before whyslow changed it.
     #[serde(default)]
-    pub rebooted: bool,
+    pub reset: bool,
     /// Whether it is a line that makes a setting persistent.
     pub is_kept: bool,
 }

@@ -132,7 +132,7 @@ pub(crate) fn interface_name(netlink: &Netlink, index: u32) -> Option<Name> {
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_ifru.ifru_ifindex = libc::c_int::try_from(index).ok()?;
     // SAFETY: the descriptor is open, and `request` is what SIOCGIFNAME reads and writes, for the time of the call.
-    if unsafe { libc::ioctl(netlink.as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) } < 0 {
+    if unsafe { libc::ioctl(netlink.as_raw_fd(), libc::SIOCGIFNAME as _, &raw mut request) } < 0 {
         return None;
     }
     let name = request.ifr_name.map(|c| c as u8);
@@ -149,7 +149,7 @@ pub(crate) fn interface_index(netlink: &Netlink, name: &str) -> Option<u32> {
     }
     request.ifr_name.iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte as libc::c_char);
     // SAFETY: the descriptor is open, and `request` is what SIOCGIFINDEX reads and writes, for the time of the call.
-    if unsafe { libc::ioctl(netlink.as_raw_fd(), libc::SIOCGIFINDEX, &raw mut request) } < 0 {
+    if unsafe { libc::ioctl(netlink.as_raw_fd(), libc::SIOCGIFINDEX as _, &raw mut request) } < 0 {
         return None;
     }
     // SAFETY: any bytes are a number, and the kernel wrote this one.

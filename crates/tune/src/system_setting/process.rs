@@ -13,7 +13,8 @@ enum ProcessProperty {
     Nice,
     Cpus,
     Ionice,
-    Limit(libc::__rlimit_resource_t),
+    /// `RLIMIT_*`, whose type depends on the C library.
+    Limit(u32),
 }
 
 /// Names of the I/O classes, by number (include/uapi/linux/ioprio.h).
@@ -36,9 +37,9 @@ impl ProcessSetting {
             "nice" => ProcessProperty::Nice,
             "cpus" => ProcessProperty::Cpus,
             "ionice" => ProcessProperty::Ionice,
-            "nofile" => ProcessProperty::Limit(libc::RLIMIT_NOFILE),
-            "nproc" => ProcessProperty::Limit(libc::RLIMIT_NPROC),
-            "memlock" => ProcessProperty::Limit(libc::RLIMIT_MEMLOCK),
+            "nofile" => ProcessProperty::Limit(libc::RLIMIT_NOFILE as _),
+            "nproc" => ProcessProperty::Limit(libc::RLIMIT_NPROC as _),
+            "memlock" => ProcessProperty::Limit(libc::RLIMIT_MEMLOCK as _),
             other => return Err(Unavailable::Failed(format!("a process has no property {other}"))),
         };
         let pid = pid.parse().map_err(|_| Unavailable::Failed(format!("there is no process '{pid}'")))?;
@@ -171,16 +172,16 @@ fn set_ionice(thread: libc::pid_t, value: &str) -> io::Result<()> {
     outcome(unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, thread, class << CLASS_SHIFT | level) } as i32)
 }
 
-fn limit(pid: libc::pid_t, resource: libc::__rlimit_resource_t) -> io::Result<String> {
+fn limit(pid: libc::pid_t, resource: u32) -> io::Result<String> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel fills `limit`; there is no new one.
-    outcome(unsafe { libc::prlimit(pid, resource, std::ptr::null(), &raw mut limit) })?;
+    outcome(unsafe { libc::prlimit(pid, resource as _, std::ptr::null(), &raw mut limit) })?;
     let word =
         |number: libc::rlim_t| if number == libc::RLIM_INFINITY { UNLIMITED.to_owned() } else { number.to_string() };
     Ok(format!("{} {}", word(limit.rlim_cur), word(limit.rlim_max)))
 }
 
-fn set_limit(pid: libc::pid_t, resource: libc::__rlimit_resource_t, value: &str) -> io::Result<()> {
+fn set_limit(pid: libc::pid_t, resource: u32, value: &str) -> io::Result<()> {
     let number = |text: &str| match text {
         UNLIMITED => Ok(libc::RLIM_INFINITY),
         text => text.parse::<libc::rlim_t>().map_err(|_| invalid()),
@@ -188,7 +189,7 @@ fn set_limit(pid: libc::pid_t, resource: libc::__rlimit_resource_t, value: &str)
     let (soft, hard) = value.split_once(' ').ok_or_else(invalid)?;
     let limit = libc::rlimit { rlim_cur: number(soft)?, rlim_max: number(hard)? };
     // SAFETY: the kernel reads `limit`; the old one is not asked for.
-    outcome(unsafe { libc::prlimit(pid, resource, &raw const limit, std::ptr::null_mut()) })
+    outcome(unsafe { libc::prlimit(pid, resource as _, &raw const limit, std::ptr::null_mut()) })
 }
 
 #[cfg(test)]

@@ -161,11 +161,7 @@ pub fn checks(lines: &[CheckLine], style: &TextStyle) -> String {
         match (&line.now, &line.unavailable) {
             _ if line.holds => {}
             (Some(now), _) => {
-                let how = if line.rebooted && !line.is_kept && line.now == line.original {
-                    "reset by a reboot"
-                } else {
-                    "changed externally"
-                };
+                let how = if line.reset { "reset by a reboot" } else { "changed externally" };
                 pieces.push(Piece::new(Ink::Yellow, format!(", {how} to {}", value(now))));
             }
             (None, Some(why)) => pieces.push(Piece::new(Ink::Yellow, format!(", now {why}"))),
