@@ -4,7 +4,7 @@ use super::placement::idle_cpus;
 use super::task::TaskUse;
 use crate::signal::{Entity, over, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, Interface, MachineInfo};
+use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, Interface, MachineInfo, Process};
 use whyslow_model::cpu_list;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
@@ -25,6 +25,8 @@ pub struct GuestUse<'w> {
     /// The thread that serves every device without a thread of its own.
     main_loop: Option<&'w TaskUse>,
     process: Option<&'w TaskUse>,
+    /// Memory of QEMU, bytes.
+    resident: Option<f64>,
     disks: Vec<&'w GuestDisk>,
     cards: Vec<Card<'w>>,
     affinity: Option<BTreeSet<u32>>,
@@ -114,6 +116,7 @@ signals! { g: GuestUse<'_>;
     "guest.idle_elsewhere" "count" "CPUs' worth of idle time on those that it may not use", "Σ Δidle / Δt", "/proc/PID/task/TID/status, /proc/stat" => g.idle_elsewhere();
     "guest.sharers" "text" "other guests that are bound to some of the same CPUs; empty if there are none", "Cpus_allowed_list", "/proc/PID/task/TID/status" => Some(g.sharers.join(", ")).as_deref();
     "guest.memory" "bytes" "its memory", "-m", "/proc/PID/cmdline" => g.config.memory.get();
+    "guest.resident" "bytes" "the part that is in the host's memory; the rest was not touched yet, or taken back (balloon), or swapped out", "rss of QEMU", "/proc/PID/stat" => g.resident;
     "guest.memory_backing" "text" "hugetlb, or pages as the kernel has them: anonymous, memfd, file", "-object memory-backend", "/proc/PID/cmdline" => g.config.memory_backing.get();
 }
 
@@ -129,7 +132,7 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
     if guests.is_empty() {
         return Vec::new();
     }
-    let idle = idle_cpus(window);
+    let (idle, rows) = (idle_cpus(window), window.newest::<Process>());
     let (cpus, disks, cards) = (window.newest::<GuestCpu>(), window.newest::<GuestDisk>(), window.newest::<GuestNic>());
     let packets: BTreeMap<_, Option<f64>> = window
         .changes::<Interface>()
@@ -169,6 +172,7 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
             waiting: of_cpus(|thread| thread.run_delay),
             main_loop,
             process,
+            resident: rows.get(task).and_then(|row| row.rss.get()),
             disks: disks.values().filter(|disk| disk.disk.task == *task).copied().collect(),
             cards: cards
                 .values()
@@ -220,9 +224,15 @@ mod tests {
         }
         for (pid, name, main) in [(7, "web1", 5), (9, "db", 80)] {
             let key = task(pid, pid);
-            s.task
-                .process
-                .push(ProcessRow { command: "qemu-kvm".into(), threads: 2.into(), ..ProcessRow::new(key) }.into());
+            s.task.process.push(
+                ProcessRow {
+                    command: "qemu-kvm".into(),
+                    threads: 2.into(),
+                    rss: (1 << 20).into(),
+                    ..ProcessRow::new(key)
+                }
+                .into(),
+            );
             s.task.thread.push(thread(t, key, main, 1));
             s.task.thread.push(thread(t, task(pid, pid + 1), 30, 20));
             s.guest.guest.push(Guest {
@@ -285,6 +295,7 @@ mod tests {
         ] {
             assert_eq!(text(signal), format!("Some(Text({words:?}))"), "{signal}");
         }
+        assert_eq!(db.number("guest.resident"), Some(1_048_576.0));
         let process = facts.entities(Scope::Process).iter().find(|process| process.subject.pid == Some(9)).unwrap();
         assert_eq!(process.subject.name, "guest db");
     }

@@ -3,7 +3,7 @@
 use super::network::interface_id;
 use super::storage::{StorageFacts, device_id};
 use super::{NodeKind, StackKind, StackNode};
-use crate::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, MachineInfo};
+use crate::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, MachineInfo, Process};
 use crate::cpu_list;
 use crate::key::{GuestDevice, NetKey, TaskKey};
 use crate::window::Window;
@@ -49,11 +49,11 @@ pub(super) fn machines(window: &Window) -> Vec<StackNode> {
     let host = window.the::<MachineInfo>();
     let host_cpus = host.and_then(|host| host.processors.get());
     let bound = bound_cpus(window, host_cpus);
-    let guests = window.newest::<Guest>();
+    let (guests, processes) = (window.newest::<Guest>(), window.newest::<Process>());
     let node = |(task, guest): (&TaskKey, &&Guest)| {
         let name = guest_name(Some(guest), *task);
         let mut node = StackNode::new(StackKind::Guests, NodeKind::Guest, format!("guest:{name}"), &name);
-        describe(&mut node, guest);
+        describe(&mut node, guest, processes.get(task).and_then(|process| process.rss.get()));
         node.says("bound to CPUs", bound.get(task).map(cpu_list::format));
         if guest.accelerator.get() == Some("tcg") && host.and_then(|host| host.kvm.get()) == Some(1.0) {
             node.problems.push("Its CPUs are emulated (TCG), although the host has KVM.".into());
@@ -69,12 +69,13 @@ pub(super) fn machines(window: &Window) -> Vec<StackNode> {
     guests.iter().map(node).collect()
 }
 
-fn describe(node: &mut StackNode, guest: &Guest) {
+fn describe(node: &mut StackNode, guest: &Guest, resident: Option<f64>) {
     node.has("CPUs", guest.cpus.get(), "count");
     node.says("run by", guest.accelerator.get());
     node.says("CPU model", guest.cpu_model.get());
     node.says("machine", guest.machine.get());
     node.has("memory", guest.memory.get(), "bytes");
+    node.has("memory on this machine", resident, "bytes");
     node.says("memory backing", guest.memory_backing.get());
     node.says("memory on NUMA nodes", guest.memory_nodes.get());
     node.has("I/O threads", guest.io_threads.get().filter(|threads| *threads > 0.0), "count");

@@ -161,8 +161,15 @@ pub fn checks(lines: &[CheckLine], style: &TextStyle) -> String {
         match (&line.now, &line.unavailable) {
             _ if line.holds => {}
             (Some(now), _) => {
-                let how = if line.reset { "reset by a reboot" } else { "changed externally" };
-                pieces.push(Piece::new(Ink::Yellow, format!(", {how} to {}", value(now))));
+                let how = if line.reset {
+                    "reset by a reboot to"
+                } else if line.now == line.original {
+                    // Set by another program, or by a rollback that was interrupted before it was noted.
+                    "back at"
+                } else {
+                    "changed externally to"
+                };
+                pieces.push(Piece::new(Ink::Yellow, format!(", {how} {}", value(now))));
             }
             (None, Some(why)) => pieces.push(Piece::new(Ink::Yellow, format!(", now {why}"))),
             (None, None) => {}
