@@ -2,6 +2,7 @@
 
 mod attribution;
 mod disks;
+mod guests;
 mod memory;
 mod network;
 mod readahead;
