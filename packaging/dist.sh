@@ -52,6 +52,8 @@ debian_changelog() {
 stage() {
     packaging/stage.sh "$1" "target/$2/release/$1" "target/$gnu/release/$1" "$3" "$4"
     install -m 644 $dist/NOTICES "$4$3/share/doc/$1/NOTICES"
+    # A panic names its file and line without symbols. This strip knows all architectures.
+    llvm-strip-14 "$4$3/bin/$1"
 }
 
 deb() {

@@ -82,7 +82,7 @@ says() {
 make_roots() {
     if [ ! -e "$work/root.tar" ]; then
         echo "building $work/root.tar"
-        mmdebstrap --quiet --variant=minbase --include=systemd bookworm "$work/root.tar.new" \
+        mmdebstrap --quiet --format=tar --variant=minbase --include=systemd bookworm "$work/root.tar.new" \
             'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main' || exit 2
         mv "$work/root.tar.new" "$work/root.tar"
     fi

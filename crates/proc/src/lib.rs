@@ -3,6 +3,7 @@
 //!
 //! A line that does not match the kernel's documentation yields `None`; the caller reports file and line.
 
+pub mod bonding;
 pub mod cpuinfo;
 pub mod device_mapper;
 pub mod diskstats;
@@ -28,6 +29,7 @@ mod tests {
             for target in ["thin-pool", "thin", "snapshot", "cache", "writecache", "raid", "multipath", "vdo"] {
                 let _ = device_mapper::status(target, &words);
             }
+            let _ = bonding::ports("bond0", &format!("Slave Interface: {line}\n{line}"));
             let _ = diskstats::row(&line);
             let _ = mountstats::mount(&line);
             let _ = mountstats::counts(&line).and_then(mountstats::operations);

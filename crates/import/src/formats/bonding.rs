@@ -4,6 +4,7 @@ use crate::prelude::*;
 use std::collections::BTreeSet;
 use whyslow_model::catalogue::BondPort;
 use whyslow_model::key::LinkKey;
+use whyslow_proc::bonding::{self, Bond, port};
 
 pub const FORMAT: Format = Format {
     name: "/proc/net/bonding",
@@ -20,21 +21,8 @@ const TITLE: &str = "Ethernet Channel Bonding Driver:";
 /// The bond, where neither the command line nor the file says its name.
 const UNNAMED: &str = "bond";
 
-/// `Slave Interface: eth1`
-fn port(line: &str) -> Option<&str> {
-    line.strip_prefix("Slave Interface: ").map(str::trim).filter(|name| !name.is_empty() && !name.contains(' '))
-}
-
 /// The fields of a port that are read.
 const ALL_FIELDS: [&str; 5] = ["MII Status", "Speed", "Duplex", "Link Failure Count", "Aggregator ID"];
-
-/// What is said of the bond as a whole.
-#[derive(Default)]
-struct Bond {
-    mode: Option<String>,
-    aggregator: Option<f64>,
-    active: Option<String>,
-}
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let path = context.command.as_ref().and_then(|c| c.operands().find_map(|o| o.strip_prefix("/proc/net/bonding/")));
@@ -62,11 +50,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         if let Some(port) = port(&line.text) {
             let key = LinkKey { upper: name.as_str().into(), lower: port.into() };
             let row = run.row::<BondPort>(0.0, line.number, key.clone());
-            if let Some(mode) = &bond.mode {
-                row.mode = mode.as_str().into();
-            }
-            row.active_aggregator = bond.aggregator.into();
-            row.active = bond.active.as_ref().map(|active| f64::from(u8::from(active == port))).into();
+            bond.begin(row);
             current = Some(key);
             seen.clear();
             continue;
@@ -83,8 +67,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             seen.insert(field.clone());
         }
         match &current {
-            Some(key) => of_port(run.row(0.0, 0, key.clone()), &field, &value),
-            None => of_bond(&mut bond, &field, &value),
+            Some(key) => bonding::take(run.row(0.0, 0, key.clone()), &field, &value),
+            None => bond.take(&field, &value),
         }
     }
     Ok(())
@@ -95,29 +79,6 @@ fn named_after_it(file: &str) -> Option<&str> {
     let name = file.rsplit('/').next()?;
     let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
     name.strip_prefix("bond").is_some_and(is_number).then_some(name)
-}
-
-fn of_bond(bond: &mut Bond, field: &str, value: &str) {
-    match field {
-        "Bonding Mode" => bond.mode = Some(value.to_owned()),
-        // In the part on 802.3ad: the aggregate in use.
-        "Aggregator ID" => bond.aggregator = number(value),
-        "Currently Active Slave" if value != "None" && !value.is_empty() && !value.contains(' ') => {
-            bond.active = Some(value.to_owned())
-        }
-        _ => {}
-    }
-}
-
-fn of_port(row: &mut BondPort, field: &str, value: &str) {
-    match field {
-        "MII Status" => row.link = value.into(),
-        "Speed" => row.speed = value.strip_suffix(" Mbps").and_then(number).map(|megabits| megabits * 1e6).into(),
-        "Duplex" if ["full", "half"].contains(&value) => row.duplex = value.into(),
-        "Link Failure Count" => row.failures = number(value).into(),
-        "Aggregator ID" => row.aggregator = number(value).into(),
-        _ => {}
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Interfaces, protocols, connections, sockets and qdiscs, in every network namespace that can be entered.
 
+mod bonds;
 mod bpf;
 #[cfg(test)]
 mod bpf_tests;
@@ -27,7 +28,7 @@ mod tcp_info;
 pub use tcp_info::connection as tcp_info;
 
 use crate::root::Root;
-use crate::source::Source;
+use crate::source::{Source, stateless};
 use crate::source_error::SourceError;
 use std::sync::Arc;
 use whyslow_model::value::Name;
@@ -44,6 +45,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(namespaces::Visibility(namespaces.clone())),
         Box::new(net_dev::Interfaces(namespaces.clone())),
         Box::new(links::LinkSettings(namespaces.clone())),
+        stateless(bonds::INFO, bonds::read),
         Box::new(driver_counters::DriverCounters::new(namespaces.clone())),
         Box::new(snmp::Protocols::new(namespaces.clone())),
         Box::new(sockets::Sockets::new(namespaces.clone())),
