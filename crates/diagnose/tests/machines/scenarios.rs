@@ -324,6 +324,40 @@ fn the_largest_process_leaks_only_where_nothing_tells_otherwise() {
     );
 }
 
+/// A thread that is stuck in this function of the kernel, while the log says that an NFS server does not respond.
+fn stuck_in(wait_channel: &str) -> Diagnosis {
+    machine(|t, s| {
+        two_cpus(t, s, 1, 1);
+        let row = ProcessRow {
+            command: "dd".into(),
+            state: "D".into(),
+            threads: 1.into(),
+            wait_channel: wait_channel.into(),
+            user: 0.into(),
+            system: 0.into(),
+            voluntary_switches: 1.into(),
+            involuntary_switches: 0.into(),
+            ..ProcessRow::new(key(42))
+        };
+        s.task.process.push(Process::from(row));
+        if t == 3 || t == 6 {
+            let text = "nfs: server filer1 not responding, timed out";
+            s.kernel.log.push(LogLine { text: text.into(), ..LogLine::new(t) });
+        }
+    })
+}
+
+#[test]
+fn a_silent_nfs_server_is_the_cause_of_threads_that_wait_for_it_alone() {
+    let named = |d: &Diagnosis| {
+        let cause = found(d, "nfs.slow").expect("the server is silent");
+        (first(d).0.to_owned(), cause.culprits.iter().map(|culprit| culprit.name.clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(named(&stuck_in("rpc_wait_bit_killable")), ("nfs.slow".into(), vec!["dd".into()]));
+    assert_eq!(named(&stuck_in("nfs_file_direct_write")), ("nfs.slow".into(), vec!["dd".into()]));
+    assert_eq!(named(&stuck_in("io_schedule")), ("task.blocked".into(), vec![]));
+}
+
 #[test]
 fn every_number_keeps_its_formula_and_every_summary_is_filled_in() {
     let d = machine(|t, s| {

@@ -121,7 +121,7 @@ impl ScsiDisk {
     /// The finding is about it.
     fn expect(&self) -> Expect {
         let part = |kind: &'static str| Named(kind, self.address.clone());
-        Expect::subject([device(&self.name), part("disk"), part("part"), part("target"), part("drive")])
+        Expect::subject([device(&self.name), part("device"), part("disk"), part("part"), part("target"), part("drive")])
     }
 }
 
