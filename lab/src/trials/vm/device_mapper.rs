@@ -93,6 +93,8 @@ pub const TRIALS: &[Trial] = &[
             table("vol", "linear /dev/nullb0 0", "nullb0")?;
             reader("dm-0", 4096).with("rate", 100 * 4096).start(bed)?;
             shell("dmsetup suspend --noflush vol")?;
+            // The reader cannot end before.
+            bed.defer(|| drop(shell("dmsetup resume vol")));
             Ok(Expect::subject([Named("volume", "vol".into()), device("dm-0")]))
         },
         ..Trial::IDLE
@@ -136,7 +138,7 @@ pub const TRIALS: &[Trial] = &[
             null_disks(1024, &[5_000])?;
             volumes(
                 &["nullb0"],
-                "lvcreate -qq -y -Wn -Zn -n origin -L 400M vg; lvcreate -qq -y -s -n snap -L 300M vg/origin",
+                "lvcreate -q -y -Wn -Zn -n origin -L 400M vg; lvcreate -q -y -s -n snap -L 300M vg/origin",
             )?;
             background(
                 bed,
@@ -155,7 +157,7 @@ pub const TRIALS: &[Trial] = &[
         setup: |bed| {
             modules(&["dm_raid"])?;
             null_disks(256, &[0, 0])?;
-            volumes(&["nullb0", "nullb1"], "lvcreate -qq -y -Wn -Zn --type raid1 -m 1 --nosync -n mirror -L 200M vg")?;
+            volumes(&["nullb0", "nullb1"], "lvcreate -q -y -Wn -Zn --type raid1 -m 1 --nosync -n mirror -L 200M vg")?;
             shell(
                 "dmsetup message vg-mirror 0 idle || true
                 dmsetup wipe_table --force vg-mirror_rimage_1; dd if=/dev/zero of=/dev/vg/mirror bs=64k count=16 oflag=direct || true",
@@ -176,7 +178,7 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             null_disks(256, &[500, 500])?;
-            volumes(&["nullb0", "nullb1"], "lvcreate -qq -y -Wn -Zn -i 2 -I 64k -n striped -L 300M vg")?;
+            volumes(&["nullb0", "nullb1"], "lvcreate -q -y -Wn -Zn -i 2 -I 64k -n striped -L 300M vg")?;
             reader("dm-0", 256 << 10).with("rate", 40 * (256 << 10)).start(bed)?;
             Ok(Expect::healthy())
         },
@@ -216,7 +218,7 @@ fn volumes(disks: &[&str], script: &str) -> Result<()> {
     let listed: String = disks.iter().map(|disk| format!(" /dev/{disk}")).collect();
     shell(&format!(
         "echo 'devices/types = [ \"nullb\", 16 ]' >/etc/lvm/lvmlocal.conf
-        vgcreate -qq -y vg{listed}; {script}; vgmknodes"
+        vgcreate -q -y vg{listed}; {script}; vgmknodes"
     ))
     .map(drop)
 }
@@ -226,7 +228,7 @@ fn thin_pool() -> Result<()> {
     null_disks(400, &[0])?;
     volumes(
         &["nullb0"],
-        "lvcreate -qq -y -Zn --type thin-pool -n pool -L 128M vg; lvcreate -qq -y -Wn -V 1G --thinpool pool -n thin vg",
+        "lvcreate -q -y -Zn --type thin-pool -n pool -L 128M vg; lvcreate -q -y -Wn -V 1G --thinpool pool -n thin vg",
     )
 }
 
