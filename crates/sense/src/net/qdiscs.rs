@@ -184,6 +184,9 @@ fn rate(kind: &str, options: &[u8]) -> Option<u64> {
     const RATE: usize = 8;
     /// Length of struct tc_ratespec.
     const SPEC: usize = 12;
+    /// Length of struct tc_netem_qopt, which the attributes of netem follow.
+    const NETEM: usize = 24;
+    let options = if kind == "netem" { options.get(NETEM..)? } else { options };
     let find = |wanted| attributes(options).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
     let long = |wanted| u64_at(find(wanted)?, 0);
     let short = |offset| u32_at(find(1)?, offset).map(u64::from);
@@ -194,6 +197,8 @@ fn rate(kind: &str, options: &[u8]) -> Option<u64> {
         "htb" => long(7).or_else(|| short(SPEC + RATE)),
         // TCA_CAKE_BASE_RATE64; 0 is unlimited.
         "cake" => long(2),
+        // TCA_NETEM_RATE64, TCA_NETEM_RATE (struct tc_netem_rate); 0 is unlimited.
+        "netem" => long(8).or_else(|| u32_at(find(6)?, 0).map(u64::from)).filter(|rate| *rate > 0),
         _ => None,
     }
 }
@@ -222,7 +227,7 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
             let _ = decode(&bytes);
-            for kind in ["tbf", "htb", "cake"] {
+            for kind in ["tbf", "htb", "cake", "netem"] {
                 let _ = rate(kind, &bytes);
             }
         }
@@ -264,6 +269,15 @@ mod tests {
     #[test]
     fn the_rate_of_a_class_is_its_ceiling() {
         assert_eq!(rate("htb", &attribute(1, &words(&[0, 0, 100, 0, 0, 900]))), Some(900));
+    }
+
+    #[test]
+    fn the_rate_of_netem_follows_its_parameters() {
+        let options = |rate: u32| [words(&[0; 6]), attribute(6, &words(&[rate, 0, 0, 0]))].concat();
+        assert_eq!(rate("netem", &options(5_000_000)), Some(5_000_000));
+        assert_eq!(rate("netem", &options(0)), None);
+        let above = [options(u32::MAX), attribute(8, &5_000_000_000u64.to_ne_bytes())].concat();
+        assert_eq!(rate("netem", &above), Some(5_000_000_000));
     }
 
     #[test]
