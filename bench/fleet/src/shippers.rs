@@ -145,7 +145,7 @@ impl Trial<'_> {
             command.envs(environment.iter().map(|(name, value)| (name, value)));
             let said = File::create(folder.with_extension("said"))?;
             shippers.push(Killed(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn()?));
-            // Some host delivers at any time.
+            // Staggered, so that some host is delivering whenever the server is killed.
             stop::pause(HOUR_TAKES.div_f64(self.hosts as f64))?;
         }
         let end = Instant::now() + PATIENCE;

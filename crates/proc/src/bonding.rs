@@ -25,7 +25,7 @@ impl Bond {
         }
     }
 
-    /// Notes of a port what the bond says of it.
+    /// Copies what was said of the bond as a whole into the row of a port.
     pub fn begin(&self, row: &mut BondPort) {
         if let Some(mode) = &self.mode {
             row.mode = mode.as_str().into();

@@ -95,7 +95,7 @@ impl<'g> Durable<'g> {
     /// # Errors
     /// It does not come up again.
     pub fn reboot(&mut self) -> Result<()> {
-        // Its answer may come, or be lost with what would send it.
+        // systemd may end the shell before it has answered.
         self.send("systemctl reboot")?;
         self.wait_until_ready()
     }
