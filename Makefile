@@ -20,7 +20,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab lab-blind lab-vm bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet fleet-demo lint build build-lab build-fleet practice install uninstall dist test-packages manual need-build need-dist need-test-packages need-manual need-test need-lab need-lab-vm need-programs need-bench clean
+.PHONY: run test lab lab-blind lab-vm lab-vm-quick bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet fleet-demo lint build build-lab build-fleet practice practice-vm install uninstall dist test-packages manual need-build need-dist need-test-packages need-manual need-test need-lab need-lab-vm need-programs need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -45,6 +45,11 @@ lab-blind: need-programs build build-lab ## the same without PSI, BPF, root, and
 
 lab-vm: need-lab-vm build build-lab ## faults that only virtual machines can have, on the kernels of SUITES; slow, as the CPUs are emulated
 	$(LAB) $(SUITES:%=--vm %) --images $(WHYSLOW_LAB_VM) --recordings --whyslow $(BIN) $(LAB_ARGS)
+
+lab-vm-quick: SUITES = bookworm
+lab-vm-quick: need-lab-vm ## three of them on the kernel of Debian 12, with the programs of the tests; some five minutes
+	cargo build --quiet --workspace --bin whyslow --bin whyslow-lab
+	target/debug/whyslow-lab $(SUITES:%=--vm %) --images $(WHYSLOW_LAB_VM) --only multipath.failed --only md.degraded --only unit.cpu_quota --whyslow target/debug/whyslow
 
 bench-sense: need-bench build ## what observing costs, and how much it slows loads down; as root, some twenty minutes
 	cargo build --release --package whyslow-bench-sense
@@ -122,6 +127,10 @@ manual: need-manual ## the manual as HTML: target/manual/html/index.html
 
 practice: build build-lab ## a fault of the lab to find, until Ctrl-C, as root; FAULT=disk.saturated
 	$(LAB) hold $(or $(FAULT),disk.saturated)
+
+practice-vm: SUITES = bookworm
+practice-vm: need-lab-vm build build-lab ## the same in a virtual machine, which needs no root: its shell is on this terminal until 'exit'
+	$(LAB) hold $(or $(FAULT),disk.saturated) --vm $(SUITES) --images $(WHYSLOW_LAB_VM) --whyslow $(BIN)
 
 need-build:
 	@scripts/install-missing.sh build

@@ -58,4 +58,6 @@ if [ "$program" = whyslow ]; then
     install -D -m 644 -t "$share/doc/$program/docs" docs/*.md
     install -D -m 644 -t "$share/whyslow/schema" docs/schema/*.json
     install -D -m 644 -t "$share/whyslow/dashboards" dashboards/whyslow.json dashboards/whyslow.rules.yml
+else
+    install -D -m 644 -t "$share/$program/schema" docs/schema/fleet/*.json
 fi

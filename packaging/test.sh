@@ -1,8 +1,9 @@
 #!/bin/sh
 # Tries the packages that dist.sh made, as root: test.sh DIST
 #
-# Installs, upgrades, downgrades, removes and purges the Debian package in a throw-away root, with recordings and changed settings; runs
-# lintian; installs the rpm in another; runs the static programs where there is no C library, that of aarch64 under qemu-user.
+# Installs, upgrades, downgrades, removes and purges the Debian package in a throw-away root, with recordings and changed settings; asks
+# whyslow-fleet there; runs lintian; installs the rpms in another; runs the static programs where there is no C library, those of aarch64
+# under qemu-user. What was not made is skipped.
 # The older version is OLD=FILE.deb, or this one with a lower number: that tries the maintainer scripts, not older files.
 # Nothing outside of target/test-packages is changed: settings are those of a network namespace of its own.
 set -u
@@ -171,6 +172,26 @@ test_debian() {
     check 'nothing is left' diff "$work/packages/before" "$work/packages/after"
 }
 
+test_fleet() {
+    package=$(ls "$dist"/whyslow-fleet_*_amd64.deb 2>/dev/null)
+    if [ -z "$package" ]; then skip 'whyslow-fleet: it was not made'; return; fi
+    cp "$package" "$root/packages/fleet.deb"
+    mkdir "$root/packages/store"
+    check 'whyslow-fleet installs' in_root dpkg -i /packages/fleet.deb
+    check 'its program runs' in_root whyslow-fleet --version
+    check 'systemd understands whyslow-fleet-compact.service' silent in_root systemd-analyze verify --man=no whyslow-fleet-compact.service
+    check 'compacting is not enabled' not enabled whyslow-fleet-compact multi-user
+    check 'its credentials are for root only' sh -c "[ \"\$(stat -c %a '$root/etc/default/whyslow-fleet')\" = 600 ]"
+    check 'a host is installed' in_root dpkg -i /packages/new.deb
+    check 'it records two minutes' in_root whyslow record --for 125s
+    check 'it ships' in_root whyslow ship --once --host web-1 /packages/store
+    check 'the fleet knows it' says web-1 in_root whyslow-fleet sql --store /packages/store 'SELECT DISTINCT host FROM minute'
+    check 'its answer is JSON' says '"schema"' in_root whyslow-fleet sick --store /packages/store --json
+    check 'both are purged' in_root dpkg -P whyslow-fleet whyslow
+    files >"$work/packages/after"
+    check 'nothing is left of either' diff "$work/packages/before" "$work/packages/after"
+}
+
 test_lintian() {
     for package in "$dist"/*.deb; do
         check "lintian finds no error and nothing to warn of in $(basename "$package")" \
@@ -193,6 +214,13 @@ test_rpm() {
     check 'the rpm is removed' nsenter --net="$work/net" rpm --root "$below" --nodeps --erase whyslow
     check 'the service is no longer enabled' not test -L "$below/etc/systemd/system/sysinit.target.wants/whyslow-recover.service"
     check 'its program is gone' not test -e "$below/usr/bin/whyslow"
+
+    package=$(ls "$dist"/whyslow-fleet-*.x86_64.rpm 2>/dev/null)
+    if [ -z "$package" ]; then skip 'the rpm of whyslow-fleet: it was not made'; return; fi
+    check 'the rpm of whyslow-fleet installs' nsenter --net="$work/net" rpm --root "$below" --nodeps --install "$package"
+    check 'its program runs' inside "$below" whyslow-fleet --version
+    check 'it is removed' nsenter --net="$work/net" rpm --root "$below" --nodeps --erase whyslow-fleet
+    check 'its program is gone' not test -e "$below/usr/bin/whyslow-fleet"
 }
 
 test_static() {
@@ -222,6 +250,7 @@ test_static() {
 make_roots
 test_lintian
 test_debian
+test_fleet
 test_rpm
 test_static
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -11,6 +11,6 @@ packaging/stage.sh "$program" "$installed" "$installed" "$prefix" "$again"
 (cd "$again$prefix" && find . -type f) | while read -r file; do
     rm -f "$root$prefix/$file"
 done
-for folder in "share/doc/$program/docs" "share/doc/$program" share/whyslow/schema share/whyslow/dashboards share/whyslow; do
+for folder in "share/doc/$program/docs" "share/doc/$program" "share/$program/schema" share/whyslow/dashboards "share/$program"; do
     rmdir "$root$prefix/$folder" 2>/dev/null || true
 done

@@ -25,7 +25,7 @@ fn judged(files: &[PathBuf], rules: &RuleBook) -> Option<Diagnosis> {
     };
     let captures = whyslow_import::read(files.iter().map(input).collect(), false).ok()?;
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, rules));
-    merge_diagnoses(captures.iter().map(of).collect(), rules)
+    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), rules)
 }
 
 #[test]

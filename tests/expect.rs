@@ -20,7 +20,7 @@ fn judged(files: &[&str]) -> Result<Diagnosis, Refusal> {
     let texts: Vec<String> = files.iter().map(text).collect();
     let captures = captures_of(files.iter().copied().zip(texts.iter().map(String::as_str)), true)?;
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    Ok(merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis"))
+    Ok(merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), &RULES).expect("a diagnosis"))
 }
 
 fn diagnosis(files: &[&str]) -> Diagnosis {

@@ -32,7 +32,7 @@ fn judged(captures: &[(String, String)]) -> Diagnosis {
     };
     let captures = whyslow_import::read(captures.iter().map(input).collect(), true).unwrap_or_else(|e| panic!("{e}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis")
+    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), &RULES).expect("a diagnosis")
 }
 
 fn case(number: &str) -> Diagnosis {

@@ -87,7 +87,7 @@ fn read(files: &[PathBuf]) -> Vec<Capture> {
 
 fn judged(captures: &[Capture], rules: &RuleBook) -> Option<Diagnosis> {
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, rules));
-    merge_diagnoses(captures.iter().map(of).collect(), rules)
+    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), rules)
 }
 
 /// The hosts, files, processes, mounts and peers of captures, as far as they are no common names.

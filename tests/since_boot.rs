@@ -27,7 +27,7 @@ fn judged(paste: &str) -> Diagnosis {
     let input = Input { name: "paste.txt".into(), reader: Box::new(paste.as_bytes()) };
     let captures = whyslow_import::read(vec![input], true).unwrap_or_else(|refusal| panic!("{refusal}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis")
+    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), &RULES).expect("a diagnosis")
 }
 
 fn fixture(name: &str) -> String {

@@ -13,7 +13,7 @@ static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 fn judged(text: &str) -> Diagnosis {
     let captures = captures_of([("x", text)], false).unwrap_or_else(|refusal| panic!("{refusal}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis")
+    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), &RULES).expect("a diagnosis")
 }
 
 /// Keys with their confidence.

@@ -20,7 +20,7 @@ fn judged(captures: &[String]) -> Diagnosis {
     let captures = whyslow_import::read(captures.iter().enumerate().map(input).collect(), true);
     let captures = captures.unwrap_or_else(|refusal| panic!("{refusal}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis")
+    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), &RULES).expect("a diagnosis")
 }
 
 /// What a tool printed under a load; vmstat and sar of one load are of the same ten seconds of a machine with two CPUs.

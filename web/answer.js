@@ -23,7 +23,7 @@ export function answer({ diagnosis, finding, lead, clock, links }) {
       element("div", { className: "said" }, said), element("div", { className: "next" }, next)),
     comparisons(diagnosis),
     element("div", { className: "folds" }, finding ? details(finding, links, true) : null, ruledOut(diagnosis), notCleared(diagnosis),
-      blindSpots(diagnosis), interference(diagnosis), curves(diagnosis), figures(diagnosis, links)),
+      blindSpots(diagnosis), interference(diagnosis), virtualDisks(diagnosis), curves(diagnosis), figures(diagnosis, links)),
     others(diagnosis, finding, clock, links),
     overhead(diagnosis),
   ];
@@ -111,6 +111,23 @@ function interference({ interference: all = [] }) {
   return folded(`Interference (${all.length})`, element("ul", {}, all.map((pair) => element("li", {}, interferenceInWords(pair),
     element("span", { className: "note" },
       ` (${share(pair.share)} of its waiting, ${share(pair.loss)} of its time; confidence ${pair.confidence}; ${pair.how})`)))));
+}
+
+// Of captures of virtual machines and of their host.
+function virtualDisks({ virtual_disks: all = [] }) {
+  if (all.length === 0) return null;
+  return folded(`Virtual disks (${all.length})`, element("ul", {}, all.map((disk) => element("li", {},
+    `${placed(disk.disk)} is ${disk.name} of guest ${disk.guest} (${disk.known_by}), on ${placed(disk.device)}`,
+    element("span", { className: "note" }, virtualDiskFigures(disk))))));
+}
+
+const placed = ({ name, capture }) => (capture ? `${name} in ${capture}` : name);
+
+function virtualDiskFigures({ requests, device_requests: all, wait, device_wait: below }) {
+  const made = requests === null || !all ? null : `${share(requests / all)} of its ${quantity(all, "1/s")}`;
+  const took = wait === null || below === null ? null : `a request takes ${quantity(wait, "s")}, ${quantity(below, "s")} of them on the host`;
+  const known = [made, took].filter((words) => words !== null);
+  return known.length > 0 ? ` (${known.join("; ")})` : "";
 }
 
 function figures({ figures: all = [] }, links) {

@@ -33,16 +33,25 @@ export function theme(onChange) {
     apply();
     onChange();
   };
+  const choose = (value) => {
+    chosen = value;
+    change();
+  };
   apply();
   isDark.addEventListener("change", change);
+  // Chosen in another window, or stored only after this one had asked.
+  addEventListener("storage", (event) => {
+    if (event.key !== key) return;
+    choose(event.newValue);
+    select.value = chosen ?? "system";
+  });
   addEventListener("beforeprint", () => (document.documentElement.dataset.theme = "light"));
   addEventListener("afterprint", change);
   const options = [["system", "System"], ["light", "Light"], ["dark", "Dark"]].map(([value, label]) =>
     element("option", { value, selected: value === (chosen ?? "system") }, label));
   const select = element("select", { on: { change: () => {
-    chosen = select.value;
-    store(chosen);
-    change();
+    store(select.value);
+    choose(select.value);
   } } }, options);
   return element("label", {}, element("span", {}, "Theme"), select);
 }

@@ -50,8 +50,21 @@ impl LoadCommand {
 
     /// The same in a process id namespace of its own, as its first process (unshare(1)).
     pub fn in_own_pids(name: &str) -> Result<Self> {
-        let mut command = Command::new("unshare");
-        command.args(["--pid", "--fork", "--kill-child", "--"]).arg(std::env::current_exe()?).args(["load", name]);
+        Self::behind("unshare", &["--pid", "--fork", "--kill-child"], name)
+    }
+
+    /// The same in a scope of systemd below a slice, with these properties (systemd-run(1)).
+    pub fn in_scope(name: &str, scope: &str, slice: &str, properties: &[&str]) -> Result<Self> {
+        let (unit, slice) = (format!("--unit={scope}"), format!("--slice={slice}"));
+        let properties = properties.iter().flat_map(|property| ["-p", property]);
+        let options: Vec<&str> = ["--scope", "--quiet", &unit, &slice].into_iter().chain(properties).collect();
+        Self::behind("systemd-run", &options, name)
+    }
+
+    /// The same, started by another program.
+    fn behind(program: &str, options: &[&str], name: &str) -> Result<Self> {
+        let mut command = Command::new(program);
+        command.args(options).arg("--").arg(std::env::current_exe()?).args(["load", name]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         kill_with_parent(&mut command);
         Ok(Self { name: name.into(), command })

@@ -100,7 +100,7 @@ struct Args {
     answers: bool,
     /// Run the trials in a virtual machine with the kernel of this Debian suite, such as bookworm; may be repeated. Without --only
     /// these are the trials that need one
-    #[arg(long, value_name = "SUITE", conflicts_with_all = ["without", "minutes", "gains"])]
+    #[arg(long, value_name = "SUITE", conflicts_with_all = ["without", "minutes"])]
     vm: Vec<String>,
     /// The folder that lab/vm/build-images.sh has filled
     #[arg(long, value_name = "DIR", default_value = "target/lab-vm", requires = "vm")]
@@ -138,6 +138,15 @@ enum Job {
         /// The trial, such as disk.saturated: see --list
         #[arg(value_name = "NAME")]
         name: String,
+        /// Start a virtual machine with the kernel of this Debian suite, such as bookworm, and inject it there; needs no root
+        #[arg(long, value_name = "SUITE")]
+        vm: Option<String>,
+        /// The folder that lab/vm/build-images.sh has filled
+        #[arg(long, value_name = "DIR", default_value = "target/lab-vm", requires = "vm")]
+        images: PathBuf,
+        /// The program that is in the virtual machine [default: beside this one]
+        #[arg(long, value_name = "PROGRAM", requires = "vm")]
+        whyslow: Option<PathBuf>,
         /// Seed of all sizes, rates and counts [default: the time of day]
         #[arg(long)]
         seed: Option<u64>,
@@ -176,7 +185,9 @@ fn main() -> ExitCode {
     let done = match args.command.take() {
         Some(Job::Load { load }) => return load.run(),
         Some(Job::Matrix { runs, into }) => outcomes::write(&runs, &into, "lab", matrix::tables).map(|()| true),
-        Some(Job::Hold { name, seed }) => practice::hold(&name, seed.unwrap_or_else(time_of_day)).map(|()| true),
+        Some(Job::Hold { name, vm, images, whyslow, seed }) => {
+            hold(&name, seed.unwrap_or_else(time_of_day), vm.as_deref(), &images, whyslow.as_deref()).map(|()| true)
+        }
         Some(Job::Power { vm, images, cuts, seed, whyslow, json }) => {
             power(&vm, &images, cuts, seed.unwrap_or_else(time_of_day), whyslow.as_deref(), json)
         }
@@ -252,6 +263,13 @@ fn run(args: &Args) -> Result<bool> {
         }
     }
     Ok(outcomes.iter().all(|o| o.mark != Mark::Wrong) && gain::is_kept(&outcomes))
+}
+
+fn hold(name: &str, seed: u64, suite: Option<&str>, images: &Path, program: Option<&Path>) -> Result<()> {
+    match suite {
+        None => practice::hold(name, seed),
+        Some(suite) => practice::hold_in_vm(name, seed, &Images::open(images, whyslow(program)?)?, suite),
+    }
 }
 
 /// Whether everything was as it must be.

@@ -49,6 +49,7 @@ impl Observer {
             ("--no-bpf", !self.bpf),
             ("--captures", self.captures),
             ("--noise", self.noise),
+            ("--gains", self.gains),
             ("--recordings", self.recordings),
             ("--answers", self.answers),
         ];
@@ -67,6 +68,15 @@ impl Observer {
         args.extend((!self.bpf).then_some("--no-bpf"));
         let answer = self.run(bed, &args, None, timeout)?;
         serde_json::from_slice(&answer).context("whyslow's answer")
+    }
+
+    /// Has whyslow draw how storage and network are stacked here.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run), or if its output is no document.
+    pub fn draw_stack(&self, bed: &Testbed) -> Result<()> {
+        let answer = self.run(bed, &["stack", "--json"], None, GRACE)?;
+        serde_json::from_slice::<serde::de::IgnoredAny>(&answer).context("whyslow stack").map(drop)
     }
 
     /// Runs whyslow, optionally in a control group, and returns its output.

@@ -5,6 +5,8 @@ use crate::interrupt;
 use crate::leftovers;
 use crate::plan::Selection;
 use crate::testbed::Testbed;
+use crate::trial::Trial;
+use crate::vm::{Images, is_guest};
 use std::time::Duration;
 
 /// Injects the fault of a trial, keeps it until Ctrl-C, and says only then what it was.
@@ -12,13 +14,9 @@ use std::time::Duration;
 /// # Errors
 /// There is no such trial, it cannot be set up here, or what it runs ended.
 pub fn hold(name: &str, seed: u64) -> Result<()> {
-    let only = [name.to_owned()];
-    let selection = Selection { only: &only, quick: false, controls: false, faults: false, in_vm: false };
-    let (trials, _) = selection.trials()?;
-    let trial =
-        *trials.first().ok_or_else(|| Error::failed(format!("{name} is a benchmark: there is nothing to find")))?;
-    if trial.vm.is_some() {
-        return Err(Error::failed(format!("{name} needs a virtual machine: see lab/vm/README.md")));
+    let trial = find(name)?;
+    if trial.vm.is_some() && !is_guest() {
+        return Err(Error::failed(format!("{name} needs a virtual machine: name its kernel, --vm bookworm")));
     }
     interrupt::install_handlers()?;
     let _lock = leftovers::lock()?;
@@ -30,9 +28,8 @@ pub fn hold(name: &str, seed: u64) -> Result<()> {
         (None, Some(pid)) => format!("nsenter --ipc --target {pid} "),
         (None, None) => String::new(),
     };
-    println!(
-        "Something is wrong with this machine now. In another terminal: {enter}whyslow\nCtrl-C ends it (seed {seed})."
-    );
+    let (place, end) = if is_guest() { ("Ask", "exit") } else { ("In another terminal", "Ctrl-C") };
+    println!("Something is wrong with this machine now. {place}: {enter}whyslow\n{end} ends it (seed {seed}).");
     let held = loop {
         match interrupt::sleep(Duration::from_secs(1)) {
             Ok(()) => {}
@@ -46,4 +43,20 @@ pub fn hold(name: &str, seed: u64) -> Result<()> {
     let finding = trial.finding.map_or_else(|| "nothing: it is a healthy control".to_owned(), |id| expect.of(id));
     println!("\nIt was {finding}: {}.", trial.what);
     held
+}
+
+/// The same in a virtual machine with the kernel of a Debian suite, which has a shell on this terminal. No privileges are needed.
+///
+/// # Errors
+/// There is no such trial, or the machine does not start.
+pub fn hold_in_vm(name: &str, seed: u64, images: &Images, suite: &str) -> Result<()> {
+    let trial = find(name)?;
+    images.guest(suite, Vec::new())?.hold(trial, seed)
+}
+
+fn find(name: &str) -> Result<&'static Trial> {
+    let only = [name.to_owned()];
+    let selection = Selection { only: &only, quick: false, controls: false, faults: false, in_vm: false };
+    let (trials, _) = selection.trials()?;
+    trials.first().copied().ok_or_else(|| Error::failed(format!("{name} is a benchmark: there is nothing to find")))
 }

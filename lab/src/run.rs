@@ -13,6 +13,7 @@ use crate::recording;
 use crate::testbed::Testbed;
 use crate::trial::{Found, Mark, Outcome, Trial};
 use crate::trials;
+use crate::vm::is_guest;
 use std::time::Duration;
 use whyslow_model::diagnosis::{Diagnosis, Finding};
 
@@ -56,6 +57,9 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
     interrupt::sleep(SETTLE)?;
     let before = judge::CpuTicks::now()?;
     let mut answer = observer.look(&bed)?;
+    if is_guest() {
+        observer.draw_stack(&bed)?;
+    }
     if observer.answers {
         outcome.answers.push(serde_json::to_value(&answer)?);
     }

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { pathToFileURL } from "node:url";
 import { attack } from "./documents.mjs";
-import { announced, becomes, chart, colored, dataTable, drag, drawAll, drawn, focused, hasCount, hasText, hasTexts, isHidden, near, open as openPage, range, ready, run, serious, settled, unfold } from "./driver.mjs";
+import { announced, becomes, chart, colored, dataTable, drag, drawAll, drawn, eventually, focused, hasCount, hasText, hasTexts, isHidden, near, open as openPage, range, ready, run, serious, settled, unfold } from "./driver.mjs";
 
 const [scenario, folder] = process.argv.slice(2);
 
@@ -50,6 +50,9 @@ const scenarios = {
     await hasText(range(page), "00:00:00–00:01:40 since the first reading (100 s)");
     await hasCount(page.getByLabel("Times"), 0);
     await drawn(page, "Disk latency");
+    const disks = page.locator("details", { hasText: "Virtual disks (1)" });
+    await disks.locator("summary").click();
+    await hasText(disks.locator("li"), "vda in db.txt is disk0 of guest db (serial number DB1), on sdb in host.txt (15 % of its 200/s; a request takes 60 ms, 48 ms of them on the host)");
     const empty = await open("empty");
     await hasText(empty.locator("#answer h2"), "No diagnosis");
     await isHidden(empty.locator("#charts"));
@@ -514,9 +517,20 @@ const scenarios = {
     await page.getByLabel("Theme").selectOption("Light");
     await becomes(() => background(page), "rgb(246, 246, 243)");
     await isDrawn();
-    await page.reload();
-    await ready(page);
-    await becomes(() => background(page), "rgb(246, 246, 243)");
+    // The browser stores the choice when it comes to it.
+    await eventually(async () => {
+      await page.reload();
+      await ready(page);
+      assert.equal(await background(page), "rgb(246, 246, 243)");
+    });
+    // Another window has the choice too, and what is chosen there is seen here.
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await becomes(() => background(other), "rgb(246, 246, 243)");
+    await other.getByLabel("Theme").selectOption("Dark");
+    await becomes(() => background(page), "rgb(18, 18, 17)");
+    await becomes(() => page.getByLabel("Theme").inputValue(), "dark");
+    await other.close();
     await page.getByLabel("Theme").selectOption("System");
     await page.emulateMedia({ colorScheme: "light" });
     await becomes(() => background(page), "rgb(246, 246, 243)");

@@ -222,6 +222,8 @@ export const documents = {
   capture: () => page({ title: "captured host", host: "", is_elapsed: true, from: 0, to: 100, charts: charts(0, 10, 10).slice(3, 5),
     diagnosis: diagnosis([{ ...saturated(), confidence: "low", culprits: [] }], { ...window(night, night + 100, "import"), start: null, end: null, is_assumed: true }, {
       verdict: "undetermined", not_cleared: [{ id: "disk", because: "tasks waited for I/O 46 % of the time" }],
+      virtual_disks: [{ disk: { kind: "device", name: "vda", capture: "db.txt" }, guest: "db", name: "disk0", known_by: "serial number DB1",
+        device: { kind: "device", name: "sdb", capture: "host.txt" }, requests: 30, device_requests: 200, wait: 0.06, device_wait: 0.048, device_busy: 0.99 }],
       next_capture: { command: "iostat -x 1 10", outcomes: [{ if: "a device has %util near 100", then: "that device is the bottleneck", decides: ["disk."] }], otherwise: "the wait is not for a block device" },
       comparisons: [{ a: "before.txt", b: "after.txt", conclusions: ["sda completed 1.4 times as many requests."] }],
       figures: [{ subject: { kind: "device", name: "sda" }, values: saturated().evidence.slice(0, 2) }],

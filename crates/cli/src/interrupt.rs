@@ -4,6 +4,7 @@
 //! status which signal it was.
 
 use crate::output::Failure;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -37,6 +38,18 @@ fn cannot_listen(error: io::Error) -> Failure {
     Failure::usage(format!("cannot listen for Ctrl-C: {error}"))
 }
 
+/// Does something while these signals wait: one that came between the parts of its registration would be lost.
+fn holding_back<T>(signals: &[i32], register: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let mut held = SigSet::empty();
+    for &signal in signals {
+        held.add(Signal::try_from(signal)?);
+    }
+    let before = held.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let registered = register();
+    before.thread_set_mask()?;
+    registered
+}
+
 /// Listens for SIGINT, or others: the first wakes the sleeper, the second ends the program.
 #[derive(Debug)]
 pub struct Interrupt {
@@ -55,16 +68,18 @@ impl Interrupt {
     /// Starts to listen for what ends a program.
     pub fn listen() -> Result<Self, Failure> {
         let signals: Vec<i32> = ending_signals().collect();
-        for &signal in &signals[1..] {
-            signal_hook::flag::register_usize(signal, Arc::clone(&ENDED_BY), signal.unsigned_abs() as usize)
-                .map_err(cannot_listen)?;
-        }
-        Self::listen_for(&signals)
+        let register = || {
+            for &signal in &signals[1..] {
+                signal_hook::flag::register_usize(signal, Arc::clone(&ENDED_BY), signal.unsigned_abs() as usize)?;
+            }
+            Self::registered(&signals)
+        };
+        holding_back(&signals, register).map_err(cannot_listen)
     }
 
     /// Starts to listen for these signals.
     pub fn listen_for(signals: &[i32]) -> Result<Self, Failure> {
-        Self::registered(signals).map_err(cannot_listen)
+        holding_back(signals, || Self::registered(signals)).map_err(cannot_listen)
     }
 
     fn registered(signals: &[i32]) -> io::Result<Self> {

@@ -74,6 +74,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         figures,
         interference: if is_captured { Vec::new() } else { interference::pairs(window, &facts) },
         closer_looks: on_demand::closer_looks(window),
+        virtual_disks: Vec::new(),
         comparisons: Vec::new(),
         response_curves,
         time_breakdown: None,

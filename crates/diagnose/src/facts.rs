@@ -31,6 +31,8 @@ pub struct Facts {
     pub topology: Topology,
     /// What was read, and what was refused.
     pub(crate) sources: Sources,
+    /// The observing process: what it does itself is its cost, and no cause.
+    pub(crate) observer: Option<u32>,
     /// The observer and its descendants: never culprits of others' load.
     pub(crate) observers: BTreeSet<u32>,
     /// The processes that commands may name; `None` for captures, whose reader knows what became of them.
@@ -86,13 +88,15 @@ impl Facts {
         let steady = longest_stall(disks.iter().filter(|disk| !is_paced(disk)));
         host.set("disk.longest_stall", longest);
         host.set("disk.steady_stall", steady.or(longest.map(|_| 0.0)));
-        let observers = observers(window, &changes);
+        let observer = window.the::<Observer>().and_then(|observer| observer.pid.get()).map(|pid| pid as u32);
+        let observers = observer.map(|own| with_descendants(own, &changes)).unwrap_or_default();
         let is_captured = !window.origins().is_empty();
         let running = (!is_captured).then(|| Running::of(window, &processes, &observers));
         Self {
             host,
             topology,
             sources: read,
+            observer,
             observers,
             running,
             settings: settings(window),
@@ -238,12 +242,10 @@ fn settings(window: &Window) -> BTreeMap<String, String> {
     coalescing.chain(changes.iter().filter_map(read)).collect()
 }
 
-/// The observing process and its descendants.
-fn observers(window: &Window, changes: &[Change<'_, Process>]) -> BTreeSet<u32> {
-    let Some(own) = window.the::<Observer>().and_then(|observer| observer.pid.get()) else { return BTreeSet::new() };
+fn with_descendants(own: u32, changes: &[Change<'_, Process>]) -> BTreeSet<u32> {
     let parents: BTreeMap<u32, u32> =
         changes.iter().filter_map(|c| Some((c.key().pid, c.last().parent.get()? as u32))).collect();
-    let mut all = BTreeSet::from([own as u32]);
+    let mut all = BTreeSet::from([own]);
     loop {
         let before = all.len();
         all.extend(parents.iter().filter(|(_, parent)| all.contains(parent)).map(|(pid, _)| *pid).collect::<Vec<_>>());

@@ -57,7 +57,8 @@ pub fn judge_where(
     let mut ruled_out = Vec::new();
     for rule in rules {
         let mut of_rule: Vec<Judged> = Vec::new();
-        for entity in facts.entities(rule.scope).iter().filter(|e| !e.idle) {
+        let is_observer = |entity: &Entity| facts.observer.is_some() && entity.subject.pid == facts.observer;
+        for entity in facts.entities(rule.scope).iter().filter(|e| !e.idle && !is_observer(e)) {
             let mut context = RuleContext::new(entity, &facts.host).with_running(facts.running.as_ref());
             if !rule.when.holds(&context) || !applies(rule, entity) {
                 continue;

@@ -36,6 +36,7 @@ mod template;
 #[cfg(test)]
 mod testing;
 mod timeline;
+mod virtual_disks;
 
 pub use coverage::known_signals;
 pub use document::{diagnose, findings_with_id};
@@ -48,4 +49,5 @@ pub use rulebook::RuleBook;
 pub use signal_selector::{SignalSelector, values};
 pub use stack_load::add_loads;
 pub use timeline::{FeltCause, FoundEpisode, MAX_GAP_NS, Timeline, recorded_findings};
+pub use virtual_disks::virtual_disks;
 pub use whyslow_model::cgroup;

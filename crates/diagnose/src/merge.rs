@@ -3,16 +3,20 @@
 use crate::judge::{is_certain, is_felt, weight};
 use crate::lowered_clock;
 use crate::rulebook::RuleBook;
-use crate::shared_device;
+use crate::{shared_device, virtual_disks};
 use std::collections::BTreeSet;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Host, NextCapture, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Host, NextCapture, Verdict, VirtualDisk};
 
 /// No chain of causes and effects is longer.
 const MOST_LEVELS: usize = 8;
 
 /// Merges diagnoses into one, in which each finding and each resource that is ruled out names its capture. `None` if there
-/// are none.
-pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Option<Diagnosis> {
+/// are none. `disks` are those that the captures show from both sides ([`virtual_disks`](crate::virtual_disks())).
+pub fn merge_diagnoses(
+    parts: Vec<(String, Diagnosis)>,
+    mut disks: Vec<VirtualDisk>,
+    book: &RuleBook,
+) -> Option<Diagnosis> {
     let (speaking, silent): (Vec<_>, Vec<_>) = parts.into_iter().partition(|(_, part)| says_anything(part));
     // Captures that only hold settings have no part in the diagnosis of others.
     let (parts, silent) = if speaking.is_empty() { (silent, speaking) } else { (speaking, silent) };
@@ -23,9 +27,9 @@ pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Opti
     let parts: Vec<Diagnosis> = parts.into_iter().map(label).collect();
     let shared = shared_device::findings(&parts, book);
     let lowered = lowered_clock::findings(&parts, book);
-    let mut parts = parts.into_iter();
-    let mut merged = parts.next()?;
-    for part in parts {
+    let mut all = parts.clone().into_iter();
+    let mut merged = all.next()?;
+    for part in all {
         merged.host = common_host(&merged.host, &part.host);
         merged.verdict = worse(merged.verdict, part.verdict);
         if part.window.seconds >= merged.window.seconds {
@@ -54,6 +58,9 @@ pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Opti
         merged.verdict = Verdict::Bottleneck;
     }
     merged.findings.extend(lowered);
+    virtual_disks::add_figures(&mut disks, &merged.figures);
+    virtual_disks::relate(&disks, &parts, &mut merged.findings, book);
+    merged.virtual_disks = disks;
     merged.findings = by_rank(merged.findings);
     merged.next_capture = next_capture(next, &merged);
     Some(merged)

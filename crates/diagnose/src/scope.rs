@@ -7,8 +7,9 @@ use crate::signals::io::IoUse;
 use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{
-    connection, core, disk, drop, filesystem, group, guest, host, interface, io, limit, link, log, memory_module,
-    netlink, numa, off_cpu, part, pcie, peer, ports, process, quota, reports, shaper, subnet, usb, volume,
+    connection, core, cpu_set, disk, drop, filesystem, group, guest, host, interface, io, limit, link, log,
+    memory_module, netlink, numa, off_cpu, part, pcie, peer, ports, process, quota, reports, shaper, subnet, usb,
+    volume,
 };
 use whyslow_model::catalogue::{self, Process};
 use whyslow_model::topology::Topology;
@@ -89,6 +90,8 @@ scopes! { of;
     Group (listed) from group::GroupUse<'_> => group::entities(of.window, of.processes, of.rooms, of.members, of.memory_stall);
     /// A process.
     Process from process::ProcessUse<'_> => process::processes(of.window, of.processes, of.changes, of.rooms);
+    /// CPUs that processes are bound to.
+    Cpuset from cpu_set::CpuSetUse<'_> => cpu_set::entities(of.window, of.processes);
     /// A virtual machine that runs on this one.
     Guest (listed) from guest::GuestUse<'_> => guest::entities(of.window, of.processes, of.threads);
     /// A thread; a process with one thread is one.

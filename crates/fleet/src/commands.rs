@@ -13,11 +13,12 @@ pub mod why;
 
 use crate::span::rfc3339;
 use crate::{Fleet, LeftOut, Span};
+use schemars::JsonSchema;
 use serde::Serialize;
 use whyslow_show::clock::ZonedClock;
 
 /// What all answers begin and end with.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Answer<T> {
     /// The kind of document and its version, `whyslow.fleet.NAME/1`: fields may be added.
     pub schema: &'static str,
@@ -49,4 +50,28 @@ pub(crate) fn minute(ms: i64) -> String {
 /// A span in the local zone.
 pub(crate) fn span_in_words(span: Span) -> String {
     ZonedClock::local().span(&rfc3339(span.from_ms), &rfc3339(span.to_ms), true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_testing::documents::{assert_kept, schema};
+
+    #[test]
+    fn fields_are_added_to_documents_and_none_is_removed() {
+        let of_commands = [
+            (change::SCHEMA, schema::<Answer<change::ChangeAnswer>>()),
+            (compact::SCHEMA, schema::<compact::CompactAnswer<'_>>()),
+            (forecast::SCHEMA, schema::<Answer<forecast::Forecasts>>()),
+            (host::SCHEMA, schema::<Answer<host::HostReport>>()),
+            (outliers::SCHEMA, schema::<Answer<outliers::Outliers>>()),
+            (sick::SCHEMA, schema::<Answer<sick::Sick>>()),
+            (sql::SCHEMA, schema::<Answer<sql::SqlAnswer>>()),
+            (tables::SCHEMA, schema::<tables::Tables<'_>>()),
+            (why::SCHEMA, schema::<Answer<why::WhyFinding>>()),
+        ];
+        for (id, schema) in of_commands.into_iter().chain(serve::documents()) {
+            assert_kept(id, &schema);
+        }
+    }
 }

@@ -18,6 +18,7 @@ use jiff::civil::Date;
 use merge::Merge;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +39,7 @@ pub struct Compactor {
 }
 
 /// What a pass did.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct Report {
     /// Hours of tables that got a new compacted file.
     pub compacted: u64,

@@ -1,12 +1,13 @@
 //! What queries left out because it is not valid, or not compacted yet.
 
 use crate::Span;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 /// Rows of a host that do not count, for one reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct LeftOut {
     /// The host whose file it is.
     pub host: String,

@@ -9,6 +9,7 @@ use shipped::{FIRST, episode, fleet, hour, label, minute, minutes, ship};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use whyslow_rollup::{Cell, Row, table};
+use whyslow_testing::documents::assert_valid;
 use whyslow_testing::{HttpServer, UrlOn, ends_with_test, memory_folder};
 
 /// Three hours from ten o'clock on, in seconds since 1970.
@@ -39,6 +40,7 @@ impl Server {
         let path = format!("/api/{what}");
         let (status, body) = self.get(&path);
         assert_eq!(status, 200, "{path}: {body}");
+        assert_valid(&path, body.as_bytes());
         serde_json::from_str(&body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
     }
 

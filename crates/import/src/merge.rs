@@ -3,7 +3,7 @@
 use crate::clock::{PrintedTime, SECOND};
 use crate::series::AnySeries;
 use crate::tool_run::{EntityKey, Note, ToolRun};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::catalogue::{Family, MachineInfo, Transfer};
 use whyslow_model::origin::Origins;
@@ -123,7 +123,8 @@ impl RunGroups {
     }
 
     /// Merges each group. `rank` orders the tools: of two with the same counter, the lower one's is used.
-    pub fn captures(self, rank: fn(&str) -> usize) -> Vec<Capture> {
+    pub fn captures(mut self, rank: fn(&str) -> usize) -> Vec<Capture> {
+        self.keep_files_together();
         let lines: Vec<u32> = self.all.iter().map(RunGroup::first_line).collect();
         let mut captures: Vec<Capture> = self.all.into_iter().map(|group| capture(group, rank)).collect();
         let mut of_file: HashMap<Vec<String>, usize> = HashMap::new();
@@ -136,6 +137,42 @@ impl RunGroups {
             }
         }
         captures
+    }
+
+    /// Outputs that do not say which machine they are of belong to the one that the rest of their file is of, rather than to whichever
+    /// capture had room for them.
+    fn keep_files_together(&mut self) {
+        let mut hosts: BTreeMap<Name, BTreeSet<Name>> = BTreeMap::new();
+        for run in self.runs() {
+            hosts.entry(run.file.clone()).or_default().extend(run.host.clone());
+        }
+        let host_of = |run: &ToolRun| match &run.host {
+            Some(_) => None,
+            None => hosts.get(&run.file).filter(|hosts| hosts.len() == 1)?.first().cloned(),
+        };
+        let mut misplaced: Vec<(usize, Name, ToolRun)> = Vec::new();
+        for (at, group) in self.all.iter_mut().enumerate() {
+            let RunGroup { host, runs, .. } = std::mem::take(group);
+            group.host = host;
+            for run in runs {
+                match host_of(&run).filter(|own| differ(Some(own), group.host.as_deref())) {
+                    Some(own) => misplaced.push((at, own, run)),
+                    None => {
+                        group.add(run);
+                    }
+                }
+            }
+        }
+        for (at, own, run) in misplaced {
+            let has_room = |group: &RunGroup| {
+                group.host.is_some()
+                    && !differ(group.host.as_deref(), Some(&own))
+                    && !group.of(run.tool).any(|other| conflicts(other, &run))
+            };
+            let place = self.all.iter().position(has_room).unwrap_or(at);
+            self.all[place].add(run);
+        }
+        self.all.retain(|group| !group.runs.is_empty());
     }
 }
 

@@ -46,6 +46,9 @@ pub struct Diagnosis {
     pub cpu_explained: Option<f64>,
     /// The cost of observing.
     pub cost: ObserverCost,
+    /// Disks of captured virtual machines, and the devices of their captured host that hold them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub virtual_disks: Vec<VirtualDisk>,
     /// Captures of the same things, the second with something changed, and what differs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<CaptureComparison>,
@@ -77,6 +80,7 @@ impl Diagnosis {
             closer_looks: Vec::new(),
             cpu_explained: None,
             cost: ObserverCost::default(),
+            virtual_disks: Vec::new(),
             comparisons: Vec::new(),
             time_breakdown: None,
             response_curves: Vec::new(),
@@ -137,6 +141,34 @@ pub struct CaptureComparison {
     pub b: String,
     /// What differs, in sentences.
     pub conclusions: Vec<String>,
+}
+
+/// A disk that a virtual machine sees, and the device of the host that it lies on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VirtualDisk {
+    /// The disk, in the capture of the virtual machine.
+    pub disk: Subject,
+    /// What the host calls the virtual machine.
+    pub guest: String,
+    /// What QEMU calls the disk.
+    pub name: String,
+    /// What both captures say of it, by which it is known: `serial DB1`.
+    pub known_by: String,
+    /// The device of the host that it is, or that the file system of its image is on.
+    pub device: Subject,
+    /// The devices that this one lies on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub below: Vec<String>,
+    /// Requests per second that the virtual machine made.
+    pub requests: Option<f64>,
+    /// Requests per second of the device.
+    pub device_requests: Option<f64>,
+    /// Seconds that a request took, as the virtual machine sees it.
+    pub wait: Option<f64>,
+    /// Seconds that a request took, as the host sees it.
+    pub device_wait: Option<f64>,
+    /// Share of the time in which the device had requests, 0..1.
+    pub device_busy: Option<f64>,
 }
 
 /// A group of processes that waits for a resource, and one that keeps it waiting.

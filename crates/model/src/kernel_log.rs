@@ -142,8 +142,10 @@ log_patterns! {
     "pool_full" Volume => ["out-of-data-space"] | ["out of data space", "thin"] | ["out of metadata space", "thin"];
     "path" StoragePath => ["Failing path"] | ["path is down"] | ["remaining active paths: 0"]
         | ["remote port time out"] | ["detected conn error"] | ["session recovery timed out"] | ["LOOP DOWN detected"]
-        | ["Link Down Event"],
-        ends ["einstating path"] | ["einstated path"] | ["path is up"] | ["LOOP UP detected"] | ["Link Up Event"];
+        | ["Link Down Event"] | ["nvme", "starting error recovery"] | ["nvme", "failed to connect socket"]
+        | ["nvme", "Failed reconnect attempt"] | ["NVME-FC", "connectivity lost"],
+        ends ["einstating path"] | ["einstated path"] | ["path is up"] | ["LOOP UP detected"] | ["Link Up Event"]
+        | ["nvme", "Successfully reconnected"] | ["NVME-FC", "controller connect complete"];
     // Programs, in what people paste of their output and logs: bash, Redis, MySQL, PostgreSQL
     "fork_refused" Host => ["sh: fork: ", "Resource temporarily unavailable"];
     "slow_fsync" Host => ["AOF fsync is taking too long"];
@@ -213,7 +215,7 @@ word_lists! {
 
     /// NVMe.
     NVME: "(sct " | "completion polled" | "timeout, " | "timeout. " | "CSTS=" | "frozen state error detected"
-        | "resetting controller";
+        | "resetting controller" | " QID " | "timeout request";
     /// NVMe: the controller is disabled.
     NVME_OFFLINE: "Removing after" | "Disabling device after reset failure" | "Device not ready";
 

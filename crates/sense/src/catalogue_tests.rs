@@ -136,9 +136,17 @@ fn every_metric_has_a_reader() {
     }
     let Some(load) = Load::new() else { return };
     let mut produced = Produced::default();
+    let Some(guest) = task::monitored_guest() else { return };
+    produced.add(guest);
     let tree = CapturedTree::of_text(MACHINE);
     // Block device characteristics: 7200 revolutions per minute.
     tree.write("sys/devices/pci/0:0:1:0/vpd_pgb1", "\0\u{31}\0\u{3c}\u{1c}\u{20}");
+    tree.write("sys/devices/pci/0:0:1:0/wwid", "naa.5000C500A1B2C3D4\n");
+    for count in ["iodone_cnt", "ioerr_cnt", "iotmo_cnt"] {
+        tree.write(&format!("sys/devices/pci/0:0:1:0/{count}"), "0x1f\n");
+    }
+    tree.write("sys/devices/system/cpu/online", "0-3\n");
+    tree.write("proc/7/status", "Name:\tdb\nVmSize:\t8 kB\nCpus_allowed_list:\t2\n");
     let mut captured = Sampler::new(tree.root());
     assert!(captured.ask(INVENTORY));
     // This machine may have one NUMA node only.

@@ -26,7 +26,8 @@ const SETTING_TTL: Duration = Duration::from_secs(10);
 /// /proc/vmstat again for each read of it.
 const INITIAL_SIZE: usize = 16 * 1024;
 /// A read shorter than this, with room for more, has reached the end of the file. seq_file (fs/seq_file.c) fills a buffer of at
-/// least a page with whole records and stops early only if the next one does not fit; no record is longer than the rest of a page.
+/// least a page with whole records and stops early only if the next one does not fit. A record of /proc/self/mountstats can be
+/// longer than the rest of a page: that file is read by [`Root::text_of_long_records`](crate::Root) instead.
 const SHORT_READ: usize = 1024;
 
 thread_local! {

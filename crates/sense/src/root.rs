@@ -75,6 +75,11 @@ impl Root {
         to_text(path, fd_cache::read_once(&self.at(path)))
     }
 
+    /// The same, of a file with records that may be longer than the rest of a page: there a short read is not the end.
+    pub(crate) fn text_of_long_records(&self, path: &str) -> Result<String, SourceError> {
+        to_text(path, std::fs::read(self.at(path)))
+    }
+
     pub(crate) fn polled_text(&self, path: &str) -> Result<String, SourceError> {
         if self.live { to_text(path, self.fds.read(path, || self.at(path))) } else { self.text(path) }
     }
@@ -134,4 +139,9 @@ impl Root {
 fn to_text(path: &str, read: io::Result<Vec<u8>>) -> Result<String, SourceError> {
     let bytes = read.map_err(|e| SourceError::from_io(path, &e))?;
     Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+}
+
+/// The value of a field of /proc/PID/status (proc_pid_status(5)).
+pub(crate) fn status_field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }

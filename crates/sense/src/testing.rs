@@ -139,11 +139,31 @@ pub(crate) fn reclaim_a_group() -> bool {
 }
 
 /// A control group, removed when dropped.
-struct MemoryGroup(PathBuf);
+pub(crate) struct MemoryGroup(PathBuf);
 
 impl MemoryGroup {
     fn new(directory: &Path) -> Option<Self> {
         (is_root() && fs::create_dir(directory).is_ok()).then(|| Self(directory.to_owned()))
+    }
+
+    /// A group of the hierarchy that limits memory; `None`, with the test skipped, if there can be none here.
+    pub(crate) fn create(name: &str) -> Option<Self> {
+        let name = whyslow_testing::name(name);
+        let mut hierarchies = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].iter().map(Path::new);
+        let made = hierarchies.find(|h| h.join("cgroup.procs").exists()).and_then(|h| Self::new(&h.join(&name)));
+        if made.is_none() {
+            skip("no control group can be made");
+        }
+        made
+    }
+
+    /// Starts a shell command in the group.
+    pub(crate) fn spawn(&self, command: &str) -> Reaped {
+        Reaped::shell(&format!("echo $$ > {}/cgroup.procs; {command}", self.0.display()))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.0.file_name().and_then(|name| name.to_str()).unwrap()
     }
 }
 

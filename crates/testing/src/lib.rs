@@ -9,6 +9,7 @@
 //! `sweep.sh` removes everything whose process has ended. It runs when a process first asks for a name, and once more when that process
 //! ends: a shell waits for that.
 
+pub mod documents;
 mod http;
 mod loop_device;
 mod setting;

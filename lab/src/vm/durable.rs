@@ -1,6 +1,6 @@
 //! A virtual machine with systemd and a disk that outlives it: it can be rebooted, and lose its power.
 
-use super::guest::{Guest, KERNEL, last_lines};
+use super::guest::{FIRST_SYSTEMD, Guest, KERNEL, last_lines};
 use super::spec::VmSpec;
 use crate::command::{self, ChildGuard, kill_with_parent};
 use crate::error::{Context, Error, Result};
@@ -56,7 +56,7 @@ impl<'g> Durable<'g> {
         qemu.args(["-device", "virtio-blk-pci,drive=disk,serial=lab,addr=0x10"]);
         qemu.arg("-serial").arg(format!("file:{}", console.display()));
         qemu.arg("-serial").arg(format!("unix:{},server=on,wait=off", socket.display()));
-        qemu.args(["-append", &format!("{KERNEL} WHYSLOW_LAB_DURABLE=1 systemd.mask=systemd-firstboot.service")]);
+        qemu.args(["-append", &format!("{KERNEL} {FIRST_SYSTEMD} WHYSLOW_LAB_DURABLE=1")]);
         kill_with_parent(&mut qemu);
         qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&errors)?);
         // The socket of the boot before.

@@ -17,6 +17,9 @@ const GRACE: Duration = Duration::from_secs(480);
 /// The kernel's command line. Emulated timers and time stamp counters of a busy host fail the kernel's tests.
 pub(super) const KERNEL: &str = "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off";
 
+/// The first process is systemd, and no shell. Debian's unit for the first boot would wait for answers.
+pub(super) const FIRST_SYSTEMD: &str = "WHYSLOW_LAB_SYSTEMD=1 systemd.mask=systemd-firstboot.service";
+
 /// The folder that vm/build-images.sh has filled, and the initial file systems that hold the programs of this run.
 pub struct Images {
     folder: PathBuf,
@@ -63,8 +66,9 @@ impl Images {
         for (name, text, mode) in [
             ("init", include_str!("../../vm/init"), 0o755),
             ("lab/start", include_str!("../../vm/start"), 0o755),
+            ("lab/run", include_str!("../../vm/run"), 0o755),
             ("lab/control", include_str!("../../vm/control"), 0o755),
-            ("lab/whyslow-lab.service", include_str!("../../vm/whyslow-lab.service"), 0o644),
+            ("lab/whyslow-lab@.service", include_str!("../../vm/whyslow-lab@.service"), 0o644),
             ("lab/whyslow-record.service", include_str!("../../../systemd/whyslow-record.service"), 0o644),
             ("lab/whyslow-recover.service", include_str!("../../../systemd/whyslow-recover.service"), 0o644),
         ] {
@@ -127,12 +131,13 @@ impl Guest<'_> {
     /// Starts it, waits until it has ended, and returns what the lab in it printed.
     fn boot(&self, trial: &Trial, seed: u64, observed: Duration) -> Result<String> {
         let (console, answer) = (self.run.join("console"), self.run.join("answer"));
-        let mut qemu = self.qemu(trial.vm.unwrap_or(&VmSpec::PLAIN));
+        let spec = trial.vm.unwrap_or(&VmSpec::PLAIN);
+        let mut qemu = self.qemu(spec);
         for serial in [&console, &answer] {
             qemu.arg("-serial").arg(format!("file:{}", serial.display()));
         }
         let args = format!("--only {} --seed {seed} {}", trial.name, self.args.join(" "));
-        qemu.args(["-no-reboot", "-append", &format!("{KERNEL} {ARGS}=\"{}\"", args.trim())]);
+        qemu.args(["-no-reboot", "-append", &format!("{} {ARGS}=\"{}\"", kernel_line(spec), args.trim())]);
         kill_with_parent(&mut qemu);
         let errors = self.run.join("qemu");
         qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&errors)?);
@@ -155,6 +160,28 @@ impl Guest<'_> {
         }
     }
 
+    /// Starts it with the fault of a trial and a shell on this terminal, until the shell ends.
+    ///
+    /// # Errors
+    /// QEMU is missing or fails.
+    pub fn hold(&self, trial: &Trial, seed: u64) -> Result<()> {
+        let spec = trial.vm.unwrap_or(&VmSpec::PLAIN);
+        // Empty if this is not a terminal.
+        let size = Command::new("stty").arg("size").stdin(Stdio::inherit()).stderr(Stdio::null()).output();
+        let size = size.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+        let size = if size.is_empty() { "24 80" } else { &size };
+        let mut qemu = self.qemu(spec);
+        qemu.args(["-serial", "mon:stdio", "-serial", "null", "-no-reboot", "-append"]);
+        qemu.arg(format!(
+            "{} systemd.mask=serial-getty@ttyS0.service WHYSLOW_LAB_SHELL=\"{size}\" {ARGS}=\"hold {} --seed {seed}\"",
+            kernel_line(spec),
+            trial.name
+        ));
+        println!("Starting a virtual machine: a quarter of a minute. Ctrl-A x ends it at once.");
+        let status = qemu.status().map_err(|_| Error::Missing("the program qemu-system-x86_64".into()))?;
+        if status.success() { Ok(()) } else { Err(Error::failed(format!("QEMU: {status}"))) }
+    }
+
     /// Where the programs of this run, and what the guest writes, are.
     pub(super) fn run_folder(&self) -> &Path {
         &self.run
@@ -171,6 +198,10 @@ impl Guest<'_> {
         qemu.args(spec.qemu);
         qemu
     }
+}
+
+fn kernel_line(spec: &VmSpec) -> String {
+    if spec.systemd { format!("{KERNEL} {FIRST_SYSTEMD}") } else { KERNEL.to_owned() }
 }
 
 /// The last lines of a text that others wrote, as one.

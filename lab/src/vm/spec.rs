@@ -8,11 +8,13 @@ pub struct VmSpec {
     pub memory_mib: u32,
     /// Further arguments of QEMU: devices, NUMA nodes.
     pub qemu: &'static [&'static str],
+    /// Whether systemd is its first process.
+    pub systemd: bool,
 }
 
 impl VmSpec {
     /// Two CPUs and a gigabyte of memory; the other specifications say how they differ.
-    pub const PLAIN: Self = Self { cpus: 2, memory_mib: 1024, qemu: &[] };
+    pub const PLAIN: Self = Self { cpus: 2, memory_mib: 1024, qemu: &[], systemd: false };
 }
 
 /// The environment variable, set on the kernel's command line, that holds the arguments of the lab in the guest.

@@ -1,22 +1,26 @@
 //! What hosts have, or have not.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
 /// Something of a host by which it can differ from others.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize)]
 pub struct Feature {
     /// Whether it was changed to this shortly before the host became sick; of a healthy host, at any time looked at.
     pub is_change: bool,
     /// The inventory's kind: `kernel`, `package`, `sysctl` …
     #[serde(serialize_with = "text")]
+    #[schemars(with = "String")]
     pub kind: Arc<str>,
     /// What of that kind.
     #[serde(serialize_with = "text")]
+    #[schemars(with = "String")]
     pub name: Arc<str>,
     /// Its value; of a change `old → new`. `None`: the host has none, though it is known what it has of this kind.
     #[serde(serialize_with = "optional_text")]
+    #[schemars(with = "Option<String>")]
     pub value: Option<Arc<str>>,
 }
 

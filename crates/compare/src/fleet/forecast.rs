@@ -9,6 +9,7 @@
 
 use super::why::Interval;
 use crate::stats::{CONFIDENCE, Estimate, median, paired, trend};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 const DAY_MS: f64 = 86_400_000.0;
@@ -27,7 +28,7 @@ const OVERDUE: f64 = 1.5;
 const REACH: f64 = 4.0;
 
 /// When something will be full.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Forecast {
     /// What the data say.
     pub outlook: Outlook,
@@ -48,7 +49,7 @@ pub struct Forecast {
 }
 
 /// What the data say of the future.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outlook {
     /// It is full.

@@ -13,6 +13,7 @@
 use super::why::Interval;
 use crate::stats::contingency::{Table, lower_p, upper_p};
 use crate::stats::{CONFIDENCE, Estimate, holm, median, ranks};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -62,7 +63,7 @@ pub struct RolloutWindows {
 }
 
 /// Whether a change helped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Less time is lost.
@@ -78,7 +79,7 @@ pub enum Effect {
 }
 
 /// What a change did.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Rollout {
     /// Of all hosts.
     pub effect: Effect,
@@ -101,7 +102,7 @@ pub struct Rollout {
 }
 
 /// What it did to hosts that were sick before, or to those that were healthy.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct GroupResult {
     /// Of these.
     pub effect: Effect,

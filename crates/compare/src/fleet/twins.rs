@@ -9,6 +9,7 @@
 
 use crate::stats::distributions::student_quantile;
 use crate::stats::median;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The fewest twins that say what is usual among them.
@@ -46,7 +47,7 @@ pub struct TwinSeries {
 }
 
 /// A host that differs from its twins.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Outlier {
     /// The host.
     pub host: String,

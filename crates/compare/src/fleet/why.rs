@@ -21,6 +21,7 @@ use super::Feature;
 use super::host_set::HostSet;
 use crate::stats::contingency::{Table, least_upper_p, odds_ratio, score, upper_p};
 use crate::stats::{Estimate, holm};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub struct Cohort {
 }
 
 /// What the sick hosts share.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Why {
     /// In one word.
     pub verdict: Verdict,
@@ -72,7 +73,7 @@ pub struct Why {
 }
 
 /// What comparing sick and healthy hosts led to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// A feature is common among the sick beyond chance.
@@ -92,7 +93,7 @@ pub enum Verdict {
 }
 
 /// How sure it is that a feature and sickness go together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
     /// In fewer than one of a thousand fleets without a cause.
@@ -102,7 +103,7 @@ pub enum Strength {
 }
 
 /// Features that the same hosts have, and that go together with sickness.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Candidate {
     /// The features, the likelier cause first; the hosts cannot tell which of them it is.
     pub features: Vec<Feature>,
@@ -131,7 +132,7 @@ pub struct Candidate {
 }
 
 /// An estimate and the interval that holds the true value with 95 % confidence.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Interval {
     /// The best estimate; `None` where the data do not bound it.
     pub estimate: Option<f64>,

@@ -8,7 +8,7 @@ use super::size_slope::{SizeSlope, Stream};
 use crate::kernel_log::has_smart;
 use crate::signal::{Entity, over, ratio, share_of_true, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Disk, Queue, Request, Response, Throughput};
+use whyslow_model::catalogue::{Disk, Queue, Request, Response, ScsiDisk, Throughput};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::topology::Topology;
@@ -44,6 +44,7 @@ const MOST: f64 = 0.5;
 pub struct DiskUse<'w> {
     change: &'w Change<'w, Disk>,
     queue: Option<&'w Queue>,
+    scsi: Option<&'w Change<'w, ScsiDisk>>,
     stall: Option<f64>,
     users: Option<Users>,
     reader: Option<&'w IoUse<'w>>,
@@ -317,8 +318,15 @@ signals! { d: DiskUse<'_>;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();
     "disk.call_size" "bytes" "mean size of the read calls of the process that read most from it", "Δrchar / Δsyscr", "/proc/PID/io" => d.reader.and_then(IoUse::call_size);
     "disk.cache_wait" "ratio" "share of the samples in which the process that read most from it waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => d.reader.and_then(IoUse::cache_wait);
+    "disk.commands" "count" "SCSI commands completed in the window", "Δiodone_cnt", "/sys/block/*/device/iodone_cnt" => d.scsi.and_then(|scsi| scsi.grown(|s| s.completed));
+    "disk.failed_commands" "count" "SCSI commands that the device failed or refused in the window; also those that ask for what it does not have", "Δioerr_cnt", "/sys/block/*/device/ioerr_cnt" => d.scsi.and_then(|scsi| scsi.grown(|s| s.failed));
+    "disk.timeouts" "count" "SCSI commands that the device did not answer in time in the window", "Δiotmo_cnt", "/sys/block/*/device/iotmo_cnt" => d.scsi.and_then(|scsi| scsi.grown(|s| s.timeouts));
+    "disk.command_failures" "1/s" "the same per second", "Δioerr_cnt / Δt", "/sys/block/*/device/ioerr_cnt" => d.scsi.and_then(|scsi| scsi.rate(|s| s.failed));
+    "disk.failed_command_share" "ratio" "share of its SCSI commands that the device failed or refused", "Δioerr_cnt / Δiodone_cnt", "/sys/block/*/device" => d.scsi.and_then(|scsi| over(scsi.rate(|s| s.failed), scsi.rate(|s| s.completed)));
     "disk.smart" "text" "its name, if it is of a kind that answers SMART commands", "sd*, hd*, nvme*", "/proc/diskstats" => Some(d.change.key().to_string()).filter(|name| has_smart(name)).as_deref();
     "disk.driver" "text" "driver of the adapter", "device/driver", "/sys/block/*/queue" => d.queue.and_then(|q| q.driver.get());
+    "disk.state" "text" "state of the SCSI device or NVMe controller", "device/state", "/sys/block/*/device/state" => d.queue.and_then(|q| q.state.get());
+    "disk.transport" "text" "how the device is attached", "the class of its adapter", "/sys/block/*/device" => d.queue.and_then(|q| q.transport.get());
     "disk.emulated" "flag" "1 if it is known to be an IDE or SATA disk that QEMU emulates", "model and driver", "/sys/block/*/queue" => d.queue.is_some_and(is_emulated);
     "disk.scheduler" "text" "I/O scheduler in force", "queue/scheduler", "/sys/block/*/queue" => d.queue.and_then(|q| q.scheduler.get());
     "disk.rotational" "flag" "1 for a spinning disk", "queue/rotational", "/sys/block/*/queue" => d.queue.and_then(|q| q.rotational.get());
@@ -338,6 +346,7 @@ pub fn entities(
 ) -> Vec<Entity> {
     let changes = window.changes::<Disk>();
     let queues = window.newest::<Queue>();
+    let scsi_disks = window.changes::<ScsiDisk>();
     let requests = window.changes::<Request>();
     let levels = window.changes::<Throughput>();
     let responses = window.changes::<Response>();
@@ -362,6 +371,7 @@ pub fn entities(
             let disk = DiskUse {
                 change,
                 queue: queues.get(name).copied(),
+                scsi: scsi_disks.iter().find(|scsi| scsi.key() == name),
                 stall,
                 users: blocked.and_then(|blocked| Users::of(name, topology, uses, blocked)),
                 reader: largest_reader(name, uses),

@@ -1,5 +1,6 @@
 //! Virtual machines that run on this one, as their host sees them.
 
+use super::guest_limit::{self, DiskLimit};
 use super::placement::idle_cpus;
 use super::task::TaskUse;
 use crate::signal::{Entity, over, signals, sum};
@@ -31,6 +32,8 @@ pub struct GuestUse<'w> {
     cards: Vec<Card<'w>>,
     affinity: Option<BTreeSet<u32>>,
     idle: &'w BTreeMap<u32, f64>,
+    /// The limit of its disks that is used most.
+    limit: Option<DiskLimit>,
     /// Names of others whose virtual CPUs are bound to some of the same CPUs.
     sharers: Vec<&'w str>,
 }
@@ -48,7 +51,7 @@ fn is_emulated(disk: &GuestDisk) -> bool {
     begins_with(disk.model.get(), &EMULATED_DISKS) && !begins_with(disk.controller.get(), &PARAVIRTUAL_CONTROLLERS)
 }
 
-fn listed<'a>(words: impl Iterator<Item = Option<&'a str>>) -> String {
+pub(super) fn listed<'a>(words: impl Iterator<Item = Option<&'a str>>) -> String {
     let all: BTreeSet<&str> = words.flatten().collect();
     all.into_iter().collect::<Vec<_>>().join(", ")
 }
@@ -115,6 +118,13 @@ signals! { g: GuestUse<'_>;
     "guest.pinned_cpus" "text" "the CPUs that they may run on", "Cpus_allowed_list", "/proc/PID/task/TID/status" => g.affinity.as_ref().map(cpu_list::format).as_deref();
     "guest.idle_elsewhere" "count" "CPUs' worth of idle time on those that it may not use", "Σ Δidle / Δt", "/proc/PID/task/TID/status, /proc/stat" => g.idle_elsewhere();
     "guest.sharers" "text" "other guests that are bound to some of the same CPUs; empty if there are none", "Cpus_allowed_list", "/proc/PID/task/TID/status" => Some(g.sharers.join(", ")).as_deref();
+    "guest.limited" "flag" "1 if QEMU keeps some of its disks within a limit", "-drive throttling.*, -object throttle-group, QMP query-block, <iotune>", "/proc/PID/cmdline, QMP, /run/libvirt/qemu" => Some(g.limit.is_some());
+    "guest.limit" "text" "the limit of its disks that is used most", "max over the limits of the part that is used", "/proc/PID/cmdline, QMP, /run/libvirt/qemu" => g.limit.as_ref().map(|limit| limit.words.as_str());
+    "guest.limited_disks" "text" "the disks that share it", "throttling.group, <group_name>", "/proc/PID/cmdline, QMP, /run/libvirt/qemu" => g.limit.as_ref().map(|limit| limit.disks.as_str());
+    "guest.limit_used" "ratio" "the part of it that is used", "Δ of what these disks did / Δt / limit; where the monitor could not be asked, of what the process did", "QMP query-blockstats, /proc/PID/io, BPF: block_rq_complete" => g.limit.as_ref().and_then(|limit| limit.used);
+    "guest.limit_requests" "1/s" "reads and writes of these disks", "Δ(rd_operations + wr_operations) / Δt; where the monitor could not be asked, the requests of the process", "QMP query-blockstats, BPF: block_rq_complete" => g.limit.as_ref().and_then(|limit| limit.requests);
+    "guest.limit_in_flight" "count" "mean number of their requests that were not completed yet, those that QEMU held back included", "Δ(rd_total_time_ns + wr_total_time_ns + flush_total_time_ns) / Δt", "QMP query-blockstats" => g.limit.as_ref().and_then(|limit| limit.in_flight);
+    "guest.limit_latency" "s" "how long a request took, as the guest sees it", "requests in flight / requests a second", "QMP query-blockstats" => g.limit.as_ref().and_then(|limit| over(limit.in_flight, limit.requests));
     "guest.memory" "bytes" "its memory", "-m", "/proc/PID/cmdline" => g.config.memory.get();
     "guest.resident" "bytes" "the part that is in the host's memory; the rest was not touched yet, or taken back (balloon), or swapped out", "rss of QEMU", "/proc/PID/stat" => g.resident;
     "guest.memory_backing" "text" "hugetlb, or pages as the kernel has them: anonymous, memfd, file", "-object memory-backend", "/proc/PID/cmdline" => g.config.memory_backing.get();
@@ -140,6 +150,7 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
         .filter(|change| change.key().ns.is_empty())
         .map(|change| (change.key().name.clone(), sum([change.rate(|i| i.rx_packets), change.rate(|i| i.tx_packets)])))
         .collect();
+    let (disk_io, requests) = (guest_limit::disk_io(window), guest_limit::block_requests(window));
     let threads: BTreeMap<TaskKey, &TaskUse> = threads.iter().map(|thread| (thread.key, thread)).collect();
     let affinity = |task: &TaskKey| -> Option<BTreeSet<u32>> {
         let lists = cpus.values().filter(|cpu| cpu.thread.pid == task.pid).map(|cpu| cpu_list::parse(cpu.cpus.get()?));
@@ -165,15 +176,17 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
         let shares = |(other, cpus): &(&TaskKey, &BTreeSet<u32>)| {
             *other != task && !is_all(cpus) && pinned.is_some_and(|own| !own.is_disjoint(cpus))
         };
+        let disks: Vec<&GuestDisk> = disks.values().filter(|disk| disk.disk.task == *task).copied().collect();
         let guest = GuestUse {
             config,
+            limit: guest_limit::most_used(&disks, &disk_io, process, requests.get(&task.pid).copied()),
             machine: window.the(),
             cpu: of_cpus(|thread| thread.cpu),
             waiting: of_cpus(|thread| thread.run_delay),
             main_loop,
             process,
             resident: rows.get(task).and_then(|row| row.rss.get()),
-            disks: disks.values().filter(|disk| disk.disk.task == *task).copied().collect(),
+            disks,
             cards: cards
                 .values()
                 .filter(|card| card.card.task == *task)

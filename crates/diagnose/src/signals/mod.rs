@@ -3,6 +3,7 @@
 pub mod blocked;
 pub mod connection;
 pub mod core;
+pub mod cpu_set;
 mod curve;
 mod depth;
 pub mod disk;
@@ -11,6 +12,7 @@ pub mod filesystem;
 mod frequency;
 pub mod group;
 pub mod guest;
+mod guest_limit;
 pub mod host;
 mod huge_pages;
 pub mod interface;

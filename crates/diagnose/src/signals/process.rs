@@ -4,7 +4,7 @@ use super::placement::{Placements, ProcessPlacement};
 use super::shortage::{self, Room, Rooms};
 use super::task::{self, TaskUse, since_start};
 use crate::signal::{Entity, over, page_size, ratio, signals, sum};
-use whyslow_model::catalogue::{Limits, Process, System};
+use whyslow_model::catalogue::{Affinity, Limits, Process, System};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
@@ -28,6 +28,8 @@ pub struct ProcessUse<'w> {
     room: Option<&'w Room>,
     /// On which NUMA nodes it has its memory and runs, if that was read.
     placement: Option<ProcessPlacement<'w>>,
+    /// The CPUs that it may run on, if it may not on all.
+    bound: Option<&'w str>,
 }
 
 /// What all processes hold in memory: their sum, and the largest.
@@ -146,6 +148,7 @@ signals! { p: ProcessUse<'_>;
     "proc.mappings_share" "ratio" "memory mappings against the limit", "mappings / vm.max_map_count", "BPF, /proc/PID/maps, /proc/sys/vm/max_map_count" => p.mappings_share();
     "proc.page_tables" "bytes" "page tables, which map its memory", "VmPTE", "/proc/PID/status" => p.change.last().page_tables.get();
     "proc.remote_share" "ratio" "share of its accesses to memory that go to another NUMA node, if it uses all of its memory alike", "1 - Σ over nodes of its share of the CPU time x its share of the memory", "/proc/PID/numa_maps, /proc/PID/task/TID/stat" => p.placed(ProcessPlacement::remote_share);
+    "proc.bound_cpus" "text" "the CPUs that its first thread may run on; nothing if it may run on all", "Cpus_allowed_list", "/proc/PID/status" => p.bound;
     "proc.memory_node" "text" "the NUMA node that has most of its memory", "max of N<node>=pages", "/proc/PID/numa_maps" => p.placed(ProcessPlacement::memory_node).map(|node| node.to_string()).as_deref();
     "proc.cpu_node" "text" "the NUMA node where it ran most", "max of Δ(utime + stime) by the CPU where each thread is found", "/proc/PID/task/TID/stat" => p.placed(ProcessPlacement::cpu_node).map(|node| node.to_string()).as_deref();
     "proc.advised_node" "text" "a NUMA node with room for all of it, preferably the one that has most of its memory; empty if there is none", "idle CPUs + its own >= its CPUs, and MemFree + its own >= its memory", "/proc/PID/numa_maps, /sys/devices/system/node, /proc/stat" => p.placed(|placement| Some(placement.advised().map(|node| node.to_string()).unwrap_or_default())).as_deref();
@@ -195,6 +198,7 @@ pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Proce
     let forks = window.change::<System>().and_then(|system| system.rate(|s| s.forks));
     let is_captured = !window.origins().is_empty();
     let placements = Placements::of(window);
+    let bound = window.newest::<Affinity>();
     tasks
         .iter()
         .zip(changes)
@@ -213,6 +217,7 @@ pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Proce
                 age,
                 room,
                 placement: placements.process(task.key),
+                bound: bound.get(&task.key).and_then(|row| row.cpus.get()),
             };
             let active = task.cpu != Some(0.0)
                 || task.blocked > 0.0
@@ -303,6 +308,7 @@ mod tests {
             age: None,
             room: None,
             placement: None,
+            bound: None,
         };
         let entity = Entity::of(subject(&tasks[0]), &process);
         move |name| entity.number(name)

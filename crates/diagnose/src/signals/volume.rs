@@ -111,6 +111,7 @@ pub fn arrays(window: &Window, topology: &Topology) -> Vec<Entity> {
     let volumes = window.newest::<Volume>();
     let mapped = window.newest::<MappedDevice>();
     let device_of = |name: &str| mapped.values().find(|row| row.name.get() == Some(name)).map(|row| &*row.device);
+    let mapped_name = |device: &str| mapped.get(device).and_then(|row| row.name.get());
     let names: BTreeSet<String> = arrays.keys().map(ToString::to_string).chain(logged.keys().cloned()).collect();
     names
         .into_iter()
@@ -127,9 +128,10 @@ pub fn arrays(window: &Window, topology: &Topology) -> Vec<Entity> {
                 members: MemberMeans::of(&members),
                 name: name.clone(),
             };
-            let failed =
-                log.iter().flat_map(|l| &l.failed).map(|member| kernel_log::disk_of(member).to_owned()).collect();
-            Entity::of(Subject::new("array", name), &array).of_rows(rows).also_named(failed)
+            let failed = log.iter().flat_map(|l| &l.failed).map(|member| kernel_log::disk_of(member));
+            let legs = below.iter().filter_map(|member| mapped_name(member));
+            let names = failed.chain(legs).map(str::to_owned).collect();
+            Entity::of(Subject::new("array", name), &array).of_rows(rows).also_named(names)
         })
         .collect()
 }
@@ -159,11 +161,17 @@ signals! { p: Paths<'_>;
 /// Every device whose paths are known.
 pub fn multipath_devices(window: &Window) -> Vec<Entity> {
     let rows = window.newest::<Path>();
+    let mapped = window.newest::<MappedDevice>();
     let mut devices: BTreeMap<&str, Paths<'_>> = BTreeMap::new();
     for path in rows.values() {
         devices.entry(&path.path.upper).or_insert_with(|| Paths(Vec::new())).0.push(path);
     }
-    devices.into_iter().map(|(device, paths)| Entity::of(Subject::new("device", device), &paths)).collect()
+    let entity = |(device, paths): (&str, Paths<'_>)| {
+        let own = mapped.values().filter(|row| row.name.get() == Some(device)).map(|row| row.device.to_string());
+        let names = paths.0.iter().map(|path| path.path.lower.to_string()).chain(own).collect();
+        Entity::of(Subject::new("device", device), &paths).also_named(names)
+    };
+    devices.into_iter().map(entity).collect()
 }
 
 /// The block that disks of today, and arrays, write without reading first.

@@ -59,6 +59,30 @@ fn shares(finding: &Finding) -> Vec<(&str, f64)> {
 }
 
 #[test]
+fn what_the_observer_uses_itself_is_its_cost_and_no_finding() {
+    let found = |is_observer: bool| {
+        let d = machine(|t, s| {
+            s.processor.cpu.extend([cpu(t, 0, 99, 0), cpu(t, 1, 1, 0)]);
+            pressure(t, s, 0, 0, 0);
+            let row = ProcessRow {
+                command: "whyslow".into(),
+                threads: 1.into(),
+                user: (t * SECOND * 98 / 100).into(),
+                system: 0.into(),
+                run_delay: 0.into(),
+                ..ProcessRow::new(key(7))
+            };
+            s.task.process.push(row.into());
+            if is_observer {
+                observer(s, 7);
+            }
+        });
+        d.findings.iter().any(|finding| finding.id == "cpu.single_thread")
+    };
+    assert_eq!([found(false), found(true)], [true, false]);
+}
+
+#[test]
 fn who_sees_only_own_io_blames_nobody_for_that_of_others() {
     let d = machine(|t, s| {
         full_disk(t, s);

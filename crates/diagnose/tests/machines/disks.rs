@@ -543,6 +543,41 @@ fn nobody_waits_for_what_is_asked_for_in_the_background() {
     assert!(found(&d, "disk.depth_one").is_none(), "{:?}", d.findings);
 }
 
+/// A process that waits in this function of the kernel all the time, and reads or writes.
+fn held_back(place: &str, read: u64, written: u64) -> Diagnosis {
+    machine(|t, s| {
+        two_cpus(t, s, 2, 1);
+        pressure(t, s, 0, 0, 95);
+        s.block.disk.push(disk(t, "sda", 100, 16384, 0.2));
+        let process = ProcessRow {
+            command: "backup".into(),
+            state: "D".into(),
+            wait_channel: place.into(),
+            threads: 1.into(),
+            user: 0.into(),
+            system: 0.into(),
+            kernel_thread: 0.into(),
+            read_bytes: (t * read).into(),
+            write_bytes: (t * written).into(),
+            ..ProcessRow::new(key(9))
+        };
+        s.task.process.push(process.into());
+    })
+}
+
+#[test]
+fn who_is_held_back_for_its_share_of_a_disk_is_not_slowed_by_the_disk() {
+    for d in [held_back("ioc_rqos_throttle", 100_000, 0), held_back("rq_qos_wait", 100_000, 0)] {
+        let first = &d.findings[0];
+        assert_eq!((first.id.as_str(), first.subject.name.as_str()), ("disk.throttled", "backup"), "{:#?}", d.findings);
+        assert_eq!(first.confidence, Confidence::High);
+    }
+    // Write-back throttling waits there, too.
+    for d in [held_back("rq_qos_wait", 0, 100_000), held_back("io_schedule", 100_000, 0)] {
+        assert!(found(&d, "disk.throttled").is_none(), "{:#?}", d.findings);
+    }
+}
+
 #[test]
 fn a_group_at_its_limit_is_weighed_by_its_own_waiting() {
     let d = machine(|t, s| {
@@ -640,4 +675,76 @@ fn a_device_that_completes_nothing_hangs_and_is_not_slow() {
     // 40 requests in flight that take a second each.
     let slow = machine(|t, s| s.block.disk.push(disk(t, "sda", 4, 4096, 40.0)));
     assert_eq!(found(&slow, "disk.hung"), None);
+}
+
+/// A SCSI disk with 200 reads a second, and commands that fail or are not answered in ten seconds.
+fn scsi_disk(failed: u64, timeouts: u64) -> Diagnosis {
+    machine(|t, s| {
+        pressure(t, s, 0, 0, 40);
+        s.block.disk.push(disk(t, "sda", 200, 4096, 0.5));
+        s.block.scsi.push(ScsiDisk {
+            completed: (t * 200).into(),
+            failed: (t * failed / 10).into(),
+            timeouts: (t * timeouts / 10).into(),
+            ..ScsiDisk::new("sda".into())
+        });
+    })
+}
+
+#[test]
+fn what_a_disk_does_not_answer_or_repeats_is_counted_though_nothing_is_logged() {
+    let d = scsi_disk(0, 5);
+    assert_eq!(
+        (accused(&d, "disk.errors").confidence, &*accused(&d, "disk.errors").subject.name),
+        (Confidence::High, "sda")
+    );
+    let d = scsi_disk(60, 0);
+    assert_eq!(accused(&d, "disk.errors").confidence, Confidence::Medium);
+    // A program that asks now and then for what the disk does not have.
+    assert_eq!(found(&scsi_disk(5, 0), "disk.errors"), None);
+}
+
+#[test]
+fn the_paths_of_a_multipath_device_that_failed_explain_the_errors_of_their_disks() {
+    let d = machine(|t, s| {
+        s.block.mapped.push(MappedDevice { name: "mp".into(), ..MappedDevice::new("dm-0".into()) });
+        for (lower, state) in [("sda", "active"), ("sdb", "failed")] {
+            let path = LinkKey { upper: "mp".into(), lower: lower.into() };
+            s.block.path.push(Path { state: state.into(), ..Path::new(path) });
+        }
+        s.block.disk.push(disk(t, "sdb", 200, 4096, 0.5));
+        s.block.scsi.push(ScsiDisk {
+            completed: (t * 200).into(),
+            failed: (t * 100).into(),
+            timeouts: 0.into(),
+            ..ScsiDisk::new("sdb".into())
+        });
+    });
+    assert_eq!(d.findings[0].id, "disk.path_degraded");
+    assert_eq!(accused(&d, "disk.errors").explained_by, Some(d.findings[0].key()));
+}
+
+#[test]
+fn what_the_kernel_logged_of_a_disk_explains_what_it_counted() {
+    let d = machine(|t, s| {
+        s.block.disk.push(disk(t, "sda", 200, 4096, 0.5));
+        s.block.scsi.push(ScsiDisk {
+            completed: (t * 200).into(),
+            failed: (t * 20).into(),
+            timeouts: 0.into(),
+            ..ScsiDisk::new("sda".into())
+        });
+        let queue = Queue { address: "2:0:0:0".into(), ..Queue::new("sda".into()) };
+        s.block.queue.push(queue);
+        let text = "sd 2:0:0:0: [sda] tag#0 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=0s\n\
+            sd 2:0:0:0: [sda] tag#0 Sense Key : Medium Error [current]\n\
+            blk_update_request: critical medium error, dev sda, sector 4660 op 0x0:(READ) flags 0x0";
+        for (number, line) in (0u64..).zip(text.lines()) {
+            s.kernel.log.push(LogLine { text: line.into(), ..LogLine::new(number) });
+        }
+    });
+    let errors: Vec<_> = d.findings.iter().filter(|f| f.id == "disk.errors").collect();
+    let [logged, counted] = errors[..] else { panic!("{errors:?}") };
+    assert_eq!((&*logged.subject.name, &*counted.subject.name), ("2:0:0:0", "sda"));
+    assert_eq!(counted.explained_by, Some(logged.key()));
 }

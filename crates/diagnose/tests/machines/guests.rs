@@ -1,7 +1,11 @@
 //! Hosts of virtual machines.
 
 use super::*;
-use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, MachineInfo, Process, ProcessRow, Sharing, Thread};
+use whyslow_diagnose::{merge_diagnoses, virtual_disks};
+use whyslow_model::catalogue::{
+    Guest, GuestCpu, GuestDisk, GuestDiskIo, MachineInfo, Process, ProcessRow, Queue, Sharing, Thread,
+};
+use whyslow_model::diagnosis::Confidence;
 use whyslow_model::key::GuestDevice;
 
 /// A guest, with percentages of the time in which its virtual CPU ran and waited, and its main loop ran.
@@ -14,6 +18,10 @@ struct Described {
     cpus: &'static str,
     thp: &'static str,
     io_thread: Option<&'static str>,
+    /// Requests and bytes read that its disk may do in a second.
+    limits: (Option<u64>, Option<u64>),
+    /// The reads and writes of its disk in a second, of 4 KiB each, if the monitor could be asked.
+    made: Option<(u64, u64)>,
 }
 
 /// One that computes, and lacks nothing.
@@ -25,6 +33,8 @@ const BUSY: Described = Described {
     cpus: "0-1",
     thp: "madvise",
     io_thread: Some("io1"),
+    limits: (None, None),
+    made: None,
 };
 
 /// A host of two CPUs with KVM; the second CPU is idle.
@@ -71,9 +81,25 @@ fn host_of(guest: &Described) -> Diagnosis {
         });
         s.guest.guest_cpu.push(GuestCpu { cpus: guest.cpus.into(), ..GuestCpu::new(virtual_cpu) });
         let disk = GuestDevice { task: process, name: "disk0".into() };
+        let (reads, writes) = guest.made.unwrap_or_default();
+        if guest.made.is_some() {
+            s.guest.guest_disk_io.push(GuestDiskIo {
+                reads: (t * reads).into(),
+                writes: (t * writes).into(),
+                read_bytes: (t * reads * 4096).into(),
+                write_bytes: (t * writes * 4096).into(),
+                read_time: time(90),
+                write_time: time(30),
+                flush_time: 0.into(),
+                ..GuestDiskIo::new(disk.clone())
+            });
+        }
+        let (limit_operations, limit_read_bytes) = guest.limits;
         s.guest.guest_disk.push(GuestDisk {
             model: "virtio-blk-pci".into(),
             io_thread: guest.io_thread.into(),
+            limit_operations: limit_operations.into(),
+            limit_read_bytes: limit_read_bytes.into(),
             ..GuestDisk::new(disk)
         });
     })
@@ -112,4 +138,103 @@ fn what_a_guest_lacks_is_found_on_its_host() {
         assert_eq!(found, id);
         assert!(text.contains(advice), "{id}: {text}");
     }
+}
+
+/// The process reads 50 MB a second.
+#[test]
+fn a_guest_at_the_limit_of_its_disk_is_found_on_its_host() {
+    let found = |guest: &Described| {
+        let d = host_of(guest);
+        d.findings
+            .into_iter()
+            .find(|finding| finding.id == "disk.throttled")
+            .map(|finding| (finding.summary, finding.confidence))
+    };
+    let (summary, confidence) =
+        found(&Described { limits: (Some(300), Some(90_000_000)), made: Some((200, 95)), ..BUSY }).unwrap();
+    assert_eq!(
+        (summary.as_str(), confidence),
+        (
+            "Guest web1 (9) is at the limit that QEMU has for disk0: 300 requests a second (98.3 % used).",
+            Confidence::High
+        )
+    );
+    // What the monitor does not say, the process does.
+    let (summary, confidence) = found(&Described { limits: (None, Some(51_000_000)), ..BUSY }).unwrap();
+    assert!(summary.ends_with("disk0: 48.6 MiB/s of reads (98.0 % used)."), "{summary}");
+    assert_eq!(confidence, Confidence::Medium);
+    assert_eq!(found(&Described { limits: (Some(300), None), made: Some((100, 20)), ..BUSY }), None);
+    assert_eq!(found(&Described { limits: (None, Some(80_000_000)), ..BUSY }), None);
+    // The monitor is right: most of that was not its disk's.
+    assert_eq!(found(&Described { limits: (None, Some(51_000_000)), made: Some((20, 20)), ..BUSY }), None);
+    // How many requests that were is not known.
+    assert_eq!(found(&Described { limits: (Some(300), None), ..BUSY }), None);
+}
+
+/// A machine whose disk is busy all the time with so many reads a second, which take so many milliseconds each.
+fn with_busy_disk(t: u64, s: &mut Snapshot, disk: &str, reads: u64, milliseconds: u64) {
+    two_cpus(t, s, 2, 1);
+    pressure(t, s, 0, 0, 60);
+    let time = t * reads * milliseconds * SECOND / 1000;
+    s.block.disk.push(Disk {
+        reads: (t * reads).into(),
+        read_bytes: (t * reads * 4096).into(),
+        read_time: time.into(),
+        writes: 0.into(),
+        write_bytes: 0.into(),
+        write_time: 0.into(),
+        busy_time: (t * SECOND * 99 / 100).into(),
+        weighted_time: time.into(),
+        ..Disk::new(disk.into())
+    });
+}
+
+#[test]
+fn what_is_found_on_a_host_explains_what_is_found_in_its_guests() {
+    let host = window(|t, s| {
+        with_busy_disk(t, s, "sdb", 100, 60);
+        s.guest.guest.push(Guest { name: "db".into(), ..Guest::new(key(9)) });
+        let disk = GuestDevice { task: key(9), name: "disk0".into() };
+        let long = "0123456789-DB-DATA-AND-MORE";
+        s.guest.guest_disk.push(GuestDisk { host_device: "sdb".into(), serial: long.into(), ..GuestDisk::new(disk) });
+    });
+    let guest = |serial: &str| {
+        window(|t, s| {
+            with_busy_disk(t, s, "vda", 60, 70);
+            s.block.queue.push(Queue { serial: serial.into(), ..Queue::new("vda".into()) });
+        })
+    };
+    let merged = |guest: &Window| {
+        let captures = [("guest.tar".to_owned(), guest), ("host.tar".to_owned(), &host)];
+        let parts = captures.iter().map(|(name, window)| (name.clone(), diagnose(window, Origin::Import, &RULES)));
+        merge_diagnoses(parts.collect(), virtual_disks(&captures), &RULES).unwrap()
+    };
+    // virtio passes on the first 20 characters.
+    let d = merged(&guest("0123456789-DB-DATA-A"));
+    let [disk] = &d.virtual_disks[..] else { panic!("{:?}", d.virtual_disks) };
+    assert_eq!(
+        (disk.guest.as_str(), disk.name.as_str(), disk.known_by.as_str()),
+        ("db", "disk0", "serial number 0123456789-DB-DATA-A")
+    );
+    assert_eq!((disk.disk.name.as_str(), disk.device.name.as_str()), ("vda", "sdb"));
+    assert_eq!((disk.requests, disk.device_requests), (Some(60.0), Some(100.0)));
+    assert_eq!((disk.wait, disk.device_wait), (Some(0.07), Some(0.06)));
+    let first = &d.findings[0];
+    assert_eq!(
+        (first.subject.name.as_str(), first.subject.capture.as_deref()),
+        ("sdb", Some("host.tar")),
+        "{:#?}",
+        d.findings
+    );
+    let in_guest = d.findings.iter().find(|finding| finding.subject.name == "vda").unwrap();
+    assert_eq!(in_guest.explained_by.as_ref(), Some(&first.key()));
+    assert!(first.explains.contains(&in_guest.key()));
+    let d = merged(&guest("ANOTHER"));
+    assert_eq!(d.virtual_disks, []);
+    assert!(
+        d.findings
+            .iter()
+            .filter(|finding| finding.subject.kind == "device")
+            .all(|finding| finding.explained_by.is_none())
+    );
 }

@@ -358,6 +358,29 @@ fn a_silent_nfs_server_is_the_cause_of_threads_that_wait_for_it_alone() {
     assert_eq!(named(&stuck_in("io_schedule")), ("task.blocked".into(), vec![]));
 }
 
+/// Two threads that wait for a disk in this state, which has nothing in flight.
+fn waiting_for(state: &str) -> Diagnosis {
+    machine(|t, s| {
+        two_cpus(t, s, 1, 1);
+        pressure(t, s, 0, 0, 90);
+        sleepers(s, 40);
+        let idle = disk(t, "sdc", 0, 4096, 0.0);
+        s.block.disk.push(Disk { busy_time: 0.into(), weighted_time: 0.into(), ..idle });
+        let queue = Queue::new("sdc".into());
+        s.block.queue.push(Queue { state: state.into(), transport: "iscsi".into(), ..queue });
+    })
+}
+
+#[test]
+fn a_disk_that_cannot_be_reached_hangs_although_nothing_is_in_flight() {
+    let d = waiting_for("blocked");
+    let hangs = found(&d, "disk.hung").expect("it is blocked");
+    assert_eq!((hangs.subject.name.as_str(), hangs.confidence), ("sdc", Confidence::High));
+    assert_eq!(hangs.culprits.first().map(|culprit| culprit.name.as_str()), Some("reader"));
+    assert_eq!(first(&d).0, "disk.hung", "the threads are stuck because of it");
+    assert!(found(&waiting_for("running"), "disk.hung").is_none());
+}
+
 #[test]
 fn every_number_keeps_its_formula_and_every_summary_is_filled_in() {
     let d = machine(|t, s| {

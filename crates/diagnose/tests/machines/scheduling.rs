@@ -3,7 +3,7 @@
 use crate::{SECOND, cpu, first, found, machine, pressure};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, RuledOut, Verdict};
-use whyslow_model::key::TaskKey;
+use whyslow_model::key::{MachineKey, TaskKey};
 
 const MS: u64 = 1_000_000;
 const PID: u32 = 10;
@@ -270,4 +270,81 @@ fn what_a_quota_costs_is_known_by_the_processes_of_the_group() {
     assert!((gain.factor - 4.0).abs() < 0.01 && (gain.low - 3.0).abs() < 0.01, "{gain:?}");
     assert!(action.try_command.unwrap().contains(" --metric +group.cpu@/app "));
     assert!(stopped_in(7).gain.is_none(), "in three of ten periods it needed no more");
+}
+
+/// Two programs bound to the first of two CPUs. Each waits for it `waiting_ms` of every second; the other CPU is idle for `idle_ms`.
+fn bound_to_the_first_cpu(waiting_ms: u64, idle_ms: u64) -> Diagnosis {
+    machine(|t, s| {
+        s.processor.cpu.push(cpu(t, 0, 98, 1));
+        s.processor.cpu.push(Cpu {
+            user: (t * (1000 - idle_ms) * MS).into(),
+            idle: (t * idle_ms * MS).into(),
+            ..Cpu::new(1)
+        });
+        pressure(t, s, 50, 0, 0);
+        for pid in [PID, PID + 1] {
+            let task = TaskKey { pid, tid: pid, start: 1 };
+            s.task.process.push(Process::from(ProcessRow {
+                command: "worker".into(),
+                user: (t * 490 * MS).into(),
+                system: 0.into(),
+                run_delay: (t * waiting_ms * MS).into(),
+                nice: 0.0.into(),
+                threads: 1.into(),
+                kernel_thread: 0.0.into(),
+                ..ProcessRow::new(task)
+            }));
+            s.task.affinity.push(Affinity { cpus: "0".into(), ..Affinity::new(task) });
+        }
+    })
+}
+
+#[test]
+fn programs_that_wait_for_the_cpus_to_which_they_are_bound() {
+    let d = bound_to_the_first_cpu(500, 990);
+    assert_eq!(first(&d), ("cpu.saturated", "0"));
+    assert_eq!((&*d.findings[0].subject.kind, d.findings[0].confidence), ("cpuset", Confidence::High));
+    assert_eq!(d.findings[0].culprits[0].pids, [PID, PID + 1]);
+    // They hardly wait; and all CPUs are busy.
+    assert!(!has(&bound_to_the_first_cpu(50, 990), "cpu.saturated"));
+    let busy = bound_to_the_first_cpu(500, 20);
+    assert!(busy.findings.iter().all(|f| f.subject.kind != "cpuset"), "{:?}", busy.findings);
+}
+
+#[test]
+fn a_control_group_that_may_not_start_more() {
+    let group = |refused: u64| {
+        machine(|t, s| {
+            s.processor.cpu.extend([cpu(t, 0, 5, 1), cpu(t, 1, 5, 1)]);
+            s.cgroup.group.push(Group {
+                pids: 64.into(),
+                pids_max: 64.into(),
+                pids_events: (t * refused).into(),
+                ..Group::new("/web".into())
+            });
+        })
+    };
+    assert_eq!(first(&group(3)), ("limit.processes", "/web"));
+    assert!(!has(&group(0), "limit.processes"));
+}
+
+/// Two CPUs that lose 35 % of their time to the hypervisor, and a number of runnable tasks.
+fn stolen_from(runnable: u64) -> Diagnosis {
+    machine(|t, s| {
+        let time = |percent: u64| (t * SECOND * percent / 100).into();
+        let row = |n: u32| Cpu { user: time(60), idle: time(5), steal: time(35), ..Cpu::new(n) };
+        s.processor.cpu.extend([0, 1].map(row));
+        s.processor.system.push(System { running: runnable.into(), ..System::new(MachineKey) });
+        pressure(t, s, 99, 0, 0);
+    })
+}
+
+#[test]
+fn what_the_hypervisor_takes_explains_waiting_unless_the_tasks_are_too_many_anyway() {
+    let d = stolen_from(3);
+    assert_eq!(d.findings[0].id, "cpu.steal");
+    let saturated = found(&d, "cpu.saturated").expect("tasks wait");
+    assert_eq!(saturated.explained_by, Some(d.findings[0].key()));
+    let d = stolen_from(8);
+    assert_eq!(found(&d, "cpu.saturated").expect("tasks wait").explained_by, None);
 }

@@ -7,6 +7,7 @@ use crate::period::duration;
 use crate::span::{DAY_MS, rfc3339};
 use crate::{Failure, Fleet, Options, Period, QueryOptions, Span, sql};
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -57,7 +58,7 @@ pub struct ChangeOptions {
 }
 
 /// What a change did, or which there were.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct ChangeAnswer {
     /// The change that was judged; `None` if only a list was asked for.
     id: Option<String>,
@@ -67,7 +68,7 @@ pub(super) struct ChangeAnswer {
     changes: Vec<ListedChange>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct ListedChange {
     id: String,
     hosts: i64,

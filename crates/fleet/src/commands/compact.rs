@@ -7,6 +7,7 @@ use crate::period::duration;
 use crate::{Failure, Options};
 use clap::Args;
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::process::ExitCode;
@@ -38,8 +39,11 @@ pub struct CompactArgs {
 /// How soon a signal is noticed.
 const NOTICE: Duration = Duration::from_millis(200);
 
-#[derive(Serialize)]
-struct CompactAnswer<'r> {
+/// The kind of document that answers.
+pub(super) const SCHEMA: &str = "whyslow.fleet.compact/1";
+
+#[derive(JsonSchema, Serialize)]
+pub(super) struct CompactAnswer<'r> {
     schema: &'static str,
     at: String,
     #[serde(flatten)]
@@ -67,7 +71,7 @@ pub fn run(args: &CompactArgs, options: &Options) -> Result<ExitCode, Failure> {
             Err(failure) if args.every.is_some() => Report { failed: vec![failure.to_string()], ..Report::default() },
             Err(failure) => return Err(failure),
         };
-        let answer = CompactAnswer { schema: "whyslow.fleet.compact/1", at: now.to_string(), report: &report };
+        let answer = CompactAnswer { schema: SCHEMA, at: now.to_string(), report: &report };
         options.show(&answer, |sheet| draw(sheet, &report))?;
         let Some(every) = args.every.filter(|_| !args.once) else {
             return Ok(ExitCode::from(u8::from(!report.failed.is_empty())));

@@ -8,6 +8,7 @@ use crate::span::rfc3339;
 use crate::{Failure, Fleet, Options, QueryOptions, Span, sql};
 use clap::Args;
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -68,9 +69,12 @@ pub struct ForecastArgs {
     pub store: QueryOptions,
 }
 
+/// The kind of document that answers.
+pub(super) const SCHEMA: &str = "whyslow.fleet.forecast/1";
+
 /// What will run out.
-#[derive(Debug, Serialize)]
-struct Forecasts {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Forecasts {
     /// How many file systems and other things were looked at.
     looked_at: usize,
     /// Of how many there is too little to say.
@@ -79,7 +83,7 @@ struct Forecasts {
     forecasts: Vec<ListedForecast>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct ListedForecast {
     host: String,
     resource: &'static str,
@@ -101,7 +105,7 @@ pub fn run(args: &ForecastArgs, options: &Options) -> Result<ExitCode, Failure> 
     let ago = i64::try_from(args.since.as_millis()).unwrap_or(i64::MAX);
     let fleet = args.store.open_span(Span { from_ms: to_ms.saturating_sub(ago), to_ms })?;
     let content = ask(&fleet)?;
-    let answer = Answer::of(&fleet, "whyslow.fleet.forecast/1", content);
+    let answer = Answer::of(&fleet, SCHEMA, content);
     options.show(&answer, |sheet| draw(&answer, sheet))?;
     Ok(ExitCode::SUCCESS)
 }

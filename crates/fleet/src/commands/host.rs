@@ -15,6 +15,7 @@ use crate::span::rfc3339;
 use crate::table::INVENTORY_REACH_MS;
 use crate::{Failure, Fleet, Options, Period, QueryOptions, Span, sql};
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,7 +60,7 @@ pub struct HostArgs {
 }
 
 /// What happened on a host.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct HostReport {
     /// Its name.
     pub host: String,
@@ -80,7 +81,7 @@ pub struct HostReport {
 }
 
 /// A property of the inventory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Property {
     /// `kernel`, `machine` or `label`.
     pub kind: String,
@@ -91,7 +92,7 @@ pub struct Property {
 }
 
 /// A minute.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct WorstMinute {
     /// When it began.
     pub at: String,

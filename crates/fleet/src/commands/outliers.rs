@@ -6,6 +6,7 @@ use crate::options::note_left_out;
 use crate::span::DAY_MS;
 use crate::{Failure, Fleet, Options, Period, QueryOptions, sql};
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -83,9 +84,12 @@ pub struct OutliersArgs {
     pub twins: Vec<String>,
 }
 
+/// The kind of document that answers.
+pub(super) const SCHEMA: &str = "whyslow.fleet.outliers/1";
+
 /// The hosts that differ.
-#[derive(Debug, Serialize)]
-struct Outliers {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Outliers {
     /// Hosts with enough twins to be compared.
     compared: usize,
     /// Hosts with fewer.
@@ -95,7 +99,7 @@ struct Outliers {
     outliers: Vec<ListedOutlier>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct ListedOutlier {
     #[serde(flatten)]
     outlier: Outlier,
@@ -109,7 +113,7 @@ struct ListedOutlier {
 pub fn run(args: &OutliersArgs, options: &Options) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
     let content = ask(&fleet, args)?;
-    let answer = Answer::of(&fleet, "whyslow.fleet.outliers/1", content);
+    let answer = Answer::of(&fleet, SCHEMA, content);
     options.show(&answer, |sheet| draw(&answer, sheet))?;
     Ok(ExitCode::SUCCESS)
 }

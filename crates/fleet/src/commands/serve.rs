@@ -7,6 +7,9 @@ mod heat;
 mod host_page;
 mod keys;
 
+#[cfg(test)]
+pub(super) use api::documents;
+
 use crate::failure::complain;
 use crate::options::QueryOptions;
 use crate::options::print;

@@ -13,7 +13,8 @@ use crate::options::note_left_out;
 use crate::span::{DAY_MS, HOUR_MS, rfc3339};
 use crate::{Failure, Fleet, Options, Period, QueryOptions, sql};
 use clap::Args;
-use history::History;
+use history::{History, SinceDocument};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::process::ExitCode;
@@ -50,7 +51,7 @@ pub struct SickArgs {
 }
 
 /// What hosts lost.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct Sick {
     /// Hosts of which there are minutes.
     pub observed: usize,
@@ -72,7 +73,7 @@ pub struct Sick {
 }
 
 /// A host of which there is nothing.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct NotReporting {
     /// Its name.
     pub host: String,
@@ -81,7 +82,7 @@ pub struct NotReporting {
 }
 
 /// What a host lost.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct SickHost {
     /// Its name.
     pub host: String,
@@ -102,7 +103,7 @@ pub struct SickHost {
 }
 
 /// What a host lost to a finding.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct LostTo {
     /// The finding's id.
     pub finding: String,
@@ -112,11 +113,12 @@ pub struct LostTo {
     pub worst: f64,
     /// Since when the host has it, after an hour without.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<SinceDocument>")]
     pub since: Option<Since>,
 }
 
 /// What all hosts lost to a finding.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FindingOfFleet {
     /// The finding's id.
     pub finding: String,

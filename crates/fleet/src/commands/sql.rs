@@ -6,6 +6,7 @@ use crate::options::{note_left_out, print};
 use crate::span::rfc3339;
 use crate::{Failure, Options, Period, QueryOptions};
 use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use std::process::ExitCode;
@@ -38,8 +39,11 @@ enum SqlFormat {
     Csv,
 }
 
-#[derive(Serialize)]
-struct SqlAnswer {
+/// The kind of document that answers.
+pub(super) const SCHEMA: &str = "whyslow.fleet.sql/1";
+
+#[derive(JsonSchema, Serialize)]
+pub(super) struct SqlAnswer {
     columns: Vec<String>,
     rows: Vec<Map<String, Json>>,
     /// Whether there are more rows than were asked for.
@@ -62,7 +66,7 @@ pub fn run(args: &SqlArgs, options: &Options) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let content = SqlAnswer { columns: rows.columns.clone(), rows: json(&rows), is_cut: rows.is_cut };
-    let answer = Answer::of(&fleet, "whyslow.fleet.sql/1", content);
+    let answer = Answer::of(&fleet, SCHEMA, content);
     options.show(&answer, |sheet| {
         table(sheet, &rows);
         if rows.is_cut {

@@ -5,6 +5,7 @@ use crate::schema::{DAY, HOUR};
 use crate::trino::{SchemaName, ddl};
 use crate::{Failure, Options};
 use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::process::ExitCode;
 use whyslow_model::suggest::unknown;
@@ -34,20 +35,23 @@ enum DdlEngine {
     Trino,
 }
 
-#[derive(Serialize)]
-struct Tables<'t> {
+/// The kind of document that answers.
+pub(super) const SCHEMA: &str = "whyslow.fleet.tables/1";
+
+#[derive(JsonSchema, Serialize)]
+pub(super) struct Tables<'t> {
     schema: &'static str,
     tables: Vec<TableDocument<'t>>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct TableDocument<'t> {
     name: &'t str,
     meaning: &'t str,
     columns: Vec<ColumnDocument<'t>>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct ColumnDocument<'t> {
     name: &'t str,
     #[serde(rename = "type")]
@@ -80,7 +84,7 @@ pub fn run(args: &TablesArgs, options: &Options) -> Result<ExitCode, Failure> {
         print(&ddl::statements(&named, &args.schema, location))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let document = Tables { schema: "whyslow.fleet.tables/1", tables: named.iter().map(|table| of(table)).collect() };
+    let document = Tables { schema: SCHEMA, tables: named.iter().map(|table| of(table)).collect() };
     options.show(&document, |sheet| match (&args.table, named.as_slice()) {
         (Some(_), [table]) => columns(sheet, table),
         _ => overview(sheet, &named),

@@ -7,6 +7,7 @@ use crate::period::duration;
 use crate::span::{DAY_MS, HOUR_MS};
 use crate::{Failure, Fleet, Options, Period, QueryOptions, Span, sql};
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -55,7 +56,7 @@ pub struct WhyOptions {
 }
 
 /// What the hosts with a finding share.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct WhyFinding {
     finding: String,
     #[serde(flatten)]

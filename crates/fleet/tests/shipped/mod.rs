@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use whyslow_rollup::{Cell, Hour, Place, Row, parquet, table};
+use whyslow_testing::documents::assert_valid;
 use whyslow_testing::ends_with_test;
 
 /// The first hour.
@@ -30,10 +31,13 @@ pub fn run(store: &Path, arguments: &[&str]) -> Output {
     fleet(store, arguments).output().unwrap()
 }
 
-/// What a command that succeeds prints.
+/// What a command that succeeds prints; JSON is as its schema says.
 pub fn printed(store: &Path, arguments: &[&str]) -> String {
     let output = run(store, arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    if arguments.contains(&"--json") {
+        assert_valid(&arguments.join(" "), &output.stdout);
+    }
     String::from_utf8(output.stdout).unwrap()
 }
 

@@ -92,6 +92,8 @@ impl BlockDevice {
         // A path is that of a column beside it.
         queue.model = self.get("MODEL").filter(|name| !name.starts_with('/')).into();
         queue.serial = text("SERIAL");
+        let wwn = self.get("WWN").and_then(|name| name.strip_prefix("0x").or_else(|| name.strip_prefix("eui.")));
+        queue.wwn = wwn.map(str::to_ascii_lowercase).as_deref().into();
         queue.address = text("HCTL");
         queue.state = text("STATE");
     }
@@ -309,14 +311,15 @@ mod tests {
 
     #[test]
     fn a_disk_is_known_by_its_serial_number() {
-        let text = "NAME   HCTL    SIZE TYPE MODEL            SERIAL
-sdb    2:0:1:0 3.7T disk ST4000NM0035-1V4 ZC10ABCD
-└─sdb1         3.7T part                  
+        let text = "NAME   HCTL    SIZE TYPE MODEL            SERIAL   WWN
+sdb    2:0:1:0 3.7T disk ST4000NM0035-1V4 ZC10ABCD 0x5000c500a1b2c3d4
+└─sdb1         3.7T part                           
 ";
         let window = window_of(text);
         let queues = window.newest::<Queue>();
         let sdb = queues.values().find(|q| &*q.device == "sdb").unwrap();
         assert_eq!((sdb.serial.get(), sdb.address.get()), (Some("ZC10ABCD"), Some("2:0:1:0")));
+        assert_eq!(sdb.wwn.get(), Some("5000c500a1b2c3d4"));
     }
 
     #[test]

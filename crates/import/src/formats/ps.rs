@@ -6,7 +6,7 @@ use crate::prelude::*;
 pub const FORMAT: Format = Format {
     name: "ps",
     versions: "procps 2 to 4: aux, -ef, -el, -elf, forests, -o with the process, its command and CPU time, state or wait channel; threads by -L, -T, -m",
-    shows: "processes and threads, their memory and state",
+    shows: "processes and threads, their memory and state; of virtual machines of QEMU, the name and the disks",
     lacks: "current CPU use: C and %CPU are averages over each process's lifetime",
     programs: &[partly_read("ps")],
     files: &["ps"],
@@ -33,7 +33,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 #[cfg(test)]
 mod tests {
     use crate::testing::{fixture, window_of};
-    use whyslow_model::catalogue::{Process, Thread};
+    use whyslow_model::catalogue::{Guest, GuestDisk, Process, Thread};
 
     #[test]
     fn threads_of_the_process_above_them() {
@@ -117,5 +117,19 @@ mod tests {
         let processes = window.newest::<Process>();
         let names: Vec<_> = processes.values().map(|p| (p.command.get(), p.kernel_thread.get())).collect();
         assert_eq!(names, [(Some("kthreadd"), Some(1.0)), (Some("sh"), Some(0.0))]);
+    }
+
+    #[test]
+    fn a_process_of_qemu_runs_a_virtual_machine() {
+        let text = "UID          PID    PPID  C STIME TTY          TIME CMD\n\
+            libvirt+    1201       1 12 Nov24 ?        01:00:00  \\_ /usr/bin/qemu-system-x86_64 -name guest=db,debug-threads=on -S \
+            -blockdev {\"driver\":\"file\",\"filename\":\"/srv/db.img\",\"node-name\":\"n\"} \
+            -device {\"driver\":\"virtio-blk-pci\",\"drive\":\"n\",\"id\":\"virtio-disk0\",\"serial\":\"DB1\"} -m\n\
+            root        1300       1  0 Nov24 ?        00:00:00 qemu-system-x86_64\n";
+        let window = window_of(text);
+        let disk = window.the::<GuestDisk>().unwrap();
+        assert_eq!((disk.file.get(), disk.serial.get(), disk.disk.task.pid), (Some("/srv/db.img"), Some("DB1"), 1201));
+        let guest = window.the::<Guest>().unwrap();
+        assert_eq!((guest.name.get(), guest.memory.get(), guest.accelerator.get()), (Some("db"), None, None));
     }
 }

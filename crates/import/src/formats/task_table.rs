@@ -3,8 +3,9 @@
 use crate::lines::TextLine;
 use crate::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Process, Thread};
+use whyslow_model::catalogue::{Guest, GuestDisk, Process, Thread};
 use whyslow_model::value::{Gauge, State};
+use whyslow_proc::qemu::{self, GuestConfig};
 
 pub struct TaskColumns {
     names: Vec<String>,
@@ -78,14 +79,16 @@ impl TaskColumns {
     fn command(&self, fields: &[String]) -> String {
         let Some(own) = fields.get(self.command) else { return String::new() };
         let is_last = self.command + 1 == self.names.len();
-        let mut words = fields[self.command..].iter().map(String::as_str);
-        let name = match is_last {
-            true => words.find(|word| !["\\_", "|", "`-"].contains(word)).unwrap_or_default(),
-            false => own.as_str(),
-        };
+        let name = if is_last { self.words(fields).next().unwrap_or_default() } else { own };
         let name = name.strip_prefix('[').map_or(name, |inner| inner.trim_end_matches(']'));
         let is_path = name.starts_with(['/', '.']);
         name.rsplit('/').next().filter(|n| is_path && !n.is_empty()).unwrap_or(name).to_owned()
+    }
+
+    /// The command and its arguments, if they are in the last column, without the tree that ps draws.
+    fn words<'f>(&self, fields: &'f [String]) -> impl Iterator<Item = &'f str> {
+        let words = fields.get(self.command..).unwrap_or_default().iter().map(String::as_str);
+        words.skip_while(|word| ["\\_", "|", "`-"].contains(word))
     }
 
     /// The field in the first of these columns that the table has.
@@ -423,7 +426,22 @@ fn record_process<'r>(
     let no_memory = row.virtual_size.get().map(|size| size == 0.0);
     let is_kernel_thread = no_memory.or_else(|| columns.is_child_of_kthreadd(pid, fields).then_some(true));
     row.kernel_thread = is_kernel_thread.map(|is_one| f64::from(u8::from(is_one))).into();
-    row
+    if qemu::may_be_qemu(command) {
+        let words: Vec<String> = columns.words(fields).map(str::to_owned).collect();
+        record_guest(run, interval.to, *line, &words, process(pid));
+    }
+    run.row(interval.to, *line, process(pid))
+}
+
+/// The virtual machine that a process runs, and its disks. What stands behind the end of a line that was cut off is not known, so
+/// that nothing else of it has its default.
+fn record_guest(run: &mut ToolRun, at: f64, line: u32, words: &[String], task: TaskKey) {
+    let Some(GuestConfig { guest, disks, .. }) = qemu::guest(task, words).filter(|_| words.len() > 1) else { return };
+    run.put(at, line, Guest { name: guest.name, uuid: guest.uuid, ..Guest::new(task) });
+    for disk in disks {
+        let GuestDisk { model, file, serial, wwn, .. } = disk;
+        run.put(at, line, GuestDisk { model, file, serial, wwn, ..GuestDisk::new(disk.disk) });
+    }
 }
 
 fn record_thread(run: &mut ToolRun, interval: ReportInterval, columns: &TaskColumns, key: TaskKey, task: &ListedTask) {

@@ -109,8 +109,9 @@ family_group! {
         size: gauge bytes "system.disk.limit" "capacity";
         model: state word "system.disk.model" "vendor and model";
         serial: state id "system.disk.serial" "serial number";
+        wwn: state id "system.disk.wwn" "world wide name, in hexadecimal digits: the part behind naa. or eui.";
         firmware: state word "system.disk.firmware" "firmware revision";
-        state: state word "system.disk.state" "running or offline, for SCSI devices";
+        state: state word "system.disk.state" "running, blocked, transport-offline or offline, for SCSI devices; live, connecting, resetting or dead, for NVMe";
         address: state word "system.disk.scsi_address" "host:channel:target:lun, for SCSI devices";
         max_segments: gauge count "system.disk.max_segments" "pieces of memory that a request may consist of";
         chunk: gauge bytes "system.disk.chunk" "requests that cross a multiple of this are split (chunk_sectors): a stripe, a zone; 0 if there is none";
@@ -122,6 +123,13 @@ family_group! {
         numa_node: gauge count "system.disk.numa_node" "NUMA node of the adapter";
         link_speed: gauge bps "system.disk.link_speed" "negotiated speed of the link to the device (SATA, SAS, Fibre Channel, USB)";
         rotation_rate: gauge count "system.disk.rotation_rate" "revolutions per minute; 1 if the medium does not rotate";
+    }
+
+    /// Commands of a SCSI disk: also ATA, USB, iSCSI and Fibre Channel (drivers/scsi/scsi_sysfs.c).
+    scsi: ScsiDisk by device: Name of device, from "/sys/block/*/device/iodone_cnt, ioerr_cnt, iotmo_cnt" since creation {
+        completed: counter32 count "system.disk.commands" "commands that the device completed";
+        failed: counter32 count "system.disk.commands.failed" "of those, commands that it did not complete well, or refused";
+        timeouts: counter32 count "system.disk.commands.timeouts" "commands that it did not answer in time, which the kernel then aborts and as a rule sends again; absent where the kernel does not count them";
     }
 
     /// What a drive reports about its own health (ATA SMART attributes, NVMe log page 02h, SCSI log pages).

@@ -136,6 +136,10 @@ family_group! {
         compactions: counter count "process.direct_compaction.count" "zones of memory that it compacted";
         compaction_latency: histogram ns "process.direct_compaction.latency" "time for a zone, each time";
     }
+    /// Processes that may not run on all CPUs.
+    affinity: Affinity by task: TaskKey, from "/proc/PID/status" {
+        cpus: state word "process.cpu.affinity" "CPUs on which its first thread may run";
+    }
     /// Where large processes have their memory, and where they run, on a machine with several NUMA nodes; read on demand.
     placement: Placement by on: NodeTask, from "/proc/PID/numa_maps, /proc/PID/task/TID/stat" {
         memory: gauge bytes "process.numa.memory" "its memory on the node";

@@ -75,6 +75,11 @@ fn describe(node: &mut StackNode, guest: &Guest, resident: Option<f64>) {
     node.says("CPU model", guest.cpu_model.get());
     node.says("machine", guest.machine.get());
     node.has("memory", guest.memory.get(), "bytes");
+    node.has(
+        "memory that the balloon leaves",
+        guest.memory_now.get().filter(|now| Some(*now) != guest.memory.get()),
+        "bytes",
+    );
     node.has("memory on this machine", resident, "bytes");
     node.says("memory backing", guest.memory_backing.get());
     node.says("memory on NUMA nodes", guest.memory_nodes.get());
@@ -121,6 +126,17 @@ fn describe_disk(node: &mut StackNode, disk: &GuestDisk) {
     node.has("queues", disk.queues.get(), "count");
     node.says("serial", disk.serial.get());
     node.says("WWN", disk.wwn.get());
+    node.says("shares limits", disk.limit_group.get().filter(|group| !group.contains(&*disk.disk.name)));
+    for (name, limit, unit) in [
+        ("limit of requests", &disk.limit_operations, "1/s"),
+        ("limit of reads", &disk.limit_reads, "1/s"),
+        ("limit of writes", &disk.limit_writes, "1/s"),
+        ("limit", &disk.limit_bytes, "bytes/s"),
+        ("limit of reading", &disk.limit_read_bytes, "bytes/s"),
+        ("limit of writing", &disk.limit_write_bytes, "bytes/s"),
+    ] {
+        node.has(name, limit.get(), unit);
+    }
     match disk.cache.get() {
         Some("unsafe") => {
             node.problems

@@ -1,7 +1,10 @@
 //! Disks of a guest: the devices that it sees, and the images or devices of the host behind them (qemu-block-drivers(7)).
 
 use super::CommandLine;
+use super::limits::{IoLimits, LimitNames};
 use super::options::QemuOptions;
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 use whyslow_model::catalogue::GuestDisk;
 use whyslow_model::key::{GuestDevice, TaskKey};
 use whyslow_model::mask;
@@ -27,6 +30,30 @@ const FORMATS_AND_FILTERS: [&str; 14] = [
     "compress",
 ];
 
+/// Of -drive, by its new names and its old ones, and of -object throttle-group.
+const DRIVE_LIMITS: [LimitNames; 2] = [
+    [
+        "throttling.iops-total",
+        "throttling.iops-read",
+        "throttling.iops-write",
+        "throttling.bps-total",
+        "throttling.bps-read",
+        "throttling.bps-write",
+    ],
+    ["iops", "iops_rd", "iops_wr", "bps", "bps_rd", "bps_wr"],
+];
+const GROUP_LIMITS: [LimitNames; 2] = [
+    [
+        "limits.iops-total",
+        "limits.iops-read",
+        "limits.iops-write",
+        "limits.bps-total",
+        "limits.bps-read",
+        "limits.bps-write",
+    ],
+    ["x-iops-total", "x-iops-read", "x-iops-write", "x-bps-total", "x-bps-read", "x-bps-write"],
+];
+
 /// What is behind a disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Backend {
@@ -42,6 +69,7 @@ struct Backend {
     detect_zeroes: Option<String>,
     read_only: bool,
     is_cdrom: bool,
+    limits: IoLimits,
 }
 
 pub(super) fn disks(line: &CommandLine, task: TaskKey) -> Vec<GuestDisk> {
@@ -53,10 +81,9 @@ pub(super) fn disks(line: &CommandLine, task: TaskKey) -> Vec<GuestDisk> {
     });
     let mut disks: Vec<GuestDisk> = attached.collect();
     // With `if=` other than none, -drive makes the device too.
-    for (at, drive) in line.drives.iter().enumerate() {
+    for (drive, name) in line.drives.iter().zip(names_of_drives(line)) {
         let Some(driver) = driver_of_drive(line, drive) else { continue };
         let backend = of_drive(drive);
-        let name = drive.get("id").map_or_else(|| format!("drive{at}"), str::to_owned);
         let device = QemuOptions::parse(driver, "driver");
         if backend.file.is_some() && !backend.is_cdrom {
             disks.push(row(line, task, &name, &device, &backend));
@@ -87,7 +114,7 @@ fn row(line: &CommandLine, task: TaskKey, name: &str, device: &QemuOptions, back
         .chain(controller)
         .flat_map(|device| device.get("iothread").into_iter().chain(mapped_threads(device)))
         .collect();
-    GuestDisk {
+    let mut disk = GuestDisk {
         model: State::from(device.get("driver")),
         controller: State::from(controller.and_then(|controller| controller.get("driver"))),
         file: State::from(backend.file.as_deref()),
@@ -99,10 +126,12 @@ fn row(line: &CommandLine, task: TaskKey, name: &str, device: &QemuOptions, back
         io_thread: State::from(Some(threads.join(" ")).filter(|text| !text.is_empty())),
         queues: queues.into(),
         serial: State::from(device.get("serial")),
-        wwn: State::from(device.get("wwn")),
+        wwn: State::from(device.get("wwn").and_then(hexadecimal)),
         read_only: u64::from(backend.read_only).into(),
         ..GuestDisk::new(GuestDevice { task, name: name.into() })
-    }
+    };
+    backend.limits.set(&mut disk);
+    disk
 }
 
 fn mapped_threads(device: &QemuOptions) -> Vec<&str> {
@@ -134,14 +163,18 @@ fn backend_of(line: &CommandLine, drive: Option<&str>) -> Option<Backend> {
     let name = drive?;
     let node = |name: &str| line.nodes.iter().find(|node| node.get("node-name") == Some(name));
     if let Some(top) = node(name) {
-        return of_node(top, node);
+        return of_node(line, top, node);
     }
     let drive = line.drives.iter().find(|drive| drive.get("id") == Some(name))?;
     Some(of_drive(drive)).filter(|backend| backend.file.is_some() && !backend.is_cdrom)
 }
 
 /// Follows the layers of a -blockdev down to the file or device.
-fn of_node<'l>(top: &QemuOptions, node: impl Fn(&str) -> Option<&'l QemuOptions>) -> Option<Backend> {
+fn of_node<'l>(
+    line: &CommandLine,
+    top: &QemuOptions,
+    node: impl Fn(&str) -> Option<&'l QemuOptions>,
+) -> Option<Backend> {
     let mut backend = Backend { discard: true, ..Backend::default() };
     let mut layer = top.clone();
     for _ in 0..DEEPEST {
@@ -151,6 +184,11 @@ fn of_node<'l>(top: &QemuOptions, node: impl Fn(&str) -> Option<&'l QemuOptions>
         backend.no_flush |= layer.flag("cache.no-flush") == Some(true);
         if backend.detect_zeroes.is_none() {
             backend.detect_zeroes = layer.get("detect-zeroes").map(str::to_owned);
+        }
+        if driver == "throttle"
+            && let Some(group) = layer.get("throttle-group")
+        {
+            backend.limits = of_group(line, group);
         }
         if !FORMATS_AND_FILTERS.contains(&driver.as_str()) {
             backend.direct = layer.flag("cache.direct") == Some(true);
@@ -227,18 +265,75 @@ fn of_drive(drive: &QemuOptions) -> Backend {
         detect_zeroes: drive.get("detect-zeroes").map(str::to_owned),
         read_only: drive.flag("readonly").or_else(|| drive.flag("read-only")) == Some(true),
         is_cdrom: drive.get("media") == Some("cdrom"),
+        limits: given_limits(drive, DRIVE_LIMITS, drive.get("throttling.group").or_else(|| drive.get("group"))),
     }
 }
 
+/// How a -drive is attached.
+fn interface<'l>(line: &CommandLine, drive: &'l QemuOptions) -> &'l str {
+    // PC machines attach drives by IDE by default.
+    drive.get("if").unwrap_or(if line.is_pc() { "ide" } else { "virtio" })
+}
+
 /// The device that a -drive makes by itself: `None` with `if=none`, and for firmware.
-fn driver_of_drive<'l>(line: &CommandLine, drive: &'l QemuOptions) -> Option<&'l str> {
-    match drive.get("if") {
-        Some("virtio") => Some("virtio-blk"),
-        Some("scsi") => Some("scsi-hd"),
-        Some("ide" | "sata") => Some("ide-hd"),
-        // What machines of the PC kind have unless told otherwise.
-        None if line.is_pc() => Some("ide-hd"),
-        None => Some("virtio-blk"),
-        Some(_) => None,
+fn driver_of_drive(line: &CommandLine, drive: &QemuOptions) -> Option<&'static str> {
+    match interface(line, drive) {
+        "virtio" => Some("virtio-blk"),
+        "scsi" => Some("scsi-hd"),
+        "ide" => Some("ide-hd"),
+        _ => None,
     }
+}
+
+/// What QEMU calls the drives, in their order: by their id, else by their place: `ide0-hd1`, `virtio0` (`drive_new` of blockdev.c).
+fn names_of_drives(line: &CommandLine) -> Vec<String> {
+    let mut taken: BTreeSet<(&str, u64)> = BTreeSet::new();
+    let name = |drive| {
+        let interface = interface(line, drive);
+        let units: Option<NonZeroU64> = match interface {
+            "ide" => NonZeroU64::new(if line.is_q35() { 1 } else { 2 }),
+            "scsi" => NonZeroU64::new(7),
+            _ => None,
+        };
+        let place = |bus: Option<u64>, unit: u64| {
+            bus.unwrap_or(0).saturating_mul(units.map_or(1, NonZeroU64::get)).saturating_add(unit)
+        };
+        let given = match (drive.number("unit"), drive.number("bus")) {
+            (None, None) => drive.number("index"),
+            (unit, bus) => Some(place(bus, unit.unwrap_or(0))),
+        };
+        let at = given.or_else(|| (0..).find(|at| !taken.contains(&(interface, *at)))).unwrap_or(0);
+        taken.insert((interface, at));
+        let medium = match interface {
+            "ide" | "scsi" if drive.get("media") == Some("cdrom") => "-cd",
+            "ide" | "scsi" => "-hd",
+            _ => "",
+        };
+        let place = match units {
+            Some(units) => format!("{interface}{}{medium}{}", at / units, at % units),
+            None => format!("{interface}{at}"),
+        };
+        drive.get("id").map_or(place, str::to_owned)
+    };
+    line.drives.iter().map(name).collect()
+}
+
+/// A world wide name as the guest's kernel writes it: 16 digits.
+fn hexadecimal(number: &str) -> Option<String> {
+    let value = match number.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok()?,
+        None => number.parse().ok()?,
+    };
+    Some(format!("{value:016x}"))
+}
+
+/// The limits of a group that -blockdev throttle names.
+fn of_group(line: &CommandLine, id: &str) -> IoLimits {
+    let group = line.objects_of("throttle-group").find(|object| object.get("id") == Some(id));
+    group.map(|group| given_limits(group, GROUP_LIMITS, Some(id))).unwrap_or_default()
+}
+
+fn given_limits(options: &QemuOptions, names: [LimitNames; 2], group: Option<&str>) -> IoLimits {
+    let [new, old] = names.map(|names| IoLimits::of(names, group, |name| options.get(name)?.parse().ok()));
+    if new.is_some() { new } else { old }
 }

@@ -1,8 +1,14 @@
-//! What the command line of QEMU (qemu(1)) says about the guest that it runs.
+//! What the command line of QEMU (qemu(1)), its monitor and libvirt say about the guest that it runs.
 
 mod block;
+mod libvirt;
+mod limits;
+pub mod monitor;
 mod network;
 mod options;
+
+pub use libvirt::{LibvirtGuest, libvirt_guest};
+pub use limits::IoLimits;
 
 use options::{QemuOptions, size};
 use whyslow_model::catalogue::{Guest, GuestDisk, GuestNic};
@@ -18,6 +24,8 @@ pub struct GuestConfig {
     pub disks: Vec<GuestDisk>,
     /// Its network cards.
     pub cards: Vec<NetworkCard>,
+    /// The sockets of its monitor, as far as they have a path and answer by QMP.
+    pub monitors: Vec<String>,
 }
 
 /// A network card of a guest.
@@ -63,6 +71,9 @@ struct CommandLine {
     netdevs: Vec<QemuOptions>,
     nics: Vec<QemuOptions>,
     objects: Vec<QemuOptions>,
+    chardevs: Vec<QemuOptions>,
+    monitors: Vec<QemuOptions>,
+    qmp: Vec<String>,
 }
 
 /// The guest that a command line of QEMU describes; `None` for another program's.
@@ -73,7 +84,8 @@ pub fn guest(task: TaskKey, words: &[String]) -> Option<GuestConfig> {
         return None;
     }
     let line = CommandLine::of(program, &words[1..]);
-    Some(GuestConfig { guest: line.guest(task), disks: block::disks(&line, task), cards: network::cards(&line, task) })
+    let (disks, cards) = (block::disks(&line, task), network::cards(&line, task));
+    Some(GuestConfig { guest: line.guest(task), disks, cards, monitors: line.monitor_sockets() })
 }
 
 impl CommandLine {
@@ -116,12 +128,18 @@ impl CommandLine {
             "device" => self.devices.push(parsed("driver")),
             "drive" => self.drives.push(parsed("file")),
             "hda" | "hdb" | "hdc" | "hdd" => {
-                self.drives.push(QemuOptions::parse(&format!("file={},if=ide", argument.replace(',', ",,")), "file"));
+                let index = option.as_bytes()[2] - b'a';
+                let text = format!("file={},if=ide,index={index}", argument.replace(',', ",,"));
+                self.drives.push(QemuOptions::parse(&text, "file"));
             }
+            "cdrom" => self.drives.push(QemuOptions::parse("if=ide,index=2,media=cdrom", "file")),
             "blockdev" => self.nodes.push(parsed("driver")),
             "netdev" => self.netdevs.push(parsed("type")),
             "nic" => self.nics.push(parsed("type")),
             "object" => self.objects.push(parsed("qom-type")),
+            "chardev" => self.chardevs.push(parsed("backend")),
+            "mon" => self.monitors.push(parsed("chardev")),
+            "qmp" | "qmp-pretty" => self.qmp.push(argument.to_owned()),
             _ => return false,
         }
         true
@@ -160,6 +178,19 @@ impl CommandLine {
     }
 
     /// Of several accelerators, `kvm:tcg`, QEMU takes the first that works.
+    /// `-qmp unix:PATH,server=on`, or `-chardev socket,id=mon0,path=PATH` with `-mon chardev=mon0,mode=control`.
+    fn monitor_sockets(&self) -> Vec<String> {
+        let of_chardev = |monitor: &QemuOptions| {
+            let id = monitor.get("chardev").filter(|_| monitor.get("mode") == Some("control"))?;
+            let chardev = self.chardevs.iter().find(|chardev| chardev.get("id") == Some(id))?;
+            chardev.get("path").filter(|_| chardev.get("backend") == Some("socket")).map(str::to_owned)
+        };
+        let of_qmp = |argument: &String| {
+            Some(QemuOptions::parse(argument.strip_prefix("unix:")?, "path").get("path")?.to_owned())
+        };
+        self.qmp.iter().filter_map(of_qmp).chain(self.monitors.iter().filter_map(of_chardev)).collect()
+    }
+
     fn accelerator(&self) -> &str {
         let given = self.accel.as_deref().or_else(|| self.machine.get("accel"));
         let default = if self.program.ends_with("kvm") { "kvm" } else { "tcg" };
@@ -207,6 +238,10 @@ impl CommandLine {
         let mut nodes: Vec<&str> = bound.flat_map(|memory| memory.list("host-nodes")).collect();
         nodes.dedup();
         (!nodes.is_empty()).then(|| nodes.join(","))
+    }
+
+    fn is_q35(&self) -> bool {
+        self.machine.get("type").is_some_and(|machine| machine.contains("q35"))
     }
 
     fn is_pc(&self) -> bool {

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 const TASK: TaskKey = TaskKey { pid: 7, tid: 7, start: 9 };
 
@@ -72,7 +73,7 @@ fn a_guest_of_libvirt_is_read_from_json() {
         shown(data),
         ["scsi-hd", "virtio-scsi-pci", "/dev/vg0/web1-data", "-", "writethrough", "threads", "ignore", "iothread1"]
     );
-    assert_eq!((data.queues.get(), data.wwn.get()), (Some(4.0), Some("6917529027641081857")));
+    assert_eq!((data.queues.get(), data.wwn.get()), (Some(4.0), Some("6000000000000001")));
     let [card] = &config.cards[..] else { panic!("{:?}", config.cards) };
     assert_eq!((card.row.model.get(), card.row.backend.get()), (Some("virtio-net-pci"), Some("tap")));
     assert_eq!(
@@ -164,7 +165,156 @@ fn layers_that_refer_to_each_other_end() {
     assert_eq!(guest(TASK, &words(line)).unwrap().disks.len(), 0);
 }
 
+fn limits(disk: &GuestDisk) -> (Option<&str>, [Option<f64>; 6]) {
+    let requests = [&disk.limit_operations, &disk.limit_reads, &disk.limit_writes];
+    let bytes = [&disk.limit_bytes, &disk.limit_read_bytes, &disk.limit_write_bytes];
+    let [a, b, c] = requests.map(|limit| limit.get());
+    let [d, e, f] = bytes.map(|limit| limit.get());
+    (disk.limit_group.get(), [a, b, c, d, e, f])
+}
+
+#[test]
+fn limits_of_a_drive_and_of_a_filter_are_those_of_the_disk() {
+    let line = r#"qemu-kvm
+        -drive	file=/a,if=virtio,throttling.iops-total=100,throttling.bps-write=1000000,throttling.group=g
+        -drive	file=/b,if=virtio,iops_rd=50,bps=0
+        -drive	file=/c,if=virtio
+        -object	{"qom-type":"throttle-group","id":"tg","limits":{"iops-total":70,"bps-read":9}}
+        -object	throttle-group,id=old,x-bps-total=5
+        -blockdev	{"driver":"throttle","node-name":"n","throttle-group":"tg","file":{"driver":"file","filename":"/d"}}
+        -blockdev	driver=throttle,node-name=m,throttle-group=old,file.driver=file,file.filename=/e
+        -device	virtio-blk-pci,drive=n
+        -device	virtio-blk-pci,drive=m"#;
+    let config = guest(TASK, &words(&line.replace("\\t", "\t"))).unwrap();
+    let found: Vec<_> = config.disks.iter().map(|disk| (disk.file.get().unwrap(), limits(disk))).collect();
+    let none = None;
+    assert_eq!(
+        found,
+        [
+            ("/d", (Some("tg"), [Some(70.0), none, none, none, Some(9.0), none])),
+            ("/e", (Some("old"), [none, none, none, Some(5.0), none, none])),
+            ("/a", (Some("g"), [Some(100.0), none, none, none, none, Some(1e6)])),
+            ("/b", (None, [none, Some(50.0), none, none, none, none])),
+            ("/c", (None, [None; 6])),
+        ]
+    );
+}
+
+#[test]
+fn drives_without_an_id_are_called_by_their_place() {
+    let named = |line: &str| {
+        let disks = guest(TASK, &words(line)).unwrap().disks;
+        disks.iter().map(|disk| (disk.disk.name.to_string(), disk.file.get().unwrap().to_owned())).collect::<Vec<_>>()
+    };
+    let given = "-hdb\t/b\t-cdrom\t/c.iso\t-drive\tfile=/a\t-drive\tfile=/d\t-drive\tfile=/v,if=virtio\t-drive\tfile=/w,if=virtio,index=4\t-drive\tfile=/s,if=scsi,unit=3\t-drive\tfile=/x,if=scsi,id=x";
+    let names = |line: &str| named(line).into_iter().map(|(name, file)| format!("{name}={file}")).collect::<Vec<_>>();
+    assert_eq!(
+        names(&format!("qemu-kvm\t{given}")),
+        ["ide0-hd1=/b", "ide0-hd0=/a", "ide1-hd1=/d", "virtio0=/v", "virtio4=/w", "scsi0-hd3=/s", "x=/x"]
+    );
+    assert_eq!(names("qemu-kvm\t-M\tq35\t-hdb\t/b"), ["ide1-hd0=/b"]);
+    assert_eq!(
+        names("qemu-kvm\t-drive\tfile=/z,if=ide,bus=18446744073709551615,unit=9"),
+        ["ide9223372036854775807-hd1=/z"]
+    );
+}
+
+const STATUS: &str = include_str!("fixtures/libvirt-9.0.xml");
+
+#[test]
+fn libvirt_knows_the_limits_that_it_has_set() {
+    let status = libvirt_guest(STATUS).unwrap();
+    let mut disk = GuestDisk::default();
+    status.limits["virtio-disk0"].set(&mut disk);
+    assert_eq!((status.pid, status.limits.len()), (18806, 1));
+    assert_eq!(limits(&disk), (None, [Some(120.0), None, None, None, Some(2e6), None]));
+    let shared = STATUS.replace("</iotune>", "<group_name>slow</group_name></iotune>");
+    libvirt_guest(&shared).unwrap().limits["virtio-disk0"].set(&mut disk);
+    assert_eq!(disk.limit_group.get(), Some("slow"));
+    for other in ["", "<network/>", "<domain/>", "<domstatus pid='x'><domain><devices/></domain></domstatus>"] {
+        assert_eq!(libvirt_guest(other), None, "{other}");
+    }
+}
+
+/// Answers of QEMU 7.2.
+fn blocks() -> Value {
+    let limited = json!({ "iops": 120, "iops_rd": 0, "iops_wr": 0, "bps": 0, "bps_rd": 2_000_000, "bps_wr": 0,
+        "group": "/machine/peripheral/disk0/virtio-backend", "file": "/a", "drv": "raw" });
+    json!([
+        { "device": "", "qdev": "/machine/peripheral/disk0/virtio-backend", "inserted": limited },
+        { "device": "ide0-hd0", "qdev": "/machine/unattached/device[23]", "inserted": { "iops": 0, "file": "/b", "drv": "qcow2" } },
+        { "device": "filtered", "qdev": "x", "inserted": { "iops": 0, "file": "/c", "drv": "throttle" } },
+        { "device": "cd0", "qdev": "cd" },
+    ])
+}
+
+fn disk(name: &str, file: &str) -> GuestDisk {
+    let disk = whyslow_model::key::GuestDevice { task: TASK, name: name.into() };
+    GuestDisk { file: file.into(), limit_operations: 7.into(), ..GuestDisk::new(disk) }
+}
+
+#[test]
+fn the_monitor_knows_the_limits_that_are_in_force() {
+    let mut disks =
+        [disk("disk0", "/a"), disk("ide0-hd0", "/b"), disk("filtered", "/c"), disk("cd0", ""), disk("z", "/z")];
+    monitor::set_limits(&blocks(), &mut disks);
+    let operations = disks.each_ref().map(|disk| disk.limit_operations.get());
+    // The second one's was removed; the third one's is that of a filter.
+    assert_eq!(operations, [Some(120.0), None, Some(7.0), Some(7.0), Some(7.0)]);
+    assert_eq!(disks[0].limit_read_bytes.get(), Some(2e6));
+}
+
+#[test]
+fn the_monitor_counts_what_disks_move() {
+    let entry = |device: &str, qdev: &str, reads: u64| json!({ "device": device, "qdev": qdev, "stats": { "rd_operations": reads, "wr_total_time_ns": 5 } });
+    let statistics = json!([
+        entry("", "/machine/peripheral/disk0/virtio-backend", 3),
+        entry("ide0-hd0", "/machine/unattached/device[23]", 4),
+    ]);
+    let rows =
+        monitor::disk_io(&blocks(), &statistics, &[disk("disk0", "/a"), disk("ide0-hd0", "/b"), disk("z", "/z")]);
+    let found: Vec<_> = rows.iter().map(|row| (&*row.disk.name, row.reads.get(), row.write_time.get())).collect();
+    assert_eq!(found, [("disk0", Some(3), Some(5)), ("ide0-hd0", Some(4), Some(5))]);
+    assert_eq!(monitor::memory_now(&json!({ "actual": 5 })), Some(5));
+    let cpus = json!([{ "cpu-index": 0, "thread-id": 11 }, { "cpu-index": 1 }]);
+    assert_eq!(monitor::cpu_threads(&cpus), [(0, 11)]);
+}
+
+#[test]
+fn monitors_that_answer_by_qmp_have_a_socket() {
+    let line = "qemu-kvm
+        -qmp\tunix:/run/a,,b.sock,server=on,wait=off
+        -qmp\ttcp:localhost:4444
+        -chardev\tsocket,id=c0,path=/run/c.sock,server=on
+        -mon\tchardev=c0,mode=control
+        -chardev\tsocket,id=c1,path=/run/d.sock
+        -mon\tchardev=c1,mode=readline
+        -chardev\tsocket,id=c2,fd=25
+        -mon\tchardev=c2,mode=control";
+    assert_eq!(guest(TASK, &words(line)).unwrap().monitors, ["/run/a,b.sock", "/run/c.sock"]);
+}
+
 proptest! {
+    /// What is damaged is no status, or one without a part.
+    #[test]
+    fn no_status_of_libvirt_makes_the_parser_panic(at in any::<prop::sample::Index>(), drop in 0_usize..40, text in "\\PC{0,8}") {
+        let from = at.index(STATUS.len());
+        let text = format!("{}{text}{}", &STATUS[..from], &STATUS[(from + drop).min(STATUS.len())..]);
+        let _ = libvirt_guest(&text);
+    }
+
+    #[test]
+    fn no_answer_of_a_monitor_makes_the_reader_panic(text in "\\PC{0,40}", name in "inserted|qdev|device|stats|iops|file") {
+        let mut answer = blocks();
+        answer[0][name] = json!(text);
+        let mut disks = [disk("disk0", "/a"), disk("z", "/z")];
+        for answer in [answer, json!({ "a": 1 }), Value::Null] {
+            monitor::set_limits(&answer, &mut disks);
+            let _ = monitor::disk_io(&answer, &answer, &disks);
+            let _ = (monitor::memory_now(&answer), monitor::cpu_threads(&answer));
+        }
+    }
+
     /// Any words may be exchanged, cut short or damaged.
     #[test]
     fn no_command_line_makes_the_parser_panic(
@@ -182,7 +332,7 @@ proptest! {
     }
 
     #[test]
-    fn no_argument_makes_the_parser_panic(option in "name|smp|m|device|drive|blockdev|netdev|nic|object|machine|accel|cpu|hda", text in "\\PC{0,40}|[a-z0-9=,.{}\":-]{0,40}") {
+    fn no_argument_makes_the_parser_panic(option in "name|smp|m|device|drive|blockdev|netdev|nic|object|chardev|mon|qmp|machine|accel|cpu|hda", text in "\\PC{0,40}|[a-z0-9=,.{}\":-]{0,40}") {
         let _ = guest(TASK, &["qemu-kvm".to_owned(), format!("-{option}"), text]);
     }
 }

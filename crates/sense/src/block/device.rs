@@ -22,6 +22,11 @@ pub(crate) fn kernel_name(entry: &str) -> String {
     entry.replace('!', "/")
 }
 
+/// The name in sysfs of a device.
+pub(crate) fn entry(kernel_name: &str) -> String {
+    kernel_name.replace('/', "!")
+}
+
 /// The kernel's name of the device with this `major:minor`.
 pub(crate) fn by_number(root: &Root, number: &str) -> Option<String> {
     root.setting_link(&format!("sys/dev/block/{number}")).map(|target| kernel_name(last(&target)))
@@ -30,11 +35,11 @@ pub(crate) fn by_number(root: &Root, number: &str) -> Option<String> {
 /// The kernel's name of the device behind a path such as `/dev/mapper/root` or `/dev/sda1`.
 pub(crate) fn by_path(root: &Root, path: &str) -> Option<String> {
     let node = path.strip_prefix("/dev/")?;
-    let entry = match root.link(&format!("dev/{node}")) {
+    let name = match root.link(&format!("dev/{node}")) {
         Some(target) => last(&target).to_owned(),
-        None => node.replace('/', "!"),
+        None => entry(node),
     };
-    root.at(format!("sys/class/block/{entry}")).exists().then(|| kernel_name(&entry))
+    root.at(format!("sys/class/block/{name}")).exists().then(|| kernel_name(&name))
 }
 
 fn last(path: &str) -> &str {

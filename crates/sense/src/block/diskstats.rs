@@ -1,5 +1,6 @@
 //! /proc/diskstats: requests by block device and partition (Documentation/admin-guide/iostats.rst).
 
+use super::device::entry;
 use crate::Root;
 use crate::source::SourceInfo;
 use crate::source_error::SourceError;
@@ -29,12 +30,12 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
 /// Whether a device has no capacity: a loop device or RAM disk that is not set up. One that is set up keeps its row of zeros, so
 /// that its first requests are measured.
 fn is_empty(root: &Root, device: &str) -> bool {
-    root.polled_number(&format!("sys/class/block/{}/size", device.replace('/', "!"))) == Some(0)
+    root.polled_number(&format!("sys/class/block/{}/size", entry(device))) == Some(0)
 }
 
 /// A number unique since boot (Documentation/ABI/testing/sysfs-block: diskseq; since Linux 5.15).
 fn identity(root: &Root, device: &str) -> State {
-    let number = root.polled_number(&format!("sys/class/block/{}/diskseq", device.replace('/', "!")));
+    let number = root.polled_number(&format!("sys/class/block/{}/diskseq", entry(device)));
     number.map(|number| number.to_string()).into()
 }
 

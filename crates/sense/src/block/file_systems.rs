@@ -39,14 +39,14 @@ fn part(device: &str, lower: &str, role: &str) -> FileSystemDevice {
 /// The journal's thread is called `jbd2/sda1-8`, by device and inode, or `jbd2/sdb1` if the journal is a device
 /// (fs/jbd2/journal.c: `jbd2_journal_init_dev`, `jbd2_journal_init_inode`). `None` if it cannot be told.
 fn ext4_journal(root: &Root, device: &str) -> Option<FileSystemDevice> {
-    let task = root.word(&format!("sys/fs/ext4/{}/journal_task", sysfs_name(device)))?;
+    let task = root.word(&format!("sys/fs/ext4/{}/journal_task", device::entry(device)))?;
     if task == "<none>" {
         return Some(part(device, device, "no journal"));
     }
     let pid: u32 = task.parse().ok()?;
     let comm = root.maybe(&format!("proc/{pid}/comm"))?;
     let name = comm.trim_end_matches('\n').strip_prefix("jbd2/")?;
-    let (own, name) = (sysfs_name(device), sysfs_name(name));
+    let (own, name) = (device::entry(device), device::entry(name));
     if name.strip_prefix(&own).is_some_and(is_inode) {
         return Some(part(device, device, "journal"));
     }
@@ -57,10 +57,6 @@ fn ext4_journal(root: &Root, device: &str) -> Option<FileSystemDevice> {
 /// `-8`; `-` where the name was cut.
 fn is_inode(rest: &str) -> bool {
     rest.strip_prefix('-').is_some_and(|inode| inode.bytes().all(|b| b.is_ascii_digit()))
-}
-
-fn sysfs_name(device: &str) -> String {
-    device.replace('/', "!")
 }
 
 /// An external log and a realtime device are mount options; without `logdev` the log is internal.
@@ -75,7 +71,7 @@ fn xfs_devices(root: &Root, device: &str, mount: &MountInfo) -> Vec<FileSystemDe
 }
 
 fn btrfs_devices(root: &Root, device: &str) -> Vec<FileSystemDevice> {
-    let own = sysfs_name(device);
+    let own = device::entry(device);
     let devices = |id: &String| root.list(&format!("sys/fs/btrfs/{id}/devices"));
     let file_system = root.list("sys/fs/btrfs").into_iter().find(|id| devices(id).contains(&own));
     let Some(id) = file_system else { return Vec::new() };

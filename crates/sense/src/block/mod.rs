@@ -14,6 +14,7 @@ mod mountstats;
 mod page_cache;
 mod queue;
 mod requests;
+mod scsi;
 mod statvfs;
 mod zram;
 
@@ -30,6 +31,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(layers::Layers::default()),
         stateless(mapped::INFO, mapped::read),
         stateless(zram::INFO, zram::read),
+        listed(scsi::INFO, scsi::list, scsi::read),
         stateless(file_systems::INFO, file_systems::read),
         Box::new(mounts::MountTable::default()),
         listed(mountstats::INFO, mountstats::client, mountstats::read),

@@ -21,7 +21,7 @@ pub(super) fn read(client: &[&str], root: &Root, out: &mut Snapshot) -> Result<(
     if client.is_empty() {
         return Err(SourceError::Absent(format!("/{CLIENT} does not exist")));
     }
-    parse(&root.polled_text(PATH)?, &mut out.block.nfs)
+    parse(&root.text_of_long_records(PATH)?, &mut out.block.nfs)
 }
 
 /// Picks the NFS mounts from the list of all mounts.
@@ -31,7 +31,8 @@ fn parse(text: &str, rows: &mut Vec<NfsMount>) -> Result<(), SourceError> {
         if let Some(mount) = mount(line) {
             rows.extend(open.take().map(done));
             let row = NfsMount { server: mount.device.into(), ..NfsMount::new(unescape(mount.point, octal).into()) };
-            open = mount.kind.starts_with("nfs").then_some((row, Operations::default()));
+            // Not nfsd, which is a server's interface.
+            open = matches!(mount.kind, "nfs" | "nfs4").then_some((row, Operations::default()));
         } else if let Some(((_, sum), counts)) = open.as_mut().zip(counts(line)) {
             sum.add(operations(counts).ok_or_else(|| SourceError::malformed(PATH, line))?);
         }
@@ -57,6 +58,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "device proc mounted on /proc with fstype proc
+device nfsd mounted on /proc/fs/nfsd with fstype nfsd
 device filer:/data mounted on /mnt/my\\040data with fstype nfs4 statvers=1.1
 \tage:\t86400
 \txprt:\ttcp 0 0 2 0 10 1503 1500 0 1503 0 2 100 100

@@ -17,14 +17,15 @@ const NS_PER_US: u64 = 1000;
 #[derive(Default)]
 pub(super) struct DiskQueues {
     /// By name of the disk.
-    serials: HashMap<String, Serial>,
+    identities: HashMap<String, Identity>,
 }
 
-/// A disk's serial number, read once: reading it can be a request to the device (virtio), which hangs if the device does.
-struct Serial {
+/// A disk's serial number and world wide name, read once: reading it can be a request to the device (virtio), which hangs if the device does.
+struct Identity {
     /// Unique since boot (from Linux 5.15).
     diskseq: String,
-    number: Option<String>,
+    serial: Option<String>,
+    wwn: Option<String>,
 }
 
 impl Source for DiskQueues {
@@ -37,12 +38,13 @@ impl Source for DiskQueues {
         if disks.is_empty() {
             return Err(SourceError::Absent("/sys/block has no devices".into()));
         }
-        let mut before = std::mem::take(&mut self.serials);
+        let mut before = std::mem::take(&mut self.identities);
         for disk in disks {
             let folder = format!("sys/block/{disk}");
-            let serial = Serial::of(root, &folder, before.remove(&disk));
+            let identity = Identity::of(root, &folder, before.remove(&disk));
             let queue = of_disk(root, &folder, &disk);
-            out.block.queue.push(Queue { serial: serial.number.as_deref().into(), ..queue });
+            let (serial, wwn) = (identity.serial.as_deref().into(), identity.wwn.as_deref().into());
+            out.block.queue.push(Queue { serial, wwn, ..queue });
             for partition in device::partitions(root, &disk) {
                 let folder = format!("{folder}/{partition}");
                 let row = of_partition(root, &folder, &partition);
@@ -50,19 +52,19 @@ impl Source for DiskQueues {
                 out.block.partition.push(Partition { device: row.device.clone(), start });
                 out.block.queue.push(row);
             }
-            self.serials.insert(disk, serial);
+            self.identities.insert(disk, identity);
         }
         Ok(())
     }
 }
 
-impl Serial {
-    /// The number read before, if it was from the same disk.
+impl Identity {
+    /// What was read before, if it was from the same disk.
     fn of(root: &Root, folder: &str, before: Option<Self>) -> Self {
         let diskseq = word(root, folder, "diskseq").unwrap_or_default();
         match before {
             Some(before) if before.diskseq == diskseq && !diskseq.is_empty() => before,
-            _ => Self { diskseq, number: serial(root, folder) },
+            _ => Self { diskseq, serial: serial(root, folder), wwn: wwn(root, folder) },
         }
     }
 }
@@ -96,7 +98,7 @@ fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
         device_depth: number("device/queue_depth", 1),
         model: model(root, folder).into(),
         firmware: firmware(root, folder).into(),
-        state: word(root, folder, "device/state").into(),
+        state: state(root, folder).into(),
         address: root.link(&format!("{folder}/device")).as_deref().and_then(scsi_address).into(),
         max_segments: number("queue/max_segments", 1),
         chunk: number("queue/chunk_sectors", SECTOR),
@@ -117,6 +119,17 @@ fn hardware_queues(root: &Root, folder: &str) -> Gauge {
     Some(root.list(&format!("{folder}/mq")).len() as u64).filter(|queues| *queues > 0).into()
 }
 
+/// The state of a SCSI device, or of an NVMe controller. With several controllers, that of one that is live, if any is: the device of
+/// such a disk is its subsystem.
+fn state(root: &Root, folder: &str) -> Option<String> {
+    word(root, folder, "device/state").or_else(|| {
+        let mut controllers = root.list(&format!("{folder}/device"));
+        controllers.retain(|name| name.starts_with("nvme"));
+        let states = controllers.iter().filter_map(|name| word(root, folder, &format!("device/{name}/state")));
+        states.reduce(|one, other| if other == "live" { other } else { one })
+    })
+}
+
 /// Vendor and model (SCSI), or the model alone (NVMe). A virtio disk has a PCI number as vendor and no model: that is no name.
 fn model(root: &Root, folder: &str) -> Option<String> {
     let model = word(root, folder, "device/model")?;
@@ -134,6 +147,13 @@ fn serial(root: &Root, folder: &str) -> Option<String> {
         (!text.is_empty()).then_some(text)
     };
     word(root, folder, "serial").or_else(|| word(root, folder, "device/serial")).or_else(page)
+}
+
+/// Of NVMe and SCSI: `naa.5000c500a1b2c3d4`, `eui.0025385b71b0a1b2`; other kinds are not unique names.
+fn wwn(root: &Root, folder: &str) -> Option<String> {
+    let text = word(root, folder, "wwid").or_else(|| word(root, folder, "device/wwid"))?;
+    let digits = text.strip_prefix("naa.").or_else(|| text.strip_prefix("eui."))?;
+    Some(digits.to_ascii_lowercase())
 }
 
 /// Revolutions per minute, 1 if nothing rotates: from the block device characteristics of a SCSI disk (SBC-4, 6.6.2), or word 217 of
@@ -188,6 +208,7 @@ mod tests {
             ("sys/devices/0:0:1:0/vendor", "ATA     \n"),
             ("sys/devices/0:0:1:0/model", "ST4000NM0035    \n"),
             ("sys/devices/0:0:1:0/vpd_pg80", "\0\0\0\u{8}ZC10ABCD"),
+            ("sys/devices/0:0:1:0/wwid", "naa.5000C500A1B2C3D4\n"),
             ("sys/devices/0:0:1:0/vpd_pgb1", "\0\u{31}\0\u{3c}\u{1c}\u{20}\0"),
             ("sys/devices/0:0:1:0/queue_depth", "32\n"),
             ("sys/devices/0:0:1:0/state", "running\n"),
@@ -210,7 +231,7 @@ mod tests {
         assert_eq!(disk.hardware_queues.get(), Some(2.0));
         assert_eq!(disk.device_depth.get(), Some(32.0));
         assert_eq!(disk.model.get(), Some("ATA ST4000NM0035"));
-        assert_eq!(disk.serial.get(), Some("ZC10ABCD"));
+        assert_eq!((disk.serial.get(), disk.wwn.get()), (Some("ZC10ABCD"), Some("5000c500a1b2c3d4")));
         assert_eq!(disk.rotation_rate.get(), Some(7200.0));
         assert_eq!(disk.state.get(), Some("running"));
         assert_eq!(disk.address.get(), Some("0:0:1:0"));
@@ -219,6 +240,20 @@ mod tests {
         assert_eq!(&*partition.device, "sda1");
         assert_eq!((partition.alignment_offset.get(), partition.size.get()), (Some(3584.0), Some(524_288.0)));
         assert_eq!(partition.scheduler.get(), None);
+    }
+
+    #[test]
+    fn a_disk_with_several_controllers_is_live_if_one_of_them_is() {
+        let tree = CapturedTree::of(&[
+            ("sys/block/nvme0n1/size", "2048\n"),
+            ("sys/block/nvme0n1/device/model", "Linux\n"),
+            ("sys/block/nvme0n1/device/nvme0/state", "live\n"),
+            ("sys/block/nvme0n1/device/nvme1/state", "connecting\n"),
+        ]);
+        let state = || tree.read(&mut DiskQueues::default()).1.block.queue[0].state.get().map(str::to_owned);
+        assert_eq!(state().as_deref(), Some("live"));
+        tree.write("sys/block/nvme0n1/device/nvme0/state", "connecting\n");
+        assert_eq!(state().as_deref(), Some("connecting"));
     }
 
     #[test]

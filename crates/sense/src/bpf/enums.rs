@@ -5,17 +5,47 @@ use crate::root::Root;
 use crate::source_error::SourceError;
 use std::collections::HashMap;
 use std::fs;
+use std::ops::Range;
 
 /// Of `struct btf_header`.
 const MAGIC: u16 = 0xeb9f;
 /// BTF_KIND_ENUM.
 const ENUM: u32 = 6;
+/// What all types have in common: the name, kind and number of members, and a size or type.
+const HEAD: usize = 12;
+/// Where the header has the length of the strings.
+const STRINGS_LENGTH: usize = 20;
 
 /// The names of the enum `name` by value; empty if the kernel has no such enum.
 pub(crate) fn names(root: &Root, name: &str) -> Result<HashMap<u32, String>, SourceError> {
     let bytes = fs::read(root.at(TYPES)).map_err(|e| SourceError::from_io(TYPES, &e))?;
     let types = Types::of(&bytes).ok_or_else(|| SourceError::malformed(TYPES, "BTF header"))?;
     Ok(types.values(name).unwrap_or_default())
+}
+
+/// Gives the enum without a name that has this member a name, so that programs can ask for its values: relocations go by the names of
+/// types. Without such an enum, the bytes stay as they are.
+pub(super) fn name_enum_with(member: &str, name: &str, bytes: &mut Vec<u8>) -> Option<()> {
+    let (types, strings) = (part(bytes, 8)?, part(bytes, 16)?);
+    let place = types.start + Types::of(bytes)?.unnamed_with(member)?;
+    // Strings are the last part, as the kernel writes it.
+    if strings.end != bytes.len() {
+        return None;
+    }
+    let offset = u32::try_from(strings.len()).ok()?;
+    let length = offset.checked_add(u32::try_from(name.len()).ok()?)?.checked_add(1)?;
+    bytes[place..place + 4].copy_from_slice(&offset.to_ne_bytes());
+    bytes[STRINGS_LENGTH..STRINGS_LENGTH + 4].copy_from_slice(&length.to_ne_bytes());
+    bytes.extend(name.bytes().chain([0]));
+    Some(())
+}
+
+/// Where a part is whose place and length the header has from `at` on.
+fn part(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+    let header = |at: usize| word(bytes, at).map(|w| w as usize);
+    let from = header(4)?.checked_add(header(at)?)?;
+    let to = from.checked_add(header(at + 4)?)?;
+    (to <= bytes.len()).then_some(from..to)
 }
 
 struct Types<'b> {
@@ -26,23 +56,37 @@ struct Types<'b> {
 impl<'b> Types<'b> {
     fn of(bytes: &'b [u8]) -> Option<Self> {
         let magic = u16::from_ne_bytes(*bytes.first_chunk()?);
-        let header = |at: usize| word(bytes, at).map(|w| w as usize);
-        let body = bytes.get(header(4)?..).filter(|_| magic == MAGIC)?;
-        let part = |at: usize, length: usize| body.get(at..at.checked_add(length)?);
-        Some(Self { types: part(header(8)?, header(12)?)?, strings: part(header(16)?, header(20)?)? })
+        let of = |at: usize| bytes.get(part(bytes, at)?);
+        Some(Self { types: of(8)?, strings: of(16)? }).filter(|_| magic == MAGIC)
     }
 
     fn values(&self, name: &str) -> Option<HashMap<u32, String>> {
-        let mut at = 0;
-        loop {
-            let (own_name, info) = (word(self.types, at)?, word(self.types, at + 4)?);
+        let (at, members) =
+            self.enums().find(|(at, _)| word(self.types, *at).and_then(|own| self.string(own)) == Some(name))?;
+        Some((0..members).filter_map(|i| self.value(at + HEAD + i * 8)).collect())
+    }
+
+    /// Where the enum without a name is that has this member.
+    fn unnamed_with(&self, member: &str) -> Option<usize> {
+        let name = [&[0], member.as_bytes(), &[0]].concat();
+        let offset = self.strings.windows(name.len()).position(|bytes| bytes == name)? as u32 + 1;
+        let has_it = |(at, members): &(usize, usize)| {
+            word(self.types, *at) == Some(0)
+                && (0..*members).any(|i| word(self.types, at + HEAD + i * 8) == Some(offset))
+        };
+        self.enums().find(has_it).map(|(at, _)| at)
+    }
+
+    /// Where each enum is, and the number of its members.
+    fn enums(&self) -> impl Iterator<Item = (usize, usize)> {
+        let mut next = 0;
+        let types = std::iter::from_fn(move || {
+            let (at, info) = (next, word(self.types, next + 4)?);
             let (kind, members) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
-            at += 12;
-            if kind == ENUM && self.string(own_name) == Some(name) {
-                return Some((0..members).filter_map(|i| self.value(at + i * 8)).collect());
-            }
-            at += extra(kind, members)?;
-        }
+            next += HEAD + extra(kind, members)?;
+            Some((at, kind, members))
+        });
+        types.filter(|(_, kind, _)| *kind == ENUM).map(|(at, _, members)| (at, members))
     }
 
     fn value(&self, at: usize) -> Option<(u32, String)> {
@@ -89,13 +133,18 @@ mod tests {
             if let Some(types) = Types::of(&bytes) {
                 let _ = types.values("x");
             }
+            let _ = name_enum_with("x", "y", &mut bytes);
         }
     }
 
     /// An integer, then `enum reason { none, late = 5 }`.
     fn small() -> Vec<u8> {
+        with_enum(1)
+    }
+
+    fn with_enum(name: u32) -> Vec<u8> {
         let strings = b"\0reason\0none\0late\0";
-        let types = [0, 1 << 24, 4, 0, 1, ENUM << 24 | 2, 4, 8, 0, 13, 5u32];
+        let types = [0, 1 << 24, 4, 0, name, ENUM << 24 | 2, 4, 8, 0, 13, 5u32];
         let header = [24, 0, 4 * types.len() as u32, 4 * types.len() as u32, strings.len() as u32];
         let mut bytes = MAGIC.to_ne_bytes().to_vec();
         bytes.extend([1, 0]);
@@ -111,6 +160,25 @@ mod tests {
         assert_eq!(found, HashMap::from([(0, "none".to_owned()), (5, "late".to_owned())]));
         assert_eq!(Types::of(&bytes).unwrap().values("other"), None);
         assert!(Types::of(&bytes[..20]).is_none());
+    }
+
+    #[test]
+    fn an_enum_without_a_name_gets_one_by_a_member() {
+        let mut bytes = with_enum(0);
+        assert_eq!(Types::of(&bytes).unwrap().values("cause"), None);
+        name_enum_with("late", "cause", &mut bytes).unwrap();
+        let found = Types::of(&bytes).unwrap().values("cause").unwrap();
+        assert_eq!(found, HashMap::from([(0, "none".to_owned()), (5, "late".to_owned())]));
+        for mut bytes in [small(), with_enum(0)] {
+            let before = bytes.clone();
+            let member = if bytes == small() { "late" } else { "lat" };
+            assert_eq!(
+                name_enum_with(member, "cause", &mut bytes),
+                None,
+                "one with a name, and one without the member"
+            );
+            assert_eq!(bytes, before);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Why BPF cannot be used, as a blind spot reports it: what is missing before anything is loaded (capabilities(7),
 //! kernel_lockdown(7)), and the errors of loading and reading.
 
-use crate::root::Root;
+use crate::root::{Root, status_field};
 use crate::source_error::SourceError;
 use std::error::Error;
 use std::io;
@@ -36,10 +36,8 @@ pub(crate) fn check(root: &Root) -> Result<(), SourceError> {
 
 /// Whether the process of this status file may load and attach tracing programs.
 fn privileged(status: &str) -> Result<(), SourceError> {
-    let held = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+    let held = status_field(status, "CapEff")
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok())
         .ok_or_else(|| SourceError::malformed("proc/self/status", "CapEff"))?;
     if held & SYS_ADMIN != 0 || held & (BPF | PERFMON) == BPF | PERFMON {
         return Ok(());
@@ -77,7 +75,12 @@ pub(super) fn refused(object: &str, error: &(dyn Error + 'static)) -> SourceErro
             format!("BPF {object}: refused despite the capabilities, for example by a container's seccomp profile");
         return SourceError::NotPermitted { why, remedy: "run on the host, outside of any container".into() };
     }
-    // This kernel lacks a tracepoint, structure or field that the object uses.
+    if let Some(tracepoint) = missing_tracepoint(&why) {
+        return SourceError::Absent(format!(
+            "BPF {object}: not supported by this kernel, which has no tracepoint {tracepoint}"
+        ));
+    }
+    // This kernel lacks a structure or field that the object uses.
     if ["unknown type", "no BTF type", "relocation", "relocating"].iter().any(|sign| why.contains(sign)) {
         return SourceError::Absent(format!("BPF {object}: not supported by this kernel ({why})"));
     }
@@ -85,6 +88,12 @@ pub(super) fn refused(object: &str, error: &(dyn Error + 'static)) -> SourceErro
         return SourceError::Absent(format!("BPF {object}: not supported by this kernel, which lacks {lacks}"));
     }
     SourceError::Failed(format!("BPF {object}: {why}"))
+}
+
+/// The tracepoint that the kernel lacks: it has no type for its arguments, which aya looks for as `btf_trace_NAME`.
+fn missing_tracepoint(why: &str) -> Option<&str> {
+    let name = why.split_once("unknown BTF type `btf_trace_")?.1;
+    Some(name.split_once('`')?.0)
 }
 
 /// The errno at the root of an error.
@@ -152,6 +161,7 @@ mod tests {
                 "an argument",
             ),
             ("5: (85) call unknown#158\ninvalid func unknown#158", "a function"),
+            ("unknown BTF type `btf_trace_mm_filemap_fault`", "no tracepoint mm_filemap_fault"),
         ] {
             match refused("block", &io::Error::other(log)) {
                 SourceError::Absent(why) => assert!(why.contains(lacks), "{why}"),

@@ -1,18 +1,20 @@
 //! A compiled BPF object: loaded, attached and read.
 
 use super::calls::{attach_iterator, attach_tracepoint, entries, run_iterator};
-use super::errors;
 use super::functions::Functions;
+use super::{enums, errors};
 use crate::root::Root;
 use crate::source_error::SourceError;
+use aya::Endianness;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use aya::programs::Program;
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, Pod};
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -62,7 +64,11 @@ impl BtfLoader {
         let mut loader = EbpfLoader::new();
         // Frees the BTF it has parsed itself before ours is parsed: one copy in memory is enough.
         loader.btf(None);
-        let btf = Box::new(Btf::from_sys_fs()?);
+        let path = Path::new("/").join(errors::TYPES);
+        let mut bytes = fs::read(&path).map_err(|error| BtfError::FileError { path, error })?;
+        // Linux 6.12 numbers these flags anew, and gives the enum no name (include/linux/blk-mq.h).
+        let _ = enums::name_enum_with("__RQF_IO_STAT", "rqf_flags", &mut bytes);
+        let btf = Box::new(Btf::parse(&bytes, Endianness::default())?);
         // SAFETY: the BTF is on the heap, where it stays when the BtfLoader moves, and is only borrowed as shared; the
         // EbpfLoader, which holds this reference, never leaves the BtfLoader and is dropped first.
         let borrowed: &'static Btf = unsafe { &*std::ptr::from_ref(&*btf) };

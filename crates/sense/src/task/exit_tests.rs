@@ -2,7 +2,7 @@
 
 use super::iterator::TaskIterator;
 use crate::root::Root;
-use crate::testing::{Reaped, has_bpf, has_program, wait_for, wait_until};
+use crate::testing::{MemoryGroup, Reaped, has_bpf, has_program, wait_for, wait_until};
 use std::process::{Child, Command, id};
 use whyslow_model::catalogue::ExitedChildren;
 use whyslow_model::snapshot::Snapshot;
@@ -41,6 +41,27 @@ fn processes_that_no_sample_saw_are_counted_by_their_surviving_ancestor() {
     assert!(rows.iter().all(|b| b.offspring.parent.pid == id()), "the shell has ended as well: {rows:?}");
     assert_eq!(rows.iter().filter_map(|b| b.ended.get()).sum::<f64>(), 40.0, "each is counted once");
     assert!(used(&rows) > 40.0 * 200_000.0, "a process costs more than 200 us: {rows:?}");
+}
+
+/// The kernel shows it in the root of its hierarchies, but those that share its set of cgroups are still in their own.
+#[test]
+fn the_groups_of_a_zombie_are_not_those_of_others() {
+    if !has_bpf() {
+        return;
+    }
+    let Some(group) = MemoryGroup::create("zombie") else { return };
+    let zombie = group.spawn("exit");
+    zombie.wait_for_state('Z');
+    let living = group.spawn("exec sleep 60");
+    let mut iterator = wait_for("it has joined the group", || {
+        let mut iterator = TaskIterator::load(&Root::live()).unwrap();
+        let out = read(&mut iterator);
+        let row = out.task.process.iter().find(|p| p.task.pid == living.pid())?;
+        (row.command.get() == Some("sleep")).then_some(iterator)
+    });
+    let out = read(&mut iterator);
+    let row = out.task.process.iter().find(|p| p.task.pid == living.pid()).unwrap();
+    assert!(row.cgroup.get().is_some_and(|path| path.contains(group.name())), "{row:?}");
 }
 
 #[test]

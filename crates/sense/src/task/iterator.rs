@@ -12,7 +12,7 @@ use super::record::{
     CpuTime, ExitRecord, Io, MemoryPages, ProcessRecord, RecordSpan, ThreadRecord, Used, known, spans as record_spans,
 };
 use super::records::{RecordPart, Records};
-use super::stat::{KERNEL_THREAD, WORKER, policy};
+use super::stat::{KERNEL_THREAD, Stat, WORKER, policy};
 use super::thread::{lock_wait, sleep_reason, wait_channel};
 use super::thread_stats::{ProcessThreads, ThreadStats};
 use super::{cputime, pid_files};
@@ -260,8 +260,10 @@ impl TrackedProcess {
             self.named = Some((sample.number, ran));
             renew(&mut row.command, Some(&String::from_utf8_lossy(name.trim_ascii_end())));
         }
-        let (dir, groups) = (&mut sample.dir, &mut *sample.groups);
-        row.cgroup = groups.entry(process.groups).or_insert_with(|| groups_of(dir)).clone();
+        row.cgroup = match sample.groups.get(&process.groups) {
+            Some(known) => known.clone(),
+            None => read_groups(sample, process),
+        };
         renew_shared(&mut row.state, Some(main.state()));
         renew_shared(&mut row.policy, policy(main.policy));
     }
@@ -346,9 +348,15 @@ fn find_ended<'k>(tracked: &'k [TrackedProcess], exit: &ExitRecord) -> Option<&'
     Some(&tracked[at]).filter(|tracked| tracked.row.task == exit.key())
 }
 
-/// The cgroups of the process entered.
-fn groups_of(dir: &mut ProcDir) -> State {
-    dir.read("cgroup").ok().and_then(pid_files::cgroups).into()
+/// The cgroups of the process entered, which are those of all processes with this set unless it is ending: then the files show it in
+/// the root of each hierarchy of version 1 (kernel/cgroup/cgroup.c, proc_cgroup_show).
+fn read_groups(sample: &mut IteratorSample<'_>, process: &ProcessRecord) -> State {
+    let groups: State = sample.dir.read("cgroup").ok().and_then(pid_files::cgroups).into();
+    let stat = sample.dir.read("stat").ok().and_then(Stat::parse);
+    if stat.is_some_and(|(stat, _)| !stat.is_ending()) {
+        sample.groups.insert(process.groups, groups.clone());
+    }
+    groups
 }
 
 fn is_kernel_thread(thread: &ThreadRecord) -> bool {

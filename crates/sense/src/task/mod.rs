@@ -1,11 +1,12 @@
 //! Processes and threads.
 
+mod affinity;
 mod command_line;
 mod cputime;
 mod descriptors;
 mod direct_reclaim;
 mod exits;
-mod guests;
+mod guest;
 mod iterator;
 mod kernel_locks;
 mod numa_maps;
@@ -32,7 +33,7 @@ mod tests;
 pub use command_line::command_line;
 pub use descriptors::descriptors;
 #[cfg(test)]
-pub(crate) use guests::tests::add_guest;
+pub(crate) use guest::{add_guest, monitored_guest};
 #[cfg(test)]
 pub(crate) use iterator::read_records;
 pub(crate) use sleep::reason::{WaitFunctions, of_functions as wait_reason};
@@ -51,7 +52,9 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         loaded(direct_reclaim::INFO, direct_reclaim::load, direct_reclaim::read),
         Box::new(open_files::OpenFiles::default()),
         Box::new(numa_maps::NumaMaps::default()),
-        stateless(guests::INFO, guests::read),
+        stateless(guest::SETTINGS, guest::read_settings),
+        stateless(guest::DISK_IO, guest::read_disk_io),
+        stateless(affinity::INFO, affinity::read),
     ]
 }
 

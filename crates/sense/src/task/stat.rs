@@ -28,6 +28,8 @@ pub(super) struct Stat {
 
 /// PF_KTHREAD of `flags`, include/linux/sched.h.
 pub(super) const KERNEL_THREAD: u64 = 0x0020_0000;
+/// PF_EXITING.
+const ENDING: u64 = 0x4;
 /// PF_WQ_WORKER: a kernel worker, which is named after what it works on.
 pub(super) const WORKER: u64 = 0x20;
 
@@ -92,6 +94,11 @@ impl Stat {
 
     pub(super) fn is_zombie(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// It has begun to exit, and may be a zombie by now.
+    pub(super) fn is_ending(&self) -> bool {
+        self.flags & ENDING != 0
     }
 
     /// By its flag: in a container, process 2 is not the parent of kernel threads but a process like any other.

@@ -82,6 +82,22 @@ fn a_process_is_read_in_full() {
 }
 
 #[test]
+fn without_a_wait_channel_the_stack_says_where_a_process_is_blocked() {
+    let blocked_in = |wchan: &str, stack: Option<&str>| {
+        let tree = tree();
+        write_task(&tree, "7", StatLine { state: 'D', ..SLEEPER }, 100, 40);
+        tree.write("proc/7/wchan", wchan);
+        stack.into_iter().for_each(|stack| tree.write("proc/7/stack", stack));
+        read(&tree, &mut *tasks()).task.process[0].wait_channel.get().map(str::to_owned)
+    };
+    let stack = "[<0>] nfs_wait_bit_killable+0x1e/0x90 [nfs]\n[<0>] __wait_on_bit+0x30/0x90\n";
+    assert_eq!(blocked_in("0", Some(stack)).as_deref(), Some("nfs_wait_bit_killable"));
+    assert_eq!(blocked_in("io_schedule", Some(stack)).as_deref(), Some("io_schedule"));
+    assert_eq!(blocked_in("0", Some("[<ffffffffffffffff>] 0xffffffffffffffff\n")), None);
+    assert_eq!(blocked_in("0", None), None, "only root may read the stack");
+}
+
+#[test]
 fn a_process_is_read_in_full_again_only_after_it_ran() {
     let tree = tree();
     // With number 1 none of these four samples is a full one.

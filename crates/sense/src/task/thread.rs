@@ -106,15 +106,29 @@ pub(super) fn scheduled(
     }
 }
 
-/// Where the task entered waits for a disk or the like: of a blocked one the kernel function, absent if the kernel hides it; of one
-/// that waits for asynchronous I/O the system call. Absent for all others.
+/// Where the task entered waits for a disk or the like: of a blocked one the kernel function, absent if nothing shows it; of one that
+/// waits for asynchronous I/O the system call. Absent for all others.
 pub(super) fn wait_channel(dir: &mut ProcDir, state: &str, sleep: Option<SleepReason>) -> State {
     match (state, sleep) {
-        ("D", _) => match dir.read("wchan") {
-            Ok(b"" | b"0") | Err(_) => State::default(),
-            Ok(name) => String::from_utf8_lossy(name.trim_ascii()).into_owned().into(),
-        },
+        ("D", _) => blocked_in(dir).into(),
         ("S", Some(SleepReason::AsyncIo(call))) => call.into(),
         _ => State::default(),
     }
+}
+
+/// The kernel function that the task entered is blocked in. Kernels for x86 before 5.16 that unwind stacks with ORC, such as Debian 11's,
+/// have none in wchan: there it is at the top of the stack, which root may read.
+fn blocked_in(dir: &mut ProcDir) -> Option<String> {
+    match dir.read("wchan") {
+        Ok(b"" | b"0") | Err(_) => top_of_stack(dir.read("stack").ok()?),
+        Ok(name) => Some(String::from_utf8_lossy(name.trim_ascii()).into_owned()),
+    }
+}
+
+/// `[<0>] nfs_wait_bit_killable+0x1e/0x90 [nfs]`: functions of the scheduler are not in it (fs/proc/base.c, proc_pid_stack).
+fn top_of_stack(stack: &[u8]) -> Option<String> {
+    let line = stack.split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    let (function, _) = line.split_once("] ")?.1.split_once('+')?;
+    Some(function.to_owned())
 }

@@ -18,6 +18,7 @@ mod table;
 mod ticket;
 mod time_breakdown;
 pub mod tune;
+mod virtual_disks;
 mod words;
 
 pub use baseline::{baseline, baselines, saved};
@@ -90,6 +91,7 @@ fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     screen::header(canvas, &diagnosis.host, &diagnosis.window, style);
     Findings::of(diagnosis).draw(canvas);
     interference::table(canvas, &diagnosis.interference);
+    virtual_disks::table(canvas, &diagnosis.virtual_disks);
     ruled_out(canvas, &diagnosis.ruled_out);
     not_cleared(canvas, &diagnosis.not_cleared);
     blind_spots(canvas, &diagnosis.blind_spots);

@@ -1,6 +1,6 @@
 //! The first screen: ten lines that are read in twenty seconds, the answer last, where the eye lands.
 
-use super::{TextStyle, interference, words};
+use super::{TextStyle, interference, virtual_disks, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::ZonedClock;
 use crate::human;
@@ -47,6 +47,7 @@ pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     let before = canvas.lines();
     comparisons(canvas, &d.comparisons, d.window.source);
     interference::worst(canvas, &d.interference);
+    virtual_disks::worst(canvas, &d.virtual_disks);
     // What was compared is an answer, too, and is not cut off.
     let room = (LINES - 1).saturating_sub(canvas.lines() - before).max(FEWEST_LINES);
     match d.verdict {

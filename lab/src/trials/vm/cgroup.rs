@@ -27,6 +27,39 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "cgroup.nested_high",
+        what: "a control group within one that is above memory.high is slowed down",
+        finding: Some("mem.cgroup_limit"),
+        never: &["mem.thrashing", "mem.leak", "cpu.throttled", "disk.saturated"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let outer = Cgroup::new(bed, "outer", &[Controller::Memory])?;
+            let inner = outer.child(bed, "inner")?;
+            shell(&format!("echo {} >/sys/fs/cgroup{}/memory.high", bed.range(40..=80) << 20, outer.path()))?;
+            let hog =
+                LoadCommand::new("hog").with("rate", 16 << 20).with("most", 400 << 20).in_cgroup(&inner)?.start(bed)?;
+            let [outer, inner] = [&outer, &inner].map(EntityPattern::cgroup);
+            Ok(Expect::subject([outer.clone()]).culprit([Process(hog.pid), inner, outer]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "cgroup.nested_quota",
+        what: "a program in a control group is stopped by cpu.max of the one around it",
+        finding: Some("cpu.throttled"),
+        never: &["cpu.saturated", "cpu.single_thread", "cpu.steal"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let outer = Cgroup::new(bed, "outer", &[Controller::Cpu])?;
+            let inner = outer.child(bed, "inner")?;
+            outer.set_cpu_quota(bed.range(20..=50) * 1000, 100_000)?;
+            let spin = LoadCommand::new("spin").with("threads", 2).in_cgroup(&inner)?.start(bed)?;
+            let [outer, inner] = [&outer, &inner].map(EntityPattern::cgroup);
+            Ok(Expect::subject([outer.clone()]).culprit([Process(spin.pid), inner, outer]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "cgroup.pids",
         what: "a control group has as many tasks as it may, and a program in it keeps trying to start more",
         finding: Some("limit.processes"),
@@ -59,6 +92,32 @@ pub const TRIALS: &[Trial] = &[
             let read = reader("nullb0", 64 << 10).with("jobs", bed.range(1..=4)).in_cgroup(&group)?.start(bed)?;
             let group = EntityPattern::cgroup(&group);
             Ok(Expect::subject([group.clone()]).culprit([Process(read.pid), group]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "cgroup.io_weight",
+        what: "two control groups read, one of them with a hundredth of the weight, on a disk that the kernel shares out by cost",
+        finding: Some("disk.throttled"),
+        never: &["disk.saturated", "disk.slow_device", "disk.hung"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[1_000])?;
+            let first = Cgroup::new(bed, "first", &[Controller::Io])?;
+            let later = Cgroup::new(bed, "later", &[Controller::Io])?;
+            // The cost model says 1000 reads a second; the disk can do many more.
+            shell(&format!(
+                "d=$(cat /sys/block/nullb0/dev)
+                echo \"$d ctrl=user model=linear rbps=100000000 rseqiops=1000 rrandiops=1000 wbps=100000000 wseqiops=1000 wrandiops=1000\" >/sys/fs/cgroup/io.cost.model
+                echo \"$d enable=1 ctrl=user rpct=0 wpct=0 min=100.00 max=100.00\" >/sys/fs/cgroup/io.cost.qos
+                echo 1000 >/sys/fs/cgroup{}/io.weight; echo 10 >/sys/fs/cgroup{}/io.weight",
+                first.path(), later.path()
+            ))?;
+            let heavy = reader("nullb0", 16 << 10).with("jobs", 8).in_cgroup(&first)?.start(bed)?;
+            let light = reader("nullb0", 16 << 10).with("jobs", 4).in_cgroup(&later)?.start(bed)?;
+            // The heavy one could do more, too.
+            let held_back = [Process(heavy.pid), Process(light.pid)];
+            Ok(Expect::subject(held_back.clone()).culprit(held_back))
         },
         ..Trial::IDLE
     },

@@ -83,6 +83,20 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "crypt-paced",
+        what: "a program reads at a moderate rate from an encrypted volume",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(128, &[500])?;
+            modules(&["dm_crypt", "aes_generic"])?;
+            let key = "0123456789abcdef".repeat(4);
+            table("secret", &format!("crypt aes-xts-plain64 {key} 0 /dev/nullb0 0"), "nullb0")?;
+            reader("dm-0", 16 << 10).with("rate", 30 * (16 << 10)).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "dm.suspended",
         what: "a volume is suspended, and its reader waits",
         finding: Some("disk.suspended"),
@@ -107,10 +121,10 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             thin_pool()?;
-            shell("dd if=/dev/zero of=/dev/vg/thin bs=1M count=120 oflag=direct")?;
+            shell("dd if=/dev/zero of=/dev/mapper/vg-thin bs=1M count=120 oflag=direct")?;
             background(
                 bed,
-                "while :; do dd if=/dev/zero of=/dev/vg/thin bs=64k seek=2000 count=400 oflag=direct; sleep 1; done",
+                "while :; do dd if=/dev/zero of=/dev/mapper/vg-thin bs=64k seek=2000 count=400 oflag=direct; sleep 1; done",
             )?;
             Ok(Expect::subject(pool()))
         },
@@ -122,29 +136,31 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             thin_pool()?;
-            shell("dd if=/dev/zero of=/dev/vg/thin bs=1M count=60 oflag=direct")?;
-            background(bed, "while :; do dd if=/dev/zero of=/dev/vg/thin bs=64k count=20 oflag=direct; sleep 1; done")?;
+            shell("dd if=/dev/zero of=/dev/mapper/vg-thin bs=1M count=60 oflag=direct")?;
+            background(
+                bed,
+                "while :; do dd if=/dev/zero of=/dev/mapper/vg-thin bs=64k count=20 oflag=direct; sleep 1; done",
+            )?;
             Ok(Expect::healthy())
         },
         ..Trial::IDLE
     },
     Trial {
         name: "lvm.snapshot",
-        what: "a program writes at random to a volume that has a snapshot, which first copies each chunk on a slow disk",
-        finding: Some("disk.depth_one"),
+        what: "a program flushes each record on a volume that has a snapshot, which first copies each chunk on a slow disk",
+        finding: Some("disk.flush_bound"),
         never: &["disk.hung", "disk.errors", "fs.full"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            null_disks(1024, &[5_000])?;
+            null_disks(600, &[5_000])?;
             volumes(
                 &["nullb0"],
-                "lvcreate -q -y -Wn -Zn -n origin -L 400M vg; lvcreate -q -y -s -n snap -L 300M vg/origin",
+                "lvcreate -q -y -Wn -Zn -n origin -L 300M vg; mkfs.ext4 -q /dev/vg/origin
+                lvcreate -q -y -s -n snap -L 200M vg/origin; mkdir -p /srv; mount -t ext4 /dev/vg/origin /srv",
             )?;
-            background(
-                bed,
-                "i=0; while :; do i=$(( (i * 7919 + 13) % 6400 )); dd if=/dev/zero of=/dev/vg/origin bs=4k count=1 seek=$((i * 16)) oflag=direct; done",
-            )?;
-            Ok(Expect::subject(["nullb0", "dm-0", "dm-1", "dm-2", "dm-3"].map(device)))
+            let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).start(bed)?;
+            let [a, b, c, d] = ["nullb0", "dm-0", "dm-1", "dm-2"].map(device);
+            Ok(Expect::subject([a, b, c, d, Process(append.pid)]).culprit([Process(append.pid)]))
         },
         ..Trial::IDLE
     },
@@ -223,13 +239,16 @@ fn volumes(disks: &[&str], script: &str) -> Result<()> {
     .map(drop)
 }
 
-/// A thin pool of 128 MiB with a volume of 1 GiB.
+/// A thin pool of 128 MiB with a volume of 1 GiB, as LVM names them: lvcreate itself wants udev to zero a volume of a pool.
 fn thin_pool() -> Result<()> {
-    null_disks(400, &[0])?;
-    volumes(
-        &["nullb0"],
-        "lvcreate -q -y -Zn --type thin-pool -n pool -L 128M vg; lvcreate -q -y -Wn -V 1G --thinpool pool -n thin vg",
+    null_disks(128, &[0, 0])?;
+    modules(&["dm_mod", "dm_thin_pool"])?;
+    shell(
+        "dmsetup create vg-pool-tpool --table '0 262144 thin-pool /dev/nullb1 /dev/nullb0 128 0'; dmsetup mknodes
+        dmsetup message vg-pool-tpool 0 'create_thin 0'
+        dmsetup create vg-thin --table '0 2097152 thin /dev/mapper/vg-pool-tpool 0'; dmsetup mknodes",
     )
+    .map(drop)
 }
 
 fn pool() -> Vec<EntityPattern> {

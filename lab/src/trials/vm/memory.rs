@@ -1,9 +1,10 @@
 //! Memory on several NUMA nodes.
 
+use crate::error::Error;
 use crate::expect::EntityPattern::{Host, Named, Process};
 use crate::expect::Expect;
 use crate::trial::Trial;
-use crate::vm::{VmSpec, background};
+use crate::vm::{VmSpec, background, shell};
 
 /// Two nodes, each with a CPU and half of the memory.
 const NODES: VmSpec = VmSpec {
@@ -30,16 +31,20 @@ pub const TRIALS: &[Trial] = &[
         never: &["mem.thrashing", "mem.reclaim", "mem.leak"],
         vm: Some(&NODES),
         setup: |bed| {
-            // Fills the first node, and keeps it.
+            // Fills the first node but for 40 MB, and keeps it.
+            let free = shell("awk '/MemFree:/ { print $4 }' /sys/devices/system/node/node0/meminfo")?;
+            let free: u64 = free.trim().parse().map_err(|_| Error::failed(format!("free memory of node0: {free}")))?;
+            let bytes = (free * 1024).saturating_sub(40_000_000);
             background(
                 bed,
-                "exec numactl --membind=0 --cpunodebind=0 /lab/whyslow-lab load touch --bytes 340000000 --still",
+                &format!(
+                    "exec numactl --membind=0 --cpunodebind=0 /lab/whyslow-lab load touch --bytes {bytes} --still"
+                ),
             )?;
             crate::interrupt::sleep(std::time::Duration::from_secs(8))?;
-            let allocate =
-                "while :; do numactl --preferred=0 --cpunodebind=0 dd if=/dev/zero of=/dev/null bs=64M count=2; done";
+            let allocate = "while :; do numactl --preferred=0 --cpunodebind=0 dd if=/dev/zero of=/dev/null bs=100M count=1; sleep 1; done";
             let pid = background(bed, allocate)?;
-            Ok(Expect::subject([Host, Named("node", "node0".into()), Named("node", "0".into()), Process(pid)]))
+            Ok(Expect::subject([Host, Named("numa_node", "node0".into()), Process(pid)]))
         },
         ..Trial::IDLE
     },

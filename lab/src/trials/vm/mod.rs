@@ -2,11 +2,15 @@
 
 mod cgroup;
 mod device_mapper;
+mod emulated;
 mod memory;
 mod network;
 mod nfs;
+mod podman;
 mod raid;
+mod remote;
 mod scsi;
+mod units;
 
 use crate::error::Result;
 use crate::expect::EntityPattern;
@@ -14,8 +18,19 @@ use crate::load_process::LoadCommand;
 use crate::trial::Trial;
 use crate::vm::{modules, shell};
 
-pub const TABLES: &[&[Trial]] =
-    &[scsi::TRIALS, device_mapper::TRIALS, raid::TRIALS, network::TRIALS, nfs::TRIALS, memory::TRIALS, cgroup::TRIALS];
+pub const TABLES: &[&[Trial]] = &[
+    scsi::TRIALS,
+    device_mapper::TRIALS,
+    emulated::TRIALS,
+    raid::TRIALS,
+    network::TRIALS,
+    nfs::TRIALS,
+    memory::TRIALS,
+    cgroup::TRIALS,
+    units::TRIALS,
+    podman::TRIALS,
+    remote::TRIALS,
+];
 
 /// Disks with an exact latency, `nullb0` and so on, that keep what is written to them (Documentation/block/null_blk.rst).
 ///
@@ -38,7 +53,11 @@ fn null_disks(mib: u64, latencies_us: &[u64]) -> Result<()> {
 
 /// Reads a device at random, past the page cache.
 fn reader(device: &str, size: u64) -> LoadCommand {
-    LoadCommand::new("read").with("path", format!("/dev/{device}")).with("size", size).flag("direct").flag("random")
+    random_reads(LoadCommand::new("read"), device, size)
+}
+
+fn random_reads(read: LoadCommand, device: &str, size: u64) -> LoadCommand {
+    read.with("path", format!("/dev/{device}")).with("size", size).flag("direct").flag("random")
 }
 
 fn device(name: &str) -> EntityPattern {

@@ -5,6 +5,7 @@ use crate::expect::EntityPattern::{self, Port, Process};
 use crate::expect::Expect;
 use crate::link::{Link, veth_pair};
 use crate::load_process::LoadCommand;
+use crate::netns::NetNs;
 use crate::testbed::Testbed;
 use crate::trial::Trial;
 use crate::trials::network::{start_stream, streams_over};
@@ -39,6 +40,18 @@ pub const TRIALS: &[Trial] = &[
             netem("netns exec wslab-near", "veth0", &format!("delay 5ms loss {}%", bed.range(1..=2)))?;
             let (port, source) = start_stream(bed, &link)?;
             Ok(Expect::subject([Port(port)]).culprit([Process(source.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "netem-reordering",
+        what: "packets of a TCP stream overtake one another, as each is delayed by another time, and the sender waits for them",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let link = veth_pair(bed)?;
+            netem("netns exec wslab-near", "veth0", &format!("delay {}ms 10ms", bed.range(15..=25)))?;
+            start_stream(bed, &link)?;
+            Ok(Expect::healthy())
         },
         ..Trial::IDLE
     },
@@ -84,6 +97,22 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "vlan-paced",
+        what: "a paced TCP stream crosses a VLAN",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let link = veth_pair(bed)?;
+            modules(&["8021q"])?;
+            shell(
+                "for end in near:veth0 far:veth1; do n=wslab-${end%:*}; i=${end#*:}
+                A=$(ip -n $n -o -4 addr show $i | awk '{print $4}'); ip -n $n addr flush dev $i
+                ip -n $n link add link $i name $i.7 type vlan id 7; ip -n $n addr add $A dev $i.7; ip -n $n link set $i.7 up; done",
+            )?;
+            paced_stream(bed, &link, 1 << 20)
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "bond.degraded",
         what: "one of the two ports of a bond has no link",
         finding: Some("net.bond_degraded"),
@@ -107,31 +136,16 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
-        name: "nic.small_ring",
-        what: "datagrams come faster than a network card with a small receive ring, whose driver waits long, is emptied",
-        finding: Some("net.nic_drops"),
-        never: &["net.loss", "net.errors", "net.udp_overflow"],
+        name: "nic-coalesced",
+        what: "a paced stream arrives at a network card that waits up to a millisecond before it interrupts",
         vm: Some(&CARDS),
         setup: |bed| {
-            cards()?;
-            shell(
-                "ip netns exec wslab-far ethtool -G eth1 rx 80; ip netns exec wslab-far ethtool -C eth1 rx-usecs 10000 || true",
-            )?;
-            let port = bed.port();
-            shell(
-                "ip netns exec wslab-near ip neigh replace 10.9.0.2 lladdr 52:54:00:00:00:02 dev eth0 nud permanent",
-            )?;
-            crate::vm::background(
-                bed,
-                &format!("exec ip netns exec wslab-far /lab/whyslow-lab load udp-sink --at 10.9.0.2:{port}"),
-            )?;
-            crate::vm::background(
-                bed,
-                &format!(
-                    "exec ip netns exec wslab-near /lab/whyslow-lab load udp-source --to 10.9.0.2:{port} --size 200 --rate 20000 --burst 400"
-                ),
-            )?;
-            Ok(Expect::subject(["eth1", "eth1@wslab-far"].map(EntityPattern::interface)))
+            let far = two_cards(bed)?;
+            shell("ethtool -C eth0 rx-usecs 1000")?;
+            let to = format!("10.219.0.1:{}", bed.port());
+            LoadCommand::new("sink").with("at", &to).start(bed)?;
+            LoadCommand::new("source").with("to", &to).with("rate", 1 << 20).in_netns(&far)?.start(bed)?;
+            Ok(Expect::healthy())
         },
         ..Trial::IDLE
     },
@@ -143,9 +157,12 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             let link = bridged(bed)?;
-            shell("ip -n wslab-mid link set port1 mtu 1400; ip -n wslab-mid link set br0 mtu 1500")?;
-            let (port, source) = start_stream(bed, &link)?;
-            let _ = (port, source);
+            shell(
+                "ip -n wslab-mid link set port1 mtu 1400; ip -n wslab-mid link set br0 mtu 1500
+                # A bridge lets packets pass that are yet to be segmented.
+                ip netns exec wslab-near ethtool -K veth0 tso off gso off",
+            )?;
+            let (port, _) = start_stream(bed, &link)?;
             Ok(Expect::subject([
                 EntityPattern::Host,
                 EntityPattern::interface("port1@wslab-mid"),
@@ -180,17 +197,17 @@ fn paced_stream(bed: &mut Testbed, link: &Link, rate: u64) -> Result<Expect> {
     Ok(Expect::healthy())
 }
 
-/// The cards, each in a network namespace of its own.
-fn cards() -> Result<()> {
+/// `eth0` with the address 10.219.0.1, and `eth1` in a namespace.
+fn two_cards(bed: &mut Testbed) -> Result<NetNs> {
+    let far = NetNs::new(bed, "far")?;
     modules(&["e1000e"])?;
     shell(
         "for i in $(seq 50); do [ -e /sys/class/net/eth1 ] && break; sleep 0.1; done
-        for n in near far; do ip netns add wslab-$n; ip -n wslab-$n link set lo up; done
-        ip link set eth0 netns wslab-near; ip link set eth1 netns wslab-far
-        ip -n wslab-near addr add 10.9.0.1/24 dev eth0; ip -n wslab-far addr add 10.9.0.2/24 dev eth1
-        ip -n wslab-near link set eth0 up; ip -n wslab-far link set eth1 up; sleep 3",
-    )
-    .map(drop)
+        ip link set eth1 netns wslab-far
+        ip addr add 10.219.0.1/24 dev eth0; ip link set eth0 up
+        ip -n wslab-far addr add 10.219.0.2/24 dev eth1; ip -n wslab-far link set eth1 up; sleep 4",
+    )?;
+    Ok(far)
 }
 
 /// `bond0` over both cards, one of which is in use.

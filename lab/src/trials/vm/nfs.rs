@@ -5,18 +5,21 @@ use crate::error::Result;
 use crate::expect::EntityPattern::Named;
 use crate::expect::Expect;
 use crate::load_process::LoadCommand;
+use crate::testbed::Testbed;
 use crate::trial::Trial;
 use crate::vm::{VmSpec, background, modules, shell};
 
 pub const TRIALS: &[Trial] = &[
     Trial {
         name: "nfs.slow",
-        what: "an NFS server answers late: what it exports is on a slow disk",
+        what: "an NFS server answers late: each packet on the way takes long",
         finding: Some("nfs.slow"),
         never: &["net.loss", "disk.hung"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            export(200_000, "hard")?;
+            export(200, "hard")?;
+            modules(&["sch_netem"])?;
+            shell("tc qdisc add dev lo root netem delay 100ms")?;
             LoadCommand::new("append").with("path", "/mnt/log").with("size", 4096).start(bed)?;
             Ok(expect())
         },
@@ -37,17 +40,39 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "nfs-back",
+        what: "an NFS server had stopped for a while, and answers again: the log has both",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            export(200, "hard,timeo=20,retrans=1")?;
+            append_at_ease(bed)?;
+            // A server that starts first waits for clients to reclaim their locks.
+            shell("sleep 1; rpc.nfsd 0; sleep 8")?;
+            shell(SERVE)?;
+            shell("sleep 20")?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "nfs-paced",
         what: "a program flushes a record every 200 ms on an NFS mount that answers at once",
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             export(200, "hard")?;
-            LoadCommand::new("append").with("path", "/mnt/log").with("size", 4096).with("every-ms", 200).start(bed)?;
+            append_at_ease(bed)?;
             Ok(Expect::healthy())
         },
         ..Trial::IDLE
     },
 ];
+
+/// Starts the server, with grace and lease times of 10 s (rpc.nfsd(8)).
+const SERVE: &str = "rpc.nfsd -G 10 -L 10 4";
+
+fn append_at_ease(bed: &mut Testbed) -> Result<()> {
+    LoadCommand::new("append").with("path", "/mnt/log").with("size", 4096).with("every-ms", 200).start(bed).map(drop)
+}
 
 fn expect() -> Expect {
     // The kernel's log knows the server, and not the mount.
@@ -64,7 +89,7 @@ fn export(latency_us: u64, options: &str) -> Result<()> {
         mount -t nfsd nfsd /proc/fs/nfsd; mkdir -p /run/rpc_pipefs /var/lib/nfs/v4recovery /run/sendsigs.omit.d
         mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs
         rpcbind -w; echo '/srv 127.0.0.1(rw,sync,no_root_squash,insecure,fsid=0)' >/etc/exports
-        exportfs -ra; rpc.nfsd -G 10 -L 10 4; rpc.mountd
+        exportfs -ra; {SERVE}; rpc.mountd
         mount -t nfs -o vers=4.2,{options} 127.0.0.1:/ /mnt"
     ))
     .map(drop)

@@ -26,16 +26,16 @@ pub const TRIALS: &[Trial] = &[
     },
     Trial {
         name: "md.rebuilding",
-        what: "a mirror is rebuilt at full speed, while a program reads from it",
+        what: "a mirror is rebuilt, while a program reads from it",
         finding: Some("disk.raid_degraded"),
         never: &["disk.hung", "disk.errors", "disk.slow_device"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            null_disks(1024, &[4_000, 4_000])?;
+            null_disks(200, &[4_000, 4_000])?;
             array("--level=1 --assume-clean", &["nullb0", "nullb1"])?;
             shell(
                 "mdadm -q /dev/md0 --fail /dev/nullb1; mdadm -q /dev/md0 --remove /dev/nullb1; mdadm -q --zero-superblock /dev/nullb1
-                echo 10000 >/sys/block/md0/md/sync_speed_min; mdadm -q /dev/md0 --add /dev/nullb1",
+                echo 1000 >/sys/block/md0/md/sync_speed_min; echo 1500 >/sys/block/md0/md/sync_speed_max; mdadm -q /dev/md0 --add /dev/nullb1",
             )?;
             reader("md0", 16 << 10).with("rate", 50 * (16 << 10)).start(bed)?;
             Ok(Expect::subject([Named("array", "md0".into()), device("md0")]))
@@ -53,6 +53,35 @@ pub const TRIALS: &[Trial] = &[
             array("--level=5 --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2"])?;
             let read = reader("md0", 16 << 10).with("jobs", 4).start(bed)?;
             Ok(Expect::subject([device("nullb2")]).culprit([Process(read.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "md.raid10_slow_member",
+        what: "one of four disks of a RAID 10 takes a hundred times as long as the others",
+        finding: Some("disk.slow_device"),
+        never: &["disk.hung", "disk.errors", "disk.raid_degraded"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[2_000, 2_000, 2_000, 200_000])?;
+            array("--level=10 --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2", "nullb3"])?;
+            let read = reader("md0", 16 << 10).with("jobs", 4).start(bed)?;
+            Ok(Expect::subject([device("nullb3")]).culprit([Process(read.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "md.raid10_degraded",
+        what: "a member of a RAID 10 has failed",
+        finding: Some("disk.raid_degraded"),
+        never: &["disk.saturated", "disk.hung", "disk.errors", "disk.slow_device"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(128, &[500, 500, 500, 500])?;
+            array("--level=10 --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2", "nullb3"])?;
+            shell("mdadm -q /dev/md0 --fail /dev/nullb2")?;
+            reader("md0", 16 << 10).with("rate", 100 * (16 << 10)).start(bed)?;
+            Ok(Expect::subject([Named("array", "md0".into()), device("md0")]))
         },
         ..Trial::IDLE
     },
@@ -124,7 +153,7 @@ fn file_system_with_journal_disk(latency_us: u64) -> Result<()> {
 
 /// The array `md0` over these disks.
 fn array(options: &str, members: &[&str]) -> Result<()> {
-    modules(&["md_mod", "raid1", "raid456"])?;
+    modules(&["md_mod", "raid1", "raid10", "raid456"])?;
     let listed: String = members.iter().map(|member| format!(" /dev/{member}")).collect();
     let count = members.len();
     shell(&format!(

@@ -79,6 +79,23 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "scsi.misaligned",
+        what: "a partition starts in the middle of a block of 4 KiB, and a program writes whole blocks to it",
+        finding: Some("disk.misaligned"),
+        never: &["disk.errors", "disk.hung", "fs.errors"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let disk = scsi_disk("physblk_exp=3 ndelay=2000000")?;
+            let part = format!("{}1", disk.name);
+            shell(&format!("addpart /dev/{} 1 63 120000", disk.name))?;
+            let write =
+                format!("while :; do dd if=/dev/zero of=/dev/{part} bs=4k count=50 oflag=direct; sleep 0.5; done");
+            background(bed, &write)?;
+            Ok(Expect::subject([device(&part), Named("partition", part)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "scsi-paced",
         what: "a program reads a tenth of what a SCSI disk could deliver",
         vm: Some(&VmSpec::PLAIN),

@@ -280,6 +280,8 @@ mod tests {
                 "path",
                 "rport-1:0-2",
             ),
+            ("nvme nvme1: starting error recovery", "path", "nvme1"),
+            ("nvme nvme1: Failed reconnect attempt 3/60", "path", "nvme1"),
             ("nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer", "pcie", "0000:01:00.0"),
             ("Disabling IRQ #16", "irq_disabled", "16"),
         ] {
@@ -302,6 +304,8 @@ mod tests {
         let notice = gather(log(&lines)).remove(0);
         assert_eq!((notice.count, notice.stands, notice.lines), (2.0, false, (0, 2)));
         assert!(gather(log(&lines[..1]))[0].stands);
+        let lines = ["nvme nvme1: starting error recovery", "nvme nvme1: Successfully reconnected (2 attempt)"];
+        assert!(!gather(log(&lines)).remove(0).stands);
     }
 
     #[test]

@@ -183,7 +183,7 @@ fn volume(text: &str) -> Option<MessageSubject> {
 }
 
 /// `device-mapper: multipath: 253:3: Failing path 8:32.`; `mpatha: sdc - tur checker reports path is down`;
-/// `rport-1:0-2: blocked FC remote port time out`; `connection1:0: detected conn error (1020)`
+/// `rport-1:0-2: blocked FC remote port time out`; `connection1:0: detected conn error (1020)`; `nvme nvme1: starting error recovery`
 fn storage_path(text: &str) -> Option<MessageSubject> {
     if let Some(subject) = volume(text) {
         let numbers = word_after(text, " path ").and_then(|n| n.split_once(':'));
@@ -192,6 +192,7 @@ fn storage_path(text: &str) -> Option<MessageSubject> {
         return Some(MessageSubject { aliases: disk.into_iter().collect(), detail, ..subject });
     }
     let (name, rest) = text.trim_start().split_once(": ")?;
+    let name = name.strip_prefix("nvme ").unwrap_or(name);
     let disk = rest.split_once(" - ").map(|(disk, _)| disk.to_owned()).filter(|disk| is_device(disk));
     Some(MessageSubject {
         aliases: disk.into_iter().collect(),

@@ -68,7 +68,8 @@ fn of_controller(text: &str) -> Option<(Kind, Option<&'static str>)> {
     if text.contains("completion polled") {
         return Some((Kind::Timeout, Some("the command was done, its interrupt was lost")));
     }
-    if says(text, &["timeout, ", "timeout. "]) {
+    // Those of a controller behind a network end with the word, or name the request.
+    if says(text, &["timeout, ", "timeout. ", "timeout request"]) || text.ends_with(" timeout") {
         return Some((Kind::Timeout, None));
     }
     if let Some(status) = hex_after(text, "controller is down; will reset: CSTS=") {

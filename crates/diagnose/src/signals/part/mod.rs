@@ -187,13 +187,14 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     let suspects = Suspects::of(&errors);
     let queues = Queues::of(window);
     let part = |target: &'_ str| {
-        let device = errors.known.name(target);
+        let logged = errors.known.name(target);
+        let queue = queues.fitting(target, logged);
         let part = Part {
             target,
-            device,
+            device: logged.or_else(|| Some(&*queue?.device)),
             model: errors.known.model(target),
             serial: errors.known.serial(target),
-            queue: queues.fitting(target, device),
+            queue,
             suspect: suspects.suspect(target),
             bystanders: suspects.bystanders(target, MOST_NAMED + 1),
             events: suspects.events(target).to_vec(),

@@ -5,6 +5,7 @@ use crate::Span;
 use crate::cell::{double, text, timestamp};
 use crate::fleet::Rows;
 use crate::span::rfc3339;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use whyslow_model::human;
@@ -20,7 +21,7 @@ const LONGEST_PAUSE_MS: i64 = 2 * MINUTE_MS;
 const LATEST_MS: i64 = 30 * MINUTE_MS;
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Entry {
     /// When it began.
     pub at: String,
@@ -37,7 +38,7 @@ pub struct Entry {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum EntryKind {
     /// The host lost time to a cause.

@@ -12,6 +12,7 @@ use crate::period::duration;
 use crate::span::DAY_MS;
 use crate::{Failure, Fleet, Period, Span};
 use clap::{Args, Command};
+use schemars::JsonSchema;
 use serde::Serialize;
 use whyslow_series::charts_named;
 use whyslow_serve::{ApiError, Gate, Page, PageContent, PageFn, PageRequest, Parameters};
@@ -49,6 +50,25 @@ pub fn pages(fleet: Fleet) -> PageFn {
     })
 }
 
+/// The kinds of documents that only the page asks for.
+const HEAT: &str = "whyslow.fleet.heat/1";
+const KEYS: &str = "whyslow.fleet.keys/1";
+const PROPERTY: &str = "whyslow.fleet.property/1";
+const RAW: &str = "whyslow.fleet.raw/1";
+
+/// What hosts can be grouped by.
+#[derive(JsonSchema, Serialize)]
+struct Keys {
+    keys: Vec<String>,
+}
+
+/// The command that asks a host about its own recording.
+#[derive(JsonSchema, Serialize)]
+struct RawCommand {
+    schema: &'static str,
+    command: String,
+}
+
 impl From<Failure> for ApiError {
     fn from(failure: Failure) -> Self {
         if failure.is_nothing() { Self::NotFound(failure.to_string()) } else { Self::Busy(failure.to_string()) }
@@ -58,18 +78,12 @@ impl From<Failure> for ApiError {
 impl Api {
     fn answer(&self, what: &str, asked: &PageRequest) -> Result<String, ApiError> {
         match what {
-            "heat" => self.ask(asked, &[], |fleet, _| document(fleet, "whyslow.fleet.heat/1", heat::heat(fleet)?)),
+            "heat" => self.ask(asked, &[], |fleet, _| document(fleet, HEAT, heat::heat(fleet)?)),
             "sick" => self.ask(asked, &["by", "finding"], sick),
-            "keys" => self.ask(asked, &[], |fleet, _| {
-                #[derive(Serialize)]
-                struct Keys {
-                    keys: Vec<String>,
-                }
-                document(fleet, "whyslow.fleet.keys/1", Keys { keys: keys::keys(fleet)? })
-            }),
+            "keys" => self.ask(asked, &[], |fleet, _| document(fleet, KEYS, Keys { keys: keys::keys(fleet)? })),
             "property" => self.ask(asked, &["by"], |fleet, parameters| {
                 let by = parameters.needed("by")?;
-                document(fleet, "whyslow.fleet.property/1", keys::property(fleet, by, &key(by)?)?)
+                document(fleet, PROPERTY, keys::property(fleet, by, &key(by)?)?)
             }),
             "why" => self.ask(asked, &["finding", "before", "within"], why),
             "change" => self.ask(asked, &["id", "window", "settle", "within"], change),
@@ -184,15 +198,23 @@ fn host_page(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiEr
 
 /// The command that asks a host about its own recording: nothing of the store is needed for it.
 fn raw(asked: &PageRequest) -> Result<String, ApiError> {
-    #[derive(Serialize)]
-    struct RawCommand {
-        schema: &'static str,
-        command: String,
-    }
     let parameters = Parameters::of(asked, &["host", "export", "since", "from", "to"])?;
     let command = host::raw_command(parameters.needed("host")?, span(&parameters)?, parameters.text("export"));
     let command = command.map_err(|failure| ApiError::BadRequest(failure.to_string()))?;
-    Ok(json::line(&RawCommand { schema: "whyslow.fleet.raw/1", command }))
+    Ok(json::line(&RawCommand { schema: RAW, command }))
+}
+
+/// These documents and their schemas.
+#[cfg(test)]
+pub(in super::super) fn documents() -> Vec<(&'static str, serde_json::Value)> {
+    use super::super::Answer;
+    use whyslow_testing::documents::schema;
+    vec![
+        (HEAT, schema::<Answer<heat::HeatMap>>()),
+        (KEYS, schema::<Answer<Keys>>()),
+        (PROPERTY, schema::<Answer<keys::PropertyOfHosts>>()),
+        (RAW, schema::<RawCommand>()),
+    ]
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::cell::{double, text, timestamp};
 use crate::commands::sick;
 use crate::span::{HOUR_MS, rfc3339};
 use crate::{Failure, Fleet, Span, sql};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +17,7 @@ const MINUTE_MS: i64 = 60_000;
 const HOSTS_AT_ONCE: usize = 2000;
 
 /// The share of time that each host lost, piece by piece.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct HeatMap {
     /// When the first piece begins.
     pub start: String,
@@ -31,7 +32,7 @@ pub struct HeatMap {
 }
 
 /// A host.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct HeatRow {
     /// Its name.
     pub host: String,
@@ -48,13 +49,14 @@ pub struct HeatRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<Missing>,
     /// Of each piece the share of time lost, 0..1; `null` where the host was not judged.
+    #[schemars(with = "Vec<Option<f64>>")]
     pub shares: Vec<Share>,
     /// What it lost the most to in a piece: the number of the piece, and that of the finding.
     pub causes: Vec<(usize, usize)>,
 }
 
 /// How a host is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missing {
     /// It shipped in the two days before, and not in this time.

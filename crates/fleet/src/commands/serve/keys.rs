@@ -4,6 +4,7 @@ use crate::cell::text;
 use crate::commands::sick::{self, Key};
 use crate::table::INVENTORY_REACH_MS;
 use crate::{Failure, Fleet, sql};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ pub fn keys(fleet: &Fleet) -> Result<Vec<String>, Failure> {
 }
 
 /// A property of all hosts.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct PropertyOfHosts {
     /// The key that was asked for.
     by: String,

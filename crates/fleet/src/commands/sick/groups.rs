@@ -4,6 +4,7 @@ use super::{LostTo, SickHost, count};
 use crate::cell::text;
 use crate::table::INVENTORY_REACH_MS;
 use crate::{Failure, Fleet, sql};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use whyslow_model::human;
@@ -52,7 +53,7 @@ impl Key {
 }
 
 /// What the hosts of a group lost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Group {
     /// The value of the key; none of hosts of which it is not known.
     pub value: Option<String>,

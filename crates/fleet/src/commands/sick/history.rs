@@ -4,6 +4,7 @@ use super::super::minute;
 use crate::cell::{boolean, double, text, timestamp};
 use crate::span::{HOUR_MS, rfc3339};
 use crate::{Failure, Fleet, Span, sql};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use whyslow_compare::stats::pieces::pieces;
@@ -35,19 +36,23 @@ impl Since {
     }
 }
 
+/// A [`Since`] as it is written.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct SinceDocument {
+    /// The beginning of its first episode after a healthy hour.
+    at: String,
+    /// Whether it may have begun earlier: before that there is no healthy hour in what was looked at.
+    or_earlier: bool,
+}
+
 impl Serialize for Since {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Document {
-            at: String,
-            or_earlier: bool,
-        }
-        Document { at: rfc3339(self.ms), or_earlier: self.or_earlier }.serialize(to)
+        SinceDocument { at: rfc3339(self.ms), or_earlier: self.or_earlier }.serialize(to)
     }
 }
 
 /// Whether a host loses more time in the second half of the span than in the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trend {
     /// More, beyond chance.

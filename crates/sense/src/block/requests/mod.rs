@@ -4,6 +4,7 @@ mod idle_requesters;
 mod layout;
 #[cfg(test)]
 mod live_tests;
+mod own_count;
 mod sampler;
 
 use super::device;
@@ -15,6 +16,7 @@ use aya::maps::{HashMap, MapData, MapError};
 use idle_requesters::IdleRequesters;
 use layout::{ACCESSES, Counted, DepthCounters, LEVELS, RequesterId, RequesterTotals, SIZE_CLASSES};
 use layout::{Slot, SlotCounters, SlotTable};
+use own_count::OwnCount;
 use sampler::RequestSampler;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -43,6 +45,7 @@ pub(super) struct BlockTracer {
     counted: Option<(u64, Instant)>,
     /// Cgroups by number, including removed ones.
     groups: BTreeMap<u64, Name>,
+    own_count: OwnCount,
 }
 
 /// What was read from a slot.
@@ -68,6 +71,7 @@ impl BlockTracer {
             idle_requesters: IdleRequesters::default(),
             counted: None,
             groups: BTreeMap::new(),
+            own_count: OwnCount::new(root),
         })
     }
 
@@ -87,8 +91,10 @@ impl BlockTracer {
             }
         }
         self.requesters(root, &names, out)?;
-        self.adapt(&out.block.request)?;
-        self.complete()
+        let counted = out.block.request.iter().filter_map(|row| row.requests.get()).sum();
+        self.adapt(counted)?;
+        self.complete()?;
+        self.own_count.compare(root, counted)
     }
 
     /// A slot's rows, read again if its counters changed or another device has its number now.
@@ -134,9 +140,8 @@ impl BlockTracer {
     }
 
     /// Adapts the sampling to the request rate since the last sample, assuming that the next interval is as long.
-    fn adapt(&mut self, rows: &[Request]) -> Result<(), SourceError> {
+    fn adapt(&mut self, requests: u64) -> Result<(), SourceError> {
         let now = Instant::now();
-        let requests = rows.iter().filter_map(|r| r.requests.get()).sum();
         let Some((before, then)) = self.counted.replace((requests, now)) else { return Ok(()) };
         let between = now.duration_since(then);
         self.sampler.adapt(requests.saturating_sub(before) as f64 / between.as_secs_f64(), between)

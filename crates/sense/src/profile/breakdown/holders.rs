@@ -2,7 +2,7 @@
 
 use super::files::device_numbers;
 use super::wanted::memory;
-use crate::root::Root;
+use crate::root::{Root, status_field};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
@@ -93,8 +93,8 @@ fn number_at(pid: u32, address: u64, offset: u64, root: &Root) -> Option<u32> {
 fn own_thread(pid: u32, number: u32, root: &Root) -> Option<u32> {
     let numbers = |tid: &str| -> Option<Vec<u32>> {
         let status = root.maybe(&format!("proc/{pid}/task/{tid}/status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-        Some(line.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect())
+        let numbers = status_field(&status, "NSpid")?;
+        Some(numbers.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect())
     };
     let is_contained = numbers(&pid.to_string()).is_some_and(|numbers| numbers.len() > 1);
     if !is_contained {

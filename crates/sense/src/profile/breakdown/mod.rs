@@ -27,7 +27,7 @@ use super::{sleepers, target};
 use crate::bpf::{Object, c_string, include_object};
 use crate::kallsyms::KernelSymbols;
 use crate::os;
-use crate::root::Root;
+use crate::root::{Root, status_field};
 use crate::source_error::SourceError;
 use crate::task::WaitFunctions;
 use aya::sys::{Stats, enable_stats};
@@ -227,7 +227,7 @@ impl BreakdownTracer {
     /// The process of a thread.
     pub fn process_of(&self, tid: u32) -> Option<u32> {
         let status = self.root.maybe(&format!("proc/{tid}/status"))?;
-        status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+        status_field(&status, "Tgid")?.parse().ok()
     }
 
     /// A process's name, even if it has ended, or that of a thread that others waited for.

@@ -1,0 +1,38 @@
+//! What libvirt keeps about a running guest (`/run/libvirt/qemu/NAME.xml`; <https://libvirt.org/formatdomain.html>): limits on disks,
+//! which it sets by QEMU's monitor, so that no command line has them.
+
+use super::limits::{IoLimits, LimitNames};
+use roxmltree::{Document, Node};
+use std::collections::BTreeMap;
+
+const LIMITS: LimitNames =
+    ["total_iops_sec", "read_iops_sec", "write_iops_sec", "total_bytes_sec", "read_bytes_sec", "write_bytes_sec"];
+
+/// The status of a guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LibvirtGuest {
+    /// The process of QEMU.
+    pub pid: u32,
+    /// The limits of its disks, by what QEMU calls the device.
+    pub limits: BTreeMap<String, IoLimits>,
+}
+
+/// Parses the status of a guest; `None` for any other text.
+pub fn libvirt_guest(text: &str) -> Option<LibvirtGuest> {
+    let document = Document::parse(text).ok()?;
+    let status = document.root_element();
+    let pid = status.attribute("pid")?.parse().ok()?;
+    let domain = child(status, "domain")?;
+    let disks = child(domain, "devices")?.children().filter(|node| node.has_tag_name("disk"));
+    let limits = disks.filter_map(|disk| {
+        let tune = child(disk, "iotune")?;
+        let number = |name: &str| child(tune, name)?.text()?.trim().parse().ok();
+        let group = child(tune, "group_name").and_then(|node| node.text());
+        Some((child(disk, "alias")?.attribute("name")?.to_owned(), IoLimits::of(LIMITS, group, number)))
+    });
+    Some(LibvirtGuest { pid, limits: limits.collect() })
+}
+
+fn child<'n>(node: Node<'n, 'n>, name: &str) -> Option<Node<'n, 'n>> {
+    node.children().find(|child| child.has_tag_name(name))
+}

@@ -1,0 +1,120 @@
+//! QEMU's monitor (QMP), asked questions that change nothing.
+//!
+//! Its socket serves one client at a time, and others wait: so it is left alone while it has one, as libvirt always is, and each
+//! reading has a connection of its own, for a moment.
+
+use super::QemuProcess;
+use crate::root::Root;
+use serde_json::{Value, json};
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::time::Duration;
+
+/// How long it may take to answer: a guest that is stopped never does.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// The longest answers describe a hundred disks.
+const LONGEST: u64 = 4 << 20;
+/// Lines that answer something else: events may come at any time.
+const MOST_EVENTS: usize = 100;
+/// State of a socket with a peer, and of one that listens, in /proc/net/unix (net/unix/af_unix.c; SS_CONNECTED, SS_UNCONNECTED).
+const CONNECTED: &str = "03";
+
+/// A connection to the monitor of one guest.
+pub(super) struct Monitor(BufReader<Socket>);
+
+impl Monitor {
+    /// Connects to the monitor of a guest.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    pub(super) fn of(root: &Root, process: &QemuProcess) -> Result<Self, String> {
+        let pid = process.task.pid;
+        if !root.is_live() {
+            return Err("this is a copy of a machine".into());
+        }
+        if process.config.monitors.is_empty() {
+            return Err("its monitor has no socket of its own".into());
+        }
+        let sockets = root.maybe(&format!("proc/{pid}/net/unix")).unwrap_or_default();
+        let is_free = |path: &&String| !of_path(&sockets, path).any(|socket| socket.state == CONNECTED);
+        let Some(path) = process.config.monitors.iter().find(is_free) else {
+            return Err("its monitor is in use".into());
+        };
+        // Whoever is asked must be QEMU, whatever another program's command line says.
+        let is_its_own = |socket: UnixSocket<'_>| {
+            let file = format!("socket:[{}]", socket.inode);
+            process.files.iter().any(|(_, target)| *target == file)
+        };
+        if !of_path(&sockets, path).any(is_its_own) {
+            return Err("its monitor may not be read, or is gone".into());
+        }
+        // As the process sees it: it may have file systems of its own.
+        let seen = root.at(format!("proc/{pid}/root/{}", path.trim_start_matches('/')));
+        Self::connect(&SockAddr::unix(seen).map_err(|e| e.to_string())?).map_err(|e| format!("its monitor: {e}"))
+    }
+
+    fn connect(address: &SockAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        // That of writing is the one for connecting too.
+        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.connect(address)?;
+        let mut monitor = Self(BufReader::new(socket));
+        if monitor.line()?.get("QMP").is_none() {
+            return Err(io::Error::other("it is no monitor"));
+        }
+        monitor.ask("qmp_capabilities").map(|_| monitor).ok_or_else(|| io::Error::other("it does not answer"))
+    }
+
+    /// The answer to a question; `None` if QEMU reports an error, as it does about the balloon of a guest without one.
+    pub(super) fn ask(&mut self, question: &str) -> Option<Value> {
+        let mut line = json!({ "execute": question }).to_string();
+        line.push('\n');
+        self.0.get_mut().write_all(line.as_bytes()).ok()?;
+        for _ in 0..MOST_EVENTS {
+            let mut answer = self.line().ok()?;
+            if answer.get("event").is_none() {
+                return answer.get_mut("return").map(Value::take);
+            }
+        }
+        None
+    }
+
+    fn line(&mut self) -> io::Result<Value> {
+        let mut line = Vec::new();
+        self.0.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
+        Ok(serde_json::from_slice(&line)?)
+    }
+}
+
+struct UnixSocket<'t> {
+    state: &'t str,
+    inode: &'t str,
+}
+
+/// The sockets bound to a path: the one that listens, and one for each client. Paths may contain blanks, and numbers are padded.
+fn of_path<'t>(text: &'t str, path: &'t str) -> impl Iterator<Item = UnixSocket<'t>> {
+    text.lines().filter_map(move |line| {
+        let mut words = line.strip_suffix(path)?.strip_suffix(' ')?.split_whitespace();
+        let [state, inode] = [words.nth(5)?, words.next()?];
+        words.next().is_none().then_some(UnixSocket { state, inode })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_of_a_path_are_those_that_are_bound_to_exactly_it() {
+        let text = "Num       RefCount Protocol Flags    Type St Inode Path
+000000005785e9ba: 00000002 00000000 00010000 0001 01   377 /run/a b.sock
+000000003b2027d4: 00000003 00000000 00000000 0001 03 7456403 /run/a b.sock
+000000003b2027d5: 00000003 00000000 00000000 0001 03 7456404 /x /run/a b.sock
+000000003b2027d6: 00000003 00000000 00000000 0001 03 7456405
+";
+        let found = |path| of_path(text, path).map(|socket| (socket.state, socket.inode)).collect::<Vec<_>>();
+        assert_eq!(found("/run/a b.sock"), [("01", "377"), ("03", "7456403")]);
+        assert_eq!(found("/run/a"), []);
+    }
+}
