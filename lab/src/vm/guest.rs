@@ -76,8 +76,8 @@ impl Images {
             fs::write(&path, text).context(path.display())?;
             fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
         }
-        fs::copy(&self.whyslow, lab.join("whyslow")).context(self.whyslow.display())?;
-        fs::copy(std::env::current_exe()?, lab.join("whyslow-lab"))?;
+        strip(&self.whyslow, &lab.join("whyslow"))?;
+        strip(&std::env::current_exe()?, &lab.join("whyslow-lab"))?;
         fs::copy(base, initrd).context(base.display())?;
         let mut script = Command::new("sh");
         script.args(["-c", "find . | cpio --quiet -o -H newc -R 0:0 >>\"$0\""]).arg(initrd).current_dir(&tree);
@@ -96,6 +96,13 @@ impl Drop for Images {
     fn drop(&mut self) {
         self.remove_run();
     }
+}
+
+/// Copies a program without its symbols: those of a debug build are most of it, and all must fit into the guest's memory twice.
+fn strip(program: &Path, to: &Path) -> Result<()> {
+    let status = Command::new("strip").arg("-o").args([to, program]).stdin(Stdio::null()).status();
+    let status = status.map_err(|_| Error::Missing("the program strip, of binutils".into()))?;
+    if status.success() { Ok(()) } else { Err(Error::failed(format!("{}: strip: {status}", program.display()))) }
 }
 
 /// A virtual machine that is started anew for each trial.
@@ -204,10 +211,12 @@ fn kernel_line(spec: &VmSpec) -> String {
     if spec.systemd { format!("{KERNEL} {FIRST_SYSTEMD}") } else { KERNEL.to_owned() }
 }
 
-/// The last lines of a text that others wrote, as one.
+/// The last lines of a text that others wrote, as one; where the kernel gave up, the lines from there on.
 pub(super) fn last_lines(path: &Path) -> String {
     let text = fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(3)..].join(" | ")
+    let panic = lines.iter().position(|line| line.contains("Kernel panic"));
+    let from = panic.unwrap_or(lines.len().saturating_sub(3));
+    lines[from..].iter().take(3).copied().collect::<Vec<_>>().join(" | ")
 }
