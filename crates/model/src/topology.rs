@@ -47,7 +47,7 @@ impl Topology {
         self.mounts.get(device).map_or(&[], Vec::as_slice)
     }
 
-    /// The relation between a device and the one directly below it: `partition`, `loop`, `dm`, `md`.
+    /// The relation between a device and the one directly below it: `partition`, `loop`, `dm`, `md`, `nvme`.
     pub fn relation(&self, upper: &str, lower: &str) -> Option<&str> {
         self.kind.get(&(upper.into(), lower.into())).map(|k| &**k)
     }

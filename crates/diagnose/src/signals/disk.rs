@@ -8,7 +8,7 @@ use super::size_slope::{SizeSlope, Stream};
 use crate::kernel_log::has_smart;
 use crate::signal::{Entity, over, ratio, share_of_true, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Disk, Queue, Request, Response, ScsiDisk, Throughput};
+use whyslow_model::catalogue::{Array, Disk, MappedDevice, Queue, Request, Response, ScsiDisk, Throughput};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::topology::Topology;
@@ -54,6 +54,8 @@ pub struct DiskUse<'w> {
     size_slope: Option<SizeSlope>,
     sharers: usize,
     below: String,
+    beneath: Beneath,
+    chunk: Option<f64>,
     member: bool,
     peers_wait: Option<f64>,
     alike: Vec<f64>,
@@ -97,6 +99,13 @@ impl DiskUse<'_> {
 
     fn in_flight(&self) -> Option<f64> {
         ratio(self.change.rate(|d| d.weighted_time))
+    }
+
+    /// What those of its users add up to, as BPF sees them. A bio that waits for a request to carry it is in flight for md, but not below.
+    fn requests_in_flight(&self) -> Option<f64> {
+        // What is cut on its way through such a device is counted for it.
+        let makes_none = self.requests.iter().all(|r| r.rate(|r| r.requests) == Some(0.0));
+        self.beneath.queue.filter(|_| makes_none).or_else(|| self.in_flight())
     }
 
     fn flush_share(&self) -> Option<f64> {
@@ -202,9 +211,7 @@ impl DiskUse<'_> {
 
     /// How many of its requests BPF saw to be of a kind, against all that it saw.
     fn share(&self, operations: &[&str], of: fn(&Request) -> Counter) -> Option<f64> {
-        let among = || self.requests.iter().filter(|r| operations.contains(&&*r.key().operation));
-        let total = |f: fn(&Request) -> Counter| among().filter_map(|r| r.rate(f)).reduce(|a, b| a + b);
-        over(total(of), total(|r| r.requests)).map(|share| share.min(1.0))
+        share(self.requests.iter().copied(), operations, of)
     }
 
     /// Whether its bytes a second are a figure that people set a limit to: 10, 20 or 50 MB or MiB, and their tenfold.
@@ -219,6 +226,17 @@ impl DiskUse<'_> {
                 .any(|limit| (count / limit - 1.0).abs() < ROUND_WITHIN)
         };
         Some([1e6, 1_048_576.0].into_iter().any(is_round))
+    }
+
+    /// The device mapper counts a read once (drivers/md/dm.c), md each of its pieces (drivers/md/raid0.c: md_account_bio).
+    fn asked_size(&self) -> Option<f64> {
+        let size = over(self.change.rate(|d| d.read_bytes), self.change.rate(|d| d.reads))?;
+        let call = || self.reader.and_then(IoUse::call_size);
+        if size > self.chunk? { Some(size) } else { call().map(|call| call.max(size)) }
+    }
+
+    fn members_taken(&self) -> Option<f64> {
+        over(Some(self.asked_size()? * (1.0 - self.beneath.sequential?)), self.beneath.read_size())
     }
 
     /// Mean size of the discards that were traced.
@@ -297,6 +315,7 @@ signals! { d: DiskUse<'_>;
     "disk.stream_rate_most" "bytes/s" "the same at the upper end", "with Δtime / Δsize two standard errors smaller", "BPF: block_rq_issue, block_rq_complete; queue/max_sectors_kb" => d.stream_rate(-2.0);
     "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => d.interval();
     "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
+    "disk.in_flight" "count" "mean number of requests in flight; of a device that makes none of its own (dm, md), those of the devices directly below", "Δ(requests x time) / Δt", "/sys/block, /proc/diskstats field 11" => d.requests_in_flight();
     "disk.unfinished" "ratio" "share of the time in flight that belongs to requests that did not complete", "1 - Δ(time of completed requests) / Δ(requests x time)", "/proc/diskstats fields 4, 8, 11, 15, 17 (Little's law)" => d.unfinished();
     "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy_time());
     "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "Δbusy time / Δt", "/proc/diskstats field 10" => d.busy();
@@ -314,6 +333,11 @@ signals! { d: DiskUse<'_>;
     "disk.round_rate" "flag" "1 where the bytes a second are 1, 2 or 5 times a power of ten of MB or MiB, within 2 %: a limit that someone set, or chance", "|rate / limit - 1| < 0.02", "/proc/diskstats" => d.is_round_rate();
     "disk.round_size" "flag" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => over(d.bytes(), d.transfers()).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
     "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2 and > 10 % of the largest", "/sys/block, /proc/diskstats" => d.sharers as f64;
+    "disk.chunk" "bytes" "bytes on one of the devices it is striped over before the next one follows", "chunk_size; the table of the device mapper", "/sys/block/md*/md; DM_TABLE_STATUS" => d.chunk;
+    "disk.asked_size" "bytes" "mean size of a read that it is asked for, before it is cut at the ends of chunks", "mean read; where none is larger than a chunk, mean read call of the process that read most from it", "/sys/block, /proc/diskstats, /proc/PID/io" => d.asked_size();
+    "disk.members_taken" "count" "how many of the devices that it is striped over such a read takes", "asked for / mean read of the devices directly below x (1 - share of adjacent ones)", "/sys/block, /proc/diskstats, /proc/PID/io; BPF: block_rq_issue" => d.members_taken();
+    "disk.below_size" "bytes" "mean size of a read of the devices that it rests on", "Δbytes read / Δreads of the devices directly below", "/sys/block, /proc/diskstats" => d.beneath.read_size();
+    "disk.below_busy" "ratio" "share of the time in which requests were in flight on the devices that it rests on, mean", "mean(Δbusy time / Δt) of the devices directly below", "/sys/block, /proc/diskstats" => d.beneath.busy;
     "disk.member" "flag" "1 where what it does is done for devices on top of it; a loop device or volume without I/O does not count", "Δbytes of the loop, dm and md devices above / Δbytes > 0.3; 1 where their bytes are unknown", "/sys/block, /proc/diskstats" => d.member;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();
     "disk.call_size" "bytes" "mean size of the read calls of the process that read most from it", "Δrchar / Δsyscr", "/proc/PID/io" => d.reader.and_then(IoUse::call_size);
@@ -347,9 +371,10 @@ pub fn entities(
     let changes = window.changes::<Disk>();
     let queues = window.newest::<Queue>();
     let scsi_disks = window.changes::<ScsiDisk>();
-    let requests = window.changes::<Request>();
+    let all_requests = window.changes::<Request>();
     let levels = window.changes::<Throughput>();
     let responses = window.changes::<Response>();
+    let chunks = chunks(window);
     let in_flight: BTreeMap<&Name, f64> =
         changes.iter().filter_map(|c| Some((c.key(), ratio(c.rate(|d| d.weighted_time))?))).collect();
     let moved: BTreeMap<&Name, f64> = changes.iter().filter_map(|c| Some((c.key(), bytes(c)?))).collect();
@@ -361,7 +386,7 @@ pub fn entities(
         .filter(|c| !topology.is_partition(c.key()))
         .map(|change| {
             let name = change.key();
-            let requests: Vec<_> = requests.iter().filter(|r| r.key().device == *name).collect();
+            let requests: Vec<_> = all_requests.iter().filter(|r| r.key().device == *name).collect();
             let classes = || responses.iter().filter(|r| r.key().on.device == *name);
             let queues_above: Vec<f64> =
                 topology.leaves_over(name).filter_map(|leaf| in_flight.get(&leaf).copied()).collect();
@@ -381,6 +406,8 @@ pub fn entities(
                 alone_time: alone_time(classes()),
                 sharers,
                 below: below.concat(),
+                beneath: Beneath::of(name, topology, &changes, &all_requests),
+                chunk: chunks.get(name).copied(),
                 member: is_member(name, topology, &moved),
                 peers_wait: waits.of_peers(name),
                 alike: waits_of_same_load(name, &loads),
@@ -397,6 +424,62 @@ fn read_times(requests: &[&Change<'_, Request>]) -> Option<Histogram> {
 
 fn read_time(requests: &[&Change<'_, Request>]) -> Option<f64> {
     ratio(read_times(requests)?.mean())
+}
+
+/// How many of these requests are of a kind, against all of these operations.
+fn share<'r>(
+    requests: impl Iterator<Item = &'r Change<'r, Request>> + Clone,
+    operations: &[&str],
+    of: fn(&Request) -> Counter,
+) -> Option<f64> {
+    let among = || requests.clone().filter(|r| operations.contains(&&*r.key().operation));
+    let total = |f: fn(&Request) -> Counter| among().filter_map(|r| r.rate(f)).reduce(|a, b| a + b);
+    over(total(of), total(|r| r.requests)).map(|share| share.min(1.0))
+}
+
+/// What the devices did that one rests on; nothing is known of one that rests on none.
+#[derive(Default)]
+struct Beneath {
+    /// Reads a second of those directly below, and their bytes.
+    reads: Option<f64>,
+    read_bytes: Option<f64>,
+    /// Mean number of their requests in flight.
+    queue: Option<f64>,
+    /// Mean share of the time in which those were busy.
+    busy: Option<f64>,
+    /// Share of adjacent reads of all below whose requests were seen.
+    sequential: Option<f64>,
+}
+
+impl Beneath {
+    fn of(name: &Name, topology: &Topology, disks: &[Change<'_, Disk>], requests: &[Change<'_, Request>]) -> Self {
+        let direct = || disks.iter().filter(|disk| topology.below(name).any(|below| below == disk.key()));
+        let all = topology.under(name);
+        let count = direct().count();
+        if count == 0 {
+            return Self::default();
+        }
+        let total = |of: fn(&Disk) -> Counter| direct().map(|disk| disk.rate(of)).sum::<Option<f64>>();
+        Self {
+            reads: total(|d| d.reads),
+            read_bytes: total(|d| d.read_bytes),
+            queue: ratio(total(|d| d.weighted_time)),
+            busy: ratio(total(|d| d.busy_time)).map(|busy| (busy / count as f64).min(1.0)),
+            sequential: share(requests.iter().filter(|r| all.contains(&r.key().device)), &["read"], |r| r.sequential),
+        }
+    }
+
+    fn read_size(&self) -> Option<f64> {
+        over(self.read_bytes, self.reads)
+    }
+}
+
+/// The chunks of the devices that are striped over others.
+fn chunks(window: &Window) -> BTreeMap<Name, f64> {
+    let arrays = window.newest::<Array>().into_iter().filter_map(|(name, array)| Some((name, array.chunk.get()?)));
+    let mapped =
+        window.newest::<MappedDevice>().into_iter().filter_map(|(name, mapped)| Some((name, mapped.chunk.get()?)));
+    arrays.chain(mapped).filter(|(_, chunk)| *chunk > 0.0).collect()
 }
 
 /// The processes that use a device, or one that rests on it.
@@ -416,7 +499,7 @@ struct Users {
 impl Users {
     fn of(device: &Name, topology: &Topology, uses: &[IoUse<'_>], blocked: &Blocked) -> Option<Self> {
         let is_user = |u: &&IoUse<'_>| {
-            !u.kernel() && u.device().is_some_and(|used| used == device || topology.rests_on(used, device))
+            !u.kernel() && (u.is_of(device) || u.device().is_some_and(|used| topology.rests_on(used, device)))
         };
         let users: Vec<&IoUse<'_>> = uses.iter().filter(is_user).collect();
         let pids: BTreeSet<u32> = users.iter().filter_map(|u| u.pid()).collect();
@@ -535,5 +618,5 @@ fn waits_of_same_load(name: &Name, loads: &[(Load, &Name)]) -> Vec<f64> {
 /// The process that read most from a device, of those whose device is known.
 fn largest_reader<'u>(device: &Name, uses: &'u [IoUse<'u>]) -> Option<&'u IoUse<'u>> {
     let rate = |u: &IoUse<'_>| u.read_rate().unwrap_or(0.0);
-    uses.iter().filter(|u| u.device() == Some(device)).max_by(|a, b| rate(a).total_cmp(&rate(b)))
+    uses.iter().filter(|u| u.is_of(device)).max_by(|a, b| rate(a).total_cmp(&rate(b)))
 }

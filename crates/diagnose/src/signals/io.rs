@@ -1,7 +1,8 @@
 //! A process' use of a device: what it requested, what was read for it, and how it waited.
 //!
-//! BPF sees who makes each request of a request-based device. Where it does not look, and for devices that pass on what
-//! they are asked (dm, md), what is left are the bytes of each process, and the devices that delivered as many.
+//! BPF sees who makes each request of a request-based device, which shows who uses devices that pass on what they are asked (dm, md)
+//! as well, where all that those below do is for one of them. Elsewhere what is left are the bytes of each process, and the devices
+//! that delivered as many.
 
 use super::blocked::{DIRTY_WAITS, PAGE_WAITS};
 use super::requester::{self, RequesterUse};
@@ -24,6 +25,8 @@ pub struct IoUse<'w> {
     subject: Subject,
     process: Option<(&'w TaskUse, &'w Change<'w, Process>)>,
     device: Option<Name>,
+    /// The devices on top of it through which its requests came, lowest first.
+    through: Vec<Name>,
     made: Option<RequesterUse>,
     read_ahead: Option<f64>,
     cache_wait: Option<f64>,
@@ -55,6 +58,11 @@ impl IoUse<'_> {
     /// The device, where it is known.
     pub fn device(&self) -> Option<&Name> {
         self.device.as_ref()
+    }
+
+    /// Whether it used this device: by requests of its own, or through it the one below that served them.
+    pub fn is_of(&self, device: &Name) -> bool {
+        self.device.as_ref() == Some(device) || self.through.contains(device)
     }
 
     /// The process.
@@ -121,6 +129,7 @@ impl IoUse<'_> {
 
 signals! { u: IoUse<'_>;
     "io.device" "text" "the device it used; empty where it cannot be told", "the device of its requests, or the only one that delivered as much as was read for it", "BPF: block_rq_issue, or /proc/PID/io and /proc/diskstats" => u.device.as_deref().unwrap_or_default();
+    "io.devices" "text" "that device, and those on top of it through which its requests came to it", "arrays, volumes and paths for which alone the device works", "/sys/block, /proc/diskstats" => u.device.iter().chain(&u.through).map(|name| format!(" {name} ")).collect::<String>().as_str();
     "io.main" "flag" "1 for the device it used most", "most of its requests' time", "BPF: block_rq_complete, or /proc/PID/io" => u.main;
     "io.measured" "flag" "1 where its requests were seen one by one", "as BPF sees them", "BPF: block_rq_issue" => u.made.is_some();
     "io.kernel" "flag" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => u.kernel();
@@ -174,6 +183,7 @@ pub fn uses<'w>(
             cache_wait: process.map(|(_, change)| wait_share(&PAGE_WAITS, key, change, &threads)),
             held_back: process.map(|(_, change)| wait_share(&DIRTY_WAITS, key, change, &threads)),
             cache: caches.get(&key).copied(),
+            through: device.as_ref().map(|device| devices.through(device, topology)).unwrap_or_default(),
             device,
             main: false,
         }

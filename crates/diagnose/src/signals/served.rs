@@ -1,4 +1,4 @@
-//! Which device served a process, inferred from the bytes of both.
+//! Which device served a process: inferred from the bytes of both, or from the requests of the devices below.
 
 use super::requester;
 use crate::signal::sum;
@@ -19,9 +19,14 @@ pub(super) struct ByteRates {
 /// flight when a sample was taken are counted for the one and not yet for the other.
 const DELIVERED: f64 = 0.8;
 
+/// The part of what the devices on top of one did, or of what a disk did, from which one of them did all of it.
+const ALL: f64 = 0.9;
+
 /// The whole devices that did anything.
 pub(super) struct Devices {
     rates: BTreeMap<Name, ByteRates>,
+    /// Bytes per second of all devices, partitions too.
+    moved: BTreeMap<Name, f64>,
     /// Those without any request that BPF saw.
     pub(super) unseen: BTreeSet<Name>,
 }
@@ -30,18 +35,43 @@ impl Devices {
     /// Those of a window.
     pub(super) fn of(window: &Window, topology: &Topology) -> Self {
         let seen = requester::devices(window);
-        let mut devices = Self { rates: BTreeMap::new(), unseen: BTreeSet::new() };
-        for disk in window.changes::<Disk>().iter().filter(|d| !topology.is_partition(d.key())) {
+        let mut devices = Self { rates: BTreeMap::new(), moved: BTreeMap::new(), unseen: BTreeSet::new() };
+        for disk in window.changes::<Disk>() {
             let name = disk.key();
+            let rate = |of: fn(&Disk) -> Counter| disk.rate(of).unwrap_or(0.0);
+            let rates = ByteRates { read: rate(|d| d.read_bytes), written: rate(|d| d.write_bytes) };
+            devices.moved.insert(name.clone(), rates.read + rates.written);
+            if topology.is_partition(name) {
+                continue;
+            }
             let active = sum([disk.rate(|d| d.reads), disk.rate(|d| d.writes)]).is_some_and(|rate| rate > 0.0);
             if active && !seen.contains(name) {
                 devices.unseen.insert(name.clone());
             }
-            let rate = |of: fn(&Disk) -> Counter| disk.rate(of).unwrap_or(0.0);
-            let rates = ByteRates { read: rate(|d| d.read_bytes), written: rate(|d| d.write_bytes) };
             devices.rates.insert(name.clone(), rates);
         }
         devices
+    }
+
+    /// The devices on top of one, lowest first, through which all that it does was asked for: an array that it is a member of, the
+    /// volume on that. Where several of them ask for it, or a partition of its own does, the walk ends.
+    pub(super) fn through(&self, device: &Name, topology: &Topology) -> Vec<Name> {
+        let moved = |name: &Name| self.moved.get(name).copied().unwrap_or(0.0);
+        let mut way: Vec<Name> = Vec::new();
+        loop {
+            let at = way.last().unwrap_or(device);
+            // A loop device is no owner of what carries its file.
+            let above = || topology.above(at).filter(|upper| topology.relation(upper, at) != Some("loop"));
+            let Some(most) = above().max_by(|a, b| moved(a).total_cmp(&moved(b))) else { break };
+            // A partition does what its disk does; the device mapper and md own what they are on, and may ask it for more or less.
+            let all = if topology.is_partition(most) { moved(at) } else { above().map(moved).sum() };
+            if way.contains(most) || moved(most) == 0.0 || moved(most) < ALL * all {
+                break;
+            }
+            way.push(most.clone());
+        }
+        way.retain(|name| !topology.is_partition(name));
+        way
     }
 
     /// The only one that can have served a process: that delivered as much as it read and, where it wrote, was written to
@@ -65,19 +95,20 @@ mod tests {
     use whyslow_model::key::LinkKey;
     use whyslow_model::snapshot::Snapshot;
 
-    fn topology(loops: &[(&str, &str)]) -> Topology {
+    fn topology(layers: &[(&str, &str, &str)]) -> Topology {
         let mut s = Snapshot { boot_ns: 1, ..Snapshot::default() };
-        for (upper, lower) in loops {
+        for (upper, lower, kind) in layers {
             let link = LinkKey { upper: (*upper).into(), lower: (*lower).into() };
-            s.block.layer.push(Layer { kind: "loop".into(), ..Layer::new(link) });
+            s.block.layer.push(Layer { kind: (*kind).into(), ..Layer::new(link) });
         }
         s.sort();
         Topology::of(&Window::new(vec![s]))
     }
 
     fn devices(rates: &[(&str, f64, f64)]) -> Devices {
+        let moved = rates.iter().map(|&(name, read, written)| (name.into(), read + written)).collect();
         let rates = rates.iter().map(|&(name, read, written)| (name.into(), ByteRates { read, written }));
-        Devices { rates: rates.collect(), unseen: BTreeSet::new() }
+        Devices { rates: rates.collect(), moved, unseen: BTreeSet::new() }
     }
 
     fn serves(read: f64, written: f64, devices: &Devices, topology: &Topology) -> Option<String> {
@@ -96,8 +127,38 @@ mod tests {
 
     #[test]
     fn of_devices_on_one_another_it_is_the_uppermost() {
-        let topology = topology(&[("loop0", "sda"), ("loop1", "sda")]);
+        let topology = topology(&[("loop0", "sda", "loop"), ("loop1", "sda", "loop")]);
         let rates = devices(&[("sda", 100.0, 0.0), ("loop0", 95.0, 0.0), ("loop1", 0.0, 0.0)]);
         assert_eq!(serves(90.0, 0.0, &rates, &topology).as_deref(), Some("loop0"));
+    }
+
+    #[test]
+    fn what_a_disk_does_is_asked_for_by_the_array_and_volume_that_own_it() {
+        let layers = [
+            ("sda1", "sda", "partition"),
+            ("sda2", "sda", "partition"),
+            ("md0", "sda1", "md"),
+            ("md0", "sdb", "md"),
+            ("dm-0", "md0", "dm"),
+            ("dm-1", "md0", "dm"),
+            ("loop0", "sda2", "loop"),
+        ];
+        let topology = topology(&layers);
+        let through = |device: &str, own_partition: f64, second_volume: f64| {
+            let rates = devices(&[
+                ("sda", 50.0 + own_partition, 0.0),
+                ("sda1", 50.0, 0.0),
+                ("sda2", own_partition, 0.0),
+                ("sdb", 50.0, 0.0),
+                ("md0", 100.0, 0.0),
+                ("dm-0", 100.0 - second_volume, 0.0),
+                ("dm-1", second_volume, 0.0),
+            ]);
+            rates.through(&device.into(), &topology).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(through("sda", 0.0, 0.0), ["md0", "dm-0"]);
+        assert_eq!(through("sdb", 0.0, 50.0), ["md0"], "either volume may have asked for it");
+        assert_eq!(through("sda", 20.0, 0.0), [""; 0], "so may the other partition");
+        assert_eq!(through("sdb", 20.0, 0.0), ["md0", "dm-0"]);
     }
 }

@@ -150,11 +150,11 @@ impl Paths<'_> {
 }
 
 signals! { p: Paths<'_>;
-    "paths.count" "count" "paths to the device", "paths listed", "/dev/mapper/control, spmgr display" => p.0.len() as f64;
-    "paths.active" "count" "paths that carry requests", "paths in that state", "/dev/mapper/control, spmgr display" => p.in_state("active");
-    "paths.available" "count" "paths that could carry requests now", "paths in that state", "/dev/mapper/control, spmgr display" => p.in_state("available");
-    "paths.standby" "count" "paths that carry requests once the others fail", "paths in that state", "/dev/mapper/control, spmgr display" => p.in_state("standby");
-    "paths.failed" "count" "paths that failed", "paths in that state", "/dev/mapper/control, spmgr display" => p.in_state("failed");
+    "paths.count" "count" "paths to the device", "paths listed", "/dev/mapper/control, /sys/block/nvme*, spmgr display" => p.0.len() as f64;
+    "paths.active" "count" "paths that carry requests", "paths in that state", "/dev/mapper/control, /sys/block/nvme*, spmgr display" => p.in_state("active");
+    "paths.available" "count" "paths that could carry requests now", "paths in that state", "/dev/mapper/control, /sys/block/nvme*, spmgr display" => p.in_state("available");
+    "paths.standby" "count" "paths that carry requests once the others fail", "paths in that state", "/dev/mapper/control, /sys/block/nvme*, spmgr display" => p.in_state("standby");
+    "paths.failed" "count" "paths that failed", "paths in that state", "/dev/mapper/control, /sys/block/nvme*, spmgr display" => p.in_state("failed");
     "paths.balanced" "flag" "1 where the load is spread over the paths", "as the driver says", "/dev/mapper/control, spmgr display" => p.balanced();
 }
 

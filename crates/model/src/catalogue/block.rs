@@ -147,7 +147,7 @@ family_group! {
 
     /// How devices are stacked: a partition on a disk, a loop device on a file system, dm and md on their members.
     layer: Layer by link: LinkKey of device device, from "/sys/block" {
-        kind: state word "system.device.relation" "partition, loop, dm, md or zram";
+        kind: state word "system.device.relation" "partition, loop, dm, md, nvme (a path) or zram";
         file: state path "system.device.file" "the backing file of a loop device";
         offset: gauge bytes "system.device.offset" "where a loop device begins in its file";
         direct: gauge count "system.device.direct" "1 if a loop device bypasses the page cache of the file system below";
@@ -205,7 +205,7 @@ family_group! {
     }
 
     /// Paths of multipath devices, as `multipath -ll` lists them.
-    path: Path by path: LinkKey of device device, from "/dev/mapper/control, multipath -ll, spmgr display" {
+    path: Path by path: LinkKey of device device, from "/dev/mapper/control, /sys/block/nvme*, multipath -ll, spmgr display" {
         state: state word "system.multipath.path.state" "active, available, standby or failed";
         adapter: state word "system.multipath.path.adapter" "the host adapter of the path";
         balanced: gauge count "system.multipath.balanced" "1 if the driver spreads the load over all paths";

@@ -1,7 +1,7 @@
 //! /sys/block: how block devices are stacked (Documentation/ABI/testing/sysfs-block, sysfs-block-loop, sysfs-block-zram).
 //!
 //! A partition is on its disk, a loop device on the device of the file system that holds its file, dm and md on their `slaves`,
-//! zram on its backing device, if any.
+//! an NVMe disk on its paths, zram on its backing device, if any.
 //!
 //! A loop device whose file is on a file system without a block device (tmpfs, FUSE, NFS, overlay) is on what the mount's
 //! `device` says: the name of the FUSE program, the server, `tmpfs`. The file's path is looked up among the mounts, not opened,
@@ -10,6 +10,7 @@
 
 use super::device;
 use super::mountinfo;
+use super::nvme_paths;
 use crate::{Root, Source, SourceError, SourceInfo};
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::Layer;
@@ -61,6 +62,7 @@ fn layers(root: &Root) -> Result<Vec<Layer>, SourceError> {
             device::partitions(root, disk).iter().map(|part| layer(part, device::kernel_name(disk), "partition")),
         );
         rows.extend(members(root, disk));
+        rows.extend(nvme_paths::paths(disk, &disks).iter().map(|path| layer(disk, path.as_str(), "nvme")));
         rows.extend(on_file(root, disk));
         rows.extend(zram_backing(root, disk));
     }
@@ -127,6 +129,8 @@ mod tests {
             ("sys/block/loop2/loop/backing_file", "/slow/x.img\n"),
             ("sys/block/loop3/size", "0\n"),
             ("sys/block/zram0/backing_dev", "/dev/sda1\n"),
+            ("sys/block/nvme0n1/size", "1\n"),
+            ("sys/block/nvme0c0n1/size", "1\n"),
             ("sys/class/block/sda1/size", "1\n"),
             (
                 "proc/self/mountinfo",
@@ -147,6 +151,7 @@ mod tests {
             "loop1 on tmpfs loop /run/x.img (deleted)",
             "loop2 on slowdisk loop /slow/x.img",
             "md127 on sda2 md -",
+            "nvme0n1 on nvme0c0n1 nvme -",
             "sda1 on sda partition -",
             "sda2 on sda partition -",
             "zram0 on sda1 zram -",
@@ -164,11 +169,11 @@ mod tests {
             assert_eq!(outcome, Ok(()));
             s.block.layer.len()
         };
-        assert_eq!(count(), 8);
-        tree.write("sys/block/sda/sda3/partition", "3\n");
-        assert_eq!(count(), 8);
-        tree.write("sys/kernel/uevent_seqnum", "8\n");
         assert_eq!(count(), 9);
+        tree.write("sys/block/sda/sda3/partition", "3\n");
+        assert_eq!(count(), 9);
+        tree.write("sys/kernel/uevent_seqnum", "8\n");
+        assert_eq!(count(), 10);
     }
 
     #[test]

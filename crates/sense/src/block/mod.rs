@@ -11,6 +11,7 @@ mod md;
 pub(crate) mod mountinfo;
 mod mounts;
 mod mountstats;
+mod nvme_paths;
 mod page_cache;
 mod queue;
 mod requests;
@@ -36,5 +37,6 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(mounts::MountTable::default()),
         listed(mountstats::INFO, mountstats::client, mountstats::read),
         listed(md::INFO, md::list, md::read),
+        listed(nvme_paths::INFO, nvme_paths::list, nvme_paths::read),
     ]
 }

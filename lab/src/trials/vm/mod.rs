@@ -36,6 +36,11 @@ pub const TABLES: &[&[Trial]] = &[
 ///
 /// Each serves 64 requests at once, and takes `latencies_us` for one.
 fn null_disks(mib: u64, latencies_us: &[u64]) -> Result<()> {
+    null_disks_of(64, mib, latencies_us)
+}
+
+/// The same, which serve so many requests at once.
+fn null_disks_of(depth: u32, mib: u64, latencies_us: &[u64]) -> Result<()> {
     modules(&["null_blk nr_devices=0"])?;
     shell("mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config")?;
     for (number, latency) in latencies_us.iter().enumerate() {
@@ -45,7 +50,7 @@ fn null_disks(mib: u64, latencies_us: &[u64]) -> Result<()> {
             "mkdir /sys/kernel/config/nullb/nullb{number}
             cd /sys/kernel/config/nullb/nullb{number}
             echo {mib} >size; echo 1 >memory_backed; echo {mode} >irqmode; echo {nanoseconds} >completion_nsec
-            echo 64 >hw_queue_depth; echo 1 >power"
+            echo {depth} >hw_queue_depth; echo 1 >power"
         ))?;
     }
     Ok(())

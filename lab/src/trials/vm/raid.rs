@@ -1,10 +1,11 @@
 //! Arrays of the md driver, and file systems with their log on another disk.
 
-use super::{device, null_disks, reader};
+use super::{device, null_disks, null_disks_of, reader};
 use crate::error::Result;
 use crate::expect::EntityPattern::{Named, Process};
 use crate::expect::Expect;
 use crate::load_process::LoadCommand;
+use crate::testbed::Testbed;
 use crate::trial::Trial;
 use crate::vm::{VmSpec, modules, shell};
 
@@ -17,7 +18,7 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             null_disks(128, &[500, 500])?;
-            array("--level=1 --assume-clean", &["nullb0", "nullb1"])?;
+            array("--level=1 --bitmap=none --assume-clean", &["nullb0", "nullb1"])?;
             shell("mdadm -q /dev/md0 --fail /dev/nullb1")?;
             reader("md0", 16 << 10).with("rate", 100 * (16 << 10)).start(bed)?;
             Ok(Expect::subject([Named("array", "md0".into()), device("md0")]))
@@ -32,7 +33,7 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             null_disks(200, &[4_000, 4_000])?;
-            array("--level=1 --assume-clean", &["nullb0", "nullb1"])?;
+            array("--level=1 --bitmap=none --assume-clean", &["nullb0", "nullb1"])?;
             shell(
                 "mdadm -q /dev/md0 --fail /dev/nullb1; mdadm -q /dev/md0 --remove /dev/nullb1; mdadm -q --zero-superblock /dev/nullb1
                 echo 1000 >/sys/block/md0/md/sync_speed_min; echo 1500 >/sys/block/md0/md/sync_speed_max; mdadm -q /dev/md0 --add /dev/nullb1",
@@ -50,7 +51,7 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             null_disks(256, &[2_000, 2_000, 250_000])?;
-            array("--level=5 --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2"])?;
+            array("--level=5 --bitmap=none --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2"])?;
             let read = reader("md0", 16 << 10).with("jobs", 4).start(bed)?;
             Ok(Expect::subject([device("nullb2")]).culprit([Process(read.pid)]))
         },
@@ -64,7 +65,7 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             null_disks(256, &[2_000, 2_000, 2_000, 200_000])?;
-            array("--level=10 --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2", "nullb3"])?;
+            array("--level=10 --bitmap=none --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2", "nullb3"])?;
             let read = reader("md0", 16 << 10).with("jobs", 4).start(bed)?;
             Ok(Expect::subject([device("nullb3")]).culprit([Process(read.pid)]))
         },
@@ -78,11 +79,29 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             null_disks(128, &[500, 500, 500, 500])?;
-            array("--level=10 --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2", "nullb3"])?;
+            array("--level=10 --bitmap=none --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2", "nullb3"])?;
             shell("mdadm -q /dev/md0 --fail /dev/nullb2")?;
             reader("md0", 16 << 10).with("rate", 100 * (16 << 10)).start(bed)?;
             Ok(Expect::subject([Named("array", "md0".into()), device("md0")]))
         },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "md.small_chunk",
+        what: "programs read 64 KiB at a time from a RAID 0 of four disks with chunks of 8 KiB, so that each read takes all of them",
+        finding: Some("disk.request_split"),
+        never: &["disk.hung", "disk.errors", "disk.raid_degraded"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| striped_reads(bed, 8, 64 << 10),
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "md.large_chunk",
+        what: "the same with chunks of 512 KiB: there is too much to read, and nothing is cut",
+        finding: Some("disk.saturated"),
+        never: &["disk.hung", "disk.errors", "disk.raid_degraded", "disk.request_split"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| striped_reads(bed, 512, 64 << 10),
         ..Trial::IDLE
     },
     Trial {
@@ -91,7 +110,7 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             null_disks(256, &[500, 500, 500])?;
-            array("--level=5 --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2"])?;
+            array("--level=5 --bitmap=none --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2"])?;
             reader("md0", 16 << 10).with("rate", 100 * (16 << 10)).start(bed)?;
             Ok(Expect::healthy())
         },
@@ -141,6 +160,15 @@ pub const TRIALS: &[Trial] = &[
     },
 ];
 
+/// Sixteen programs read from a RAID 0 whose members serve one request at a time.
+fn striped_reads(bed: &mut Testbed, chunk_kib: u32, size: u64) -> Result<Expect> {
+    null_disks_of(1, 200, &[4_000; 4])?;
+    array(&format!("--level=0 --chunk={chunk_kib}"), &["nullb0", "nullb1", "nullb2", "nullb3"])?;
+    let read = reader("md0", size).with("jobs", 16).start(bed)?;
+    let members = (0..4).map(|number| device(&format!("nullb{number}")));
+    Ok(Expect::subject(members.chain([device("md0")]).collect::<Vec<_>>()).culprit([Process(read.pid)]))
+}
+
 /// An ext4 at /srv on a disk without latency, with its journal on `nullb1`.
 fn file_system_with_journal_disk(latency_us: u64) -> Result<()> {
     null_disks(400, &[0, latency_us])?;
@@ -153,12 +181,12 @@ fn file_system_with_journal_disk(latency_us: u64) -> Result<()> {
 
 /// The array `md0` over these disks.
 fn array(options: &str, members: &[&str]) -> Result<()> {
-    modules(&["md_mod", "raid1", "raid10", "raid456"])?;
+    modules(&["md_mod", "raid0", "raid1", "raid10", "raid456"])?;
     let listed: String = members.iter().map(|member| format!(" /dev/{member}")).collect();
     let count = members.len();
     shell(&format!(
         "mknod /dev/md0 b 9 0 2>/dev/null || true
-        mdadm -q --create /dev/md0 --run --metadata=1.2 --bitmap=none {options} --raid-devices={count}{listed}
+        mdadm -q --create /dev/md0 --run --metadata=1.2 {options} --raid-devices={count}{listed}
         rm -f /dev/md0; mknod /dev/md0 b 9 0"
     ))
     .map(drop)

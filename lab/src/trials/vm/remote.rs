@@ -42,7 +42,7 @@ pub const TRIALS: &[Trial] = &[
         name: "nvme_tcp.slow",
         what: "each packet from an NVMe target takes long, and the disk behind it seems slow",
         setup: |bed| {
-            let disk = nvme_over_tcp()?;
+            let disk = nvme_over_tcp(1)?;
             delay(bed, &disk)
         },
         ..SLOW
@@ -51,17 +51,41 @@ pub const TRIALS: &[Trial] = &[
         name: "nvme_tcp.gone",
         what: "an NVMe target is not reached any more, and a program waits for its disk",
         setup: |bed| {
-            let disk = nvme_over_tcp()?;
+            let disk = nvme_over_tcp(1)?;
             cut(bed, &disk)
         },
         ..GONE
+    },
+    Trial {
+        name: "nvme_tcp.path_failed",
+        what: "one of the two ways to an NVMe target is lost, and the kernel takes the other",
+        finding: Some("disk.path_degraded"),
+        never: &["disk.hung", "disk.saturated", "disk.slow_device", "disk.errors"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let disk = nvme_over_tcp(2)?;
+            reader(&disk, 16 << 10).with("rate", 50 * (16 << 10)).start(bed)?;
+            shell("sleep 1; ip -n wslab-far link set veth1 down; sleep 20")?;
+            Ok(Expect::subject([device(&disk)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "nvme_tcp-two-paths",
+        what: "a program reads at a moderate rate from a disk of an NVMe target to which two ways lead",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let disk = nvme_over_tcp(2)?;
+            read_at_ease(bed, &disk)
+        },
+        ..Trial::IDLE
     },
     Trial {
         name: "nvme_tcp-paced",
         what: "a program reads at a moderate rate from a disk of an NVMe target",
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            let disk = nvme_over_tcp()?;
+            let disk = nvme_over_tcp(1)?;
             read_at_ease(bed, &disk)
         },
         ..Trial::IDLE
@@ -109,15 +133,18 @@ fn names(disk: &str) -> [EntityPattern; 2] {
     [device(disk), device(&path)]
 }
 
-/// A disk with a latency of 300 us, and the link to the namespace of its target.
-fn link() -> Result<()> {
+/// A disk with a latency of 300 us, and the links to the namespace of its target.
+fn links(count: u32) -> Result<()> {
     null_disks(128, &[300])?;
-    shell(
-        "ip netns add wslab-far; ip link add wslab0 type veth peer name veth1 netns wslab-far
-        ip addr add 10.218.0.1/24 dev wslab0; ip link set wslab0 up
-        ip -n wslab-far addr add 10.218.0.2/24 dev veth1; ip -n wslab-far link set veth1 up; ip -n wslab-far link set lo up",
-    )
-    .map(drop)
+    shell("ip netns add wslab-far; ip -n wslab-far link set lo up")?;
+    for link in 1..=count {
+        shell(&format!(
+            "ip link add wslab{link} type veth peer name veth{link} netns wslab-far
+            ip addr add 10.218.{link}.1/24 dev wslab{link}; ip link set wslab{link} up
+            ip -n wslab-far addr add 10.218.{link}.2/24 dev veth{link}; ip -n wslab-far link set veth{link} up"
+        ))?;
+    }
+    Ok(())
 }
 
 /// The name of the disk that appears.
@@ -133,7 +160,7 @@ fn appeared(pattern: &str) -> Result<String> {
 
 /// Attaches the disk by iSCSI; its name.
 fn iscsi() -> Result<String> {
-    link()?;
+    links(1)?;
     modules(&["target_core_mod", "target_core_iblock", "iscsi_target_mod", "iscsi_tcp", "sd_mod"])?;
     // `ip netns exec` would hide configfs.
     shell(
@@ -141,33 +168,37 @@ fn iscsi() -> Result<String> {
         mkdir -p $core; echo udev_path=/dev/nullb0 >$core/control; echo 1 >$core/enable
         portal=$target/iscsi/$name/tpgt_1
         mkdir -p $target/iscsi/$name; mkdir $portal
-        nsenter --net=/run/netns/wslab-far mkdir $portal/np/10.218.0.2:3260
+        nsenter --net=/run/netns/wslab-far mkdir $portal/np/10.218.1.2:3260
         mkdir $portal/lun/lun_0; ln -s $core $portal/lun/lun_0/port
         echo 0 >$portal/attrib/authentication; echo 1 >$portal/attrib/generate_node_acls
         echo 0 >$portal/attrib/demo_mode_write_protect; echo 1 >$portal/enable
         echo InitiatorName=iqn.2026-11.example.lab:guest >/etc/iscsi/initiatorname.iscsi
         mkdir -p /run/lock/iscsi; iscsid >&2; sleep 1
-        iscsiadm -m discovery -t sendtargets -p 10.218.0.2 >&2
+        iscsiadm -m discovery -t sendtargets -p 10.218.1.2 >&2
         # What waits for the disk at the end of the trial can be killed after this time.
         iscsiadm -m node -T $name -o update -n node.session.timeo.replacement_timeout -v 90 >&2
-        iscsiadm -m node -T $name -p 10.218.0.2 --login >&2",
+        iscsiadm -m node -T $name -p 10.218.1.2 --login >&2",
     )?;
     appeared("sd*")
 }
 
-/// Attaches the disk by NVMe over TCP; its name.
-fn nvme_over_tcp() -> Result<String> {
-    link()?;
+/// Attaches the disk by NVMe over TCP, by one path for each link; its name.
+fn nvme_over_tcp(paths: u32) -> Result<String> {
+    links(paths)?;
     modules(&["nvmet", "nvmet_tcp", "nvme_tcp"])?;
     shell(
-        "target=/sys/kernel/config/nvmet; name=nqn.2026-11.example.lab:disk
-        mkdir $target/subsystems/$name; echo 1 >$target/subsystems/$name/attr_allow_any_host
-        mkdir $target/subsystems/$name/namespaces/1
-        echo /dev/nullb0 >$target/subsystems/$name/namespaces/1/device_path; echo 1 >$target/subsystems/$name/namespaces/1/enable
-        mkdir $target/ports/1; echo tcp >$target/ports/1/addr_trtype; echo ipv4 >$target/ports/1/addr_adrfam
-        echo 10.218.0.2 >$target/ports/1/addr_traddr; echo 4420 >$target/ports/1/addr_trsvcid
-        nsenter --net=/run/netns/wslab-far ln -s $target/subsystems/$name $target/ports/1/subsystems/$name
-        echo \"transport=tcp,traddr=10.218.0.2,trsvcid=4420,nqn=$name,keep_alive_tmo=5,ctrl_loss_tmo=90\" >/dev/nvme-fabrics",
+        "target=/sys/kernel/config/nvmet/subsystems/nqn.2026-11.example.lab:disk
+        mkdir $target; echo 1 >$target/attr_allow_any_host; mkdir $target/namespaces/1
+        echo /dev/nullb0 >$target/namespaces/1/device_path; echo 1 >$target/namespaces/1/enable",
     )?;
+    for path in 1..=paths {
+        shell(&format!(
+            "name=nqn.2026-11.example.lab:disk; port=/sys/kernel/config/nvmet/ports/{path}
+            mkdir $port; echo tcp >$port/addr_trtype; echo ipv4 >$port/addr_adrfam
+            echo 10.218.{path}.2 >$port/addr_traddr; echo 4420 >$port/addr_trsvcid
+            nsenter --net=/run/netns/wslab-far ln -s /sys/kernel/config/nvmet/subsystems/$name $port/subsystems/$name
+            echo \"transport=tcp,traddr=10.218.{path}.2,trsvcid=4420,nqn=$name,keep_alive_tmo=5,ctrl_loss_tmo=90\" >/dev/nvme-fabrics"
+        ))?;
+    }
     appeared("nvme*n*")
 }
