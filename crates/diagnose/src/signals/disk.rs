@@ -8,9 +8,10 @@ use super::size_slope::{SizeSlope, Stream};
 use crate::kernel_log::has_smart;
 use crate::signal::{Entity, over, ratio, share_of_true, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Array, Disk, MappedDevice, Queue, Request, Response, ScsiDisk, Throughput};
+use whyslow_model::catalogue::{Array, Disk, MappedDevice, Path, Queue, Request, Response, ScsiDisk, Throughput};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
+use whyslow_model::key::LinkKey;
 use whyslow_model::topology::Topology;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
@@ -53,6 +54,7 @@ pub struct DiskUse<'w> {
     alone_time: Option<f64>,
     size_slope: Option<SizeSlope>,
     sharers: usize,
+    other_paths: usize,
     below: String,
     beneath: Beneath,
     chunk: Option<f64>,
@@ -350,6 +352,7 @@ signals! { d: DiskUse<'_>;
     "disk.smart" "text" "its name, if it is of a kind that answers SMART commands", "sd*, hd*, nvme*", "/proc/diskstats" => Some(d.change.key().to_string()).filter(|name| has_smart(name)).as_deref();
     "disk.driver" "text" "driver of the adapter", "device/driver", "/sys/block/*/queue" => d.queue.and_then(|q| q.driver.get());
     "disk.state" "text" "state of the SCSI device or NVMe controller", "device/state", "/sys/block/*/device/state" => d.queue.and_then(|q| q.state.get());
+    "disk.other_paths" "count" "if it is a path, the others to the same device that can carry its requests", "paths of the device in state active or available, beside this one", "/dev/mapper/control, /sys/block/nvme*" => d.other_paths as f64;
     "disk.transport" "text" "how the device is attached", "the class of its adapter", "/sys/block/*/device" => d.queue.and_then(|q| q.transport.get());
     "disk.emulated" "flag" "1 if it is known to be an IDE or SATA disk that QEMU emulates", "model and driver", "/sys/block/*/queue" => d.queue.is_some_and(is_emulated);
     "disk.scheduler" "text" "I/O scheduler in force", "queue/scheduler", "/sys/block/*/queue" => d.queue.and_then(|q| q.scheduler.get());
@@ -375,6 +378,7 @@ pub fn entities(
     let levels = window.changes::<Throughput>();
     let responses = window.changes::<Response>();
     let chunks = chunks(window);
+    let paths = window.newest::<Path>();
     let in_flight: BTreeMap<&Name, f64> =
         changes.iter().filter_map(|c| Some((c.key(), ratio(c.rate(|d| d.weighted_time))?))).collect();
     let moved: BTreeMap<&Name, f64> = changes.iter().filter_map(|c| Some((c.key(), bytes(c)?))).collect();
@@ -405,6 +409,7 @@ pub fn entities(
                 curve: Curve::of(levels.iter().filter(|level| level.key().device == *name)),
                 alone_time: alone_time(classes()),
                 sharers,
+                other_paths: other_paths(name, &paths),
                 below: below.concat(),
                 beneath: Beneath::of(name, topology, &changes, &all_requests),
                 chunk: chunks.get(name).copied(),
@@ -472,6 +477,13 @@ impl Beneath {
     fn read_size(&self) -> Option<f64> {
         over(self.read_bytes, self.reads)
     }
+}
+
+/// How many other paths are left to the device that this is a path to.
+fn other_paths(name: &Name, paths: &BTreeMap<LinkKey, &Path>) -> usize {
+    let carries = |path: &Path| path.state.get().is_some_and(|state| matches!(state, "active" | "available"));
+    let to = paths.keys().find(|key| key.lower == *name).map(|key| &key.upper);
+    paths.iter().filter(|(key, path)| Some(&key.upper) == to && key.lower != *name && carries(path)).count()
 }
 
 /// The chunks of the devices that are striped over others.

@@ -168,7 +168,10 @@ pub fn multipath_devices(window: &Window) -> Vec<Entity> {
     }
     let entity = |(device, paths): (&str, Paths<'_>)| {
         let own = mapped.values().filter(|row| row.name.get() == Some(device)).map(|row| row.device.to_string());
-        let names = paths.0.iter().map(|path| path.path.lower.to_string()).chain(own).collect();
+        // The kernel's log names the controller of a path of NVMe.
+        let adapters = paths.0.iter().filter_map(|path| path.adapter.get()).filter(|name| name.starts_with("nvme"));
+        let members = paths.0.iter().map(|path| path.path.lower.to_string());
+        let names = members.chain(adapters.map(str::to_owned)).chain(own).collect();
         Entity::of(Subject::new("device", device), &paths).also_named(names)
     };
     devices.into_iter().map(entity).collect()
