@@ -107,7 +107,7 @@ impl DiskUse<'_> {
     fn requests_in_flight(&self) -> Option<f64> {
         // What is cut on its way through such a device is counted for it.
         let makes_none = self.requests.iter().all(|r| r.rate(|r| r.requests) == Some(0.0));
-        self.beneath.queue.filter(|_| makes_none).or_else(|| self.in_flight())
+        self.beneath.queue.filter(|queue| makes_none && *queue > 0.0).or_else(|| self.in_flight())
     }
 
     fn flush_share(&self) -> Option<f64> {
@@ -317,7 +317,7 @@ signals! { d: DiskUse<'_>;
     "disk.stream_rate_most" "bytes/s" "the same at the upper end", "with Δtime / Δsize two standard errors smaller", "BPF: block_rq_issue, block_rq_complete; queue/max_sectors_kb" => d.stream_rate(-2.0);
     "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => d.interval();
     "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
-    "disk.in_flight" "count" "mean number of requests in flight; of a device that makes none of its own (dm, md), those of the devices directly below", "Δ(requests x time) / Δt", "/sys/block, /proc/diskstats field 11" => d.requests_in_flight();
+    "disk.in_flight" "count" "mean number of requests in flight; of a device that makes none of its own (dm, md), those of the devices below that make them", "Δ(requests x time) / Δt", "/sys/block, /proc/diskstats field 11; BPF: block_rq_issue" => d.requests_in_flight();
     "disk.unfinished" "ratio" "share of the time in flight that belongs to requests that did not complete", "1 - Δ(time of completed requests) / Δ(requests x time)", "/proc/diskstats fields 4, 8, 11, 15, 17 (Little's law)" => d.unfinished();
     "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy_time());
     "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "Δbusy time / Δt", "/proc/diskstats field 10" => d.busy();
@@ -448,7 +448,7 @@ struct Beneath {
     /// Reads a second of those directly below, and their bytes.
     reads: Option<f64>,
     read_bytes: Option<f64>,
-    /// Mean number of their requests in flight.
+    /// Mean number of requests in flight on all below that BPF saw requests of.
     queue: Option<f64>,
     /// Mean share of the time in which those were busy.
     busy: Option<f64>,
@@ -465,10 +465,14 @@ impl Beneath {
             return Self::default();
         }
         let total = |of: fn(&Disk) -> Counter| direct().map(|disk| disk.rate(of)).sum::<Option<f64>>();
+        let makes_requests = |disk: &&Change<'_, Disk>| {
+            let own = |r: &&Change<'_, Request>| r.key().device == *disk.key();
+            all.contains(disk.key()) && requests.iter().filter(own).any(|r| r.rate(|r| r.requests) > Some(0.0))
+        };
         Self {
             reads: total(|d| d.reads),
             read_bytes: total(|d| d.read_bytes),
-            queue: ratio(total(|d| d.weighted_time)),
+            queue: ratio(disks.iter().filter(makes_requests).map(|disk| disk.rate(|d| d.weighted_time)).sum()),
             busy: ratio(total(|d| d.busy_time)).map(|busy| (busy / count as f64).min(1.0)),
             sequential: share(requests.iter().filter(|r| all.contains(&r.key().device)), &["read"], |r| r.sequential),
         }

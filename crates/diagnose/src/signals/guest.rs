@@ -51,6 +51,11 @@ fn is_emulated(disk: &GuestDisk) -> bool {
     begins_with(disk.model.get(), &EMULATED_DISKS) && !begins_with(disk.controller.get(), &PARAVIRTUAL_CONTROLLERS)
 }
 
+/// Whether QEMU completes a write only when it is on stable storage (qemu block/block-backend.c: enable_write_cache).
+fn flushes_each_write(disk: &GuestDisk) -> bool {
+    matches!(disk.cache.get(), Some("writethrough" | "directsync")) && disk.read_only.get() != Some(1.0)
+}
+
 pub(super) fn listed<'a>(words: impl Iterator<Item = Option<&'a str>>) -> String {
     let all: BTreeSet<&str> = words.flatten().collect();
     all.into_iter().collect::<Vec<_>>().join(", ")
@@ -113,6 +118,9 @@ signals! { g: GuestUse<'_>;
     "guest.emulated_disks" "text" "disks of models that exist in hardware, which virtio would replace; empty if there are none", "-device", "/proc/PID/cmdline" => listed(g.disks.iter().filter(|disk| is_emulated(disk)).map(|disk| disk.model.get())).as_str();
     "guest.emulated_cards" "text" "network cards of models that exist in hardware, which virtio would replace; empty if there are none", "-device", "/proc/PID/cmdline" => listed(g.cards.iter().map(|card| card.row.model.get()).filter(|model| begins_with(*model, &EMULATED_CARDS))).as_str();
     "guest.storage_rate" "bytes/s" "bytes that it moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => g.process.and_then(|p| p.storage);
+    "guest.flushed_disks" "text" "disks whose writes QEMU has flushed one by one; empty if there are none", "cache mode writethrough or directsync", "/proc/PID/cmdline, QMP, /run/libvirt/qemu" => listed(g.disks.iter().filter(|disk| flushes_each_write(disk)).map(|disk| Some(&*disk.disk.name))).as_str();
+    "guest.flush_waiters" "count" "mean number of threads of QEMU that waited for a flush", "threads found waiting in a flush or a journal's commit / samples", "/proc/PID/task/TID/wchan" => g.process.map(|process| process.flush_waiters);
+    "guest.blocked" "ratio" "share of the samples in which a thread of QEMU was blocked", "samples in state D, or in io_getevents or io_uring_enter / samples", "/proc/PID/task/TID/stat, syscall" => g.process.map(|process| process.blocked);
     "guest.packets" "1/s" "packets through the network cards that the main loop serves", "Δ(rx_packets + tx_packets) of their taps / Δt", "/proc/net/dev" => g.packets();
     "guest.pinned" "flag" "1 if its virtual CPUs may not run on all CPUs of the host", "Cpus_allowed_list against the CPUs online", "/proc/PID/task/TID/status" => g.is_pinned();
     "guest.pinned_cpus" "text" "the CPUs that they may run on", "Cpus_allowed_list", "/proc/PID/task/TID/status" => g.affinity.as_ref().map(cpu_list::format).as_deref();

@@ -22,6 +22,9 @@ struct Described {
     limits: (Option<u64>, Option<u64>),
     /// The reads and writes of its disk in a second, of 4 KiB each, if the monitor could be asked.
     made: Option<(u64, u64)>,
+    cache: &'static str,
+    /// Whether a thread of QEMU is always in a flush.
+    flushes: bool,
 }
 
 /// One that computes, and lacks nothing.
@@ -35,6 +38,8 @@ const BUSY: Described = Described {
     io_thread: Some("io1"),
     limits: (None, None),
     made: None,
+    cache: "none",
+    flushes: false,
 };
 
 /// A host of two CPUs with KVM; the second CPU is idle.
@@ -70,6 +75,14 @@ fn host_of(guest: &Described) -> Diagnosis {
             let thread = Thread { command: command.into(), user: time(ran), system: 0.into(), ..Thread::new(task) };
             s.task.thread.push(Thread { run_delay: time(waited), ..thread });
         }
+        if guest.flushes {
+            s.task.thread.push(Thread {
+                command: "worker".into(),
+                state: "D".into(),
+                wait_channel: "blkdev_issue_flush".into(),
+                ..Thread::new(TaskKey { tid: 11, ..process })
+            });
+        }
         s.guest.guest.push(Guest {
             name: "web1".into(),
             accelerator: guest.accelerator.into(),
@@ -98,6 +111,7 @@ fn host_of(guest: &Described) -> Diagnosis {
         s.guest.guest_disk.push(GuestDisk {
             model: "virtio-blk-pci".into(),
             io_thread: guest.io_thread.into(),
+            cache: guest.cache.into(),
             limit_operations: limit_operations.into(),
             limit_read_bytes: limit_read_bytes.into(),
             ..GuestDisk::new(disk)
@@ -138,6 +152,23 @@ fn what_a_guest_lacks_is_found_on_its_host() {
         assert_eq!(found, id);
         assert!(text.contains(advice), "{id}: {text}");
     }
+}
+
+#[test]
+fn a_guest_whose_writes_are_all_flushed_is_found_on_its_host() {
+    let found = |guest: &Described| {
+        let d = host_of(guest);
+        let of_guest = |finding: &&Finding| finding.id == "disk.flush_bound" && finding.subject.kind == "guest";
+        d.findings.iter().find(of_guest).map(|finding| (finding.confidence, finding.actions[0].text.clone()))
+    };
+    for cache in ["writethrough", "directsync"] {
+        let (confidence, advice) = found(&Described { cache, flushes: true, ..BUSY }).unwrap();
+        assert_eq!(confidence, Confidence::High);
+        assert!(advice.starts_with("Set the cache mode of disk0 of web1 to none"), "{advice}");
+        assert_eq!(found(&Described { cache, ..BUSY }), None, "it writes nothing");
+    }
+    // The guest itself asks for these.
+    assert_eq!(found(&Described { cache: "none", flushes: true, ..BUSY }), None);
 }
 
 /// The process reads 50 MB a second.

@@ -1,5 +1,6 @@
 //! Diagnoses of made-up machines, described second by second.
 
+mod arrays;
 mod attribution;
 mod disks;
 mod guests;

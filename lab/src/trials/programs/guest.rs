@@ -1,5 +1,6 @@
 //! Virtual machines of QEMU, whose CPUs are emulated: the lab may be a virtual machine itself, without KVM.
 
+use crate::disk::{DiskSpec, SimulatedDisk};
 use crate::error::{Context, Error, Result};
 use crate::expect::EntityPattern::{Host, Named};
 use crate::expect::Expect;
@@ -10,6 +11,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 /// `jmp $`: computes for ever, without a kernel.
 const SPIN: &[u8] = &[0xeb, 0xfe];
@@ -30,6 +32,22 @@ const READ: &[u8] = &[
     // 256 words from the disk to 0:8000; jmp again
     0xba, 0xf0, 0x01, 0xb9, 0x00, 0x01, 0xbf, 0x00, 0x80, 0xfc, 0xf3, 0x6d, 0xeb, 0xc7,
     // The handler: reads the status, sets [0x7b00], and ends the interrupt at both controllers
+    0x50, 0x52, 0xba, 0xf7, 0x01, 0xec, 0xc6, 0x06, 0x00, 0x7b, 0x01, 0xb0, 0x20, 0xe6, 0xa0, 0xe6, 0x20, 0x5a, 0x58, 0xcf,
+];
+/// The same with writes of the second sector (0x30, WRITE SECTORS), the words of which the disk takes as soon as it asks for them (DRQ).
+#[rustfmt::skip]
+const WRITE: &[u8] = &[
+    0xfa, 0x31, 0xc0, 0x8e, 0xd8, 0x8e, 0xc0, 0x8e, 0xd0, 0xbc, 0x00, 0x7c,
+    // Interrupt 0x76 = 0:7c65, the handler below
+    0xc7, 0x06, 0xd8, 0x01, 0x65, 0x7c, 0xa3, 0xda, 0x01,
+    0xe4, 0xa1, 0x24, 0xbf, 0xe6, 0xa1, 0xe4, 0x21, 0x24, 0xfb, 0xe6, 0x21, 0xba, 0xf6, 0x03, 0x30, 0xc0, 0xee,
+    // again: [0x7b00] = 0; LBA, one sector, number 1; the command
+    0xc6, 0x06, 0x00, 0x7b, 0x00, 0xba, 0xf6, 0x01, 0xb0, 0xe0, 0xee, 0xba, 0xf2, 0x01, 0xb0, 0x01, 0xee,
+    0x42, 0xee, 0x30, 0xc0, 0x42, 0xee, 0x42, 0xee, 0xba, 0xf7, 0x01, 0xb0, 0x30, 0xee,
+    // Until DRQ: read the status; 256 words from 0:8000
+    0xec, 0xa8, 0x08, 0x74, 0xfb, 0xba, 0xf0, 0x01, 0xb9, 0x00, 0x01, 0xbe, 0x00, 0x80, 0xfc, 0xf3, 0x6f,
+    // wait: cli; until [0x7b00] is set: sti; hlt; jmp wait; jmp again
+    0xfa, 0x80, 0x3e, 0x00, 0x7b, 0x00, 0x75, 0x04, 0xfb, 0xf4, 0xeb, 0xf4, 0xeb, 0xc2,
     0x50, 0x52, 0xba, 0xf7, 0x01, 0xec, 0xc6, 0x06, 0x00, 0x7b, 0x01, 0xb0, 0x20, 0xe6, 0xa0, 0xe6, 0x20, 0x5a, 0x58, 0xcf,
 ];
 /// `cli; hlt; jmp $-1`: stops its CPU.
@@ -106,6 +124,27 @@ pub const TRIALS: &[Trial] = &[
             let name = format!("lab-{}", bed.range(1..=999));
             let limit = format!(",throttling.iops-{}={}", ["total", "read"][bed.range(0..=1)], bed.range(30..=300));
             start(bed, &home, &name, READ, &Given { drive: &limit, has_monitor: true, ..Given::default() })?;
+            Ok(Expect::subject([Named("guest", name.clone())]).culprit([Named("process", format!("guest {name}"))]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "qemu-flushed",
+        what: "a guest writes to a disk whose cache mode has QEMU flush each write, on one that is slow to flush",
+        finding: Some("disk.flush_bound"),
+        never: &["disk.throttled", "disk.saturated", "cpu.saturated", "virt.main_loop"],
+        setup: |bed| {
+            let spec = DiskSpec {
+                flush: Duration::from_millis(bed.range(5..=20)),
+                ..DiskSpec::new(Duration::from_micros(300), 16)
+            };
+            let mut disk = SimulatedDisk::new(bed, 256 << 20, spec)?;
+            let home = disk.device.ext4(bed, "images", &[])?;
+            fs::set_permissions(&home, Permissions::from_mode(0o777)).context(home.display())?;
+            disk.enable_delays()?;
+            let name = format!("lab-{}", bed.range(1..=999));
+            let cache = [",cache=writethrough", ",cache=directsync"][bed.range(0..=1)];
+            start(bed, &home, &name, WRITE, &Given { drive: cache, ..Given::default() })?;
             Ok(Expect::subject([Named("guest", name.clone())]).culprit([Named("process", format!("guest {name}"))]))
         },
         ..Trial::IDLE
