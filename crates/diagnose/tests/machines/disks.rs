@@ -748,3 +748,28 @@ fn what_the_kernel_logged_of_a_disk_explains_what_it_counted() {
     assert_eq!((&*logged.subject.name, &*counted.subject.name), ("2:0:0:0", "sda"));
     assert_eq!(counted.explained_by, Some(logged.key()));
 }
+
+#[test]
+fn a_disk_that_the_kernel_gave_up_is_found_unless_it_is_a_path_of_several() {
+    let of = |state: &str, other_path: bool| {
+        machine(|t, s| {
+            two_cpus(t, s, 5, 0);
+            s.block.disk.extend(["sda", "sdb"].map(|name| disk(0, name, 0, 0, 0.0)));
+            s.block.queue.push(Queue { state: state.into(), ..Queue::new("sda".into()) });
+            if other_path {
+                s.block.path.extend([("sda", "failed"), ("sdb", "active")].map(|(lower, state)| {
+                    let key = LinkKey { upper: "mpatha".into(), lower: lower.into() };
+                    Path { state: state.into(), ..Path::new(key) }
+                }));
+            }
+            pressure(t, s, 0, 0, 0);
+        })
+    };
+    for state in ["offline", "transport-offline", "dead"] {
+        assert_eq!(found(&of(state, false), "disk.errors").map(|found| found.confidence), Some(Confidence::High));
+        let d = of(state, true);
+        assert!(found(&d, "disk.errors").is_none(), "{:?}", d.findings);
+        assert!(found(&d, "disk.path_degraded").is_some());
+    }
+    assert!(found(&of("running", false), "disk.errors").is_none());
+}

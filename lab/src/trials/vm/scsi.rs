@@ -59,6 +59,11 @@ pub const TRIALS: &[Trial] = &[
                 disk.name
             );
             background(bed, &read)?;
+            // Until then it hangs.
+            shell(&format!(
+                "for i in $(seq 120); do grep -q offline /sys/block/{}/device/state && exit 0; sleep 0.5; done; exit 1",
+                disk.name
+            ))?;
             Ok(disk.expect())
         },
         ..Trial::IDLE
