@@ -18,7 +18,7 @@ pub const TRIALS: &[Trial] = &[
             let start = bed.range(4_000..=60_000);
             let disk = scsi_disk(&format!("opts=2 medium_error_start={start} medium_error_count=10"))?;
             let read = format!(
-                "while :; do dd if=/dev/{} of=/dev/null bs=4k skip={} count=4 iflag=direct; done",
+                "while :; do dd if=/dev/{} of=/dev/null bs=4k skip={} count=4 iflag=direct; sleep 0.2; done",
                 disk.name,
                 start / 8
             );
