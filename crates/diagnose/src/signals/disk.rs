@@ -238,7 +238,7 @@ impl DiskUse<'_> {
     }
 
     fn members_taken(&self) -> Option<f64> {
-        over(Some(self.asked_size()? * (1.0 - self.beneath.sequential?)), self.beneath.read_size())
+        over(Some(self.asked_size()? * (1.0 - self.beneath.sequential?)), self.beneath.read_size)
     }
 
     /// Mean size of the discards that were traced.
@@ -338,7 +338,7 @@ signals! { d: DiskUse<'_>;
     "disk.chunk" "bytes" "bytes on one of the devices it is striped over before the next one follows", "chunk_size; the table of the device mapper", "/sys/block/md*/md; DM_TABLE_STATUS" => d.chunk;
     "disk.asked_size" "bytes" "mean size of a read that it is asked for, before it is cut at the ends of chunks", "mean read; where none is larger than a chunk, mean read call of the process that read most from it", "/sys/block, /proc/diskstats, /proc/PID/io" => d.asked_size();
     "disk.members_taken" "count" "how many of the devices that it is striped over such a read takes", "asked for / mean read of the devices directly below x (1 - share of adjacent ones)", "/sys/block, /proc/diskstats, /proc/PID/io; BPF: block_rq_issue" => d.members_taken();
-    "disk.below_size" "bytes" "mean size of a read of the devices that it rests on", "Δbytes read / Δreads of the devices directly below", "/sys/block, /proc/diskstats" => d.beneath.read_size();
+    "disk.below_size" "bytes" "mean size of a read of the devices that it rests on", "Δbytes read / Δreads of the devices directly below", "/sys/block, /proc/diskstats" => d.beneath.read_size;
     "disk.below_busy" "ratio" "share of the time in which requests were in flight on the devices that it rests on, mean", "mean(Δbusy time / Δt) of the devices directly below", "/sys/block, /proc/diskstats" => d.beneath.busy;
     "disk.member" "flag" "1 where what it does is done for devices on top of it; a loop device or volume without I/O does not count", "Δbytes of the loop, dm and md devices above / Δbytes > 0.3; 1 where their bytes are unknown", "/sys/block, /proc/diskstats" => d.member;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();
@@ -445,9 +445,8 @@ fn share<'r>(
 /// What the devices did that one rests on; nothing is known of one that rests on none.
 #[derive(Default)]
 struct Beneath {
-    /// Reads a second of those directly below, and their bytes.
-    reads: Option<f64>,
-    read_bytes: Option<f64>,
+    /// Mean size of a read of those directly below.
+    read_size: Option<f64>,
     /// Mean number of requests in flight on all below that BPF saw requests of.
     queue: Option<f64>,
     /// Mean share of the time in which those were busy.
@@ -470,16 +469,11 @@ impl Beneath {
             all.contains(disk.key()) && requests.iter().filter(own).any(|r| r.rate(|r| r.requests) > Some(0.0))
         };
         Self {
-            reads: total(|d| d.reads),
-            read_bytes: total(|d| d.read_bytes),
+            read_size: over(total(|d| d.read_bytes), total(|d| d.reads)),
             queue: ratio(disks.iter().filter(makes_requests).map(|disk| disk.rate(|d| d.weighted_time)).sum()),
             busy: ratio(total(|d| d.busy_time)).map(|busy| (busy / count as f64).min(1.0)),
             sequential: share(requests.iter().filter(|r| all.contains(&r.key().device)), &["read"], |r| r.sequential),
         }
-    }
-
-    fn read_size(&self) -> Option<f64> {
-        over(self.read_bytes, self.reads)
     }
 }
 

@@ -1,8 +1,8 @@
 //! A process' use of a device: what it requested, what was read for it, and how it waited.
 //!
-//! BPF sees who makes each request of a request-based device, which shows who uses devices that pass on what they are asked (dm, md)
-//! as well, where all that those below do is for one of them. Elsewhere what is left are the bytes of each process, and the devices
-//! that delivered as many.
+//! BPF sees who makes each request of a request-based device. A device that only passes requests on (dm, md) has the users of those
+//! below it, where they work for it alone. Elsewhere all that is known is how many bytes each process moved, and which devices moved
+//! as many.
 
 use super::blocked::{DIRTY_WAITS, PAGE_WAITS};
 use super::requester::{self, RequesterUse};

@@ -1,4 +1,4 @@
-//! Arrays and striped volumes whose members are all busy: with chunks that cut what is read, and with ones that do not.
+//! Arrays and striped volumes whose chunks are smaller than the reads, and look-alikes.
 
 use crate::{SECOND, disk, found, key, machine, pressure, two_cpus};
 use whyslow_model::catalogue::*;

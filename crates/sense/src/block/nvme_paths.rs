@@ -25,7 +25,7 @@ pub(super) fn paths(disk: &str, all: &[String]) -> Vec<String> {
     all.iter().filter(is_path).cloned().collect()
 }
 
-/// `nvme0n1` for `nvme0c1n1`; `None` for what is not named as a path.
+/// The disk that a path leads to, by their names: `nvme0n1` for `nvme0c1n1`. `None` if this is no path.
 fn named_disk(path: &str) -> Option<String> {
     let (subsystem, rest) = path.strip_prefix("nvme")?.split_once('c')?;
     let (controller, namespace) = rest.split_once('n')?;
