@@ -13,8 +13,15 @@ use whyslow_model::explanation::Explanation;
 /// How long `whyslow record` may take beyond its time, and `whyslow explain`.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// What whyslow explains of a recording of the running trial, and what is wrong with it.
-pub fn judged(observer: &Observer, bed: &Testbed, trial: &Trial, expect: &Expect) -> Result<(Diagnosis, Vec<String>)> {
+/// What whyslow explains of a recording of the running trial, and what is wrong with it. Of what the observation just before, `live`, found
+/// unnoticeable, there is no episode.
+pub fn judged(
+    observer: &Observer,
+    bed: &Testbed,
+    trial: &Trial,
+    expect: &Expect,
+    live: &Diagnosis,
+) -> Result<(Diagnosis, Vec<String>)> {
     let folder = bed.path("recording");
     let folder = folder.to_string_lossy();
     let time = format!("{}s", observer.seconds);
@@ -24,7 +31,8 @@ pub fn judged(observer: &Observer, bed: &Testbed, trial: &Trial, expect: &Expect
     let text = observer.run(bed, &["explain", "--json", &*folder], None, GRACE)?;
     let explanation: Explanation = serde_json::from_slice(&text).context("the output of whyslow explain")?;
     let answer = answer(&explanation);
-    let wrong = judge::mismatches_of_less(&answer, trial, expect);
+    let is_unnoticed = answer.findings.is_empty() && !live.findings.iter().any(Finding::is_felt);
+    let wrong = if is_unnoticed { Vec::new() } else { judge::mismatches_of_less(&answer, trial, expect) };
     let wrong = wrong.into_iter().map(|why| format!("the recording: {why}")).collect();
     Ok((answer, wrong))
 }

@@ -88,11 +88,11 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
         outcome.because.extend(wrong);
     }
     if observer.recordings {
-        let (answer, wrong) = recording::judged(observer, &bed, trial, &expect)?;
-        outcome.found_first = format!("{}; explain: {}", outcome.found_first, found_first(&answer));
+        let (explained, wrong) = recording::judged(observer, &bed, trial, &expect, &answer)?;
+        outcome.found_first = format!("{}; explain: {}", outcome.found_first, found_first(&explained));
         outcome.because.extend(wrong);
         if observer.answers {
-            outcome.answers.push(serde_json::to_value(&answer)?);
+            outcome.answers.push(serde_json::to_value(&explained)?);
         }
     }
     Ok(None)

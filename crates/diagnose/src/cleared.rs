@@ -2,7 +2,6 @@
 //! none does, what stands out.
 
 use crate::expr::Expr;
-use crate::judge::is_felt;
 use crate::rule::{RuleError, SourceText};
 use crate::rule_context::RuleContext;
 use crate::scope::Scope;
@@ -68,7 +67,7 @@ impl Resources {
         is_captured: bool,
     ) -> Vec<NotCleared> {
         let is_cleared = |resource: &str| self.clearing(context).any(|s| s.resource == resource);
-        let felt = || findings.iter().filter(|finding| is_felt(finding));
+        let felt = || findings.iter().filter(|finding| finding.is_felt());
         let sentences = self.not_cleared.iter().filter(|s| s.when.holds(context) && !s.is_found(felt()));
         let sentences = sentences.filter(|s| is_captured || !s.captured);
         let sentences = sentences.filter(|s| !s.unless_cleared || !is_cleared(&s.resource));

@@ -3,7 +3,7 @@
 use crate::coverage;
 use crate::facts::Facts;
 use crate::interference;
-use crate::judge::{is_felt, judge};
+use crate::judge::judge;
 use crate::on_demand;
 use crate::relate::relate;
 use crate::response_curve;
@@ -109,7 +109,7 @@ fn verdict(
     ruled_out: &[RuledOut],
     not_cleared: &[NotCleared],
 ) -> Verdict {
-    if findings.iter().any(is_felt) {
+    if findings.iter().any(Finding::is_felt) {
         return Verdict::Bottleneck;
     }
     if source == Origin::Import {

@@ -12,8 +12,6 @@ use whyslow_model::diagnosis::{
     Action, ActionKind, Basis, Confidence, Culprit, Evidence, Finding, Gain, RuledOut, Since, Subject, Unattributed,
 };
 
-/// Time lost from which a machine is not healthy.
-const FELT: f64 = 0.05;
 /// The most findings of one rule that are reported.
 const MOST_OF_ONE_RULE: usize = 4;
 /// The severity of a finding if neither the time it cost nor its severity can be computed: enough for it to be
@@ -102,14 +100,9 @@ fn add(found: &mut Vec<Judged>, of_rule: Vec<Judged>) {
     }
 }
 
-/// Whether it was noticeable. A finding with only a lower bound can have cost any time, and counts as noticeable.
-pub fn is_felt(finding: &Finding) -> bool {
-    finding.confidence >= Confidence::Medium && (finding.impact >= FELT || finding.impact_is == Basis::AtLeast)
-}
-
 /// Whether it is more than a suspicion.
 pub fn is_certain(finding: &Finding) -> bool {
-    finding.confidence == Confidence::High || is_felt(finding)
+    finding.confidence == Confidence::High || finding.is_felt()
 }
 
 /// A finding's rank: the time lost, scaled by confidence. For a lower bound, the

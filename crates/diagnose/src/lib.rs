@@ -41,7 +41,6 @@ mod virtual_disks;
 pub use coverage::known_signals;
 pub use document::{diagnose, findings_with_id};
 pub use expect::{DriveFacts, expectations};
-pub use judge::is_felt;
 pub use merge::merge_diagnoses;
 pub use on_demand::requested_sources;
 pub use rule::RuleError;

@@ -1,6 +1,6 @@
 //! Merges the diagnoses of captures that report the same things twice: before and after, or two machines.
 
-use crate::judge::{is_certain, is_felt, weight};
+use crate::judge::{is_certain, weight};
 use crate::lowered_clock;
 use crate::rulebook::RuleBook;
 use crate::{shared_device, virtual_disks};
@@ -54,7 +54,7 @@ pub fn merge_diagnoses(
     merged
         .findings
         .retain(|finding| !lowered.iter().any(|new| new.key() == finding.key() && new.subject == finding.subject));
-    if lowered.iter().any(is_felt) {
+    if lowered.iter().any(Finding::is_felt) {
         merged.verdict = Verdict::Bottleneck;
     }
     merged.findings.extend(lowered);

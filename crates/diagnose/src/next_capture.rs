@@ -6,7 +6,6 @@
 
 use crate::expr::Expr;
 use crate::facts::Facts;
-use crate::judge::is_felt;
 use crate::rule::{RuleError, SourceText};
 use crate::rule_context::RuleContext;
 use crate::scope::Scope;
@@ -112,7 +111,7 @@ impl NextCaptures {
             return None;
         }
         // What is found is not put in doubt by a capture about something else.
-        let least = if findings.first().is_some_and(is_felt) { 1.0 } else { 0.0 };
+        let least = if findings.first().is_some_and(Finding::is_felt) { 1.0 } else { 0.0 };
         let mut best: Option<(Weight, NextCapture)> = None;
         for capture in &self.capture {
             for entity in capture.entities(facts, since_boot) {

@@ -1,7 +1,6 @@
 //! Turns what was felt in consecutive windows into episodes: a cause begins, lasts and ends.
 
 use crate::document::findings;
-use crate::judge::is_felt;
 use crate::rulebook::RuleBook;
 use std::collections::BTreeSet;
 use whyslow_model::catalogue::RecordedFinding;
@@ -186,9 +185,9 @@ fn felt_causes(findings: &[Finding]) -> Vec<FeltCause> {
     };
     // Bounded, so that findings which explain one another in a circle do not hang the caller.
     let has_felt_cause = |finding: &Finding| {
-        std::iter::successors(cause(finding), |&above| cause(above)).take(findings.len()).any(is_felt)
+        std::iter::successors(cause(finding), |&above| cause(above)).take(findings.len()).any(Finding::is_felt)
     };
-    let root = findings.iter().filter(|finding| is_felt(finding) && !has_felt_cause(finding));
+    let root = findings.iter().filter(|finding| finding.is_felt() && !has_felt_cause(finding));
     let cause = |f: &Finding| FeltCause {
         id: f.id.clone(),
         subject: f.subject.clone(),

@@ -1,7 +1,6 @@
 //! A Diagnosis as series: the verdict, and what was found.
 
 use crate::series::{Label, MetricFamily, Series, SeriesValue};
-use whyslow_diagnose::is_felt;
 use whyslow_model::diagnosis::{Diagnosis, Finding, Verdict};
 
 /// The most findings that have series; those with the greatest impact.
@@ -84,7 +83,7 @@ pub fn findings_families(diagnosis: &Diagnosis, end: f64) -> (Vec<MetricFamily>,
 pub(crate) fn severity(finding: &Finding) -> &'static str {
     match finding {
         _ if finding.explained_by.is_some() => "info",
-        _ if is_felt(finding) => "critical",
+        _ if finding.is_felt() => "critical",
         _ => "warning",
     }
 }

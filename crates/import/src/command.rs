@@ -20,16 +20,20 @@ impl CommandLine {
     /// The command on a line with a prompt: `$ vmstat 1`, `[root@x ~]# vmstat 1`, `x:~ # vmstat 1`; or in a shell trace,
     /// `+ vmstat 1`.
     pub fn at_prompt(line: &str) -> Option<Self> {
-        if let Some(traced) = line.strip_prefix("+ ").or_else(|| line.strip_prefix("++ ")) {
-            return Self::parse(traced);
-        }
-        PROMPT_ENDS
-            .iter()
-            .filter_map(|end| Some((end, line.split_once(end)?)))
-            .filter(|(end, (prompt, _))| is_prompt(prompt.trim(), end))
-            .map(|(_, parts)| parts)
-            .min_by_key(|(prompt, _)| prompt.len())
-            .and_then(|(_, command)| Self::parse(command))
+        Self::parse(behind_prompt(line)?)
+    }
+
+    /// All commands on a line, with a prompt or without, and whether a loop of the shell runs them.
+    pub fn each(line: &str) -> (Vec<Self>, bool) {
+        let text = behind_prompt(line).unwrap_or(line);
+        let is_looped = LOOPS.contains(&first_word(text)) && text.contains("do ");
+        let parts = text.replace("&&", ";");
+        let commands = parts.split(';').map(|part| {
+            let words = part.split_whitespace().skip_while(|word| LOOPS.contains(word) || *word == "do");
+            words.map(str::to_owned).collect::<Vec<String>>()
+        });
+        let commands = commands.filter(|words| words.first().is_some_and(|word| word != "done"));
+        (commands.map(|words| Self { words, is_looped: false }).collect(), is_looped)
     }
 
     /// A command without a prompt, if its first word is a program that `is_program` accepts.
@@ -116,6 +120,20 @@ impl CommandLine {
             (Some(_), count) => count?.parse().ok(),
         }
     }
+}
+
+/// What stands behind the prompt of a line, or the sign of a shell trace.
+fn behind_prompt(line: &str) -> Option<&str> {
+    if let Some(traced) = line.strip_prefix("+ ").or_else(|| line.strip_prefix("++ ")) {
+        return Some(traced);
+    }
+    PROMPT_ENDS
+        .iter()
+        .filter_map(|end| Some((end, line.split_once(end)?)))
+        .filter(|(end, (prompt, _))| is_prompt(prompt.trim(), end))
+        .map(|(_, parts)| parts)
+        .min_by_key(|(prompt, _)| prompt.len())
+        .map(|(_, command)| command)
 }
 
 fn first_word(text: &str) -> &str {

@@ -4,6 +4,7 @@
 use crate::clock::{PrintedTime, date};
 use crate::command::CommandLine;
 use crate::formats::kernel_files::PrintedFiles;
+use crate::print_steps::PrintSteps;
 use crate::tool_run::ToolRun;
 use jiff::civil::Date;
 use whyslow_model::catalogue::MachineInfo;
@@ -17,6 +18,8 @@ pub struct CaptureContext {
     pub command: Option<CommandLine>,
     /// The files of /proc and /sys whose contents come next without their names.
     pub printed: Option<PrintedFiles>,
+    /// What the same command line prints of them after that.
+    pub steps: Option<PrintSteps>,
     /// The folder below /proc or /sys in which commands are given.
     pub folder: Option<String>,
     /// The I/O scheduler that was set, or that a sentence names.
@@ -27,6 +30,8 @@ pub struct CaptureContext {
     pub host: Option<Name>,
     /// The time printed before the output.
     pub at: PrintedTime,
+    /// Seconds that a command line with several steps waited since then.
+    pub waited: f64,
     /// Whether an output was read since the last banner.
     pub is_past_banner: bool,
     /// Whether an output was read since the last command.
@@ -76,6 +81,20 @@ impl CaptureContext {
     /// The date in the banner, for tools that print only the time of each row.
     pub fn day(&self) -> PrintedTime {
         PrintedTime { date: self.banner.as_ref().and_then(|b| b.date), time: None }
+    }
+
+    /// The time at which the next files of /proc and /sys are printed. Where no time is printed, that of the first step is zero.
+    pub fn files_at(&self) -> PrintedTime {
+        let has_pauses = self.steps.as_ref().is_some_and(PrintSteps::has_pauses);
+        let time = self.at.time.or(has_pauses.then_some(0.0));
+        PrintedTime { date: self.at.date, time: time.map(|time| time + self.waited) }
+    }
+
+    /// Goes on to what the command line prints next of them.
+    pub fn advance(&mut self) {
+        let next = self.steps.as_mut().and_then(PrintSteps::advance);
+        self.waited += next.as_ref().map_or(0.0, |(_, waited)| *waited);
+        self.printed = next.map(|(files, _)| files);
     }
 
     /// The command, if it was this program.

@@ -11,6 +11,7 @@ use crate::kernel_file::KernelFile;
 use crate::lines::Lines;
 use crate::margin::Margin;
 use crate::merge::MACHINE;
+use crate::print_steps::PrintSteps;
 use crate::refusal::Refusal;
 use crate::supportconfig;
 use crate::table::{is_remark, is_table_row};
@@ -166,6 +167,7 @@ impl FileReader<'_, '_> {
         } else if let Some(kind) = supportconfig::section(text) {
             let named = self.lines.peek(1).and_then(|line| supportconfig::printed_file(kind, line));
             context.printed = named.as_ref().and_then(|command| PrintedFiles::of(command, None));
+            context.steps = None;
             self.lines.skip(usize::from(named.is_some()));
             context.command = named;
             context.is_past_command = false;
@@ -177,14 +179,23 @@ impl FileReader<'_, '_> {
             context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
             context.folder = kernel_files::folder_after(text, context.folder.as_deref());
             context.printed = PrintedFiles::of(&command, context.folder.as_deref());
+            context.steps = PrintSteps::of(text, context.folder.as_deref());
+            if context.steps.is_some() {
+                context.advance();
+            }
             context.command = Some(command);
             context.is_past_command = false;
             context.banner = None;
-        } else if context.printed.is_some() {
+        } else if context.steps.is_some() && kernel_files::is_message(text) {
+            // What is printed next is not certain any more.
+            (context.printed, context.steps) = (None, None);
+        } else if let Some(printed) = &context.printed
+            && (context.steps.is_none() || printed.begin_next(&mut self.lines))
+        {
             // What a format reads as text is left to it.
             let is_read = context.printed.as_ref().is_some_and(PrintedFiles::is_of_proc) && self.format(text).is_some();
             let read = if is_read { Ok(()) } else { self.output(&kernel_files::FORMAT, context) };
-            context.printed = None;
+            context.advance();
             self.lines.set_margin(Margin::None);
             return read;
         } else if let Some(folder) = context.folder.as_deref().filter(|_| kernel_files::is_relative(text, context)) {
@@ -209,7 +220,7 @@ impl FileReader<'_, '_> {
             self.lines.set_margin(Margin::None);
             return read;
         } else if let Some(at) = clock::date_line(text) {
-            context.at = at;
+            (context.at, context.waited) = (at, 0.0);
         } else if self.quotations(text, context)? {
         } else if is_remark(text) || is_of_unknown_program(context) || self.console {
             context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
@@ -245,7 +256,7 @@ impl FileReader<'_, '_> {
         let content = std::io::Cursor::new(content);
         let lines = Lines::new(self.file.clone(), content).numbered_from(line).strictly(self.strict);
         let outer = std::mem::replace(&mut self.lines, lines);
-        let mut own = CaptureContext { printed: None, command: None, ..context.clone() };
+        let mut own = CaptureContext { printed: None, steps: None, command: None, ..context.clone() };
         let first = self.lines.peek(0).unwrap_or_default().to_owned();
         let found = self.format(&first).filter(|format| format.name != kernel_files::FORMAT.name);
         let read = found.map(|format| self.output(format, &mut own));
@@ -333,7 +344,8 @@ impl FileReader<'_, '_> {
     }
 
     /// Reads a file of /proc that a format reads as text; others are collected.
-    fn kernel_file(&mut self, file: KernelFile, context: &mut CaptureContext) -> Result<(), Refusal> {
+    fn kernel_file(&mut self, mut file: KernelFile, context: &mut CaptureContext) -> Result<(), Refusal> {
+        file.at = context.files_at();
         if file.is_of_proc()
             && let Some(read) = self.inner(file.content.clone(), file.line, context)
         {

@@ -3,6 +3,7 @@
 //! Which paths there are is up to whoever wrote the text: only plain names below /proc and /sys are accepted, and all sizes and
 //! numbers are limited.
 
+use crate::clock::PrintedTime;
 use crate::refusal::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::origin::SourceLocation;
@@ -48,6 +49,13 @@ pub fn is_one_line(path: &str) -> bool {
         false => TABLES.contains(&name),
     };
     path.starts_with("/proc/sys/") || (path.starts_with("/sys/") && !is_table())
+}
+
+/// Whether a file of a control group holds a limit or weight of it.
+fn is_limit(path: &str) -> bool {
+    const ENDS: [&str; 9] =
+        [".max", ".high", ".low", ".min", ".weight", "quota_us", "period_us", "limit_in_bytes", "_device"];
+    path.starts_with("sys/fs/cgroup/") && ENDS.iter().any(|end| path.ends_with(end))
 }
 
 /// The path by which the readers know a file: sysfs shows devices under several, connected by links that a text lacks.
@@ -106,19 +114,22 @@ fn of_container(below: &str) -> Option<String> {
 }
 
 /// A file of /proc or /sys.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct KernelFile {
     /// Its path from `/` on: `sys/block/sda/queue/nr_requests`.
     pub path: String,
     /// The line that it begins on, and that it ends on.
     pub line: u32,
     pub last: u32,
+    /// The time at which it was printed.
+    pub at: PrintedTime,
     pub content: String,
 }
 
 impl KernelFile {
     pub fn new(path: &str, line: u32, first: &str) -> Self {
-        let mut file = Self { path: canonical(path), line, last: line, content: String::new() };
+        let (path, content) = (canonical(path), String::new());
+        let mut file = Self { path, line, last: line, at: PrintedTime::default(), content };
         file.push(line, first);
         file
     }
@@ -145,6 +156,8 @@ pub struct KernelFileSet {
     texts: BTreeSet<Name>,
     /// The line that the first one begins on.
     line: u32,
+    /// The time at which the first one was printed.
+    pub at: PrintedTime,
     /// The contents by path, and where they stand.
     pub files: BTreeMap<String, (String, SourceLocation)>,
 }
@@ -172,7 +185,7 @@ impl KernelFileSets {
             Some(at) => at,
             None if self.sets.len() < MOST_SETS => {
                 let texts = BTreeSet::from([text.clone()]);
-                self.sets.push(KernelFileSet { texts, line: file.line, files: BTreeMap::new() });
+                self.sets.push(KernelFileSet { texts, line: file.line, at: file.at, files: BTreeMap::new() });
                 self.sets.len() - 1
             }
             None => return refused(format!("at most {MOST_SETS} copies of a file of /proc or /sys")),
@@ -184,8 +197,23 @@ impl KernelFileSets {
         Ok(())
     }
 
+    /// Gives what a text has at a later time the limits that it had before: those are rarely printed twice.
+    fn repeat_limits(&mut self) {
+        for at in 1..self.sets.len() {
+            let (before, [set, ..]) = self.sets.split_at_mut(at) else { break };
+            let earlier = before
+                .iter()
+                .rev()
+                .find(|other| other.texts == set.texts && set.at.since(other.at).is_some_and(|seconds| seconds > 0.0));
+            for (path, file) in earlier.iter().flat_map(|other| &other.files).filter(|(path, _)| is_limit(path)) {
+                set.files.entry(path.clone()).or_insert_with(|| file.clone());
+            }
+        }
+    }
+
     /// The sets and their names. Texts with different files describe one machine at one time.
-    pub fn named(self) -> Vec<(String, KernelFileSet)> {
+    pub fn named(mut self) -> Vec<(String, KernelFileSet)> {
+        self.repeat_limits();
         let mut all: Vec<KernelFileSet> = Vec::new();
         for set in self.sets {
             let after = all.iter().rposition(|other| !other.texts.is_disjoint(&set.texts)).map_or(0, |at| at + 1);

@@ -21,6 +21,7 @@ mod markup;
 mod merge;
 mod number;
 mod prelude;
+mod print_steps;
 mod refusal;
 mod report_intervals;
 mod request_trace;

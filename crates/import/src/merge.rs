@@ -16,7 +16,7 @@ use whyslow_model::window::Window;
 /// of vmstat.
 const FAR: f64 = 86_400.0;
 /// A Window's clock does not begin at zero, which is what a Snapshot without a time has.
-const BEGIN: u64 = 1_000_000_000;
+pub const BEGIN: u64 = 1_000_000_000;
 /// The tool of a run that only identifies the machine.
 pub const MACHINE: &str = "machine";
 /// The most files in a capture's label.

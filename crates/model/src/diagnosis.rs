@@ -456,6 +456,15 @@ impl Finding {
     pub fn key(&self) -> String {
         self.subject.key_of(&self.id)
     }
+
+    /// Time lost from which a machine is not healthy.
+    const FELT: f64 = 0.05;
+
+    /// Whether it was noticeable. A finding with only a lower bound can have cost any time, and counts as noticeable.
+    pub fn is_felt(&self) -> bool {
+        let is_noticed = self.impact >= Self::FELT || self.impact_is == Basis::AtLeast;
+        self.confidence >= Confidence::Medium && is_noticed
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

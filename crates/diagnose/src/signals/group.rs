@@ -44,6 +44,15 @@ fn stalled(g: &Change<'_, Group>, f: impl Fn(&Group) -> Counter) -> Option<f64> 
     ratio(g.rate(f)).map(|s| s.min(1.0))
 }
 
+/// Share of the window in which a task waited; of a single copy, of the minute before it.
+pub(super) fn stalled_lately(
+    g: &Change<'_, Group>,
+    total: impl Fn(&Group) -> Counter,
+    average: impl Fn(&Group) -> Gauge,
+) -> Option<f64> {
+    stalled(g, total).or_else(|| average(g.last()).get())
+}
+
 fn pages(g: &GroupUse<'_>, f: impl Fn(&Group) -> Counter) -> Option<f64> {
     g.rate(f).map(|p| p * g.page_size)
 }
@@ -116,9 +125,17 @@ fn cpu_of_members(change: &Change<'_, Group>, tasks: &[TaskUse]) -> Option<f64> 
 }
 
 impl GroupUse<'_> {
+    fn stall_memory(&self) -> Option<f64> {
+        stalled_lately(self, |g| g.psi_memory_some, |g| g.psi_memory_avg60)
+    }
+
+    fn stall_io(&self) -> Option<f64> {
+        stalled_lately(self, |g| g.psi_io_some, |g| g.psi_io_avg60)
+    }
+
     /// Its own pressure, of memory or of I/O; version 1 has none: there by the states of its threads.
     fn waited(&self) -> Option<f64> {
-        let pressure = [stalled(self, |g| g.psi_memory_some), stalled(self, |g| g.psi_io_some)];
+        let pressure = [self.stall_memory(), self.stall_io()];
         pressure.into_iter().flatten().reduce(f64::max).or(self.blocked).or_else(|| self.memory_wait())
     }
 
@@ -133,7 +150,7 @@ impl GroupUse<'_> {
     fn memory_wait(&self) -> Option<f64> {
         let refault_wait = self.refault_wait();
         let version_1 = || [self.machine_stall, refault_wait.or(self.page_wait)].into_iter().flatten().reduce(f64::max);
-        let pressure = stalled(self, |g| g.psi_memory_some).or_else(version_1);
+        let pressure = self.stall_memory().or_else(version_1);
         [pressure, refault_wait].into_iter().flatten().reduce(f64::max)
     }
 
@@ -171,9 +188,9 @@ signals! { g: GroupUse<'_>;
     "group.refault_anon_rate" "bytes/s" "anonymous pages it had swapped in again soon after eviction", "Δworkingset_refault_anon x page size / Δt", "memory.stat" => pages(g, |g| g.refault_anon);
     "group.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "memory.stat" => pages(g, |g| g.swap_in);
     "group.major_faults" "1/s" "page faults that needed I/O", "Δpgmajfault / Δt", "memory.stat" => g.rate(|g| g.major_faults);
-    "group.stall_cpu" "ratio" "share of time in which one of its tasks waited for a CPU", "Δcpu some total / Δt", "cpu.pressure" => stalled(g, |g| g.psi_cpu_some);
-    "group.stall_memory" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt", "memory.pressure" => stalled(g, |g| g.psi_memory_some);
-    "group.stall_io" "ratio" "share of time in which one of its tasks waited for I/O", "Δio some total / Δt", "io.pressure" => stalled(g, |g| g.psi_io_some);
+    "group.stall_cpu" "ratio" "share of time in which one of its tasks waited for a CPU", "Δcpu some total / Δt; of a single copy, avg60", "cpu.pressure" => stalled_lately(g, |g| g.psi_cpu_some, |g| g.psi_cpu_avg60);
+    "group.stall_memory" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt; of a single copy, avg60", "memory.pressure" => g.stall_memory();
+    "group.stall_io" "ratio" "share of time in which one of its tasks waited for I/O", "Δio some total / Δt; of a single copy, avg60", "io.pressure" => g.stall_io();
     "group.waited" "ratio" "share of time in which one of its tasks waited for memory or storage", "max of Δmemory some total and Δio some total / Δt; without them, the share of the samples in which a thread of it was blocked", "memory.pressure, io.pressure, /proc/PID/stat" => g.waited();
     "group.memory_wait" "ratio" "share of time in which one of its tasks waited for memory", "the larger of Δmemory some total / Δt, without it the machine's, and of group.refault_wait", "memory.pressure, /proc/pressure/memory, /proc/PID/task/TID/wchan" => g.memory_wait();
     "group.reclaimers" "count" "mean number of its threads that reclaimed memory at its limit or another one's before they got some", "Δtime reclaiming / Δt", "BPF: mm_vmscan_memcg_reclaim_begin" => g.reclaimers;

@@ -5,7 +5,7 @@
 //! Queueing Network Models, 1978).
 
 use super::depth;
-use super::group::BlockedMembers;
+use super::group::{BlockedMembers, stalled_lately};
 use crate::signal::{Entity, over, ratio, signals};
 use whyslow_model::catalogue::{Disk, Group, GroupIo, Request};
 use whyslow_model::diagnosis::Subject;
@@ -73,7 +73,7 @@ impl Readers {
 impl QuotaUse<'_> {
     /// The group's own pressure, which version 1 does not have: there by the states of its threads.
     fn stall(&self) -> Option<f64> {
-        let pressure = self.group.and_then(|g| ratio(g.rate(|g| g.psi_io_some))).map(|s| s.min(1.0));
+        let pressure = self.group.and_then(|g| stalled_lately(g, |g| g.psi_io_some, |g| g.psi_io_avg60));
         pressure.or(self.blocked)
     }
 

@@ -177,7 +177,8 @@ fn read_cgtop(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
         let Some(row) = cgtop_row(&line.text) else { continue };
         let next = if row.path == "/" { table.map_or(0, |table| table + 1) } else { table.unwrap_or(0) };
         table = Some(next);
-        record(run, next, line.number, row.path, row.cpus, row.memory);
+        let path = format!("/{}", row.path.trim_start_matches('/'));
+        record(run, next, line.number, &path, row.cpus, row.memory);
     }
     note_throttling(run);
     Ok(())

@@ -11,7 +11,7 @@ pub const FORMAT: Format = Format {
     name: "files of /proc and /sys",
     versions: "printed with their names: grep -H . FILES, head or tail -n +1 FILES, cat FILE at a prompt, echo FILE and cat FILE; cpu.stat and memory.events of a control group without it",
     shows: "what a copy of /proc and /sys shows: settings of queues, clock frequency, memory and the kernel; counts since boot",
-    lacks: "rates; of a file that comes twice, which of the two is in use",
+    lacks: "rates, of a file that is printed once or without times; then, of a file that comes twice, which of the two is in use",
     starts: |lines| {
         lines.next_is(|text| named_line(text).is_some() || heading(text).is_some())
             || lone_path(lines).is_some()
@@ -66,6 +66,29 @@ impl PrintedFiles {
         }
         let paths: Option<Vec<String>> = operands.iter().map(|word| file_path(word).map(str::to_owned)).collect();
         Some(paths.map_or(Self::Unnamed, Self::Of))
+    }
+
+    /// Adds the files that are printed directly after these; returns them if the names of some are not known.
+    pub fn append(&mut self, more: Self) -> Option<Self> {
+        match (self, more) {
+            (Self::Of(paths), Self::Of(more)) => {
+                paths.extend(more);
+                None
+            }
+            (_, more) => Some(more),
+        }
+    }
+
+    /// Whether the next line may be the first of these. Of several commands on a line, others print, too.
+    pub fn begin_next(&self, lines: &mut Lines<'_>) -> bool {
+        let known = match self {
+            Self::Of(paths) => {
+                paths.first().filter(|path| !is_one_line(path)).and_then(|path| lines_of(lines, 0, path))
+            }
+            _ => None,
+        };
+        known.is_some_and(|count| count > 0)
+            || (lines.next_is(is_content) && !another_output_starts(lines, FORMAT.name))
     }
 
     /// Whether it is one file that another format may read.
@@ -182,9 +205,12 @@ fn unnamed_table(lines: &mut Lines<'_>) -> Option<&'static str> {
 
 /// Whether a line may be the first of a file.
 fn is_content(text: &str) -> bool {
-    let is_message =
-        || PRINTERS.iter().chain(&["grep"]).any(|p| text.strip_prefix(p).is_some_and(|r| r.starts_with(": ")));
-    !text.trim().is_empty() && begins_nothing_else(text) && !is_message() && !is_sentence(text)
+    !text.trim().is_empty() && begins_nothing_else(text) && !is_message(text) && !is_sentence(text)
+}
+
+/// Whether a program that prints files says that it cannot print one.
+pub fn is_message(text: &str) -> bool {
+    PRINTERS.iter().chain(&["grep"]).any(|p| text.strip_prefix(p).is_some_and(|rest| rest.starts_with(": ")))
 }
 
 fn begins_nothing_else(text: &str) -> bool {
@@ -199,7 +225,7 @@ fn begins_nothing_else(text: &str) -> bool {
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     match &context.printed {
-        Some(PrintedFiles::Of(paths)) => return printed(lines, paths, run),
+        Some(PrintedFiles::Of(paths)) => return printed(lines, paths, context.steps.is_some(), run),
         Some(PrintedFiles::Unnamed) => {
             let refusal = lines.refuse(GIVE_NAMES);
             lines.skip(1);
@@ -243,8 +269,8 @@ fn named_lines(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     Ok(())
 }
 
-/// The contents of files without their names.
-fn printed(lines: &mut Lines<'_>, paths: &[String], run: &mut ToolRun) -> ReadResult {
+/// The contents of files without their names. If they are `beside` what other commands print, a file ends with the last of its own lines.
+fn printed(lines: &mut Lines<'_>, paths: &[String], beside: bool, run: &mut ToolRun) -> ReadResult {
     let mut paths = paths.to_vec();
     // The rest of a command line that was wrapped.
     let are_paths =
@@ -252,7 +278,9 @@ fn printed(lines: &mut Lines<'_>, paths: &[String], run: &mut ToolRun) -> ReadRe
     while let Some(rest) = lines.take_if(are_paths) {
         paths.extend(rest.text.split_whitespace().map(str::to_owned));
     }
-    if let [path] = &paths[..] {
+    if let [path] = &paths[..]
+        && (!beside || lines_of(lines, 0, path).is_none())
+    {
         let file = content(lines, path.clone());
         run.kernel_files.push(file);
         return Ok(());
@@ -264,7 +292,7 @@ fn printed(lines: &mut Lines<'_>, paths: &[String], run: &mut ToolRun) -> ReadRe
         at += count.unwrap_or(0);
         counts.push(count);
     }
-    let is_filled = lines.peek(at).is_some_and(is_content);
+    let is_filled = !beside && lines.peek(at).is_some_and(is_content);
     let counts: Option<Vec<usize>> = counts.into_iter().collect();
     let Some(counts) = counts.filter(|_| !is_filled && at > 0) else {
         let refusal = lines.refuse(GIVE_NAMES);
@@ -520,6 +548,37 @@ mod tests {
         assert!(
             trees("# cd /sys/fs/cgroup/app\n# cd ../..\n# cat memory.max\n1\n", false).unwrap_or_default().is_empty()
         );
+    }
+
+    #[test]
+    fn files_that_one_line_prints_twice_are_two_copies() {
+        let text = "[root@app ~]# cd /sys/fs/cgroup/app; date; cat cpu.stat; free -m; cat cpu.max io.max; sleep 30; date; cat cpu.stat\n\
+            Wed Mar 12 10:14:01 CET 2025\nnr_periods 100\nnr_throttled 1\n\
+            \x20              total        used        free      shared  buff/cache   available\n\
+            Mem:           15906        1234        9000           1        5672       14000\n\
+            Swap:              0           0           0\n\
+            200000 100000\n8:0 rbps=max wbps=max riops=120 wiops=max\n\
+            Wed Mar 12 10:14:31 CET 2025\nnr_periods 400\nnr_throttled 250\n\
+            [root@app ~]# uptime\n 10:14:40 up 1 day,  1:00,  1 user,  load average: 1.00, 1.00, 1.00\n";
+        let found = trees(text, true).unwrap();
+        let of = |at: usize, file: &str| content(&found[at], &format!("sys/fs/cgroup/app/{file}"));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(
+            [of(0, "cpu.stat"), of(1, "cpu.stat")],
+            ["nr_periods 100|nr_throttled 1", "nr_periods 400|nr_throttled 250"]
+        );
+        assert_eq!([of(0, "cpu.max"), of(0, "io.max")], ["200000 100000", "8:0 rbps=max wbps=max riops=120 wiops=max"]);
+        assert_eq!(of(1, "cpu.max"), "200000 100000", "a limit is printed once");
+    }
+
+    #[test]
+    fn a_loop_prints_a_copy_each_time_until_one_cannot_be_printed() {
+        let text = "$ while sleep 5; do cat /sys/fs/cgroup/app/memory.current; done\n1000\n2000\n\
+            cat: /sys/fs/cgroup/app/memory.current: No such file or directory\n3000\n";
+        let found = trees(text, false).unwrap();
+        let values: Vec<String> =
+            found.iter().map(|files| content(files, "sys/fs/cgroup/app/memory.current")).collect();
+        assert_eq!(values, ["1000", "2000"]);
     }
 
     #[test]

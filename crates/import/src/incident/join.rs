@@ -1,6 +1,7 @@
 //! Copies of /proc beside the output of other tools.
 
-use crate::merge::{Capture, differ};
+use crate::clock::{PrintedTime, SECOND, nanoseconds};
+use crate::merge::{BEGIN, Capture, differ};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{EachFamily, Family, MachineInfo};
 use whyslow_model::origin::{Origins, SourceLocation};
@@ -16,12 +17,14 @@ pub struct ProcCopy {
     pub snapshot: Snapshot,
     /// Where its files stand, if they are from texts.
     pub(crate) locations: Vec<(String, SourceLocation)>,
+    /// When they were printed there.
+    pub(crate) at: PrintedTime,
 }
 
 /// Merges captures and copies of /proc. Copies from one machine are the readings of one Window if their times are known, and
-/// side by side otherwise; a single copy completes a single capture.
-pub fn join(mut captures: Vec<Capture>, copies: Vec<ProcCopy>) -> Vec<Capture> {
-    let single = captures.len() == 1 && copies.len() == 1;
+/// side by side otherwise; a single copy, or the readings of one text, complete a single capture.
+pub fn join(mut captures: Vec<Capture>, mut copies: Vec<ProcCopy>) -> Vec<Capture> {
+    place(&mut copies);
     let mut machines: BTreeMap<String, Vec<ProcCopy>> = BTreeMap::new();
     for mut copy in copies {
         copy.snapshot
@@ -30,16 +33,32 @@ pub fn join(mut captures: Vec<Capture>, copies: Vec<ProcCopy>) -> Vec<Capture> {
         let name = copy.snapshot.the::<MachineInfo>().and_then(|machine| machine.name.get()).unwrap_or_default();
         machines.entry(name.to_owned()).or_default().push(copy);
     }
-    for (host, mut readings) in machines.into_iter().flat_map(|(host, copies)| by_time(host, copies)) {
+    let all: Vec<_> = machines.into_iter().flat_map(|(host, copies)| by_time(host, copies)).collect();
+    let is_single = captures.len() == 1 && all.len() == 1;
+    for (host, readings) in all {
         let host = Some(host).filter(|host| !host.is_empty());
-        match (&mut captures[..], &mut readings[..]) {
-            ([capture], [copy]) if single && !differ(capture.host.as_deref(), host.as_deref()) => {
-                complete(capture, std::mem::take(&mut copy.snapshot), &copy.locations);
+        let completes = readings.len() == 1 || readings.iter().all(|copy| !copy.locations.is_empty());
+        match &mut captures[..] {
+            [capture] if is_single && completes && !differ(capture.host.as_deref(), host.as_deref()) => {
+                complete(capture, readings);
             }
             _ => captures.push(window(host, readings)),
         }
     }
     captures
+}
+
+/// Gives copies that were printed one after the other, at known times, their places on one clock.
+fn place(copies: &mut [ProcCopy]) {
+    let times: Vec<f64> = copies.iter().filter_map(|copy| copy.at.since(copies.first()?.at)).collect();
+    let is_later = |pair: &[f64]| pair[1] > pair[0];
+    if times.len() < 2 || times.len() != copies.len() || !times.windows(2).all(is_later) {
+        return;
+    }
+    for (copy, time) in copies.iter_mut().zip(times) {
+        copy.snapshot.boot_ns = BEGIN + nanoseconds(time);
+        copy.snapshot.wall_ns = copy.at.since_1970().map_or(0, |seconds| (seconds * SECOND) as i64);
+    }
 }
 
 /// Separates copies whose times are not known, in their order.
@@ -52,8 +71,7 @@ fn by_time(host: String, copies: Vec<ProcCopy>) -> Vec<(String, Vec<ProcCopy>)> 
 fn window(host: Option<String>, mut readings: Vec<ProcCopy>) -> Capture {
     readings.sort_by_key(|copy| copy.snapshot.boot_ns);
     let files = readings.iter().map(|copy| copy.name.clone()).collect();
-    // A Window's clock does not begin at zero.
-    readings.iter_mut().for_each(|copy| copy.snapshot.boot_ns = copy.snapshot.boot_ns.max(1_000_000_000));
+    readings.iter_mut().for_each(|copy| copy.snapshot.boot_ns = copy.snapshot.boot_ns.max(BEGIN));
     let mut origins = Origins::default();
     readings.iter_mut().for_each(|copy| locate(&mut copy.snapshot, &copy.locations, &mut origins));
     let readings: Vec<Snapshot> = readings.into_iter().map(|copy| copy.snapshot).collect();
@@ -64,22 +82,72 @@ fn window(host: Option<String>, mut readings: Vec<ProcCopy>) -> Capture {
     Capture { files, host, window: Window::new(readings).with_origins(origins).with_totals(totals) }
 }
 
-/// Adds the families that a capture lacks to its newest reading.
-fn complete(capture: &mut Capture, mut copy: Snapshot, locations: &[(String, SourceLocation)]) {
+/// Adds the families that a capture lacks: of the last copy to its newest reading, of those before it as readings of their own.
+fn complete(capture: &mut Capture, mut copies: Vec<ProcCopy>) {
     let mut totals = capture.window.totals().clone();
-    totals.add_counts(copy.clone());
-    let mut readings = capture.window.snapshots().to_vec();
-    readings.iter().for_each(|known| copy.forget(known));
     let mut origins = capture.window.origins().clone();
-    locate(&mut copy, locations, &mut origins);
-    let Some(newest) = readings.last_mut() else { return };
-    newest.absorb(copy);
+    let mut readings = capture.window.snapshots().to_vec();
+    if let [once] = &copies[..] {
+        totals.add_counts(once.snapshot.clone());
+    }
+    join_groups(&mut readings, &mut copies);
+    let (Some(mut newest), Some(last)) = (readings.pop(), copies.last().map(|copy| copy.snapshot.boot_ns)) else {
+        return;
+    };
+    let known: Vec<Snapshot> = readings.iter().chain([&newest]).cloned().collect();
+    // The clock of the capture begins later by what the copies begin before it.
+    let first = copies.first().map_or(last, |copy| copy.snapshot.boot_ns);
+    let shift = (BEGIN + (last - first)).saturating_sub(newest.boot_ns);
+    newest.boot_ns += shift;
+    readings.iter_mut().for_each(|reading| reading.boot_ns += shift);
+    for ProcCopy { mut snapshot, locations, .. } in copies {
+        let groups = std::mem::take(&mut snapshot.cgroup);
+        known.iter().for_each(|reading| snapshot.forget(reading));
+        snapshot.cgroup = groups;
+        locate(&mut snapshot, &locations, &mut origins);
+        capture.files.extend(locations.iter().map(|(_, location)| location.file.to_string()));
+        if snapshot.boot_ns == last {
+            newest.absorb(snapshot);
+        } else {
+            let before = last - snapshot.boot_ns;
+            snapshot.boot_ns = newest.boot_ns - before;
+            snapshot.wall_ns = if newest.wall_ns > 0 { newest.wall_ns - before as i64 } else { 0 };
+            snapshot.sort();
+            readings.push(snapshot);
+        }
+    }
     newest.sort();
-    capture.window = Window::new(readings).with_origins(origins).with_totals(totals);
-    let texts = locations.iter().map(|(_, location)| location.file.to_string());
-    capture.files.extend(texts);
+    readings.push(newest);
+    readings.sort_by_key(|reading| reading.boot_ns);
+    let has_assumed_times = capture.window.has_assumed_times();
+    let window = Window::new(readings).with_origins(origins).with_totals(totals);
+    capture.window = window.with_assumed_times(has_assumed_times);
     capture.files.sort();
     capture.files.dedup();
+}
+
+/// A control group of which a capture and copies tell has one row at a time. Several copies have what it counts, and get the levels that
+/// the capture has of it; a single one adds to the capture's.
+fn join_groups(readings: &mut [Snapshot], copies: &mut [ProcCopy]) {
+    let (is_several, Some(last)) = (copies.len() > 1, copies.last_mut()) else { return };
+    let groups = &mut last.snapshot.cgroup.group;
+    for reading in readings.iter_mut().rev() {
+        let own = &mut reading.cgroup.group;
+        if is_several {
+            for group in groups.iter_mut() {
+                let path = group.path.clone();
+                own.extract_if(.., |row| row.path == path).for_each(|row| group.fill(&row));
+            }
+        } else {
+            groups.retain(|group| match own.iter_mut().find(|row| row.path == group.path) {
+                Some(row) => {
+                    row.fill(group);
+                    false
+                }
+                None => true,
+            });
+        }
+    }
 }
 
 /// Records where the files of each row stand: those that its family is read from and that name it, or else all of the former.
@@ -147,7 +215,7 @@ fn in_a_row<'l>(all: impl Iterator<Item = &'l SourceLocation>) -> Vec<SourceLoca
 mod tests {
     use super::*;
     use crate::testing::read_text;
-    use whyslow_model::catalogue::{Disk, LogLine, Meminfo, Queue};
+    use whyslow_model::catalogue::{Disk, Group, LogLine, Meminfo, Queue};
     use whyslow_model::key::MachineKey;
 
     fn copy(boot_ns: u64, host: &str) -> ProcCopy {
@@ -155,7 +223,7 @@ mod tests {
         snapshot.kernel.machine.push(MachineInfo { name: host.into(), ..MachineInfo::new(MachineKey) });
         snapshot.memory.meminfo.push(Meminfo { mem_total: 7.0.into(), ..Meminfo::new(MachineKey) });
         snapshot.block.disk.push(Disk { reads: boot_ns.into(), ..Disk::new("sda".into()) });
-        ProcCopy { name: format!("copy {boot_ns}"), snapshot, locations: Vec::new() }
+        ProcCopy { name: format!("copy {boot_ns}"), snapshot, locations: Vec::new(), at: PrintedTime::default() }
     }
 
     #[test]
@@ -177,6 +245,34 @@ mod tests {
         assert_eq!(names(&join(log(), vec![copy(0, "")])), ["x"]);
     }
 
+    /// A copy, printed at this time of day, of the control group `/app.slice` with as many events.
+    fn printed(at: f64, events: u64) -> ProcCopy {
+        let mut snapshot = Snapshot::default();
+        snapshot.cgroup.group.push(Group { high_events: events.into(), ..Group::new("/app.slice".into()) });
+        let location = SourceLocation { file: "x".into(), first: 1, last: 1 };
+        let locations = vec![("sys/fs/cgroup/app.slice/memory.events".to_owned(), location)];
+        ProcCopy { name: "x".into(), snapshot, locations, at: PrintedTime { date: None, time: Some(at) } }
+    }
+
+    #[test]
+    fn copies_that_were_printed_one_after_the_other_make_rates_beside_a_capture() {
+        let cgtop = "Control Group        Tasks   %CPU   Memory  Input/s Output/s\n\
+            /                      512   12.4     9.8G        -        -\n\
+            app.slice               96    9.8     5.9G        -        -\n";
+        let joined = join(read_text(cgtop).unwrap_or_default(), vec![printed(50.0, 100), printed(60.0, 400)]);
+        assert_eq!(joined.len(), 1);
+        let window = &joined[0].window;
+        let app = window.changes::<Group>().into_iter().find(|group| &**group.key() == "/app.slice").unwrap();
+        assert_eq!(app.rate(|group| group.high_events), Some(30.0));
+        assert_eq!(app.last().memory.get(), Some(5.9 * 1024.0 * 1024.0 * 1024.0), "as the capture has it");
+    }
+
+    #[test]
+    fn copies_of_one_time_are_side_by_side() {
+        let joined = join(Vec::new(), vec![printed(50.0, 100), printed(50.0, 400)]);
+        assert_eq!(joined.len(), 2);
+    }
+
     #[test]
     fn a_copy_from_a_text_is_found_on_its_lines() {
         let at = |line| SourceLocation { file: "x".into(), first: line, last: line };
@@ -189,7 +285,8 @@ mod tests {
         let locations = files.iter().zip([3, 4, 9, 12]).map(|(path, line)| ((*path).to_owned(), at(line))).collect();
         let mut snapshot = Snapshot::default();
         snapshot.block.queue = vec![Queue::new("sda".into()), Queue::new("sdb".into())];
-        let joined = join(Vec::new(), vec![ProcCopy { name: "x".into(), snapshot, locations }]);
+        let joined =
+            join(Vec::new(), vec![ProcCopy { name: "x".into(), snapshot, locations, at: PrintedTime::default() }]);
         let lines = |key| joined[0].window.origins().of("queue", key).iter().map(|l| l.lines()).collect::<Vec<_>>();
         assert_eq!((lines("sda"), lines("sdb")), (vec!["3-4".to_owned()], vec!["9".to_owned()]));
         assert!(is_below("sys/devices/system/cpu/cpufreq/policy0/x", "sys/devices/system/cpu/cpu*/cpufreq"));

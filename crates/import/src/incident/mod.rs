@@ -199,6 +199,7 @@ impl Incident {
                 self.captures.note(&Name::from(name), "files of /proc and /sys", why, "give the text alone");
                 continue;
             }
+            self.staging.put_time(&name, set.at);
             for (path, (content, location)) in set.files {
                 let parts: Vec<String> = path.split('/').map(str::to_owned).collect();
                 self.staging.put(&name, "", &parts, content.as_bytes())?;

@@ -2,6 +2,7 @@
 
 use super::join::ProcCopy;
 use super::monitor::{ReadMonitor, is_over_limit, over_limit};
+use crate::clock::PrintedTime;
 use crate::refusal::Refusal;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -37,12 +38,14 @@ pub struct StagingArea {
     roots: BTreeMap<String, (usize, PathBuf)>,
     /// Where the files of a tree stand in texts.
     locations: HashMap<String, Vec<(String, SourceLocation)>>,
+    /// When the files of a tree were printed.
+    times: HashMap<String, PrintedTime>,
     bytes: u64,
     inodes: usize,
 }
 
 /// A copy of /proc and /sys.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ProcTree {
     /// The folder or archive it comes from.
     pub name: String,
@@ -50,12 +53,14 @@ pub struct ProcTree {
     pub path: PathBuf,
     /// Where its files stand, if it was put together from texts.
     locations: Vec<(String, SourceLocation)>,
+    /// When they were printed there.
+    at: PrintedTime,
 }
 
 impl ProcTree {
     /// Its contents, as they were read.
     pub fn copy(&self, snapshot: Snapshot) -> ProcCopy {
-        ProcCopy { name: self.name.clone(), snapshot, locations: self.locations.clone() }
+        ProcCopy { name: self.name.clone(), snapshot, locations: self.locations.clone(), at: self.at }
     }
 }
 
@@ -89,6 +94,11 @@ impl StagingArea {
     /// Records where a file of a tree stands.
     pub fn locate(&mut self, name: &str, path: String, location: SourceLocation) {
         self.locations.entry(name.to_owned()).or_default().push((path, location));
+    }
+
+    /// Records when the files of a tree were printed.
+    pub fn put_time(&mut self, name: &str, at: PrintedTime) {
+        self.times.insert(name.to_owned(), at);
     }
 
     /// Sets aside a file that is from /proc if its folder is a copy of /proc.
@@ -183,10 +193,11 @@ impl StagingArea {
     pub fn trees(self) -> ProcTrees {
         let mut roots: Vec<_> = self.roots.into_iter().filter(|(_, (_, root))| is_tree(root)).collect();
         roots.sort_by_key(|(_, (number, _))| *number);
-        let mut locations = self.locations;
+        let (mut locations, times) = (self.locations, self.times);
         let tree = |(name, (_, path)): (String, (usize, PathBuf))| {
             let locations = locations.remove(&name).unwrap_or_default();
-            ProcTree { name, path, locations }
+            let at = times.get(&name).copied().unwrap_or_default();
+            ProcTree { name, path, locations, at }
         };
         let trees = roots.into_iter().map(tree).collect();
         ProcTrees { trees, _folder: self.folder }

@@ -53,6 +53,9 @@ family_group! {
         psi_memory_full: counter ns "container.psi.memory.full" "time all of its tasks waited at once";
         psi_io_some: counter ns "container.psi.io.some" "time at least one of its tasks waited for I/O";
         psi_io_full: counter ns "container.psi.io.full" "time all of its tasks waited at once";
+        psi_cpu_avg60: gauge ratio "container.psi.cpu.some.avg60" "share of time a task waited for a CPU, averaged over 1 minute; of captures";
+        psi_memory_avg60: gauge ratio "container.psi.memory.some.avg60" "share of time a task waited for memory, averaged over 1 minute; of captures";
+        psi_io_avg60: gauge ratio "container.psi.io.some.avg60" "share of time a task waited for I/O, averaged over 1 minute; of captures";
         version: state word "container.cgroup.version" "v1, v2 or v1+v2";
         identity: identity word "container.cgroup.inode" "inode of its directory in each hierarchy, which distinguishes it from later groups of the same name";
     }

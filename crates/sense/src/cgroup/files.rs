@@ -32,6 +32,11 @@ impl<'r> CgroupDir<'r> {
         Self { polled: true, ..Self::new(root, path) }
     }
 
+    /// Whether it is a copy.
+    pub(super) fn is_captured(&self) -> bool {
+        !self.root.is_live()
+    }
+
     /// The content of a file; `None` if this kernel lacks it or the cgroup was just removed.
     pub(super) fn text(&mut self, file: &str) -> Option<String> {
         let path = format!("{}/{file}", self.path);
@@ -111,6 +116,13 @@ pub(super) fn pressure(text: &str) -> impl Iterator<Item = (&str, u64)> {
         let (_, total) = nested_keyed(values).find(|(key, _)| *key == "total")?;
         Some((kind, total))
     })
+}
+
+/// The share of the last minute in which a task waited, from a pressure file.
+pub(super) fn pressure_average(text: &str) -> Option<f64> {
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let percent: f64 = some.split_ascii_whitespace().find_map(|word| word.strip_prefix("avg60="))?.parse().ok()?;
+    Some(percent / 100.0).filter(|share| (0.0..=1.0).contains(share))
 }
 
 #[cfg(test)]

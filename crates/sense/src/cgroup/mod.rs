@@ -220,8 +220,12 @@ impl TrackedGroup {
         any
     }
 
-    /// The inodes of its directories, which differ if a cgroup is removed and created again under its name.
+    /// The inodes of its directories, which differ if a cgroup is removed and created again under its name. Those of a copy are not the
+    /// kernel's.
     fn identity(&self, root: &Root) -> State {
+        if !root.is_live() {
+            return State::default();
+        }
         let inode = |directory: &Directory| Some(fs::metadata(root.at(&directory.path)).ok()?.ino().to_string());
         let inodes: Vec<String> = self.directories.iter().filter_map(inode).collect();
         (!inodes.is_empty()).then(|| inodes.join(" ")).into()

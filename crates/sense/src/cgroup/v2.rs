@@ -96,6 +96,10 @@ pub(super) fn usage(on: &Controllers, dir: &mut CgroupDir<'_>, rows: &mut GroupR
     for (file, fields) in PRESSURE {
         if let Some(text) = dir.text(file) {
             files::fill(group, files::pressure(&text), fields);
+            // What the kernel averages itself is all that a file which was copied once says of how much it is now.
+            if dir.is_captured() {
+                average(group, file, &text);
+            }
         }
     }
     if on.has("memory") {
@@ -110,6 +114,15 @@ pub(super) fn usage(on: &Controllers, dir: &mut CgroupDir<'_>, rows: &mut GroupR
     }
     if on.has("io") {
         io("io.stat", IO_STAT, dir, rows, devices);
+    }
+}
+
+fn average(group: &mut Group, file: &str, text: &str) {
+    let minute = files::pressure_average(text).into();
+    match file {
+        "cpu.pressure" => group.psi_cpu_avg60 = minute,
+        "memory.pressure" => group.psi_memory_avg60 = minute,
+        _ => group.psi_io_avg60 = minute,
     }
 }
 

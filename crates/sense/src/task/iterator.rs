@@ -5,6 +5,8 @@
 //! only for what is in no structure: where a blocked task sleeps, which system call a thread waits in, and the names of cgroups and
 //! kernel workers. Memory lacks the per-CPU remainders: it is off by at most max(32, 2 x CPUs) pages per CPU.
 
+use super::cgroup_sets::CgroupSets;
+use super::cputime;
 use super::exits::{self, Exits};
 use super::proc_dir::ProcDir;
 use super::process::{put_used, renew, renew_shared, storage_bytes};
@@ -12,14 +14,12 @@ use super::record::{
     CpuTime, ExitRecord, Io, MemoryPages, ProcessRecord, RecordSpan, ThreadRecord, Used, known, spans as record_spans,
 };
 use super::records::{RecordPart, Records};
-use super::stat::{KERNEL_THREAD, Stat, WORKER, policy};
+use super::stat::{KERNEL_THREAD, WORKER, policy};
 use super::thread::{lock_wait, sleep_reason, wait_channel};
 use super::thread_stats::{ProcessThreads, ThreadStats};
-use super::{cputime, pid_files};
 use crate::os::page_size;
 use crate::root::Root;
 use crate::source_error::SourceError;
-use std::collections::HashMap;
 use whyslow_model::catalogue::{Process, ProcessRow, Thread};
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
@@ -36,8 +36,7 @@ pub(super) struct TaskIterator {
     samples: u64,
     /// Sorted by pid, the order in which they are read, for locality.
     tracked: Vec<TrackedProcess>,
-    /// By set of cgroups, as from [`pid_files::cgroups`].
-    groups: HashMap<[u64; 2], State>,
+    groups: CgroupSets,
     /// From the first sample on.
     exits: Result<Exits, SourceError>,
 }
@@ -58,7 +57,7 @@ struct TrackedProcess {
 struct IteratorSample<'s> {
     number: u64,
     dir: ProcDir,
-    groups: &'s mut HashMap<[u64; 2], State>,
+    groups: &'s mut CgroupSets,
     threads: &'s mut Vec<Thread>,
     processes: &'s mut Vec<Process>,
     /// Processes that no earlier sample saw.
@@ -121,7 +120,7 @@ impl TaskIterator {
             spans: Vec::new(),
             samples: 0,
             tracked: Vec::new(),
-            groups: HashMap::new(),
+            groups: CgroupSets::default(),
             exits: Exits::load(root),
         })
     }
@@ -129,7 +128,7 @@ impl TaskIterator {
     pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let number = self.samples + 1;
         if number.is_multiple_of(NAMES_EVERY) {
-            self.groups.clear();
+            self.groups.forget();
         }
         let tables = &mut *out.task;
         tables.process.reserve(self.tracked.len());
@@ -199,7 +198,7 @@ impl TaskIterator {
 /// The rows of records as BPF writes them.
 #[cfg(test)]
 pub(crate) fn read_records(bytes: &[u8]) -> Snapshot {
-    let (mut out, mut groups) = (Snapshot::default(), HashMap::new());
+    let (mut out, mut groups) = (Snapshot::default(), CgroupSets::default());
     let tables = &mut *out.task;
     let mut sample = IteratorSample {
         number: 1,
@@ -260,10 +259,7 @@ impl TrackedProcess {
             self.named = Some((sample.number, ran));
             renew(&mut row.command, Some(&String::from_utf8_lossy(name.trim_ascii_end())));
         }
-        row.cgroup = match sample.groups.get(&process.groups) {
-            Some(known) => known.clone(),
-            None => read_groups(sample, process),
-        };
+        row.cgroup = sample.groups.names(process.groups, sample.number, &mut sample.dir);
         renew_shared(&mut row.state, Some(main.state()));
         renew_shared(&mut row.policy, policy(main.policy));
     }
@@ -346,17 +342,6 @@ impl TrackedProcess {
 fn find_ended<'k>(tracked: &'k [TrackedProcess], exit: &ExitRecord) -> Option<&'k TrackedProcess> {
     let at = tracked.binary_search_by_key(&exit.pid, |tracked| tracked.pid.into()).ok()?;
     Some(&tracked[at]).filter(|tracked| tracked.row.task == exit.key())
-}
-
-/// The cgroups of the process entered, which are those of all processes with this set unless it is ending: then the files show it in
-/// the root of each hierarchy of version 1 (kernel/cgroup/cgroup.c, proc_cgroup_show).
-fn read_groups(sample: &mut IteratorSample<'_>, process: &ProcessRecord) -> State {
-    let groups: State = sample.dir.read("cgroup").ok().and_then(pid_files::cgroups).into();
-    let stat = sample.dir.read("stat").ok().and_then(Stat::parse);
-    if stat.is_some_and(|(stat, _)| !stat.is_ending()) {
-        sample.groups.insert(process.groups, groups.clone());
-    }
-    groups
 }
 
 fn is_kernel_thread(thread: &ThreadRecord) -> bool {

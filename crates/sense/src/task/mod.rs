@@ -1,6 +1,7 @@
 //! Processes and threads.
 
 mod affinity;
+mod cgroup_sets;
 mod command_line;
 mod cputime;
 mod descriptors;

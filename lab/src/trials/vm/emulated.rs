@@ -92,7 +92,7 @@ fn read_the_damaged_sector(bed: &mut Testbed, driver: &str) -> Result<Expect> {
     // Unless this read fails, there is nothing to find.
     shell(&format!("! dd if=/dev/{name} of=/dev/null bs=4k skip=125 count=1 iflag=direct"))?;
     let read =
-        format!("while :; do dd if=/dev/{name} of=/dev/null bs=4k skip=125 count=1 iflag=direct; sleep 0.1; done");
+        format!("while :; do dd if=/dev/{name} of=/dev/null bs=4k skip=125 count=1 iflag=direct; sleep 0.5; done");
     background(bed, &read)?;
     // A disk with an address on a SCSI bus is called by that.
     let address = shell(&format!("basename $(readlink -f /sys/block/{name}/device)"))?.trim().to_owned();

@@ -1,0 +1,109 @@
+//! The files of /proc and /sys that one command line prints in several steps: `date; cat a; sleep 10; date; cat a`.
+
+use crate::command::CommandLine;
+use crate::formats::kernel_files::PrintedFiles;
+
+/// What a command line does with files of /proc and /sys, in order; in a loop, again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrintSteps {
+    steps: Vec<Step>,
+    next: usize,
+    is_looped: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Print(PrintedFiles),
+    /// Seconds.
+    Pause(f64),
+}
+
+impl PrintSteps {
+    /// Of a line with several commands, or a loop. `None` if it prints no such files.
+    pub fn of(line: &str, folder: Option<&str>) -> Option<Self> {
+        let (commands, is_looped) = CommandLine::each(line);
+        if commands.len() < 2 {
+            return None;
+        }
+        let mut steps: Vec<Step> = Vec::new();
+        // Whether nothing is printed between the last step and the next command.
+        let mut is_adjacent = false;
+        for command in &commands {
+            let files = PrintedFiles::of(command, folder);
+            match (command.program(), files) {
+                ("sleep", _) => steps.extend(command.interval().map(Step::Pause)),
+                ("cd", _) => {}
+                (_, Some(more)) => {
+                    let left = match steps.last_mut() {
+                        Some(Step::Print(files)) if is_adjacent => files.append(more),
+                        _ => Some(more),
+                    };
+                    steps.extend(left.map(Step::Print));
+                    is_adjacent = true;
+                }
+                _ => is_adjacent = false,
+            }
+        }
+        let prints = steps.iter().any(|step| matches!(step, Step::Print(_)));
+        prints.then_some(Self { steps, next: 0, is_looped })
+    }
+
+    /// Whether it says how much time is between what it prints.
+    pub fn has_pauses(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Pause(_)))
+    }
+
+    /// What it prints next, and the seconds that it waited before that.
+    pub fn advance(&mut self) -> Option<(PrintedFiles, f64)> {
+        let mut waited = 0.0;
+        loop {
+            if self.next == self.steps.len() && self.is_looped {
+                self.next = 0;
+            }
+            self.next += 1;
+            match self.steps.get(self.next - 1)? {
+                Step::Print(files) => return Some((files.clone(), waited)),
+                Step::Pause(seconds) => waited += seconds,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(paths: &[&str]) -> PrintedFiles {
+        PrintedFiles::Of(paths.iter().map(|path| (*path).to_owned()).collect())
+    }
+
+    #[test]
+    fn a_line_that_prints_a_file_twice_has_a_pause_between() {
+        let line =
+            "# cd /sys/fs/cgroup/app; date; cat cpu.stat io.stat; cat io.max; sleep 10; date; free -m; cat cpu.stat";
+        let mut steps = PrintSteps::of(line, Some("/sys/fs/cgroup/app")).unwrap();
+        let first = ["cpu.stat", "io.stat", "io.max"].map(|file| format!("/sys/fs/cgroup/app/{file}"));
+        assert_eq!(steps.advance(), Some((of(&first.each_ref().map(String::as_str)), 0.0)));
+        assert_eq!(steps.advance(), Some((of(&[&first[0]]), 10.0)));
+        assert_eq!(steps.advance(), None);
+        assert!(steps.has_pauses());
+    }
+
+    #[test]
+    fn a_loop_prints_again_and_again() {
+        let line = "$ while sleep 5; do date; cat /sys/fs/cgroup/a/io.stat; sleep 1; done";
+        let mut steps = PrintSteps::of(line, None).unwrap();
+        let file = of(&["/sys/fs/cgroup/a/io.stat"]);
+        let waits = [0; 3].map(|_| steps.advance().unwrap());
+        assert_eq!(waits, [(file.clone(), 5.0), (file.clone(), 6.0), (file, 6.0)]);
+    }
+
+    #[test]
+    fn one_command_and_commands_without_files_have_no_steps() {
+        for line in
+            ["# cat /sys/fs/cgroup/a/io.stat", "# date; vmstat 1 5; sleep 3", "# for i in 1 2; do sleep 1; done"]
+        {
+            assert_eq!(PrintSteps::of(line, None), None, "{line}");
+        }
+    }
+}
