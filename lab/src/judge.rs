@@ -97,8 +97,8 @@ pub fn mismatches_of_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) ->
     }
 }
 
-/// What is wrong with the first finding. Not every culprit may be seen, and what a full observation attributes to a part of the
-/// machine may be seen for the whole of it.
+/// What is wrong with the first finding. Not every culprit may be seen; what a full observation attributes to a part of the machine may
+/// be seen for the whole of it, and an effect of which the cause is not seen stands alone.
 fn wrong_from_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
     let Some(id) = trial.finding else { return wrong_health(answer, trial) };
     let Some(found) = answer.findings.first() else { return vec!["nothing was found".into()] };
@@ -106,7 +106,7 @@ fn wrong_from_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<St
         let subject = found.subject.kind == "host" || expect.subjects.iter().any(|pattern| pattern.is(&found.subject));
         found.id == id && subject
     };
-    if is(id, expect) || expect.beside.iter().any(|(id, other)| is(id, other)) {
+    if is(id, expect) || expect.beside.iter().chain(&expect.effects).any(|(id, other)| is(id, other)) {
         Vec::new()
     } else {
         vec![format!("first is {}", found.key())]

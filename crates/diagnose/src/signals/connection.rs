@@ -44,6 +44,7 @@ fn retransmit_share(c: &Change<'_, Connection>) -> Option<f64> {
 pub struct ConnectionUse<'w> {
     change: &'w Change<'w, Connection>,
     local_drops: Option<f64>,
+    emulated_at: Option<&'w str>,
     thrown: &'w ThrownAway,
     /// Whether the peer answered on other connections.
     peer_answers: bool,
@@ -109,6 +110,7 @@ signals! { c: ConnectionUse<'_>;
     "tcp.loss_stall" "ratio" "share of the time in which loss held the sender back", "max(recovering, timeout_stall, network_limited x min(1, loss_fill))", "tcp_info" => loss::stall(c);
     "tcp.seen" "ratio" "share of the window over which it was seen", "(last sample - first sample) / window", "sock_diag(7)" => over(Some(c.seconds()), Some(c.window_seconds()));
     "tcp.local_drops" "1/s" "packets its interface dropped on sending, of whatever connection", "Δ(drops of the queueing discipline + tx_dropped) / Δt", "rtnetlink, /proc/net/dev" => c.local_drops;
+    "tcp.emulated_at" "text" "its interface, if the queueing discipline netem drops packets there on purpose", "netem without a rate, Δdrops > 0", "rtnetlink" => c.emulated_at;
     "tcp.thrown_share" "ratio" "of the bytes all connections sent again, what the kernel of this machine threw away itself", "ΣΔbytes of TCP packets dropped / ΣΔbytes_retrans", "BPF: kfree_skb; tcp_info.tcpi_bytes_retrans" => c.thrown.share;
     "tcp.thrown_by" "text" "where the kernel of this machine throws most TCP packets away", "function, reason, interface, namespace", "BPF: kfree_skb (include/net/dropreason-core.h)" => c.thrown.place.as_deref();
     "tcp.min_rtt" "s" "smallest round-trip time: what is above it is queueing", "tcpi_min_rtt", "tcp_info.tcpi_min_rtt" => c.last().min_rtt.get().map(|ns| ns / 1e9);
@@ -218,6 +220,7 @@ pub fn connections(window: &Window) -> Vec<Entity> {
             let connection = ConnectionUse {
                 change: c,
                 local_drops: drops.rate(c),
+                emulated_at: drops.emulated_at(c),
                 thrown: &thrown,
                 peer_answers: answers.on_others(c),
                 other_end: ends.other(key),

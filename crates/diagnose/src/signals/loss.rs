@@ -123,14 +123,34 @@ impl<'w> LocalDrops<'w> {
     }
 
     /// The rate at the interface this connection leaves by. A queueing discipline passes its drops on to the one above,
-    /// so the largest count is that of all.
+    /// so the largest count is that of all. What netem(8) drops without a rate is no queue that is full, but the loss of the path
+    /// that it emulates.
     pub fn rate(&self, c: &Change<'_, Connection>) -> Option<f64> {
         let (ns, name) = (&c.key().ns, c.last().interface.get()?);
         let interface = self.interfaces.iter().find(|i| i.key().ns == *ns && &*i.key().name == name)?;
-        let on_it = self.qdiscs.iter().filter(|q| q.key().ns == *ns && q.last().interface.get() == Some(name));
-        let queue = on_it.filter_map(|q| q.rate(|q| q.drops)).reduce(f64::max);
+        let queues = self.queues(c).filter(|q| !emulates_loss(q));
+        let queue = queues.filter_map(|q| q.rate(|q| q.drops)).reduce(f64::max);
         sum([queue, interface.rate(|i| i.tx_dropped)])
     }
+
+    /// The interface this connection leaves by, if netem(8) drops packets there.
+    pub fn emulated_at(&self, c: &Change<'_, Connection>) -> Option<&'w str> {
+        let drops = |q: &&Change<'w, Qdisc>| q.rate(|q| q.drops).is_some_and(|drops| drops > 0.0);
+        self.queues(c).filter(|q| emulates_loss(q)).find(drops).and_then(|q| q.last().interface.get())
+    }
+
+    /// The queueing disciplines of the interface this connection leaves by.
+    fn queues(&self, c: &Change<'_, Connection>) -> impl Iterator<Item = &Change<'w, Qdisc>> {
+        let (ns, name) = (c.key().ns.clone(), c.last().interface.get().map(str::to_owned));
+        self.qdiscs
+            .iter()
+            .filter(move |q| name.is_some() && q.key().ns == ns && q.last().interface.get() == name.as_deref())
+    }
+}
+
+fn emulates_loss(queue: &Change<'_, Qdisc>) -> bool {
+    let last = queue.last();
+    last.kind.get() == Some("netem") && last.rate.get().is_none()
 }
 
 #[cfg(test)]
@@ -242,22 +262,36 @@ mod tests {
         assert_eq!(ThrownAway::of(&Window::default()), ThrownAway::default());
     }
 
-    #[test]
-    fn what_the_own_interface_drops_differs_from_what_the_path_loses() {
+    /// Drops a second that this machine counts at eth0, where queueing disciplines with these numbers, kinds, rates and drops are.
+    fn local_drops(queues: &[(&str, &str, Option<f64>, u64)]) -> (Option<f64>, Option<String>) {
+        let key = |name: &str| whyslow_model::key::NetKey { ns: "".into(), name: name.into() };
         let w = samples([1, 2], |t, s| {
             s.net.connection.push(Connection { interface: "eth0".into(), ..Connection::default() });
-            s.net.interface.push(Interface {
-                tx_dropped: (t * 3).into(),
-                ..Interface::new(whyslow_model::key::NetKey { ns: "".into(), name: "eth0".into() })
-            });
-            for (handle, drops) in [("1:", 20), ("10:", 15)] {
+            s.net.interface.push(Interface { tx_dropped: (t * 3).into(), ..Interface::new(key("eth0")) });
+            for (handle, kind, rate, drops) in queues {
                 s.net.qdisc.push(Qdisc {
                     interface: "eth0".into(),
+                    kind: (*kind).into(),
+                    rate: (*rate).into(),
                     drops: (t * drops).into(),
-                    ..Qdisc::new(whyslow_model::key::NetKey { ns: "".into(), name: handle.into() })
+                    ..Qdisc::new(key(handle))
                 });
             }
         });
-        assert_eq!(LocalDrops::of(&w).rate(&w.change::<Connection>().unwrap()), Some(23.0));
+        let drops = LocalDrops::of(&w);
+        let connection = w.change::<Connection>().unwrap();
+        (drops.rate(&connection), drops.emulated_at(&connection).map(str::to_owned))
+    }
+
+    #[test]
+    fn what_the_own_interface_drops_differs_from_what_the_path_loses() {
+        let queues = [("1:", "prio", None, 20), ("10:", "fq_codel", None, 15)];
+        assert_eq!(local_drops(&queues), (Some(23.0), None));
+    }
+
+    #[test]
+    fn loss_that_is_emulated_here_is_that_of_the_path_unless_a_rate_is() {
+        assert_eq!(local_drops(&[("1:", "netem", None, 20)]), (Some(3.0), Some("eth0".into())));
+        assert_eq!(local_drops(&[("1:", "netem", Some(1e6), 20)]), (Some(23.0), None));
     }
 }

@@ -58,7 +58,8 @@ pub const TRIALS: &[Trial] = &[
             let bytes = bed.range(100..=200) * 1_000_000;
             let run = "exec numactl --membind=0 --cpunodebind=1 /lab/whyslow-lab load touch";
             let pid = background(bed, &format!("{run} --bytes {bytes}"))?;
-            Ok(Expect::subject([Process(pid)]))
+            // Where its memory lies is only read on demand, live; a recording has what follows from it.
+            Ok(Expect::subject([Process(pid)]).effect("cpu.single_thread", Expect::subject([Process(pid)])))
         },
         ..Trial::IDLE
     },
