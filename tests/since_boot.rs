@@ -480,3 +480,48 @@ fn pressure_that_was_read_once() {
     assert_eq!(keys(&read(&of("0.10", "45.00"))), ["disk.bound@host"]);
     assert_eq!(keys(&read(&of("0.10", "4.00"))), [""; 0]);
 }
+
+/// Pressure of a control group that was read once is that of the last minute.
+#[test]
+fn pressure_of_a_control_group_at_its_limit() {
+    let found = |d: &Diagnosis, key: &str, confidence: Confidence, words: &str| {
+        let finding = finding(d, key);
+        assert_eq!(finding.confidence, confidence, "{}", finding.summary);
+        assert!(finding.summary.contains(words), "{}", finding.summary);
+    };
+    let of = |file: &str, share: &str, limits: &str| {
+        let line = |kind: &str| format!("{kind} avg10=0.00 avg60={share} avg300={share} total=81223311\n");
+        format!("# cd /sys/fs/cgroup/app.slice\n# cat {file}\n{}{}{limits}", line("some"), line("full"))
+    };
+    let limits = "# cat memory.current memory.high memory.max\n999000\n1000000\nmax\n";
+    found(
+        &read(&of("memory.pressure", "40.00", limits)),
+        "mem.cgroup_limit@/app.slice",
+        Confidence::Medium,
+        "40 %",
+    );
+    assert_eq!(keys(&read(&of("memory.pressure", "1.00", limits))), [""; 0], "at its limit, and nothing waits");
+    let below = "# cat memory.current memory.high memory.max\n500000\n1000000\nmax\n";
+    assert_eq!(keys(&read(&of("memory.pressure", "40.00", below))), [""; 0]);
+
+    let limits = "# cat io.max\n8:0 rbps=10485760 wbps=max riops=max wiops=max\n";
+    found(&read(&of("io.pressure", "90.00", limits)), "disk.throttled@/app.slice", Confidence::Low, "10 MiB/s");
+    assert_eq!(keys(&read(&of("io.pressure", "90.00", ""))), [""; 0], "no limit");
+}
+
+/// What a group counts between two readings is what happens now.
+#[test]
+fn files_of_a_control_group_that_were_read_twice() {
+    let text = |pause: &str, throttled: u32| {
+        format!(
+            "$ cat /sys/fs/cgroup/app.slice/cpu.stat; {pause}; cat /sys/fs/cgroup/app.slice/cpu.stat\n\
+            usage_usec 9000000\nnr_periods 8000\nnr_throttled 6000\nthrottled_usec 900000000\n\
+            usage_usec 9900000\nnr_periods 8100\nnr_throttled {throttled}\nthrottled_usec {}\n",
+            900_000_000 + (throttled - 6000) * 90_000
+        )
+    };
+    let d = read(&text("sleep 10", 6080));
+    assert_eq!(keys(&d), ["cpu.throttled@/app.slice"]);
+    assert_eq!((d.findings[0].confidence, d.findings[0].impact), (Confidence::High, 0.72));
+    assert_eq!(keys(&read(&text("sleep 10", 6000))), [""; 0], "it was throttled once, and is not any more");
+}

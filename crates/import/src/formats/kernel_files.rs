@@ -6,6 +6,7 @@ use crate::context::Banner;
 use crate::kernel_file::{KernelFile, canonical, file_path, is_one_line};
 use crate::prelude::*;
 use crate::table::is_sentence;
+use std::collections::BTreeSet;
 
 pub const FORMAT: Format = Format {
     name: "files of /proc and /sys",
@@ -344,7 +345,10 @@ fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
         },
         _ => return None,
     };
-    let count = (at..).take(MOST_LINES).take_while(|at| lines.peek(*at).is_some_and(is_own)).count();
+    // A word that comes again begins the next copy.
+    let mut seen = BTreeSet::new();
+    let mut is_next = |line: &str| is_own(line) && seen.insert(line.split(' ').next().unwrap_or_default().to_owned());
+    let count = (at..).take(MOST_LINES).take_while(|at| lines.peek(*at).is_some_and(&mut is_next)).count();
     // No device has limits, or did I/O.
     let may_be_empty = name.starts_with("io.") && !name.ends_with(".pressure");
     (count > 0 || may_be_empty).then_some(count)

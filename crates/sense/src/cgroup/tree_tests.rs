@@ -135,6 +135,7 @@ fn a_group_that_is_throttled_at_memory_high() {
     );
     assert_eq!(batch.psi_memory_some.get(), Some(61_234_567_000));
     assert_eq!(batch.psi_memory_full.get(), Some(60_987_654_000));
+    assert_eq!((batch.psi_memory_avg60.get(), batch.psi_io_avg60.get()), (Some(0.382), None));
 }
 
 const V1: &str = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
