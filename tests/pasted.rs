@@ -325,3 +325,54 @@ fn a_few_lines_that_were_cut_out_of_a_report() {
         assert_eq!(found(text), (Vec::new(), Vec::new()), "{text}");
     }
 }
+
+/// Rows of `mpstat -P ALL`: these CPUs are full, the others of `count` idle.
+fn mpstat(count: u32, full: &[u32]) -> String {
+    let mut text =
+        "12:00:01     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n".to_owned();
+    for cpu in 0..count {
+        let (guest, idle) = if full.contains(&cpu) { ("97.50", "0.00") } else { ("0.00", "97.50") };
+        text += &format!(
+            "12:00:06     {cpu:3}    0.50    0.00    2.00    0.00    0.00    0.00    0.00   {guest}    0.00   {idle}\n"
+        );
+    }
+    format!("Linux 6.8.0-45-generic (kvm7) \t02/03/2025 \t_x86_64_\t({count} CPU)\n\n{text}")
+}
+
+/// `pidstat -t` of a guest with three virtual CPUs, which wait for so much of the time.
+fn pidstat_of_guest(wait: &str) -> String {
+    let row = |ids: &str, rest: &str| format!("12:00:16     64055  {ids}    {rest}\n");
+    let cpu = |tid: u32, number: u32| {
+        row(
+            &format!("     -      {tid}"),
+            &format!("0.00    0.40   32.20   {wait}   32.60     {}  |__CPU {number}/KVM", 6 + number % 2),
+        )
+    };
+    let head = "12:00:11       UID      TGID       TID    %usr %system  %guest   %wait    %CPU   CPU  Command\n";
+    let process = row("  4711         -", "0.20    1.20   96.60    0.00   98.00     6  qemu-system-x86");
+    let main = row("     -      4711", "0.20    0.00    0.00    0.00    0.20     6  |__qemu-system-x86");
+    format!(
+        "$ pidstat -t -p 4711 5 1\nLinux 6.8.0-45-generic (kvm7) \t02/03/2025 \t_x86_64_\t(12 CPU)\n\n{head}{process}{main}{}{}{}",
+        cpu(4720, 0),
+        cpu(4721, 1),
+        cpu(4722, 2)
+    )
+}
+
+#[test]
+fn a_process_whose_threads_are_listed_is_their_sum_and_no_thread() {
+    // Three virtual CPUs share two CPUs while ten others are idle.
+    let text = format!("{}\n{}", mpstat(12, &[6, 7]), pidstat_of_guest("60.00"));
+    assert_eq!(found(&text).0, ["virt.cpu_pinning@4711[4711]"], "{text}");
+    // They have what they want: a third of a CPU each.
+    let text = format!("{}\n{}", mpstat(12, &[]), pidstat_of_guest(" 0.00"));
+    assert_eq!(found(&text), (Vec::new(), Vec::new()), "{text}");
+    // One of them is a thread that fills a CPU.
+    let busy =
+        pidstat_of_guest(" 0.00").replace("0.40   32.20    0.00   32.60     7", "1.40   97.20    0.00   98.60     7");
+    let text = format!("{}\n{}", mpstat(12, &[7]), busy);
+    let d = judged(&[("x", &text)]).unwrap();
+    let single: Vec<_> = d.findings.iter().filter(|f| f.id == "cpu.single_thread").collect();
+    assert_eq!(single.len(), 1, "{:?}", d.findings.iter().map(|f| f.key()).collect::<Vec<_>>());
+    assert_eq!((single[0].subject.name.as_str(), single[0].subject.tid), ("CPU 1/KVM", Some(4721)));
+}

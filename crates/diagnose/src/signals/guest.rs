@@ -5,7 +5,7 @@ use super::placement::idle_cpus;
 use super::task::TaskUse;
 use crate::signal::{Entity, over, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, Interface, MachineInfo, Process};
+use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, Interface, MachineInfo, Process, Thread};
 use whyslow_model::cpu_list;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
@@ -15,6 +15,11 @@ use whyslow_model::window::Window;
 const EMULATED_DISKS: [&str; 5] = ["ide-", "scsi-", "lsi", "megasas", "mptsas"];
 const PARAVIRTUAL_CONTROLLERS: [&str; 3] = ["virtio-", "vhost-", "pvscsi"];
 const EMULATED_CARDS: [&str; 7] = ["e1000", "e1000e", "igb", "rtl8139", "ne2k", "pcnet", "i82"];
+
+/// A CPU that is idle for less of the time is full.
+const FULL: f64 = 0.1;
+/// A virtual CPU that waits for a larger share of the time while other CPUs are idle may not run on those.
+const KEPT_WAITING: f64 = 0.3;
 
 /// A virtual machine over the window.
 pub struct GuestUse<'w> {
@@ -41,6 +46,40 @@ pub struct GuestUse<'w> {
 struct Card<'w> {
     row: &'w GuestNic,
     packets: Option<f64>,
+}
+
+/// Whether a thread is a virtual CPU: `CPU 0/KVM` or `CPU 0/TCG` (accel/*/*-accel-ops.c), as they are called with
+/// -name debug-threads=on, which libvirt and Proxmox set.
+fn is_virtual_cpu(name: &str) -> bool {
+    name.strip_prefix("CPU ").and_then(|rest| rest.split_once('/')).is_some_and(|(number, accelerator)| {
+        number.bytes().all(|b| b.is_ascii_digit()) && ["KVM", "TCG"].contains(&accelerator)
+    })
+}
+
+/// Guests of which a capture shows no more than the names of their threads.
+fn unnamed(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> Vec<Guest> {
+    let known = window.newest::<Guest>();
+    let pids: BTreeSet<u32> =
+        threads.iter().filter(|thread| is_virtual_cpu(&thread.command)).map(|thread| thread.key.pid).collect();
+    // Where it is not shown of which process a thread is, it stands for one.
+    let is_guest = |process: &&TaskUse| pids.contains(&process.key.pid) && !is_virtual_cpu(&process.command);
+    let keys = processes.iter().filter(is_guest).map(|process| process.key);
+    keys.filter(|key| !known.contains_key(key)).map(Guest::new).collect()
+}
+
+/// The CPUs that virtual CPUs ran on, if these must be all that they may run on: they are full, and each of the virtual CPUs that
+/// had work waited for them, although others were idle meanwhile.
+fn seen_on(window: &Window, own: &[&TaskUse], idle: &BTreeMap<u32, f64>) -> Option<BTreeSet<u32>> {
+    let changes = window.changes::<Thread>();
+    let of_own = changes.iter().filter(|change| own.iter().any(|thread| thread.key == *change.key()));
+    let cpus: BTreeSet<u32> =
+        of_own.flat_map(|change| change.rows().filter_map(|row| row.processor.get())).map(|cpu| cpu as u32).collect();
+    let has_work = |thread: &&&TaskUse| thread.cpu.is_some_and(|cpu| cpu > 0.05);
+    let are_kept = own.iter().filter(has_work).all(|thread| thread.run_delay.is_some_and(|wait| wait > KEPT_WAITING));
+    let are_full = cpus.iter().all(|cpu| idle.get(cpu).is_some_and(|idle| *idle < FULL));
+    let is_room = idle.iter().any(|(cpu, idle)| !cpus.contains(cpu) && *idle > 0.5);
+    Some(cpus)
+        .filter(|cpus| !cpus.is_empty() && own.iter().filter(has_work).count() > 0 && are_kept && are_full && is_room)
 }
 
 fn begins_with(text: Option<&str>, starts: &[&str]) -> bool {
@@ -122,8 +161,8 @@ signals! { g: GuestUse<'_>;
     "guest.flush_waiters" "count" "mean number of threads of QEMU that waited for a flush", "threads found waiting in a flush or a journal's commit / samples", "/proc/PID/task/TID/wchan" => g.process.map(|process| process.flush_waiters);
     "guest.blocked" "ratio" "share of the samples in which a thread of QEMU was blocked", "samples in state D, or in io_getevents or io_uring_enter / samples", "/proc/PID/task/TID/stat, syscall" => g.process.map(|process| process.blocked);
     "guest.packets" "1/s" "packets through the network cards that the main loop serves", "Δ(rx_packets + tx_packets) of their taps / Δt", "/proc/net/dev" => g.packets();
-    "guest.pinned" "flag" "1 if its virtual CPUs may not run on all CPUs of the host", "Cpus_allowed_list against the CPUs online", "/proc/PID/task/TID/status" => g.is_pinned();
-    "guest.pinned_cpus" "text" "the CPUs that they may run on", "Cpus_allowed_list", "/proc/PID/task/TID/status" => g.affinity.as_ref().map(cpu_list::format).as_deref();
+    "guest.pinned" "flag" "1 if its virtual CPUs may not run on all CPUs of the host", "Cpus_allowed_list against the CPUs online; without it, 1 if they wait for full CPUs while others are idle", "/proc/PID/task/TID/status" => g.is_pinned();
+    "guest.pinned_cpus" "text" "the CPUs that they may run on", "Cpus_allowed_list; without it, those that they ran on, if they wait for these while others are idle", "/proc/PID/task/TID/status" => g.affinity.as_ref().map(cpu_list::format).as_deref();
     "guest.idle_elsewhere" "count" "CPUs' worth of idle time on those that it may not use", "Σ Δidle / Δt", "/proc/PID/task/TID/status, /proc/stat" => g.idle_elsewhere();
     "guest.sharers" "text" "other guests that are bound to some of the same CPUs; empty if there are none", "Cpus_allowed_list", "/proc/PID/task/TID/status" => Some(g.sharers.join(", ")).as_deref();
     "guest.limited" "flag" "1 if QEMU keeps some of its disks within a limit", "-drive throttling.*, -object throttle-group, QMP query-block, <iotune>", "/proc/PID/cmdline, QMP, /run/libvirt/qemu" => Some(g.limit.is_some());
@@ -146,7 +185,9 @@ pub fn names(window: &Window) -> BTreeMap<TaskKey, String> {
 
 /// Every guest of this host.
 pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> Vec<Entity> {
-    let guests = window.newest::<Guest>();
+    let unnamed = unnamed(window, processes, threads);
+    let mut guests = window.newest::<Guest>();
+    guests.extend(unnamed.iter().map(|guest| (guest.task, guest)));
     if guests.is_empty() {
         return Vec::new();
     }
@@ -160,7 +201,19 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
         .collect();
     let (disk_io, requests) = (guest_limit::disk_io(window), guest_limit::block_requests(window));
     let threads: BTreeMap<TaskKey, &TaskUse> = threads.iter().map(|thread| (thread.key, thread)).collect();
+    // Captures show the threads' names, at best.
+    let virtual_cpus = |task: &TaskKey| -> Vec<&TaskUse> {
+        let of_task = || threads.iter().filter(|(thread, _)| thread.pid == task.pid);
+        let known: Vec<&TaskUse> =
+            of_task().filter(|(thread, _)| cpus.contains_key(thread)).map(|(_, used)| *used).collect();
+        let named = || of_task().map(|(_, used)| *used).filter(|used| is_virtual_cpu(&used.command)).collect();
+        if known.is_empty() { named() } else { known }
+    };
+    let thread_rows = window.newest::<Thread>();
     let affinity = |task: &TaskKey| -> Option<BTreeSet<u32>> {
+        if !cpus.keys().any(|thread| thread.pid == task.pid) {
+            return seen_on(window, &virtual_cpus(task), &idle);
+        }
         let lists = cpus.values().filter(|cpu| cpu.thread.pid == task.pid).map(|cpu| cpu_list::parse(cpu.cpus.get()?));
         lists.collect::<Option<Vec<_>>>()?.into_iter().reduce(|a, b| &a | &b)
     };
@@ -168,15 +221,14 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
         guests.keys().filter_map(|task| Some((*task, affinity(task)?))).collect();
     let entity = |(task, config): (&TaskKey, &&Guest)| {
         let process = processes.iter().find(|process| process.key == *task);
-        let main_loop = threads.get(task).copied();
-        let own: Vec<&TaskUse> = cpus
-            .keys()
-            .filter(|thread| thread.pid == task.pid)
-            .filter_map(|thread| threads.get(thread).copied())
-            .collect();
+        // A process of which it is not known how many threads it has is no thread of its own. Where it stands for its first one
+        // (top -H), the others are not known to be its.
+        let stands_for_first = rows.get(task).is_some_and(|row| row.threads.get() == Some(1.0));
+        let main_loop = threads.get(task).copied().filter(|_| stands_for_first || thread_rows.contains_key(task));
+        let own = virtual_cpus(task);
         let of_cpus = |f: fn(&TaskUse) -> Option<f64>| {
             // Without names, its threads look like workers of QEMU.
-            let others = || Some((f(process?)? - f(main_loop?)?).max(0.0));
+            let others = || (!stands_for_first).then(|| Some((f(process?)? - f(main_loop?)?).max(0.0))).flatten();
             if own.is_empty() { others() } else { own.iter().map(|thread| f(thread)).sum() }
         };
         let pinned = affinities.get(task);

@@ -6,6 +6,7 @@ use super::lock::{self, LockUse};
 use super::short_lived::{self, ShortLivedChildren};
 use super::sleep::{self, SleepUse};
 use crate::signal::{over, ratio, sum};
+use std::collections::BTreeSet;
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::Counter;
@@ -210,9 +211,14 @@ pub fn processes(window: &Window, changes: &[Change<'_, Process>], blocked: &Blo
     tasks
 }
 
-/// Every thread; a process with one thread stands for it.
+/// Every thread; a process with one thread stands for it. A process of which it is not known how many it has does, too, unless
+/// they are listed by themselves: its row is then their sum.
 pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
     let kept_waiting = sleep::kept_waiting(window);
+    let (rows, listed) = (window.newest::<Process>(), window.newest::<Thread>());
+    let with_threads: BTreeSet<u32> = listed.keys().map(|thread| thread.pid).collect();
+    let has_known_count = |key: &TaskKey| rows.get(key).is_some_and(|row| row.threads.get().is_some());
+    let is_thread = |p: &&TaskUse| p.threads <= 1.0 && (has_known_count(&p.key) || !with_threads.contains(&p.key.pid));
     let mut tasks: Vec<TaskUse> = window
         .changes::<Thread>()
         .iter()
@@ -229,6 +235,6 @@ pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
             task
         })
         .collect();
-    tasks.extend(processes.iter().filter(|p| p.threads <= 1.0).cloned());
+    tasks.extend(processes.iter().filter(is_thread).cloned());
     tasks
 }

@@ -32,6 +32,8 @@ const THREAD: MetricColumns<Thread> = columns![
     "%system" => system * PERCENT, "%wait" => run_delay * PERCENT, "majflt/s" => major_faults,
     "cswch/s" => voluntary_switches, "nvcswch/s" => involuntary_switches,
 ];
+/// What the kernel keeps of a thread's name is at most this long (TASK_COMM_LEN without the terminator).
+const LONGEST_NAME: usize = 15;
 /// Columns in which a process's row has only its first thread. If threads are listed, they are summed instead.
 const OF_FIRST_THREAD: [&str; 3] = ["%wait", "cswch/s", "nvcswch/s"];
 /// How the names of threads of the kernel begin that no program has.
@@ -121,12 +123,15 @@ struct OpenProcess {
     row: TableRow,
     /// The sums of its threads in [`OF_FIRST_THREAD`].
     threads: Vec<(String, f64)>,
+    /// How many threads were listed.
+    thread_count: usize,
     /// Whether all its rows could be read.
     is_whole: bool,
 }
 
 impl OpenProcess {
     fn add_thread(&mut self, thread: &TableRow) {
+        self.thread_count += 1;
         for column in OF_FIRST_THREAD {
             let Some(value) = thread.get(column) else { continue };
             match self.threads.iter_mut().find(|(name, _)| name == column) {
@@ -148,6 +153,9 @@ fn close(run: &mut ToolRun, open: &mut Option<OpenProcess>) {
     }
     let task = run.rates(open.interval, process(open.pid), &row, &TASK);
     task.command = open.command.as_str().into();
+    if open.thread_count > 1 && open.is_whole {
+        task.threads = (open.thread_count as f64).into();
+    }
     if KERNEL_THREADS.iter().any(|name| open.command.starts_with(name)) {
         task.kernel_thread = 1.0.into();
     }
@@ -180,13 +188,30 @@ fn record(
     let command = fields[columns.len() - 1].trim_start_matches("|__");
     if let Some(pid) = id("PID").or_else(|| id("TGID")) {
         close(run, open);
-        *open =
-            Some(OpenProcess { interval, pid, command: command.to_owned(), row, threads: Vec::new(), is_whole: true });
+        *open = Some(OpenProcess {
+            interval,
+            pid,
+            command: command.to_owned(),
+            row,
+            threads: Vec::new(),
+            thread_count: 0,
+            is_whole: true,
+        });
     } else if let Some((process, tid)) = open.as_mut().zip(id("TID")) {
         process.add_thread(&row);
         let task = TaskKey { pid: process.pid, tid, start: 0 };
-        run.rates(interval, task, &row, &THREAD).command = command.into();
+        let thread = run.rates(interval, task, &row, &THREAD);
+        thread.command = thread_name(&fields[columns.len() - 1..]).as_str().into();
+        thread.processor = id("CPU").map(f64::from).into();
     }
+}
+
+/// `|__CPU 0/KVM`: a thread's name may have several words. With -l stands a command line, which is longer.
+fn thread_name(words: &[&str]) -> String {
+    let whole = words.join(" ");
+    let name = whole.trim_start_matches("|__");
+    let first = || name.split(' ').next().unwrap_or_default();
+    if name.chars().count() <= LONGEST_NAME { name.to_owned() } else { first().to_owned() }
 }
 
 #[cfg(test)]
@@ -249,6 +274,24 @@ Average:        0       812   50.00   10.00    0.00   20.00   60.00     -  hog
         };
         assert!((delay(812) - 0.5).abs() < 1e-6 && (delay(900) - 0.02).abs() < 1e-6, "{} {}", delay(812), delay(900));
         assert_eq!(window.changes::<Thread>().len(), 2);
+    }
+
+    #[test]
+    fn threads_have_names_of_several_words_and_the_cpu_they_ran_on() {
+        let text = "Linux 6.1.0 (kvm7)  06/01/2024  _x86_64_  (8 CPU)
+
+10:00:00      UID      TGID       TID    %usr %system  %guest   %wait    %CPU   CPU  Command
+10:00:02      107      4711         -    1.00    2.00   90.00    0.00   93.00     4  qemu-system-x86
+10:00:02      107         -      4720    0.00    1.00   45.00   50.00   46.00     4  |__CPU 0/KVM
+10:00:02      107         -      4721    1.00    1.00   45.00   50.00   47.00     5  |__CPU 1/KVM
+10:00:02      107         -      4722    0.00    0.00    0.00    0.00    0.00     5  |__/usr/bin/qemu-system-x86_64 -name a
+";
+        let window = window_of(text);
+        let threads = window.newest::<Thread>();
+        let found: Vec<_> = threads.values().map(|t| (t.command.get().unwrap(), t.processor.get().unwrap())).collect();
+        assert_eq!(found, [("CPU 0/KVM", 4.0), ("CPU 1/KVM", 5.0), ("/usr/bin/qemu-system-x86_64", 5.0)]);
+        let processes = window.newest::<Process>();
+        assert_eq!(processes.values().map(|p| p.threads.get()).collect::<Vec<_>>(), [Some(3.0)]);
     }
 
     #[test]

@@ -1,22 +1,73 @@
-//! Rows of `ps aux` without their header, as grep leaves them.
+//! Rows of `ps aux` and `ps -ef` without their header, as grep leaves them.
 
 use super::task_table::{TaskColumns, TaskKind, read_tasks};
 use crate::prelude::*;
 
 pub const FORMAT: Format = Format {
     name: "ps rows",
-    versions: "rows of ps aux of procps 2 to 4 that grep left; their fields leave no doubt",
-    shows: "processes, their memory and state",
+    versions: "rows of ps aux and ps -ef of procps 2 to 4 that grep left; their fields leave no doubt",
+    shows: "processes, of ps aux their memory and state; of virtual machines of QEMU, the name and the disks",
     lacks: "the other processes; current CPU use: %CPU is an average over each process's lifetime",
-    starts: |lines| lines.next_is(is_row),
+    starts: |lines| lines.next_is(|text| columns_of(text).is_some()),
     read,
     ..Format::NEW
 };
 
 /// The columns of `ps aux` (ps(1), EXAMPLES).
 const COLUMNS: &str = "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND";
+/// Those of `ps -ef`.
+const COLUMNS_OF_EF: &str = "UID PID PPID C STIME TTY TIME CMD";
 /// The assumed length of a lifetime: no rate depends on it.
 const LIFETIME: ReportInterval = ReportInterval { from: 0.0, to: 1.0 };
+
+/// The columns of a row.
+fn columns_of(text: &str) -> Option<&'static str> {
+    if is_row(text) {
+        return Some(COLUMNS);
+    }
+    is_row_of_ef(text).then_some(COLUMNS_OF_EF)
+}
+
+fn begins_with_user(text: &str, user: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && number(user).is_none()
+}
+
+fn is_terminal(text: &str) -> bool {
+    text == "?" || ["pts/", "tty", "hvc"].iter().any(|kind| text.starts_with(kind))
+}
+
+/// `qemu       4711       1 45 Feb01 ?        22:10:11 /usr/libexec/qemu-kvm -name guest=web1`
+fn is_row_of_ef(text: &str) -> bool {
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    let [user, pid, parent, share, start, terminal, time, command, ..] = fields[..] else { return false };
+    let is_whole = |text: &str, most: u32| text.parse::<u32>().is_ok_and(|number| number <= most);
+    begins_with_user(text, user)
+        && pid.parse::<u32>().is_ok_and(|pid| pid > 0)
+        && is_whole(parent, u32::MAX)
+        && is_whole(share, 9999)
+        && is_start(start)
+        && is_terminal(terminal)
+        && is_long_time(time)
+        && number(command).is_none()
+}
+
+/// When a process began: `10:21`, `Nov02`, `2024` (ps(1), bsdstart and stime).
+fn is_start(text: &str) -> bool {
+    let is_day = |month: &str, day: &str| {
+        clock::month(month).is_some() && day.parse::<u8>().is_ok_and(|day| (1..=31).contains(&day))
+    };
+    let is_year = text.len() == 4 && text.parse::<u16>().is_ok_and(|year| (1970..2200).contains(&year));
+    let is_time = text.len() == 5 && clock::time_of_day(&[text]).is_some();
+    is_year || is_time || text.split_at_checked(3).is_some_and(|(month, day)| is_day(month, day))
+}
+
+/// `22:10:11`, `6-06:12:11`
+fn is_long_time(text: &str) -> bool {
+    let (days, time) = text.split_once('-').unwrap_or(("0", text));
+    let parts: Vec<&str> = time.split(':').collect();
+    let is_part = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
+    days.parse::<u32>().is_ok() && parts.len() == 3 && parts.iter().all(is_part)
+}
 
 /// `mysql      812  3.5 12.1 1823456 245678 ?      Ssl  Jan01 812:45 /usr/sbin/mysqld`
 fn is_row(text: &str) -> bool {
@@ -26,13 +77,12 @@ fn is_row(text: &str) -> bool {
     };
     let share = |text: &str| number(text).filter(|_| text.contains('.'));
     let size = |text: &str| text.parse::<u64>().ok();
-    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        && number(user).is_none()
+    begins_with_user(text, user)
         && pid.parse::<u32>().is_ok_and(|pid| pid > 0)
         && (share(cpu).is_some() || size(cpu).is_some_and(|cpu| cpu >= 100))
         && share(memory).is_some_and(|share| share <= 100.0)
         && size(virt).zip(size(resident)).is_some_and(|(virt, resident)| resident <= virt)
-        && (terminal == "?" || ["pts/", "tty", "hvc"].iter().any(|kind| terminal.starts_with(kind)))
+        && is_terminal(terminal)
         && state.starts_with(|c| "DIRSTtWXZ".contains(c))
         && state[1..].bytes().all(|b| b"<NLsl+".contains(&b))
         && start.len() >= 4
@@ -47,7 +97,7 @@ fn is_time(text: &str) -> bool {
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let Some(columns) = TaskColumns::of(COLUMNS) else { return Ok(()) };
+    let Some(columns) = lines.peek(0).and_then(columns_of).and_then(TaskColumns::of) else { return Ok(()) };
     read_tasks(lines, run, LIFETIME, &columns, TaskKind::Processes)?;
     run.note(
         "current CPU use",
@@ -73,6 +123,27 @@ mod tests {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let (_, row) = rows.iter().find(|(key, _)| key.pid.to_string() == fields[1]).unwrap();
             assert_eq!(row.rss.get(), number(fields[5]).map(|kib| kib * KIB), "{line}");
+        }
+    }
+
+    #[test]
+    fn rows_of_ps_ef_are_processes_too() {
+        let text = "libvirt+   4711       1 45 Feb01 ?        22:10:11 /usr/bin/qemu-system-x86_64 -name guest=web1,debug-threads=on -smp 4\n\
+                    root       4712    4700 99 2024 pts/1  6-06:12:11 /usr/bin/python3 x.py\n";
+        let window = window_of(text);
+        let rows = window.newest::<Process>();
+        let found: Vec<_> = rows.values().map(|p| (p.task.pid, p.parent.get(), p.command.get())).collect();
+        assert_eq!(found, [(4711, Some(1.0), Some("qemu-system-x86_64")), (4712, Some(4700.0), Some("python3"))]);
+        assert_eq!(window.the::<whyslow_model::catalogue::Guest>().and_then(|guest| guest.name.get()), Some("web1"));
+        for line in [
+            "root 4711 1 45 Feb41 ? 22:10:11 sleep",
+            "root 4711 1 45 Feb01 ? 22:10 sleep",
+            "root 4711 1 4.5 Feb01 ? 22:10:11 sleep",
+            "root 4711 1 45 Feb01 x 22:10:11 sleep",
+            "0 4711 1 45 Feb01 ? 22:10:11 sleep",
+            "root 4711 1 45 Feb01 ? 22:10:11",
+        ] {
+            assert_eq!(columns_of(line), None, "{line}");
         }
     }
 
