@@ -376,3 +376,46 @@ fn a_process_whose_threads_are_listed_is_their_sum_and_no_thread() {
     assert_eq!(single.len(), 1, "{:?}", d.findings.iter().map(|f| f.key()).collect::<Vec<_>>());
     assert_eq!((single[0].subject.name.as_str(), single[0].subject.tid), ("CPU 1/KVM", Some(4721)));
 }
+
+/// A screen of `top -H -p 4711` at a time: what the first thread of QEMU and a virtual CPU use.
+fn threads_of_guest(time: &str, first: &str, virtual_cpu: &str) -> String {
+    format!(
+        "top - {time} up 3 days,  2:11,  1 user,  load average: 1.30, 1.28, 1.17
+Threads:   3 total,   1 running,   2 sleeping,   0 stopped,   0 zombie
+%Cpu(s):  7.1 us,  3.2 sy,  0.0 ni, 89.5 id,  0.0 wa,  0.0 hi,  0.2 si,  0.0 st
+MiB Mem :  64250.1 total,  11200.4 free,  48120.2 used,   5200.1 buff/cache
+MiB Swap:      0.0 total,      0.0 free,      0.0 used.  15929.9 avail Mem
+
+    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND
+   4711 libvirt+  20   0   18.6g  16.1g  14212 R  {first}  25.6 912:11.10 qemu-system-x86
+   4720 libvirt+  20   0   18.6g  16.1g  14212 S  {virtual_cpu}  25.6 103:44.07 CPU 0/KVM
+   4731 libvirt+  20   0   18.6g  16.1g  14212 S   0.0  25.6   0:00.12 vnc_worker
+
+"
+    )
+}
+
+#[test]
+fn the_main_loop_of_a_guest_is_its_first_thread() {
+    let both =
+        |first: &str, cpu: &str| threads_of_guest("16:20:11", first, cpu) + &threads_of_guest("16:20:16", first, cpu);
+    let ps = "$ ps -ef | grep qemu\nlibvirt+    4711       1 45 Feb01 ?        22:10:11 /usr/bin/qemu-system-x86_64 \
+              -name guest=web1,debug-threads=on -smp 1 -device virtio-scsi-pci,id=scsi0 \
+              -drive file=/dev/vg0/web1,if=none,id=drive0 -device scsi-hd,bus=scsi0.0,drive=drive0,id=disk0\n";
+    let of = |text: String| found(&text).0.first().cloned();
+    assert_eq!(of(both("98.9", " 9.0") + ps).as_deref(), Some("virt.main_loop@web1[4711]"));
+    assert_eq!(of(both("98.9", " 9.0")).as_deref(), Some("cpu.single_thread@qemu-system-x86[4711/4711]"));
+    // A virtual CPU is busy, and an old top prints its time for the first thread too.
+    let found_in = of(both("98.9", "97.8") + ps);
+    assert!(found_in.is_some_and(|key| key.starts_with("cpu.single_thread@CPU 0/KVM")));
+    // An iothread serves the disk.
+    let threaded = ps
+        .replace("virtio-scsi-pci,", "virtio-scsi-pci,iothread=io1,")
+        .replace("-smp 1", "-smp 1 -object iothread,id=io1");
+    assert_eq!(of(both("98.9", " 9.0") + &threaded).as_deref(), Some("cpu.single_thread@guest web1[4711/4711]"));
+    // The process as a whole is no main loop.
+    let plain = both("98.9", " 9.0").replace("Threads:", "Tasks:  ");
+    let plain: String =
+        plain.lines().filter(|l| !l.contains("KVM") && !l.contains("vnc")).map(|l| format!("{l}\n")).collect();
+    assert!(found(&(plain + ps)).0.iter().all(|key| !key.starts_with("virt.main_loop")));
+}

@@ -85,6 +85,16 @@ impl TaskColumns {
         name.rsplit('/').next().filter(|n| is_path && !n.is_empty()).unwrap_or(name).to_owned()
     }
 
+    /// The name of a thread, which may have several words: `CPU 0/KVM`. `None` if it is a command line (top -c), which is longer.
+    fn thread_name(&self, fields: &[String]) -> Option<String> {
+        /// TASK_COMM_LEN without the terminator.
+        const LONGEST: usize = 15;
+        let is_last = self.command + 1 == self.names.len();
+        let name = self.words(fields).collect::<Vec<_>>().join(" ");
+        let is_name = is_last && name.contains(' ') && name.chars().count() <= LONGEST;
+        (is_name && !name.starts_with(['/', '.', '['])).then_some(name)
+    }
+
     /// The command and its arguments, if they are in the last column, without the tree that ps draws.
     fn words<'f>(&self, fields: &'f [String]) -> impl Iterator<Item = &'f str> {
         let words = fields.get(self.command..).unwrap_or_default().iter().map(String::as_str);
@@ -256,7 +266,8 @@ fn read_rows(
             if kind == TaskKind::Threads && columns.field(&task.fields, &["VIRT"]) != Some("0") {
                 let memory =
                     ["USER", "VIRT", "RES", "SHR"].map(|name| columns.field(&task.fields, &[name]).map(str::to_owned));
-                let task = ListedTask { tid: Some(pid), ..task };
+                let command = columns.thread_name(&task.fields).unwrap_or(task.command);
+                let task = ListedTask { tid: Some(pid), command, ..task };
                 listed.entry(ThreadGroup::SameMemory(memory)).or_default().push(task);
             } else {
                 record_process(run, interval, columns, pid, &task);
@@ -308,13 +319,41 @@ impl ListedTask {
     }
 }
 
-/// procps 4.0 prints for the first thread what all threads used: a first thread that used as much as all others may be that.
-fn is_first_ambiguous(first: u32, threads: &[ListedTask]) -> bool {
-    /// Shares are rounded, and the files of threads are read one after another.
-    const NEARLY: f64 = 0.9;
-    let others: f64 = threads.iter().filter(|t| t.tid != Some(first)).filter_map(|t| t.cpu).sum();
-    let own = threads.iter().find(|t| t.tid == Some(first)).and_then(|t| t.cpu);
-    others > 0.0 && own.is_some_and(|own| own >= NEARLY * others)
+/// What the first thread used. procps 4.0 prints for it what all threads used: one that used as much as all others may be that,
+/// and then its own use is not known.
+#[derive(Clone, Copy, PartialEq)]
+enum FirstThread {
+    AsPrinted,
+    /// What is printed cannot be that of one thread, and all that used anything are listed.
+    Remainder(f64),
+    Unknown,
+}
+
+impl FirstThread {
+    fn of(first: u32, threads: &[ListedTask]) -> Self {
+        /// Shares are rounded, and the files of threads are read one after another.
+        const NEARLY: f64 = 0.9;
+        /// A thread fills one CPU and no more.
+        const FULL: std::ops::RangeInclusive<f64> = 0.95..=1.05;
+        /// A list that reaches down to threads that use no more leaves out nothing that matters.
+        const IDLE: f64 = 0.01;
+        let others = || threads.iter().filter(|t| t.tid != Some(first)).filter_map(|t| t.cpu);
+        let sum: f64 = others().sum();
+        let Some(own) = threads.iter().find(|t| t.tid == Some(first)).and_then(|t| t.cpu) else {
+            return Self::AsPrinted;
+        };
+        if sum <= 0.0 || own < NEARLY * sum {
+            Self::AsPrinted
+        } else if own > *FULL.end() {
+            let is_whole = others().any(|cpu| cpu <= IDLE);
+            if is_whole { Self::Remainder((own - sum).max(0.0)) } else { Self::Unknown }
+        } else if FULL.contains(&own) && own >= 2.0 * sum {
+            // That the sum of several threads is just one CPU would be a coincidence.
+            Self::AsPrinted
+        } else {
+            Self::Unknown
+        }
+    }
 }
 
 fn record_group(
@@ -328,9 +367,13 @@ fn record_group(
         ThreadGroup::Process(pid) => *pid,
         ThreadGroup::SameMemory(_) => threads.iter().filter_map(|t| t.tid).min().unwrap_or_default(),
     };
-    let is_ambiguous = is_first_ambiguous(first, &threads);
-    if is_ambiguous && let Some(row) = threads.iter_mut().find(|t| t.tid == Some(first)) {
-        row.cpu = None;
+    let of_first = FirstThread::of(first, &threads);
+    if let Some(row) = threads.iter_mut().find(|t| t.tid == Some(first)) {
+        match of_first {
+            FirstThread::AsPrinted => {}
+            FirstThread::Remainder(cpu) => row.cpu = Some(cpu),
+            FirstThread::Unknown => row.cpu = None,
+        }
     }
     for task in &threads {
         let tid = task.tid.unwrap_or_default();
@@ -348,7 +391,7 @@ fn record_group(
     let listed = threads.len() as f64;
     let count = columns.field(&own.fields, &["NLWP", "THCNT"]).and_then(number);
     // A process whose threads are not all listed used more than their sum.
-    let is_whole = count == Some(listed) && !is_ambiguous;
+    let is_whole = count == Some(listed) && of_first != FirstThread::Unknown;
     let cpu = threads.iter().map(|t| t.cpu).sum::<Option<f64>>().filter(|_| is_whole);
     // Threads may have names of their own. That of the process is the first thread's, unless its row is missing.
     let are_alike = || threads.len() > 1 && threads.iter().all(|thread| thread.command == own.command);
@@ -439,8 +482,8 @@ fn record_guest(run: &mut ToolRun, at: f64, line: u32, words: &[String], task: T
     let Some(GuestConfig { guest, disks, .. }) = qemu::guest(task, words).filter(|_| words.len() > 1) else { return };
     run.put(at, line, Guest { name: guest.name, uuid: guest.uuid, ..Guest::new(task) });
     for disk in disks {
-        let GuestDisk { model, file, serial, wwn, .. } = disk;
-        run.put(at, line, GuestDisk { model, file, serial, wwn, ..GuestDisk::new(disk.disk) });
+        let GuestDisk { model, controller, io_thread, file, serial, wwn, .. } = disk;
+        run.put(at, line, GuestDisk { model, controller, io_thread, file, serial, wwn, ..GuestDisk::new(disk.disk) });
     }
 }
 

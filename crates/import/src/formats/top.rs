@@ -399,6 +399,35 @@ Tasks:   1 total,   1 running,   0 sleeping,   0 stopped,   0 zombie
         assert_eq!(busy, [None, Some(0.999), Some(0.0)]);
     }
 
+    /// A thread of two words, and first threads that fill a CPU by themselves or, as procps 4.0 has it, with the others.
+    #[test]
+    fn a_first_thread_that_fills_a_cpu_is_that_thread() {
+        let screen = |first: &str, second: &str, third: &str| {
+            format!(
+                "top - 09:10:28 up 15:53,  0 user,  load average: 1.19, 1.91, 0.81
+Threads:   3 total,   1 running,   2 sleeping,   0 stopped,   0 zombie
+%Cpu(s): 20.0 us,  5.0 sy,  0.0 ni, 75.0 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st
+
+  PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND
+ 4711 qemu      20   0 9123456 8388608  14212 R  {first}  26.6 120:11.00 qemu-kvm
+ 4720 qemu      20   0 9123456 8388608  14212 S  {second}  26.6  20:44.00 CPU 0/KVM
+ 4721 qemu      20   0 9123456 8388608  14212 S  {third}  26.6   0:12.00 vnc_worker
+"
+            )
+        };
+        let shares = |text: &str| {
+            let window = window_of(text);
+            let tasks = window.changes::<Process>();
+            assert_eq!(tasks[1].last().command.get(), Some("CPU 0/KVM"));
+            tasks.iter().map(|t| t.rate(|t| t.cpu_time).map(|ns| (ns / 1e7).round())).collect::<Vec<_>>()
+        };
+        assert_eq!(shares(&screen("98.7", "12.0", " 0.0")), [Some(99.0), Some(12.0), Some(0.0)]);
+        assert_eq!(shares(&screen("110.7", "12.0", " 0.0")), [Some(99.0), Some(12.0), Some(0.0)]);
+        // More threads may not be listed; the sum may be just one CPU.
+        assert_eq!(shares(&screen("150.7", "52.0", "41.0"))[0], None);
+        assert_eq!(shares(&screen("99.7", "52.0", "41.0"))[0], None);
+    }
+
     #[test]
     fn threads_have_no_memory_of_their_own() {
         let text = "top - 14:42:28 up 15:53,  0 user,  load average: 2.19, 4.91, 7.81
