@@ -744,8 +744,13 @@ fn counts_of_postgresql_name_forced_checkpoints_and_temporary_files() {
 fn thin_pools_snapshots_and_suspended_volumes() {
     let d = diagnosis(&["layouts/lvs-a.txt"]);
     let found = keys(&d);
-    let expected =
-        ["disk.suspended@vg0/data", "disk.raid_degraded@vg0/r1", "fs.filling@vg0/pool0", "fs.filling@vg0/before"];
+    let expected = [
+        "disk.suspended@vg0/data",
+        "disk.raid_degraded@vg0/r1",
+        "fs.full@vg0/old",
+        "fs.filling@vg0/pool0",
+        "fs.filling@vg0/before",
+    ];
     assert_eq!(found, expected);
     assert!(finding(&d, "fs.filling@vg0/pool0").summary.contains("97.8 % full"), "{:?}", d.findings[2]);
     assert_eq!(keys(&diagnosis(&["layouts/lvs.txt"])), [""; 0]);

@@ -419,3 +419,25 @@ fn the_main_loop_of_a_guest_is_its_first_thread() {
         plain.lines().filter(|l| !l.contains("KVM") && !l.contains("vnc")).map(|l| format!("{l}\n")).collect();
     assert!(found(&(plain + ps)).0.iter().all(|key| !key.starts_with("virt.main_loop")));
 }
+
+#[test]
+fn a_snapshot_that_is_full_explains_the_errors_of_its_device() {
+    let lvs = "# lvs\n  LV       VG  Attr       LSize   Pool Origin Data%  Meta%  Move Log Cpy%Sync Convert\n\
+                 \x20 home     vg1 owi-aos--- 400.00g\n\
+                 \x20 home-old vg1 swi-I-s---  20.00g      home   100.00\n";
+    let log = "[812345.100000] device-mapper: snapshots: Invalidating snapshot: Unable to allocate exception.\n\
+               [812346.200000] Buffer I/O error on dev dm-7, logical block 9001, async page read\n\
+               [812346.300000] EXT4-fs error (device dm-7): ext4_wait_block_bitmap:531: comm tar: Cannot read block bitmap\n";
+    assert_eq!(found(lvs).0, ["fs.full@vg1/home-old"]);
+    for (text, cause) in [(log.to_owned(), "fs.full@snapshot"), (format!("{lvs}{log}"), "fs.full@vg1/home-old")] {
+        let d = judged(&[("x", &text)]).unwrap();
+        let (roots, effects): (Vec<_>, Vec<_>) = d.findings.iter().partition(|f| f.explained_by.is_none());
+        assert_eq!(roots.iter().map(|f| f.key()).collect::<Vec<_>>(), [cause], "{text}");
+        assert!(effects.iter().any(|f| f.key() == "fs.errors@dm-7"), "{text}");
+    }
+    // A disk below that fails is the cause of both.
+    let failed = log.replace("Unable to allocate exception", "Error reading/writing");
+    assert!(found(&failed).0.iter().all(|key| !key.starts_with("fs.full")), "{failed}");
+    // A snapshot with room.
+    assert_eq!(found(&lvs.replace("-I-", "-a-").replace("100.00\n", "31.00\n")).0, [""; 0]);
+}

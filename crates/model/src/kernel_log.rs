@@ -45,6 +45,8 @@ pub enum LogSubject {
     PageAllocation,
     /// A device-mapper volume.
     Volume,
+    /// A snapshot of the device mapper, which the message does not name.
+    Snapshot,
     /// A path to storage.
     StoragePath,
     /// The daemon of a disk in a Ceph cluster.
@@ -140,6 +142,8 @@ log_patterns! {
     "allocation" PageAllocation => ["page allocation failure"] | ["possible memory allocation deadlock"];
     // drivers/md
     "pool_full" Volume => ["out-of-data-space"] | ["out of data space", "thin"] | ["out of metadata space", "thin"];
+    // drivers/md/dm-snap.c: after an I/O error it says 'Error reading/writing' instead
+    "snapshot_full" Snapshot => ["Unable to allocate exception", "nvalidating snapshot"];
     "path" StoragePath => ["Failing path"] | ["path is down"] | ["remaining active paths: 0"]
         | ["remote port time out"] | ["detected conn error"] | ["session recovery timed out"] | ["LOOP DOWN detected"]
         | ["Link Down Event"] | ["nvme", "starting error recovery"] | ["nvme", "failed to connect socket"]
@@ -306,6 +310,7 @@ pub const UNMISTAKABLE: &[&str] = &[
     "eighbour table overflow",
     "neighbor table overflow",
     "write_disk_sb failed",
+    "nvalidating snapshot: Unable to allocate exception",
     "end_request:",
     "blk_update_request:",
     "print_req_error:",

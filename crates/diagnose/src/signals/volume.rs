@@ -192,10 +192,38 @@ signals! { v: Volume;
     "volume.failure" "text" "what is wrong with it", "as the kernel or LVM reports it", "/dev/mapper/control, lvs, dmsetup status" => v.failure.get();
 }
 
+/// Whether a snapshot has run out of space, so that it cannot be read any more.
+fn is_lost(volume: &Volume) -> bool {
+    volume.kind.get() == Some("snapshot")
+        && volume.failure.get().is_some_and(|why| why.starts_with("the snapshot is invalid"))
+}
+
+/// The name that the device mapper has for a volume of LVM: hyphens of its parts are doubled (lvm(8)).
+fn mapper_name(volume: &str) -> String {
+    volume.split('/').map(|part| part.replace('-', "--")).collect::<Vec<_>>().join("-")
+}
+
 /// Every logical volume, volume group and other device of the device mapper.
 pub fn volumes(window: &Window) -> Vec<Entity> {
     let volumes = window.newest::<Volume>();
-    volumes.into_values().map(|v| Entity::of(Subject::new("volume", v.name.to_string()), v)).collect()
+    let mapped = window.newest::<MappedDevice>();
+    // The kernel's message on a snapshot that is full does not name it: it is this one if there is no other.
+    let is_only_one = volumes.values().filter(|volume| is_lost(volume)).count() == 1;
+    let logged = || {
+        let notices = kernel_log::notice::gather(kernel_log::lines(window).into_iter());
+        let of_snapshot = notices.into_iter().filter(|notice| notice.topic == "snapshot_full");
+        of_snapshot.flat_map(|notice| notice.aliases.into_iter().chain([kernel_log::notice::SNAPSHOT.to_owned()]))
+    };
+    let entity = |volume: &Volume| {
+        let named = |name: &str| *name == *volume.name || name == mapper_name(&volume.name);
+        let devices = mapped.values().filter(|row| row.name.get().is_some_and(named)).map(|row| row.device.to_string());
+        let mut names: Vec<String> = devices.collect();
+        if is_only_one && is_lost(volume) {
+            names.extend(logged());
+        }
+        Entity::of(Subject::new("volume", volume.name.to_string()), volume).also_named(names)
+    };
+    volumes.into_values().map(entity).collect()
 }
 
 signals! { p: Partition;

@@ -9,6 +9,7 @@ use super::LogMessage;
 use super::stack::{self, Waits};
 use super::words::number_after;
 use std::collections::BTreeMap;
+pub use subject::SNAPSHOT;
 use subject::{MessageSubject, devices_of_thread, subject_of};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::kernel_log::{HANDLERS, LOG_PATTERNS, LogPhase};
@@ -43,6 +44,7 @@ pub fn gather<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<Notice> {
     let lines: Vec<LogMessage<'_>> = lines.collect();
     let mut notices = of_messages(lines.iter().copied());
     add_stacks(&mut notices, &lines);
+    name_snapshot(&mut notices, &lines);
     if let Some(notice) = notices.iter_mut().find(|notice| notice.topic == "oops") {
         notice.details = crash::places(&lines);
     }
@@ -74,6 +76,16 @@ fn add_stacks(notices: &mut Vec<Notice>, lines: &[LogMessage<'_>]) {
             waits: Some(waits),
         });
     }
+}
+
+/// The kernel does not say which snapshot it invalidates. From then on every read of it fails: it is the volume of the device mapper
+/// with the next error.
+fn name_snapshot(notices: &mut [Notice], lines: &[LogMessage<'_>]) {
+    let Some(notice) = notices.iter_mut().find(|notice| notice.topic == "snapshot_full") else { return };
+    let later = lines.iter().filter(|line| line.sequence > notice.lines.0 && line.text.contains("error"));
+    let device = later.filter_map(|line| number_after::<u32>(line.text, "dm-")).next();
+    add_new(&mut notice.aliases, device.map(|minor| format!("dm-{minor}")));
+    add_new(&mut notice.details, device.map(|minor| format!("dm-{minor}")));
 }
 
 fn of_messages<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<Notice> {
@@ -273,6 +285,11 @@ mod tests {
             ("clocksource: timekeeping watchdog on CPU1: Marking clocksource 'tsc' as unstable", "clocksource", "host"),
             ("swapper: page allocation failure. order:4, mode:0x4020", "allocation", "host"),
             ("device-mapper: thin: 253:4: switching pool to out-of-data-space (queue IO) mode", "pool_full", "dm-4"),
+            (
+                "device-mapper: snapshots: Invalidating snapshot: Unable to allocate exception.",
+                "snapshot_full",
+                SNAPSHOT,
+            ),
             ("device-mapper: multipath: 253:3: Failing path 8:32.", "path", "dm-3"),
             ("mpatha: sdc - tur checker reports path is down", "path", "mpatha"),
             (
@@ -291,6 +308,7 @@ mod tests {
                 "{line}"
             );
         }
+        assert_eq!(notices(&["device-mapper: snapshots: Invalidating snapshot: Error reading/writing."]), []);
         for line in
             ["ata1: SATA link down (SStatus 0 SControl 300)", "pcieport 0000:00:1c.0: pciehp: Slot(1): Link Down"]
         {

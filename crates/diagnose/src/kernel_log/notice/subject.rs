@@ -31,6 +31,9 @@ impl MessageSubject {
     }
 }
 
+/// A snapshot of the device mapper that is not named.
+pub const SNAPSHOT: &str = "snapshot";
+
 /// The subject of a message, found as its pattern says.
 pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
     match subject {
@@ -48,6 +51,7 @@ pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
         LogSubject::NfsServer => Some(MessageSubject::of("mount", word_after(text, "server ")?)),
         LogSubject::PageAllocation => Some(page_allocation(text)),
         LogSubject::Volume => volume(text),
+        LogSubject::Snapshot => Some(MessageSubject::of("volume", SNAPSHOT)),
         LogSubject::StoragePath => storage_path(text),
         LogSubject::CephOsd => {
             let number = number_after::<u32>(text, "libceph: osd")?;
