@@ -441,3 +441,29 @@ fn a_snapshot_that_is_full_explains_the_errors_of_its_device() {
     // A snapshot with room.
     assert_eq!(found(&lvs.replace("-I-", "-a-").replace("100.00\n", "31.00\n")).0, [""; 0]);
 }
+
+/// `ss -tan` with so many connections from 172.16.3.9 to a database, and as many clients of a server here.
+fn connections(count: u16) -> String {
+    let mut text = "$ ss -tan\nState     Recv-Q Send-Q Local Address:Port  Peer Address:Port Process\n".to_owned();
+    for port in (40_000..=41_999).take(usize::from(count)) {
+        text += &format!("TIME-WAIT 0      0        172.16.3.9:{port}   172.16.3.40:5432\n");
+        text += &format!("TIME-WAIT 0      0        172.16.3.9:80      172.16.9.1:{port}\n");
+    }
+    text
+}
+
+#[test]
+fn ports_that_connections_to_one_peer_take_up_are_counted() {
+    let range = "$ sysctl net.ipv4.ip_local_port_range\nnet.ipv4.ip_local_port_range = 40000\t41999\n";
+    let log = "2025/05/14 10:21:14 [crit] 1822#1822: *91823441 connect() to 172.16.3.40:5432 failed (99: Cannot assign requested address) while connecting to upstream, client: 10.1.1.20\n";
+    let exhausted = "net.ports_exhausted@172.16.3.9:*->172.16.3.40:5432";
+    assert_eq!(found(&(connections(1990) + range)).0.first().map(String::as_str), Some(exhausted));
+    let d = judged(&[("x", &(connections(1990) + range + log))]).unwrap();
+    let roots: Vec<_> = d.findings.iter().filter(|f| f.explained_by.is_none()).map(|f| f.key()).collect();
+    assert_eq!(roots, [exhausted]);
+    assert_eq!(found(&(connections(1000) + range)), (Vec::new(), Vec::new()));
+    // The message alone is a possibility, and one together with the sockets in TIME_WAIT.
+    assert_eq!(found(log), (Vec::new(), vec!["net.ports_exhausted@host".to_owned()]));
+    let sockets = "Total: 2300\nTCP:   4100 (estab 12, closed 2001, orphaned 0, timewait 1990)\n\n";
+    assert_eq!(found(&format!("{sockets}{range}{log}")).0, ["net.ports_exhausted@host"]);
+}

@@ -150,11 +150,13 @@ log_patterns! {
         | ["nvme", "Failed reconnect attempt"] | ["NVME-FC", "connectivity lost"],
         ends ["einstating path"] | ["einstated path"] | ["path is up"] | ["LOOP UP detected"] | ["Link Up Event"]
         | ["nvme", "Successfully reconnected"] | ["NVME-FC", "controller connect complete"];
-    // Programs, in what people paste of their output and logs: bash, Redis, MySQL, PostgreSQL
+    // Programs, in what people paste of their output and logs: bash, Redis, MySQL, PostgreSQL, nginx
     "fork_refused" Host => ["sh: fork: ", "Resource temporarily unavailable"];
     "slow_fsync" Host => ["AOF fsync is taking too long"];
     "too_many_clients" Host => ["oo many connections", "1040"] | ["sorry, too many clients already"]
         | ["remaining connection slots are reserved"];
+    // Where an address is bound instead, it is one that this machine does not have. What has no IPv6 says so of ::1.
+    "no_port" Host => ["annot assign requested address", "connect"];
     // net/ceph/osdmap.c
     "osd" CephOsd => ["libceph: osd", " down"], ends ["libceph: osd", " up"];
     // drivers/pci/pcie/aer.c, kernel/irq/spurious.c
@@ -335,6 +337,7 @@ pub const UNMISTAKABLE: &[&str] = &[
     "FATAL:  sorry, too many clients already",
     "FATAL: remaining connection slots are reserved",
     "FATAL:  remaining connection slots are reserved",
+    "failed (99: Cannot assign requested address) while connecting",
     "libceph: osd",
     "possible SYN flooding",
     "Possible SYN flooding",

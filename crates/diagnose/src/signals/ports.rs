@@ -3,29 +3,40 @@
 use crate::signal::{Entity, mean, netns, over, share_of_true, signals};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use whyslow_model::catalogue::{Connection, EndedConnections, PortsUsed};
+use whyslow_model::catalogue::{Connection, EndedConnections, PortsUsed, Setting};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
 
 /// From this share on, they count as used up in a sample: those that become free between two attempts are few.
 const USED_UP: f64 = 0.98;
 
+/// The ports that there are for connections, according to the setting (ip_local_port_range).
+pub fn in_range(window: &Window) -> Option<f64> {
+    let settings = window.newest::<Setting>();
+    let range = settings.get("net.ipv4.ip_local_port_range")?.value.get()?;
+    let mut bounds = range.split_whitespace().map(str::parse::<u16>);
+    let (low, high) = (bounds.next()?.ok()?, bounds.next()?.ok()?);
+    (low <= high).then(|| f64::from(high - low) + 1.0)
+}
+
 /// What the signals of a peer that takes up many ports are computed from.
 pub struct PortUse<'w> {
     ports: &'w Change<'w, PortsUsed>,
+    /// Where it was not read along with them, as in captures.
+    in_range: Option<f64>,
     /// What is known of short connections to the same address.
     attempts: Option<&'w Change<'w, EndedConnections>>,
 }
 
 impl PortUse<'_> {
     fn fills(&self) -> impl Iterator<Item = f64> {
-        self.ports.rows().filter_map(|row| over(row.used.get(), row.available.get()))
+        self.ports.rows().filter_map(|row| over(row.used.get(), row.available.get().or(self.in_range)))
     }
 }
 
 signals! { p: PortUse<'_>;
     "ports.used" "count" "local ports of connections to this peer, those in TIME_WAIT included", "connections with these two addresses and this port of the peer, mean", "sock_diag(7)" => p.ports.mean(|p| p.used);
-    "ports.available" "count" "local ports that there are for connections", "ip_local_port_range without ip_local_reserved_ports", "/proc/sys/net/ipv4" => p.ports.last().available.get();
+    "ports.available" "count" "local ports that there are for connections", "ip_local_port_range without ip_local_reserved_ports", "/proc/sys/net/ipv4" => p.ports.last().available.get().or(p.in_range);
     "ports.fill" "ratio" "how many of them are used, mean", "used / available", "sock_diag(7), /proc/sys/net/ipv4" => mean(p.fills());
     "ports.used_up_share" "ratio" "share of the samples in which 98 % or more were used", "samples with used / available >= 0.98", "sock_diag(7), /proc/sys/net/ipv4" => share_of_true(p.fills().map(|fill| fill >= USED_UP));
     "ports.time_wait_share" "ratio" "share of those used whose connections are over and wait for a minute (TIME_WAIT)", "TIME_WAIT / used", "sock_diag(7)" => over(p.ports.mean(|p| p.time_wait), p.ports.mean(|p| p.used));
@@ -47,6 +58,7 @@ fn holder(window: &Window, namespace: &str, peer: &str) -> Option<f64> {
 /// The peers to which connections take up many ports.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let attempts = window.changes::<EndedConnections>();
+    let in_range = in_range(window);
     let of_address = |namespace: &str, peer: &str| {
         let address = peer.parse::<SocketAddr>().ok()?.ip().to_string();
         attempts.iter().find(|a| &*a.key().ns == namespace && *a.key().name == *address)
@@ -65,7 +77,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
                 netns: netns(&key.ns),
                 ..Subject::new("connection", key.name.to_string())
             };
-            Entity::of(subject, &PortUse { ports, attempts })
+            Entity::of(subject, &PortUse { ports, in_range, attempts })
         })
         .collect()
 }
@@ -75,6 +87,20 @@ mod tests {
     use super::*;
     use crate::testing::window;
     use whyslow_model::key::NetKey;
+
+    #[test]
+    fn how_many_ports_there_are_is_a_setting_where_it_was_not_read_along() {
+        let window = window([0], |_, s| {
+            let key = NetKey { ns: "".into(), name: "10.0.0.1:*->10.0.0.2:80".into() };
+            let ports = PortsUsed { used: 985.into(), time_wait: 985.into(), ..PortsUsed::new(key) };
+            s.net.ports_used.push(ports);
+            let name = "net.ipv4.ip_local_port_range";
+            s.kernel.setting.push(Setting { value: "40000\t40999".into(), ..Setting::new(name.into()) });
+        });
+        let found = &entities(&window)[0];
+        assert_eq!((found.number("ports.available"), found.number("ports.fill")), (Some(1000.0), Some(0.985)));
+        assert_eq!(found.number("ports.used_up_share"), Some(1.0));
+    }
 
     #[test]
     fn ports_are_used_up_where_attempts_fail() {

@@ -2,10 +2,10 @@
 
 use super::ss_info::{SocketMemory, record_tcp_info, value};
 use crate::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use whyslow_model::catalogue::{Connection, Datagram, Listener, Process};
-use whyslow_model::key::SocketKey;
+use whyslow_model::catalogue::{Connection, Datagram, Listener, PortsUsed, Process};
+use whyslow_model::key::{NetKey, SocketKey};
 
 pub const FORMAT: Format = Format {
     name: "ss",
@@ -35,6 +35,33 @@ const STATES: [(&str, &str); 11] = [
     ("UNCONN", "unconnected"),
 ];
 
+/// Fewer connections to one peer use up no range of ports that is in use anywhere.
+const MANY_PORTS: usize = 500;
+
+/// The ports of connections from one address to one peer. Each of them has a port of its own.
+#[derive(Default)]
+struct PeerPorts {
+    used: usize,
+    time_wait: usize,
+    first: u32,
+    last: u32,
+}
+
+/// Records the peers to which connections take up many local ports. How many there are is a setting.
+fn record_ports(run: &mut ToolRun, peers: BTreeMap<(IpAddr, SocketAddr), PeerPorts>) {
+    for ((local, remote), ports) in peers.into_iter().filter(|(_, ports)| ports.used >= MANY_PORTS) {
+        let name = match local {
+            IpAddr::V4(ip) => format!("{ip}:*->{remote}"),
+            IpAddr::V6(ip) => format!("[{ip}]:*->{remote}"),
+        };
+        let key = NetKey { ns: "".into(), name: name.as_str().into() };
+        run.row::<PortsUsed>(0.0, ports.first, key.clone());
+        let row = run.row::<PortsUsed>(0.0, ports.last, key);
+        row.used = (ports.used as f64).into();
+        row.time_wait = (ports.time_wait as f64).into();
+    }
+}
+
 /// `State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess`
 fn is_header(line: &str) -> bool {
     line.contains("Recv-Q") && line.contains("Send-Q") && line.contains("Local Address:Port")
@@ -60,6 +87,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         field.and_then(|f| STATES.iter().find(|(s, _)| *s == f))
     };
     let mut seen = BTreeSet::new();
+    let mut peers: BTreeMap<(IpAddr, SocketAddr), PeerPorts> = BTreeMap::new();
     if lines.peek_past_blanks(0).is_none() {
         run.note("sockets", "the table is empty", "list all of them: ss -tuanmi");
     }
@@ -104,8 +132,18 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         }
         let state = state.map_or("established", |(_, name)| name);
         let udp = fields.first() == Some(&"udp") || (!protocol && state == "unconnected");
+        if !udp && state != "listen" {
+            let ports = peers.entry((key.local.ip(), key.remote)).or_default();
+            ports.used += 1;
+            ports.time_wait += usize::from(state == "time_wait");
+            ports.last = line;
+            if ports.used == 1 {
+                ports.first = line;
+            }
+        }
         socket.record(run, line, key, state, udp, &info);
     }
+    record_ports(run, peers);
     Ok(())
 }
 
@@ -225,6 +263,21 @@ CLOSE-WAIT 1      0          127.0.0.1:23914    127.0.0.1:53078
 ",
         );
         assert_eq!(window.newest::<Connection>().len(), 3);
+    }
+
+    #[test]
+    fn local_ports_are_counted_by_peer() {
+        let mut text = "State     Recv-Q Send-Q Local Address:Port  Peer Address:Port Process\n".to_owned();
+        for port in 40_000..40_600 {
+            let state = if port % 3 == 0 { "ESTAB" } else { "TIME-WAIT" };
+            text += &format!("{state} 0 0 10.0.0.1:{port} 10.0.0.2:5432\n");
+            // Clients of a server here.
+            text += &format!("TIME-WAIT 0 0 10.0.0.1:443 10.0.7.7:{port}\n");
+        }
+        let window = window_of(&text);
+        let rows = window.newest::<PortsUsed>();
+        let found: Vec<_> = rows.values().map(|r| (&*r.peer.name, r.used.get(), r.time_wait.get())).collect();
+        assert_eq!(found, [("10.0.0.1:*->10.0.0.2:5432", Some(600.0), Some(400.0))]);
     }
 
     #[test]
