@@ -467,3 +467,39 @@ fn ports_that_connections_to_one_peer_take_up_are_counted() {
     let sockets = "Total: 2300\nTCP:   4100 (estab 12, closed 2001, orphaned 0, timewait 1990)\n\n";
     assert_eq!(found(&format!("{sockets}{range}{log}")).0, ["net.ports_exhausted@host"]);
 }
+
+/// A mirror that is being checked, its disks, and what its own requests take.
+fn checked_mirror(wait: &str, iowait: &str, idle: &str) -> String {
+    format!(
+        "$ cat /proc/mdstat
+Personalities : [raid1]
+md127 : active raid1 sdd1[1] sdc1[0]
+      976630464 blocks super 1.2 [2/2] [UU]
+      [===>.................]  check = 17.9% (175001344/976630464) finish=98.1min speed=136128K/sec
+      bitmap: 0/8 pages [0KB], 65536KB chunk
+
+unused devices: <none>
+$ iostat -xy 5 1
+Linux 6.1.0 (nas2) \t06/01/2025 \t_x86_64_\t(4 CPU)
+
+avg-cpu:  %user   %nice %system %iowait  %steal   %idle
+           2.10    0.00    1.70    {iowait}    0.00   {idle}
+
+Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     f/s f_await  aqu-sz  %util
+md127            14.00    224.00     0.00   0.00    {wait}    16.00    4.00     32.00     0.00   0.00    {wait}     8.00    0.00      0.00     0.00   0.00    0.00     0.00    0.00    0.00    0.06   6.10
+sdc             270.00 136352.00  1860.00  87.32    3.90   505.01    4.00     32.00     0.00   0.00    1.10     8.00    0.00      0.00     0.00   0.00    0.00     0.00    0.00    0.00    1.06  91.00
+sdd             270.00 136352.00  1860.00  87.32    4.10   505.01    4.00     32.00     0.00   0.00    1.10     8.00    0.00      0.00     0.00   0.00    0.00     0.00    0.00    0.00    1.11  92.00
+"
+    )
+}
+
+#[test]
+fn a_check_of_an_array_is_no_problem_unless_requests_are_slow() {
+    let text = checked_mirror(" 3.40", "0.60", "95.60");
+    assert_eq!(found(&text), (Vec::new(), Vec::new()));
+    assert_eq!(judged(&[("x", &text)]).unwrap().verdict, whyslow_model::diagnosis::Verdict::Healthy);
+    let slow = checked_mirror("190.40", "21.60", "74.60");
+    assert_eq!(found(&slow).0, ["disk.raid_degraded@md127"]);
+    // A rebuild is no routine.
+    assert_eq!(found(&text.replace("check =", "recovery =")).0, ["disk.raid_degraded@md127"]);
+}

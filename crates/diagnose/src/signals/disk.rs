@@ -5,6 +5,7 @@ use super::curve::{Curve, alone_time};
 use super::depth;
 use super::io::IoUse;
 use super::size_slope::{SizeSlope, Stream};
+use super::volume;
 use crate::kernel_log::has_smart;
 use crate::signal::{Entity, over, ratio, share_of_true, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +60,8 @@ pub struct DiskUse<'w> {
     beneath: Beneath,
     chunk: Option<f64>,
     member: bool,
+    /// Whether an array on top of it is checked or rebuilt.
+    synced: bool,
     peers_wait: Option<f64>,
     alike: Vec<f64>,
 }
@@ -341,6 +344,7 @@ signals! { d: DiskUse<'_>;
     "disk.below_size" "bytes" "mean size of a read of the devices that it rests on", "Δbytes read / Δreads of the devices directly below", "/sys/block, /proc/diskstats" => d.beneath.read_size;
     "disk.below_busy" "ratio" "share of the time in which requests were in flight on the devices that it rests on, mean", "mean(Δbusy time / Δt) of the devices directly below", "/sys/block, /proc/diskstats" => d.beneath.busy;
     "disk.member" "flag" "1 where what it does is done for devices on top of it; a loop device or volume without I/O does not count", "Δbytes of the loop, dm and md devices above / Δbytes > 0.3; 1 where their bytes are unknown", "/sys/block, /proc/diskstats" => d.member;
+    "disk.synced" "flag" "1 where an array on top of it is being checked or rebuilt", "sync_action of the arrays above", "/sys/block/md*/md" => d.synced;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();
     "disk.call_size" "bytes" "mean size of the read calls of the process that read most from it", "Δrchar / Δsyscr", "/proc/PID/io" => d.reader.and_then(IoUse::call_size);
     "disk.cache_wait" "ratio" "share of the samples in which the process that read most from it waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => d.reader.and_then(IoUse::cache_wait);
@@ -379,6 +383,7 @@ pub fn entities(
     let responses = window.changes::<Response>();
     let chunks = chunks(window);
     let paths = window.newest::<Path>();
+    let synced = volume::synced(window, topology);
     let in_flight: BTreeMap<&Name, f64> =
         changes.iter().filter_map(|c| Some((c.key(), ratio(c.rate(|d| d.weighted_time))?))).collect();
     let moved: BTreeMap<&Name, f64> = changes.iter().filter_map(|c| Some((c.key(), bytes(c)?))).collect();
@@ -414,6 +419,7 @@ pub fn entities(
                 beneath: Beneath::of(name, topology, &changes, &all_requests),
                 chunk: chunks.get(name).copied(),
                 member: is_member(name, topology, &moved),
+                synced: synced.contains(name),
                 peers_wait: waits.of_peers(name),
                 alike: waits_of_same_load(name, &loads),
             };

@@ -11,6 +11,7 @@ use super::reclaim::Reclaim;
 use super::shortage::{Room, climb};
 use super::slab;
 use super::task::{self, BACKGROUND_NICE, TaskUse};
+use super::volume;
 use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
 use std::collections::BTreeMap;
@@ -445,7 +446,8 @@ impl<'w> HostUse<'w> {
         let disks = self.window.changes::<Disk>();
         let waited =
             |c: &Change<'_, Disk>| Some(ratio(c.rate(|d| d.weighted_time))?.min(ratio(c.rate(|d| d.busy_time))?));
-        disks.iter().filter_map(waited).reduce(f64::max)
+        let checked = volume::checked(self.window);
+        disks.iter().filter(|disk| !checked.contains(disk.key())).filter_map(waited).reduce(f64::max)
     }
 
     /// The largest block of a measured transfer.
@@ -612,7 +614,7 @@ signals! { h: HostUse<'_>;
     "log.alarms" "count" "lines of it with words of alarm: call traces, panics, time-outs", "lines with 'Call Trace', 'BUG:', 'WARNING:', 'timed out' ...", "/dev/kmsg" => h.log.map(|l| l.alarms);
     "log.kills" "count" "processes killed because the machine ran out of memory", "'Out of memory: Killed process'", "/dev/kmsg" => h.log.map(|l| l.kills);
     "log.no_victim" "count" "times memory ran out and no process was left to kill", "'no killable processes'", "/dev/kmsg" => h.log.map(|l| l.no_victim);
-    "disk.most_waited" "ratio" "share of the time in which requests were in flight, of the device with most", "max of min(Δ(requests x time), Δbusy time) / Δt", "/proc/diskstats" => h.most_waited();
+    "disk.most_waited" "ratio" "share of the time in which requests were in flight, of the device with most; the disks of an array that is being checked are left out where the array itself is counted", "max of min(Δ(requests x time), Δbusy time) / Δt", "/proc/diskstats, /sys/block/md*/md" => h.most_waited();
     // Known once the devices are: see `Facts`.
     "disk.longest_stall" "ratio" "share of the time in which a task waited for a device, of the device with most", "max of disk.stall", "/proc/PID/stat, /proc/pressure/io, /proc/diskstats" => None::<f64>;
     "disk.steady_stall" "ratio" "the same of the devices whose users do not pause between requests, or of whom that is unknown", "max of disk.stall where not disk.users_blocked < 0.8", "/proc/PID/stat, /proc/pressure/io, /proc/diskstats" => None::<f64>;

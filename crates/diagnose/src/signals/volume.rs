@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Array, Disk, MappedDevice, Partition, Path, Volume};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::topology::Topology;
+use whyslow_model::value::Name;
 use whyslow_model::window::{Change, Window};
 
 /// What the signals of an array are computed from.
@@ -17,6 +18,8 @@ pub struct ArrayUse<'w> {
     /// Whether the device mapper made it, as for LVM.
     is_mapped: bool,
     members: MemberMeans,
+    /// Its own requests, as a device.
+    own: Option<&'w Change<'w, Disk>>,
 }
 
 /// Averages over the members' own counters.
@@ -99,7 +102,36 @@ signals! { a: ArrayUse<'_>;
     "array.member_busy" "ratio" "how busy its members are, mean", "mean of Δbusy time / Δt", "/proc/diskstats" => a.members.busy;
     "array.member_request_size" "bytes" "size of the requests its members get, mean", "mean of Δbytes / Δ(reads + writes)", "/proc/diskstats" => a.members.request_size;
     "array.member_requests" "1/s" "requests each of its members gets, mean", "mean of Δ(reads + writes) / Δt", "/proc/diskstats" => a.members.requests;
+    "array.requests" "1/s" "requests to the array itself; those of a check or rebuild are not among them", "Δ(reads + writes) / Δt", "/proc/diskstats" => a.own.and_then(disk::transfers);
+    "array.wait" "s" "time that these take", "Δtime / Δ(reads + writes)", "/proc/diskstats" => a.own.and_then(|own| over(disk::time(own), disk::transfers(own)));
     "array.member_wait" "s" "time its members take for a request, mean", "mean of Δtime / Δ(reads + writes)", "/proc/diskstats" => a.members.wait;
+}
+
+/// What an array does beside serving requests: it reads, and perhaps rewrites, all of its members.
+const SYNC_ACTIONS: [&str; 6] = ["check", "resync", "recover", "recovery", "repair", "reshape"];
+
+/// The arrays that are being checked or rebuilt.
+fn syncing(window: &Window) -> Vec<&Array> {
+    let arrays = window.newest::<Array>().into_values();
+    arrays.filter(|array| array.action.get().is_some_and(|action| SYNC_ACTIONS.contains(&action))).collect()
+}
+
+/// The devices below arrays that are being checked or rebuilt.
+pub(super) fn synced(window: &Window, topology: &Topology) -> BTreeSet<Name> {
+    syncing(window).into_iter().flat_map(|array| topology.under(&array.array)).collect()
+}
+
+/// The devices below arrays that are only checked and whose own requests were counted, too: those show what programs wait for.
+pub(super) fn checked(window: &Window) -> BTreeSet<Name> {
+    let mut checks = syncing(window);
+    checks.retain(|array| array.action.get() == Some("check"));
+    if checks.is_empty() {
+        return BTreeSet::new();
+    }
+    let topology = Topology::of(window);
+    let counted: BTreeSet<Name> = window.changes::<Disk>().iter().map(|c| c.key().clone()).collect();
+    checks.retain(|array| counted.contains(&array.array));
+    checks.into_iter().flat_map(|array| topology.under(&array.array)).collect()
 }
 
 /// Every array that md or the log knows.
@@ -126,6 +158,7 @@ pub fn arrays(window: &Window, topology: &Topology) -> Vec<Entity> {
                 log,
                 is_mapped: volumes.contains_key(name.as_str()),
                 members: MemberMeans::of(&members),
+                own: by_name.get(device_of(&name).unwrap_or(&name)).copied(),
                 name: name.clone(),
             };
             let failed = log.iter().flat_map(|l| &l.failed).map(|member| kernel_log::disk_of(member));
