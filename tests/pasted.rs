@@ -503,3 +503,35 @@ fn a_check_of_an_array_is_no_problem_unless_requests_are_slow() {
     // A rebuild is no routine.
     assert_eq!(found(&text.replace("check =", "recovery =")).0, ["disk.raid_degraded@md127"]);
 }
+
+#[test]
+fn retransmissions_and_lost_echoes_are_loss() {
+    let reading = |time: &str, out: u32, again: u32, fast: u32, timeouts: u32| {
+        format!(
+            "{time}\nTcp:\n    912 active connection openings\n    {out} segments sent out\n    {again} segments retransmitted\n\
+             TcpExt:\n    {fast} fast retransmits\n    TCPTimeouts: {timeouts}\n"
+        )
+    };
+    let first = reading("Tue 03 Jun 2025 11:00:00 AM CEST", 500_000, 9_000, 7_000, 1_000);
+    let second = reading("Tue 03 Jun 2025 11:00:20 AM CEST", 530_000, 9_900, 7_600, 1_090);
+    let ping =
+        "--- 192.0.2.9 ping statistics ---\n200 packets transmitted, 194 received, 3% packet loss, time 40112ms\n";
+    let command = "$ date; netstat -st; sleep 20; date; netstat -st\n";
+    let both = format!("{command}{first}{second}");
+    assert_eq!(found(&both).0, ["net.loss@host"]);
+    assert_eq!(found(&format!("{both}{ping}")).0, ["net.loss@host", "net.loss@192.0.2.9"]);
+    // Which of the segments were SYNs is not shown, and none of the timeouts.
+    let nstat = |time: &str, out: u32, again: u32| {
+        format!(
+            "{time}\n#kernel\nTcpOutSegs                      {out}             0.0\nTcpRetransSegs                  {again}              0.0\n"
+        )
+    };
+    let (first, second) = (
+        nstat("Tue Jun  3 11:00:00 CEST 2025", 500_000, 9_000),
+        nstat("Tue Jun  3 11:00:20 CEST 2025", 530_000, 9_900),
+    );
+    assert_eq!(found(&format!("{first}{second}{ping}")).0, ["net.loss@192.0.2.9"]);
+    // Echoes that a host drops, while TCP loses nothing.
+    let second = nstat("Tue Jun  3 11:00:20 CEST 2025", 530_000, 9_002);
+    assert_eq!(found(&format!("{first}{second}{ping}")).0, [""; 0]);
+}

@@ -27,7 +27,8 @@ pub const PROTOCOLS: Format = Format {
     lacks: "which connection",
     columns: &[&PHRASES],
     starts: |lines| {
-        (lines.next_is(|line| line == "Ip:") && lines.peek(1).is_some_and(|l| l.starts_with(' ')))
+        let title = lines.peek(0).and_then(section_title).filter(|name| SECTIONS.contains(name)).map(str::to_owned);
+        (title.is_some() && lines.peek(1).is_some_and(|l| l.starts_with(' ')))
             || lines.next_is(|line| indented(line).is_some_and(|text| counter("", text).is_some()))
     },
     read: statistics,
@@ -69,6 +70,9 @@ fn interfaces(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
+/// The sections: with -t, -u or -w only some of them.
+const SECTIONS: [&str; 5] = ["Ip", "Icmp", "Tcp", "Udp", "TcpExt"];
+
 /// What net-tools says in words instead of the kernel's names (statistics.c), after its section; `#` is the number.
 const PHRASES: MetricColumns<Protocol> = columns![
     "Ip: # total packets received" => ip_in_receives,
@@ -103,18 +107,19 @@ const PHRASES: MetricColumns<Protocol> = columns![
     "TcpExt: # packets collapsed in receive queue due to low socket buffer" => tcp_ext_tcp_rcv_collapsed,
     "TcpExt: # TCP sockets finished time wait in fast timer" => tcp_ext_tw,
     "TcpExt: # other TCP timeouts" => tcp_ext_tcp_timeouts,
+    "TcpExt: # fast retransmits" => tcp_ext_tcp_fast_retrans,
     "TcpExt: # retransmits lost" => tcp_ext_tcp_lost_retransmit,
     "TcpExt: TCP ran low on memory # times" => tcp_ext_tcp_memory_pressures,
     "TcpExt: # connections aborted due to memory pressure" => tcp_ext_tcp_abort_on_memory,
 ];
 
 fn statistics(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut sections) = (BTreeSet::new(), BTreeSet::new());
     let mut section = String::new();
     while let Some(text) = lines.peek(0) {
         if let Some(name) = section_title(text) {
-            // The first section again belongs to the next reading.
-            if !section.is_empty() && name == "Ip" {
+            // A section again belongs to the next reading.
+            if !sections.insert(name.to_owned()) {
                 break;
             }
             section = name.to_owned();
@@ -179,6 +184,23 @@ mod tests {
         let change = window.change::<Protocol>().unwrap();
         assert_eq!(change.rate(|p| p.tcp_out_segs), Some((printed(1) - printed(0)) / 5.0));
         assert_eq!(window.seconds(), 5.0);
+    }
+
+    #[test]
+    fn with_t_there_are_fewer_sections() {
+        let reading = |out: u32, again: u32, fast: u32| {
+            format!(
+                "Tcp:\n    {out} segments sent out\n    {again} segments retransmitted\nTcpExt:\n    {fast} fast retransmits\n"
+            )
+        };
+        let (first, second) = (reading(1000, 50, 40), reading(3000, 110, 80));
+        let times = ["Sat Jun  1 12:00:00 UTC 2024\n", "Sat Jun  1 12:00:20 UTC 2024\n"];
+        let window = window_of(&format!("{}{first}{}{second}", times[0], times[1]));
+        let change = window.change::<Protocol>().unwrap();
+        assert_eq!((change.rate(|p| p.tcp_out_segs), change.rate(|p| p.tcp_retrans_segs)), (Some(100.0), Some(3.0)));
+        assert_eq!(change.rate(|p| p.tcp_ext_tcp_fast_retrans), Some(2.0));
+        // Without times there are two captures.
+        assert_eq!(crate::testing::read_text(&format!("{first}{second}")).unwrap().len(), 2);
     }
 
     #[test]
