@@ -494,12 +494,7 @@ fn pressure_of_a_control_group_at_its_limit() {
         format!("# cd /sys/fs/cgroup/app.slice\n# cat {file}\n{}{}{limits}", line("some"), line("full"))
     };
     let limits = "# cat memory.current memory.high memory.max\n999000\n1000000\nmax\n";
-    found(
-        &read(&of("memory.pressure", "40.00", limits)),
-        "mem.cgroup_limit@/app.slice",
-        Confidence::Medium,
-        "40 %",
-    );
+    found(&read(&of("memory.pressure", "40.00", limits)), "mem.cgroup_limit@/app.slice", Confidence::Medium, "40 %");
     assert_eq!(keys(&read(&of("memory.pressure", "1.00", limits))), [""; 0], "at its limit, and nothing waits");
     let below = "# cat memory.current memory.high memory.max\n500000\n1000000\nmax\n";
     assert_eq!(keys(&read(&of("memory.pressure", "40.00", below))), [""; 0]);
