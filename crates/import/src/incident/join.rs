@@ -1,8 +1,8 @@
 //! Copies of /proc beside the output of other tools.
 
-use crate::clock::{PrintedTime, SECOND, nanoseconds};
+use crate::clock::{DAY, PrintedTime, SECOND, nanoseconds};
 use crate::merge::{BEGIN, Capture, differ};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{EachFamily, Family, MachineInfo};
 use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::since_boot::SinceBoot;
@@ -48,11 +48,18 @@ pub fn join(mut captures: Vec<Capture>, mut copies: Vec<ProcCopy>) -> Vec<Captur
     captures
 }
 
-/// Gives copies that were printed one after the other, at known times, their places on one clock.
+/// Copies that were printed over more seconds than this are of different occasions.
+const LONGEST: f64 = 7.0 * DAY;
+
+/// Gives copies that one text printed one after the other, at known times, their places on one clock. Another text may be of another
+/// machine.
 fn place(copies: &mut [ProcCopy]) {
     let times: Vec<f64> = copies.iter().filter_map(|copy| copy.at.since(copies.first()?.at)).collect();
-    let is_later = |pair: &[f64]| pair[1] > pair[0];
-    if times.len() < 2 || times.len() != copies.len() || !times.windows(2).all(is_later) {
+    let texts: BTreeSet<&str> =
+        copies.iter().flat_map(|copy| &copy.locations).map(|(_, location)| &*location.file).collect();
+    let is_in_order =
+        times.windows(2).all(|pair| pair[1] > pair[0]) && times.last().is_some_and(|last| *last <= LONGEST);
+    if times.len() < 2 || times.len() != copies.len() || texts.len() != 1 || !is_in_order {
         return;
     }
     for (copy, time) in copies.iter_mut().zip(times) {
@@ -268,9 +275,12 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_one_time_are_side_by_side() {
-        let joined = join(Vec::new(), vec![printed(50.0, 100), printed(50.0, 400)]);
-        assert_eq!(joined.len(), 2);
+    fn copies_of_one_time_of_other_texts_or_of_far_apart_are_side_by_side() {
+        let mut of_another = printed(60.0, 400);
+        of_another.locations[0].1.file = "y".into();
+        for later in [printed(50.0, 400), printed(1e12, 400), of_another] {
+            assert_eq!(join(Vec::new(), vec![printed(50.0, 100), later]).len(), 2);
+        }
     }
 
     #[test]
