@@ -97,8 +97,8 @@ pub fn mismatches_of_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) ->
     }
 }
 
-/// What is wrong with the first finding. Not every culprit may be seen; what a full observation attributes to a part of the machine may
-/// be seen for the whole of it, and an effect of which the cause is not seen stands alone.
+/// What is wrong with the first finding. The culprit may be missing, the finding may be about the whole machine instead of a part of it,
+/// and an effect may stand alone because its cause was not visible.
 fn wrong_from_less(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
     let Some(id) = trial.finding else { return wrong_health(answer, trial) };
     let Some(found) = answer.findings.first() else { return vec!["nothing was found".into()] };

@@ -14,7 +14,7 @@ pub struct PrintSteps {
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Print(PrintedFiles),
-    /// Seconds.
+    /// In seconds.
     Pause(f64),
 }
 

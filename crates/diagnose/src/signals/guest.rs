@@ -56,12 +56,12 @@ fn is_virtual_cpu(name: &str) -> bool {
     })
 }
 
-/// Guests of which a capture shows no more than the names of their threads.
+/// Guests that a capture shows only by the names of their threads.
 fn unnamed(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> Vec<Guest> {
     let known = window.newest::<Guest>();
     let pids: BTreeSet<u32> =
         threads.iter().filter(|thread| is_virtual_cpu(&thread.command)).map(|thread| thread.key.pid).collect();
-    // Where it is not shown of which process a thread is, it stands for one.
+    // A capture that does not say which process a thread belongs to lists the thread as a process.
     let is_guest = |process: &&TaskUse| pids.contains(&process.key.pid) && !is_virtual_cpu(&process.command);
     let keys = processes.iter().filter(is_guest).map(|process| process.key);
     keys.filter(|key| !known.contains_key(key)).map(Guest::new).collect()
@@ -221,8 +221,8 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
         guests.keys().filter_map(|task| Some((*task, affinity(task)?))).collect();
     let entity = |(task, config): (&TaskKey, &&Guest)| {
         let process = processes.iter().find(|process| process.key == *task);
-        // A process of which it is not known how many threads it has is no thread of its own. Where it stands for its first one
-        // (top -H), the others are not known to be its.
+        // If the number of threads is unknown, the row of the process is not that of its first thread. In top -H it is, and which
+        // other threads belong to the process is unknown.
         let stands_for_first = rows.get(task).is_some_and(|row| row.threads.get() == Some(1.0));
         let main_loop = threads.get(task).copied().filter(|_| stands_for_first || thread_rows.contains_key(task));
         let own = virtual_cpus(task);

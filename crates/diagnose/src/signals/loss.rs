@@ -123,8 +123,8 @@ impl<'w> LocalDrops<'w> {
     }
 
     /// The rate at the interface this connection leaves by. A queueing discipline passes its drops on to the one above,
-    /// so the largest count is that of all. What netem(8) drops without a rate is no queue that is full, but the loss of the path
-    /// that it emulates.
+    /// so the largest count is that of all. Without a rate, netem(8) drops packets to emulate a lossy path, not because a queue is
+    /// full: those are left out.
     pub fn rate(&self, c: &Change<'_, Connection>) -> Option<f64> {
         let (ns, name) = (&c.key().ns, c.last().interface.get()?);
         let interface = self.interfaces.iter().find(|i| i.key().ns == *ns && &*i.key().name == name)?;

@@ -211,8 +211,8 @@ pub fn processes(window: &Window, changes: &[Change<'_, Process>], blocked: &Blo
     tasks
 }
 
-/// Every thread; a process with one thread stands for it. A process of which it is not known how many it has does, too, unless
-/// they are listed by themselves: its row is then their sum.
+/// Every thread. A process stands for its thread if it has only one, or if the number is unknown and no threads are listed: the row
+/// of a process whose threads are listed is their sum.
 pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
     let kept_waiting = sleep::kept_waiting(window);
     let (rows, listed) = (window.newest::<Process>(), window.newest::<Thread>());

@@ -51,7 +51,7 @@ pub fn join(mut captures: Vec<Capture>, mut copies: Vec<ProcCopy>) -> Vec<Captur
 /// Copies that were printed over more seconds than this are of different occasions.
 const LONGEST: f64 = 7.0 * DAY;
 
-/// Gives copies that one text printed one after the other, at known times, their places on one clock. Another text may be of another
+/// Puts the copies of one text on one clock, if they were printed one after the other at known times. Another text may come from another
 /// machine.
 fn place(copies: &mut [ProcCopy]) {
     let times: Vec<f64> = copies.iter().filter_map(|copy| copy.at.since(copies.first()?.at)).collect();
@@ -133,8 +133,8 @@ fn complete(capture: &mut Capture, mut copies: Vec<ProcCopy>) {
     capture.files.dedup();
 }
 
-/// A control group of which a capture and copies tell has one row at a time. Several copies have what it counts, and get the levels that
-/// the capture has of it; a single one adds to the capture's.
+/// Merges the rows of a control group that is both in the capture and in the copies, so that it has one row at a time. Several copies
+/// provide rates, so theirs stay and take the capture's gauges; a single copy only completes the capture's row.
 fn join_groups(readings: &mut [Snapshot], copies: &mut [ProcCopy]) {
     let (is_several, Some(last)) = (copies.len() > 1, copies.last_mut()) else { return };
     let groups = &mut last.snapshot.cgroup.group;
