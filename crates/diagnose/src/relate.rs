@@ -15,15 +15,11 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
     let mut cause_of: BTreeMap<usize, usize> = BTreeMap::new();
     for cause in 0..judged.len() {
         for effect in 0..judged.len() {
-            // A mean since boot does not explain what happens now.
             let explained = cause != effect
-                && judged[cause].is_since_boot == judged[effect].is_since_boot
                 && !cause_of.contains_key(&effect)
-                && judged[cause].explains.contains(&judged[effect].finding.id)
                 && !descends(&cause_of, cause, effect)
-                && (judged[cause].explains_all || related(&judged[cause], &judged[effect], topology))
-                && is_large_enough(&judged[cause], &judged[effect].finding);
-            if explained {
+                && can_explain(&judged[cause], &judged[effect], topology);
+            if explained && !is_rather_effect(&judged[cause], &judged[effect], topology) {
                 cause_of.insert(effect, cause);
             }
         }
@@ -60,6 +56,22 @@ fn descends(cause_of: &BTreeMap<usize, usize>, node: usize, ancestor: usize) -> 
         at = *cause;
     }
     false
+}
+
+/// Whether one explains the other by itself, whatever else there is. A mean since boot does not explain what happens now.
+fn can_explain(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
+    cause.is_since_boot == effect.is_since_boot
+        && cause.explains.contains(&effect.finding.id)
+        && (cause.explains_all || related(cause, effect, topology))
+        && is_large_enough(cause, &effect.finding)
+}
+
+/// Whether the supposed cause is on a device that rests on the other's, and explained by that one as well as the other way round: a
+/// slow disk fills the queue of its array, and is no slower because of it.
+fn is_rather_effect(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
+    cause.finding.id != effect.finding.id
+        && topology.rests_on(&cause.finding.subject.name, &effect.finding.subject.name)
+        && can_explain(effect, cause, topology)
 }
 
 /// Whether the two can have to do with each other: the same thing, devices on one another, a process and what it uses,

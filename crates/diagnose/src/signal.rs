@@ -30,7 +30,8 @@ pub struct Entity {
     pub values: Vec<Option<Reading>>,
     /// The keys of the rows it was put together from, where its name is not their key: lines of the kernel's log.
     pub rows: Vec<String>,
-    /// Other names it goes by: the disk behind an address, the members of an array that failed.
+    /// Other names it goes by, or whose trouble is also its own: the disk behind an address, the members of an array that failed,
+    /// the other ports of a bond.
     pub aliases: Vec<String>,
     /// What its signals usually are, by name, where a baseline knows it.
     pub usual: BTreeMap<String, Reading>,

@@ -76,7 +76,10 @@ pub fn ports(window: &Window) -> Vec<Entity> {
     }
     let of_bond = |ports: &Vec<&BondPort>| {
         let entity = |port: &&BondPort| {
-            Entity::of(Subject::new("interface", port.port.lower.to_string()), &PortUse { port, ports })
+            let others = ports.iter().map(|other| &other.port.lower).filter(|name| **name != port.port.lower);
+            let related = others.chain([&port.port.upper]).map(ToString::to_string).collect();
+            let subject = Subject::new("interface", port.port.lower.to_string());
+            Entity::of(subject, &PortUse { port, ports }).also_named(related)
         };
         ports.iter().map(entity).collect::<Vec<_>>()
     };
