@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input};
-use whyslow_model::diagnosis::{Diagnosis, Origin, Reading};
+use whyslow_model::diagnosis::{Diagnosis, Origin, Reading, Verdict};
 
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
@@ -497,7 +497,7 @@ sdd             270.00 136352.00  1860.00  87.32    4.10   505.01    4.00     32
 fn a_check_of_an_array_is_no_problem_unless_requests_are_slow() {
     let text = checked_mirror(" 3.40", "0.60", "95.60");
     assert_eq!(found(&text), (Vec::new(), Vec::new()));
-    assert_eq!(judged(&[("x", &text)]).unwrap().verdict, whyslow_model::diagnosis::Verdict::Healthy);
+    assert_eq!(judged(&[("x", &text)]).unwrap().verdict, Verdict::Healthy);
     let slow = checked_mirror("190.40", "21.60", "74.60");
     assert_eq!(found(&slow).0, ["disk.raid_degraded@md127"]);
     // A rebuild is no routine.
@@ -534,4 +534,110 @@ fn retransmissions_and_lost_echoes_are_loss() {
     // Echoes that a host drops, while TCP loses nothing.
     let second = nstat("Tue Jun  3 11:00:20 CEST 2025", 530_000, 9_002);
     assert_eq!(found(&format!("{first}{second}{ping}")).0, [""; 0]);
+}
+
+/// An array of six disks and its member sdc, with how long their requests take.
+fn array_of_six(sdc: [&str; 4]) -> String {
+    let mdstat = "Personalities : [raid10]\nmd0 : active raid10 sdf[5] sde[4] sdd[3] sdc[2] sdb[1] sda[0]\n      \
+                  11720658432 blocks super 1.2 512K chunks 2 near-copies [6/6] [UUUUUU]\n\nunused devices: <none>\n";
+    let iostat = "$ iostat -xy 10 1\nLinux 6.1.0-33-amd64 (mail1) \t11/04/2025 \t_x86_64_\t(12 CPU)\n\n\
+                  avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n            \
+                  6.20    0.00    2.40   28.10    0.00   63.30\n\n\
+                  Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await \
+                  wareq-sz  aqu-sz  %util\n";
+    let disk = |name: &str, [r_await, w_await, queue, busy]: [&str; 4]| {
+        format!(
+            "{name} 62.00 1004.40 0.00 0.00 {r_await} 16.20 48.00 681.60 0.00 0.00 {w_await} 14.20 {queue} {busy}\n"
+        )
+    };
+    let others = ["sda", "sdb", "sdd", "sde", "sdf"].map(|name| disk(name, ["6.40", "5.10", "0.64", "38.00"]));
+    let array = "md0 372.00 6026.40 0.00 0.00 35.20 16.20 142.00 2016.40 0.00 0.00 74.00 14.20 23.60 100.00\n";
+    format!("{mdstat}{iostat}{}{}{array}", others.concat(), disk("sdc", sdc))
+}
+
+#[test]
+fn a_slow_member_explains_the_queue_of_its_array() {
+    let text = array_of_six(["182.10", "211.40", "21.13", "100.00"]);
+    assert_eq!(found(&text).0[..2], ["disk.slow_device@sdc", "disk.saturated@md0"]);
+    let even = array_of_six(["6.40", "5.10", "0.64", "38.00"]);
+    assert_eq!(found(&even).0[0], "disk.saturated@md0");
+}
+
+#[test]
+fn a_port_that_is_not_aggregated_explains_that_the_other_one_is_full() {
+    let bond = |mode: &str| {
+        let port = |name: &str, aggregator: u32| {
+            format!(
+                "\nSlave Interface: {name}\nMII Status: up\nSpeed: 10000 Mbps\nDuplex: full\nLink Failure Count: 0\n\
+                 Aggregator ID: {aggregator}\n"
+            )
+        };
+        format!(
+            "$ cat /proc/net/bonding/bond0\nEthernet Channel Bonding Driver: v6.8.0\n\nBonding Mode: {mode}\nMII Status: up\n\n\
+             802.3ad info\nActive Aggregator Info:\n\tAggregator ID: 1\n\tNumber of ports: 1\n{}{}",
+            port("ens1f0", 1),
+            port("ens1f1", 2)
+        )
+    };
+    let sar = "$ sar -n DEV 5 1\nLinux 6.8.0 (ceph3) \t06/03/2025 \t_x86_64_\t(32 CPU)\n\n\
+               11:00:00        IFACE   rxpck/s   txpck/s    rxkB/s    txkB/s   rxcmp/s   txcmp/s  rxmcst/s   %ifutil\n\
+               11:00:05       ens1f0 812000.00 801000.00 1196000.00 1181000.00 0.00 0.00 0.00 97.98\n\
+               11:00:05       ens1f1 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00\n";
+    let aggregated = found(&format!("{}{sar}", bond("IEEE 802.3ad Dynamic link aggregation")));
+    assert_eq!(aggregated.0, ["net.bond_degraded@ens1f1", "net.link_saturated@ens1f0"]);
+}
+
+/// Ten seconds of `vmstat` at the prompt of a machine.
+fn vmstat_on(prompt: &str, row: &str) -> String {
+    let head = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n \
+                r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n";
+    format!("{prompt}vmstat 5 3\n{head}{}", row.repeat(3))
+}
+
+const BUSY: &str = "34  0      0 812345  10234 4123456    0    0     0     4 4100 9200 97  3  0  0  0\n";
+const IDLE: &str = " 0  0      0 812345  10234 4123456    0    0     0     4  410  920  2  1 97  0  0\n";
+
+#[test]
+fn what_stands_out_on_one_of_several_hosts_leaves_them_undetermined() {
+    let text = |second: &str| format!("{}{}", vmstat_on("[root@web1 ~]# ", IDLE), vmstat_on("[root@web2 ~]# ", second));
+    let of = |text: &str| {
+        let diagnosis = judged(&[("x", text)]).unwrap();
+        (diagnosis.verdict, diagnosis.host.name, diagnosis.next_capture.and_then(|next| next.host))
+    };
+    let both = Some("web1, web2".to_owned());
+    assert_eq!(of(&text(IDLE)), (Verdict::Healthy, both.clone(), None));
+    assert_eq!(of(&text(BUSY)), (Verdict::Undetermined, both, Some("web2".to_owned())));
+}
+
+#[test]
+fn with_several_hosts_each_finding_says_which_one_it_is_on() {
+    let processors = "processor\t: 0\nmodel name\t: x\n\nprocessor\t: 1\nmodel name\t: x\n\n";
+    let of = |host: &str, row: &str| {
+        let prompt = format!("root@{host}:~# ");
+        format!("{}{prompt}cat /proc/cpuinfo\n{processors}{prompt}nproc\n2\n", vmstat_on(&prompt, row))
+    };
+    let hosts = |text: &str| {
+        let diagnosis = judged(&[("x", text)]).unwrap();
+        diagnosis.findings.into_iter().map(|finding| (finding.id, finding.host)).collect::<Vec<_>>()
+    };
+    let both = format!("{}{}", of("web1", IDLE), of("web2", BUSY));
+    assert_eq!(hosts(&both), [("cpu.saturated".to_owned(), Some("web2".to_owned()))]);
+    assert_eq!(hosts(&of("web2", BUSY)), [("cpu.saturated".to_owned(), None)]);
+}
+
+#[test]
+fn a_prompt_and_a_banner_with_other_names_are_of_one_machine() {
+    let banner = "Linux 6.1.0-33-amd64 (db01.corp) \t11/04/2025 \t_x86_64_\t(2 CPU)\n\n\
+                  12:00:01 AM     CPU     %user     %nice   %system   %iowait    %steal     %idle\n\
+                  12:00:11 AM     all     97.00      0.00      3.00      0.00      0.00      0.00\n";
+    let text = |second: &str| {
+        format!(
+            "{}[root@server1 ~]# sar -u 10 1\n{banner}{}",
+            vmstat_on("[root@server1 ~]# ", BUSY),
+            vmstat_on(second, IDLE)
+        )
+    };
+    let hosts = |text: &str| judged(&[("x", text)]).unwrap().host.name;
+    assert_eq!(hosts(&text("[root@server1 ~]# ")).as_deref(), Some("db01.corp"));
+    assert_eq!(hosts(&text("[root@web2 ~]# ")).as_deref(), Some("db01.corp, web2"));
 }

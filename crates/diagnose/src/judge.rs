@@ -133,6 +133,7 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
     let (impact, impact_is) = impact(rule, context);
     let finding = Finding {
         id: rule.id.clone(),
+        host: None,
         subject: if rule.host_is_subject { Subject::host() } else { entity.subject.clone() },
         actions: actions(rule, context, facts, &culprits, unattributed.as_ref()),
         culprits,

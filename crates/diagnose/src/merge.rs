@@ -10,8 +10,8 @@ use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Host, NextCapture
 /// No chain of causes and effects is longer.
 const MOST_LEVELS: usize = 8;
 
-/// Merges diagnoses into one, in which each finding and each resource that is ruled out names its capture. `None` if there
-/// are none. `disks` are those that the captures show from both sides ([`virtual_disks`](crate::virtual_disks())).
+/// Merges diagnoses into one, in which each finding and each resource that is ruled out names its capture, and each finding its
+/// host if they are of several. `None` if there are none. `disks` are those that the captures show from both sides ([`virtual_disks`](crate::virtual_disks())).
 pub fn merge_diagnoses(
     parts: Vec<(String, Diagnosis)>,
     mut disks: Vec<VirtualDisk>,
@@ -21,9 +21,13 @@ pub fn merge_diagnoses(
     // Captures that only hold settings have no part in the diagnosis of others.
     let (parts, silent) = if speaking.is_empty() { (silent, speaking) } else { (speaking, silent) };
     let alone = parts.len() == 1;
-    let next: Vec<(String, Option<NextCapture>)> =
-        parts.iter().map(|(capture, part)| (capture.clone(), part.next_capture.clone())).collect();
-    let label = |(capture, part): (String, Diagnosis)| if alone { part } else { labelled(part, &capture) };
+    let has_hosts = parts.iter().filter_map(|(_, part)| part.host.name.as_ref()).collect::<BTreeSet<_>>().len() > 1;
+    let next = |part: &Diagnosis| {
+        let host = part.host.name.clone().filter(|_| has_hosts);
+        part.next_capture.clone().map(|next| NextCapture { host, ..next })
+    };
+    let next: Vec<_> = parts.iter().map(|(capture, part)| (capture.clone(), next(part))).collect();
+    let label = |(capture, part): (String, Diagnosis)| if alone { part } else { labelled(part, &capture, has_hosts) };
     let parts: Vec<Diagnosis> = parts.into_iter().map(label).collect();
     let shared = shared_device::findings(&parts, book);
     let lowered = lowered_clock::findings(&parts, book);
@@ -58,6 +62,9 @@ pub fn merge_diagnoses(
         merged.verdict = Verdict::Bottleneck;
     }
     merged.findings.extend(lowered);
+    if merged.verdict == Verdict::Healthy && parts.iter().any(stands_out) {
+        merged.verdict = Verdict::Undetermined;
+    }
     virtual_disks::add_figures(&mut disks, &merged.figures);
     virtual_disks::relate(&disks, &parts, &mut merged.findings, book);
     merged.virtual_disks = disks;
@@ -117,9 +124,11 @@ fn common_host(a: &Host, b: &Host) -> Host {
     if a.name == b.name { a.clone() } else { Host { name, ..Host::default() } }
 }
 
-fn labelled(mut part: Diagnosis, capture: &str) -> Diagnosis {
+fn labelled(mut part: Diagnosis, capture: &str, has_hosts: bool) -> Diagnosis {
     let key = |key: &str| format!("{key} in {capture}");
+    let host = part.host.name.clone().filter(|_| has_hosts);
     for finding in &mut part.findings {
+        finding.host.clone_from(&host);
         finding.subject.capture = Some(capture.to_owned());
         finding.explains.iter_mut().for_each(|k| *k = key(k));
         finding.explained_by = finding.explained_by.as_deref().map(key);
@@ -132,6 +141,11 @@ fn labelled(mut part: Diagnosis, capture: &str) -> Diagnosis {
         because.push_str(&format!(" ({capture})"));
     }
     part
+}
+
+/// Whether a capture shows something without a known cause.
+fn stands_out(part: &Diagnosis) -> bool {
+    part.verdict == Verdict::Undetermined && !part.not_cleared.is_empty()
 }
 
 /// A bottleneck in one capture is one of the whole; without any, one healthy capture is enough.

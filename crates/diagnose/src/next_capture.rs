@@ -154,6 +154,7 @@ impl CaptureSpec {
         let (most, _) = outcomes.first().filter(|(weight, _)| *weight >= least)?;
         let weight = (*most, self.scope != Scope::Host, outcomes.iter().map(|(weight, _)| weight).sum());
         let next = NextCapture {
+            host: None,
             command: self.command.command(&context)?,
             outcomes: outcomes.into_iter().map(|(_, outcome)| outcome).collect(),
             otherwise: self.otherwise.known(&context)?,

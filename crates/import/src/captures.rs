@@ -74,6 +74,11 @@ impl Captures {
         Ok(())
     }
 
+    /// What was read from a file as of one machine is of another one.
+    pub(crate) fn rename_host(&mut self, file: &Name, from: &Name, to: &Name) {
+        self.groups.rename_host(file, from, to);
+    }
+
     /// Adds a file of /proc or /sys.
     pub(crate) fn add_kernel_file(&mut self, text: &Name, file: KernelFile) -> Result<(), Refusal> {
         self.recognized = true;

@@ -9,6 +9,10 @@ pub struct CommandLine {
 
 const PROMPT_ENDS: [&str; 6] = ["# ", "$ ", "> ", "% ", "#\t", "$\t"];
 const LONGEST_PROMPT: usize = 70;
+/// What stands in prompts in place of the name of a machine.
+const ANY_HOST: [&str; 6] = ["localhost", "host", "hostname", "server", "machine", "linux"];
+/// The digits of the name that a container gets from Docker.
+const CONTAINER_ID: usize = 12;
 /// What stands before the command that matters, on the same line.
 const INCIDENTAL: [&str; 5] = ["date", "echo", "clear", "cd", "export"];
 /// What begins a loop of the shell, whose commands follow behind `do`.
@@ -20,12 +24,12 @@ impl CommandLine {
     /// The command on a line with a prompt: `$ vmstat 1`, `[root@x ~]# vmstat 1`, `x:~ # vmstat 1`; or in a shell trace,
     /// `+ vmstat 1`.
     pub fn at_prompt(line: &str) -> Option<Self> {
-        Self::parse(behind_prompt(line)?)
+        Self::parse(split_prompt(line)?.1)
     }
 
     /// All commands on a line, with a prompt or without, and whether a loop of the shell runs them.
     pub fn each(line: &str) -> (Vec<Self>, bool) {
-        let text = behind_prompt(line).unwrap_or(line);
+        let text = split_prompt(line).map_or(line, |(_, command)| command);
         let is_looped = LOOPS.contains(&first_word(text)) && text.contains("do ");
         let parts = text.replace("&&", ";");
         let commands = parts.split(';').map(|part| {
@@ -122,10 +126,20 @@ impl CommandLine {
     }
 }
 
-/// What stands behind the prompt of a line, or the sign of a shell trace.
-fn behind_prompt(line: &str) -> Option<&str> {
+/// The machine that a prompt names behind a user: `[root@web1 ~]# `. The name of a container is none.
+pub fn host_at_prompt(line: &str) -> Option<&str> {
+    let (prompt, _) = split_prompt(line)?;
+    let (_, behind) = prompt.split_once('@')?;
+    let name = behind.split([':', ' ', ']', ')']).next()?;
+    let is_container = name.len() == CONTAINER_ID && name.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    (is_name && !name.is_empty() && !is_container && !ANY_HOST.contains(&name)).then_some(name)
+}
+
+/// The prompt of a line, or the sign of a shell trace, and what stands behind it.
+fn split_prompt(line: &str) -> Option<(&str, &str)> {
     if let Some(traced) = line.strip_prefix("+ ").or_else(|| line.strip_prefix("++ ")) {
-        return Some(traced);
+        return Some(("", traced));
     }
     PROMPT_ENDS
         .iter()
@@ -133,7 +147,6 @@ fn behind_prompt(line: &str) -> Option<&str> {
         .filter(|(end, (prompt, _))| is_prompt(prompt.trim(), end))
         .map(|(_, parts)| parts)
         .min_by_key(|(prompt, _)| prompt.len())
-        .map(|(_, command)| command)
 }
 
 fn first_word(text: &str) -> &str {
@@ -170,6 +183,22 @@ mod tests {
         ] {
             let command = CommandLine::at_prompt(line).unwrap_or_else(|| panic!("{line}"));
             assert_eq!((command.program(), command.interval()), ("vmstat", Some(2.0)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_names_its_machine_behind_a_user() {
+        for (line, host) in [
+            ("[root@x232 root]# vmstat 2", Some("x232")),
+            ("rlrevell@mindpipe:~$ /usr/bin/vmstat 2", Some("mindpipe")),
+            ("root@pve-1.example.com ~ # vmstat 2", Some("pve-1.example.com")),
+            ("[oracle@ora2]$ vmstat 2", Some("ora2")),
+            ("root@3fd1ab2c4d5e:/# vmstat 2", None),
+            ("[user@localhost ~]$ vmstat 2", None),
+            ("# vmstat 2", None),
+            ("sda 0.00 0.20 # 3", None),
+        ] {
+            assert_eq!(host_at_prompt(line), host, "{line}");
         }
     }
 

@@ -4,6 +4,7 @@
 use crate::clock::{PrintedTime, date};
 use crate::command::CommandLine;
 use crate::formats::kernel_files::PrintedFiles;
+use crate::merge::differ;
 use crate::print_steps::PrintSteps;
 use crate::tool_run::ToolRun;
 use jiff::civil::Date;
@@ -28,6 +29,8 @@ pub struct CaptureContext {
     pub banner: Option<Banner>,
     /// The machine that the file was last said to be of.
     pub host: Option<Name>,
+    /// The machines that its prompts name.
+    pub prompts: PromptHosts,
     /// The time printed before the output.
     pub at: PrintedTime,
     /// Seconds that a command line with several steps waited since then.
@@ -36,6 +39,35 @@ pub struct CaptureContext {
     pub is_past_banner: bool,
     /// Whether an output was read since the last command.
     pub is_past_command: bool,
+}
+
+/// The machines that prompts name. A banner below one can have another name for it, as where names were replaced in one of the two.
+#[derive(Clone, Debug, Default)]
+pub struct PromptHosts {
+    last: Option<Name>,
+    /// The names that banners have for them.
+    banners: Vec<(Name, Name)>,
+}
+
+impl PromptHosts {
+    /// The machine of what follows a prompt, if it is not that of the last one.
+    pub fn enter(&mut self, prompt: &str) -> Option<Name> {
+        if self.last.as_deref() == Some(prompt) {
+            return None;
+        }
+        let name = Name::from(prompt);
+        self.last = Some(name.clone());
+        let banner = self.banners.iter().find(|(own, _)| *own == name).map(|(_, banner)| banner.clone());
+        Some(banner.unwrap_or(name))
+    }
+
+    /// Takes the name in a banner below the last prompt, and returns that of the prompt, if it is another one.
+    pub fn rename(&mut self, banner: &str) -> Option<Name> {
+        let last = self.last.clone().filter(|last| differ(Some(last), Some(banner)))?;
+        self.banners.retain(|(own, _)| *own != last);
+        self.banners.push((last.clone(), banner.into()));
+        Some(last)
+    }
 }
 
 /// An I/O scheduler, as the text says.

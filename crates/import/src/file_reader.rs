@@ -2,7 +2,7 @@
 
 use crate::captures::Captures;
 use crate::clock;
-use crate::command::CommandLine;
+use crate::command::{CommandLine, host_at_prompt};
 use crate::context::{Banner, CaptureContext, Scheduler};
 use crate::format::Format;
 use crate::formats::kernel_files::{self, PrintedFiles};
@@ -186,6 +186,9 @@ impl FileReader<'_, '_> {
             context.command = Some(command);
             context.is_past_command = false;
             context.banner = None;
+            if let Some(host) = host_at_prompt(text).and_then(|host| context.prompts.enter(host)) {
+                context.host = Some(host);
+            }
         } else if context.steps.is_some() && kernel_files::is_message(text) {
             // What is printed next is not certain any more.
             (context.printed, context.steps) = (None, None);
@@ -207,7 +210,13 @@ impl FileReader<'_, '_> {
             let mut run = ToolRun::new(MACHINE, &self.file);
             let line = self.lines.number();
             banner.record(&mut run, line);
-            context.host = Some(banner.host.as_str().into());
+            let host = Name::from(banner.host.as_str());
+            if !context.is_past_command
+                && let Some(prompt) = context.prompts.rename(&host)
+            {
+                self.captures.rename_host(&self.file, &prompt, &host);
+            }
+            context.host = Some(host);
             run.host = context.host.clone();
             self.any = true;
             self.captures.add(run, &self.file, line)?;

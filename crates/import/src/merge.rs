@@ -6,6 +6,7 @@ use crate::tool_run::{EntityKey, Note, ToolRun};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::catalogue::{Family, MachineInfo, Transfer};
+use whyslow_model::key::MachineKey;
 use whyslow_model::origin::Origins;
 use whyslow_model::since_boot::SinceBoot;
 use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
@@ -112,6 +113,26 @@ impl RunGroups {
             None => return None,
         };
         Some(!self.all[place].add(run).is_over_full())
+    }
+
+    /// Moves the runs of a file that were taken for those of one machine to those of another.
+    pub fn rename_host(&mut self, file: &Name, from: &Name, to: &Name) {
+        let mut moved = Vec::new();
+        for group in &mut self.all {
+            let RunGroup { host, runs, .. } = std::mem::take(group);
+            let is_own = |run: &ToolRun| run.file == *file && run.host.as_ref() == Some(from);
+            let (own, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(is_own);
+            moved.extend(own);
+            group.host = host.filter(|_| !others.is_empty());
+            for run in others {
+                group.add(run);
+            }
+        }
+        self.last.clear();
+        for mut run in moved {
+            run.host = Some(to.clone());
+            self.add(run);
+        }
     }
 
     pub fn runs(&self) -> impl Iterator<Item = &ToolRun> {
@@ -250,7 +271,15 @@ pub fn differ(a: Option<&str>, b: Option<&str>) -> bool {
 }
 
 fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
+    let line = group.first_line();
     let RunGroup { host, mut runs, .. } = group;
+    if let (Some(host), Some(first)) = (&host, runs.first())
+        && runs.iter().all(|run| run.tool != MACHINE)
+    {
+        let mut machine = ToolRun::new(MACHINE, &first.file);
+        machine.row::<MachineInfo>(0.0, line, MachineKey).name = (**host).into();
+        runs.push(machine);
+    }
     runs.sort_by_key(|run| rank(run.tool));
     let mut has_assumed_times = runs.iter().any(|run| run.has_assumed_times);
     let epoch = Epoch::of(&runs);

@@ -417,6 +417,9 @@ pub struct Finding {
     pub id: String,
     /// What is saturated or failing.
     pub subject: Subject,
+    /// The host it is on, if captures of several hosts were read together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The processes that consume it, largest first.
     pub culprits: Vec<Culprit>,
     /// The unattributed share, if it is large or no culprit is named.
@@ -686,6 +689,9 @@ pub struct BlindSpot {
 /// A command whose output would decide between the causes that remain possible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NextCapture {
+    /// The host to capture on, if captures of several hosts were read together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The command, to be run on the captured host.
     pub command: String,
     /// What each outcome would mean, the likeliest first.

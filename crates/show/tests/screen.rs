@@ -158,6 +158,7 @@ fn a_capture_that_would_decide_ends_the_answer() {
         decides: vec!["disk.saturated".into()],
     };
     let next = NextCapture {
+        host: None,
         command: "cat /proc/pressure/io; sleep 10; cat /proc/pressure/io".into(),
         outcomes: vec![outcome],
         otherwise: "hardly anything waits for sdb".into(),

@@ -163,7 +163,9 @@ fn ruled_out(d: &Diagnosis) -> Vec<String> {
         other => format!("the {other}"),
     };
     let resources = d.ruled_out.iter().map(|entry| &*entry.id).filter(|id| !id.contains('.'));
-    resources.map(healthy).collect::<BTreeSet<_>>().into_iter().collect()
+    // One capture can clear what stands out in another.
+    let is_cleared = |id: &&str| d.not_cleared.iter().all(|entry| entry.id != *id);
+    resources.filter(is_cleared).map(healthy).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn not_captured(d: &Diagnosis) -> String {
@@ -209,7 +211,7 @@ fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
 /// The capture that would decide between the causes that remain possible, and what each outcome would mean.
 fn next_capture(canvas: &mut Canvas, d: &Diagnosis) {
     let Some(next) = &d.next_capture else { return };
-    canvas.paragraph(0, 2, &[bold("To decide, on the captured host:")]);
+    canvas.paragraph(0, 2, &[bold(format!("To decide, {}:", on_host(next.host.as_deref())))]);
     canvas.command(4, &bold(&next.command));
     let mut pieces = Vec::new();
     for outcome in &next.outcomes {
@@ -371,7 +373,7 @@ fn also(canvas: &mut Canvas, label: &str, others: &[Other<'_>], shown: usize, so
         if left > 0 && i + 1 == shown {
             more.push_str(&format!(" and {left} more ({})", hint(source)));
         }
-        item(canvas, label, first_sentence(&other.summary), &more);
+        item(canvas, label, &of_host(other, first_sentence(&other.summary)), &more);
     }
 }
 
@@ -511,7 +513,7 @@ impl Answer<'_> {
                 canvas.paragraph(0, 2, &[bold(self.to_find_out(true)), bold(":")]);
             } else if self.is_captured() && action.try_command.is_some() {
                 let duration = duration.map_or_else(String::new, |duration| format!(" ({duration})"));
-                canvas.paragraph(0, 2, &[bold("On the captured host"), plain(duration), bold(":")]);
+                canvas.paragraph(0, 2, &[bold(words::capital(&self.on_host())), plain(duration), bold(":")]);
             }
             commands(canvas, action);
             if self.cut < SHORTEST {
@@ -524,14 +526,14 @@ impl Answer<'_> {
             // Beside a remedy, the command has to speak for itself if there is no room for its purpose.
             let lines = if self.cut == 0 { 2 } else { 1 };
             let mut purpose = canvas.another();
-            purpose.paragraph(0, 2, &[bold(label), plain(": "), plain(&action.text)]);
+            purpose.paragraph(0, 2, &[bold(&label), plain(": "), plain(&action.text)]);
             let fits = purpose.lines() <= lines;
             let text = if remedy.is_some() && !fits { "" } else { &action.text };
             canvas.at_most(
                 text_lines,
                 0,
                 2,
-                &[bold(label), bold(if text.is_empty() { ":" } else { ": " }), plain(text)],
+                &[bold(&label), bold(if text.is_empty() { ":" } else { ": " }), plain(text)],
             );
             commands(canvas, action);
         }
@@ -544,8 +546,13 @@ impl Answer<'_> {
     }
 
     /// The label of a diagnostic; what a capture needs is not found out on this machine.
-    fn to_find_out(&self, has_command: bool) -> &'static str {
-        if self.is_captured() && has_command { "To find out more, on the captured host" } else { "To find out more" }
+    fn to_find_out(&self, has_command: bool) -> String {
+        let more = "To find out more";
+        if self.is_captured() && has_command { format!("{more}, {}", self.on_host()) } else { more.to_owned() }
+    }
+
+    fn on_host(&self) -> String {
+        on_host(self.diagnosis.findings.first().and_then(|finding| finding.host.as_deref()))
     }
 }
 
@@ -631,7 +638,21 @@ fn unattributed(spots: &[BlindSpot]) -> String {
 
 /// The finding in one sentence; its id in words if the rule has none.
 fn sentence(finding: &Finding) -> String {
-    if finding.summary.is_empty() { words::headline(finding) } else { first_sentence(&finding.summary).to_owned() }
+    if finding.summary.is_empty() {
+        of_host(finding, &words::headline(finding))
+    } else {
+        of_host(finding, first_sentence(&finding.summary))
+    }
+}
+
+/// The sentence behind the host of the finding, if there are several.
+fn of_host(finding: &Finding, sentence: &str) -> String {
+    finding.host.as_ref().map_or_else(|| sentence.to_owned(), |host| format!("{host}: {sentence}"))
+}
+
+/// On which machine the commands for captures are to be run.
+fn on_host(host: Option<&str>) -> String {
+    format!("on {}", host.unwrap_or("the captured host"))
 }
 
 /// The text up to the first full stop followed by a new sentence.
@@ -649,7 +670,7 @@ fn healthy(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
     canvas.blank();
     resources(canvas, d, &mut room);
     for finding in d.findings.iter().filter(|f| f.explained_by.is_none()).take(room.min(2)) {
-        canvas.at_most(1, 2, 4, &[dim("Minor: "), plain(first_sentence(&finding.summary))]);
+        canvas.at_most(1, 2, 4, &[dim("Minor: "), plain(of_host(finding, first_sentence(&finding.summary)))]);
         room -= 1;
     }
     // Of captures the verdict names what they do not cover.
