@@ -610,6 +610,17 @@ fn what_stands_out_on_one_of_several_hosts_leaves_them_undetermined() {
 }
 
 #[test]
+fn ssh_shows_another_machine_and_the_next_prompt_is_back() {
+    for (first, last) in [("[root@web1 ~]# ", "[root@web1 ~]# "), ("[root@web1 ~]# ", "# ")] {
+        let all =
+            [vmstat_on(first, IDLE), vmstat_on(&format!("{first}ssh web2 "), BUSY), vmstat_on(last, IDLE)].concat();
+        let captures = captures_of([("x", &*all)], false).unwrap();
+        let hosts: Vec<_> = captures.iter().map(|capture| capture.host.as_deref().unwrap_or_default()).collect();
+        assert_eq!(hosts, ["web1", "web2", "web1"]);
+    }
+}
+
+#[test]
 fn with_several_hosts_each_finding_says_which_one_it_is_on() {
     let processors = "processor\t: 0\nmodel name\t: x\n\nprocessor\t: 1\nmodel name\t: x\n\n";
     let of = |host: &str, row: &str| {
@@ -640,4 +651,40 @@ fn a_prompt_and_a_banner_with_other_names_are_of_one_machine() {
     let hosts = |text: &str| judged(&[("x", text)]).unwrap().host.name;
     assert_eq!(hosts(&text("[root@server1 ~]# ")).as_deref(), Some("db01.corp"));
     assert_eq!(hosts(&text("[root@web2 ~]# ")).as_deref(), Some("db01.corp, web2"));
+}
+
+#[test]
+fn what_the_kernel_measured_counts_more_than_a_blocked_task_in_a_few_samples() {
+    let busy = "58  1      0 61200412 912344 81264412    0    0     0 14233 62011 81022 80  8 12  0  0\n";
+    let pressure = |percent: &str| {
+        let both = |percent: &str| {
+            let line = |kind: &str| format!("{kind} avg10={percent} avg60={percent} avg300={percent} total=81234412\n");
+            line("some") + &line("full")
+        };
+        format!("# cat /proc/pressure/cpu /proc/pressure/io\n{}{}", both("0.10"), both(percent))
+    };
+    let stands_out = |text: &str| {
+        let diagnosis = judged(&[("x", text)]).unwrap();
+        diagnosis.not_cleared.into_iter().any(|entry| entry.id == "disk")
+    };
+    let vmstat = vmstat_on("# ", busy);
+    assert!(stands_out(&vmstat));
+    assert!(!stands_out(&format!("{vmstat}{}", pressure("0.10"))));
+    assert_eq!(found(&format!("{vmstat}{}", pressure("61.00"))).0, ["disk.bound@host"]);
+}
+
+#[test]
+fn cpus_that_are_busy_but_suffice_are_cleared() {
+    let busy = "58  0      0 61200412 912344 81264412    0    0     0 1433 62011 81022 91  8  1  0  0\n";
+    let vmstat = vmstat_on("# ", busy);
+    let stands_out = |text: &str| {
+        let diagnosis = judged(&[("x", text)]).unwrap();
+        diagnosis.not_cleared.into_iter().any(|entry| entry.id == "cpu") || !diagnosis.findings.is_empty()
+    };
+    assert!(stands_out(&vmstat));
+    assert!(!stands_out(&format!("# nproc\n64\n{vmstat}")));
+    assert!(stands_out(&format!("# nproc\n16\n{vmstat}")));
+    let pressure =
+        "some avg10=1.10 avg60=1.08 avg300=1.01 total=1234412344\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+    assert!(!stands_out(&format!("{vmstat}# cat /proc/pressure/cpu\n{pressure}")));
 }

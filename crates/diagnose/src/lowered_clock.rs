@@ -52,7 +52,6 @@ pub fn findings(parts: &[Diagnosis], book: &RuleBook) -> Vec<Finding> {
 /// Whether two captures are of the same machine: the same name, or none, and the same CPUs by their model, or by the highest
 /// frequency of the hardware where only the policy differs.
 fn is_same_cpu(a: (&Diagnosis, &SubjectFigures), b: (&Diagnosis, &SubjectFigures)) -> bool {
-    let names = a.0.host.name.as_ref().zip(b.0.host.name.as_ref());
     let counts = a.0.host.cpus.zip(b.0.host.cpus);
     let same_number = || {
         let limits = a.1.number(HARDWARE_LIMIT).zip(b.1.number(HARDWARE_LIMIT));
@@ -63,5 +62,5 @@ fn is_same_cpu(a: (&Diagnosis, &SubjectFigures), b: (&Diagnosis, &SubjectFigures
         (None, None) => same_number(),
         _ => false,
     };
-    names.is_none_or(|(a, b)| a == b) && counts.is_none_or(|(a, b)| a == b) && same_model
+    !a.0.host.is_another(&b.0.host) && counts.is_none_or(|(a, b)| a == b) && same_model
 }

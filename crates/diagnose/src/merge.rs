@@ -21,7 +21,7 @@ pub fn merge_diagnoses(
     // Captures that only hold settings have no part in the diagnosis of others.
     let (parts, silent) = if speaking.is_empty() { (silent, speaking) } else { (speaking, silent) };
     let alone = parts.len() == 1;
-    let has_hosts = parts.iter().filter_map(|(_, part)| part.host.name.as_ref()).collect::<BTreeSet<_>>().len() > 1;
+    let has_hosts = parts.iter().any(|(_, a)| parts.iter().any(|(_, b)| a.host.is_another(&b.host)));
     let next = |part: &Diagnosis| {
         let host = part.host.name.clone().filter(|_| has_hosts);
         part.next_capture.clone().map(|next| NextCapture { host, ..next })

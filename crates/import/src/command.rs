@@ -3,6 +3,8 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
     words: Vec<String>,
+    /// The machine on which ssh ran it.
+    remote: Option<String>,
     /// Whether a loop of the shell ran it, perhaps more than once.
     is_looped: bool,
 }
@@ -37,7 +39,7 @@ impl CommandLine {
             words.map(str::to_owned).collect::<Vec<String>>()
         });
         let commands = commands.filter(|words| words.first().is_some_and(|word| word != "done"));
-        (commands.map(|words| Self { words, is_looped: false }).collect(), is_looped)
+        (commands.map(|words| Self { words, remote: None, is_looped: false }).collect(), is_looped)
     }
 
     /// A command without a prompt, if its first word is a program that `is_program` accepts.
@@ -69,8 +71,14 @@ impl CommandLine {
             _ => part,
         });
         let start = body.find(|part| !is_incidental(part)).unwrap_or(text.trim_start());
+        let (remote, start) = remote(start).map_or((None, start), |(host, command)| (Some(host.to_owned()), command));
         let word = start.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/');
-        word.then(|| Self { words: start.split_whitespace().map(str::to_owned).collect(), is_looped })
+        word.then(|| Self { words: start.split_whitespace().map(str::to_owned).collect(), remote, is_looped })
+    }
+
+    /// The machine on which ssh ran it.
+    pub fn remote_host(&self) -> Option<&str> {
+        self.remote.as_deref()
     }
 
     /// The program's name, without its directory.
@@ -124,6 +132,26 @@ impl CommandLine {
             (Some(_), count) => count?.parse().ok(),
         }
     }
+}
+
+/// The options of ssh that have a value.
+const SSH_VALUES: &str = "BbcDEeFIiJLlmOoPpQRSWw";
+
+/// The machine and the command of `ssh -p 2222 root@db9 'vmstat 1 5'`.
+fn remote(text: &str) -> Option<(&str, &str)> {
+    let mut rest = text.strip_prefix("ssh ")?.trim_start();
+    while rest.starts_with('-') {
+        let (option, behind) = rest.split_once(char::is_whitespace)?;
+        let has_value = option.len() == 2 && option.ends_with(|letter| SSH_VALUES.contains(letter));
+        rest = behind.trim_start();
+        if has_value {
+            rest = rest.split_once(char::is_whitespace)?.1.trim_start();
+        }
+    }
+    let (target, command) = rest.split_once(char::is_whitespace)?;
+    let host = target.rsplit_once('@').map_or(target, |(_, host)| host);
+    let command = command.trim().trim_start_matches(['\'', '"']).trim_end_matches(['\'', '"']);
+    (!host.is_empty() && !command.is_empty()).then_some((host, command))
 }
 
 /// The machine that a prompt names behind a user: `[root@web1 ~]# `. The name of a container is none.
@@ -199,6 +227,20 @@ mod tests {
             ("sda 0.00 0.20 # 3", None),
         ] {
             assert_eq!(host_at_prompt(line), host, "{line}");
+        }
+    }
+
+    #[test]
+    fn ssh_runs_a_command_on_another_machine() {
+        for (line, program, host) in [
+            ("$ ssh db9 vmstat 5 3", "vmstat", Some("db9")),
+            ("root@hv3:~# ssh -t -p 2222 root@db9 'vmstat 5 3'", "vmstat", Some("db9")),
+            ("# ssh -oBatchMode=yes 192.0.2.7 \"iostat -x 5 3\"", "iostat", Some("192.0.2.7")),
+            ("# ssh db9", "ssh", None),
+            ("# vmstat 5 3", "vmstat", None),
+        ] {
+            let command = CommandLine::at_prompt(line).unwrap();
+            assert_eq!((command.program(), command.remote_host()), (program, host), "{line}");
         }
     }
 

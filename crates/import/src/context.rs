@@ -4,11 +4,12 @@
 use crate::clock::{PrintedTime, date};
 use crate::command::CommandLine;
 use crate::formats::kernel_files::PrintedFiles;
-use crate::merge::differ;
 use crate::print_steps::PrintSteps;
 use crate::tool_run::ToolRun;
 use jiff::civil::Date;
+use std::collections::HashMap;
 use whyslow_model::catalogue::MachineInfo;
+use whyslow_model::diagnosis::Host;
 use whyslow_model::key::MachineKey;
 use whyslow_model::value::Name;
 
@@ -45,28 +46,33 @@ pub struct CaptureContext {
 #[derive(Clone, Debug, Default)]
 pub struct PromptHosts {
     last: Option<Name>,
+    /// The last one, and the machine of what followed, before a command was run on another one.
+    before_remote: Option<(Option<Name>, Option<Name>)>,
     /// The names that banners have for them.
-    banners: Vec<(Name, Name)>,
+    banners: HashMap<Name, Name>,
 }
 
 impl PromptHosts {
-    /// The machine of what follows a prompt, if it is not that of the last one.
-    pub fn enter(&mut self, prompt: &str) -> Option<Name> {
-        if self.last.as_deref() == Some(prompt) {
-            return None;
+    /// Sets `host` to the machine of what follows a command: `remote`, on which ssh ran it, or that of the prompt. It stays if
+    /// neither is known, or if it is that of the last prompt.
+    pub fn enter(&mut self, remote: Option<&str>, prompt: Option<&str>, host: &mut Option<Name>) {
+        if let Some(before) = self.before_remote.take() {
+            (self.last, *host) = before;
         }
-        let name = Name::from(prompt);
-        self.last = Some(name.clone());
-        let banner = self.banners.iter().find(|(own, _)| *own == name).map(|(_, banner)| banner.clone());
-        Some(banner.unwrap_or(name))
+        if remote.is_some() {
+            self.before_remote = Some((self.last.clone(), host.clone()));
+        }
+        if let Some(name) = remote.or(prompt).filter(|name| self.last.as_deref() != Some(*name)) {
+            self.last = Some(name.into());
+            *host = Some(self.banners.get(name).cloned().unwrap_or_else(|| name.into()));
+        }
     }
 
-    /// Takes the name in a banner below the last prompt, and returns that of the prompt, if it is another one.
-    pub fn rename(&mut self, banner: &str) -> Option<Name> {
-        let last = self.last.clone().filter(|last| differ(Some(last), Some(banner)))?;
-        self.banners.retain(|(own, _)| *own != last);
-        self.banners.push((last.clone(), banner.into()));
-        Some(last)
+    /// Takes the name in a banner below the last prompt. Returns that of the prompt, if it is another one and was used so far.
+    pub fn rename(&mut self, banner: &Name) -> Option<Name> {
+        let last = self.last.as_ref().filter(|last| Host::names_differ(Some(last), Some(banner)))?;
+        let before = self.banners.insert(last.clone(), banner.clone());
+        before.is_none().then(|| last.clone())
     }
 }
 
@@ -141,6 +147,12 @@ impl CaptureContext {
             Some(command) => command.program() == tool && command.reports() == Some(1),
             None => self.banner.is_some() && !self.is_past_banner,
         }
+    }
+
+    /// The number that `nproc` prints.
+    pub fn counted_cpus(&self, text: &str) -> Option<f64> {
+        let is_plain = self.command_of("nproc").is_some_and(CommandLine::is_plain) && !self.is_past_command;
+        text.trim().parse::<u16>().ok().filter(|count| is_plain && *count > 0).map(f64::from)
     }
 
     /// The interval on the command line.

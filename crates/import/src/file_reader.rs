@@ -17,6 +17,8 @@ use crate::supportconfig;
 use crate::table::{is_remark, is_table_row};
 use crate::tool_run::ToolRun;
 use std::io::BufRead;
+use whyslow_model::catalogue::MachineInfo;
+use whyslow_model::key::MachineKey;
 use whyslow_model::value::Name;
 
 /// Expected where no format recognizes a line.
@@ -183,12 +185,10 @@ impl FileReader<'_, '_> {
             if context.steps.is_some() {
                 context.advance();
             }
+            context.prompts.enter(command.remote_host(), host_at_prompt(text), &mut context.host);
             context.command = Some(command);
             context.is_past_command = false;
             context.banner = None;
-            if let Some(host) = host_at_prompt(text).and_then(|host| context.prompts.enter(host)) {
-                context.host = Some(host);
-            }
         } else if context.steps.is_some() && kernel_files::is_message(text) {
             // What is printed next is not certain any more.
             (context.printed, context.steps) = (None, None);
@@ -222,6 +222,14 @@ impl FileReader<'_, '_> {
             self.captures.add(run, &self.file, line)?;
             context.banner = Some(banner);
             context.is_past_banner = false;
+        } else if let Some(count) = context.counted_cpus(text) {
+            let mut run = ToolRun::new("nproc", &self.file);
+            let line = self.lines.number();
+            run.line = line;
+            run.host = context.host.clone();
+            run.row::<MachineInfo>(0.0, line, MachineKey).processors = count.into();
+            (self.any, context.is_past_command) = (true, true);
+            self.captures.add(run, &self.file, line)?;
         } else if !quotations(text).is_empty() && is_doubted(text) {
             self.captures.complaint.add(text);
         } else if let Some(format) = self.format(text) {

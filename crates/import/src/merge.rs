@@ -6,6 +6,7 @@ use crate::tool_run::{EntityKey, Note, ToolRun};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::catalogue::{Family, MachineInfo, Transfer};
+use whyslow_model::diagnosis::Host;
 use whyslow_model::key::MachineKey;
 use whyslow_model::origin::Origins;
 use whyslow_model::since_boot::SinceBoot;
@@ -40,7 +41,7 @@ pub struct Capture {
 impl Capture {
     /// Whether both say which machine they are of, and it is not the same.
     pub fn is_of_another_host(&self, other: &Self) -> bool {
-        differ(self.host.as_deref(), other.host.as_deref())
+        Host::names_differ(self.host.as_deref(), other.host.as_deref())
     }
 
     /// Its name beside others: its files, if there are few.
@@ -84,7 +85,7 @@ impl RunGroups {
         let kind = (run.start.time.is_none() && !run.series.is_empty()).then(|| kind_of(&run));
         let from = kind.and_then(|kind| self.last.get(&kind).copied()).unwrap_or(0);
         let has_room = |group: &RunGroup| {
-            !differ(group.host.as_deref(), run.host.as_deref())
+            !Host::names_differ(group.host.as_deref(), run.host.as_deref())
                 && !group.of(run.tool).any(|other| conflicts(other, &run))
         };
         let place = self.all[from..].iter().position(has_room).map(|at| from + at);
@@ -118,7 +119,7 @@ impl RunGroups {
     /// Moves the runs of a file that were taken for those of one machine to those of another.
     pub fn rename_host(&mut self, file: &Name, from: &Name, to: &Name) {
         let mut moved = Vec::new();
-        for group in &mut self.all {
+        for group in self.all.iter_mut().filter(|group| !Host::names_differ(group.host.as_deref(), Some(from))) {
             let RunGroup { host, runs, .. } = std::mem::take(group);
             let is_own = |run: &ToolRun| run.file == *file && run.host.as_ref() == Some(from);
             let (own, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(is_own);
@@ -176,7 +177,7 @@ impl RunGroups {
             let RunGroup { host, runs, .. } = std::mem::take(group);
             group.host = host;
             for run in runs {
-                match host_of(&run).filter(|own| differ(Some(own), group.host.as_deref())) {
+                match host_of(&run).filter(|own| Host::names_differ(Some(own), group.host.as_deref())) {
                     Some(own) => misplaced.push((at, own, run)),
                     None => {
                         group.add(run);
@@ -187,7 +188,7 @@ impl RunGroups {
         for (at, own, run) in misplaced {
             let has_room = |group: &RunGroup| {
                 group.host.is_some()
-                    && !differ(group.host.as_deref(), Some(&own))
+                    && !Host::names_differ(group.host.as_deref(), Some(&own))
                     && !group.of(run.tool).any(|other| conflicts(other, &run))
             };
             let place = self.all.iter().position(has_room).unwrap_or(at);
@@ -261,13 +262,6 @@ fn follows(a: &ToolRun, b: &ToolRun) -> bool {
     let timed = before.time.is_some() && start.time.is_some() && before != start;
     let counted = || b.series.iter().any(|(entity, series)| series.has_counters() && a.series.contains_key(entity));
     a.file == b.file && a.is_instant() && b.is_instant() && (timed || !counted())
-}
-
-/// Whether both machines are known, and one is not the other's full name.
-pub fn differ(a: Option<&str>, b: Option<&str>) -> bool {
-    let (Some(a), Some(b)) = (a, b) else { return false };
-    let is_full_name = |long: &str, short: &str| long.strip_prefix(short).is_some_and(|rest| rest.starts_with('.'));
-    a != b && ![a, b].contains(&"localhost") && !is_full_name(a, b) && !is_full_name(b, a)
 }
 
 fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {

@@ -266,6 +266,20 @@ pub struct Host {
     pub virtualization: Option<String>,
 }
 
+impl Host {
+    /// Whether the names of both are known, and say that they are two machines.
+    pub fn is_another(&self, other: &Self) -> bool {
+        Self::names_differ(self.name.as_deref(), other.name.as_deref())
+    }
+
+    /// Whether both names are known, and one is not the other's full name. `localhost` is any machine.
+    pub fn names_differ(a: Option<&str>, b: Option<&str>) -> bool {
+        let (Some(a), Some(b)) = (a, b) else { return false };
+        let is_full_name = |long: &str, short: &str| long.strip_prefix(short).is_some_and(|rest| rest.starts_with('.'));
+        a != b && ![a, b].contains(&"localhost") && !is_full_name(a, b) && !is_full_name(b, a)
+    }
+}
+
 /// The period a diagnosis covers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeSpan {

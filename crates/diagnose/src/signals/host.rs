@@ -237,6 +237,12 @@ impl<'w> HostUse<'w> {
         share_of_true(blocked.iter().map(|blocked| *blocked > 0.0)).filter(|_| blocked.len() > 1)
     }
 
+    /// The same, or what the kernel measured in the minute before, which is more than a few samples.
+    fn blocked_lately(&self) -> Option<f64> {
+        let share = self.blocked_share()?;
+        Some(self.pressure_now(|p| p.io_avg60).unwrap_or(share))
+    }
+
     /// Seconds of run-queue waiting per second, summed over the tasks that `pick` takes.
     /// Unknown where not all tasks are seen.
     fn waiting(&self, pick: impl Fn(&TaskUse) -> bool) -> Option<f64> {
@@ -533,7 +539,7 @@ signals! { h: HostUse<'_>;
     "board.had_throttling" "flag" "1 where the frequency was capped or the CPU throttled at some time since boot", "bits 17 and 18 of throttled", "vcgencmd get_throttled" => h.board(|b| b.had_throttling);
     "cpu.model" "text" "the model of the CPUs", "model name", "/proc/cpuinfo, lscpu" => h.state::<MachineInfo>(|m| m.processor.get());
     "stall.cpu" "ratio" "share of time in which a task waited for a CPU", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waits(true).map(|w| w.min(1.0)));
-    "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
+    "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; of a single copy beside other captures, avg60; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_lately());
     "stall.cpu_minute" "ratio" "share of the last minute in which a task waited for a CPU", "cpu some avg60", "/proc/pressure/cpu (psi.rst)" => h.pressure_now(|p| p.cpu_avg60);
     "stall.memory_minute" "ratio" "the same for memory", "memory some avg60", "/proc/pressure/memory (psi.rst)" => h.pressure_now(|p| p.memory_avg60);
     "stall.io_minute" "ratio" "the same for I/O", "io some avg60", "/proc/pressure/io (psi.rst)" => h.pressure_now(|p| p.io_avg60);

@@ -55,7 +55,7 @@ impl PrintedFiles {
             return None;
         }
         let operands = command.positional(&["-n", "-c"]);
-        let operands: Vec<String> = operands.filter_map(|word| absolute(word, folder)).collect();
+        let operands: Vec<String> = operands.filter_map(|word| absolute(word, folder)).flat_map(expanded).collect();
         // head and tail print the names of several.
         if operands.len() > 1 && ["head", "tail"].contains(&command.program()) {
             return None;
@@ -96,6 +96,22 @@ impl PrintedFiles {
     pub fn is_of_proc(&self) -> bool {
         matches!(self, Self::Of(paths) if matches!(&paths[..], [path] if path.starts_with("/proc/") && !is_one_line(path)))
     }
+}
+
+/// The names that the shell makes of one: `/proc/pressure/{cpu,io}`, and `/proc/pressure/*`, whose files are the same everywhere. Other
+/// patterns stay.
+fn expanded(name: String) -> Vec<String> {
+    if name == "/proc/pressure/*" {
+        return ["cpu", "io", "irq", "memory"].map(|file| format!("/proc/pressure/{file}")).to_vec();
+    }
+    let braces = || {
+        let (before, rest) = name.split_once('{')?;
+        let (list, after) = rest.split_once('}')?;
+        let is_plain = |part: &str| !part.contains(['{', '}', '.']);
+        (list.contains(',') && is_plain(list) && !after.contains('{'))
+            .then(|| list.split(',').map(|part| format!("{before}{part}{after}")).collect())
+    };
+    braces().unwrap_or_else(|| vec![name.clone()])
 }
 
 /// A name as a path from the root on, if it is one or `folder` is known.
@@ -327,8 +343,15 @@ fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
         return lines.peek(at).is_some_and(is_content).then_some(1);
     }
     let name = path.rsplit('/').next()?;
+    let is_pressure = path.contains("/proc/pressure/");
+    // A file that older kernels lack. It has one line.
+    if is_pressure && name == "irq" {
+        return Some(usize::from(lines.peek(at).is_some_and(|line| line.starts_with("full avg"))));
+    }
     let is_own: fn(&str) -> bool = match name {
-        _ if name.ends_with(".pressure") => |line| line.starts_with("some avg") || line.starts_with("full avg"),
+        _ if name.ends_with(".pressure") || is_pressure => {
+            |line| line.starts_with("some avg") || line.starts_with("full avg")
+        }
         _ if name.contains(".events") && !name.starts_with("cgroup.") => |line| {
             const EVENTS: [&str; 8] =
                 ["low", "high", "max", "oom", "oom_kill", "oom_group_kill", "sock_throttled", "fail"];
@@ -552,6 +575,41 @@ mod tests {
         assert!(
             trees("# cd /sys/fs/cgroup/app\n# cd ../..\n# cat memory.max\n1\n", false).unwrap_or_default().is_empty()
         );
+    }
+
+    #[test]
+    fn pressure_files_are_told_apart_by_their_first_lines() {
+        let of = |text: &str| {
+            let files = trees(text, true).unwrap_or_else(|refusal| panic!("{refusal}")).concat();
+            let told = |(name, content): (String, String)| {
+                (
+                    name.rsplit('/').next().unwrap().to_owned(),
+                    content.split("total=").map(|part| part[..1].to_owned()).skip(1).collect::<String>(),
+                )
+            };
+            files.into_iter().map(told).collect::<Vec<_>>()
+        };
+        let line = |kind: &str, total: u32| format!("{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
+        let both = |from: u32| line("some", from) + &line("full", from + 1);
+        let files = |named: &[(&str, &str)]| {
+            named.iter().map(|(name, totals)| ((*name).to_owned(), (*totals).to_owned())).collect::<Vec<_>>()
+        };
+        for (command, content, expected) in [
+            ("cat /proc/pressure/cpu /proc/pressure/io", both(1) + &both(3), files(&[("cpu", "12"), ("io", "34")])),
+            ("cat /proc/pressure/{io,memory}", both(1) + &both(3), files(&[("io", "12"), ("memory", "34")])),
+            (
+                "cat /proc/pressure/*",
+                both(1) + &both(3) + &line("full", 5) + &both(6),
+                files(&[("cpu", "12"), ("io", "34"), ("irq", "5"), ("memory", "67")]),
+            ),
+            (
+                "cat /proc/pressure/*",
+                line("some", 1) + &both(2) + &both(4),
+                files(&[("cpu", "1"), ("io", "23"), ("memory", "45")]),
+            ),
+        ] {
+            assert_eq!(of(&format!("# {command}\n{content}# uptime\n")), expected, "{command}");
+        }
     }
 
     #[test]

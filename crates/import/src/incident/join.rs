@@ -1,9 +1,10 @@
 //! Copies of /proc beside the output of other tools.
 
 use crate::clock::{DAY, PrintedTime, SECOND, nanoseconds};
-use crate::merge::{BEGIN, Capture, differ};
+use crate::merge::{BEGIN, Capture};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{EachFamily, Family, MachineInfo};
+use whyslow_model::diagnosis::Host;
 use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::since_boot::SinceBoot;
 use whyslow_model::snapshot::{ReadOutcome, Snapshot};
@@ -39,7 +40,7 @@ pub fn join(mut captures: Vec<Capture>, mut copies: Vec<ProcCopy>) -> Vec<Captur
         let host = Some(host).filter(|host| !host.is_empty());
         let completes = readings.len() == 1 || readings.iter().all(|copy| !copy.locations.is_empty());
         match &mut captures[..] {
-            [capture] if is_single && completes && !differ(capture.host.as_deref(), host.as_deref()) => {
+            [capture] if is_single && completes && !Host::names_differ(capture.host.as_deref(), host.as_deref()) => {
                 complete(capture, readings);
             }
             _ => captures.push(window(host, readings)),
