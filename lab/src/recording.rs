@@ -13,8 +13,8 @@ use whyslow_model::explanation::Explanation;
 /// How long `whyslow record` may take beyond its time, and `whyslow explain`.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// What whyslow explains of a recording of the running trial, and what is wrong with it. If `live`, the observation just before, found
-/// nothing noticeable, there need not be an episode.
+/// What whyslow explains of a recording of the running trial, and what is wrong with it. `live` is the observation just before: if it
+/// found nothing noticeable, the recording need not have an episode.
 pub fn judged(
     observer: &Observer,
     bed: &Testbed,

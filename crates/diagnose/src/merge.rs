@@ -22,13 +22,10 @@ pub fn merge_diagnoses(
     let (parts, silent) = if speaking.is_empty() { (silent, speaking) } else { (speaking, silent) };
     let alone = parts.len() == 1;
     let has_hosts = parts.iter().any(|(_, a)| parts.iter().any(|(_, b)| a.host.is_another(&b.host)));
-    let next = |part: &Diagnosis| {
-        let host = part.host.name.clone().filter(|_| has_hosts);
-        part.next_capture.clone().map(|next| NextCapture { host, ..next })
-    };
-    let next: Vec<_> = parts.iter().map(|(capture, part)| (capture.clone(), next(part))).collect();
+    let captures: Vec<String> = parts.iter().map(|(capture, _)| capture.clone()).collect();
     let label = |(capture, part): (String, Diagnosis)| if alone { part } else { labelled(part, &capture, has_hosts) };
     let parts: Vec<Diagnosis> = parts.into_iter().map(label).collect();
+    let next: Vec<_> = captures.into_iter().zip(parts.iter().map(|part| part.next_capture.clone())).collect();
     let shared = shared_device::findings(&parts, book);
     let lowered = lowered_clock::findings(&parts, book);
     let mut all = parts.clone().into_iter();
@@ -132,6 +129,9 @@ fn labelled(mut part: Diagnosis, capture: &str, has_hosts: bool) -> Diagnosis {
         finding.subject.capture = Some(capture.to_owned());
         finding.explains.iter_mut().for_each(|k| *k = key(k));
         finding.explained_by = finding.explained_by.as_deref().map(key);
+    }
+    if let Some(next) = &mut part.next_capture {
+        next.host = host;
     }
     for figures in &mut part.figures {
         figures.subject.capture = Some(capture.to_owned());

@@ -74,7 +74,7 @@ impl Captures {
         Ok(())
     }
 
-    /// What was read from a file as of one machine is of another one.
+    /// Reassigns what was read from a file from one machine to another.
     pub(crate) fn rename_host(&mut self, file: &Name, from: &Name, to: &Name) {
         self.groups.rename_host(file, from, to);
     }

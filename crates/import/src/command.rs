@@ -11,9 +11,9 @@ pub struct CommandLine {
 
 const PROMPT_ENDS: [&str; 6] = ["# ", "$ ", "> ", "% ", "#\t", "$\t"];
 const LONGEST_PROMPT: usize = 70;
-/// What stands in prompts in place of the name of a machine.
+/// Placeholders for a host name in prompts.
 const ANY_HOST: [&str; 6] = ["localhost", "host", "hostname", "server", "machine", "linux"];
-/// The digits of the name that a container gets from Docker.
+/// The length of the host name that Docker gives a container: hexadecimal digits.
 const CONTAINER_ID: usize = 12;
 /// What stands before the command that matters, on the same line.
 const INCIDENTAL: [&str; 5] = ["date", "echo", "clear", "cd", "export"];
@@ -154,7 +154,7 @@ fn remote(text: &str) -> Option<(&str, &str)> {
     (!host.is_empty() && !command.is_empty()).then_some((host, command))
 }
 
-/// The machine that a prompt names behind a user: `[root@web1 ~]# `. The name of a container is none.
+/// The host name after the user in a prompt: `[root@web1 ~]# `. Placeholders and the names that Docker gives containers do not count.
 pub fn host_at_prompt(line: &str) -> Option<&str> {
     let (prompt, _) = split_prompt(line)?;
     let (_, behind) = prompt.split_once('@')?;

@@ -42,7 +42,8 @@ pub struct CaptureContext {
     pub is_past_command: bool,
 }
 
-/// The machines that prompts name. A banner below one can have another name for it, as where names were replaced in one of the two.
+/// The machines that prompts name. The banner below a prompt may name the same machine differently, as when only one of the two
+/// names was anonymized.
 #[derive(Clone, Debug, Default)]
 pub struct PromptHosts {
     last: Option<Name>,

@@ -116,7 +116,7 @@ impl RunGroups {
         Some(!self.all[place].add(run).is_over_full())
     }
 
-    /// Moves the runs of a file that were taken for those of one machine to those of another.
+    /// Reassigns the runs of a file from one machine to another.
     pub fn rename_host(&mut self, file: &Name, from: &Name, to: &Name) {
         let mut moved = Vec::new();
         for group in self.all.iter_mut().filter(|group| !Host::names_differ(group.host.as_deref(), Some(from))) {

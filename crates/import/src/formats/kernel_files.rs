@@ -98,8 +98,8 @@ impl PrintedFiles {
     }
 }
 
-/// The names that the shell makes of one: `/proc/pressure/{cpu,io}`, and `/proc/pressure/*`, whose files are the same everywhere. Other
-/// patterns stay.
+/// Expands `/proc/pressure/{cpu,io}` as a shell does, and `/proc/pressure/*`, whose files are the same on every machine. Leaves other
+/// patterns alone.
 fn expanded(name: String) -> Vec<String> {
     if name == "/proc/pressure/*" {
         return ["cpu", "io", "irq", "memory"].map(|file| format!("/proc/pressure/{file}")).to_vec();
@@ -344,7 +344,7 @@ fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
     }
     let name = path.rsplit('/').next()?;
     let is_pressure = path.contains("/proc/pressure/");
-    // A file that older kernels lack. It has one line.
+    // Only newer kernels have this file, which has a single line.
     if is_pressure && name == "irq" {
         return Some(usize::from(lines.peek(at).is_some_and(|line| line.starts_with("full avg"))));
     }

@@ -638,19 +638,16 @@ fn unattributed(spots: &[BlindSpot]) -> String {
 
 /// The finding in one sentence; its id in words if the rule has none.
 fn sentence(finding: &Finding) -> String {
-    if finding.summary.is_empty() {
-        of_host(finding, &words::headline(finding))
-    } else {
-        of_host(finding, first_sentence(&finding.summary))
-    }
+    let headline = words::headline(finding);
+    of_host(finding, if finding.summary.is_empty() { &headline } else { first_sentence(&finding.summary) })
 }
 
-/// The sentence behind the host of the finding, if there are several.
+/// The sentence, preceded by the finding's host if there are several hosts.
 fn of_host(finding: &Finding, sentence: &str) -> String {
     finding.host.as_ref().map_or_else(|| sentence.to_owned(), |host| format!("{host}: {sentence}"))
 }
 
-/// On which machine the commands for captures are to be run.
+/// Where to run a command that is recommended for captures.
 fn on_host(host: Option<&str>) -> String {
     format!("on {}", host.unwrap_or("the captured host"))
 }
