@@ -20,6 +20,8 @@ pub struct CoreUse<'w> {
     packet_cpus: usize,
     /// Mean of the other CPUs' idle share.
     others_idle: Option<f64>,
+    /// Mean of the other CPUs' share in interrupts and softirqs.
+    others_interrupt: Option<f64>,
     /// Its busiest interrupt line, and interrupts a second.
     line: Option<(&'w str, f64)>,
     /// The devices behind that line.
@@ -44,7 +46,7 @@ impl CoreUse<'_> {
         ratio(self.latency.as_ref()?.quantile(quantile))
     }
     fn interrupt(&self) -> Option<f64> {
-        sum([self.part(|c| c.irq), self.part(|c| c.softirq)])
+        interrupt(self.cpu.as_ref()?)
     }
     fn idle(&self) -> Option<f64> {
         idle(self.cpu.as_ref()?)
@@ -93,10 +95,15 @@ fn idle(cpu: &Change<'_, Cpu>) -> Option<f64> {
     ratio(sum([cpu.rate(|c| c.idle), cpu.rate(|c| c.iowait)]))
 }
 
+fn interrupt(cpu: &Change<'_, Cpu>) -> Option<f64> {
+    sum([ratio(cpu.rate(|c| c.irq)), ratio(cpu.rate(|c| c.softirq))])
+}
+
 signals! { c: CoreUse<'_>;
     "core.busy" "ratio" "share of its time in use", "(user + nice + system + irq + softirq) / all", "/proc/stat" => over(c.used(), c.all());
     "core.idle" "ratio" "share of the time in which it idled", "Δ(idle + iowait) / Δt", "/proc/stat" => c.idle();
     "core.others_idle" "ratio" "the same of the other CPUs, mean", "mean(Δ(idle + iowait) / Δt)", "/proc/stat" => c.others_idle;
+    "core.others_interrupt" "ratio" "share in interrupts and softirqs of the other CPUs, mean", "mean((irq + softirq) / Δt)", "/proc/stat" => c.others_interrupt;
     "core.interrupt" "ratio" "share in interrupts and softirqs", "(irq + softirq) / all", "/proc/stat" => over(c.interrupt(), c.all());
     "core.uncharged" "ratio" "share of the time that no mode was charged with: interrupts that came while it idled, where the kernel samples by its tick", "1 - Δ(all modes) / Δt", "/proc/stat (Documentation/admin-guide/cpu-load.rst)" => c.uncharged();
     "core.interrupt_most" "ratio" "share in interrupts and softirqs, with the time no mode was charged with", "Δ(irq + softirq) / Δt + uncharged", "/proc/stat" => c.interrupt_most();
@@ -152,6 +159,7 @@ impl<'w> CoreUse<'w> {
             packets_of_all: None,
             packet_cpus: 0,
             others_idle: None,
+            others_interrupt: None,
             line: None,
             line_devices: None,
             line_interface: None,
@@ -174,9 +182,13 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     let latencies = window.changes::<RunQueue>();
     let packets_of_all = softnet.values().filter_map(|s| s.rate(|s| s.processed)).reduce(|a, b| a + b);
     let packet_cpus = softnet.len();
-    let idle: Vec<(u32, f64)> = cpus.iter().filter_map(|(number, cpu)| Some((*number, idle(cpu)?))).collect();
+    let shares_of = |share: fn(&Change<'_, Cpu>) -> Option<f64>| -> Vec<(u32, f64)> {
+        cpus.iter().filter_map(|(number, cpu)| Some((*number, share(cpu)?))).collect()
+    };
+    let (idle, interrupt) = (shares_of(idle), shares_of(interrupt));
     let use_of = |number: u32| {
-        let others = idle.iter().filter(|(other, _)| *other != number).map(|(_, share)| *share);
+        let of_others =
+            |all: &[(u32, f64)]| mean(all.iter().filter(|(other, _)| *other != number).map(|(_, share)| *share));
         let own_lines = lines.iter().filter(|l| l.key().cpu == number);
         let line = most(own_lines.clone().map(|l| (&*l.key().name, l.rate(|l| l.count))));
         let devices_of = |name: &str| own_lines.clone().find(|l| &*l.key().name == name)?.last().device.get();
@@ -190,7 +202,8 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             softnet: softnet.remove(&number),
             packets_of_all,
             packet_cpus,
-            others_idle: mean(others),
+            others_idle: of_others(&idle),
+            others_interrupt: of_others(&interrupt),
             line,
             line_devices,
             line_interface: line_devices.and_then(|devices| interface_among(window, devices)),

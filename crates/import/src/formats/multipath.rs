@@ -1,7 +1,7 @@
 //! multipath(8) -ll: the paths to each device, by priority group (libmultipath/print.c).
 
 use crate::prelude::*;
-use whyslow_model::catalogue::Path;
+use whyslow_model::catalogue::{MappedDevice, Path};
 use whyslow_model::key::LinkKey;
 
 pub const FORMAT: Format = Format {
@@ -18,13 +18,13 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// The name in `mpatha (3600...) dm-2 IBM,2145`, or in `3600... dm-2 IBM,2145`.
-fn device(line: &str) -> Option<&str> {
-    let is_mapped = |word: &str| word.strip_prefix("dm-").is_some_and(|n| n.parse::<u32>().is_ok());
+/// The name and the kernel's name in `mpatha (3600...) dm-2 IBM,2145`, or in `3600... dm-2 IBM,2145`.
+fn device(line: &str) -> Option<(&str, &str)> {
+    let is_mapped = |word: &&str| word.strip_prefix("dm-").is_some_and(|n| n.parse::<u32>().is_ok());
     let mut words = line.split_whitespace();
     // `create: ` and `reload: ` precede it while devices are set up.
     let name = words.by_ref().find(|word| !word.ends_with(':')).filter(|name| !name.starts_with('('))?;
-    words.take(2).any(is_mapped).then_some(name)
+    Some((name, words.take(2).find(is_mapped)?))
 }
 
 /// Whether the group is in use: `|-+- policy='service-time 0' prio=50 status=active`, `\_ round-robin 0 [prio=50][active]`.
@@ -55,7 +55,8 @@ fn is_last_of_group(line: &str) -> bool {
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     while let Some(title) = lines.take_past_blanks_if(|line| device(line).is_some()) {
-        let name = device(&title.text).unwrap_or_default();
+        let (name, mapped) = device(&title.text).unwrap_or_default();
+        run.row::<MappedDevice>(0.0, title.number, mapped.into()).name = name.into();
         let mut in_use = None;
         let mut sizes = 0;
         while let Some(text) = lines.peek(0) {
@@ -114,6 +115,10 @@ mod tests {
     #[test]
     fn failed_and_waiting_paths_of_two_devices() {
         let text = fixture("layouts/multipath-ll.txt");
+        let mapped = window_of(&text);
+        let mapped = mapped.newest::<MappedDevice>();
+        let names: Vec<_> = mapped.values().map(|row| (row.device.to_string(), row.name.get())).collect();
+        assert_eq!(names, [("dm-2".to_owned(), Some("mpatha")), ("dm-3".to_owned(), Some("mpathb"))]);
         let expected = [
             "mpatha on sdb: active",
             "mpatha on sdc: standby",

@@ -5,7 +5,7 @@ use crate::prelude::*;
 
 pub const FORMAT: Format = Format {
     name: "ps",
-    versions: "procps 2 to 4: aux, -ef, -el, -elf, forests, -o with the process, its command and CPU time, state or wait channel; threads by -L, -T, -m",
+    versions: "procps 2 to 4: aux, -ef, -el, -elf, forests, -o with the process and its command; threads by -L, -T, -m",
     shows: "processes and threads, their memory and state; of virtual machines of QEMU, the name and the disks",
     lacks: "current CPU use: C and %CPU are averages over each process's lifetime",
     programs: &[partly_read("ps")],
@@ -106,6 +106,16 @@ mod tests {
         let dated = "%CPU   PID                  STARTED COMMAND\n15.2  3223 Wed Nov 25 14:42:22 2026 [kworker/0:1]\n";
         let window = window_of(dated);
         assert_eq!(window.the::<Process>().unwrap().command.get(), Some("kworker/0:1"));
+    }
+
+    #[test]
+    fn process_and_command_suffice() {
+        let text = "  PID   RSS COMMAND\n 1234 8123456 java -Xmx7g\n   77    2044 sshd\n";
+        let window = window_of(text);
+        let rows = window.newest::<Process>();
+        let of: Vec<_> = rows.values().map(|p| (p.task.pid, p.command.get(), p.rss.get())).collect();
+        assert_eq!(of, [(77, Some("sshd"), Some(2044.0 * 1024.0)), (1234, Some("java"), Some(8_123_456.0 * 1024.0))]);
+        assert!(crate::testing::read_text("PID FD COMMAND\n1 2 x\n").is_err());
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Rows of `ps aux` and `ps -ef` without their header, as grep leaves them.
+//! Rows of `ps aux`, `ps -ef`, and of virtual machines in `ps -o pid,args` and `pgrep -a`, without their header.
 
 use super::task_table::{TaskColumns, TaskKind, read_tasks};
 use crate::prelude::*;
 
 pub const FORMAT: Format = Format {
     name: "ps rows",
-    versions: "rows of ps aux and ps -ef of procps 2 to 4 that grep left; their fields leave no doubt",
+    versions: "rows of ps aux and ps -ef of procps 2 to 4 that grep left; of ps -o pid,args and pgrep -a, those of QEMU; their fields leave no doubt",
     shows: "processes, of ps aux their memory and state; of virtual machines of QEMU, the name and the disks",
     lacks: "the other processes; current CPU use: %CPU is an average over each process's lifetime",
     starts: |lines| lines.next_is(|text| columns_of(text).is_some()),
@@ -17,6 +17,8 @@ pub const FORMAT: Format = Format {
 const COLUMNS: &str = "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND";
 /// Those of `ps -ef`.
 const COLUMNS_OF_EF: &str = "UID PID PPID C STIME TTY TIME CMD";
+/// Those of `ps -o pid,args` and `pgrep -a`.
+const COLUMNS_OF_COMMANDS: &str = "PID COMMAND";
 /// The assumed length of a lifetime: no rate depends on it.
 const LIFETIME: ReportInterval = ReportInterval { from: 0.0, to: 1.0 };
 
@@ -25,7 +27,19 @@ fn columns_of(text: &str) -> Option<&'static str> {
     if is_row(text) {
         return Some(COLUMNS);
     }
-    is_row_of_ef(text).then_some(COLUMNS_OF_EF)
+    if is_row_of_ef(text) {
+        return Some(COLUMNS_OF_EF);
+    }
+    is_virtual_machine(text).then_some(COLUMNS_OF_COMMANDS)
+}
+
+/// `   8123 /usr/libexec/qemu-kvm -name guest=ldap1,debug-threads=on -S`
+fn is_virtual_machine(text: &str) -> bool {
+    let mut fields = text.split_whitespace();
+    let is_pid = fields.next().and_then(|pid| pid.parse::<u32>().ok()).is_some_and(|pid| pid > 0);
+    let program = fields.next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let is_qemu = program == "kvm" || program.starts_with("qemu-kvm") || program.starts_with("qemu-system-");
+    is_pid && is_qemu && fields.any(|word| word == "-name")
 }
 
 fn begins_with_user(text: &str, user: &str) -> bool {
@@ -123,6 +137,19 @@ mod tests {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let (_, row) = rows.iter().find(|(key, _)| key.pid.to_string() == fields[1]).unwrap();
             assert_eq!(row.rss.get(), number(fields[5]).map(|kib| kib * KIB), "{line}");
+        }
+    }
+
+    #[test]
+    fn rows_of_virtual_machines_need_no_more_than_pid_and_command() {
+        let text = "   8123 /usr/libexec/qemu-kvm -name guest=ldap1,debug-threads=on -S -object sec\n   \
+                    8890 /usr/bin/kvm -id 100 -name dwh -smp 4\n";
+        let guests = window_of(text);
+        let guests = guests.newest::<whyslow_model::catalogue::Guest>();
+        let found: Vec<_> = guests.values().map(|guest| (guest.task.pid, guest.name.get())).collect();
+        assert_eq!(found, [(8123, Some("ldap1")), (8890, Some("dwh"))]);
+        for line in ["8123 /usr/libexec/qemu-kvm", "0 qemu-kvm -name x", "8123 grep qemu-kvm -name", "kvm -name x"] {
+            assert_eq!(columns_of(line), None, "{line}");
         }
     }
 

@@ -27,6 +27,11 @@ pub enum TaskKind {
 const COMMANDS: [&str; 3] = ["COMMAND", "CMD", "Command"];
 /// Columns of which a table has one, besides process and command.
 const KNOWN: [&str; 6] = ["%CPU", "C", "TIME", "STAT", "S", "WCHAN"];
+/// Other columns of ps -o. Other tools list processes with some of them too: a table that has none of [`KNOWN`] has only these.
+const OTHERS_OF_PS: [&str; 30] = [
+    "PID", "PPID", "PGID", "PGRP", "SID", "SESS", "TGID", "USER", "UID", "RUSER", "EUSER", "GROUP", "GID", "TTY", "TT", "NI",
+    "PRI", "CLS", "RTPRIO", "PSR", "NLWP", "THCNT", "%MEM", "VSZ", "RSS", "PSS", "STARTED", "START", "ELAPSED", "CGROUP",
+];
 /// A table has fewer rows; those of threads are held until it ends.
 const MOST_ROWS: usize = 50_000;
 /// Names of the column with the thread's number.
@@ -43,8 +48,9 @@ impl TaskColumns {
             None if is_top => names.len() - 1,
             None => return None,
         };
-        let is_table = has("PID") && KNOWN.iter().any(|name| has(name));
-        is_table.then_some(Self { names, command })
+        let is_of_ps = |(at, name): (usize, &String)| at == command || OTHERS_OF_PS.contains(&name.as_str());
+        let is_table = KNOWN.iter().any(|name| has(name)) || names.iter().enumerate().all(is_of_ps);
+        (has("PID") && is_table).then_some(Self { names, command })
     }
 
     /// The thread's number, if each row is a thread and says so.

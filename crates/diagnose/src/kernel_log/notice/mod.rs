@@ -348,6 +348,7 @@ mod tests {
             "INFO: task jbd2/sda1-8:812 blocked for more than 120 seconds.",
             "INFO: task mysqld:900 blocked for more than 120 seconds.",
             "device-mapper: multipath: 253:3: Failing path 8:32.",
+            "device-mapper: multipath: Failing path 65:48.",
         ];
         let all = gather(log(&lines));
         assert_eq!(
@@ -358,5 +359,6 @@ mod tests {
             )
         );
         assert_eq!(all[1].aliases, ["sdc"]);
+        assert_eq!(all[2].subject.name, "sdt");
     }
 }

@@ -186,14 +186,17 @@ fn volume(text: &str) -> Option<MessageSubject> {
     Some(MessageSubject::of("device", format!("dm-{minor}")))
 }
 
-/// `device-mapper: multipath: 253:3: Failing path 8:32.`; `mpatha: sdc - tur checker reports path is down`;
+/// `device-mapper: multipath: 253:3: Failing path 8:32.`, of older kernels without the first number; `mpatha: sdc - tur checker reports path is down`;
 /// `rport-1:0-2: blocked FC remote port time out`; `connection1:0: detected conn error (1020)`; `nvme nvme1: starting error recovery`
 fn storage_path(text: &str) -> Option<MessageSubject> {
+    let numbers = word_after(text, " path ").and_then(|n| n.split_once(':'));
+    let disk = numbers.and_then(|(major, minor)| device_by_number(major.parse().ok()?, minor.parse().ok()?));
     if let Some(subject) = volume(text) {
-        let numbers = word_after(text, " path ").and_then(|n| n.split_once(':'));
-        let disk = numbers.and_then(|(major, minor)| device_by_number(major.parse().ok()?, minor.parse().ok()?));
         let detail = disk.clone().map(|disk| format!("path {disk}"));
         return Some(MessageSubject { aliases: disk.into_iter().collect(), detail, ..subject });
+    }
+    if let Some(disk) = disk {
+        return Some(MessageSubject::of("device", disk));
     }
     let (name, rest) = text.trim_start().split_once(": ")?;
     let name = name.strip_prefix("nvme ").unwrap_or(name);
