@@ -43,6 +43,9 @@ pub(crate) struct Blame {
 pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts) -> Blame {
     let mut all = Blame::default();
     for spec in &rule.culprits {
+        if spec.otherwise && !all.culprits.is_empty() {
+            continue;
+        }
         let Blame { culprits, unattributed, others_wait, low_priority, buffered } =
             Candidates::of(spec, context, facts).blame(rule, context, facts);
         if all.culprits.is_empty() {

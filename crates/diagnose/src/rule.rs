@@ -143,6 +143,9 @@ pub(crate) struct CulpritSpec {
     /// The part of `by` that is buffered writes, which the kernel makes in its own name; the first culprit's share is
     /// `culprit.buffered`.
     pub(crate) buffered: Option<Expr>,
+    /// Whether it is used only where the measures before it name nobody.
+    #[serde(default)]
+    pub(crate) otherwise: bool,
     /// Why no one is named although everyone was seen.
     #[serde(alias = "nobody")]
     pub(crate) unattributed: Option<Template>,

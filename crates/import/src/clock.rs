@@ -115,6 +115,13 @@ pub fn date(field: &str) -> Option<Date> {
 pub fn date_line(line: &str) -> Option<PrintedTime> {
     let line = line.trim().trim_start_matches("zzz").trim_start().trim_start_matches('*');
     let fields: Vec<&str> = line.split_whitespace().collect();
+    // `date +%T`
+    if let [time] = fields[..]
+        && time.len() == "14:19:48".len()
+        && let Some((time, _)) = time_of_day(&fields)
+    {
+        return Some(PrintedTime { date: None, time: Some(time) });
+    }
     if fields.len() <= 2 {
         let (day, time) = line.split_once(['T', ' '])?;
         let time = time.split(['+', 'Z', ' ']).next()?.split('.').next()?;
@@ -222,7 +229,10 @@ mod tests {
         ] {
             assert_eq!(date_line(text), at, "{text}");
         }
+        assert_eq!(date_line("16:54:34"), Some(PrintedTime { date: None, time: Some(60_874.0) }));
         for wrong in [
+            "16:54:34.5",
+            "16:54",
             "Dec 20 10:33:23 host kernel: x",
             "Sat Nov 21 16:54:34 UTC 2026 host",
             "a b c",

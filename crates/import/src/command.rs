@@ -29,17 +29,56 @@ impl CommandLine {
         Self::parse(split_prompt(line)?.1)
     }
 
-    /// All commands on a line, with a prompt or without, and whether a loop of the shell runs them.
-    pub fn each(line: &str) -> (Vec<Self>, bool) {
+    /// All commands on a line, with a prompt or without, and the first of them that a loop of the shell runs, up to the last.
+    pub fn each(line: &str) -> (Vec<Self>, Option<usize>) {
         let text = split_prompt(line).map_or(line, |(_, command)| command);
-        let is_looped = LOOPS.contains(&first_word(text)) && text.contains("do ");
         let parts = text.replace("&&", ";");
-        let commands = parts.split(';').map(|part| {
+        let (mut commands, mut looped) = (Vec::new(), None);
+        for part in parts.split(';') {
+            if LOOPS.contains(&first_word(part)) && text.contains("do ") {
+                looped = looped.or(Some(commands.len()));
+            }
             let words = part.split_whitespace().skip_while(|word| LOOPS.contains(word) || *word == "do");
-            words.map(str::to_owned).collect::<Vec<String>>()
-        });
-        let commands = commands.filter(|words| words.first().is_some_and(|word| word != "done"));
-        (commands.map(|words| Self { words, remote: None, is_looped: false }).collect(), is_looped)
+            let words: Vec<String> = words.map(str::to_owned).collect();
+            if words.first().is_some_and(|word| word != "done") {
+                commands.push(Self { words, remote: None, is_looped: false });
+            }
+        }
+        (commands, looped)
+    }
+
+    /// The seconds that a line waits between what it prints, if it says so and they are always the same: `nstat -az; sleep 10; nstat -az`.
+    pub fn pause(line: &str) -> Option<f64> {
+        let (commands, _) = Self::each(line);
+        let mut pauses = commands.iter().filter(|command| command.program() == "sleep").map(Self::interval);
+        let first = pauses.next()??;
+        pauses.all(|pause| pause == Some(first)).then_some(first)
+    }
+
+    /// Whether `nproc` is one of the commands on a line, and no other of them can print a number by itself.
+    pub fn counts_cpus(line: &str) -> bool {
+        const NUMBERLESS: [&str; 14] = [
+            "cd",
+            "date",
+            "df",
+            "dmidecode",
+            "free",
+            "hostname",
+            "hostnamectl",
+            "lscpu",
+            "lsb_release",
+            "swapon",
+            "uname",
+            "uptime",
+            "w",
+            "who",
+        ];
+        let (commands, looped) = Self::each(line);
+        let (counts, others): (Vec<_>, Vec<_>) = commands.iter().partition(|command| command.program() == "nproc");
+        let is_of_etc =
+            |command: &Self| command.program() == "cat" && command.operands().all(|of| of.starts_with("/etc/"));
+        let is_numberless = |command: &&Self| NUMBERLESS.contains(&command.program()) || is_of_etc(command);
+        looped.is_none() && counts.len() == 1 && commands.iter().all(Self::is_plain) && others.iter().all(is_numberless)
     }
 
     /// A command without a prompt, if its first word is a program that `is_program` accepts.
@@ -197,6 +236,33 @@ fn is_prompt(text: &str, end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_waits_between_what_it_prints() {
+        for (line, pause) in [
+            ("# nstat -az; sleep 10; nstat -az", Some(10.0)),
+            ("$ while true; do ss -lnt; sleep 5; done", Some(5.0)),
+            ("# x; sleep 5; x; sleep 5; x", Some(5.0)),
+            ("# x; sleep 5; x; sleep 9; x", None),
+            ("# vmstat 1 5", None),
+            ("# x; sleep $N; x", None),
+        ] {
+            assert_eq!(CommandLine::pause(line), pause, "{line}");
+        }
+    }
+
+    #[test]
+    fn cpus_are_counted_where_nothing_else_prints_a_number() {
+        for line in ["$ nproc", "# uname -r; nproc; swapon --show", "root@w1:~# cat /etc/debian_version && nproc --all"]
+        {
+            assert!(CommandLine::counts_cpus(line), "{line}");
+        }
+        for line in
+            ["$ uname -r", "$ nproc | tee x", "$ nproc; wc -l < x", "$ cat /proc/x; nproc", "$ nproc; nproc --all"]
+        {
+            assert!(!CommandLine::counts_cpus(line), "{line}");
+        }
+    }
 
     #[test]
     fn prompts_of_many_shells_are_recognized() {

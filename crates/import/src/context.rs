@@ -36,6 +36,12 @@ pub struct CaptureContext {
     pub at: PrintedTime,
     /// Seconds that a command line with several steps waited since then.
     pub waited: f64,
+    /// Seconds that the last command line waits between what it prints.
+    pub pause: Option<f64>,
+    /// The formats of what it printed until now, or since it printed the time.
+    pub outputs: Vec<&'static str>,
+    /// Whether the only number that stands alone in a line after the last prompt is that of `nproc`.
+    pub counts_cpus: bool,
     /// Whether an output was read since the last banner.
     pub is_past_banner: bool,
     /// Whether an output was read since the last command.
@@ -129,6 +135,13 @@ impl CaptureContext {
         PrintedTime { date: self.at.date, time: time.map(|time| time + self.waited) }
     }
 
+    /// The time of an output in this format: of one that comes again after a pause, by the pauses since the first.
+    pub fn output_at(&self, format: &str) -> PrintedTime {
+        let Some(pause) = self.pause.filter(|_| self.steps.is_none()) else { return self.at };
+        let copies = self.outputs.iter().filter(|earlier| **earlier == format).count();
+        PrintedTime { date: self.at.date, time: Some(self.at.time.unwrap_or(0.0) + pause * copies as f64) }
+    }
+
     /// Goes on to what the command line prints next of them.
     pub fn advance(&mut self) {
         let next = self.steps.as_mut().and_then(PrintSteps::advance);
@@ -152,8 +165,7 @@ impl CaptureContext {
 
     /// The number that `nproc` prints.
     pub fn counted_cpus(&self, text: &str) -> Option<f64> {
-        let is_plain = self.command_of("nproc").is_some_and(CommandLine::is_plain) && !self.is_past_command;
-        text.trim().parse::<u16>().ok().filter(|count| is_plain && *count > 0).map(f64::from)
+        text.trim().parse::<u16>().ok().filter(|count| self.counts_cpus && *count > 0).map(f64::from)
     }
 
     /// The interval on the command line.
@@ -175,7 +187,9 @@ impl Banner {
     /// Reads a banner; `None` for any other line.
     pub fn read(line: &str) -> Option<Self> {
         let rest = line.trim_start().strip_prefix("Linux ")?;
-        let (release, rest) = rest.split_once('(').filter(|(release, _)| release.ends_with(char::is_whitespace))?;
+        // `uname -a` has the host's name first, and more words before a parenthesis.
+        let (release, rest) =
+            rest.split_once(" (").filter(|(release, _)| !release.trim().contains(char::is_whitespace))?;
         let (host, rest) = rest.split_once(')').filter(|(host, _)| !host.contains(' '))?;
         let cpus = rest.rsplit_once('(').and_then(|(_, count)| count.strip_suffix(" CPU)")?.parse().ok());
         let date = rest.split_whitespace().find_map(date);
@@ -214,5 +228,7 @@ mod tests {
         let new = Banner::read("Linux 5.10.62 (large1) 09/04/2021 _x86_64_ (48 CPU)").unwrap();
         assert_eq!((new.release.as_str(), new.cpus), ("5.10.62", Some(48.0)));
         assert_eq!(Banner::read("Linux version 5.10.62 booted"), None);
+        let of_uname = "Linux gw1 4.19.0-26-amd64 #1 SMP Debian 4.19.304-1 (2024-01-09) x86_64 GNU/Linux";
+        assert_eq!(Banner::read(of_uname), None);
     }
 }

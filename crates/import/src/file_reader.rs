@@ -172,6 +172,7 @@ impl FileReader<'_, '_> {
             context.steps = None;
             self.lines.skip(usize::from(named.is_some()));
             context.command = named;
+            (context.counts_cpus, context.pause) = (false, None);
             context.is_past_command = false;
             context.banner = None;
         } else if let Some(title) = supportconfig::title(&mut self.lines) {
@@ -187,6 +188,8 @@ impl FileReader<'_, '_> {
             }
             context.prompts.enter(command.remote_host(), host_at_prompt(text), &mut context.host);
             context.command = Some(command);
+            context.counts_cpus = CommandLine::counts_cpus(text);
+            (context.pause, context.outputs) = (CommandLine::pause(text), Vec::new());
             context.is_past_command = false;
             context.banner = None;
         } else if context.steps.is_some() && kernel_files::is_message(text) {
@@ -228,7 +231,7 @@ impl FileReader<'_, '_> {
             run.line = line;
             run.host = context.host.clone();
             run.row::<MachineInfo>(0.0, line, MachineKey).processors = count.into();
-            (self.any, context.is_past_command) = (true, true);
+            (self.any, context.counts_cpus, context.is_past_command) = (true, false, true);
             self.captures.add(run, &self.file, line)?;
         } else if !quotations(text).is_empty() && is_doubted(text) {
             self.captures.complaint.add(text);
@@ -238,6 +241,7 @@ impl FileReader<'_, '_> {
             return read;
         } else if let Some(at) = clock::date_line(text) {
             (context.at, context.waited) = (at, 0.0);
+            context.outputs.clear();
         } else if self.quotations(text, context)? {
         } else if is_remark(text) || is_of_unknown_program(context) || self.console {
             context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
@@ -329,16 +333,17 @@ impl FileReader<'_, '_> {
         let before = self.lines.number();
         let mut run = ToolRun::new(format.name, &self.file);
         run.line = before;
-        run.start = context.at;
+        run.start = context.output_at(format.name);
         run.host = context.host.clone();
+        let copy = context.pause.and_then(|_| self.lines_of_copy());
         if !format.streamed {
-            self.lines.end_after(MOST_LINES);
+            self.lines.end_after(copy.unwrap_or(MOST_LINES));
         }
         let mut result = (format.read)(&mut self.lines, context, &mut run);
         for file in std::mem::take(&mut run.kernel_files) {
             self.kernel_file(file, context)?;
         }
-        if self.lines.lift_limit() {
+        if self.lines.lift_limit() && copy.is_none() {
             let expected = format!("at most {MOST_LINES} lines of {}", format.name);
             let found = "more; give fewer reports at once";
             result = result.and(Err(Refusal::described(&self.file, self.lines.number(), expected, found)));
@@ -350,6 +355,7 @@ impl FileReader<'_, '_> {
         (context.is_past_banner, context.is_past_command) = (true, true);
         if !run.is_empty() {
             (self.any, self.recognized) = (true, true);
+            context.outputs.push(format.name);
             self.console |= format.name == kernel_log::FORMAT.name;
             let added = self.captures.add(run, &self.file, before);
             added.or_else(|refusal| self.skip(refusal))?;
@@ -358,6 +364,27 @@ impl FileReader<'_, '_> {
             self.skip(refusal)?;
         }
         result.or_else(|refusal| self.skip(refusal))
+    }
+
+    /// The lines up to the one that the output begins with again, with other numbers. `None` if it does not.
+    fn lines_of_copy(&mut self) -> Option<u32> {
+        let words = |text: &str| -> Vec<String> {
+            let words = text.split_whitespace().filter(|word| word.parse::<f64>().is_err());
+            words.map(str::to_owned).collect()
+        };
+        let first = words(self.lines.peek(0)?);
+        if first.is_empty() {
+            return None;
+        }
+        let mut at = 1;
+        while at < MOST_LINES {
+            let text = self.lines.peek(at as usize).filter(|text| command_of(text.trim_start()).is_none())?;
+            if words(text) == first {
+                return Some(at);
+            }
+            at += 1;
+        }
+        None
     }
 
     /// Reads a file of /proc that a format reads as text; others are collected.

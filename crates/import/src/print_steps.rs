@@ -8,7 +8,8 @@ use crate::formats::kernel_files::PrintedFiles;
 pub struct PrintSteps {
     steps: Vec<Step>,
     next: usize,
-    is_looped: bool,
+    /// The first step of a loop, which goes up to the last.
+    looped: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -21,14 +22,18 @@ enum Step {
 impl PrintSteps {
     /// Of a line with several commands, or a loop. `None` if it prints no such files.
     pub fn of(line: &str, folder: Option<&str>) -> Option<Self> {
-        let (commands, is_looped) = CommandLine::each(line);
+        let (commands, first_looped) = CommandLine::each(line);
         if commands.len() < 2 {
             return None;
         }
         let mut steps: Vec<Step> = Vec::new();
         // Whether nothing is printed between the last step and the next command.
         let mut is_adjacent = false;
-        for command in &commands {
+        let mut looped = None;
+        for (at, command) in commands.iter().enumerate() {
+            if first_looped == Some(at) {
+                (looped, is_adjacent) = (Some(steps.len()), false);
+            }
             let files = PrintedFiles::of(command, folder);
             match (command.program(), files) {
                 ("sleep", _) => steps.extend(command.interval().map(Step::Pause)),
@@ -44,8 +49,9 @@ impl PrintSteps {
                 _ => is_adjacent = false,
             }
         }
-        let prints = steps.iter().any(|step| matches!(step, Step::Print(_)));
-        prints.then_some(Self { steps, next: 0, is_looped })
+        let prints = |steps: &[Step]| steps.iter().any(|step| matches!(step, Step::Print(_)));
+        let looped = looped.filter(|first| prints(&steps[*first..]));
+        prints(&steps).then_some(Self { steps, next: 0, looped })
     }
 
     /// Whether it says how much time is between what it prints.
@@ -57,8 +63,8 @@ impl PrintSteps {
     pub fn advance(&mut self) -> Option<(PrintedFiles, f64)> {
         let mut waited = 0.0;
         loop {
-            if self.next == self.steps.len() && self.is_looped {
-                self.next = 0;
+            if self.next == self.steps.len() {
+                self.next = self.looped.unwrap_or(self.next);
             }
             self.next += 1;
             match self.steps.get(self.next - 1)? {
@@ -95,7 +101,13 @@ mod tests {
         let mut steps = PrintSteps::of(line, None).unwrap();
         let file = of(&["/sys/fs/cgroup/a/io.stat"]);
         let waits = [0; 3].map(|_| steps.advance().unwrap());
-        assert_eq!(waits, [(file.clone(), 5.0), (file.clone(), 6.0), (file, 6.0)]);
+        assert_eq!(waits, [(file.clone(), 5.0), (file.clone(), 6.0), (file.clone(), 6.0)]);
+        let line = "# cd /sys/fs/cgroup/a; cat cpu.max; for i in 1 2; do date +%T; cat io.stat; sleep 9; done";
+        let mut steps = PrintSteps::of(line, Some("/sys/fs/cgroup/a")).unwrap();
+        let waits = [0; 3].map(|_| steps.advance().unwrap());
+        assert_eq!(waits, [(of(&["/sys/fs/cgroup/a/cpu.max"]), 0.0), (file.clone(), 0.0), (file.clone(), 9.0)]);
+        let mut once = PrintSteps::of("# cat /sys/fs/cgroup/a/io.stat; for i in 1 2; do sleep 9; done", None).unwrap();
+        assert_eq!((once.advance(), once.advance()), (Some((file, 0.0)), None));
     }
 
     #[test]

@@ -204,18 +204,14 @@ impl Window {
 
     /// The readings of each entity.
     pub fn changes<F: Family>(&self) -> Vec<Change<'_, F>> {
+        let mut read = self.snapshots.iter().filter(|s| !F::rows(s).is_empty()).map(|s| s.boot_ns);
+        let first = read.next();
+        let window_seconds = first.zip(read.last()).map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
+        let change = || Change { rows: Vec::new(), window_seconds, is_since_boot: self.is_since_boot };
         let mut by_key: BTreeMap<&F::Key, Change<'_, F>> = BTreeMap::new();
         for s in &self.snapshots {
             for row in F::rows(s) {
-                by_key
-                    .entry(row.key())
-                    .or_insert_with(|| Change {
-                        rows: Vec::new(),
-                        window_seconds: self.seconds(),
-                        is_since_boot: self.is_since_boot,
-                    })
-                    .rows
-                    .push((s.boot_ns, row));
+                by_key.entry(row.key()).or_insert_with(change).rows.push((s.boot_ns, row));
             }
         }
         by_key.into_values().collect()
@@ -256,7 +252,7 @@ impl<'w, F: Family> Change<'w, F> {
         (self.rows[self.rows.len() - 1].0 - self.rows[0].0) as f64 / 1e9
     }
 
-    /// Seconds of the whole window, during only part of which the entity may have existed.
+    /// Seconds of the window in which the family was read, during only part of which the entity may have existed.
     pub fn window_seconds(&self) -> f64 {
         self.window_seconds
     }

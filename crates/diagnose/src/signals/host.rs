@@ -416,7 +416,7 @@ impl<'w> HostUse<'w> {
             self.memory(|m| m.page_tables),
             self.memory(|m| m.kernel_stack),
             self.memory(|m| m.percpu),
-            self.memory(|m| m.hugetlb),
+            self.memory(|m| m.hugetlb).or_else(|| huge_pages::reserved(self.window)),
             self.memory(|m| m.vmalloc_used),
         ];
         let held = lru + slab + sum(known).unwrap_or(0.0);

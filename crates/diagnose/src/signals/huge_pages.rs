@@ -48,6 +48,12 @@ impl Pool {
     }
 }
 
+/// Memory in all pools, which kernels before 4.16 have no line of their own for; `None` if none is known.
+pub fn reserved(window: &Window) -> Option<f64> {
+    let pools = window.newest::<Hugepages>();
+    pools.values().filter_map(|pages| Pool::of(pages)).map(|pool| pool.bytes()).reduce(|a, b| a + b)
+}
+
 /// Transparent huge pages that were split, as a share of those that were made.
 pub fn split_share(vmstat: &Change<'_, Vmstat>) -> Option<f64> {
     let made = vmstat.grown(|v| v.thp_fault_alloc)? + vmstat.grown(|v| v.thp_collapse_alloc)?;
@@ -81,5 +87,6 @@ mod tests {
         // 500 of 2 MiB, as 400 of the free ones are promised.
         assert_eq!((small.unused_bytes(), small.needed()), (500.0 * 2_097_152.0, 500.0));
         assert_eq!(small.bytes(), 1000.0 * 2_097_152.0);
+        assert_eq!(reserved(&window), Some(1000.0 * 2_097_152.0 + 2.0 * 1_073_741_824.0));
     }
 }

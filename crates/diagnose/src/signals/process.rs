@@ -3,7 +3,7 @@
 use super::placement::{Placements, ProcessPlacement};
 use super::shortage::{self, Room, Rooms};
 use super::task::{self, TaskUse, since_start};
-use crate::signal::{Entity, over, page_size, ratio, signals, sum};
+use crate::signal::{Entity, mean, over, page_size, ratio, signals, sum};
 use whyslow_model::catalogue::{Affinity, Limits, Process, System};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
@@ -63,6 +63,11 @@ impl<'w> ProcessUse<'w> {
         ratio(over(self.change.grown(|p| p.system), Some(self.change.window_seconds())))
     }
 
+    /// Share of the samples in which its first thread ran or wanted to.
+    fn runnable(&self) -> Option<f64> {
+        mean(self.change.rows().filter_map(|p| p.state.get()).map(|state| f64::from(u8::from(state == "R"))))
+    }
+
     /// CPU time from one move to another CPU to the next.
     fn run_per_migration(&self) -> Option<f64> {
         over(self.task.cpu, self.task.migrations)
@@ -116,6 +121,7 @@ signals! { p: ProcessUse<'_>;
     "proc.short_lived_most" "1/s" "at most how many such children ended: without BPF all processes and threads that were created, by any process", "ends / Δt; without BPF Δprocesses / Δt", "BPF sched_process_exit, /proc/stat" => p.short_lived_most();
     "proc.short_lived_name" "text" "the name of those that used most", "comm", "BPF sched_process_exit" => p.task.short_lived.as_ref().and_then(|u| u.name.as_deref());
     "proc.run_delay" "count" "mean number of its threads that waited for a CPU", "Δrun_delay / Δt", "/proc/PID/schedstat" => p.task.run_delay;
+    "proc.runnable" "ratio" "share of the samples in which its first thread ran or waited for a CPU", "samples in state R / samples", "/proc/PID/stat" => p.runnable();
     "proc.threads" "count" "threads", "as the kernel gives it", "/proc/PID/stat" => p.task.threads;
     "proc.background" "flag" "1 for niced, batch and idle-class processes", "nice >= 10 or SCHED_BATCH or SCHED_IDLE", "/proc/PID/stat" => p.task.background;
     "proc.kernel" "flag" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => p.task.kernel;

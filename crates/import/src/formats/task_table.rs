@@ -29,8 +29,9 @@ const COMMANDS: [&str; 3] = ["COMMAND", "CMD", "Command"];
 const KNOWN: [&str; 6] = ["%CPU", "C", "TIME", "STAT", "S", "WCHAN"];
 /// Other columns of ps -o. Other tools list processes with some of them too: a table that has none of [`KNOWN`] has only these.
 const OTHERS_OF_PS: [&str; 30] = [
-    "PID", "PPID", "PGID", "PGRP", "SID", "SESS", "TGID", "USER", "UID", "RUSER", "EUSER", "GROUP", "GID", "TTY", "TT", "NI",
-    "PRI", "CLS", "RTPRIO", "PSR", "NLWP", "THCNT", "%MEM", "VSZ", "RSS", "PSS", "STARTED", "START", "ELAPSED", "CGROUP",
+    "PID", "PPID", "PGID", "PGRP", "SID", "SESS", "TGID", "USER", "UID", "RUSER", "EUSER", "GROUP", "GID", "TTY", "TT",
+    "NI", "PRI", "CLS", "RTPRIO", "PSR", "NLWP", "THCNT", "%MEM", "VSZ", "RSS", "PSS", "STARTED", "START", "ELAPSED",
+    "CGROUP",
 ];
 /// A table has fewer rows; those of threads are held until it ends.
 const MOST_ROWS: usize = 50_000;
