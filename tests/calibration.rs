@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
+use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input};
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin};
 
@@ -25,7 +25,7 @@ fn judged(files: &[PathBuf], rules: &RuleBook) -> Option<Diagnosis> {
     };
     let captures = whyslow_import::read(files.iter().map(input).collect(), false).ok()?;
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, rules));
-    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), rules)
+    merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), rules)
 }
 
 #[test]

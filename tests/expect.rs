@@ -5,7 +5,7 @@ mod captured;
 use captured::{FIXTURES, MIB, captures_of, figures, finding, first, keys, number};
 use std::path::Path;
 use std::sync::LazyLock;
-use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
+use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input, Refusal};
 use whyslow_model::catalogue::Queue;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
@@ -20,7 +20,7 @@ fn judged(files: &[&str]) -> Result<Diagnosis, Refusal> {
     let texts: Vec<String> = files.iter().map(text).collect();
     let captures = captures_of(files.iter().copied().zip(texts.iter().map(String::as_str)), true)?;
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    Ok(merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), &RULES).expect("a diagnosis"))
+    Ok(merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES).expect("a diagnosis"))
 }
 
 fn diagnosis(files: &[&str]) -> Diagnosis {

@@ -6,7 +6,7 @@ mod captured;
 use captured::{FIXTURES, first, keys};
 use std::path::Path;
 use std::sync::LazyLock;
-use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
+use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input};
 use whyslow_model::diagnosis::{Diagnosis, Finding, Origin, Verdict};
 
@@ -32,7 +32,7 @@ fn judged(captures: &[(String, String)]) -> Diagnosis {
     };
     let captures = whyslow_import::read(captures.iter().map(input).collect(), true).unwrap_or_else(|e| panic!("{e}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), &RULES).expect("a diagnosis")
+    merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES).expect("a diagnosis")
 }
 
 fn case(number: &str) -> Diagnosis {

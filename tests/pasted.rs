@@ -9,7 +9,7 @@ use mail::wrapped;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
-use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
+use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input};
 use whyslow_model::diagnosis::{Diagnosis, Origin, Reading, Verdict};
 
@@ -18,7 +18,8 @@ static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 fn judged(texts: &[(&str, &str)]) -> Result<Diagnosis, String> {
     let captures = captures_of(texts.iter().copied(), false).map_err(|e| e.to_string())?;
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), &RULES).ok_or_else(|| "nothing".into())
+    merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES)
+        .ok_or_else(|| "nothing".into())
 }
 
 /// A subject's name without the line that it was found on, which moves with the text around it.

@@ -10,7 +10,7 @@ use std::io::BufReader;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
+use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input};
 use whyslow_model::catalogue::{
     Cpu, Interface, InventoryChange, InventoryItem, Irq, LogLine, MachineInfo, Mount, NameKind, Pressure, Process,
@@ -87,7 +87,7 @@ fn read(files: &[PathBuf]) -> Vec<Capture> {
 
 fn judged(captures: &[Capture], rules: &RuleBook) -> Option<Diagnosis> {
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, rules));
-    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), rules)
+    merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), rules)
 }
 
 /// The hosts, files, processes, mounts and peers of captures, as far as they are no common names.

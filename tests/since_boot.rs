@@ -8,7 +8,7 @@ mod captured;
 use captured::{FIXTURES, figures, finding, keys};
 use std::path::Path;
 use std::sync::LazyLock;
-use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
+use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input};
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, Reading, Verdict};
 
@@ -27,7 +27,7 @@ fn judged(paste: &str) -> Diagnosis {
     let input = Input { name: "paste.txt".into(), reader: Box::new(paste.as_bytes()) };
     let captures = whyslow_import::read(vec![input], true).unwrap_or_else(|refusal| panic!("{refusal}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), &RULES).expect("a diagnosis")
+    merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES).expect("a diagnosis")
 }
 
 fn fixture(name: &str) -> String {

@@ -4,7 +4,7 @@ mod captured;
 
 use captured::{captures_of, finding, keys, number};
 use std::sync::LazyLock;
-use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
+use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
 use whyslow_import::Capture;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 
@@ -13,7 +13,7 @@ static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 fn judged(text: &str) -> Diagnosis {
     let captures = captures_of([("x", text)], false).unwrap_or_else(|refusal| panic!("{refusal}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), &RULES).expect("a diagnosis")
+    merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES).expect("a diagnosis")
 }
 
 /// Keys with their confidence.

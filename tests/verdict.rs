@@ -5,7 +5,7 @@ mod captured;
 use captured::{FIXTURES, first, keys};
 use std::path::Path;
 use std::sync::LazyLock;
-use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
+use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input};
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 
@@ -20,7 +20,7 @@ fn judged(captures: &[String]) -> Diagnosis {
     let captures = whyslow_import::read(captures.iter().enumerate().map(input).collect(), true);
     let captures = captures.unwrap_or_else(|refusal| panic!("{refusal}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    merge_diagnoses(captures.iter().map(of).collect(), Vec::new(), &RULES).expect("a diagnosis")
+    merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES).expect("a diagnosis")
 }
 
 /// What a tool printed under a load; vmstat and sar of one load are of the same ten seconds of a machine with two CPUs.

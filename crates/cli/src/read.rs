@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
-use whyslow_diagnose::{diagnose, merge_diagnoses, virtual_disks};
+use whyslow_diagnose::{diagnose, merge_diagnoses, virtual_machines};
 use whyslow_import::{Capture, Incident, IncidentContents, ProcTree, ReadMonitor, join};
 use whyslow_model::diagnosis::{Diagnosis, Origin};
 use whyslow_sense::read_captured;
@@ -86,8 +86,8 @@ pub fn diagnosed(captures: &[Capture], rules: &Rules, files: &[PathBuf]) -> Resu
     };
     let of = |c: &Capture| (label(c), diagnose(&c.window, Origin::Import, &rules.book));
     let labelled: Vec<_> = captures.iter().map(|capture| (label(capture), &capture.window)).collect();
-    let disks = virtual_disks(&labelled);
-    let diagnosis = merge_diagnoses(captures.iter().map(of).collect(), disks, &rules.book);
+    let machines = virtual_machines(&labelled);
+    let diagnosis = merge_diagnoses(captures.iter().map(of).collect(), machines, &rules.book);
     let mut diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(files)))?;
     diagnosis.comparisons = experiments::comparisons(captures, &diagnosis);
     Ok(diagnosis)

@@ -37,6 +37,7 @@ mod template;
 mod testing;
 mod timeline;
 mod virtual_disks;
+mod virtual_machines;
 
 pub use coverage::known_signals;
 pub use document::{diagnose, findings_with_id};
@@ -48,5 +49,5 @@ pub use rulebook::RuleBook;
 pub use signal_selector::{SignalSelector, values};
 pub use stack_load::add_loads;
 pub use timeline::{FeltCause, FoundEpisode, MAX_GAP_NS, Timeline, recorded_findings};
-pub use virtual_disks::virtual_disks;
+pub use virtual_machines::{VirtualMachines, virtual_machines};
 pub use whyslow_model::cgroup;

@@ -3,18 +3,20 @@
 use crate::judge::{is_certain, weight};
 use crate::lowered_clock;
 use crate::rulebook::RuleBook;
+use crate::virtual_machines::{self, VirtualMachines};
 use crate::{shared_device, virtual_disks};
 use std::collections::BTreeSet;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Host, NextCapture, Verdict, VirtualDisk};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Host, NextCapture, Verdict};
 
 /// No chain of causes and effects is longer.
 const MOST_LEVELS: usize = 8;
 
 /// Merges diagnoses into one, in which each finding and each resource that is ruled out names its capture, and each finding its
-/// host if they are of several. `None` if there are none. `disks` are those that the captures show from both sides ([`virtual_disks`](crate::virtual_disks())).
+/// host if they are of several. `None` if there are none. `machines` are the virtual ones that the captures show from both sides
+/// ([`virtual_machines`](crate::virtual_machines())).
 pub fn merge_diagnoses(
     parts: Vec<(String, Diagnosis)>,
-    mut disks: Vec<VirtualDisk>,
+    mut machines: VirtualMachines,
     book: &RuleBook,
 ) -> Option<Diagnosis> {
     let (speaking, silent): (Vec<_>, Vec<_>) = parts.into_iter().partition(|(_, part)| says_anything(part));
@@ -62,9 +64,10 @@ pub fn merge_diagnoses(
     if merged.verdict == Verdict::Healthy && parts.iter().any(stands_out) {
         merged.verdict = Verdict::Undetermined;
     }
-    virtual_disks::add_figures(&mut disks, &merged.figures);
-    virtual_disks::relate(&disks, &parts, &mut merged.findings, book);
-    merged.virtual_disks = disks;
+    virtual_disks::add_figures(&mut machines.disks, &merged.figures);
+    virtual_disks::relate(&machines.disks, &parts, &mut merged.findings, book);
+    virtual_machines::relate(&machines, &mut merged.findings);
+    merged.virtual_disks = machines.disks;
     merged.findings = by_rank(merged.findings);
     merged.next_capture = next_capture(next, &merged);
     Some(merged)

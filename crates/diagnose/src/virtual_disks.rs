@@ -16,7 +16,7 @@ const LEAST: f64 = 0.05;
 const MOST: f64 = 0.5;
 
 /// The virtual disks that captures show from both sides.
-pub fn virtual_disks(captures: &[(String, &Window)]) -> Vec<VirtualDisk> {
+pub(crate) fn virtual_disks(captures: &[(String, &Window)]) -> Vec<VirtualDisk> {
     let mut found = Vec::new();
     let has_guests = |(_, window): &&(String, &Window)| !window.newest::<GuestDisk>().is_empty();
     for (host, of_host) in captures.iter().filter(has_guests) {

@@ -77,6 +77,7 @@ impl Captures {
     /// Reassigns what was read from a file from one machine to another.
     pub(crate) fn rename_host(&mut self, file: &Name, from: &Name, to: &Name) {
         self.groups.rename_host(file, from, to);
+        self.kernel_files.rename_host(file, from, to);
     }
 
     /// Adds a file of /proc or /sys.

@@ -134,6 +134,17 @@ impl CommandLine {
         self.words[..end].iter().map(String::as_str).chain(cut).skip(1)
     }
 
+    /// The variables that it sets, if it does nothing else: `CG=/sys/fs/cgroup/app`.
+    pub fn assignments(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all: Option<Vec<_>> = self.words.iter().map(|word| word.trim_end_matches(';').split_once('=')).collect();
+        all.unwrap_or_default().into_iter()
+    }
+
+    /// Whether what it prints is thrown away.
+    pub fn is_silent(&self) -> bool {
+        self.words.iter().any(|word| word.trim_end_matches(';').ends_with("/dev/null"))
+    }
+
     /// Whether its output is all its own: it is not piped, redirected or one of several commands.
     pub fn is_plain(&self) -> bool {
         !self.is_looped && !self.words.iter().any(|word| word.contains(['|', '>', '<', ';', '&', '`', '(']))

@@ -7,7 +7,7 @@ use crate::formats::kernel_files::PrintedFiles;
 use crate::print_steps::PrintSteps;
 use crate::tool_run::ToolRun;
 use jiff::civil::Date;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::diagnosis::Host;
 use whyslow_model::key::MachineKey;
@@ -24,6 +24,8 @@ pub struct CaptureContext {
     pub steps: Option<PrintSteps>,
     /// The folder below /proc or /sys in which commands are given.
     pub folder: Option<String>,
+    /// The variables that were set at prompts.
+    pub variables: ShellVariables,
     /// The I/O scheduler that was set, or that a sentence names.
     pub scheduler: Option<Scheduler>,
     /// The header line of sysstat's tools.
@@ -46,6 +48,42 @@ pub struct CaptureContext {
     pub is_past_banner: bool,
     /// Whether an output was read since the last command.
     pub is_past_command: bool,
+}
+
+/// Variables of the shell, as far as they have plain values: `CG=/sys/fs/cgroup/system.slice/app.service`.
+#[derive(Clone, Debug, Default)]
+pub struct ShellVariables(BTreeMap<String, String>);
+
+impl ShellVariables {
+    const MOST: usize = 30;
+    const LONGEST: usize = 512;
+
+    /// Sets those that a command line sets.
+    pub fn set(&mut self, command: &CommandLine) {
+        for (name, value) in command.assignments() {
+            let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !name.is_empty();
+            let value = value.trim_matches(['"', '\'']);
+            let is_plain = value.len() <= Self::LONGEST && !value.contains(['$', '`', '(', '"', '\'']);
+            if is_name && is_plain && self.0.len() < Self::MOST {
+                self.0.insert(name.to_owned(), value.to_owned());
+            }
+        }
+    }
+
+    /// The line with their values: `cat $CG/io.stat`, `cat ${CG}/io.stat`.
+    pub fn expanded(&self, line: &str) -> Option<String> {
+        if self.0.is_empty() || !line.contains('$') {
+            return None;
+        }
+        let mut text = line.to_owned();
+        // Longer names first: $CG is the beginning of $CGROUP.
+        let mut all: Vec<_> = self.0.iter().collect();
+        all.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        for (name, value) in all {
+            text = text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value);
+        }
+        (text != line).then_some(text)
+    }
 }
 
 /// The machines that prompts name. The banner below a prompt may name the same machine differently, as when only one of the two
@@ -219,6 +257,20 @@ mod tests {
         assert_eq!(of("none of them"), None);
         assert_eq!(of("with the deadline scheduler:").and_then(|s| s.at(11)), Some("deadline"));
         assert_eq!(of("with mq-deadline").and_then(|s| s.at(11)), Some("mq-deadline"));
+    }
+
+    #[test]
+    fn variables_stand_for_their_values() {
+        let mut variables = ShellVariables::default();
+        for line in ["$ CG=/sys/fs/cgroup/app", "# CGROUP=\"/sys/x\" D=$(ls) X=1", "$ vmstat interval=1"] {
+            variables.set(&CommandLine::at_prompt(line).unwrap());
+        }
+        let expanded = |line: &str| variables.expanded(line);
+        assert_eq!(
+            expanded("# cat $CG/io.max ${CGROUP}/a $CGROUP/b $D").as_deref(),
+            Some("# cat /sys/fs/cgroup/app/io.max /sys/x/a /sys/x/b $D")
+        );
+        assert_eq!((expanded("$ vmstat 1"), expanded("# echo $interval")), (None, None));
     }
 
     #[test]

@@ -178,7 +178,11 @@ impl FileReader<'_, '_> {
         } else if let Some(title) = supportconfig::title(&mut self.lines) {
             self.lines.skip(title - 1);
         } else if let Some(command) = command_of(text.trim_start()).filter(|_| !begins_with_comment(&mut self.lines)) {
+            let expanded = context.variables.expanded(text);
+            let text = expanded.as_deref().unwrap_or(text);
+            let command = expanded.as_deref().and_then(|text| command_of(text.trim_start())).unwrap_or(command);
             let command = self.continued(text).unwrap_or(command);
+            context.variables.set(&command);
             context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
             context.folder = kernel_files::folder_after(text, context.folder.as_deref());
             context.printed = PrintedFiles::of(&command, context.folder.as_deref());
@@ -352,10 +356,12 @@ impl FileReader<'_, '_> {
             self.lines.skip(1);
         }
         context.host = run.host.clone();
+        if context.pause.is_some() {
+            context.outputs.push(format.name);
+        }
         (context.is_past_banner, context.is_past_command) = (true, true);
         if !run.is_empty() {
             (self.any, self.recognized) = (true, true);
-            context.outputs.push(format.name);
             self.console |= format.name == kernel_log::FORMAT.name;
             let added = self.captures.add(run, &self.file, before);
             added.or_else(|refusal| self.skip(refusal))?;
@@ -390,6 +396,7 @@ impl FileReader<'_, '_> {
     /// Reads a file of /proc that a format reads as text; others are collected.
     fn kernel_file(&mut self, mut file: KernelFile, context: &mut CaptureContext) -> Result<(), Refusal> {
         file.at = context.files_at();
+        file.host.clone_from(&context.host);
         if file.is_of_proc()
             && let Some(read) = self.inner(file.content.clone(), file.line, context)
         {

@@ -6,6 +6,7 @@
 use crate::clock::PrintedTime;
 use crate::refusal::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
+use whyslow_model::diagnosis::Host;
 use whyslow_model::origin::SourceLocation;
 use whyslow_model::value::Name;
 
@@ -21,6 +22,8 @@ const MOST_BYTES: usize = 32 << 20;
 const MOST_FILES: usize = 10_000;
 /// The most captures side by side.
 const MOST_SETS: usize = 64;
+/// The file with the machine's name.
+const HOST_NAME: &str = "proc/sys/kernel/hostname";
 /// The name of a control group that its files do not give.
 const CONTAINER: &str = "container";
 /// Files of /sys that have several lines.
@@ -123,13 +126,15 @@ pub struct KernelFile {
     pub last: u32,
     /// The time at which it was printed.
     pub at: PrintedTime,
+    /// The machine that it was printed on, as far as the text says.
+    pub host: Option<Name>,
     pub content: String,
 }
 
 impl KernelFile {
     pub fn new(path: &str, line: u32, first: &str) -> Self {
         let (path, content) = (canonical(path), String::new());
-        let mut file = Self { path, line, last: line, at: PrintedTime::default(), content };
+        let mut file = Self { path, line, last: line, at: PrintedTime::default(), host: None, content };
         file.push(line, first);
         file
     }
@@ -158,6 +163,8 @@ pub struct KernelFileSet {
     line: u32,
     /// The time at which the first one was printed.
     pub at: PrintedTime,
+    /// The machine.
+    host: Option<Name>,
     /// The contents by path, and where they stand.
     pub files: BTreeMap<String, (String, SourceLocation)>,
 }
@@ -180,12 +187,16 @@ impl KernelFileSets {
         if self.count >= MOST_FILES || self.bytes + file.content.len() > MOST_BYTES {
             return refused(format!("at most {MOST_FILES} files of /proc and /sys, and {} MiB", MOST_BYTES >> 20));
         }
-        let newest = self.sets.iter().rposition(|set| set.texts.contains(text));
+        let is_own = |set: &KernelFileSet| {
+            set.texts.contains(text) && !Host::names_differ(set.host.as_deref(), file.host.as_deref())
+        };
+        let newest = self.sets.iter().rposition(is_own);
         let place = match newest.filter(|at| !self.sets[*at].files.contains_key(&file.path)) {
             Some(at) => at,
             None if self.sets.len() < MOST_SETS => {
                 let texts = BTreeSet::from([text.clone()]);
-                self.sets.push(KernelFileSet { texts, line: file.line, at: file.at, files: BTreeMap::new() });
+                let host = file.host.clone();
+                self.sets.push(KernelFileSet { texts, line: file.line, at: file.at, host, files: BTreeMap::new() });
                 self.sets.len() - 1
             }
             None => return refused(format!("at most {MOST_SETS} copies of a file of /proc or /sys")),
@@ -193,18 +204,35 @@ impl KernelFileSets {
         self.count += 1;
         self.bytes += file.content.len();
         let location = SourceLocation { file: text.clone(), first: file.line, last: file.last };
+        self.sets[place].host = self.sets[place].host.take().or(file.host);
         self.sets[place].files.insert(file.path, (file.content, location));
         Ok(())
+    }
+
+    /// Reassigns the files of a text from one machine to another.
+    pub fn rename_host(&mut self, text: &Name, from: &Name, to: &Name) {
+        let own = self.sets.iter_mut().filter(|set| set.texts.contains(text) && set.host.as_ref() == Some(from));
+        own.for_each(|set| set.host = Some(to.clone()));
+    }
+
+    /// Says in each set which machine it is of, as the kernel does.
+    fn name_hosts(&mut self) {
+        for set in &mut self.sets {
+            let Some((host, text)) = set.host.clone().zip(set.texts.first().cloned()) else { continue };
+            let location = SourceLocation { file: text, first: set.line, last: set.line };
+            set.files.entry(HOST_NAME.to_owned()).or_insert_with(|| (format!("{host}\n"), location));
+        }
     }
 
     /// Gives what a text has at a later time the limits that it had before: those are rarely printed twice.
     fn repeat_limits(&mut self) {
         for at in 1..self.sets.len() {
             let (before, [set, ..]) = self.sets.split_at_mut(at) else { break };
-            let earlier = before
-                .iter()
-                .rev()
-                .find(|other| other.texts == set.texts && set.at.since(other.at).is_some_and(|seconds| seconds > 0.0));
+            let earlier = before.iter().rev().find(|other| {
+                other.texts == set.texts
+                    && other.host == set.host
+                    && set.at.since(other.at).is_some_and(|seconds| seconds > 0.0)
+            });
             for (path, file) in earlier.iter().flat_map(|other| &other.files).filter(|(path, _)| is_limit(path)) {
                 set.files.entry(path.clone()).or_insert_with(|| file.clone());
             }
@@ -214,10 +242,15 @@ impl KernelFileSets {
     /// The sets and their names. Texts with different files describe one machine at one time.
     pub fn named(mut self) -> Vec<(String, KernelFileSet)> {
         self.repeat_limits();
+        self.name_hosts();
         let mut all: Vec<KernelFileSet> = Vec::new();
         for set in self.sets {
             let after = all.iter().rposition(|other| !other.texts.is_disjoint(&set.texts)).map_or(0, |at| at + 1);
-            let is_apart = |other: &&mut KernelFileSet| !set.files.keys().any(|path| other.files.contains_key(path));
+            let is_new = |path: &String, other: &KernelFileSet| path == HOST_NAME || !other.files.contains_key(path);
+            let is_apart = |other: &&mut KernelFileSet| {
+                !Host::names_differ(other.host.as_deref(), set.host.as_deref())
+                    && set.files.keys().all(|path| is_new(path, other))
+            };
             match all[after..].iter_mut().find(is_apart) {
                 Some(other) => {
                     other.texts.extend(set.texts);
@@ -294,6 +327,20 @@ mod tests {
         assert_eq!(found, [of("x:1", &["sys/a", "sys/b"]), of("x:5", &["sys/a", "sys/c"])]);
         let found = sets(&[("x", "/sys/a", 1), ("y", "/sys/b", 1), ("z", "/sys/a", 1)]);
         assert_eq!(found, [of("x y", &["sys/a", "sys/b"]), of("z", &["sys/a"])]);
+    }
+
+    #[test]
+    fn files_of_several_machines_are_apart_and_name_theirs() {
+        let mut all = KernelFileSets::default();
+        for (host, path, line) in [("db9", "/sys/a", 1), ("web1", "/sys/b", 2), ("db9", "/sys/c", 3)] {
+            let file = KernelFile { host: Some(host.into()), ..KernelFile::new(path, line, "1") };
+            all.add(&"x".into(), file).unwrap();
+        }
+        all.rename_host(&"x".into(), &"web1".into(), &"web1.lan".into());
+        let found: Vec<_> = all.named().into_iter().map(|(_, set)| set.files).collect();
+        let name = |files: &BTreeMap<String, (String, SourceLocation)>| files["proc/sys/kernel/hostname"].0.clone();
+        assert_eq!(found.iter().map(name).collect::<Vec<_>>(), ["db9\n", "web1.lan\n"]);
+        assert!(found[0].contains_key("sys/c") && found[1].contains_key("sys/b"));
     }
 
     #[test]

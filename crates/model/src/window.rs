@@ -204,14 +204,18 @@ impl Window {
 
     /// The readings of each entity.
     pub fn changes<F: Family>(&self) -> Vec<Change<'_, F>> {
-        let mut read = self.snapshots.iter().filter(|s| !F::rows(s).is_empty()).map(|s| s.boot_ns);
-        let first = read.next();
-        let window_seconds = first.zip(read.last()).map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
-        let change = || Change { rows: Vec::new(), window_seconds, is_since_boot: self.is_since_boot };
         let mut by_key: BTreeMap<&F::Key, Change<'_, F>> = BTreeMap::new();
         for s in &self.snapshots {
             for row in F::rows(s) {
-                by_key.entry(row.key()).or_insert_with(change).rows.push((s.boot_ns, row));
+                by_key
+                    .entry(row.key())
+                    .or_insert_with(|| Change {
+                        rows: Vec::new(),
+                        window_seconds: self.seconds(),
+                        is_since_boot: self.is_since_boot,
+                    })
+                    .rows
+                    .push((s.boot_ns, row));
             }
         }
         by_key.into_values().collect()
@@ -221,6 +225,12 @@ impl Window {
     pub fn change<F: Family>(&self) -> Option<Change<'_, F>> {
         self.changes().into_iter().next()
     }
+}
+
+/// The seconds over which a counter was read of any of these, during only part of which each may have existed. A capture often counts
+/// what processes do in a part of its time. `None` if it was read nowhere twice.
+pub fn counted_seconds<F: Family>(changes: &[Change<'_, F>], f: impl Fn(&F) -> Counter) -> Option<f64> {
+    changes.iter().map(|change| change.counted_seconds(&f)).reduce(f64::max).filter(|seconds| *seconds > 0.0)
 }
 
 /// The readings of one entity over a window, oldest first; there is at least one.
@@ -252,7 +262,7 @@ impl<'w, F: Family> Change<'w, F> {
         (self.rows[self.rows.len() - 1].0 - self.rows[0].0) as f64 / 1e9
     }
 
-    /// Seconds of the window in which the family was read, during only part of which the entity may have existed.
+    /// Seconds of the whole window, during only part of which the entity may have existed.
     pub fn window_seconds(&self) -> f64 {
         self.window_seconds
     }
@@ -286,6 +296,11 @@ impl<'w, F: Family> Change<'w, F> {
             }
         }
         (seconds > 0.0).then(|| sum / seconds)
+    }
+
+    /// The seconds over which a counter was read.
+    pub fn counted_seconds(&self, f: impl Fn(&F) -> Counter) -> f64 {
+        self.growths(f).filter_map(|(dt, step)| step.map(|_| dt)).sum()
     }
 
     /// Each step of a counter: its length in seconds, and the growth (`None` if unknown). The time since boot has none: how the
@@ -383,6 +398,18 @@ mod tests {
     fn uneven_steps_weigh_by_their_length() {
         let w = window(&[(10, 0), (11, 100), (14, 100)]);
         assert_eq!(w.change::<Disk>().unwrap().rate(|d| d.reads), Some(25.0));
+    }
+
+    #[test]
+    fn a_counter_counts_as_long_as_it_was_read_of_any_entity() {
+        let mut all =
+            vec![snapshot(10, &[("sda", 0)]), snapshot(12, &[("sda", 5), ("sdb", 1)]), snapshot(13, &[("sdb", 2)])];
+        let mut unread = snapshot(30, &[]);
+        unread.block.disk.push(Disk::new("sda".into()));
+        all.push(unread);
+        let window = Window::new(all);
+        assert_eq!(counted_seconds(&window.changes::<Disk>(), |d| d.reads), Some(2.0));
+        assert_eq!(counted_seconds(&window.changes::<Disk>(), |d| d.writes), None);
     }
 
     fn softnet(counts: &[u64]) -> Window {

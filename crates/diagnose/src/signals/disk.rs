@@ -285,7 +285,7 @@ signals! { d: DiskUse<'_>;
     "disk.merge_share" "ratio" "share of what was asked that was merged into larger requests", "Δmerged / Δ(merged + requests)", "/proc/diskstats" => over(sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged)]), sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged), d.transfers()]));
     "disk.wait" "s" "mean time a read or write took, queue included", "Δ(read time + write time) / Δ(reads + writes)", "/proc/diskstats fields 4, 8" => over(d.time(), d.transfers());
     "disk.peers_wait" "s" "the same of the other disks with requests, the middle one of them", "median of Δtime / Δ(reads + writes) over other whole disks", "/proc/diskstats" => d.peers_wait;
-    "disk.alike" "count" "other disks with the same load: as many reads and writes of the same size, as of members of one mirror or stripe", "disks whose rates and sizes are within 25 %, and whose read shares are within 10 %", "/proc/diskstats" => d.alike.len() as f64;
+    "disk.alike" "count" "other disks with the same load: as many reads and writes of the same size, as of members of one mirror or stripe, or as many writes and more reads", "disks whose rates and sizes are within 25 %, and whose read shares are within 10 %; or whose writes are, and whose reads are more", "/proc/diskstats" => d.alike.len() as f64;
     "disk.alike_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => d.alike.get(d.alike.len() / 2).copied();
     "disk.service_excess" "s" "busy time per request beyond what a slow disk takes to move its bytes", "Δbusy time / Δrequests - request size / 10 MB/s", "/proc/diskstats" => d.service_excess();
     "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.read_time)), d.change.rate(|d| d.reads));
@@ -600,16 +600,23 @@ struct Load {
     requests: f64,
     size: f64,
     read_share: f64,
+    reads: f64,
+    writes: f64,
+    write_size: f64,
     wait: f64,
 }
 
 impl Load {
     fn of(change: &Change<'_, Disk>) -> Option<Self> {
         let requests = transfers(change).filter(|n| *n > PEER_REQUESTS)?;
+        let (reads, writes) = (change.rate(|d| d.reads)?, change.rate(|d| d.writes)?);
         Some(Self {
             requests,
             size: bytes(change)? / requests,
-            read_share: change.rate(|d| d.reads)? / requests,
+            read_share: reads / requests,
+            reads,
+            writes,
+            write_size: over(change.rate(|d| d.write_bytes), Some(writes)).unwrap_or(0.0),
             wait: wait_of(change)?,
         })
     }
@@ -620,12 +627,21 @@ impl Load {
             && near(self.size, other.size)
             && (self.read_share - other.read_share).abs() <= SAME_READ_SHARE
     }
+
+    /// Whether the other one has the same writes and at least as many reads: a mirror reads less from the member that is slow.
+    fn is_at_most(&self, other: &Self) -> bool {
+        let near = |a: f64, b: f64| a <= b * SAME_LOAD && b <= a * SAME_LOAD;
+        self.writes > PEER_REQUESTS
+            && near(self.writes, other.writes)
+            && near(self.write_size, other.write_size)
+            && self.reads <= other.reads
+    }
 }
 
 /// The waits of the other disks that had the load of this one, shortest first.
 fn waits_of_same_load(name: &Name, loads: &[(Load, &Name)]) -> Vec<f64> {
     let Some((own, _)) = loads.iter().find(|(_, disk)| *disk == name) else { return Vec::new() };
-    let others = loads.iter().filter(|(load, disk)| *disk != name && load.is_same(own));
+    let others = loads.iter().filter(|(load, disk)| *disk != name && (own.is_same(load) || own.is_at_most(load)));
     let mut waits: Vec<f64> = others.map(|(load, _)| load.wait).collect();
     waits.sort_by(f64::total_cmp);
     waits

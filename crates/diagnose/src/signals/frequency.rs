@@ -82,6 +82,17 @@ fn highest(rows: &[Frequency]) -> Option<f64> {
     rows.iter().filter_map(|row| row.hardware_max.get()).reduce(f64::max)
 }
 
+/// Of the CPU that is nearest to it, the frequency as a share of the highest one that the hardware has.
+pub fn fastest_share(window: &Window) -> Option<f64> {
+    let rows = window.newest::<Frequency>();
+    rows.values().filter_map(|row| over(row.current.get(), row.hardware_max.get())).reduce(f64::max)
+}
+
+/// The governor of the CPUs; the first, if they differ.
+pub fn governor(window: &Window) -> Option<&str> {
+    window.newest::<Frequency>().into_values().find_map(|row| row.governor.get())
+}
+
 /// Of the CPU that is furthest below it, the frequency as a share of the lowest one that the hardware has.
 pub fn slowest_share(window: &Window) -> Option<f64> {
     let rows = window.newest::<Frequency>();

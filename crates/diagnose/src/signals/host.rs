@@ -60,6 +60,8 @@ const UNLUCKY: usize = 10;
 /// From this share of niced work on, it is not known how many of the tasks in a run queue that is only counted are niced: they
 /// get less time than they wait for.
 const NICED: f64 = 0.3;
+/// The pressure from which tasks certainly wait for a CPU.
+const PRESSED: f64 = 0.3;
 /// CPUs are idle while tasks wait, from this share of the time on.
 const MUCH_IDLE: f64 = 0.2;
 /// An idle CPU that is woken runs a task within this time, in seconds, in a virtual machine too.
@@ -260,6 +262,10 @@ impl<'w> HostUse<'w> {
             return seen;
         }
         let Some(queued) = self.queued() else { return seen };
+        // A list of processes shows no threads, of which the pressure tells.
+        if queued == 0.0 && seen.is_none_or(|seen| seen == 0.0) && self.pressure_now(|p| p.cpu_avg60) > Some(PRESSED) {
+            return None;
+        }
         let unseen = (queued - self.waiting(|_| true).unwrap_or(0.0)).max(0.0);
         let share = if background || unseen == 0.0 { 1.0 } else { self.ordinary_share()? };
         Some(seen.unwrap_or(0.0) + unseen * share)
@@ -336,7 +342,7 @@ impl<'w> HostUse<'w> {
     /// CPU time that is charged to somebody, in CPUs: to processes that were seen, and to the parents of those
     /// that came and went between two samples.
     fn attributed(&self) -> Option<f64> {
-        let seconds = self.window.seconds();
+        let seconds = task::counted_cpu(&self.window.changes::<Process>());
         // A tool may list a process without the time of its threads, and the threads as well.
         let mut of_threads: BTreeMap<u32, f64> = BTreeMap::new();
         for thread in self.window.changes::<Thread>() {
@@ -346,7 +352,7 @@ impl<'w> HostUse<'w> {
         }
         let one = |t: &TaskUse| {
             let listed = of_threads.get(&t.key.pid).copied();
-            let own = [t.cpu_seconds.map(|s| s / seconds), listed].into_iter().flatten().reduce(f64::max);
+            let own = [over(t.cpu_seconds, seconds), listed].into_iter().flatten().reduce(f64::max);
             sum([own, t.short_lived.as_ref().map(|u| u.cpu)])
         };
         self.tasks.iter().filter_map(one).reduce(|a, b| a + b)
@@ -525,6 +531,8 @@ signals! { h: HostUse<'_>;
     "cpu.heat_throttle_rate" "1/s" "times heat throttles a CPU, of the CPU with most", "max of Δcore_throttle_count and Δpackage_throttle_count / Δt", "/sys/devices/system/cpu/cpu*/thermal_throttle" => frequency::heat_throttle_rate(h.window);
     "cpu.policy_limit" "Hz" "the highest frequency that the policy allows, of the CPU that it limits most", "scaling_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::policy(h.window).map(|(limit, _)| limit);
     "cpu.hardware_limit" "Hz" "the highest frequency that this CPU has", "cpuinfo_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::hardware_limit(h.window);
+    "cpu.governor" "text" "the frequency governor", "scaling_governor of the first CPU", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::governor(h.window);
+    "cpu.fastest_share" "ratio" "frequency against the highest that the hardware has, of the CPU that is nearest to it", "max(scaling_cur_freq / cpuinfo_max_freq)", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::fastest_share(h.window);
     "cpu.policy_share" "ratio" "the former against the latter", "scaling_max_freq / cpuinfo_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq" => frequency::policy(h.window).map(|(limit, most)| limit / most);
     "cpu.clock_limit" "Hz" "the highest frequency that CPUs can be set to", "scaling_max_freq, else cpuinfo_max_freq", "/sys/devices/system/cpu/cpu*/cpufreq, lscpu" => frequency::policy(h.window).map(|(limit, _)| limit).or_else(|| frequency::hardware_limit(h.window));
     "cpu.clock_limit_elsewhere" "Hz" "the same in another reading of this machine, the highest one", "max of cpu.clock_limit over the readings", "/sys/devices/system/cpu/cpu*/cpufreq, lscpu" => frequency::limit_elsewhere(h.window);
@@ -538,7 +546,7 @@ signals! { h: HostUse<'_>;
     "board.had_under_voltage" "flag" "1 where the supply voltage was too low at some time since boot", "bit 16 of throttled", "vcgencmd get_throttled" => h.board(|b| b.had_under_voltage);
     "board.had_throttling" "flag" "1 where the frequency was capped or the CPU throttled at some time since boot", "bits 17 and 18 of throttled", "vcgencmd get_throttled" => h.board(|b| b.had_throttling);
     "cpu.model" "text" "the model of the CPUs", "model name", "/proc/cpuinfo, lscpu" => h.state::<MachineInfo>(|m| m.processor.get());
-    "stall.cpu" "ratio" "share of time in which a task waited for a CPU", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waits(true).map(|w| w.min(1.0)));
+    "stall.cpu" "ratio" "share of time in which a task waited for a CPU", "Δcpu some total / Δt; of a single copy avg60, unless tasks were seen waiting; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waits(true).map(|w| w.min(1.0))).or_else(|| h.pressure_now(|p| p.cpu_avg60));
     "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; of a single copy beside other captures, avg60; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_lately());
     "stall.cpu_minute" "ratio" "share of the last minute in which a task waited for a CPU", "cpu some avg60", "/proc/pressure/cpu (psi.rst)" => h.pressure_now(|p| p.cpu_avg60);
     "stall.memory_minute" "ratio" "the same for memory", "memory some avg60", "/proc/pressure/memory (psi.rst)" => h.pressure_now(|p| p.memory_avg60);

@@ -15,7 +15,7 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
 use whyslow_model::topology::Topology;
 use whyslow_model::value::{Counter, Name, State};
-use whyslow_model::window::{Change, Window};
+use whyslow_model::window::{Change, Window, counted_seconds};
 
 /// What one page fault maps at most of what is cached already (mm/memory.c: fault_around_bytes).
 const FAULT_AROUND: f64 = 65536.0;
@@ -28,6 +28,9 @@ pub struct IoUse<'w> {
     /// The devices on top of it through which its requests came, lowest first.
     through: Vec<Name>,
     made: Option<RequesterUse>,
+    /// Bytes that it read and wrote, per second of the time in which that was counted of anybody.
+    read: Option<f64>,
+    written: Option<f64>,
     read_ahead: Option<f64>,
     cache_wait: Option<f64>,
     held_back: Option<f64>,
@@ -111,10 +114,9 @@ impl IoUse<'_> {
         Some(change.rate(|p| p.read_chars)? + faults * FAULT_AROUND)
     }
 
-    /// Bytes it moved to and from storage, per second of the window.
+    /// Bytes it moved to and from storage, per second of the time in which that was counted of anybody.
     pub fn storage(&self) -> Option<f64> {
-        let change = self.process?.1;
-        sum([over_window(change, |p| p.read_bytes), over_window(change, |p| p.write_bytes)])
+        sum([self.read, self.written])
     }
 
     /// Whether it is a thread of the kernel itself.
@@ -140,7 +142,7 @@ signals! { u: IoUse<'_>;
     "io.requests" "1/s" "requests it made itself", "Δrequests / Δt", "BPF: block_rq_complete" => u.made(|m| m.requests);
     "io.queue_time" "s" "mean time its requests waited before the device got them", "Δqueue time / Δrequests", "BPF: block_rq_issue" => over(u.made(|m| m.queue_time), u.made(|m| m.requests));
     "io.device_time" "s" "mean time the device took for its requests", "Δdevice time / Δrequests", "BPF: block_rq_complete" => over(u.made(|m| m.device_time), u.made(|m| m.requests));
-    "io.rate" "bytes/s" "bytes it moved to and from storage, over the whole window", "Δ(read_bytes + write_bytes) / window", "/proc/PID/io" => u.storage();
+    "io.rate" "bytes/s" "bytes it moved to and from storage, over all the time in which that was counted of any process", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => u.storage();
     "io.read_rate" "bytes/s" "bytes read from storage for it", "Δread_bytes / Δt", "/proc/PID/io" => u.read_rate();
     "io.write_rate" "bytes/s" "bytes it wrote or made dirty", "Δwrite_bytes / Δt", "/proc/PID/io" => u.process.and_then(|(task, _)| task.written);
     "io.blocked_share" "ratio" "share of the samples in which one of its threads was blocked: in uninterruptible sleep, or waiting for asynchronous I/O", "samples in state D, or in io_getevents or io_uring_enter / samples", "/proc/PID/task/TID/stat, syscall" => u.process.map(|(task, _)| task.blocked);
@@ -172,6 +174,12 @@ pub fn uses<'w>(
     let devices = Devices::of(window, topology);
     let caches: BTreeMap<TaskKey, CacheUse> =
         window.changes::<PageCache>().iter().filter_map(|c| Some((*c.key(), CacheUse::of(c)?))).collect();
+    // However short a part of that time a process lived: so are the rates of devices.
+    let over_time = |of: fn(&Process) -> Counter| {
+        let seconds = counted_seconds(changes, of);
+        move |change: &Change<'_, Process>| over(change.grown(of), seconds)
+    };
+    let (read, written) = (over_time(|p| p.read_bytes), over_time(|p| p.write_bytes));
     let processes: BTreeMap<TaskKey, _> = tasks.iter().map(|t| t.key).zip(tasks.iter().zip(changes)).collect();
     let new = |key: TaskKey, device: Option<Name>| {
         let process = processes.get(&key).copied();
@@ -179,6 +187,8 @@ pub fn uses<'w>(
             subject: process.map_or_else(Subject::host, |(task, _)| super::process::subject(task)),
             process,
             made: None,
+            read: process.and_then(|(_, change)| read(change)),
+            written: process.and_then(|(_, change)| written(change)),
             read_ahead: device.as_ref().and_then(|d| queues.get(d)?.read_ahead.get()),
             cache_wait: process.map(|(_, change)| wait_share(&PAGE_WAITS, key, change, &threads)),
             held_back: process.map(|(_, change)| wait_share(&DIRTY_WAITS, key, change, &threads)),
@@ -197,8 +207,8 @@ pub fn uses<'w>(
         IoUse { made: Some(made), ..seen }
     });
     let moved = |change: &Change<'_, Process>| ByteRates {
-        read: over_window(change, |p| p.read_bytes).unwrap_or(0.0),
-        written: over_window(change, |p| p.write_bytes).unwrap_or(0.0),
+        read: read(change).unwrap_or(0.0),
+        written: written(change).unwrap_or(0.0),
     };
     let inferred = tasks
         .iter()
@@ -210,11 +220,6 @@ pub fn uses<'w>(
     let mut uses: Vec<IoUse<'_>> = seen.chain(inferred).collect();
     mark_main(&mut uses);
     uses
-}
-
-/// A counter's rate over the whole window, however short a part of it the process lived: so are those of devices.
-fn over_window(change: &Change<'_, Process>, of: fn(&Process) -> Counter) -> Option<f64> {
-    over(change.grown(of), Some(change.window_seconds()))
 }
 
 /// Marks the largest use of each process, so that a rule about the process is judged once.

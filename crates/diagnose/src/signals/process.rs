@@ -15,6 +15,8 @@ const REFILL: f64 = 100e-6;
 pub struct ProcessUse<'w> {
     task: &'w TaskUse,
     change: &'w Change<'w, Process>,
+    /// Seconds over which CPU time was counted of any process.
+    counted: Option<f64>,
     page_size: f64,
     resident: Resident,
     /// How many mappings any process can have.
@@ -58,9 +60,9 @@ impl<'w> ProcessUse<'w> {
         Some(self.task.cpu? - self.task.system?)
     }
 
-    /// CPUs' worth of kernel time over the whole window, however short a part of it the process lived.
+    /// CPUs' worth of kernel time over the whole time, however short a part of it the process lived.
     fn system_mean(&self) -> Option<f64> {
-        ratio(over(self.change.grown(|p| p.system), Some(self.change.window_seconds())))
+        ratio(over(self.change.grown(|p| p.system), self.counted))
     }
 
     /// Share of the samples in which its first thread ran or wanted to.
@@ -111,8 +113,8 @@ signals! { p: ProcessUse<'_>;
     "proc.name" "text" "the name the kernel keeps", "comm", "/proc/PID/stat" => p.task.command.as_str();
     "proc.cgroup" "text" "its control groups, one a line, the deepest first", "as the kernel gives it", "/proc/PID/cgroup" => p.task.cgroup.as_deref();
     "proc.cpu" "count" "CPUs' worth of time it used", "Δ(utime + stime) / Δt", "/proc/PID/stat" => p.task.cpu;
-    "proc.cpu_mean" "count" "CPUs' worth of time it used over the whole window, however short a part of it the process lived", "Δ(utime + stime) / window", "/proc/PID/stat" => over(p.task.cpu_seconds, Some(p.change.window_seconds()));
-    "proc.system_mean" "count" "the same in kernel mode", "Δstime / window", "/proc/PID/stat" => p.system_mean();
+    "proc.cpu_mean" "count" "CPUs' worth of time it used over all the time in which that was counted of any process, however short a part of it this one lived", "Δ(utime + stime) / Δt", "/proc/PID/stat" => over(p.task.cpu_seconds, p.counted);
+    "proc.system_mean" "count" "the same in kernel mode", "Δstime / Δt", "/proc/PID/stat" => p.system_mean();
     "proc.system" "count" "of that in kernel mode", "Δstime / Δt", "/proc/PID/stat" => p.task.system;
     "proc.system_for" "s" "time since it began, where it has used as much CPU time in kernel mode ever since", "now - start, if stime / (now - start) is within a quarter of that over the window", "/proc/PID/stat" => p.task.system_for;
     "proc.system_share" "ratio" "kernel mode's share of its time", "Δstime / Δ(utime + stime)", "/proc/PID/stat" => over(p.task.system, p.task.cpu);
@@ -200,6 +202,7 @@ pub fn subject(task: &TaskUse) -> Subject {
 pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Rooms) -> Vec<Entity> {
     let resident = Resident::of(changes);
     let page_size = page_size(window);
+    let counted = task::counted_cpu(changes);
     let mappings_limit = window.the::<Limits>().and_then(|limits| limits.map_count_max.get());
     let forks = window.change::<System>().and_then(|system| system.rate(|s| s.forks));
     let is_captured = !window.origins().is_empty();
@@ -215,6 +218,7 @@ pub fn processes(window: &Window, tasks: &[TaskUse], changes: &[Change<'_, Proce
             let p = ProcessUse {
                 task,
                 change,
+                counted,
                 page_size,
                 resident,
                 mappings_limit,
@@ -306,6 +310,7 @@ mod tests {
         let process = ProcessUse {
             task,
             change,
+            counted: Some(2.0),
             page_size: 4096.0,
             resident,
             mappings_limit: Some(1000.0),

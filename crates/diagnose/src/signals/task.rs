@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::Counter;
-use whyslow_model::window::{Change, Window};
+use whyslow_model::window::{Change, Window, counted_seconds};
 
 /// Niceness from which a task is taken for background work that means to yield.
 pub const BACKGROUND_NICE: f64 = 10.0;
@@ -142,6 +142,12 @@ impl TaskUse {
         task.storage = sum([change.rate(|p| p.read_bytes), change.rate(|p| p.write_bytes)]);
         task
     }
+}
+
+/// The seconds over which CPU time was counted of any process.
+pub fn counted_cpu(changes: &[Change<'_, Process>]) -> Option<f64> {
+    let each = [counted_seconds(changes, |p| p.user), counted_seconds(changes, |p| p.cpu_time)];
+    each.into_iter().flatten().reduce(f64::max)
 }
 
 /// How far what a task used in the mean since it began may be from what it uses now, for it to have gone on so ever since.

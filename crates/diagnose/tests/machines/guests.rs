@@ -1,9 +1,9 @@
 //! Hosts of virtual machines.
 
 use super::*;
-use whyslow_diagnose::{merge_diagnoses, virtual_disks};
+use whyslow_diagnose::{merge_diagnoses, virtual_machines};
 use whyslow_model::catalogue::{
-    Guest, GuestCpu, GuestDisk, GuestDiskIo, MachineInfo, Process, ProcessRow, Queue, Sharing, Thread,
+    Group, Guest, GuestCpu, GuestDisk, GuestDiskIo, MachineInfo, Process, ProcessRow, Queue, Sharing, Thread,
 };
 use whyslow_model::diagnosis::Confidence;
 use whyslow_model::key::GuestDevice;
@@ -238,7 +238,7 @@ fn what_is_found_on_a_host_explains_what_is_found_in_its_guests() {
     let merged = |guest: &Window| {
         let captures = [("guest.tar".to_owned(), guest), ("host.tar".to_owned(), &host)];
         let parts = captures.iter().map(|(name, window)| (name.clone(), diagnose(window, Origin::Import, &RULES)));
-        merge_diagnoses(parts.collect(), virtual_disks(&captures), &RULES).unwrap()
+        merge_diagnoses(parts.collect(), virtual_machines(&captures), &RULES).unwrap()
     };
     // virtio passes on the first 20 characters.
     let d = merged(&guest("0123456789-DB-DATA-A"));
@@ -268,4 +268,57 @@ fn what_is_found_on_a_host_explains_what_is_found_in_its_guests() {
             .filter(|finding| finding.subject.kind == "device")
             .all(|finding| finding.explained_by.is_none())
     );
+}
+
+/// A guest called `name`, of whose time the hypervisor takes a third.
+fn robbed(name: &str) -> Window {
+    window(|t, s| {
+        let time = |percent: u64| (t * SECOND * percent / 100).into();
+        s.processor.cpu.push(Cpu { user: time(60), idle: time(5), steal: time(35), ..Cpu::new(0) });
+        s.kernel.machine.push(MachineInfo { name: name.into(), ..MachineInfo::default() });
+        pressure(t, s, 99, 0, 0);
+    })
+}
+
+/// The host of the guests `db` and `web`, called `kvm1`: its CPUs are full, and a quota stops the one of `web`.
+fn robbing() -> Window {
+    window(|t, s| {
+        two_cpus(t, s, 99, 1);
+        pressure(t, s, 98, 0, 0);
+        s.kernel.machine.push(MachineInfo { name: "kvm1".into(), ..MachineInfo::default() });
+        for (pid, name) in [(9, "db"), (10, "web")] {
+            let busy = (t * 970 * MS).into();
+            let row =
+                ProcessRow { command: "qemu-kvm".into(), user: busy, system: 0.into(), ..ProcessRow::new(key(pid)) };
+            s.task.process.push(ProcessRow { run_delay: (t * 700 * MS).into(), ..row }.into());
+            s.guest.guest.push(Guest { name: name.into(), ..Guest::new(key(pid)) });
+        }
+        s.cgroup.group.push(Group {
+            version: "v2".into(),
+            quota: 100_000_000.into(),
+            period: 100_000_000.into(),
+            periods: (t * 10).into(),
+            throttled_periods: (t * 9).into(),
+            throttled_time: (t * 800 * MS).into(),
+            cpu_usage: (t * SECOND).into(),
+            ..Group::new("/machine.slice/machine-qemu\\x2d2\\x2dweb.scope".into())
+        });
+    })
+}
+
+#[test]
+fn what_keeps_a_guest_waiting_on_its_host_explains_its_steal() {
+    let host = robbing();
+    let cause_for = |name: &str| {
+        let guest = robbed(name);
+        let captures = [("guest.txt".to_owned(), &guest), ("host.txt".to_owned(), &host)];
+        let parts = captures.iter().map(|(name, window)| (name.clone(), diagnose(window, Origin::Import, &RULES)));
+        let d = merge_diagnoses(parts.collect(), virtual_machines(&captures), &RULES).unwrap();
+        let steal = found(&d, "cpu.steal").expect("steal");
+        assert_eq!(steal.subject.capture.as_deref(), Some("guest.txt"));
+        steal.explained_by.clone().map(|key| key.split('@').next().unwrap_or_default().to_owned())
+    };
+    assert_eq!(cause_for("db.example.net").as_deref(), Some("cpu.saturated"));
+    assert_eq!(cause_for("web").as_deref(), Some("cpu.throttled"), "its quota is nearer than how busy the host is");
+    assert_eq!(cause_for("elsewhere"), None, "a guest of another host");
 }

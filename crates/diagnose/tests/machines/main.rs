@@ -51,6 +51,9 @@ fn cpu(t: u64, number: u32, user: u64, system: u64) -> Cpu {
     Cpu { user: time(user), system: time(system), idle: time(100 - user - system), ..Cpu::new(number) }
 }
 
+/// Nanoseconds of a millisecond.
+const MS: u64 = 1_000_000;
+
 /// Adds two such CPUs.
 fn two_cpus(t: u64, s: &mut Snapshot, user: u64, system: u64) {
     s.processor.cpu.extend([0, 1].map(|number| cpu(t, number, user, system)));

@@ -1,11 +1,10 @@
 //! Processes that lose their time to switching, hopping or each other's locks, and those that only look so.
 
-use crate::{SECOND, cpu, first, found, machine, pressure};
+use crate::{MS, SECOND, cpu, first, found, machine, pressure};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, RuledOut, Verdict};
 use whyslow_model::key::{MachineKey, TaskKey};
 
-const MS: u64 = 1_000_000;
 const PID: u32 = 10;
 
 /// What a process and the machine do in each second of the window.

@@ -36,19 +36,22 @@ fn hertz(text: &str) -> Option<f64> {
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     while let Some((begin, cpu)) = lines.peek(0).and_then(cpu).map(|cpu| (lines.number(), cpu)) {
         lines.skip(1);
-        let (mut hardware, mut limit, mut governor) = (None, None, None);
+        let (mut least, mut most, mut limit, mut current, mut governor) = (None, None, None, None, None);
         while let Some(text) = lines.peek(0).filter(|text| text.starts_with([' ', '\t'])).map(str::trim) {
             if let Some(range) = text.strip_prefix("hardware limits:") {
-                hardware = range.split_once(" - ").and_then(|(_, most)| hertz(most));
+                (least, most) = range.split_once(" - ").map_or((None, None), |(a, b)| (hertz(a), hertz(b)));
             } else if let Some(range) = text.strip_prefix("current policy: frequency should be within ") {
                 limit = range.split_once(" and ").and_then(|(_, most)| hertz(most));
+            } else if let Some(frequency) = text.strip_prefix("current CPU frequency: ").and_then(hertz) {
+                current = Some(frequency);
             } else if let Some(name) = text.strip_prefix("The governor \"").and_then(|rest| rest.split('"').next()) {
                 governor = Some(name.to_owned());
             }
             lines.skip(1);
         }
         let row = run.row::<Frequency>(0.0, begin, cpu);
-        (row.hardware_max, row.limit) = (hardware.into(), limit.into());
+        (row.hardware_min, row.hardware_max) = (least.into(), most.into());
+        (row.limit, row.current) = (limit.into(), current.into());
         if let Some(governor) = governor {
             row.governor = governor.as_str().into();
         }
@@ -67,6 +70,16 @@ mod tests {
         let row = window.the::<Frequency>().unwrap();
         assert_eq!((row.cpu, row.limit.get(), row.hardware_max.get()), (0, Some(1.2e9), Some(3.6e9)));
         assert_eq!(row.governor.get(), Some("powersave"));
+        let acpi = "analyzing CPU 0:\n  driver: acpi-cpufreq\n  hardware limits: 1.20 GHz - 2.61 GHz\n  \
+                    current policy: frequency should be within 1.20 GHz and 2.61 GHz.\n                  \
+                    The governor \"powersave\" may decide which speed to use\n                  within this range.\n  \
+                    current CPU frequency: 1.20 GHz (asserted by call to hardware)\n";
+        let window = window_of(acpi);
+        let row = window.the::<Frequency>().unwrap();
+        assert_eq!(
+            (row.current.get(), row.hardware_min.get(), row.limit.get()),
+            (Some(1.2e9), Some(1.2e9), Some(2.61e9))
+        );
         assert_eq!((hertz("800 MHz and"), hertz("1.20 GHz."), hertz("12 W")), (Some(8e8), Some(1.2e9), None));
     }
 }

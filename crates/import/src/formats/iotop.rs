@@ -1,12 +1,13 @@
 //! iotop(8) -b: which process or thread reads and writes, and how long it waits for it.
 
+use super::task_table::record_guest;
 use crate::prelude::*;
 use crate::report_intervals::ReportIntervals;
 use whyslow_model::catalogue::Process;
 
 pub const FORMAT: Format = Format {
     name: "iotop",
-    versions: "iotop 0.4 to 0.6 and iotop-c, -b; with -P, -o, -k, -t",
+    versions: "iotop 0.4 to 0.6 and iotop-c, -b; with -P, -o, -k, -t, -q; rows without their header",
     shows: "which process or thread uses storage, and the share of time it waits for it, if the kernel accounts for delays",
     lacks: "which device",
     programs: &[program("iotop"), program("iotop-py"), program("iotop-c")],
@@ -37,7 +38,8 @@ fn is_header(line: &str) -> bool {
 }
 
 fn starts(lines: &mut Lines<'_>) -> bool {
-    lines.next_is(is_header) || (lines.next_is(is_total) && (1..=3).any(|at| lines.peek(at).is_some_and(is_header)))
+    lines.next_is(|text| is_header(text) || row(0, text).is_some())
+        || (lines.next_is(is_total) && (1..=3).any(|at| lines.peek(at).is_some_and(is_header)))
 }
 
 #[derive(Default)]
@@ -148,6 +150,8 @@ fn record(run: &mut ToolRun, interval: ReportInterval, rows: Vec<IotopRow>) {
         }
         let command = command.rsplit_once('/').filter(|_| command.starts_with('/')).map_or(command, |(_, name)| name);
         run.grow::<Process>(interval, row.line, process(row.pid), &rates).command = command.into();
+        let words = || row.command.split(' ').map(str::to_owned).collect();
+        record_guest(run, interval.to, row.line, command, words, process(row.pid));
     }
 }
 
@@ -163,6 +167,20 @@ mod tests {
         let fio = changes.iter().filter(|c| c.last().command.get() == Some("fio"));
         let written: Vec<f64> = fio.filter_map(|c| c.rate(|p| p.write_bytes)).filter(|rate| *rate > 0.0).collect();
         assert!(!written.is_empty(), "{written:?}");
+    }
+
+    #[test]
+    fn rows_without_header() {
+        let text = "   4410 be/4 libvirt- 285.11 K/s  402.20 K/s  ?unavailable?  qemu-system-x86_64 -name guest=mail01\n   \
+                    9120 be/4 libvirt- 604.80 K/s   37.91 M/s  ?unavailable?  qemu-system-x86_64 -name guest=build07\n";
+        let window = window_of(text);
+        let written: Vec<_> = window.changes::<Process>().iter().map(|c| c.rate(|p| p.write_bytes)).collect();
+        assert_eq!(written, [Some(402.20 * KIB), Some(37.91 * MIB)]);
+        let guests = window.newest::<whyslow_model::catalogue::Guest>();
+        assert_eq!(
+            guests.values().map(|guest| guest.name.get()).collect::<Vec<_>>(),
+            [Some("mail01"), Some("build07")]
+        );
     }
 
     #[test]

@@ -54,13 +54,24 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         lines.take_if(is_title);
         table(lines)?
     };
+    let names = CounterNames::default();
     // Differences must not be mixed with counts since boot.
-    if context.command_of("nstat").is_some_and(|c| !c.has('a')) {
+    if let Some(command) = context.command_of("nstat").filter(|c| !c.has('a')) {
+        // `nstat -n; sleep 10; nstat`
+        let begins_silently = command.has('n') || command.is_silent();
+        if let Some(seconds) = context.pause.filter(|_| begins_silently || context.outputs.contains(&FORMAT.name)) {
+            for (line, name, count) in counters {
+                if let Some(metric) = names.metric("", &name) {
+                    run.row::<Protocol>(0.0, line, interface("ip")).set(metric, 0);
+                    run.row::<Protocol>(seconds, line, interface("ip")).set(metric, count);
+                }
+            }
+            return Ok(());
+        }
         let why = "counts since its last call, whose time is unknown";
         run.note("nstat", why, "print them since boot: nstat -az");
         return Ok(());
     }
-    let names = CounterNames::default();
     for (line, name, count) in counters {
         if let Some(metric) = names.metric("", &name) {
             run.row::<Protocol>(0.0, line, interface("ip")).set(metric, count);
@@ -107,6 +118,14 @@ mod tests {
 
     #[test]
     fn differences_over_an_unknown_time_are_left_out() {
+        for line in ["$ nstat -n; sleep 10; nstat | grep Tcp", "$ nstat > /dev/null; sleep 10; nstat"] {
+            let window = window_of(&format!("{line}\nTcpOutSegs 5488 0.0\nTcpRetransSegs 171 0.0\n"));
+            let change = window.change::<Protocol>().unwrap();
+            assert_eq!(change.rate(|p| p.tcp_retrans_segs), Some(17.1), "{line}");
+        }
+        let window =
+            window_of("$ nstat; sleep 10; nstat\n#kernel\nTcpRetransSegs 9999 0.0\n#kernel\nTcpRetransSegs 20 0.0\n");
+        assert_eq!(window.change::<Protocol>().and_then(|c| c.rate(|p| p.tcp_retrans_segs)), Some(2.0));
         let window = window_of("$ nstat\n#kernel\nTcpOutSegs 18 0.0\n");
         assert!(window.the::<Protocol>().is_none());
     }

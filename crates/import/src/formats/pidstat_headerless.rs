@@ -1,4 +1,5 @@
-//! Rows of `pidstat -u` without their header, as grep leaves them. The columns are known if the shares add up.
+//! Rows of `pidstat -u` and `-d` without their header, as grep leaves them. The columns are known if the shares add up, or by the kinds
+//! of their numbers.
 
 use super::pidstat::record_row;
 use crate::clock::{TableTime, timed_fields};
@@ -6,8 +7,8 @@ use crate::prelude::*;
 
 pub const FORMAT: Format = Format {
     name: "pidstat rows",
-    versions: "rows of pidstat -u of sysstat 10 to 12 that grep left; their shares must add up",
-    shows: "which process uses CPUs",
+    versions: "rows of pidstat -u of sysstat 10 to 12 that grep left, whose shares must add up; of pidstat -d with iodelay",
+    shows: "which process uses CPUs, or storage",
     lacks: "the other processes; the interval, which no rate depends on",
     starts: |lines| next_row(lines).is_some(),
     read,
@@ -19,6 +20,8 @@ const LAYOUTS: [&[&str]; 2] = [
     &["UID", "PID", "%usr", "%system", "%guest", "%wait", "%CPU", "CPU", "Command"],
     &["UID", "PID", "%usr", "%system", "%guest", "%CPU", "CPU", "Command"],
 ];
+/// Those of pidstat -d from sysstat 11.1.1 on: no other report has three rates and a whole number.
+const STORAGE: &[&str] = &["UID", "PID", "kB_rd/s", "kB_wr/s", "kB_ccwr/s", "iodelay", "Command"];
 /// Three rounded shares and their rounded sum.
 const ROUNDING: f64 = 0.021;
 /// An interval of a second, where no second row shows it.
@@ -37,7 +40,8 @@ impl Row {
             return None;
         }
         let (time, fields) = timed_fields(text)?;
-        let columns = LAYOUTS.into_iter().find(|columns| fits(columns, &fields))?;
+        let columns = LAYOUTS.into_iter().find(|columns| fits(columns, &fields));
+        let columns = columns.or_else(|| is_of_storage(&fields).then_some(STORAGE))?;
         let (numbers, command) = fields.split_at_checked(columns.len() - 1)?;
         let fields = numbers.iter().map(|field| (*field).to_owned()).chain([command.join(" ")]).collect();
         Some(Self { time, columns, fields })
@@ -57,6 +61,17 @@ fn fits(columns: &[&str], fields: &[&str]) -> bool {
         && fields.get(columns.len() - 1).is_some_and(|command| number(command).is_none())
         && !fields.iter().any(|field| clock::time_of_day(&[*field]).is_some())
         && sum().zip(get("%CPU")).is_some_and(|(sum, all)| all > 0.0 && (sum - all).abs() <= ROUNDING)
+}
+
+/// Whether the fields are those of pidstat -d.
+fn is_of_storage(fields: &[&str]) -> bool {
+    let [user, pid, read, written, cancelled, delay, command, ..] = fields else { return false };
+    let is_whole = |field: &str| field.bytes().all(|b| b.is_ascii_digit());
+    let is_rate = |field: &str| field.contains(['.', ',']) && number(field).is_some();
+    [user, pid, delay].into_iter().all(|field| is_whole(field))
+        && [read, written, cancelled].into_iter().all(|field| is_rate(field))
+        && number(command).is_none()
+        && clock::time_of_day(&[*command]).is_none()
 }
 
 /// The row that begins at the next line, and how many lines it takes: a mail program may have broken it.
@@ -97,7 +112,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         }
         record_row(run, span, *line, row.columns, &row.fields);
     }
-    run.note("the columns", "the rows have no header: those of pidstat -u fit them", "include the header");
+    run.note("the columns", "the rows have no header: those of pidstat fit them", "include the header");
     Ok(())
 }
 
@@ -106,6 +121,19 @@ mod tests {
     use super::*;
     use crate::testing::window_of;
     use whyslow_model::catalogue::Process;
+
+    #[test]
+    fn rows_of_storage() {
+        let text = "19:03:40        0     18820      0.00  51820.80      0.00       0  rsync\n\
+                    19:03:40        0     18834      4.00  50977.60      0.00       7  rsync\n";
+        let window = window_of(text);
+        let changes = window.changes::<Process>();
+        let rates: Vec<_> = changes.iter().map(|c| (c.rate(|p| p.read_bytes), c.rate(|p| p.write_bytes))).collect();
+        assert_eq!(rates, [(Some(0.0), Some(51_820.80 * KIB)), (Some(4.0 * KIB), Some(50_977.60 * KIB))]);
+        for line in ["19:03:40 0 18820 0.00 51820.80 0.00 rsync", "19:03:40 0 18820 0 51820 0 0 rsync"] {
+            assert!(Row::of(line).is_none(), "{line}");
+        }
+    }
 
     const ROWS: &str = "05:06:50 PM     0     13702    0.00   92.00    0.00    8.00   92.00     6  kworker/6:3+pm\n\
                         05:06:50 PM  1000       812   40.50    1.50    0.00    0.25   42.00     1  tmux: server\n";

@@ -476,17 +476,25 @@ fn record_process<'r>(
     let no_memory = row.virtual_size.get().map(|size| size == 0.0);
     let is_kernel_thread = no_memory.or_else(|| columns.is_child_of_kthreadd(pid, fields).then_some(true));
     row.kernel_thread = is_kernel_thread.map(|is_one| f64::from(u8::from(is_one))).into();
-    if qemu::may_be_qemu(command) {
-        let words: Vec<String> = columns.words(fields).map(str::to_owned).collect();
-        record_guest(run, interval.to, *line, &words, process(pid));
-    }
+    record_guest(run, interval.to, *line, command, || columns.words(fields).map(str::to_owned).collect(), process(pid));
     run.row(interval.to, *line, process(pid))
 }
 
-/// The virtual machine that a process runs, and its disks. What stands behind the end of a line that was cut off is not known, so
+/// The virtual machine that a process runs whose name is `command`, and its disks. What stands behind the end of a line that was cut off is not known, so
 /// that nothing else of it has its default.
-fn record_guest(run: &mut ToolRun, at: f64, line: u32, words: &[String], task: TaskKey) {
-    let Some(GuestConfig { guest, disks, .. }) = qemu::guest(task, words).filter(|_| words.len() > 1) else { return };
+pub fn record_guest(
+    run: &mut ToolRun,
+    at: f64,
+    line: u32,
+    command: &str,
+    words: impl FnOnce() -> Vec<String>,
+    task: TaskKey,
+) {
+    if !qemu::may_be_qemu(command) {
+        return;
+    }
+    let words = words();
+    let Some(GuestConfig { guest, disks, .. }) = qemu::guest(task, &words).filter(|_| words.len() > 1) else { return };
     run.put(at, line, Guest { name: guest.name, uuid: guest.uuid, ..Guest::new(task) });
     for disk in disks {
         let GuestDisk { model, controller, io_thread, file, serial, wwn, .. } = disk;

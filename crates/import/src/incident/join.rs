@@ -36,16 +36,24 @@ pub fn join(mut captures: Vec<Capture>, mut copies: Vec<ProcCopy>) -> Vec<Captur
     }
     let all: Vec<_> = machines.into_iter().flat_map(|(host, copies)| by_time(host, copies)).collect();
     let is_single = captures.len() == 1 && all.len() == 1;
+    let hosts: Vec<String> = all.iter().map(|(host, _)| host.clone()).collect();
+    let mut added = Vec::new();
     for (host, readings) in all {
+        let is_one = hosts.iter().filter(|other| **other == host).count() == 1;
         let host = Some(host).filter(|host| !host.is_empty());
         let completes = readings.len() == 1 || readings.iter().all(|copy| !copy.locations.is_empty());
-        match &mut captures[..] {
-            [capture] if is_single && completes && !Host::names_differ(capture.host.as_deref(), host.as_deref()) => {
-                complete(capture, readings);
-            }
-            _ => captures.push(window(host, readings)),
+        // Of several machines, a capture and the files need to say that they are of the same.
+        let is_own = |capture: &&mut Capture| {
+            let is_known = is_single || capture.host.is_some() && host.is_some();
+            is_known && !Host::names_differ(capture.host.as_deref(), host.as_deref())
+        };
+        let mut own = captures.iter_mut().filter(is_own);
+        match (own.next(), own.next()) {
+            (Some(capture), None) if is_one && completes => complete(capture, readings),
+            _ => added.push(window(host, readings)),
         }
     }
+    captures.extend(added);
     captures
 }
 
