@@ -2,6 +2,7 @@
 # Makes what is released, in target/dist: dist.sh PROGRAM...
 #
 # PROGRAM_VERSION-1_amd64.deb                 for Debian and Ubuntu
+# PROGRAM_VERSION-1_arm64.deb                 for the same; linked statically, as it is built on x86_64
 # PROGRAM-VERSION-1.ARCH.rpm                  for RHEL, Fedora, SUSE; linked statically, as their C libraries are older
 # PROGRAM-VERSION-ARCH-linux.tar.xz           for everything else; linked statically
 # PROGRAM-VERSION.cdx.json                    what is in it (CycloneDX)
@@ -58,16 +59,19 @@ stage() {
 
 deb() {
     root=$dist/deb/$1
-    stage "$1" $gnu /usr "$root"
+    rm -rf "$root"
+    stage "$1" "$2" /usr "$root"
     doc=$root/usr/share/doc/$1
     gzip -9n "$doc/NOTICES"
     mv "$doc/CHANGELOG.md" "$doc/changelog"
     debian_changelog "$1" > $dist/changelog
-    if [ -e "packaging/debian/$1/lintian-overrides" ]; then
-        install -D -m 644 "packaging/debian/$1/lintian-overrides" "$root/usr/share/lintian/overrides/$1"
+    overrides=$root/usr/share/lintian/overrides/$1
+    install -D -m 644 "packaging/debian/$1/lintian-overrides" "$overrides"
+    if [ "$2" != $gnu ]; then
+        printf '# For want of a C library of that architecture.\n%s: statically-linked-binary [usr/bin/%s]\n' "$1" "$1" >> "$overrides"
     fi
     settle "$root"
-    DEBEMAIL=$maintainer cargo deb --quiet --package "$1" --no-build --no-strip --target $gnu --maintainer "$maintainer" --output $dist/
+    DEBEMAIL=$maintainer cargo deb --quiet --package "$1" --no-build --no-strip --target "$2" --maintainer "$maintainer" --output $dist/
 }
 
 rpm() {
@@ -111,7 +115,8 @@ for program in "$@"; do
     done
     packaging/notices.sh "$program" > $dist/NOTICES
     sbom "$program"
-    deb "$program"
+    deb "$program" $gnu
+    deb "$program" aarch64-unknown-linux-musl
     for target in $static; do
         rpm "$program" "$target"
         tarball "$program" "$target"

@@ -17,14 +17,14 @@ done
 
 work=$PWD/target/test-packages
 mkdir -p "$work"
-rm -rf "$work/deb" "$work/rpm" "$work/static" "$work/packages"
+rm -rf "$work/deb" "$work/rpm" "$work/static" "$work/other" "$work/packages"
 mkdir "$work/packages"
 root=$work/deb
 passed=0 failed=0 skipped=0
 
 cleanup() {
     umount "$work/net" 2>/dev/null
-    rm -rf "$work/deb" "$work/rpm" "$work/static" "$work/packages" "$work/net" "$work/output"
+    rm -rf "$work/deb" "$work/rpm" "$work/static" "$work/other" "$work/packages" "$work/net" "$work/output"
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
@@ -199,6 +199,29 @@ test_lintian() {
     done
 }
 
+# What was built for the other architecture runs under QEMU.
+test_other_architecture() {
+    if ! command -v qemu-aarch64-static >/dev/null 2>&1; then skip 'packages for aarch64: no qemu-aarch64-static'; return; fi
+    for package in "$dist"/*_arm64.deb "$dist"/*.aarch64.rpm; do
+        if [ ! -e "$package" ]; then skip "$package: it was not made"; continue; fi
+        name=$(basename "$package")
+        program=$(expr "$name" : '\(whyslow-fleet\|whyslow\)')
+        below=$work/other/$name
+        mkdir -p "$below"
+        case $name in
+            *.deb)
+                check "$name is for arm64" test "$(dpkg-deb -f "$package" Architecture)" = arm64
+                check "$name unpacks" dpkg-deb -x "$package" "$below"
+                ;;
+            *.rpm)
+                check "$name is for aarch64" test "$(rpm -qp --nosignature --queryformat '%{ARCH}' "$package")" = aarch64
+                check "$name unpacks" nsenter --net="$work/net" rpm --root "$below" --dbpath /var/lib/rpm --nodeps --noscripts --ignorearch --install "$package"
+                ;;
+        esac
+        check "its program runs" qemu-aarch64-static "$below/usr/bin/$program" --version
+    done
+}
+
 # The scriptlets run in a root of Debian: there is no RHEL in the registries. Dependencies are not tried.
 test_rpm() {
     package=$(ls "$dist"/whyslow-[0-9]*.x86_64.rpm 2>/dev/null)
@@ -211,6 +234,10 @@ test_rpm() {
     check 'rolling back at boot is enabled' test -L "$below/etc/systemd/system/sysinit.target.wants/whyslow-recover.service"
     check 'recording is not enabled' not test -L "$below/etc/systemd/system/multi-user.target.wants/whyslow-record.service"
     check 'a setting waits for confirmation' inside "$below" whyslow tune set net.ipv4.tcp_fin_timeout=48 --confirm-within 1h
+    check 'the rpm is upgraded' nsenter --net="$work/net" rpm --root "$below" --nodeps --upgrade --force "$package"
+    check 'rolling back at boot is still enabled' test -L "$below/etc/systemd/system/sysinit.target.wants/whyslow-recover.service"
+    check 'its files are as packaged' silent nsenter --net="$work/net" rpm --root "$below" --nodeps --verify whyslow
+    check 'the setting still waits' says fin_timeout inside "$below" whyslow tune history
     check 'the rpm is removed' nsenter --net="$work/net" rpm --root "$below" --nodeps --erase whyslow
     check 'the service is no longer enabled' not test -L "$below/etc/systemd/system/sysinit.target.wants/whyslow-recover.service"
     check 'its program is gone' not test -e "$below/usr/bin/whyslow"
@@ -253,5 +280,6 @@ test_debian
 test_fleet
 test_rpm
 test_static
+test_other_architecture
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
