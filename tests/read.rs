@@ -253,7 +253,12 @@ LISTEN   0        128              0.0.0.0:22             0.0.0.0:*
             "net.listen_overflow@0.0.0.0:8080",
             "The accept queue of 0.0.0.0:8080 is full: 129 connections wait to be accepted, and its limit is 128.",
         ),
-        ("mpstat.txt", softirq, "cpu.irq_imbalance@cpu0", "cpu0 spends 95.9 % of its time on interrupts and softirqs, "),
+        (
+            "mpstat.txt",
+            softirq,
+            "cpu.irq_imbalance@cpu0",
+            "cpu0 spends 95.9 % of its time on interrupts and softirqs, ",
+        ),
     ] {
         let file = folder.path().join(name);
         std::fs::write(&file, capture).unwrap();

@@ -3,6 +3,7 @@
 use crate::signal::{Entity, mean, over, ratio, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Cpu, Interface, Irq, IrqTime, Link, RunQueue, Softirq, SoftirqTime, Softnet};
+use whyslow_model::cpu_list;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Name};
@@ -27,6 +28,12 @@ pub struct CoreUse<'w> {
     /// The devices behind that line.
     line_devices: Option<&'w str>,
     line_interface: Option<&'w str>,
+    /// The network card that its work is probably of: that of this line, or the one that receives nearly all packets.
+    card: Option<&'w str>,
+    /// The receive queues that the card uses, and has.
+    card_queues: Option<(f64, f64)>,
+    /// All other CPUs that are online.
+    others: Vec<u32>,
     /// Its most frequent softirq.
     vector: Option<(&'w str, f64)>,
     /// Time in each softirq, as a share of the time, if it was traced.
@@ -81,6 +88,14 @@ impl CoreUse<'_> {
     }
 }
 
+/// A set of CPUs as the kernel reads and prints it: `f`, `1,00000000`.
+fn mask(cpus: &[u32]) -> String {
+    let groups = cpus.iter().max().map_or(0, |most| most / 32) + 1;
+    let group = |at: u32| cpus.iter().filter(|cpu| **cpu / 32 == at).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));
+    let rest = (0..groups - 1).rev().map(|at| format!(",{:08x}", group(at)));
+    format!("{:x}", group(groups - 1)) + &rest.collect::<String>()
+}
+
 /// The sum of the shares; unknown where nothing was timed.
 fn total(times: &[(&str, f64)]) -> Option<f64> {
     times.iter().map(|(_, share)| *share).reduce(|a, b| a + b).map(|s| s.min(1.0))
@@ -125,9 +140,24 @@ signals! { c: CoreUse<'_>;
     "core.line" "text" "its busiest interrupt line, timers apart", "max Δcount", "/proc/interrupts" => c.line.map(|(name, _)| name);
     "core.line_devices" "text" "the devices behind that line", "as the kernel gives them", "/proc/interrupts" => c.line_devices;
     "core.line_interface" "text" "the network interface among them", "by its name", "/proc/interrupts" => c.line_interface;
+    "core.card" "text" "the network card that its work is probably of", "that of its busiest line, or the one that receives over 90 % of all packets", "/proc/interrupts, /proc/net/dev" => c.card;
+    "core.card_queues" "count" "receive queues that the card uses", "ethtool -l: current", "ethtool netlink: channels" => c.card_queues.map(|(used, _)| used);
+    "core.card_queues_max" "count" "receive queues that it has", "ethtool -l: maximums", "ethtool netlink: channels" => c.card_queues.map(|(_, most)| most);
+    "core.other_cpus" "text" "the other CPUs", "all that are online but this one", "/proc/stat" => (!c.others.is_empty()).then(|| cpu_list::format(&c.others.iter().copied().collect())).as_deref();
+    "core.other_cpus_mask" "text" "the same as a mask", "in groups of 32 bits, as the kernel prints masks (lib/vsprintf.c: bitmap_string)", "/proc/stat" => (!c.others.is_empty()).then(|| mask(&c.others)).as_deref();
     "core.line_rate" "1/s" "interrupts of that line", "Δcount / Δt", "/proc/interrupts" => c.line.map(|(_, rate)| rate);
     "core.vector" "text" "its most frequent softirq, timers apart", "max Δcount", "/proc/softirqs" => c.vector.map(|(name, _)| name);
     "core.vector_rate" "1/s" "runs of that softirq", "Δcount / Δt", "/proc/softirqs" => c.vector.map(|(_, rate)| rate);
+}
+
+/// The interface that receives nearly all packets.
+fn main_receiver(window: &Window) -> Option<&str> {
+    const NEARLY_ALL: f64 = 0.9;
+    let changes = window.changes::<Interface>();
+    let own = changes.iter().filter(|change| change.key().ns.is_empty() && &*change.key().name != "lo");
+    let rates: Vec<_> = own.filter_map(|c| Some((&*c.last().interface.name, c.rate(|i| i.rx_packets)?))).collect();
+    let all: f64 = rates.iter().map(|(_, rate)| rate).sum();
+    rates.into_iter().find(|(_, rate)| *rate > 0.0 && *rate > NEARLY_ALL * all).map(|(name, _)| name)
 }
 
 /// What the clock and the scheduler cause on every busy CPU.
@@ -163,6 +193,9 @@ impl<'w> CoreUse<'w> {
             line: None,
             line_devices: None,
             line_interface: None,
+            card: None,
+            card_queues: None,
+            others: vec![],
             vector: None,
             vector_times: vec![],
             line_times: vec![],
@@ -179,6 +212,13 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     let numbers: BTreeSet<u32> = cpus.keys().chain(softnet.keys()).copied().collect();
     let (line_times, vector_times) = (window.changes::<IrqTime>(), window.changes::<SoftirqTime>());
     let (lines, vectors) = (window.changes::<Irq>(), window.changes::<Softirq>());
+    let links = window.changes::<Link>();
+    // Not every row of a capture has them.
+    let queues_of = |interface: &str| {
+        let link = links.iter().find(|link| link.key().ns.is_empty() && &*link.key().name == interface)?;
+        link.rows().filter_map(|row| row.channels.get().zip(row.channels_max.get())).last()
+    };
+    let receiver = main_receiver(window);
     let latencies = window.changes::<RunQueue>();
     let packets_of_all = softnet.values().filter_map(|s| s.rate(|s| s.processed)).reduce(|a, b| a + b);
     let packet_cpus = softnet.len();
@@ -197,6 +237,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         let of_line = |l: &&Change<'_, IrqTime>| l.key().cpu == number;
         let latency = latencies.iter().find(|l| *l.key() == number);
         let line_devices = line.and_then(|(name, _)| devices_of(name));
+        let line_interface = line_devices.and_then(|devices| interface_among(window, devices));
         let core = CoreUse {
             latency: latency.and_then(|l| l.histogram(|l| &l.latency)),
             softnet: softnet.remove(&number),
@@ -206,7 +247,10 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             others_interrupt: of_others(&interrupt),
             line,
             line_devices,
-            line_interface: line_devices.and_then(|devices| interface_among(window, devices)),
+            line_interface,
+            card: line_interface.or(receiver),
+            card_queues: line_interface.or(receiver).and_then(queues_of),
+            others: idle.iter().map(|(cpu, _)| *cpu).filter(|cpu| *cpu != number).collect(),
             vector: most(own_vectors.map(|v| (&*v.key().name, v.rate(|v| v.count)))),
             vector_times: shares(vector_times.iter().filter(of_vector).map(|v| (&*v.key().name, v.rate(|v| v.time)))),
             line_times: shares(line_times.iter().filter(of_line).map(|l| (&*l.key().name, l.rate(|l| l.time)))),
@@ -340,6 +384,14 @@ fn is_named_by_convention(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn masks_are_as_the_kernel_prints_them() {
+        assert_eq!(mask(&[0]), "1");
+        assert_eq!(mask(&[1, 2, 3]), "e");
+        assert_eq!(mask(&[0, 31, 32, 64]), "1,00000001,80000001");
+    }
+
     use crate::testing::{SECOND, window};
     use whyslow_model::diagnosis::Reading;
     use whyslow_model::key::{NetKey, PerCpu};

@@ -324,6 +324,14 @@ mod tests {
     }
 
     #[test]
+    fn queues_for_one_direction_only_may_be_missing() {
+        let text = "Channel parameters for eth0:\nPre-set maximums:\nRX:\t\tn/a\nTX:\t\tn/a\nOther:\t\t1\nCombined:\t8\n\
+                    Current hardware settings:\nRX:\t\tn/a\nTX:\t\tn/a\nOther:\t\t1\nCombined:\t1\n";
+        let link: Link = row_of(text);
+        assert_eq!((link.channels.get(), link.channels_max.get()), (Some(1.0), Some(8.0)));
+    }
+
+    #[test]
     fn flow_control_channels_and_alarms_are_read() {
         let link = row_of::<Link>(&fixture("layouts/ethtool-a.txt"));
         assert_eq!(link.flow_control.get(), Some("only obeyed"));

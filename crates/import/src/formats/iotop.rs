@@ -175,7 +175,7 @@ mod tests {
                     9120 be/4 libvirt- 604.80 K/s   37.91 M/s  ?unavailable?  qemu-system-x86_64 -name guest=build07\n";
         let window = window_of(text);
         let written: Vec<_> = window.changes::<Process>().iter().map(|c| c.rate(|p| p.write_bytes)).collect();
-        assert_eq!(written, [Some(402.20 * KIB), Some(37.91 * MIB)]);
+        assert_eq!(written, [Some((402.20 * KIB).round()), Some((37.91 * MIB).round())]);
         let guests = window.newest::<whyslow_model::catalogue::Guest>();
         assert_eq!(
             guests.values().map(|guest| guest.name.get()).collect::<Vec<_>>(),

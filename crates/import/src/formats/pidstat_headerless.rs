@@ -129,7 +129,8 @@ mod tests {
         let window = window_of(text);
         let changes = window.changes::<Process>();
         let rates: Vec<_> = changes.iter().map(|c| (c.rate(|p| p.read_bytes), c.rate(|p| p.write_bytes))).collect();
-        assert_eq!(rates, [(Some(0.0), Some(51_820.80 * KIB)), (Some(4.0 * KIB), Some(50_977.60 * KIB))]);
+        let written = |kib: f64| Some((kib * KIB).round());
+        assert_eq!(rates, [(Some(0.0), written(51_820.80)), (Some(4.0 * KIB), written(50_977.60))]);
         for line in ["19:03:40 0 18820 0.00 51820.80 0.00 rsync", "19:03:40 0 18820 0 51820 0 0 rsync"] {
             assert!(Row::of(line).is_none(), "{line}");
         }
