@@ -19,7 +19,7 @@ struct Expected {
 }
 
 fn judged(name: &str, text: &str, rules: &RuleBook) -> Diagnosis {
-    let captures = captures_of([(name, text)].into_iter(), false).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let captures = captures_of([(name, text)], false).unwrap_or_else(|e| panic!("{name}: {e}"));
     let label = |c: &whyslow_import::Capture| format!("{} of {}", c.label(), c.host.as_deref().unwrap_or_default());
     let of = |c: &whyslow_import::Capture| (label(c), diagnose(&c.window, Origin::Import, rules));
     let windows: Vec<_> = captures.iter().map(|c| (label(c), &c.window)).collect();

@@ -3,10 +3,11 @@
 use super::*;
 use whyslow_diagnose::{merge_diagnoses, virtual_machines};
 use whyslow_model::catalogue::{
-    Group, Guest, GuestCpu, GuestDisk, GuestDiskIo, MachineInfo, Process, ProcessRow, Queue, Sharing, Thread,
+    Group, Guest, GuestCpu, GuestDisk, GuestDiskIo, MachineInfo, Meminfo, Process, ProcessRow, Queue, Sharing, Thread,
+    Vmstat,
 };
 use whyslow_model::diagnosis::Confidence;
-use whyslow_model::key::GuestDevice;
+use whyslow_model::key::{GuestDevice, MachineKey};
 
 /// A guest, with percentages of the time in which its virtual CPU ran and waited, and its main loop ran.
 struct Described {
@@ -321,4 +322,50 @@ fn what_keeps_a_guest_waiting_on_its_host_explains_its_steal() {
     assert_eq!(cause_for("db.example.net").as_deref(), Some("cpu.saturated"));
     assert_eq!(cause_for("web").as_deref(), Some("cpu.throttled"), "its quota is nearer than how busy the host is");
     assert_eq!(cause_for("elsewhere"), None, "a guest of another host");
+}
+
+/// A guest of 8 GiB that swaps, of which the balloon holds so many MiB.
+fn squeezed(balloon: u64) -> Diagnosis {
+    const MIB: u64 = 1 << 20;
+    machine(|t, s| {
+        two_cpus(t, s, 20, 5);
+        pressure(t, s, 0, 40, 30);
+        s.memory.meminfo.push(Meminfo {
+            mem_total: ((8192 * MIB) as f64).into(),
+            mem_available: ((300 * MIB) as f64).into(),
+            ..Meminfo::new(MachineKey)
+        });
+        s.memory.vmstat.push(Vmstat {
+            balloon_inflate: (balloon * MIB / 4096).into(),
+            balloon_deflate: 0.into(),
+            pswpin: (t * 2000).into(),
+            pswpout: (t * 2000).into(),
+            ..Vmstat::new(MachineKey)
+        });
+    })
+}
+
+#[test]
+fn memory_that_the_hypervisor_took_back_is_missed() {
+    let d = squeezed(4096);
+    assert_eq!(d.findings[0].id, "virt.balloon", "{:#?}", d.findings);
+    assert_eq!(found(&d, "mem.thrashing").expect("it swaps").explained_by, Some(d.findings[0].key()));
+    let d = squeezed(64);
+    assert_eq!((d.findings[0].id.as_str(), found(&d, "virt.balloon")), ("mem.thrashing", None));
+}
+
+#[test]
+fn an_emulated_disk_is_the_limit_of_its_guest() {
+    let with = |model: &str, driver: &str| {
+        machine(|t, s| {
+            two_cpus(t, s, 2, 5);
+            pressure(t, s, 0, 0, 90);
+            s.block.disk.push(disk(t, "sda", 900, 4096, 4.0));
+            s.block.queue.push(Queue { model: model.into(), driver: driver.into(), ..Queue::new("sda".into()) });
+        })
+    };
+    let d = with("QEMU HARDDISK", "ata_piix");
+    assert_eq!(first(&d), ("virt.emulated_device", "sda"));
+    assert_eq!(found(&with("QEMU HARDDISK", "virtio_scsi"), "virt.emulated_device"), None);
+    assert_eq!(found(&with("WDC WD40EFRX", "ahci"), "virt.emulated_device"), None);
 }
