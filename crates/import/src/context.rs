@@ -173,11 +173,13 @@ impl CaptureContext {
         PrintedTime { date: self.at.date, time: time.map(|time| time + self.waited) }
     }
 
-    /// The time of an output in this format: of one that comes again after a pause, by the pauses since the first.
-    pub fn output_at(&self, format: &str) -> PrintedTime {
-        let Some(pause) = self.pause.filter(|_| self.steps.is_none()) else { return self.at };
-        let copies = self.outputs.iter().filter(|earlier| **earlier == format).count();
-        PrintedTime { date: self.at.date, time: Some(self.at.time.unwrap_or(0.0) + pause * copies as f64) }
+    /// Sets the time of an output in this format: of one that comes again after a pause, by the pauses since the first.
+    pub fn set_time(&self, run: &mut ToolRun) {
+        run.start = self.at;
+        let Some(pause) = self.pause else { return };
+        let copies = self.outputs.iter().filter(|earlier| **earlier == run.tool).count();
+        run.is_relative = self.at.time.is_none();
+        run.start.time = Some(self.at.time.unwrap_or(0.0) + pause * copies as f64);
     }
 
     /// Goes on to what the command line prints next of them.

@@ -337,7 +337,7 @@ impl FileReader<'_, '_> {
         let before = self.lines.number();
         let mut run = ToolRun::new(format.name, &self.file);
         run.line = before;
-        run.start = context.output_at(format.name);
+        context.set_time(&mut run);
         run.host = context.host.clone();
         let copy = context.pause.and_then(|_| self.lines_of_copy());
         if !format.streamed {

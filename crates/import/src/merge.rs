@@ -296,7 +296,8 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
         let again = run.series.iter().any(|(entity, series)| entities.has(entity, run.tool, &**series));
         *before += u64::from(again && run.is_instant() && run.start.time.is_none());
         has_assumed_times |= *before > 0;
-        let shift = BEGIN + (epoch.offset(run.start) * SECOND) as u64 + *before * BEGIN;
+        let offset = if run.is_relative { run.start.time.unwrap_or(0.0) } else { epoch.offset(run.start) };
+        let shift = BEGIN + (offset * SECOND) as u64 + *before * BEGIN;
         // The machine's name has no time of its own, and must not make the Window begin before the first reading.
         let machine = run.tool == MACHINE;
         let first = entities.first();
@@ -390,8 +391,9 @@ struct Epoch(PrintedTime);
 impl Epoch {
     fn of(runs: &[ToolRun]) -> Self {
         let date = runs.iter().find_map(|run| run.start.date);
-        let time = runs.iter().filter_map(|run| run.start.time).reduce(f64::min);
-        let dated = runs.iter().filter_map(|run| Some((run.start.since_1970()?, run.start)));
+        let absolute = || runs.iter().filter(|run| !run.is_relative);
+        let time = absolute().filter_map(|run| run.start.time).reduce(f64::min);
+        let dated = absolute().filter_map(|run| Some((run.start.since_1970()?, run.start)));
         let earliest = dated.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, start)| start);
         Self(earliest.unwrap_or(PrintedTime { date, time }))
     }

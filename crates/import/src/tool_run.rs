@@ -53,6 +53,8 @@ pub struct ToolRun {
     pub is_average: bool,
     /// Whether the time between its reports is assumed.
     pub has_assumed_times: bool,
+    /// Whether its time is only that since the first output of its command line.
+    pub is_relative: bool,
     /// Whether each of its reports has a row for everything, however idle: where one is missing, it was lost.
     pub lists_all: bool,
     /// The ends of the newest intervals of which a row could not be read, in nanoseconds.
