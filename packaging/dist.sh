@@ -68,7 +68,8 @@ deb() {
     overrides=$root/usr/share/lintian/overrides/$1
     install -D -m 644 "packaging/debian/$1/lintian-overrides" "$overrides"
     if [ "$2" != $gnu ]; then
-        printf '# For want of a C library of that architecture.\n%s: statically-linked-binary [usr/bin/%s]\n' "$1" "$1" >> "$overrides"
+        # For want of a C library of that architecture it is linked statically, and depends on nothing.
+        printf '%s: statically-linked-binary [usr/bin/%s]\n%s: empty-field Depends\n' "$1" "$1" "$1" >> "$overrides"
     fi
     settle "$root"
     DEBEMAIL=$maintainer cargo deb --quiet --package "$1" --no-build --no-strip --target "$2" --maintainer "$maintainer" --output $dist/
