@@ -5,6 +5,8 @@ pub struct CommandLine {
     words: Vec<String>,
     /// The machine on which ssh ran it.
     remote: Option<String>,
+    /// The container or pod in which docker, kubectl or their like ran it.
+    container: Option<String>,
     /// Whether a loop of the shell ran it, perhaps more than once.
     is_looped: bool,
 }
@@ -32,16 +34,19 @@ impl CommandLine {
     /// All commands on a line, with a prompt or without, and the first of them that a loop of the shell runs, up to the last.
     pub fn each(line: &str) -> (Vec<Self>, Option<usize>) {
         let text = split_prompt(line).map_or(line, |(_, command)| command);
+        let (container, text) = unwrapped(text);
         let parts = text.replace("&&", ";");
         let (mut commands, mut looped) = (Vec::new(), None);
         for part in parts.split(';') {
+            let (own, part) = unwrapped(part.trim());
             if LOOPS.contains(&first_word(part)) && text.contains("do ") {
                 looped = looped.or(Some(commands.len()));
             }
             let words = part.split_whitespace().skip_while(|word| LOOPS.contains(word) || *word == "do");
             let words: Vec<String> = words.map(str::to_owned).collect();
             if words.first().is_some_and(|word| word != "done") {
-                commands.push(Self { words, remote: None, is_looped: false });
+                let container = own.or(container).map(str::to_owned);
+                commands.push(Self { words, remote: None, container, is_looped: false });
             }
         }
         (commands, looped)
@@ -99,6 +104,7 @@ impl CommandLine {
 
     /// The command of a line whose output matters: `date; netstat -s` is the second.
     fn parse(text: &str) -> Option<Self> {
+        let (container, text) = unwrapped(text.trim_start());
         let is_looped = LOOPS.contains(&first_word(text)) && text.contains("do ");
         let is_incidental = |part: &&str| {
             let word = first_word(part);
@@ -111,13 +117,30 @@ impl CommandLine {
         });
         let start = body.find(|part| !is_incidental(part)).unwrap_or(text.trim_start());
         let (remote, start) = remote(start).map_or((None, start), |(host, command)| (Some(host.to_owned()), command));
+        let (own, start) = unwrapped(start);
+        let container = own.or(container).map(str::to_owned);
         let word = start.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/');
-        word.then(|| Self { words: start.split_whitespace().map(str::to_owned).collect(), remote, is_looped })
+        word.then(|| Self {
+            words: start.split_whitespace().map(str::to_owned).collect(),
+            remote,
+            container,
+            is_looped,
+        })
     }
 
     /// The machine on which ssh ran it.
     pub fn remote_host(&self) -> Option<&str> {
         self.remote.as_deref()
+    }
+
+    /// The container or pod in which it ran.
+    pub fn container(&self) -> Option<&str> {
+        self.container.as_deref()
+    }
+
+    /// Whether it is a shell for commands that follow.
+    pub fn is_shell(&self) -> bool {
+        self.words.len() == 1 && SHELLS.contains(&self.program())
     }
 
     /// The program's name, without its directory.
@@ -202,6 +225,59 @@ fn remote(text: &str) -> Option<(&str, &str)> {
     let host = target.rsplit_once('@').map_or(target, |(_, host)| host);
     let command = command.trim().trim_start_matches(['\'', '"']).trim_end_matches(['\'', '"']);
     (!host.is_empty() && !command.is_empty()).then_some((host, command))
+}
+
+const SHELLS: [&str; 4] = ["sh", "bash", "ash", "zsh"];
+/// Programs that run a command in a container: `docker exec NAME COMMAND`.
+const CONTAINER_PROGRAMS: [&str; 6] = ["kubectl", "oc", "docker", "podman", "nerdctl", "crictl"];
+/// Their options that have a value.
+const CONTAINER_VALUES: [&str; 11] =
+    ["-n", "--namespace", "-c", "--container", "--context", "-u", "--user", "-w", "--workdir", "-e", "--env"];
+
+/// The container, and the command in it: of `kubectl -n shop exec -it deploy/api -- sh -c 'cat a; sleep 9; cat a'`, what stands in quotes.
+/// The text itself where it is no such command.
+fn unwrapped(text: &str) -> (Option<&str>, &str) {
+    contained(text).map_or((None, text), |(container, command)| (Some(container), command))
+}
+
+fn contained(text: &str) -> Option<(&str, &str)> {
+    let next = |text: &mut &'_ str| -> Option<String> {
+        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let word = Some(word.to_owned()).filter(|word| !word.is_empty());
+        *text = rest.trim_start();
+        word
+    };
+    let mut rest = text.strip_prefix("sudo ").unwrap_or(text);
+    let program = next(&mut rest)?;
+    if !CONTAINER_PROGRAMS.contains(&base_name(&program)) {
+        return None;
+    }
+    let (mut is_exec, mut name) = (false, None);
+    while let (None, false) = (name, rest.is_empty()) {
+        let begin = rest;
+        let word = next(&mut rest)?;
+        if CONTAINER_VALUES.contains(&word.as_str()) {
+            next(&mut rest)?;
+        } else if word == "exec" {
+            is_exec = true;
+        } else if !word.starts_with('-') && is_exec {
+            name = Some(&begin[..word.len()]);
+        } else if !word.starts_with('-') {
+            return None;
+        }
+    }
+    let name = name?.rsplit('/').next()?;
+    let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    // `-c CONTAINER --`
+    while rest.starts_with('-') {
+        let word = next(&mut rest)?;
+        if CONTAINER_VALUES.contains(&word.as_str()) {
+            next(&mut rest)?;
+        }
+    }
+    let script = SHELLS.iter().find_map(|shell| rest.strip_prefix(&format!("{shell} -c ")[..]));
+    let command = script.map_or(rest, |script| script.trim().trim_matches(['\'', '"']));
+    (is_name && !name.is_empty() && !command.is_empty()).then_some((name, command))
 }
 
 /// The host name after the user in a prompt: `[root@web1 ~]# `. Placeholders and the names that Docker gives containers do not count.
@@ -319,6 +395,29 @@ mod tests {
             let command = CommandLine::at_prompt(line).unwrap();
             assert_eq!((command.program(), command.remote_host()), (program, host), "{line}");
         }
+    }
+
+    #[test]
+    fn docker_and_kubectl_run_a_command_in_a_container() {
+        for (line, program, container) in [
+            ("$ kubectl -n shop exec -it api-6c9f7d -- cat /sys/fs/cgroup/cpu.stat", "cat", Some("api-6c9f7d")),
+            ("$ kubectl exec deploy/api -c app -- sh -c 'cat /sys/fs/cgroup/cpu.stat; sleep 9'", "cat", Some("api")),
+            ("# docker exec -u root web vmstat 1 5", "vmstat", Some("web")),
+            ("# date; sudo podman exec db free -m", "free", Some("db")),
+            ("# docker exec -it web bash", "bash", Some("web")),
+            ("# docker stats --no-stream", "docker", None),
+            ("# kubectl get pods", "kubectl", None),
+            ("# kubectl exec", "kubectl", None),
+        ] {
+            let command = CommandLine::at_prompt(line).unwrap();
+            assert_eq!((command.program(), command.container()), (program, container), "{line}");
+        }
+        let script = "$ kubectl exec api -- sh -c 'cat /sys/a; sleep 60; echo; cat /sys/a'";
+        let programs: Vec<String> = CommandLine::each(script).0.iter().map(|c| c.program().to_owned()).collect();
+        assert_eq!(
+            (programs, CommandLine::pause(script)),
+            (["cat", "sleep", "echo", "cat"].map(str::to_owned).to_vec(), Some(60.0))
+        );
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct CaptureContext {
     pub steps: Option<PrintSteps>,
     /// The folder below /proc or /sys in which commands are given.
     pub folder: Option<String>,
+    /// The container in which commands are given, and whether that goes on until its shell ends.
+    pub container: Option<(String, bool)>,
     /// The variables that were set at prompts.
     pub variables: ShellVariables,
     /// The I/O scheduler that was set, or that a sentence names.
@@ -187,6 +189,15 @@ impl CaptureContext {
         let next = self.steps.as_mut().and_then(PrintSteps::advance);
         self.waited += next.as_ref().map_or(0.0, |(_, waited)| *waited);
         self.printed = next.map(|(files, _)| files);
+    }
+
+    /// Goes on to the container that a command runs in, or back from it.
+    pub fn enter_container(&mut self, command: &CommandLine) {
+        const LEAVE: [&str; 2] = ["exit", "logout"];
+        self.container = match (command.container(), self.container.take()) {
+            (Some(name), _) => Some((name.to_owned(), command.is_shell())),
+            (None, before) => before.filter(|(_, is_shell)| *is_shell && !LEAVE.contains(&command.program())),
+        };
     }
 
     /// The command, if it was this program.

@@ -183,6 +183,7 @@ impl FileReader<'_, '_> {
             let command = expanded.as_deref().and_then(|text| command_of(text.trim_start())).unwrap_or(command);
             let command = self.continued(text).unwrap_or(command);
             context.variables.set(&command);
+            context.enter_container(&command);
             context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
             context.folder = kernel_files::folder_after(text, context.folder.as_deref());
             context.printed = PrintedFiles::of(&command, context.folder.as_deref());
@@ -397,6 +398,9 @@ impl FileReader<'_, '_> {
     fn kernel_file(&mut self, mut file: KernelFile, context: &mut CaptureContext) -> Result<(), Refusal> {
         file.at = context.files_at();
         file.host.clone_from(&context.host);
+        if let Some((container, _)) = &context.container {
+            file.set_container(container);
+        }
         if file.is_of_proc()
             && let Some(read) = self.inner(file.content.clone(), file.line, context)
         {

@@ -139,6 +139,14 @@ impl KernelFile {
         file
     }
 
+    /// Names the control group that the container sees as the root.
+    pub fn set_container(&mut self, name: &str) {
+        let own = format!("/{CONTAINER}/");
+        if self.path.starts_with("sys/fs/cgroup/") && self.path.contains(&own) {
+            self.path = self.path.replacen(&own, &format!("/{name}/"), 1);
+        }
+    }
+
     /// Adds a line; none beyond the largest size.
     pub fn push(&mut self, line: u32, text: &str) {
         self.last = line;
