@@ -7,9 +7,6 @@ use whyslow_model::cgroup;
 use whyslow_model::diagnosis::{Confidence, Finding, Host, VirtualDisk};
 use whyslow_model::window::Window;
 
-/// What keeps the virtual CPUs of guests waiting, as their host sees it; as they see it themselves, that is `cpu.steal`.
-const CAUSES_OF_STEAL: [&str; 4] = ["cpu.saturated", "virt.cpu_pinning", "cpu.throttled", "cpu.frequency"];
-
 /// What captures show of virtual machines from both sides.
 #[derive(Debug, Default)]
 pub struct VirtualMachines {
@@ -57,27 +54,34 @@ fn machine_name(window: &Window) -> Option<&str> {
     window.snapshots().iter().flat_map(MachineInfo::rows).find_map(|machine| machine.name.get())
 }
 
-/// What was found of the host's CPUs explains the steal of its guests; a quota that of the guest which has it.
+fn is_steal_of(finding: &Finding, guest: &str) -> bool {
+    finding.id == "cpu.steal" && finding.subject.capture.as_deref() == Some(guest) && finding.explained_by.is_none()
+}
+
+/// Whether what was found on a host keeps the virtual CPUs of the guest with this name waiting.
+fn keeps_waiting(finding: &Finding, guest: Option<&str>) -> bool {
+    let subject = &finding.subject.name;
+    match finding.id.as_str() {
+        "cpu.saturated" => finding.subject.kind == "host",
+        "cpu.throttled" => guest.is_some() && cgroup::guest(subject).as_deref() == guest,
+        "virt.cpu_pinning" => guest == Some(subject),
+        _ => false,
+    }
+}
+
+/// What was found of the host's CPUs explains the steal of its guests; a quota or a binding that of the guest which has it.
 pub(crate) fn relate(machines: &VirtualMachines, merged: &mut [Finding]) {
     for (guest, host, name) in &machines.guests {
-        let is_cause = |finding: &Finding| {
-            let is_own =
-                finding.id != "cpu.throttled" || cgroup::guest(&finding.subject.name) == *name && name.is_some();
-            CAUSES_OF_STEAL.contains(&finding.id.as_str()) && finding.subject.capture.as_ref() == Some(host) && is_own
+        let Some(at) = merged.iter().position(|finding| is_steal_of(finding, guest)) else { continue };
+        let is_cause = |finding: &&Finding| {
+            finding.subject.capture.as_ref() == Some(host)
+                && keeps_waiting(finding, name.as_deref())
+                && (finding.confidence > Confidence::Low || merged[at].confidence == Confidence::Low)
         };
-        let is_effect = |finding: &Finding| {
-            finding.id == "cpu.steal"
-                && finding.subject.capture.as_ref() == Some(guest)
-                && finding.explained_by.is_none()
-        };
-        // A quota is nearer to the guest than how busy the machine is.
-        let nearest = |finding: &&Finding| (finding.id != "cpu.throttled", std::cmp::Reverse(finding.confidence));
-        let Some(cause) = merged.iter().filter(|finding| is_cause(finding)).min_by_key(nearest) else { continue };
-        let (cause, confidence) = (cause.key(), cause.confidence);
-        let Some(effect) = merged.iter_mut().find(|finding| is_effect(finding)) else { continue };
-        if confidence == Confidence::Low && effect.confidence > Confidence::Low {
-            continue;
-        }
+        // What is about the guest alone is nearer to it than how busy the machine is.
+        let nearest = |finding: &&Finding| (finding.subject.kind == "host", std::cmp::Reverse(finding.confidence));
+        let Some(cause) = merged.iter().filter(is_cause).min_by_key(nearest).map(Finding::key) else { continue };
+        let effect = &mut merged[at];
         effect.explained_by = Some(cause.clone());
         let effect = effect.key();
         if let Some(cause) = merged.iter_mut().find(|finding| finding.key() == cause) {

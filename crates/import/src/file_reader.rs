@@ -38,6 +38,8 @@ const MOST_SKIPPED: usize = 100;
 const SAVE_AGAIN: &str = "save the command's whole output again, unchanged";
 /// The most lines of a report that is not read as a stream.
 const MOST_LINES: u32 = 200_000;
+/// No output that is printed again and again is longer.
+const MOST_LINES_OF_COPY: u32 = 2000;
 /// A longer line begins no report, unless it begins with one of these: JSON, and what mysql prints into one line.
 const LONGEST_LINE: usize = 8192;
 const LONG_LINES: [&str; 3] = ["{", "[", "InnoDB"];
@@ -375,23 +377,14 @@ impl FileReader<'_, '_> {
 
     /// The lines up to the one that the output begins with again, with other numbers. `None` if it does not.
     fn lines_of_copy(&mut self) -> Option<u32> {
-        let words = |text: &str| -> Vec<String> {
-            let words = text.split_whitespace().filter(|word| word.parse::<f64>().is_err());
-            words.map(str::to_owned).collect()
-        };
-        let first = words(self.lines.peek(0)?);
-        if first.is_empty() {
-            return None;
+        fn words(text: &str) -> impl Iterator<Item = &str> {
+            text.split_whitespace().filter(|word| word.parse::<f64>().is_err())
         }
-        let mut at = 1;
-        while at < MOST_LINES {
-            let text = self.lines.peek(at as usize).filter(|text| command_of(text.trim_start()).is_none())?;
-            if words(text) == first {
-                return Some(at);
-            }
-            at += 1;
-        }
-        None
+        let first = self.lines.peek(0)?.to_owned();
+        words(&first).next()?;
+        // What is found behind the end of the output does no harm: it ends by itself before that.
+        (1..MOST_LINES_OF_COPY)
+            .find(|at| self.lines.peek(*at as usize).is_some_and(|text| words(text).eq(words(&first))))
     }
 
     /// Reads a file of /proc that a format reads as text; others are collected.

@@ -28,7 +28,7 @@ pub struct IoUse<'w> {
     /// The devices on top of it through which its requests came, lowest first.
     through: Vec<Name>,
     made: Option<RequesterUse>,
-    /// Bytes that it read and wrote, per second of the time in which that was counted of anybody.
+    /// Bytes that it read and wrote, per second of the time in which that was counted of any process.
     read: Option<f64>,
     written: Option<f64>,
     read_ahead: Option<f64>,
@@ -114,7 +114,7 @@ impl IoUse<'_> {
         Some(change.rate(|p| p.read_chars)? + faults * FAULT_AROUND)
     }
 
-    /// Bytes it moved to and from storage, per second of the time in which that was counted of anybody.
+    /// Bytes it moved to and from storage, per second of the time in which that was counted of any process.
     pub fn storage(&self) -> Option<f64> {
         sum([self.read, self.written])
     }
