@@ -86,6 +86,7 @@ signals! { n: Noticed<'_>;
     "notice.count" "count" "how often it was logged, messages held back included", "lines + 'suppressed'", "/dev/kmsg" => n.notice.count;
     "notice.stands" "flag" "1 where the log does not say that it is over", "no message that ends it after the last that begins it", "/dev/kmsg" => n.notice.stands;
     "notice.ended" "flag" "1 where the log said at least once that it is over", "a message that ends it", "/dev/kmsg" => n.notice.ended;
+    "notice.returns" "count" "how often it began again after it was over; absent below two", "messages that begin it after one that ended it", "/dev/kmsg" => Some(n.notice.returns).filter(|returns| *returns > 1.0);
     "notice.details" "text" "what differs from message to message", "as logged", "/dev/kmsg" => n.details().as_deref();
     "notice.places" "count" "different details", "as logged", "/dev/kmsg" => n.notice.details.len() as f64;
     "notice.follows" "flag" "1 where a task or CPU was reported as stuck before, in the same boot", "a hung task or lockup above the first line", "/dev/kmsg" => n.follows_hang;

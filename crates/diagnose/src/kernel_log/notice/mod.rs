@@ -29,6 +29,8 @@ pub struct Notice {
     pub stands: bool,
     /// Whether it was ever reported to be over.
     pub ended: bool,
+    /// How often it began again after that.
+    pub returns: f64,
     /// What differs between the messages: which task, which CPU.
     pub details: Vec<String>,
     /// Other names of the subject.
@@ -70,6 +72,7 @@ fn add_stacks(notices: &mut Vec<Notice>, lines: &[LogMessage<'_>]) {
             count: waits.tasks,
             stands: true,
             ended: false,
+            returns: 0.0,
             details: names,
             aliases,
             lines: waits.lines,
@@ -113,6 +116,7 @@ fn of_messages<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<Notice> {
             LogPhase::Begins | LogPhase::Passes => {
                 let notice = notices.entry(key).or_insert_with(|| begin(pattern.topic, &about, said.sequence));
                 let stood = notice.stands && notice.count > 0.0;
+                notice.returns += f64::from(u8::from(notice.ended && !notice.stands));
                 notice.add(about, said, std::mem::take(&mut held_back));
                 notice.stands = stood || pattern.phase == LogPhase::Begins;
             }
@@ -132,6 +136,7 @@ fn begin(topic: &'static str, about: &MessageSubject, line: u64) -> Notice {
         count: 0.0,
         stands: true,
         ended: false,
+        returns: 0.0,
         details: Vec::new(),
         aliases: Vec::new(),
         lines: (line, line),
@@ -340,6 +345,18 @@ mod tests {
         ];
         let details: Vec<Vec<String>> = gather(log(&lines)).into_iter().map(|notice| notice.details).collect();
         assert_eq!(details, [vec!["usb_hcd_irq, ata_bmdma_interrupt, iwl_pcie_irq_handler".to_owned()], vec![]]);
+    }
+
+    #[test]
+    fn what_comes_back_after_it_was_over_is_counted() {
+        let (fails, returns) = (
+            "device-mapper: multipath: 253:3: Failing path 8:32.",
+            "device-mapper: multipath: 253:3: Reinstating path 8:32.",
+        );
+        let path = |lines: &[&str]| gather(log(lines)).remove(0);
+        let flapping = path(&[fails, returns, fails, fails, returns, fails, returns]);
+        assert_eq!((flapping.count, flapping.returns, flapping.stands), (4.0, 2.0, false));
+        assert_eq!(path(&[fails, fails, returns]).returns, 0.0);
     }
 
     #[test]
