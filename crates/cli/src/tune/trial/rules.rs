@@ -56,6 +56,9 @@ fn filled(template: &str) -> String {
         text += match inside {
             _ if inside.starts_with('=') => "1048576",
             "subject.pid" => "1",
+            "core.line" => "24",
+            "core.other_cpus" => "0-3",
+            "core.other_cpus_mask" => "f",
             _ => "a->b c",
         };
         rest = tail;
