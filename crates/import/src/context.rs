@@ -77,13 +77,27 @@ impl ShellVariables {
         if self.0.is_empty() || !line.contains('$') {
             return None;
         }
-        let mut text = line.to_owned();
-        // Longer names first: $CG is the beginning of $CGROUP.
-        let mut all: Vec<_> = self.0.iter().collect();
-        all.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-        for (name, value) in all {
-            text = text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value);
+        let mut text = String::new();
+        let mut rest = line;
+        while let Some((before, behind)) = rest.split_once('$') {
+            text.push_str(before);
+            let is_braced = behind.starts_with('{');
+            let inner = behind.strip_prefix('{').unwrap_or(behind);
+            let end = inner.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(inner.len());
+            let (name, after) = inner.split_at(end);
+            let after = if is_braced { after.strip_prefix('}') } else { Some(after) };
+            match self.0.get(name).zip(after) {
+                Some((value, after)) => {
+                    text.push_str(value);
+                    rest = after;
+                }
+                None => {
+                    text.push('$');
+                    rest = behind;
+                }
+            }
         }
+        text.push_str(rest);
         (text != line).then_some(text)
     }
 }
@@ -280,8 +294,8 @@ mod tests {
         }
         let expanded = |line: &str| variables.expanded(line);
         assert_eq!(
-            expanded("# cat $CG/io.max ${CGROUP}/a $CGROUP/b $D").as_deref(),
-            Some("# cat /sys/fs/cgroup/app/io.max /sys/x/a /sys/x/b $D")
+            expanded("# cat $CG/io.max ${CGROUP}/a $CGROUP/b $D $CGX ${CG").as_deref(),
+            Some("# cat /sys/fs/cgroup/app/io.max /sys/x/a /sys/x/b $D $CGX ${CG")
         );
         assert_eq!((expanded("$ vmstat 1"), expanded("# echo $interval")), (None, None));
     }
