@@ -10,7 +10,7 @@ use whyslow_model::window::Window;
 /// What captures show of virtual machines from both sides.
 #[derive(Debug, Default)]
 pub struct VirtualMachines {
-    /// Their disks.
+    /// Disks that are in captures of both sides.
     pub disks: Vec<VirtualDisk>,
     /// The captures of a guest and of its host, and the guest's name where the host's capture has it.
     pub guests: Vec<(String, String, Option<String>)>,
@@ -18,8 +18,8 @@ pub struct VirtualMachines {
 
 /// The virtual machines among these captures, by what each is called, and their hosts.
 ///
-/// A guest is known by a disk of which both sides show the serial number, or by its name, which is that of a guest of the host. If the
-/// host's capture names no guests, and there is no other host, the other captures are taken for guests of it.
+/// A guest is recognized by a disk whose serial number both sides show, or because its machine has the name of one of the host's guests. If
+/// the host's capture names no guests and no other capture is of a host, all other captures count as guests of that one.
 pub fn virtual_machines(captures: &[(String, &Window)]) -> VirtualMachines {
     let disks = virtual_disks(captures);
     let mut guests = Vec::new();

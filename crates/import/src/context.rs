@@ -102,8 +102,8 @@ impl ShellVariables {
     }
 }
 
-/// The machines that prompts name. The banner below a prompt may name the same machine differently, as when only one of the two
-/// names was anonymized.
+/// The machines that prompts name. The banner below a prompt may name the same machine differently, for example because only one of
+/// the two was anonymized.
 #[derive(Clone, Debug, Default)]
 pub struct PromptHosts {
     last: Option<Name>,

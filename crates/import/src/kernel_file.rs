@@ -171,7 +171,7 @@ pub struct KernelFileSet {
     line: u32,
     /// The time at which the first one was printed.
     pub at: PrintedTime,
-    /// The machine.
+    /// The machine that they were printed on, as far as the text says.
     host: Option<Name>,
     /// The contents by path, and where they stand.
     pub files: BTreeMap<String, (String, SourceLocation)>,

@@ -32,9 +32,29 @@ pub fn format(numbers: &BTreeSet<u32>) -> String {
     ranges.iter().map(words).collect::<Vec<_>>().join(",")
 }
 
+/// The same numbers as a hexadecimal mask in words of 32 bits, as the kernel reads and prints it: `f`, `1,00000000`
+/// (lib/vsprintf.c: bitmap_string).
+pub fn mask(cpus: &BTreeSet<u32>) -> String {
+    let words = cpus.last().map_or(1, |last| last / 32 + 1);
+    let word =
+        |number: u32| cpus.iter().filter(|cpu| **cpu / 32 == number).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));
+    let mut text: Vec<String> = (0..words).rev().map(|number| format!("{:08x}", word(number))).collect();
+    text[0] = text[0].trim_start_matches('0').to_owned();
+    let mask = text.join(",");
+    if mask.is_empty() { "0".to_owned() } else { mask }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn masks_are_as_the_kernel_prints_them() {
+        let of = |numbers: &[u32]| mask(&numbers.iter().copied().collect());
+        assert_eq!(of(&[0]), "1");
+        assert_eq!(of(&[1, 2, 3]), "e");
+        assert_eq!(of(&[0, 31, 32, 64]), "1,00000001,80000001");
+    }
 
     #[test]
     fn lists_are_read_and_written_as_short_as_can_be() {

@@ -227,8 +227,8 @@ impl Window {
     }
 }
 
-/// The seconds over which a counter was read of any of these, during only part of which each may have existed. A capture often counts
-/// what processes do in a part of its time. `None` if it was read nowhere twice.
+/// For how many seconds a counter was read, of the entity for which it was read longest. A capture may show processes for only a part of the
+/// time that it covers. `None` if no entity was read twice.
 pub fn counted_seconds<F: Family>(changes: &[Change<'_, F>], f: impl Fn(&F) -> Counter) -> Option<f64> {
     changes.iter().map(|change| change.counted_seconds(&f)).reduce(f64::max).filter(|seconds| *seconds > 0.0)
 }

@@ -33,7 +33,7 @@ pub struct CoreUse<'w> {
     /// The receive queues that the card uses, and has.
     card_queues: Option<(f64, f64)>,
     /// All other CPUs that are online.
-    others: Vec<u32>,
+    others: BTreeSet<u32>,
     /// Its most frequent softirq.
     vector: Option<(&'w str, f64)>,
     /// Time in each softirq, as a share of the time, if it was traced.
@@ -88,14 +88,6 @@ impl CoreUse<'_> {
     }
 }
 
-/// A set of CPUs as the kernel reads and prints it: `f`, `1,00000000`.
-fn mask(cpus: &[u32]) -> String {
-    let groups = cpus.iter().max().map_or(0, |most| most / 32) + 1;
-    let group = |at: u32| cpus.iter().filter(|cpu| **cpu / 32 == at).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));
-    let rest = (0..groups - 1).rev().map(|at| format!(",{:08x}", group(at)));
-    format!("{:x}", group(groups - 1)) + &rest.collect::<String>()
-}
-
 /// The sum of the shares; unknown where nothing was timed.
 fn total(times: &[(&str, f64)]) -> Option<f64> {
     times.iter().map(|(_, share)| *share).reduce(|a, b| a + b).map(|s| s.min(1.0))
@@ -143,8 +135,8 @@ signals! { c: CoreUse<'_>;
     "core.card" "text" "the network card that its work is probably of", "that of its busiest line, or the one that receives over 90 % of all packets", "/proc/interrupts, /proc/net/dev" => c.card;
     "core.card_queues" "count" "receive queues that the card uses", "ethtool -l: current", "ethtool netlink: channels" => c.card_queues.map(|(used, _)| used);
     "core.card_queues_max" "count" "receive queues that it has", "ethtool -l: maximums", "ethtool netlink: channels" => c.card_queues.map(|(_, most)| most);
-    "core.other_cpus" "text" "the other CPUs", "all that are online but this one", "/proc/stat" => (!c.others.is_empty()).then(|| cpu_list::format(&c.others.iter().copied().collect())).as_deref();
-    "core.other_cpus_mask" "text" "the same as a mask", "in groups of 32 bits, as the kernel prints masks (lib/vsprintf.c: bitmap_string)", "/proc/stat" => (!c.others.is_empty()).then(|| mask(&c.others)).as_deref();
+    "core.other_cpus" "text" "the other CPUs", "all that are online but this one", "/proc/stat" => (!c.others.is_empty()).then(|| cpu_list::format(&c.others)).as_deref();
+    "core.other_cpus_mask" "text" "the same as a mask", "in groups of 32 bits, as the kernel prints masks (lib/vsprintf.c: bitmap_string)", "/proc/stat" => (!c.others.is_empty()).then(|| cpu_list::mask(&c.others)).as_deref();
     "core.line_rate" "1/s" "interrupts of that line", "Δcount / Δt", "/proc/interrupts" => c.line.map(|(_, rate)| rate);
     "core.vector" "text" "its most frequent softirq, timers apart", "max Δcount", "/proc/softirqs" => c.vector.map(|(name, _)| name);
     "core.vector_rate" "1/s" "runs of that softirq", "Δcount / Δt", "/proc/softirqs" => c.vector.map(|(_, rate)| rate);
@@ -195,7 +187,7 @@ impl<'w> CoreUse<'w> {
             line_interface: None,
             card: None,
             card_queues: None,
-            others: vec![],
+            others: BTreeSet::new(),
             vector: None,
             vector_times: vec![],
             line_times: vec![],
@@ -238,6 +230,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         let latency = latencies.iter().find(|l| *l.key() == number);
         let line_devices = line.and_then(|(name, _)| devices_of(name));
         let line_interface = line_devices.and_then(|devices| interface_among(window, devices));
+        let card = line_interface.or(receiver);
         let core = CoreUse {
             latency: latency.and_then(|l| l.histogram(|l| &l.latency)),
             softnet: softnet.remove(&number),
@@ -248,8 +241,8 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             line,
             line_devices,
             line_interface,
-            card: line_interface.or(receiver),
-            card_queues: line_interface.or(receiver).and_then(queues_of),
+            card,
+            card_queues: card.and_then(queues_of),
             others: idle.iter().map(|(cpu, _)| *cpu).filter(|cpu| *cpu != number).collect(),
             vector: most(own_vectors.map(|v| (&*v.key().name, v.rate(|v| v.count)))),
             vector_times: shares(vector_times.iter().filter(of_vector).map(|v| (&*v.key().name, v.rate(|v| v.time)))),
@@ -384,13 +377,6 @@ fn is_named_by_convention(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn masks_are_as_the_kernel_prints_them() {
-        assert_eq!(mask(&[0]), "1");
-        assert_eq!(mask(&[1, 2, 3]), "e");
-        assert_eq!(mask(&[0, 31, 32, 64]), "1,00000001,80000001");
-    }
 
     use crate::testing::{SECOND, window};
     use whyslow_model::diagnosis::Reading;

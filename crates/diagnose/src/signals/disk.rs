@@ -595,11 +595,15 @@ impl<'w> Waits<'w> {
     }
 }
 
+/// Whether two rates or sizes count as the same load.
+fn near(a: f64, b: f64) -> bool {
+    a <= b * SAME_LOAD && b <= a * SAME_LOAD
+}
+
 /// What a disk was asked to do, and how long that took.
 struct Load {
     requests: f64,
     size: f64,
-    read_share: f64,
     reads: f64,
     writes: f64,
     write_size: f64,
@@ -613,7 +617,6 @@ impl Load {
         Some(Self {
             requests,
             size: bytes(change)? / requests,
-            read_share: reads / requests,
             reads,
             writes,
             write_size: over(change.rate(|d| d.write_bytes), Some(writes)).unwrap_or(0.0),
@@ -621,16 +624,18 @@ impl Load {
         })
     }
 
+    fn read_share(&self) -> f64 {
+        self.reads / self.requests
+    }
+
     fn is_same(&self, other: &Self) -> bool {
-        let near = |a: f64, b: f64| a <= b * SAME_LOAD && b <= a * SAME_LOAD;
         near(self.requests, other.requests)
             && near(self.size, other.size)
-            && (self.read_share - other.read_share).abs() <= SAME_READ_SHARE
+            && (self.read_share() - other.read_share()).abs() <= SAME_READ_SHARE
     }
 
     /// Whether the other one has the same writes and at least as many reads: a mirror reads less from the member that is slow.
     fn is_at_most(&self, other: &Self) -> bool {
-        let near = |a: f64, b: f64| a <= b * SAME_LOAD && b <= a * SAME_LOAD;
         self.writes > PEER_REQUESTS
             && near(self.writes, other.writes)
             && near(self.write_size, other.write_size)

@@ -262,7 +262,7 @@ impl<'w> HostUse<'w> {
             return seen;
         }
         let Some(queued) = self.queued() else { return seen };
-        // A list of processes shows no threads, of which the pressure tells.
+        // A list of processes does not show which threads wait; the pressure counts them.
         if queued == 0.0 && seen.is_none_or(|seen| seen == 0.0) && self.pressure_now(|p| p.cpu_avg60) > Some(PRESSED) {
             return None;
         }

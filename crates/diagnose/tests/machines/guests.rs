@@ -324,7 +324,7 @@ fn what_keeps_a_guest_waiting_on_its_host_explains_its_steal() {
     assert_eq!(cause_for("elsewhere"), None, "a guest of another host");
 }
 
-/// A guest of 8 GiB that swaps, of which the balloon holds so many MiB.
+/// A guest with 8 GiB that swaps. `balloon` is what its balloon holds, in MiB.
 fn squeezed(balloon: u64) -> Diagnosis {
     const MIB: u64 = 1 << 20;
     machine(|t, s| {

@@ -98,8 +98,8 @@ impl PrintedFiles {
     }
 }
 
-/// Expands `/proc/pressure/{cpu,io}` as a shell does, and `/proc/pressure/*`, whose files are the same on every machine. Leaves other
-/// patterns alone.
+/// Expands `/proc/pressure/{cpu,io}` as a shell does, and `/proc/pressure/*`, whose files are the same on every machine. Other
+/// patterns stay as they are.
 fn expanded(name: String) -> Vec<String> {
     if name == "/proc/pressure/*" {
         return ["cpu", "io", "irq", "memory"].map(|file| format!("/proc/pressure/{file}")).to_vec();
@@ -582,13 +582,13 @@ mod tests {
     fn pressure_files_are_told_apart_by_their_first_lines() {
         let of = |text: &str| {
             let files = trees(text, true).unwrap_or_else(|refusal| panic!("{refusal}")).concat();
-            let told = |(name, content): (String, String)| {
+            let named = |(name, content): (String, String)| {
                 (
                     name.rsplit('/').next().unwrap().to_owned(),
                     content.split("total=").map(|part| part[..1].to_owned()).skip(1).collect::<String>(),
                 )
             };
-            files.into_iter().map(told).collect::<Vec<_>>()
+            files.into_iter().map(named).collect::<Vec<_>>()
         };
         let line = |kind: &str, total: u32| format!("{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
         let both = |from: u32| line("some", from) + &line("full", from + 1);

@@ -43,17 +43,6 @@ pub(super) fn of_mask(hex: &str) -> Vec<u32> {
     digits.enumerate().flat_map(bits).filter(|cpu| *cpu < MAX_CPUS).collect()
 }
 
-/// Processors as a hexadecimal mask, in words of 32 bits.
-pub(super) fn mask(cpus: &BTreeSet<u32>) -> String {
-    let words = cpus.last().map_or(1, |last| last / 32 + 1);
-    let word =
-        |number: u32| cpus.iter().filter(|cpu| **cpu / 32 == number).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));
-    let mut text: Vec<String> = (0..words).rev().map(|number| format!("{:08x}", word(number))).collect();
-    text[0] = text[0].trim_start_matches('0').to_owned();
-    let mask = text.join(",");
-    if mask.is_empty() { "0".to_owned() } else { mask }
-}
-
 pub(super) fn list(cpus: &BTreeSet<u32>) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
@@ -73,8 +62,8 @@ mod tests {
         assert_eq!(list(&unpack("0xf,00000001,,9")), "0,9,32,33,34,35");
         assert_eq!(list(&unpack("x")), "");
         assert_eq!(cpu_list::format(&unpack("1,2,3,7")), "1-3,7");
-        assert_eq!(mask(&unpack("0-3,32")), "1,0000000f");
-        assert_eq!(mask(&BTreeSet::new()), "0");
+        assert_eq!(cpu_list::mask(&unpack("0-3,32")), "1,0000000f");
+        assert_eq!(cpu_list::mask(&BTreeSet::new()), "0");
         assert_eq!(of_mask("0x3,00000000"), [32, 33]);
     }
 }

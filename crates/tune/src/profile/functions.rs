@@ -41,8 +41,8 @@ impl Functions<'_> {
             ("cpulist2devs", [_, ..]) => {
                 Some(list().iter().map(|cpu| format!("cpu{cpu}")).collect::<Vec<_>>().join(","))
             }
-            ("cpulist2hex", [_, ..]) => Some(cpus::mask(&list())),
-            ("cpulist2hex_invert", [_, ..]) => Some(cpus::mask(&without(online(), &list()))),
+            ("cpulist2hex", [_, ..]) => Some(cpu_list::mask(&list())),
+            ("cpulist2hex_invert", [_, ..]) => Some(cpu_list::mask(&without(online(), &list()))),
             ("cpulist_invert", [_, ..]) => Some(cpus::list(&without(online(), &list()))),
             ("cpulist_online", [_, ..]) => Some(cpus::list(&list().intersection(&online()).copied().collect())),
             ("cpulist_present", [_, ..]) => {
