@@ -1,12 +1,14 @@
 //! The JSON documents keep to their schemas, `docs/schema/NAME.json`, to which fields are added and from which none is removed.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use whyslow_model::{
-    baseline, bench, chart, comparison, diagnosis, expectation, explanation, io_stack, overview, profile,
+    baseline, bench, catalogue, chart, comparison, diagnosis, expectation, explanation, io_stack, listing, overview,
+    profile, tune,
 };
-use whyslow_testing::documents::{assert_kept, assert_valid, schema};
+use whyslow_testing::documents::{assert_kept, assert_valid, assert_valid_as, file_name, schema};
 
 mod recorded;
 
@@ -27,14 +29,54 @@ fn documents() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// The documents that do not name their schema: lists, and what tuning prints (docs/json.md).
+fn unnamed_documents() -> Vec<(&'static str, Value)> {
+    vec![
+        ("whyslow.baselines/1", schema::<Vec<baseline::Listed>>()),
+        ("whyslow.formats/1", schema::<Vec<listing::FormatInfo>>()),
+        ("whyslow.metrics/1", schema::<Vec<catalogue::FamilyInfo>>()),
+        ("whyslow.recorded/1", schema::<explanation::Recorded>()),
+        ("whyslow.rules/1", schema::<Vec<listing::RuleInfo>>()),
+        ("whyslow.rule/1", schema::<listing::RuleDetails>()),
+        ("whyslow.shipped/1", schema::<explanation::Shipped>()),
+        ("whyslow.try.prepared/1", schema::<tune::PreparedChange>()),
+        ("whyslow.try.rehearsal/1", schema::<tune::Rehearsal>()),
+        ("whyslow.try.trial/1", schema::<tune::Trial>()),
+        ("whyslow.try.trials/1", schema::<Vec<tune::Trial>>()),
+        ("whyslow.try.walk/1", schema::<tune::Walk>()),
+        ("whyslow.tune.change/1", schema::<tune::HistoryEntry>()),
+        ("whyslow.tune.checks/1", schema::<Vec<tune::CheckLine>>()),
+        ("whyslow.tune.confirmed/1", schema::<Vec<u64>>()),
+        ("whyslow.tune.history/1", schema::<Vec<tune::HistoryEntry>>()),
+        ("whyslow.tune.import/1", schema::<tune::ImportedProfile>()),
+        ("whyslow.tune.list/1", schema::<Vec<tune::TunableDocument>>()),
+        ("whyslow.tune.plan/1", schema::<tune::PlanDocument>()),
+        ("whyslow.tune.profile/1", schema::<tune::ProfilePlan>()),
+        ("whyslow.tune.profiles/1", schema::<Vec<tune::ProfileInfo>>()),
+        ("whyslow.tune.recommend/1", schema::<Vec<tune::Recommendation>>()),
+        ("whyslow.tune.tunable/1", schema::<tune::TunableDocument>()),
+        ("whyslow.tune.undone/1", schema::<Vec<tune::Undoing>>()),
+        ("whyslow.tune.values/1", schema::<BTreeMap<String, String>>()),
+    ]
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
 #[test]
 fn fields_are_added_to_documents_and_none_is_removed() {
-    for (id, schema) in documents() {
+    for (id, schema) in documents().into_iter().chain(unnamed_documents()) {
         assert_kept(id, &schema);
+    }
+}
+
+/// The page of the manual has a row for each document.
+#[test]
+fn each_document_is_in_the_manual() {
+    let page = std::fs::read_to_string(root().join("docs/json.md")).unwrap();
+    for (id, _) in documents().into_iter().chain(unnamed_documents()) {
+        assert!(page.contains(&format!("(schema/{})", file_name(id))), "docs/json.md lacks {id}");
     }
 }
 
@@ -70,6 +112,30 @@ fn documents_of_this_machine_are_as_their_schemas_say() {
         &["bench", "cpu", "--json", "--for", "10ms"],
     ] {
         assert_valid(&args.join(" "), &written(args));
+    }
+}
+
+#[test]
+fn documents_of_lists_and_settings_are_as_their_schemas_say() {
+    for (id, args) in [
+        ("whyslow.formats/1", &["formats", "--json"][..]),
+        ("whyslow.metrics/1", &["metrics", "--json"]),
+        ("whyslow.rules/1", &["rules", "--json"]),
+        ("whyslow.rule/1", &["rules", "disk.saturated", "--json"]),
+        ("whyslow.try.rehearsal/1", &["try", "vm.swappiness=10", "--dry-run", "--json", "--", "true"]),
+        ("whyslow.try.trials/1", &["tune", "trials", "--json"]),
+        ("whyslow.tune.checks/1", &["tune", "--json"]),
+        ("whyslow.tune.history/1", &["tune", "history", "--json"]),
+        ("whyslow.tune.import/1", &["tune", "import", "web-server", "--json"]),
+        ("whyslow.tune.list/1", &["tune", "list", "--json"]),
+        ("whyslow.tune.plan/1", &["tune", "set", "vm.swappiness=10", "--dry-run", "--json"]),
+        ("whyslow.tune.profile/1", &["tune", "diff", "web-server", "--json"]),
+        ("whyslow.tune.profiles/1", &["tune", "profiles", "--json"]),
+        ("whyslow.tune.recommend/1", &["tune", "recommend", "--json"]),
+        ("whyslow.tune.tunable/1", &["tune", "show", "vm.swappiness", "--json"]),
+        ("whyslow.tune.values/1", &["tune", "get", "vm.swappiness", "--json"]),
+    ] {
+        assert_valid_as(id, &args.join(" "), &written(args));
     }
 }
 

@@ -24,12 +24,11 @@ use crate::tune;
 use crate::user_rules;
 use clap_complete::Shell;
 use clap_complete::env::Shells;
-use serde::Serialize;
 use std::process::ExitCode;
 use whyslow_import::{FORMATS, Format};
 use whyslow_manual::ManArgs;
 use whyslow_model::catalogue::{self, FamilyInfo};
-use whyslow_model::listing::RuleInfo;
+use whyslow_model::listing::{RuleDetails, RuleInfo};
 use whyslow_model::suggest::unknown;
 use whyslow_show::text;
 
@@ -93,15 +92,6 @@ fn metrics(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failu
     Ok(ExitCode::SUCCESS)
 }
 
-/// All rules for an id: the main one, and the others beside it.
-#[derive(Serialize)]
-struct RuleDocument<'a> {
-    #[serde(flatten)]
-    rule: &'a RuleInfo,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    variants: Vec<&'a RuleInfo>,
-}
-
 /// The rules for that id, else the list of those whose id contains the word.
 fn rules(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
@@ -109,7 +99,7 @@ fn rules(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failure
     if let Some(filter) = filter {
         let same: Vec<RuleInfo> = list.iter().filter(|rule| rule.id == filter).cloned().collect();
         if let Some((rule, others)) = same.split_first() {
-            let document = RuleDocument { rule, variants: others.iter().collect() };
+            let document = RuleDetails { rule: rule.clone(), variants: others.to_vec() };
             tell(&document, look, |_, style| text::rule(&same, style))?;
             return Ok(ExitCode::SUCCESS);
         }

@@ -1,6 +1,7 @@
 //! What identifies the rows of a family.
 
 use crate::value::Name;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,7 +19,7 @@ pub trait Key: Clone + Ord + fmt::Display {
 }
 
 /// A column of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeyColumn {
     /// Its name; `None` if the key has only one value, which is named by the family (`device`, `cpu`).
     pub name: Option<&'static str>,
@@ -27,7 +28,7 @@ pub struct KeyColumn {
 }
 
 /// The kind of values in a key column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyPartKind {
     /// A whole number.

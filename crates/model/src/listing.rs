@@ -1,6 +1,7 @@
 //! What `whyslow rules` and `whyslow formats` list.
 
 use crate::diagnosis::ActionKind;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Splits a value in a rule's `set` into the value itself and whether the setting is only raised to it: `>8192` leaves a larger
@@ -13,7 +14,7 @@ pub fn split_set_value(text: &str) -> (&str, bool) {
 }
 
 /// A rule's description. Judging with it is the job of the crate `diagnose`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RuleInfo {
     /// The finding's id, `resource.cause`.
     pub id: String,
@@ -48,8 +49,19 @@ pub struct RuleInfo {
     pub sources: Vec<String>,
 }
 
+/// The rules for one id: the main one, and the others beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RuleDetails {
+    /// The main one.
+    #[serde(flatten)]
+    pub rule: RuleInfo,
+    /// The others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<RuleInfo>,
+}
+
 /// A number that a finding shows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EvidenceInfo {
     /// The signal.
     pub signal: String,
@@ -58,7 +70,7 @@ pub struct EvidenceInfo {
 }
 
 /// An action that a finding may recommend; what depends on the finding stands in angle brackets.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ActionInfo {
     /// Whether it is a setting, something that a person does, or a command that only finds something out.
     pub kind: ActionKind,
@@ -76,7 +88,7 @@ pub struct ActionInfo {
 }
 
 /// A signal's description.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Signal {
     /// Its name, `disk.queue`.
     pub name: &'static str,
@@ -91,7 +103,7 @@ pub struct Signal {
 }
 
 /// A format's description.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FormatInfo {
     /// The tool, or the file under /proc.
     pub name: &'static str,

@@ -168,10 +168,14 @@ fn violations(value: &Value, path: &str, shapes: &Shapes, found: &mut Vec<String
     }
 }
 
-/// `docs/schema/diagnosis-1.json` of `whyslow.diagnosis/1`, and `docs/schema/fleet/sick-1.json` of `whyslow.fleet.sick/1`.
-fn file_of(id: &str) -> PathBuf {
+/// In `docs/schema`: `diagnosis-1.json` of `whyslow.diagnosis/1`, and `fleet/sick-1.json` of `whyslow.fleet.sick/1`.
+pub fn file_name(id: &str) -> String {
     let name = id.strip_prefix("whyslow.").expect("a document of whyslow").replace('/', "-").replace('.', "/");
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schema/{name}.json"))
+    format!("{name}.json")
+}
+
+fn file_of(id: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema").join(file_name(id))
 }
 
 /// Compares the schema of a document with the one that is kept; with WHYSLOW_UPDATE_DOCS writes it.
@@ -200,9 +204,19 @@ pub fn assert_kept(id: &str, schema: &Value) {
 pub fn assert_valid(what: &str, json: &[u8]) {
     let document: Value = serde_json::from_slice(json).unwrap_or_else(|e| panic!("{what}: {e}"));
     let id = document["schema"].as_str().unwrap_or_else(|| panic!("{what} has no schema"));
+    assert_value(id, what, &document);
+}
+
+/// Compares a document that does not name its schema with this one.
+pub fn assert_valid_as(id: &str, what: &str, json: &[u8]) {
+    let document: Value = serde_json::from_slice(json).unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert_value(id, what, &document);
+}
+
+fn assert_value(id: &str, what: &str, document: &Value) {
     let schema = std::fs::read(file_of(id)).unwrap_or_else(|e| panic!("{what}: {id}: {e}"));
     let mut found = Vec::new();
-    violations(&document, "", &shapes(&serde_json::from_slice(&schema).unwrap()), &mut found);
+    violations(document, "", &shapes(&serde_json::from_slice(&schema).unwrap()), &mut found);
     found.dedup();
     assert!(found.is_empty(), "{what} is not as {id} says:\n{}", found.join("\n"));
 }

@@ -3,12 +3,11 @@
 use super::args::{How, ReadOptions};
 use super::{NOT_ALL, Tune, failure, status};
 use crate::output::{Failure, complain, print, style};
-use serde::Serialize;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
-use whyslow_model::tune::{PlanDocument, ProfileNote, Step, Unavailable};
+use whyslow_model::tune::{ImportedProfile, ProfilePlan, Step, Unavailable};
 use whyslow_show::json;
 use whyslow_show::text::tune as text;
 use whyslow_tune::profile::{self, Profile};
@@ -16,25 +15,6 @@ use whyslow_tune::{Error, Plan};
 
 /// Where the machine's own profiles are.
 const OWN: &str = "/etc/whyslow/profiles";
-
-/// What a profile comes to: the document of `tune diff PROFILE --json`.
-#[derive(Serialize)]
-struct Comes<'a> {
-    #[serde(flatten)]
-    plan: &'a PlanDocument,
-    notes: &'a [ProfileNote],
-}
-
-/// The document of `tune import --json`.
-#[derive(Serialize)]
-struct Imported<'a> {
-    /// The profile as one file.
-    text: &'a str,
-    /// What is left out of it, and why.
-    notes: &'a [ProfileNote],
-    /// The name it is kept under.
-    saved: Option<&'a str>,
-}
 
 impl Tune<'_> {
     pub(super) fn profiles(&self) -> Result<ExitCode, Failure> {
@@ -65,9 +45,8 @@ impl Tune<'_> {
     }
 
     fn show_plan(&self, profile: &Profile, plan: &Plan) -> Result<(), Failure> {
-        let document = plan.document();
-        let comes = Comes { plan: &document, notes: &profile.notes };
-        self.tell(&comes, |style| text::plan(&document, style) + &text::notes(&profile.notes, style))
+        let document = ProfilePlan { plan: plan.document(), notes: profile.notes.clone() };
+        self.tell(&document, |style| text::plan(&document.plan, style) + &text::notes(&document.notes, style))
     }
 
     /// What this machine does not have is left out; all the rest must be as the profile wants it.
@@ -115,7 +94,8 @@ impl Tune<'_> {
             keep(name, &text).map_err(failure)?;
         }
         if self.look.json {
-            print(json::pretty(&Imported { text: &text, notes: &profile.notes, saved: save }))?;
+            let saved = save.map(str::to_owned);
+            print(json::pretty(&ImportedProfile { text, notes: profile.notes, saved }))?;
             return Ok(ExitCode::SUCCESS);
         }
         for note in &profile.notes {

@@ -1,10 +1,11 @@
 //! The description of a metric in the catalogue.
 
 use crate::key::{KeyColumn, KeyPartKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How readings of a metric relate to one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
     /// A count that only grows; the difference of two readings matters.
@@ -18,7 +19,7 @@ pub enum MetricKind {
 }
 
 /// The unit of raw readings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Unit {
     /// Nanoseconds.
     #[serde(rename = "ns")]
@@ -47,7 +48,7 @@ pub enum Unit {
 }
 
 /// What the words of a column name: `--pseudonymise` replaces them accordingly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NameKind {
     /// Words of the kernel, a tool or whyslow, models of hardware, versions: nothing that somebody made up here.
@@ -95,7 +96,7 @@ pub enum NameKind {
 }
 
 /// One metric of a family, as described in the catalogue.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Metric {
     /// The name within its family; also the struct field and the column.
     pub name: &'static str,
@@ -122,7 +123,7 @@ pub struct Metric {
 }
 
 /// What the counts of a family begin with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CountedSince {
     /// The boot of the machine; a card's driver may have been loaded later.
@@ -132,7 +133,7 @@ pub enum CountedSince {
 }
 
 /// A family of metrics: one row per entity, one column per metric.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FamilyInfo {
     /// The family's name; also its table in a Snapshot and on disk.
     pub name: &'static str,

@@ -1,9 +1,10 @@
 //! The records of the change journal.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Changes that are made together or not at all.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Transaction {
     /// Its number, from 1.
     pub id: u64,
@@ -26,7 +27,7 @@ pub struct Transaction {
 }
 
 /// The user and process that made a change.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedBy {
     /// User number.
     pub uid: u32,
@@ -40,7 +41,7 @@ pub struct ChangedBy {
 }
 
 /// The deadline for confirming a transaction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Confirm {
     /// RFC 3339, for people.
     pub by: String,
@@ -49,7 +50,7 @@ pub struct Confirm {
 }
 
 /// A change of one setting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SettingChange {
     /// The tunable, with its object: `disk.read_ahead_kb@vda`.
     pub target: String,
@@ -66,7 +67,7 @@ pub struct SettingChange {
 }
 
 /// A tunable that changes along with another one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Collateral {
     /// The tunable, with its object.
     pub target: String,
@@ -75,7 +76,7 @@ pub struct Collateral {
 }
 
 /// Why changes were rolled back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The user asked for it.
@@ -107,7 +108,7 @@ impl Reason {
 }
 
 /// The outcome of rolling back one change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeOutcome {
     /// The original value is restored.
@@ -149,7 +150,7 @@ impl ChangeOutcome {
 }
 
 /// The rollback of one change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Undoing {
     /// The transaction.
     pub id: u64,
@@ -164,7 +165,7 @@ pub struct Undoing {
 }
 
 /// A transaction and its state: an entry of `tune history`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryEntry {
     /// What was to be changed.
     #[serde(flatten)]
@@ -181,7 +182,7 @@ pub struct HistoryEntry {
 }
 
 /// The values after a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Held {
     /// The tunable's value.
     pub value: String,
@@ -191,7 +192,7 @@ pub struct Held {
 }
 
 /// The state of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// Begun but not finished: it is being made, or the program that made it died.

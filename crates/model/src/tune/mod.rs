@@ -9,8 +9,11 @@ pub use change::{
     ChangeOutcome, ChangedBy, Collateral, Confirm, Held, HistoryEntry, Reason, SettingChange, Status, Transaction,
     Undoing,
 };
-pub use plan::{CheckLine, PlanDocument, PlanLine, ProfileInfo, ProfileNote, Recommendation, Step};
+pub use plan::{
+    CheckLine, ImportedProfile, PlanDocument, PlanLine, ProfileInfo, ProfileNote, ProfilePlan, Recommendation, Step,
+};
 pub use trial::{
-    Promise, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, WalkStep, Watched, unit_of,
+    PreparedChange, Promise, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, WalkStep,
+    Watched, unit_of,
 };
 pub use tunable::{Access, Effect, Here, Persist, Risk, Scope, Tunable, TunableDocument, Unavailable};

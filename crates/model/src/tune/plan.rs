@@ -1,10 +1,11 @@
 //! A plan: what a dry run prints.
 
 use super::tunable::{Effect, Risk, Unavailable};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a set of changes amounts to on this machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanDocument {
     /// The purpose.
     pub why: String,
@@ -16,7 +17,7 @@ pub struct PlanDocument {
 }
 
 /// A wanted setting.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanLine {
     /// The tunable, with its object.
     pub target: String,
@@ -36,7 +37,7 @@ pub struct PlanLine {
 }
 
 /// What has to be done about a setting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// It is changed from this value.
@@ -58,7 +59,7 @@ pub enum Step {
 }
 
 /// Whether a setting has its intended value: a line of `tune verify` and `tune diff`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckLine {
     /// The transaction that set it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +87,7 @@ pub struct CheckLine {
 }
 
 /// An available profile.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileInfo {
     /// Its name.
     pub name: String,
@@ -97,7 +98,7 @@ pub struct ProfileInfo {
 }
 
 /// A part of a profile that is not applied.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileNote {
     /// The section.
     pub unit: String,
@@ -109,8 +110,29 @@ pub struct ProfileNote {
     pub why: String,
 }
 
+/// What a profile would change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfilePlan {
+    /// Its settings.
+    #[serde(flatten)]
+    pub plan: PlanDocument,
+    /// Its parts that are not applied.
+    pub notes: Vec<ProfileNote>,
+}
+
+/// A profile that was read from tuned's files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportedProfile {
+    /// The profile as one file.
+    pub text: String,
+    /// What is left out of it, and why.
+    pub notes: Vec<ProfileNote>,
+    /// The name it is kept under.
+    pub saved: Option<String>,
+}
+
 /// A recommended profile.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recommendation {
     /// Its name.
     pub profile: String,

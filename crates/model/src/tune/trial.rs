@@ -2,10 +2,11 @@
 
 use super::PlanDocument;
 use crate::diagnosis::Subject;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An experiment: a change is made and rolled back repeatedly, and a metric is measured with it and without.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
     /// When it ended, RFC 3339.
     pub at: String,
@@ -57,7 +58,7 @@ pub struct Trial {
 }
 
 /// How many times as good the metric was expected to become.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Promise {
     /// The factor that was expected.
     pub factor: f64,
@@ -130,7 +131,7 @@ pub fn unit_of(metric: &str) -> &str {
 }
 
 /// A planned experiment: the document of `try --dry-run --json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rehearsal {
     /// The changes to be made and rolled back repeatedly.
     #[serde(flatten)]
@@ -156,7 +157,7 @@ pub struct Rehearsal {
 }
 
 /// A metric measured in addition to the main one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Watched {
     /// The metric, with its unit.
     pub metric: String,
@@ -171,7 +172,7 @@ pub struct Watched {
 }
 
 /// The improvement with the change: 0.1 is 10 % better, -0.1 worse.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialEffect {
     /// Hodges-Lehmann estimate of the ratios.
     pub better: f64,
@@ -195,7 +196,7 @@ fn one_test() -> f64 {
 }
 
 /// Two consecutive measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialPair {
     /// Without the change.
     pub without: f64,
@@ -206,7 +207,7 @@ pub struct TrialPair {
 }
 
 /// How both sides were compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialEvidence {
     /// In interleaved pairs: drift affects both sides alike.
@@ -217,7 +218,7 @@ pub enum TrialEvidence {
 }
 
 /// The verdict of an experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TrialVerdict {
     /// Better by more than the smallest effect and the noise, and no guard got worse.
@@ -231,7 +232,7 @@ pub enum TrialVerdict {
 }
 
 /// The document of `try --auto --json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Walk {
     /// The finding whose actions were tried.
     pub id: String,
@@ -250,7 +251,7 @@ pub struct Walk {
 }
 
 /// One action.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WalkStep {
     /// The action in words.
     pub text: String,
@@ -267,4 +268,11 @@ impl Walk {
     pub fn before_and_after(&self) -> Option<(f64, f64)> {
         self.together.as_ref()?.before_and_after()
     }
+}
+
+/// The first half of a trial whose change needs a restart or a reboot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PreparedChange {
+    /// The change that was made after measuring without it.
+    pub change: u64,
 }

@@ -1,11 +1,12 @@
 //! A tunable, as described in the catalogue.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// A setting of the kernel or of one of its objects.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tunable {
     /// The sysctl's own name, otherwise the class of object and the kernel's word for the setting.
@@ -65,7 +66,7 @@ pub struct Tunable {
 }
 
 /// The class of object that has a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// The machine.
@@ -129,7 +130,7 @@ impl Scope {
 }
 
 /// How a tunable is read and written.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
     /// A file under /proc/sys, whose path follows from the name.
@@ -173,7 +174,7 @@ pub enum Access {
 }
 
 /// When a change takes effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// Immediately, as does rolling it back.
@@ -189,7 +190,7 @@ pub enum Effect {
 }
 
 /// What can go wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
     /// Nothing except performance.
@@ -201,7 +202,7 @@ pub enum Risk {
 }
 
 /// How a setting is made persistent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Persist {
     /// A line in sysctl.d(5).
@@ -217,7 +218,7 @@ pub enum Persist {
 }
 
 /// Why a tunable has no value here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unavailable {
     /// This kernel, driver or file system does not have it.
@@ -249,7 +250,7 @@ impl fmt::Display for Unavailable {
 impl std::error::Error for Unavailable {}
 
 /// A tunable's value on this machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Here {
     /// The object; `None` if there is only one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -266,7 +267,7 @@ pub struct Here {
 }
 
 /// A tunable with its values on this machine: an entry of `tune list --json`, the document of `tune show --json`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TunableDocument {
     /// The entry of the catalogue.
     #[serde(flatten)]

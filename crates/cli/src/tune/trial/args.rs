@@ -77,7 +77,7 @@ pub struct TryArgs {
     /// For changes that need a restart or reboot: measure, make the change, and stop until --after
     #[arg(long, conflicts_with_all = ["after", "guard", "moves", "keep"])]
     pub before: bool,
-    /// TrialMetric again, compare with --before, and roll back unless the change helped and --keep is given
+    /// Measure again, compare with --before, and roll back unless the change helped and --keep is given
     #[arg(long, conflicts_with_all = ["changes", "command", "metric", "guard", "moves", "time"])]
     pub after: bool,
 }

@@ -6,9 +6,8 @@ use super::task::Task;
 use super::{progress, say_step};
 use crate::output::Failure;
 use crate::tune::{Tune, failure, stop_on_signals};
-use serde::Serialize;
 use std::process::ExitCode;
-use whyslow_model::tune::{Effect, HistoryEntry, TrialVerdict};
+use whyslow_model::tune::{Effect, HistoryEntry, PreparedChange, TrialVerdict};
 use whyslow_show::text::tune as text;
 use whyslow_tune::experiment::{LiveTestBed, Load, Prepared, TestBed, TrialSetup};
 use whyslow_tune::{Error, all_clean};
@@ -58,12 +57,6 @@ pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
         )
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The document of `try --before --json`.
-#[derive(Serialize)]
-struct PreparedChange {
-    change: u64,
 }
 
 pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
