@@ -1,14 +1,18 @@
 //! The command line at a prompt: its interval and options decide how the output is read.
 
+use crate::shell::{self, ShellCommand};
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
-    words: Vec<String>,
+    command: ShellCommand,
     /// The machine on which ssh ran it.
     remote: Option<String>,
     /// The container or pod in which docker, kubectl or their like ran it.
     container: Option<String>,
     /// Whether a loop of the shell ran it, perhaps more than once.
     is_looped: bool,
+    /// Whether the line has other commands, too.
+    is_beside: bool,
 }
 
 const PROMPT_ENDS: [&str; 6] = ["# ", "$ ", "> ", "% ", "#\t", "$\t"];
@@ -19,6 +23,8 @@ const ANY_HOST: [&str; 6] = ["localhost", "host", "hostname", "server", "machine
 const CONTAINER_ID: usize = 12;
 /// What stands before the command that matters, on the same line.
 const INCIDENTAL: [&str; 5] = ["date", "echo", "clear", "cd", "export"];
+/// What leaves out lines.
+const FILTERS: [&str; 5] = ["grep", "egrep", "fgrep", "head", "tail"];
 /// What begins a loop of the shell, whose commands follow behind `do`.
 const LOOPS: [&str; 3] = ["for", "while", "until"];
 /// The most words of a command without a prompt: longer lines are sentences.
@@ -35,18 +41,23 @@ impl CommandLine {
     pub fn each(line: &str) -> (Vec<Self>, Option<usize>) {
         let text = split_prompt(line).map_or(line, |(_, command)| command);
         let (container, text) = unwrapped(text);
-        let parts = text.replace("&&", ";");
         let (mut commands, mut looped) = (Vec::new(), None);
-        for part in parts.split(';') {
-            let (own, part) = unwrapped(part.trim());
-            if LOOPS.contains(&first_word(part)) && text.contains("do ") {
+        for part in shell::commands(text) {
+            let (own, part) = unwrapped(part);
+            let is_loop = LOOPS.contains(&first_word(part)) && text.contains("do ");
+            if is_loop {
                 looped = looped.or(Some(commands.len()));
             }
-            let words = part.split_whitespace().skip_while(|word| LOOPS.contains(word) || *word == "do");
-            let words: Vec<String> = words.map(str::to_owned).collect();
-            if words.first().is_some_and(|word| word != "done") {
+            // What a loop goes over is no command; what it asks is: `while sleep 5`.
+            let part = match first_word(part) {
+                "for" if is_loop => continue,
+                word if is_loop || word == "do" => part[word.len()..].trim_start(),
+                _ => part,
+            };
+            if !["", "done"].contains(&first_word(part)) {
                 let container = own.or(container).map(str::to_owned);
-                commands.push(Self { words, remote: None, container, is_looped: false });
+                let command = shell::command(part);
+                commands.push(Self { command, remote: None, container, is_looped: false, is_beside: false });
             }
         }
         (commands, looped)
@@ -93,7 +104,7 @@ impl CommandLine {
         if !words.by_ref().take(3).any(|word| is_program(base_name(word))) || words.count() > MOST_WORDS {
             return None;
         }
-        Self::parse(line).filter(|c| is_program(c.program()) && c.words.len() <= MOST_WORDS)
+        Self::parse(line).filter(|c| is_program(c.program()) && c.command.words.len() <= MOST_WORDS)
     }
 
     /// The command that sosreport and similar tools encode in a file name: `ethtool_-S_eth0`.
@@ -110,22 +121,18 @@ impl CommandLine {
             let word = first_word(part);
             word.is_empty() || INCIDENTAL.contains(&word) || (is_looped && LOOPS.contains(&word))
         };
-        let text = &text.replace(" && ", "; ");
-        let mut body = text.split("; ").map(str::trim_start).map(|part| match part.strip_prefix("do ") {
+        let parts = shell::commands(text);
+        let mut body = parts.iter().map(|part| match part.strip_prefix("do ") {
             Some(rest) if is_looped => rest.trim_start(),
             _ => part,
         });
-        let start = body.find(|part| !is_incidental(part)).unwrap_or(text.trim_start());
+        let start = body.find(|part| !is_incidental(part)).unwrap_or(text);
         let (remote, start) = remote(start).map_or((None, start), |(host, command)| (Some(host.to_owned()), command));
         let (own, start) = unwrapped(start);
         let container = own.or(container).map(str::to_owned);
         let word = start.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/');
-        word.then(|| Self {
-            words: start.split_whitespace().map(str::to_owned).collect(),
-            remote,
-            container,
-            is_looped,
-        })
+        let is_beside = parts.len() > 1;
+        word.then(|| Self { command: shell::command(start), remote, container, is_looped, is_beside })
     }
 
     /// The machine on which ssh ran it.
@@ -140,37 +147,43 @@ impl CommandLine {
 
     /// Whether it is a shell for commands that follow.
     pub fn is_shell(&self) -> bool {
-        self.words.len() == 1 && SHELLS.contains(&self.program())
+        self.command.words.len() == 1 && SHELLS.contains(&self.program())
     }
 
     /// The program's name, without its directory.
     pub fn program(&self) -> &str {
         let wrapper = |w: &&String| matches!(w.as_str(), "sudo" | "time") || w.starts_with('-') || w.contains('=');
-        base_name(self.words.iter().find(|w| !wrapper(w)).map_or("", |w| w))
+        base_name(self.command.words.iter().find(|w| !wrapper(w)).map_or("", |w| w))
     }
 
     /// Its arguments, up to a pipe or redirection: of `-S eth0|grep x`, `-S` and `eth0`.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
-        let ends = |w: &String| w.starts_with(['|', '>', '<', ';', '&']);
-        let end = self.words.iter().position(|w| ends(w) || w.contains('|')).unwrap_or(self.words.len());
-        let cut = self.words.get(end).and_then(|w| w.split_once('|')).map(|(own, _)| own).filter(|own| !own.is_empty());
-        self.words[..end].iter().map(String::as_str).chain(cut).skip(1)
+        self.command.words.iter().map(String::as_str).skip(1)
     }
 
     /// The variables that it sets, if it does nothing else: `CG=/sys/fs/cgroup/app`.
     pub fn assignments(&self) -> impl Iterator<Item = (&str, &str)> {
-        let all: Option<Vec<_>> = self.words.iter().map(|word| word.trim_end_matches(';').split_once('=')).collect();
+        let all: Option<Vec<_>> = self.command.words.iter().map(|word| word.split_once('=')).collect();
         all.unwrap_or_default().into_iter()
     }
 
     /// Whether what it prints is thrown away.
     pub fn is_silent(&self) -> bool {
-        self.words.iter().any(|word| word.trim_end_matches(';').ends_with("/dev/null"))
+        self.command.targets.iter().any(|target| target == "/dev/null")
     }
 
     /// Whether its output is all its own: it is not piped, redirected or one of several commands.
     pub fn is_plain(&self) -> bool {
-        !self.is_looped && !self.words.iter().any(|word| word.contains(['|', '>', '<', ';', '&', '`', '(']))
+        self.is_alone() && self.command.filters.is_empty()
+    }
+
+    /// Whether its output is all its own, but for lines that grep or its like left out.
+    pub fn is_filtered(&self) -> bool {
+        self.is_alone() && self.command.filters.iter().all(|filter| FILTERS.contains(&base_name(filter)))
+    }
+
+    fn is_alone(&self) -> bool {
+        !self.is_looped && !self.is_beside && self.command.targets.is_empty() && !self.command.has_substitution
     }
 
     /// Its arguments without options.

@@ -61,10 +61,10 @@ impl ShellVariables {
     const LONGEST: usize = 512;
 
     /// Sets those that a command line sets.
-    pub fn set(&mut self, command: &CommandLine) {
-        for (name, value) in command.assignments() {
+    pub fn set(&mut self, line: &str) {
+        let (commands, _) = CommandLine::each(line);
+        for (name, value) in commands.iter().flat_map(CommandLine::assignments) {
             let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !name.is_empty();
-            let value = value.trim_matches(['"', '\'']);
             let is_plain = value.len() <= Self::LONGEST && !value.contains(['$', '`', '(', '"', '\'']);
             if is_name && is_plain && self.0.len() < Self::MOST {
                 self.0.insert(name.to_owned(), value.to_owned());
@@ -184,9 +184,16 @@ impl CaptureContext {
 
     /// The time at which the next files of /proc and /sys are printed. Where no time is printed, that of the first step is zero.
     pub fn files_at(&self) -> PrintedTime {
-        let has_pauses = self.steps.as_ref().is_some_and(PrintSteps::has_pauses);
-        let time = self.at.time.or(has_pauses.then_some(0.0));
+        let is_relative = self.steps.as_ref().is_some_and(PrintSteps::is_timed_by_pauses);
+        let time = self.at.time.or(is_relative.then_some(0.0));
         PrintedTime { date: self.at.date, time: time.map(|time| time + self.waited) }
+    }
+
+    /// Whether what the command line printed until now has no time but that of its pauses: a time that comes then would be that of
+    /// only a part.
+    pub fn is_timed_by_pauses(&self) -> bool {
+        let is_begun = !self.outputs.is_empty() || self.steps.as_ref().is_some_and(PrintSteps::is_timed_by_pauses);
+        self.at.time.is_none() && self.pause.is_some() && is_begun
     }
 
     /// Sets the time of an output in this format: of one that comes again after a pause, by the pauses since the first.
@@ -290,7 +297,7 @@ mod tests {
     fn variables_stand_for_their_values() {
         let mut variables = ShellVariables::default();
         for line in ["$ CG=/sys/fs/cgroup/app", "# CGROUP=\"/sys/x\" D=$(ls) X=1", "$ vmstat interval=1"] {
-            variables.set(&CommandLine::at_prompt(line).unwrap());
+            variables.set(line);
         }
         let expanded = |line: &str| variables.expanded(line);
         assert_eq!(

@@ -180,11 +180,11 @@ impl FileReader<'_, '_> {
         } else if let Some(title) = supportconfig::title(&mut self.lines) {
             self.lines.skip(title - 1);
         } else if let Some(command) = command_of(text.trim_start()).filter(|_| !begins_with_comment(&mut self.lines)) {
+            context.variables.set(text);
             let expanded = context.variables.expanded(text);
             let text = expanded.as_deref().unwrap_or(text);
             let command = expanded.as_deref().and_then(|text| command_of(text.trim_start())).unwrap_or(command);
             let command = self.continued(text).unwrap_or(command);
-            context.variables.set(&command);
             context.enter_container(&command);
             context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
             context.folder = kernel_files::folder_after(text, context.folder.as_deref());
@@ -247,8 +247,10 @@ impl FileReader<'_, '_> {
             self.lines.set_margin(Margin::None);
             return read;
         } else if let Some(at) = clock::date_line(text) {
-            (context.at, context.waited) = (at, 0.0);
-            context.outputs.clear();
+            if !context.is_timed_by_pauses() {
+                (context.at, context.waited) = (at, 0.0);
+                context.outputs.clear();
+            }
         } else if self.quotations(text, context)? {
         } else if is_remark(text) || is_of_unknown_program(context) || self.console {
             context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());

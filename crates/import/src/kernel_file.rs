@@ -169,7 +169,7 @@ pub struct KernelFileSet {
     texts: BTreeSet<Name>,
     /// The line that the first one begins on.
     line: u32,
-    /// The time at which the first one was printed.
+    /// The time at which the first one was printed that has a time.
     pub at: PrintedTime,
     /// The machine that they were printed on, as far as the text says.
     host: Option<Name>,
@@ -212,6 +212,9 @@ impl KernelFileSets {
         self.count += 1;
         self.bytes += file.content.len();
         let location = SourceLocation { file: text.clone(), first: file.line, last: file.last };
+        if self.sets[place].at.time.is_none() {
+            self.sets[place].at = file.at;
+        }
         self.sets[place].host = self.sets[place].host.take().or(file.host);
         self.sets[place].files.insert(file.path, (file.content, location));
         Ok(())

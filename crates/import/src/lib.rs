@@ -27,6 +27,7 @@ mod report_intervals;
 mod request_trace;
 mod run_options;
 mod series;
+mod shell;
 mod supportconfig;
 mod table;
 #[cfg(test)]

@@ -8,6 +8,8 @@ use crate::formats::kernel_files::PrintedFiles;
 pub struct PrintSteps {
     steps: Vec<Step>,
     next: usize,
+    /// Whether it prints the time before the files.
+    prints_time: bool,
     /// The first step of a loop, which goes up to the last.
     looped: Option<usize>,
 }
@@ -51,12 +53,18 @@ impl PrintSteps {
         }
         let prints = |steps: &[Step]| steps.iter().any(|step| matches!(step, Step::Print(_)));
         let looped = looped.filter(|first| prints(&steps[*first..]));
-        prints(&steps).then_some(Self { steps, next: 0, looped })
+        // A time that comes only after a file says nothing about when that was printed.
+        let printed: Vec<_> = commands.iter().map(|command| PrintedFiles::of(command, folder)).collect();
+        let last = printed.iter().rev().flatten().next();
+        let first = printed.iter().position(|files| files.as_ref() == last);
+        let date = commands.iter().position(|command| command.program() == "date");
+        let prints_time = date.is_some_and(|date| first.is_some_and(|first| date < first));
+        prints(&steps).then_some(Self { steps, next: 0, prints_time, looped })
     }
 
-    /// Whether it says how much time is between what it prints.
-    pub fn has_pauses(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Pause(_)))
+    /// Whether only its pauses say how much time is between what it prints.
+    pub fn is_timed_by_pauses(&self) -> bool {
+        !self.prints_time && self.steps.iter().any(|step| matches!(step, Step::Pause(_)))
     }
 
     /// What it prints next, and the seconds that it waited before that.
@@ -92,7 +100,11 @@ mod tests {
         assert_eq!(steps.advance(), Some((of(&first.each_ref().map(String::as_str)), 0.0)));
         assert_eq!(steps.advance(), Some((of(&[&first[0]]), 10.0)));
         assert_eq!(steps.advance(), None);
-        assert!(steps.has_pauses());
+        assert!(!steps.is_timed_by_pauses(), "it prints the time");
+        let late = PrintSteps::of("# cat /proc/stat; date; sleep 10; date; cat /proc/stat", None).unwrap();
+        assert!(late.is_timed_by_pauses());
+        let untimed = PrintSteps::of("# cat /proc/stat; sleep 10; cat /proc/stat", None).unwrap();
+        assert!(untimed.is_timed_by_pauses());
     }
 
     #[test]

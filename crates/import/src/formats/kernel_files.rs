@@ -51,13 +51,27 @@ impl PrintedFiles {
     /// Of a command that does nothing but print files of /proc and /sys without their names.
     /// Names that begin at no root are of files in `folder`.
     pub fn of(command: &CommandLine, folder: Option<&str>) -> Option<Self> {
-        if !PRINTERS.contains(&command.program()) || !command.is_plain() {
+        let program = command.program();
+        let selects = ["grep", "egrep", "fgrep"].contains(&program) || (program == "sed" && command.has('n'));
+        let operands: Vec<&str> = match program {
+            // Those would print something else than lines.
+            _ if selects && "HrRclLoqh".chars().any(|option| command.has(option)) && program != "sed" => return None,
+            _ if selects => {
+                command.positional(&["-m", "-A", "-B", "-C"]).skip(usize::from(!command.has('e'))).collect()
+            }
+            _ if PRINTERS.contains(&program) => command.positional(&["-n", "-c"]).collect(),
+            _ => return None,
+        };
+        let operands = operands.into_iter().filter_map(|word| absolute(word, folder)).flat_map(expanded);
+        let operands: Vec<String> = operands.collect();
+        // Of files of other kinds the readers need every line.
+        let is_of_group = |path: &String| path.starts_with("/sys/fs/cgroup/") || path.starts_with("/proc/pressure/");
+        let may_lack_lines = operands.iter().all(is_of_group);
+        if !(command.is_plain() || (command.is_filtered() && may_lack_lines)) || (selects && !may_lack_lines) {
             return None;
         }
-        let operands = command.positional(&["-n", "-c"]);
-        let operands: Vec<String> = operands.filter_map(|word| absolute(word, folder)).flat_map(expanded).collect();
-        // head and tail print the names of several.
-        if operands.len() > 1 && ["head", "tail"].contains(&command.program()) {
+        // These print the names of several.
+        if operands.len() > 1 && (selects || ["head", "tail"].contains(&program)) && program != "sed" {
             return None;
         }
         let operands: Vec<&str> = operands.iter().map(String::as_str).collect();
@@ -107,7 +121,7 @@ fn expanded(name: String) -> Vec<String> {
     let braces = || {
         let (before, rest) = name.split_once('{')?;
         let (list, after) = rest.split_once('}')?;
-        let is_plain = |part: &str| !part.contains(['{', '}', '.']);
+        let is_plain = |part: &str| !part.contains(['{', '}']) && !part.contains("..");
         (list.contains(',') && is_plain(list) && !after.contains('{'))
             .then(|| list.split(',').map(|part| format!("{before}{part}{after}")).collect())
     };
@@ -356,6 +370,14 @@ fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
             const EVENTS: [&str; 8] =
                 ["low", "high", "max", "oom", "oom_kill", "oom_group_kill", "sock_throttled", "fail"];
             line.split_once(' ').is_some_and(|(key, count)| EVENTS.contains(&key) && number(count).is_some())
+        },
+        "memory.stat" => |line| {
+            let (key, count) = line.split_once(' ').unwrap_or_default();
+            // Those begin the files that are printed next to it.
+            let is_of_other =
+                ["low", "some", "full"].contains(&key) || key.ends_with("_usec") || key.starts_with("nr_");
+            let is_key = key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+            is_key && !is_of_other && number(count).is_some()
         },
         "cpu.stat" => |line| {
             const BEGINNINGS: [&str; 7] =

@@ -105,19 +105,60 @@ pub const TRIALS: &[Trial] = &[
             null_disks(256, &[1_000])?;
             let first = Cgroup::new(bed, "first", &[Controller::Io])?;
             let later = Cgroup::new(bed, "later", &[Controller::Io])?;
-            // The cost model says 1000 reads a second; the disk can do many more.
             shell(&format!(
-                "d=$(cat /sys/block/nullb0/dev)
-                echo \"$d ctrl=user model=linear rbps=100000000 rseqiops=1000 rrandiops=1000 wbps=100000000 wseqiops=1000 wrandiops=1000\" >/sys/fs/cgroup/io.cost.model
-                echo \"$d enable=1 ctrl=user rpct=0 wpct=0 min=100.00 max=100.00\" >/sys/fs/cgroup/io.cost.qos
-                echo 1000 >/sys/fs/cgroup{}/io.weight; echo 10 >/sys/fs/cgroup{}/io.weight",
-                first.path(), later.path()
+                "{}; echo 1000 >/sys/fs/cgroup{}/io.weight; echo 10 >/sys/fs/cgroup{}/io.weight",
+                shared_by_cost("nullb0"),
+                first.path(),
+                later.path()
             ))?;
             let heavy = reader("nullb0", 16 << 10).with("jobs", 8).in_cgroup(&first)?.start(bed)?;
             let light = reader("nullb0", 16 << 10).with("jobs", 4).in_cgroup(&later)?.start(bed)?;
             // The heavy one could do more, too.
             let held_back = [Process(heavy.pid), Process(light.pid)];
             Ok(Expect::subject(held_back.clone()).culprit(held_back))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "cgroup-pids-spare",
+        what: "a control group has most of the tasks that it may have, and starts a few more without being refused",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let group = Cgroup::new(bed, "pids", &[Controller::Cpu])?;
+            let path = group.path();
+            shell(&format!("echo 20 >/sys/fs/cgroup{path}/pids.max"))?;
+            let script = format!(
+                "echo $$ >/sys/fs/cgroup{path}/cgroup.procs; for i in $(seq 10); do sleep 1000 & done
+                while :; do sleep 2 & sleep 1; done"
+            );
+            background(bed, &script)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "cgroup-weighted",
+        what: "a control group with a small io.weight reads at a moderate rate from a disk that nobody else uses",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[1_000])?;
+            let group = Cgroup::new(bed, "light", &[Controller::Io])?;
+            shell(&format!("{}; echo 10 >/sys/fs/cgroup{}/io.weight", shared_by_cost("nullb0"), group.path()))?;
+            reader("nullb0", 16 << 10).with("rate", 50 * (16 << 10)).in_cgroup(&group)?.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "cgroup-cpuset-spare",
+        what: "a control group may use one CPU, and does so now and then",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let group = Cgroup::new(bed, "cpuset", &[Controller::Cpu])?;
+            shell(&on_one_cpu(&group))?;
+            let bursts = LoadCommand::new("bursts").with("threads", 1).with("busy-us", 5_000).with("every-us", 50_000);
+            bursts.in_cgroup(&group)?.start(bed)?;
+            Ok(Expect::healthy())
         },
         ..Trial::IDLE
     },
@@ -129,10 +170,7 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             let group = Cgroup::new(bed, "cpuset", &[Controller::Cpu])?;
-            shell(&format!(
-                "echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control; echo 1 >/sys/fs/cgroup{}/cpuset.cpus",
-                group.path()
-            ))?;
+            shell(&on_one_cpu(&group))?;
             let spin = LoadCommand::new("spin").with("threads", 4).in_cgroup(&group)?.start(bed)?;
             let group = EntityPattern::cgroup(&group);
             Ok(Expect::subject([
@@ -164,3 +202,17 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
 ];
+
+/// Has the kernel share a disk out by cost (blk-iocost). The cost model says 1000 reads a second; the disk can do many more.
+fn shared_by_cost(disk: &str) -> String {
+    format!(
+        "d=$(cat /sys/block/{disk}/dev)
+        echo \"$d ctrl=user model=linear rbps=100000000 rseqiops=1000 rrandiops=1000 wbps=100000000 wseqiops=1000 wrandiops=1000\" >/sys/fs/cgroup/io.cost.model
+        echo \"$d enable=1 ctrl=user rpct=0 wpct=0 min=100.00 max=100.00\" >/sys/fs/cgroup/io.cost.qos"
+    )
+}
+
+/// The second CPU only is for this group.
+fn on_one_cpu(group: &Cgroup) -> String {
+    format!("echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control; echo 1 >/sys/fs/cgroup{}/cpuset.cpus", group.path())
+}

@@ -83,14 +83,26 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "crypt.slow_disk",
+        what: "the disk below an encrypted volume is slow",
+        finding: Some("disk.slow_device"),
+        never: &["disk.saturated", "disk.hung", "disk.errors", "cpu.saturated"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(128, &[bed.range(150..=300) * 1000])?;
+            encrypted()?;
+            let read = reader("dm-0", 16 << 10).start(bed)?;
+            Ok(Expect::subject(["nullb0", "dm-0", "secret"].map(device)).culprit([Process(read.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "crypt-paced",
         what: "a program reads at a moderate rate from an encrypted volume",
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             null_disks(128, &[500])?;
-            modules(&["dm_crypt", "aes_generic"])?;
-            let key = "0123456789abcdef".repeat(4);
-            table("secret", &format!("crypt aes-xts-plain64 {key} 0 /dev/nullb0 0"), "nullb0")?;
+            encrypted()?;
             reader("dm-0", 16 << 10).with("rate", 30 * (16 << 10)).start(bed)?;
             Ok(Expect::healthy())
         },
@@ -110,6 +122,19 @@ pub const TRIALS: &[Trial] = &[
             // The reader cannot end before.
             bed.defer(|| drop(shell("dmsetup resume vol")));
             Ok(Expect::subject([Named("volume", "vol".into()), device("dm-0")]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "dm-resumed",
+        what: "a volume was suspended for two seconds, and is read at a moderate rate again",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[500])?;
+            table("vol", "linear /dev/nullb0 0", "nullb0")?;
+            reader("dm-0", 4096).with("rate", 100 * 4096).start(bed)?;
+            shell("dmsetup suspend --noflush vol; sleep 2; dmsetup resume vol; sleep 1")?;
+            Ok(Expect::healthy())
         },
         ..Trial::IDLE
     },
@@ -152,15 +177,21 @@ pub const TRIALS: &[Trial] = &[
         never: &["disk.hung", "disk.errors", "fs.full"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            null_disks(600, &[5_000])?;
-            volumes(
-                &["nullb0"],
-                "lvcreate -q -y -Wn -Zn -n origin -L 300M vg; mkfs.ext4 -q /dev/vg/origin
-                lvcreate -q -y -s -n snap -L 200M vg/origin; mkdir -p /srv; mount -t ext4 /dev/vg/origin /srv",
-            )?;
+            volume_with_snapshot(5_000)?;
             let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).start(bed)?;
             let [a, b, c, d] = ["nullb0", "dm-0", "dm-1", "dm-2"].map(device);
             Ok(Expect::subject([a, b, c, d, Process(append.pid)]).culprit([Process(append.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "snapshot-paced",
+        what: "a program flushes a record every 200 ms on a volume that has a snapshot, on a fast disk",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            volume_with_snapshot(100)?;
+            LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).with("every-ms", 200).start(bed)?;
+            Ok(Expect::healthy())
         },
         ..Trial::IDLE
     },
@@ -189,12 +220,26 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "lvm.striped_slow_disk",
+        what: "one of the two disks of a striped volume takes a hundred times as long as the other",
+        finding: Some("disk.slow_device"),
+        never: &["disk.saturated", "disk.hung", "disk.errors"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[2_000, 200_000])?;
+            striped()?;
+            let read = reader("dm-0", 16 << 10).with("jobs", 4).start(bed)?;
+            Ok(Expect::subject([device("nullb1")]).culprit([Process(read.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "lvm-striped",
         what: "a program reads at a moderate rate from a volume that is striped over two disks",
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             null_disks(256, &[500, 500])?;
-            volumes(&["nullb0", "nullb1"], "lvcreate -q -y -Wn -Zn -i 2 -I 64k -n striped -L 300M vg")?;
+            striped()?;
             reader("dm-0", 256 << 10).with("rate", 40 * (256 << 10)).start(bed)?;
             Ok(Expect::healthy())
         },
@@ -218,6 +263,13 @@ fn multipath_over(paths: &[&str]) -> Result<()> {
     table("mp", &format!("multipath 0 0 1 1 round-robin 0 {} 1{listed}", paths.len()), paths[0])
 }
 
+/// The encrypted volume `secret`, `dm-0`, on `nullb0`.
+fn encrypted() -> Result<()> {
+    modules(&["dm_crypt", "aes_generic"])?;
+    let key = "0123456789abcdef".repeat(4);
+    table("secret", &format!("crypt aes-xts-plain64 {key} 0 /dev/nullb0 0"), "nullb0")
+}
+
 /// A device of the device mapper that is as large as a disk.
 fn table(name: &str, target: &str, disk: &str) -> Result<()> {
     modules(&["dm_mod"])?;
@@ -237,6 +289,21 @@ fn volumes(disks: &[&str], script: &str) -> Result<()> {
         vgcreate -q -y vg{listed}; {script}; vgmknodes"
     ))
     .map(drop)
+}
+
+/// A volume, `dm-0`, that is striped over `nullb0` and `nullb1`.
+fn striped() -> Result<()> {
+    volumes(&["nullb0", "nullb1"], "lvcreate -q -y -Wn -Zn -i 2 -I 64k -n striped -L 300M vg")
+}
+
+/// An ext4 at /srv, on a volume that has a snapshot, on a disk with this latency.
+fn volume_with_snapshot(latency_us: u64) -> Result<()> {
+    null_disks(600, &[latency_us])?;
+    volumes(
+        &["nullb0"],
+        "lvcreate -q -y -Wn -Zn -n origin -L 300M vg; mkfs.ext4 -q /dev/vg/origin
+        lvcreate -q -y -s -n snap -L 200M vg/origin; mkdir -p /srv; mount -t ext4 /dev/vg/origin /srv",
+    )
 }
 
 /// A thin pool of 128 MiB with a volume of 1 GiB, as LVM names them: lvcreate itself wants udev to zero a volume of a pool.

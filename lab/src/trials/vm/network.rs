@@ -150,6 +150,45 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "vlan.mtu",
+        what: "behind a bridge the path goes on by a VLAN of smaller MTU, which drops the large packets of a stream",
+        finding: Some("net.mtu_mismatch"),
+        never: &["net.link_saturated", "net.shaped"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let link = bridged(bed)?;
+            modules(&["8021q"])?;
+            shell(
+                "ip -n wslab-mid link set port1 nomaster
+                ip -n wslab-mid link add link port1 name port1.7 type vlan id 7; ip -n wslab-mid link set port1.7 master br0 up
+                B=$(ip -n wslab-far -o -4 addr show veth1 | awk '{print $4}'); ip -n wslab-far addr flush dev veth1
+                ip -n wslab-far link add link veth1 name veth1.7 type vlan id 7
+                ip -n wslab-far addr add $B dev veth1.7; ip -n wslab-far link set veth1.7 up",
+            )?;
+            smaller_mtu(bed, &link, "port1.7")
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "bond.mtu",
+        what: "behind a bridge the path goes on by a bond of smaller MTU, which drops the large packets of a stream",
+        finding: Some("net.mtu_mismatch"),
+        never: &["net.link_saturated", "net.shaped"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let link = bridged(bed)?;
+            modules(&["bonding"])?;
+            shell(
+                "ip -n wslab-mid link set port1 nomaster; ip -n wslab-mid link set port1 down
+                ip -n wslab-mid link add bond7 type bond mode active-backup miimon 100
+                ip -n wslab-mid link set port1 master bond7; ip -n wslab-mid link set bond7 up
+                ip -n wslab-mid link set bond7 master br0; sleep 1",
+            )?;
+            smaller_mtu(bed, &link, "bond7")
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "bridge.mtu",
         what: "a bridge with a port of smaller MTU drops the large packets of a stream",
         finding: Some("net.mtu_mismatch"),
@@ -157,18 +196,7 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             let link = bridged(bed)?;
-            shell(
-                "ip -n wslab-mid link set port1 mtu 1400; ip -n wslab-mid link set br0 mtu 1500
-                # A bridge lets packets pass that are yet to be segmented.
-                ip netns exec wslab-near ethtool -K veth0 tso off gso off",
-            )?;
-            let (port, _) = start_stream(bed, &link)?;
-            Ok(Expect::subject([
-                EntityPattern::Host,
-                EntityPattern::interface("port1@wslab-mid"),
-                EntityPattern::interface("port1"),
-                Port(port),
-            ]))
+            smaller_mtu(bed, &link, "port1")
         },
         ..Trial::IDLE
     },
@@ -221,6 +249,22 @@ fn bond() -> Result<()> {
         ip addr add 10.9.0.1/24 dev bond0; sleep 5",
     )
     .map(drop)
+}
+
+/// Makes the MTU of a port of the bridge smaller than what a stream sends through it.
+fn smaller_mtu(bed: &mut Testbed, link: &Link, interface: &str) -> Result<Expect> {
+    shell(&format!(
+        "ip -n wslab-mid link set {interface} mtu 1400; ip -n wslab-mid link set br0 mtu 1500
+        # A bridge lets packets pass that are yet to be segmented.
+        ip netns exec wslab-near ethtool -K veth0 tso off gso off"
+    ))?;
+    let (port, _) = start_stream(bed, link)?;
+    Ok(Expect::subject([
+        EntityPattern::Host,
+        EntityPattern::interface(&format!("{interface}@wslab-mid")),
+        EntityPattern::interface(interface),
+        Port(port),
+    ]))
 }
 
 /// Two ends whose veths are ports of a bridge in a third namespace.

@@ -44,14 +44,76 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "md.raid5_degraded",
+        what: "a disk of a RAID 5 has failed: what was on it is computed from the others at each read",
+        finding: Some("disk.raid_degraded"),
+        never: &["disk.saturated", "disk.hung", "disk.errors", "disk.slow_device"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            raid5(&[500, 500, 500])?;
+            shell("mdadm -q /dev/md0 --fail /dev/nullb1")?;
+            reader("md0", 16 << 10).with("rate", 50 * (16 << 10)).start(bed)?;
+            Ok(Expect::subject([Named("array", "md0".into()), device("md0")]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "md.raid5_rebuilding",
+        what: "a RAID 5 is rebuilt onto a new disk, while a program reads from it",
+        finding: Some("disk.raid_degraded"),
+        never: &["disk.hung", "disk.errors", "disk.slow_device"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            raid5(&[2_000, 2_000, 2_000])?;
+            shell(
+                "mdadm -q /dev/md0 --fail /dev/nullb1; mdadm -q /dev/md0 --remove /dev/nullb1; mdadm -q --zero-superblock /dev/nullb1
+                echo 1000 >/sys/block/md0/md/sync_speed_min; echo 1500 >/sys/block/md0/md/sync_speed_max; mdadm -q /dev/md0 --add /dev/nullb1",
+            )?;
+            reader("md0", 16 << 10).with("rate", 50 * (16 << 10)).start(bed)?;
+            Ok(Expect::subject([Named("array", "md0".into()), device("md0")]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "md-checking",
+        what: "a complete mirror is compared, slowly, while a program reads from it",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[500, 500])?;
+            array("--level=1 --bitmap=none --assume-clean", &["nullb0", "nullb1"])?;
+            shell(
+                "cd /sys/block/md0/md; echo 1000 >sync_speed_min; echo 1500 >sync_speed_max; echo check >sync_action
+                sleep 1; grep -q check sync_action",
+            )?;
+            reader("md0", 16 << 10).with("rate", 50 * (16 << 10)).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "md.raid1_slow_member",
+        what: "programs flush records to a mirror, one disk of which takes a hundred times as long as the other",
+        finding: Some("disk.slow_device"),
+        never: &["disk.hung", "disk.errors", "disk.raid_degraded"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(256, &[1_000, 100_000])?;
+            array("--level=1 --bitmap=none --assume-clean", &["nullb0", "nullb1"])?;
+            shell("mkfs.ext4 -q /dev/md0; mkdir -p /srv; mount /dev/md0 /srv")?;
+            let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 16 << 10).with("threads", 4);
+            let append = append.start(bed)?;
+            Ok(Expect::subject([device("nullb1")]).culprit([Process(append.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "md.slow_member",
         what: "one of three disks of a RAID 5 takes a hundred times as long as the others",
         finding: Some("disk.slow_device"),
         never: &["disk.hung", "disk.errors", "disk.raid_degraded"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            null_disks(256, &[2_000, 2_000, 250_000])?;
-            array("--level=5 --bitmap=none --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2"])?;
+            raid5(&[2_000, 2_000, 250_000])?;
             let read = reader("md0", 16 << 10).with("jobs", 4).start(bed)?;
             Ok(Expect::subject([device("nullb2")]).culprit([Process(read.pid)]))
         },
@@ -109,8 +171,7 @@ pub const TRIALS: &[Trial] = &[
         what: "a program reads and writes at a moderate rate on a complete RAID 5",
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            null_disks(256, &[500, 500, 500])?;
-            array("--level=5 --bitmap=none --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2"])?;
+            raid5(&[500, 500, 500])?;
             reader("md0", 16 << 10).with("rate", 100 * (16 << 10)).start(bed)?;
             Ok(Expect::healthy())
         },
@@ -128,8 +189,7 @@ pub const TRIALS: &[Trial] = &[
             shell(
                 "mkfs.xfs -q -f -l logdev=/dev/nullb1,size=64m /dev/nullb0; mkdir -p /srv; mount -o logdev=/dev/nullb1 /dev/nullb0 /srv",
             )?;
-            let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).start(bed)?;
-            Ok(Expect::subject([device("nullb1"), Process(append.pid)]).culprit([Process(append.pid)]))
+            flushed_records(bed, "nullb1")
         },
         ..Trial::IDLE
     },
@@ -140,10 +200,33 @@ pub const TRIALS: &[Trial] = &[
         never: &["disk.hung", "disk.errors", "disk.saturated"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            file_system_with_journal_disk(20_000)?;
-            // Each record makes the file longer, which is a transaction of the journal.
-            let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).start(bed)?;
-            Ok(Expect::subject([device("nullb1"), Process(append.pid)]).culprit([Process(append.pid)]))
+            file_system_with_journal_disk(0, 20_000)?;
+            flushed_records(bed, "nullb1")
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "ext4.inner_journal",
+        what: "a program flushes each record on an ext4 whose journal is on the same slow disk as the records",
+        finding: Some("disk.flush_bound"),
+        never: &["disk.hung", "disk.errors", "disk.saturated"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            null_disks(400, &[20_000])?;
+            shell("mkfs.ext4 -q /dev/nullb0; mkdir -p /srv; mount -t ext4 /dev/nullb0 /srv")?;
+            flushed_records(bed, "nullb0")
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "ext4.fast_journal",
+        what: "the journal is on a fast disk of its own, which gains nothing: each record waits for the slow disk of the data",
+        finding: Some("disk.flush_bound"),
+        never: &["disk.hung", "disk.errors", "disk.saturated"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            file_system_with_journal_disk(20_000, 0)?;
+            flushed_records(bed, "nullb0")
         },
         ..Trial::IDLE
     },
@@ -152,7 +235,7 @@ pub const TRIALS: &[Trial] = &[
         what: "a program flushes a record every 200 ms on an ext4 with its journal on another, fast disk",
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            file_system_with_journal_disk(200)?;
+            file_system_with_journal_disk(0, 200)?;
             LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).with("every-ms", 200).start(bed)?;
             Ok(Expect::healthy())
         },
@@ -169,14 +252,27 @@ fn striped_reads(bed: &mut Testbed, chunk_kib: u32, size: u64) -> Result<Expect>
     Ok(Expect::subject(members.chain([device("md0")]).collect::<Vec<_>>()).culprit([Process(read.pid)]))
 }
 
-/// An ext4 at /srv on a disk without latency, with its journal on `nullb1`.
-fn file_system_with_journal_disk(latency_us: u64) -> Result<()> {
-    null_disks(400, &[0, latency_us])?;
+/// A program appends to a log at /srv, each record of which it flushes. It waits for the disk `waited_for`.
+fn flushed_records(bed: &mut Testbed, waited_for: &str) -> Result<Expect> {
+    // Each record makes the file longer, which is a transaction of the journal.
+    let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).start(bed)?;
+    Ok(Expect::subject([device(waited_for), Process(append.pid)]).culprit([Process(append.pid)]))
+}
+
+/// An ext4 at /srv on `nullb0`, with its journal on `nullb1`.
+fn file_system_with_journal_disk(data_latency_us: u64, journal_latency_us: u64) -> Result<()> {
+    null_disks(400, &[data_latency_us, journal_latency_us])?;
     shell(
         "mke2fs -q -b 4096 -O journal_dev /dev/nullb1; mkfs.ext4 -q -b 4096 -J device=/dev/nullb1 /dev/nullb0
         mkdir -p /srv; mount -t ext4 /dev/nullb0 /srv",
     )
     .map(drop)
+}
+
+/// A RAID 5 of three disks with these latencies.
+fn raid5(latencies_us: &[u64; 3]) -> Result<()> {
+    null_disks(256, latencies_us)?;
+    array("--level=5 --bitmap=none --assume-clean --chunk=64", &["nullb0", "nullb1", "nullb2"])
 }
 
 /// The array `md0` over these disks.

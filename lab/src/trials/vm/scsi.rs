@@ -4,6 +4,7 @@ use super::{device, reader};
 use crate::error::{Error, Result};
 use crate::expect::EntityPattern::Named;
 use crate::expect::Expect;
+use crate::testbed::Testbed;
 use crate::trial::Trial;
 use crate::vm::{VmSpec, background, modules, shell};
 
@@ -90,13 +91,41 @@ pub const TRIALS: &[Trial] = &[
         never: &["disk.errors", "disk.hung", "fs.errors"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            let disk = scsi_disk("physblk_exp=3 ndelay=2000000")?;
-            let part = format!("{}1", disk.name);
-            shell(&format!("addpart /dev/{} 1 63 120000", disk.name))?;
-            let write =
-                format!("while :; do dd if=/dev/zero of=/dev/{part} bs=4k count=50 oflag=direct; sleep 0.5; done");
-            background(bed, &write)?;
+            let part = write_to_partition(bed, 63)?;
             Ok(Expect::subject([device(&part), Named("partition", part)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "scsi.recovering",
+        what: "a disk answers no command, and the kernel's error handler is still at aborts and resets",
+        finding: Some("disk.hung"),
+        never: &["disk.saturated", "disk.path_degraded", "disk.slow_device"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let disk = scsi_disk("")?;
+            disk.set("timeout", "2")?;
+            disk.set("eh_timeout", "30")?;
+            driver("every_nth=-1 opts=0x4")?;
+            let read = format!(
+                "while :; do dd if=/dev/{} of=/dev/null bs=4k count=1 iflag=direct; sleep 0.2; done",
+                disk.name
+            );
+            background(bed, &read)?;
+            shell(
+                "for i in $(seq 60); do grep -qs recovery /sys/class/scsi_host/host*/state && exit 0; sleep 0.5; done; exit 1",
+            )?;
+            Ok(disk.expect())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "scsi-aligned",
+        what: "a partition starts at a block of 4 KiB, and a program writes whole blocks to it",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            write_to_partition(bed, 64)?;
+            Ok(Expect::healthy())
         },
         ..Trial::IDLE
     },
@@ -125,6 +154,16 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
 ];
+
+/// A program writes blocks of 4 KiB to a partition that starts at this sector of 512 bytes; its name. The disk's own blocks are of 4 KiB.
+fn write_to_partition(bed: &mut Testbed, start: u32) -> Result<String> {
+    let disk = scsi_disk("physblk_exp=3 ndelay=2000000")?;
+    let part = format!("{}1", disk.name);
+    shell(&format!("addpart /dev/{} 1 {start} 120000", disk.name))?;
+    let write = format!("while :; do dd if=/dev/zero of=/dev/{part} bs=4k count=50 oflag=direct; sleep 0.5; done");
+    background(bed, &write)?;
+    Ok(part)
+}
 
 /// A disk of scsi_debug.
 pub struct ScsiDisk {

@@ -102,6 +102,26 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "unit.delegated",
+        what: "a service that manages its own control groups (Delegate=) has given one of them too little CPU time",
+        finding: Some("cpu.throttled"),
+        never: &["cpu.saturated", "cpu.single_thread", "cpu.steal"],
+        vm: Some(&SYSTEMD),
+        setup: |bed| {
+            let manager = "/system.slice/wslab-manager.service";
+            let script = format!(
+                "cd /sys/fs/cgroup{manager}; mkdir -p main job; for p in $(cat cgroup.procs); do echo $p >main/cgroup.procs; done
+                echo +cpu >cgroup.subtree_control; echo {} 100000 >job/cpu.max
+                sh -c \"echo \\$\\$ >job/cgroup.procs; while :; do :; done\" & wait",
+                bed.range(15..=40) * 1000
+            );
+            service("manager", &["Delegate=yes"], &script)?;
+            let job = group(&format!("{manager}/job"));
+            Ok(Expect::subject([job.clone()]).culprit([Command("sh"), job]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "unit-within-limits",
         what: "a scope stays below its CPUQuota= and MemoryHigh=, another below its IOReadIOPSMax=",
         vm: Some(&SYSTEMD),

@@ -1,0 +1,147 @@
+//! Takes command lines apart as a shell does: quotes, separators, pipes and redirections.
+
+/// A command with its words, without quotes, and what becomes of its output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShellCommand {
+    pub words: Vec<String>,
+    /// The programs that its output is piped through.
+    pub filters: Vec<String>,
+    /// The files that output is redirected to.
+    pub targets: Vec<String>,
+    /// Whether a word depends on the output of another command: `$(nproc)`.
+    pub has_substitution: bool,
+}
+
+/// What a command line consists of.
+#[derive(Debug, PartialEq, Eq)]
+enum Token<'t> {
+    Word(String),
+    Pipe,
+    Redirection,
+    /// `;`, `&&`, `||`, `&`: where it begins and ends.
+    Separator(&'t str, usize),
+}
+
+/// The commands on a line, as they are written.
+pub fn commands(line: &str) -> Vec<&str> {
+    let (mut commands, mut begin) = (Vec::new(), 0);
+    for token in tokens(line) {
+        if let Token::Separator(text, at) = token {
+            commands.push(&line[begin..at]);
+            begin = at + text.len();
+        }
+    }
+    commands.push(&line[begin..]);
+    commands.into_iter().map(str::trim).filter(|command| !command.is_empty()).collect()
+}
+
+/// The first command on a line.
+pub fn command(line: &str) -> ShellCommand {
+    let mut command =
+        ShellCommand { has_substitution: line.contains("$(") || line.contains('`'), ..Default::default() };
+    let (mut is_piped, mut begins_filter, mut is_target) = (false, false, false);
+    for token in tokens(line) {
+        match token {
+            Token::Word(word) if is_target => {
+                command.targets.push(word);
+                is_target = false;
+            }
+            Token::Word(word) if begins_filter => {
+                command.filters.push(word);
+                begins_filter = false;
+            }
+            Token::Word(word) if !is_piped => command.words.push(word),
+            Token::Word(_) => {}
+            Token::Pipe => (is_piped, begins_filter) = (true, true),
+            Token::Redirection => is_target = true,
+            Token::Separator(..) => break,
+        }
+    }
+    command
+}
+
+/// A quote that is not closed is an apostrophe.
+fn tokens(line: &str) -> Vec<Token<'_>> {
+    let (mut tokens, mut word) = (Vec::new(), None::<String>);
+    let mut rest = line;
+    while let Some(c) = rest.chars().next() {
+        let at = line.len() - rest.len();
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\'' | '"' => {
+                let own = word.get_or_insert_default();
+                match rest.split_once(c) {
+                    Some((quoted, behind)) => {
+                        own.push_str(quoted);
+                        rest = behind;
+                    }
+                    None => own.push(c),
+                }
+            }
+            '\\' => {
+                let next = rest.chars().next();
+                word.get_or_insert_default().extend(next);
+                rest = &rest[next.map_or(0, char::len_utf8)..];
+            }
+            '|' if !rest.starts_with('|') => {
+                tokens.extend(word.take().map(Token::Word));
+                tokens.push(Token::Pipe);
+            }
+            '>' | '<' => {
+                // The number of a file descriptor is no word: `2>/dev/null`, `2>&1`.
+                tokens.extend(word.take().filter(|word| !matches!(&**word, "1" | "2" | "&")).map(Token::Word));
+                rest = rest.trim_start_matches(['>', '<', '&', '(']);
+                tokens.push(Token::Redirection);
+            }
+            '&' if rest.starts_with('>') => {}
+            ';' | '&' | '|' => {
+                tokens.extend(word.take().map(Token::Word));
+                let length = if c != ';' && rest.starts_with(c) { 2 } else { 1 };
+                rest = &rest[length - 1..];
+                tokens.push(Token::Separator(&line[at..at + length], at));
+            }
+            c if c.is_whitespace() => tokens.extend(word.take().map(Token::Word)),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    tokens.extend(word.map(Token::Word));
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn separators_in_quotes_are_part_of_a_word() {
+        assert_eq!(
+            commands("date; egrep '^(a|b); ' x && sleep 5;cat \"y;z\" || true & uptime"),
+            ["date", "egrep '^(a|b); ' x", "sleep 5", "cat \"y;z\"", "true", "uptime"]
+        );
+        assert_eq!(commands("it's 5 o'clock; really"), ["it's 5 o'clock", "really"]);
+        assert_eq!(commands("don't; really"), ["don't", "really"]);
+        assert_eq!(commands(" ; "), <[&str; 0]>::default());
+    }
+
+    #[test]
+    fn a_command_ends_at_a_pipe_and_its_words_have_no_quotes() {
+        let parsed = command("iostat -x 5 2>/dev/null|egrep \"sdj|sdk\" 7 | head >> 'my file'; x");
+        assert_eq!(parsed.words, ["iostat", "-x", "5"]);
+        assert_eq!(parsed.filters, ["egrep", "head"]);
+        assert_eq!(parsed.targets, ["/dev/null", "my file"]);
+        assert_eq!(command("grep '^(a|b) ' --x=\"1 2\"").words, ["grep", "^(a|b) ", "--x=1 2"]);
+        assert_eq!(command("x 2>&1 &>/dev/null").words, ["x"]);
+        assert_eq!(command("a\\ b").words, ["a b"]);
+        assert!(command("x $(nproc)").has_substitution);
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_split(line in "[ a-z0-9'\"|&;<>$()\\\\ä]{0,60}") {
+            let all = commands(&line);
+            prop_assert!(all.iter().all(|command| line.contains(command)));
+            all.iter().for_each(|text| drop(command(text)));
+        }
+    }
+}
