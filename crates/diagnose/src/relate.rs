@@ -69,9 +69,11 @@ fn can_explain(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
 /// Whether the supposed cause is on a device that rests on the other's, and explained by that one as well as the other way round: a
 /// slow disk fills the queue of its array, and is no slower because of it.
 fn is_rather_effect(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
-    cause.finding.id != effect.finding.id
-        && topology.rests_on(&cause.finding.subject.name, &effect.finding.subject.name)
-        && can_explain(effect, cause, topology)
+    let (upper, lower) = (&cause.finding.subject.name, &effect.finding.subject.name);
+    // Several disks that are alike are a matter of what is on top of them.
+    let is_told_apart =
+        || cause.finding.id != effect.finding.id || topology.below(upper).map(|name| &**name).eq([lower.as_str()]);
+    topology.rests_on(upper, lower) && is_told_apart() && can_explain(effect, cause, topology)
 }
 
 /// Whether the two can have to do with each other: the same thing, devices on one another, a process and what it uses,

@@ -293,11 +293,15 @@ fn contained(text: &str) -> Option<(&str, &str)> {
     (is_name && !name.is_empty() && !command.is_empty()).then_some((name, command))
 }
 
-/// The host name after the user in a prompt: `[root@web1 ~]# `. Placeholders and the names that Docker gives containers do not count.
+/// The host name in a prompt, after the user or before the folder: `[root@web1 ~]# `, `web1:~ # `. Placeholders and the names that
+/// Docker gives containers do not count.
 pub fn host_at_prompt(line: &str) -> Option<&str> {
     let (prompt, _) = split_prompt(line)?;
-    let (_, behind) = prompt.split_once('@')?;
-    let name = behind.split([':', ' ', ']', ')']).next()?;
+    let name = match prompt.split_once('@') {
+        Some((_, behind)) => behind.split([':', ' ', ']', ')']).next()?,
+        None if is_numbered_name(prompt) => prompt,
+        None => prompt.split_once(':').filter(|(_, folder)| folder.starts_with(['~', '/']))?.0,
+    };
     let is_container = name.len() == CONTAINER_ID && name.bytes().all(|b| b.is_ascii_hexdigit());
     let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
     (is_name && !name.is_empty() && !is_container && !ANY_HOST.contains(&name)).then_some(name)
@@ -324,10 +328,21 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// Whether a word is a host name that no other word looks like: letters first, then a number or parts.
+fn is_numbered_name(text: &str) -> bool {
+    let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
+    let is_of_parts = text.bytes().any(|b| b.is_ascii_digit() || b == b'-');
+    is_plain && is_of_parts && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.len() > 2
+}
+
 /// A sign alone is a prompt unless text begins with it: `> ` quotes a mail, `% ` begins a line of a report.
 fn is_prompt(text: &str, end: &str) -> bool {
     if text.is_empty() {
         return end.starts_with(['#', '$']);
+    }
+    // `db-3$ `, `web1# `: a name that is no word, as users of several machines have it in their prompts.
+    if end.starts_with(['$', '#']) && is_numbered_name(text) {
+        return true;
     }
     let short = text.len() <= LONGEST_PROMPT && text.split_whitespace().count() <= 3;
     short && (text.starts_with('[') || text.contains('@') || text.contains(":~") || text.contains(":/"))
@@ -389,6 +404,10 @@ mod tests {
             ("[oracle@ora2]$ vmstat 2", Some("ora2")),
             ("root@3fd1ab2c4d5e:/# vmstat 2", None),
             ("[user@localhost ~]$ vmstat 2", None),
+            ("crm-app1:~ # vmstat 2", Some("crm-app1")),
+            ("gw:/var/log# vmstat 2", Some("gw")),
+            ("db-3$ vmstat 2", Some("db-3")),
+            ("sum$ vmstat 2", None),
             ("# vmstat 2", None),
             ("sda 0.00 0.20 # 3", None),
         ] {

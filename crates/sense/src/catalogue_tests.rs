@@ -28,7 +28,7 @@ const STATUS: &str = "var/lib/dpkg/status";
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 32] = [
+const CAPTURES_ONLY: [&str; 33] = [
     "board",
     "condition",
     "cpu_mean",
@@ -56,6 +56,7 @@ const CAPTURES_ONLY: [&str; 32] = [
     "ping",
     "process.cpu_time",
     "profile",
+    "qdisc.sending",
     "thread.cpu_time",
     "transfer",
     "usb_link",

@@ -70,12 +70,15 @@ impl<'w> ShaperUse<'w> {
 
     fn full_share(&self) -> Option<f64> {
         let rate = rate(self.limit)?;
-        share_of_true(self.limit.steps(|q| q.bytes).filter_map(|(dt, bytes)| Some(bytes? * 8.0 / dt > FULL * rate)))
+        let sampled = self.limit.steps(|q| q.bytes).filter_map(|(dt, bytes)| Some(bytes? * 8.0 / dt > FULL * rate));
+        let estimated = || share_of_true(self.limit.readings(|q| q.sending).map(|bits| bits > FULL * rate));
+        share_of_true(sampled).or_else(estimated)
     }
 
     fn waiting_share(&self) -> Option<f64> {
         let waiting = self.queue.readings(|q| q.backlog).map(|bytes| bytes > 0.0);
-        share_of_true(waiting).filter(|_| !self.queue.is_since_boot())
+        // That packets wait means something beside a rate of the same moment.
+        share_of_true(waiting).filter(|_| !self.queue.is_since_boot() || self.limit.last().sending.get().is_some())
     }
 
     fn dropping_share(&self) -> Option<f64> {
@@ -103,14 +106,15 @@ impl<'w> ShaperUse<'w> {
 
 /// What passes through a shaper, against its rate.
 fn used(queue: &Change<'_, Qdisc>) -> Option<f64> {
-    over(queue.rate(|q| q.bytes).map(|bytes| bytes * 8.0), rate(queue))
+    let sampled = queue.rate(|q| q.bytes).map(|bytes| bytes * 8.0).filter(|_| !queue.is_since_boot());
+    over(sampled.or_else(|| queue.last().sending.get()), rate(queue))
 }
 
 signals! { s: ShaperUse<'_>;
     "shaper.queue" "text" "the queueing discipline or class in which packets wait", "kind and handle", "rtnetlink (tc(8))" => s.queue.key().name.split_once(' ').map(|(_, queue)| queue);
     "shaper.limit" "text" "the one whose rate they wait for", "of it and the classes above it, the one nearest its rate", "rtnetlink (tc(8))" => s.limit.key().name.split_once(' ').map(|(_, queue)| queue);
     "shaper.rate" "bit/s" "that rate", "rate of tbf, ceil of htb", "rtnetlink (tc(8))" => rate(s.limit);
-    "shaper.use" "ratio" "what passes through that, against the rate", "Δbytes x 8 / Δt / rate", "rtnetlink" => used(s.limit);
+    "shaper.use" "ratio" "what passes through that, against the rate", "Δbytes x 8 / Δt / rate; of a single capture the kernel's estimate", "rtnetlink" => used(s.limit);
     "shaper.full_share" "ratio" "share of the samples in which that ran above 85 % of the rate", "steps with Δbytes x 8 / Δt > 0.85 x rate / steps", "rtnetlink" => s.full_share();
     "shaper.limits_all" "flag" "1 where everything that the interface sends passes through that", "a discipline at the root, or the only class there", "rtnetlink" => s.limits_all;
     "shaper.waiting_share" "ratio" "share of the samples in which packets waited", "samples with backlog > 0 / samples", "rtnetlink" => s.waiting_share();

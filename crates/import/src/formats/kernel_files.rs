@@ -24,6 +24,8 @@ pub const FORMAT: Format = Format {
 
 /// The programs that print files as they are.
 const PRINTERS: [&str; 5] = ["cat", "head", "tail", "more", "less"];
+/// Each protocol has two lines of its own in these: names and counts.
+const COUNTERS: [&str; 2] = ["/proc/net/snmp", "/proc/net/netstat"];
 /// What a program or shell says instead of a file's content.
 const ERRORS: [&str; 6] = [
     "No such file or directory",
@@ -65,8 +67,12 @@ impl PrintedFiles {
         let operands = operands.into_iter().filter_map(|word| absolute(word, folder)).flat_map(expanded);
         let operands: Vec<String> = operands.collect();
         // Of files of other kinds the readers need every line.
-        let is_of_group = |path: &String| path.starts_with("/sys/fs/cgroup/") || path.starts_with("/proc/pressure/");
-        let may_lack_lines = operands.iter().all(is_of_group);
+        let has_lone_lines = |path: &String| {
+            path.starts_with("/sys/fs/cgroup/")
+                || path.starts_with("/proc/pressure/")
+                || COUNTERS.contains(&path.as_str())
+        };
+        let may_lack_lines = operands.iter().all(has_lone_lines);
         if !(command.is_plain() || (command.is_filtered() && may_lack_lines)) || (selects && !may_lack_lines) {
             return None;
         }
@@ -390,6 +396,9 @@ fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
         },
         _ => return None,
     };
+    if COUNTERS.contains(&path) {
+        return lines_of_counters(lines, at);
+    }
     // A word that comes again begins the next copy.
     let mut seen = BTreeSet::new();
     let mut is_next = |line: &str| is_own(line) && seen.insert(line.split(' ').next().unwrap_or_default().to_owned());
@@ -397,6 +406,20 @@ fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
     // No device has limits, or did I/O.
     let may_be_empty = name.starts_with("io.") && !name.ends_with(".pressure");
     (count > 0 || may_be_empty).then_some(count)
+}
+
+/// `Udp: InDatagrams NoPorts` and `Udp: 12 0`, for each protocol once.
+fn lines_of_counters(lines: &mut Lines<'_>, at: usize) -> Option<usize> {
+    let mut seen = BTreeSet::new();
+    let mut protocol = |lines: &mut Lines<'_>, at: usize| {
+        let (name, _) = lines.peek(at)?.split_once(": ")?;
+        let name = name.to_owned();
+        let (own, counts) = lines.peek(at + 1)?.split_once(": ")?;
+        let is_pair = own == name && counts.split(' ').all(|count| count.parse::<i64>().is_ok());
+        (is_pair && seen.insert(name)).then_some(())
+    };
+    let pairs = (0..MOST_LINES).take_while(|pair| protocol(lines, at + 2 * pair).is_some()).count();
+    (pairs > 0).then_some(2 * pairs)
 }
 
 /// Files below a folder, with their names before each or before each of their lines.

@@ -10,6 +10,7 @@ mod bonding;
 mod bonnie;
 mod btrfs;
 mod btt;
+mod busybox_top;
 mod ceph;
 mod containers;
 mod converter;
@@ -190,6 +191,7 @@ pub const FORMATS: &[Format] = &[
     tc::FORMAT,
     dropwatch::FORMAT,
     top::FORMAT,
+    busybox_top::FORMAT,
     top_headerless::FORMAT,
     ps::FORMAT,
     ps_headerless::FORMAT,
@@ -254,8 +256,11 @@ const CAT: &str = "cat";
 static PROGRAMS: LazyLock<HashMap<&str, Recognized>> =
     LazyLock::new(|| FORMATS.iter().flat_map(|format| format.programs).map(|p| (p.name, p.recognized)).collect());
 
-/// A format's position in the list.
+/// A format's position in the list, behind what counts more precisely: a card knows what it dropped, sar what the driver adds up.
 pub(crate) fn rank(name: &str) -> usize {
+    if name == ethtool::FORMAT.name {
+        return 0;
+    }
     FORMATS.iter().position(|f| f.name == name).unwrap_or(FORMATS.len())
 }
 

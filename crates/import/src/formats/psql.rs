@@ -60,6 +60,9 @@ struct Table {
     columns: Vec<String>,
 }
 
+/// The tool of a run with a list of sessions that may not be all.
+const FEW_SESSIONS: &str = "psql, some sessions";
+
 fn cells(line: &str) -> Vec<String> {
     line.split('|').map(|cell| cell.trim().to_owned()).collect()
 }
@@ -304,7 +307,15 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
         seen.knows_waits = true;
     }
     run.row::<Database>(0.0, lines.0, SERVER.into());
-    seen.record(run.row(0.0, lines.1, SERVER.into()));
+    let row = run.row(0.0, lines.1, SERVER.into());
+    seen.record(row);
+    // A list without what they wait for may be of the first few: `order by xact_start limit 5`.
+    let are_counted = rows.iter().any(|row| ["count", "waiting"].iter().any(|column| row.values.contains_key(*column)));
+    if !seen.knows_waits && !are_counted {
+        row.sessions = None::<f64>.into();
+        // It completes what else is known of the same time.
+        run.tool = FEW_SESSIONS;
+    }
 }
 
 /// Sessions whose lock was not granted. A lock by `virtualxid` is one on another transaction.

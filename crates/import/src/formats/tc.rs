@@ -97,6 +97,12 @@ fn counts(lines: &mut Lines<'_>, row: &mut Qdisc) -> ReadResult {
             row.drops = drops.into();
             row.overlimits = overlimits.into();
             row.requeues = requeues.into();
+        } else if let Some((rate, rest)) = estimate(&line.text) {
+            row.sending = rate.into();
+            if let Some((bytes, packets)) = backlog(rest) {
+                row.backlog = bytes.into();
+                row.queue_length = packets.into();
+            }
         } else if let Some(rest) = line.text.trim_start().strip_prefix("backlog ") {
             let Some((bytes, packets)) = backlog(rest) else {
                 return Err(lines.refuse_at(&line, "backlog 0b 0p requeues 0"));
@@ -106,6 +112,12 @@ fn counts(lines: &mut Lines<'_>, row: &mut Qdisc) -> ReadResult {
         }
     }
     Ok(())
+}
+
+/// ` rate 49980Kbit 4122pps backlog 1204332b 796p requeues 0`, where the kernel estimates rates: the rate, and what follows `backlog`.
+fn estimate(text: &str) -> Option<(f64, &str)> {
+    let (rate, rest) = text.trim_start().strip_prefix("rate ")?.split_once(' ')?;
+    Some((scaled(rate.strip_suffix("bit")?, 1e3, 1.0)?, rest.split_once("backlog ")?.1))
 }
 
 /// `12Kb 3p requeues 0`: bytes in steps of 1024 (`sprint_size`, tc/tc_util.c), rounded, and packets.

@@ -247,6 +247,7 @@ family_group! {
         backlog: gauge bytes "network.qdisc.backlog" "bytes waiting";
         queue_length: gauge count "network.qdisc.length" "packets waiting";
         rate: gauge bps "network.qdisc.rate" "rate set, for shapers";
+        sending: gauge bps "network.qdisc.sending" "rate at which it sends, where the kernel estimates it";
         parent: state word "network.qdisc.parent" "the class it belongs to, or root";
     }
 
