@@ -182,8 +182,13 @@ fn unexplained(facts: &Facts) -> Option<BlindSpot> {
 
 /// What is missed where a kernel does not have it, and what would bring it; whatever else a kernel or machine simply does
 /// not have is no blind spot.
-const WORTH_HAVING: [(&str, &str); 2] =
-    [("proc/pressure", "boot with psi=1"), ("bpf/", "a newer kernel, or one built with CONFIG_DEBUG_INFO_BTF")];
+const WORTH_HAVING: [(&str, &str); 5] = [
+    ("proc/pressure", "boot with psi=1"),
+    ("bpf/", "a newer kernel, or one built with CONFIG_DEBUG_INFO_BTF"),
+    ("feature/cgroup.memory", "boot with cgroup_enable=memory"),
+    ("feature/cgroup.", "boot without cgroup_disable=, or a kernel that has it"),
+    ("feature/", "a newer kernel"),
+];
 
 fn host(window: &Window) -> Host {
     let machine = window.the::<MachineInfo>();

@@ -162,6 +162,27 @@ fn a_disk_whose_requests_wait_for_each_other_is_saturated() {
     assert_eq!(accused(&d, "disk.saturated").confidence, Confidence::High);
 }
 
+/// What is recommended for a disk that cannot keep up with random reads.
+fn scheduler_for(rotational: f64, scheduler: &str, name: &str) -> Option<String> {
+    let load = Load { size: 64 << 10, depth: 12, threads: 12, ..CLOSED };
+    let d = machine(|t, s| {
+        load.fill(t, s);
+        let queue = &mut s.block.queue[0];
+        (queue.rotational, queue.scheduler) = (rotational.into(), scheduler.into());
+    });
+    let finding = accused(&d, "disk.saturated");
+    assert_eq!(finding.subject.name, name);
+    finding.actions.iter().find_map(|action| action.set.get(&format!("disk.scheduler@{name}")).cloned())
+}
+
+#[test]
+fn a_spinning_disk_whose_requests_nobody_orders_gets_a_scheduler() {
+    assert_eq!(scheduler_for(1.0, "none", "sda").as_deref(), Some("mq-deadline"));
+    for (rotational, scheduler) in [(1.0, "mq-deadline"), (1.0, "bfq"), (0.0, "none"), (0.0, "bfq")] {
+        assert_eq!(scheduler_for(rotational, scheduler, "sda"), None, "{rotational} {scheduler}");
+    }
+}
+
 #[test]
 fn two_in_flight_is_few_and_not_a_full_queue() {
     let load = Load { threads: 2, depth: 2, size: 64 << 10, serial: false, ..CLOSED };

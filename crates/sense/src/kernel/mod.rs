@@ -1,5 +1,6 @@
 //! The machine, its limits and settings, the kernel's log, and whyslow itself.
 
+mod features;
 mod hypervisor;
 mod kmsg;
 mod limits;
@@ -15,7 +16,7 @@ pub(crate) use sysctl::one_line;
 use crate::source::{Source, stateless};
 
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    vec![
+    let mut sources = vec![
         stateless(machine::INFO, machine::read),
         stateless(limits::INFO, limits::read),
         stateless(sysvipc::INFO, sysvipc::read),
@@ -23,5 +24,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(kmsg::KernelLog::default()),
         stateless(observer::INFO, observer::read),
         stateless(pcie::INFO, pcie::read),
-    ]
+    ];
+    sources.extend(features::sources());
+    sources
 }
