@@ -28,12 +28,23 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
     for (effect, cause) in &cause_of {
         judged[*effect].finding.explained_by = Some(keys[*cause].clone());
         judged[*cause].finding.explains.push(keys[*effect].clone());
+        name_users(*cause, *effect, &mut judged, topology);
     }
     let ranks: Vec<(bool, f64)> = (0..judged.len()).map(|node| rank(node, &judged, &cause_of)).collect();
     let ranked = judged.into_iter().map(|j| j.finding).zip(ranks);
     let (mut roots, effects): (Vec<_>, Vec<_>) = ranked.partition(|(finding, _)| finding.explained_by.is_none());
     roots.sort_by(|(_, a), (_, b)| b.0.cmp(&a.0).then_with(|| b.1.total_cmp(&a.1)));
     roots.into_iter().chain(effects).map(|(finding, _)| finding).collect()
+}
+
+/// Who uses a device is seen at the one on top of it where the kernel does not tell whose the requests below are.
+fn name_users(cause: usize, effect: usize, judged: &mut [Judged], topology: &Topology) {
+    let (lower, upper) = (&judged[cause].finding, &judged[effect].finding);
+    let is_below = topology.rests_on(&upper.subject.name, &lower.subject.name);
+    if lower.culprits.is_empty() && !judged[cause].says_nobody && !upper.culprits.is_empty() && is_below {
+        let (culprits, unattributed) = (upper.culprits.clone(), upper.unattributed.clone());
+        (judged[cause].finding.culprits, judged[cause].finding.unattributed) = (culprits, unattributed);
+    }
 }
 
 /// What a cause weighs together with its effects: as much as the heaviest of them, so that an unrelated finding does not
@@ -156,6 +167,7 @@ mod tests {
             finding,
             explains: vec![explains.into()],
             explains_all: false,
+            says_nobody: false,
             shares: BTreeMap::new(),
             cgroup: None,
             aliases: vec![],

@@ -139,7 +139,7 @@ scopes! { of;
     /// A transfer that a tool timed.
     Transfer (listed) from reports::Timed<'_> => reports::transfers(of.window);
     /// A host that ping sent echoes to.
-    Ping (listed) from catalogue::Ping => reports::pings(of.window);
+    Ping (listed) from reports::PingUse<'_> => reports::pings(of.window);
     /// A partition whose start is known.
     Partition (listed) from catalogue::Partition => volume::partitions(of.window);
     /// A PCIe link whose speed and width are known.

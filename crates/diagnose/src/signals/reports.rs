@@ -98,23 +98,37 @@ pub fn transfers(window: &Window) -> Vec<Entity> {
         .collect()
 }
 
-signals! { p: Ping;
-    "ping.sent" "count" "echoes requested", "packets transmitted", "output of ping" => p.sent.get();
-    "ping.lost" "count" "echoes that did not come back", "transmitted - received", "output of ping" => p.sent.get().zip(p.received.get()).map(|(sent, received)| sent - received);
-    "ping.loss" "ratio" "share of the echoes that did not come back", "1 - received / transmitted", "output of ping" => over(p.received.get(), p.sent.get()).map(|part| 1.0 - part);
-    "ping.rtt_min" "s" "shortest round trip", "min", "output of ping" => ratio(p.rtt_min.get());
-    "ping.rtt" "s" "mean round trip", "avg", "output of ping" => ratio(p.rtt_mean.get());
-    "ping.rtt_max" "s" "longest round trip", "max", "output of ping" => ratio(p.rtt_max.get());
-    "ping.rtt_spread" "s" "standard deviation of the round trips", "mdev, stddev", "output of ping" => ratio(p.rtt_spread.get());
+/// Echoes of one size to a host, and smaller ones of which some came back.
+pub struct PingUse<'w> {
+    ping: &'w Ping,
+    passed: Option<f64>,
 }
 
-/// Every host that was pinged.
+signals! { p: PingUse<'_>;
+    "ping.sent" "count" "echoes requested", "packets transmitted", "output of ping" => p.ping.sent.get();
+    "ping.lost" "count" "echoes that did not come back", "transmitted - received", "output of ping" => p.ping.sent.get().zip(p.ping.received.get()).map(|(sent, received)| sent - received);
+    "ping.loss" "ratio" "share of the echoes that did not come back", "1 - received / transmitted", "output of ping" => over(p.ping.received.get(), p.ping.sent.get()).map(|part| 1.0 - part);
+    "ping.rtt_min" "s" "shortest round trip", "min", "output of ping" => ratio(p.ping.rtt_min.get());
+    "ping.rtt" "s" "mean round trip", "avg", "output of ping" => ratio(p.ping.rtt_mean.get());
+    "ping.rtt_max" "s" "longest round trip", "max", "output of ping" => ratio(p.ping.rtt_max.get());
+    "ping.rtt_spread" "s" "standard deviation of the round trips", "mdev, stddev", "output of ping" => ratio(p.ping.rtt_spread.get());
+    "ping.host" "text" "the other end", "as printed", "output of ping" => p.ping.host.get();
+    "ping.size" "count" "size of the packets with their headers, in bytes", "as printed", "output of ping" => p.ping.size.get();
+    "ping.passed_size" "count" "the largest smaller size of which echoes came back from the same host", "max(size)", "output of ping" => p.passed;
+}
+
+/// Every host that was pinged, for each size.
 pub fn pings(window: &Window) -> Vec<Entity> {
-    window
-        .newest::<Ping>()
-        .into_values()
-        .map(|ping| Entity::of(Subject::new("connection", ping.peer.to_string()), ping))
-        .collect()
+    let all = window.newest::<Ping>();
+    let of = |ping: &&Ping| {
+        let came_back = |other: &&&Ping| other.received.get().is_some_and(|count| count > 0.0);
+        let smaller = all.values().filter(came_back).filter(|other| other.host.get() == ping.host.get());
+        let sizes = smaller.filter_map(|other| other.size.get().zip(ping.size.get()));
+        let passed = sizes.filter(|(size, own)| size < own).map(|(size, _)| size).reduce(f64::max);
+        let subject = Subject::new("connection", ping.host.get().unwrap_or(&ping.peer).to_string());
+        Entity::of(subject, &PingUse { ping, passed })
+    };
+    all.values().map(of).collect()
 }
 
 signals! { l: Latency;

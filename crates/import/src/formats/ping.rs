@@ -22,6 +22,15 @@ fn is_title(line: &str) -> bool {
     line.starts_with("PING ") && line.contains(" data") && line.contains("bytes")
 }
 
+/// The size of a packet if none is asked for (ping(8): -s).
+const USUAL_SIZE: u32 = 84;
+
+/// With its headers: 1500 of `PING 192.0.2.1 (192.0.2.1) 1472(1500) bytes of data.`
+fn packet_size(title: &str) -> Option<u32> {
+    let (sizes, _) = title.rsplit_once(") bytes of data")?;
+    sizes.rsplit_once('(')?.1.parse().ok()
+}
+
 /// `--- 192.0.2.1 ping statistics ---`
 fn statistics_of(line: &str) -> Option<&str> {
     // The name becomes part of a command that is recommended.
@@ -66,10 +75,9 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     }
     // Messages such as 'Destination Host Unreachable' stand between the replies.
     let is_between = |text: &str| is_reply(text) || text.starts_with("From ") || text.contains("icmp_seq");
-    let mut is_first = true;
-    while lines.take_if(|text| is_between(text) || (is_first && is_title(text))).is_some() {
-        is_first = false;
-    }
+    let title = lines.take_if(is_title);
+    let size = title.as_ref().and_then(|title| packet_size(&title.text));
+    while lines.take_if(is_between).is_some() {}
     let Some(title) = lines.take_past_blanks_if(|text| statistics_of(text).is_some()) else {
         run.note(&format!("ping on line {begin}"), "its statistics are missing", "let it end, or press Ctrl-C");
         return Ok(());
@@ -78,7 +86,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let expected = "how many packets were sent, and how many came back: 4 packets transmitted, 4 received";
     let (sent, received) = counts(&line.text).ok_or_else(|| lines.refuse_at(&line, expected))?;
     let host = statistics_of(&title.text).unwrap_or_default();
-    record(lines, run, title.number, host, sent, received);
+    let key = match size {
+        Some(size) if size != USUAL_SIZE => format!("{host} ({size} bytes)"),
+        _ => host.to_owned(),
+    };
+    record(lines, run, title.number, &key, sent, received);
+    let row = run.row::<Ping>(0.0, title.number, key.as_str().into());
+    (row.host, row.size) = (host.into(), size.map(f64::from).into());
     Ok(())
 }
 
@@ -100,7 +114,7 @@ fn record(lines: &mut Lines<'_>, run: &mut ToolRun, line: u32, host: &str, sent:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{fixture, refusal_of, row_of};
+    use crate::testing::{fixture, refusal_of, row_of, window_of};
 
     #[test]
     fn a_summary_that_was_quoted_alone() {
@@ -115,11 +129,26 @@ mod tests {
         let summary = text.lines().find(|line| line.contains("transmitted")).unwrap();
         assert_eq!(row.sent.get(), Some(60.0));
         let received: f64 = summary.split(' ').nth(3).unwrap().parse().unwrap();
-        assert_eq!((row.received.get(), &*row.peer), (Some(received), "192.0.2.2"));
+        assert_eq!((row.received.get(), row.host.get()), (Some(received), Some("192.0.2.2")));
         let times = text.lines().last().unwrap().split(", pipe").next().unwrap();
         let of = |ns: Option<f64>| format!("{:.3}", ns.unwrap() / 1e6);
         let found = [row.rtt_min, row.rtt_mean, row.rtt_max, row.rtt_spread].map(|time| of(time.get())).join("/");
         assert_eq!(times, format!("rtt min/avg/max/mdev = {found} ms"));
+    }
+
+    #[test]
+    fn pings_of_several_sizes_are_told_apart() {
+        let ping = |size: u32, received: u32| {
+            format!(
+                "PING x (192.0.2.1) {}({size}) bytes of data.\n\n--- x ping statistics ---\n4 packets transmitted, {received} received, 0% packet loss, time 3ms\n",
+                size - 28
+            )
+        };
+        let window = window_of(&format!("{}\n{}\n{}", ping(84, 4), ping(1500, 0), ping(1418, 4)));
+        let rows = window.newest::<Ping>();
+        let found: Vec<_> = rows.values().map(|row| (&*row.peer, row.host.get(), row.size.get())).collect();
+        let of = |key, size| (key, Some("x"), Some(size));
+        assert_eq!(found, [of("x", 84.0), of("x (1418 bytes)", 1418.0), of("x (1500 bytes)", 1500.0)]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ family_group! {
         sync_share: gauge ratio "whyslow.transfer.sync_share" "share of its time spent in such calls";
     }
 
-    /// Echoes that ping sent to a host.
+    /// Echoes that ping sent to a host. Those of a size that was chosen have it in their key: `192.0.2.1 (1500 bytes)`.
     ping: Ping by peer: Name of host, from "output of ping" {
         sent: gauge count "whyslow.ping.sent" "echoes requested";
         received: gauge count "whyslow.ping.received" "echoes that came back";
@@ -33,6 +33,8 @@ family_group! {
         rtt_mean: gauge ns "whyslow.ping.rtt_mean" "mean round trip";
         rtt_max: gauge ns "whyslow.ping.rtt_max" "longest round trip";
         rtt_spread: gauge ns "whyslow.ping.rtt_spread" "standard deviation of the round trips";
+        host: state host "whyslow.ping.host" "the other end, without a size";
+        size: gauge bytes "whyslow.ping.size" "size of a packet with its headers, if it is printed";
     }
 
     /// How long something took each time, as tools that trace the kernel counted it.
