@@ -66,7 +66,7 @@ pub fn merge_diagnoses(
     }
     virtual_disks::add_figures(&mut machines.disks, &merged.figures);
     virtual_disks::relate(&machines.disks, &parts, &mut merged.findings, book);
-    virtual_machines::relate(&machines, &mut merged.findings);
+    virtual_machines::relate(&machines, &mut merged.findings, book);
     merged.virtual_disks = machines.disks;
     merged.findings = by_rank(merged.findings);
     merged.next_capture = next_capture(next, &merged);

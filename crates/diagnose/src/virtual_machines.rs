@@ -1,10 +1,11 @@
 //! Captures of virtual machines and of their host: which is whose, and what of the CPUs of the one explains what was found in the other.
 
+use crate::rulebook::RuleBook;
 use crate::virtual_disks::virtual_disks;
 use std::collections::BTreeSet;
 use whyslow_model::catalogue::{Family, Guest, MachineInfo, Process};
 use whyslow_model::cgroup;
-use whyslow_model::diagnosis::{Confidence, Finding, Host, VirtualDisk};
+use whyslow_model::diagnosis::{Confidence, Finding, Host, Reading, VirtualDisk};
 use whyslow_model::window::Window;
 
 /// What captures show of virtual machines from both sides.
@@ -69,8 +70,41 @@ fn keeps_waiting(finding: &Finding, guest: Option<&str>) -> bool {
     }
 }
 
+/// The limit that QEMU keeps disks of a guest within explains what was found of them in the guest, which names them as libvirt does.
+fn relate_limits(machines: &VirtualMachines, merged: &mut [Finding], book: &RuleBook) {
+    for (guest, host, name) in &machines.guests {
+        let is_limit = |finding: &&Finding| {
+            finding.id == "disk.throttled"
+                && finding.subject.kind == "guest"
+                && finding.subject.capture.as_ref() == Some(host)
+                && Some(&finding.subject.name) == name.as_ref()
+        };
+        let Some(limit) = merged.iter().find(is_limit) else { continue };
+        let disks = limit.evidence.iter().find(|evidence| evidence.metric == "guest.limited_disks");
+        let Some(Reading::Text(disks)) = disks.map(|evidence| evidence.value.clone()) else { continue };
+        let cause = limit.key();
+        let explained: Vec<&String> =
+            book.all().iter().filter(|rule| rule.id == "disk.throttled").flat_map(|rule| &rule.explains).collect();
+        let is_effect = |finding: &Finding| {
+            finding.subject.capture.as_ref() == Some(guest)
+                && finding.explained_by.is_none()
+                && explained.contains(&&finding.id)
+                && disks.split([',', ' ']).any(|disk| disk == finding.subject.name)
+        };
+        let mut effects = Vec::new();
+        for effect in merged.iter_mut().filter(|finding| is_effect(finding)) {
+            effect.explained_by = Some(cause.clone());
+            effects.push(effect.key());
+        }
+        if let Some(limit) = merged.iter_mut().find(|finding| finding.key() == cause) {
+            limit.explains.extend(effects);
+        }
+    }
+}
+
 /// What was found of the host's CPUs explains the steal of its guests; a quota or a binding that of the guest which has it.
-pub(crate) fn relate(machines: &VirtualMachines, merged: &mut [Finding]) {
+pub(crate) fn relate(machines: &VirtualMachines, merged: &mut [Finding], book: &RuleBook) {
+    relate_limits(machines, merged, book);
     for (guest, host, name) in &machines.guests {
         let Some(at) = merged.iter().position(|finding| is_steal_of(finding, guest)) else { continue };
         let is_cause = |finding: &&Finding| {

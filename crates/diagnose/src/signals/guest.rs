@@ -100,6 +100,9 @@ pub(super) fn listed<'a>(words: impl Iterator<Item = Option<&'a str>>) -> String
     all.into_iter().collect::<Vec<_>>().join(", ")
 }
 
+/// No process id is larger (PID_MAX_LIMIT, include/linux/threads.h).
+const MOST_PROCESSES: u32 = 4 << 20;
+
 impl<'w> GuestUse<'w> {
     /// Whether KVM could run it: its CPUs are of the host's architecture.
     fn is_native(&self) -> Option<bool> {
@@ -257,7 +260,9 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
             sharers: affinities.iter().filter(shares).filter_map(|(other, _)| guests.get(other)?.name.get()).collect(),
         };
         let name = config.name.get().map_or_else(|| task.pid.to_string(), str::to_owned);
-        let subject = Subject { pid: Some(task.pid), ..Subject::new("guest", name) };
+        // virsh shows no process.
+        let pid = Some(task.pid).filter(|pid| *pid <= MOST_PROCESSES);
+        let subject = Subject { pid, ..Subject::new("guest", name) };
         Entity::of(subject, &guest).within(process.and_then(|process| process.cgroup.clone()))
     };
     guests.iter().map(entity).collect()

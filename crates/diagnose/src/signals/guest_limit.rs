@@ -2,7 +2,7 @@
 
 use super::guest::listed;
 use super::task::TaskUse;
-use crate::signal::{over, sum};
+use crate::signal::{over, ratio, sum};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{GuestDisk, GuestDiskIo, Requester};
 use whyslow_model::human::quantity;
@@ -40,6 +40,7 @@ pub(super) fn disk_io(window: &Window) -> BTreeMap<GuestDevice, DiskIo> {
         let [reads, writes] = [change.rate(|io| io.reads), change.rate(|io| io.writes)];
         let [read, written] = [change.rate(|io| io.read_bytes), change.rate(|io| io.write_bytes)];
         let times = [change.rate(|io| io.read_time), change.rate(|io| io.write_time), change.rate(|io| io.flush_time)];
+        let times = times.map(ratio);
         let rates = [sum([reads, writes]), reads, writes, sum([read, written]), read, written];
         (change.key().clone(), DiskIo { rates, in_flight: sum(times) })
     });

@@ -6,7 +6,7 @@ use whyslow_model::catalogue::{
     Group, Guest, GuestCpu, GuestDisk, GuestDiskIo, MachineInfo, Meminfo, Process, ProcessRow, Queue, Sharing, Thread,
     Vmstat,
 };
-use whyslow_model::diagnosis::Confidence;
+use whyslow_model::diagnosis::{Confidence, Reading};
 use whyslow_model::key::{GuestDevice, MachineKey};
 
 /// A guest, with percentages of the time in which its virtual CPU ran and waited, and its main loop ran.
@@ -191,6 +191,10 @@ fn a_guest_at_the_limit_of_its_disk_is_found_on_its_host() {
             Confidence::High
         )
     );
+    let d = host_of(&Described { limits: (Some(300), None), made: Some((200, 95)), ..BUSY });
+    let finding = d.findings.iter().find(|finding| finding.id == "disk.throttled").expect("a limit");
+    let in_flight = finding.evidence.iter().find(|shown| shown.metric == "guest.limit_in_flight").expect("in flight");
+    assert_eq!(in_flight.value, Reading::Number(1.2));
     // What the monitor does not say, the process does.
     let (summary, confidence) = found(&Described { limits: (None, Some(51_000_000)), ..BUSY }).unwrap();
     assert!(summary.ends_with("disk0: 48.6 MiB/s of reads (98.0 % used)."), "{summary}");

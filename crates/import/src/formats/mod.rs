@@ -107,6 +107,7 @@ mod turbostat;
 mod ulimit;
 mod uptime;
 mod vcgencmd;
+mod virsh;
 mod vmstat;
 mod vmstat_d;
 mod vmstat_s;
@@ -247,6 +248,8 @@ pub const FORMATS: &[Format] = &[
     zones::BUDDYINFO,
     zones::ZONEINFO,
     zpool::FORMAT,
+    virsh::BLKDEVIOTUNE,
+    virsh::DOMSTATS,
     ceph::FORMAT,
 ];
 

@@ -1,0 +1,171 @@
+//! virsh(1): limits on the disks of a guest, and what it moved to and from them.
+
+use crate::prelude::*;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use whyslow_model::catalogue::{Guest, GuestDisk, GuestDiskIo};
+use whyslow_model::key::GuestDevice;
+
+pub const BLKDEVIOTUNE: Format = Format {
+    name: "virsh blkdeviotune",
+    versions: "libvirt 1 and later, with the command line",
+    shows: "the limits that QEMU keeps a disk of a guest within",
+    lacks: "how much of them is used: virsh domstats GUEST --block, twice",
+    programs: &[partly_read("virsh")],
+    starts: |lines| {
+        lines.next_is(|line| limit(line).is_some()) && lines.peek(1).is_some_and(|line| limit(line).is_some())
+    },
+    read: read_limits,
+    ..Format::NEW
+};
+
+pub const DOMSTATS: Format = Format {
+    name: "virsh domstats",
+    versions: "libvirt 1.2 and later, --block, with the command line or the line that names the guest",
+    shows: "requests and bytes of the disks of a guest, and how long they took; printed twice their rates",
+    lacks: "what the host's devices did",
+    starts: |lines| lines.next_is(|line| domain(line).is_some() || block_value(line).is_some()),
+    read: read_statistics,
+    ..Format::NEW
+};
+
+/// `total_iops_sec : 500`, but not the limits of bursts.
+fn limit(line: &str) -> Option<(&str, f64)> {
+    const NAMES: [&str; 2] = ["bytes_sec", "iops_sec"];
+    let (name, value) = line.split_once(':')?;
+    let name = name.trim();
+    let is_limit = NAMES.iter().any(|own| name.contains(own)) && !name.contains(' ');
+    is_limit.then_some((name, number(value.trim())?))
+}
+
+/// `Domain: 'pg-stage'`
+fn domain(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("Domain: '")?.strip_suffix('\'').filter(|name| is_name(name))
+}
+
+/// `  block.1.rd.reqs=88120331`: which disk, what, and the value.
+fn block_value(line: &str) -> Option<(u32, &str, &str)> {
+    let (name, value) = line.trim().strip_prefix("block.")?.split_once('=')?;
+    let (disk, what) = name.split_once('.')?;
+    Some((disk.parse().ok()?, what, value))
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() < 100 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+}
+
+/// The words behind the subcommand: the guest, and perhaps its disk.
+fn operands(context: &CaptureContext, subcommand: &str) -> Vec<String> {
+    let command = context.command_of("virsh");
+    let words = command.iter().flat_map(|command| command.operands()).skip_while(|word| *word != subcommand);
+    words.skip(1).filter(|word| is_name(word)).map(str::to_owned).collect()
+}
+
+/// virsh shows no process: a number that no process has stands for it, the same for the same guest.
+fn task_of(guest: &str) -> TaskKey {
+    const BEYOND_ALL: u32 = 1 << 30;
+    let mut hasher = DefaultHasher::new();
+    guest.hash(&mut hasher);
+    let number = BEYOND_ALL | (hasher.finish() as u32 & (BEYOND_ALL - 1));
+    TaskKey { pid: number, tid: number, start: 0 }
+}
+
+fn disk_of(run: &mut ToolRun, line: u32, guest: &str, disk: &str) -> GuestDevice {
+    let task = task_of(guest);
+    run.row::<Guest>(0.0, line, task).name = guest.into();
+    GuestDevice { task, name: disk.into() }
+}
+
+fn read_limits(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let begin = lines.number();
+    let mut limits = Vec::new();
+    while let Some(line) = lines.take_if(|text| limit(text).is_some() || text.starts_with("group_name")) {
+        limits.extend(limit(&line.text).map(|(name, value)| (name.to_owned(), value)));
+    }
+    let [guest, disk, ..] = &operands(context, "blkdeviotune")[..] else {
+        run.note(
+            "limits of a guest's disk",
+            "which guest and disk is not shown",
+            "include the command line: virsh blkdeviotune GUEST DISK",
+        );
+        return Ok(());
+    };
+    let key = disk_of(run, begin, guest, disk);
+    let row = run.row::<GuestDisk>(0.0, begin, key);
+    // 0 is no limit.
+    let of = |name: &str| limits.iter().find(|(own, value)| own == name && *value > 0.0).map(|(_, value)| *value);
+    row.limit_operations = of("total_iops_sec").into();
+    row.limit_reads = of("read_iops_sec").into();
+    row.limit_writes = of("write_iops_sec").into();
+    row.limit_bytes = of("total_bytes_sec").into();
+    row.limit_read_bytes = of("read_bytes_sec").into();
+    row.limit_write_bytes = of("write_bytes_sec").into();
+    Ok(())
+}
+
+fn read_statistics(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let begin = lines.number();
+    let printed = lines.take_if(|text| domain(text).is_some());
+    let guest = match &printed {
+        Some(line) => domain(&line.text).map(str::to_owned),
+        None => operands(context, "domstats").into_iter().next(),
+    };
+    let mut values = Vec::new();
+    // The statistics of a guest end at a blank line, or where its first disk begins again.
+    while lines.next_is(|text| text.trim().contains('=') && !text.trim().contains(' ')) {
+        let name = lines.peek(0).and_then(block_value).map(|(disk, what, _)| (disk, what.to_owned()));
+        if name.is_some_and(|name| values.iter().any(|(known, _, _)| *known == name)) {
+            break;
+        }
+        let Some(line) = lines.take() else { break };
+        if let Some((disk, what, value)) = block_value(&line.text) {
+            values.push(((disk, what.to_owned()), value.to_owned(), line.number));
+        }
+    }
+    let Some(guest) = guest else {
+        run.note(
+            "statistics of a guest",
+            "which guest is not shown",
+            "include the command line: virsh domstats GUEST --block",
+        );
+        return Ok(());
+    };
+    let names = values.iter().filter(|((_, what), _, _)| what == "name");
+    for ((disk, _), name, line) in names {
+        let value = |of: &str| {
+            let found = values.iter().find(|((own, what), _, _)| own == disk && what == of);
+            found.and_then(|(_, value, _)| value.parse::<u64>().ok())
+        };
+        let key = disk_of(run, begin, &guest, name);
+        let row = run.row::<GuestDiskIo>(0.0, *line, key);
+        (row.reads, row.writes, row.flushes) =
+            (value("rd.reqs").into(), value("wr.reqs").into(), value("fl.reqs").into());
+        (row.read_bytes, row.write_bytes) = (value("rd.bytes").into(), value("wr.bytes").into());
+        (row.read_time, row.write_time, row.flush_time) =
+            (value("rd.times").into(), value("wr.times").into(), value("fl.times").into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn limits_and_use_of_a_guests_disk() {
+        let window = window_of(&fixture("virsh-block.txt"));
+        let disk = window.newest::<GuestDisk>().into_values().next().expect("a disk");
+        assert_eq!((&*disk.disk.name, disk.limit_operations.get(), disk.limit_reads.get()), ("vdb", Some(500.0), None));
+        let guest = window.newest::<Guest>().into_values().next().expect("a guest");
+        assert_eq!((guest.name.get(), guest.task), (Some("pg-stage"), disk.disk.task));
+        let io = window.changes::<GuestDiskIo>();
+        let [only] = &io[..] else { panic!("{} disks", io.len()) };
+        assert_eq!((only.rate(|io| io.reads), only.rate(|io| io.writes)), (Some(380.0), Some(120.0)));
+    }
+
+    #[test]
+    fn a_guest_that_is_not_named_is_asked_for() {
+        let window = window_of("total_bytes_sec: 0\nread_bytes_sec : 0\ntotal_iops_sec : 500\n");
+        assert!(window.newest::<GuestDisk>().is_empty());
+    }
+}
