@@ -22,6 +22,8 @@ const LOCKUP: &str = "loglevel=5 watchdog_thresh=30 softlockup_panic=1 sysctl.ke
 /// What the kernel prints then.
 const LOCKED_UP: &str = "BUG: soft lockup";
 /// The most lines of what the CPUs do.
+/// As many as name the fault and where it happened.
+const MOST_FAULT_LINES: usize = 12;
 const MOST_LINES: usize = 120;
 
 /// The first process is systemd, and no shell. Debian's unit for the first boot would wait for answers.
@@ -234,6 +236,8 @@ pub(super) fn last_lines(path: &Path) -> String {
     if let Some(from) = first(LOCKED_UP) {
         return lines[from..].iter().take(MOST_LINES).copied().collect::<Vec<_>>().join("\n");
     }
-    let from = first("Kernel panic").unwrap_or(lines.len().saturating_sub(3));
-    lines[from..].iter().take(3).copied().collect::<Vec<_>>().join(" | ")
+    // What went wrong stands before it.
+    let faults = ["BUG: ", "Oops: ", "general protection fault", "Kernel panic"].into_iter().filter_map(first);
+    let from = faults.min().unwrap_or(lines.len().saturating_sub(3));
+    lines[from..].iter().take(MOST_FAULT_LINES).copied().collect::<Vec<_>>().join(" | ")
 }

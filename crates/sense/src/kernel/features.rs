@@ -45,8 +45,13 @@ fn run_delay(root: &Root) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// cgroups(7): /proc/cgroups.
+/// cgroups(7): /proc/cgroups, in which newer kernels list only what they still have of version 1.
 fn controller(root: &Root, name: &str) -> Result<(), SourceError> {
+    let own = if name == "blkio" { "io" } else { name };
+    let lists = |path: &str| root.maybe(path).is_some_and(|text| text.split_whitespace().any(|word| word == own));
+    if ["", "unified/"].iter().any(|mount| lists(&format!("sys/fs/cgroup/{mount}cgroup.controllers"))) {
+        return Ok(());
+    }
     let Some(table) = root.maybe("proc/cgroups") else { return Ok(()) };
     let enabled = table.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -108,6 +113,12 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(found[2].1, "the controller memory is disabled (cgroup_disable=memory)");
+    }
+
+    #[test]
+    fn a_controller_of_version_2_need_not_be_one_of_version_1() {
+        let tables = [("proc/cgroups", "cpu\t0\t9\t1\n"), ("sys/fs/cgroup/cgroup.controllers", "cpu io memory\n")];
+        assert_eq!(absent(&tables), []);
     }
 
     #[test]
