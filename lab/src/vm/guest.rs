@@ -21,9 +21,9 @@ pub(super) const KERNEL: &str = "console=ttyS0 quiet panic=-1 no_timer_check tsc
 const LOCKUP: &str = "loglevel=5 watchdog_thresh=30 softlockup_panic=1 sysctl.kernel.softlockup_all_cpu_backtrace=1";
 /// What the kernel prints then.
 const LOCKED_UP: &str = "BUG: soft lockup";
-/// The most lines of what the CPUs do.
 /// As many as name the fault and where it happened.
 const MOST_FAULT_LINES: usize = 12;
+/// The most lines of what the CPUs do.
 const MOST_LINES: usize = 120;
 
 /// The first process is systemd, and no shell. Debian's unit for the first boot would wait for answers.
