@@ -7,10 +7,13 @@ pub const GIB: f64 = MIB * KIB;
 pub const SECTOR: f64 = 512.0;
 pub const NS_PER_MS: f64 = 1e6;
 
-/// A number without sign: `12`, `0.42`, `0,42` as many locales print it, or with thousands separators: `1,234,567.8`,
+/// A number without sign, but for `-0.00`: `12`, `0.42`, `0,42` as many locales print it, or with thousands separators: `1,234,567.8`,
 /// `1.234.567`, `1.234,5`. Rejects `nan`, exponents, and `1,234`, which is one thing here and another there.
 pub fn number(text: &str) -> Option<f64> {
     let is_mark = |b: &u8| matches!(b, b'.' | b',');
+    // What was rounded to zero from below.
+    let zero = text.strip_prefix('-').filter(|digits| digits.bytes().all(|b| b == b'0' || is_mark(&b)));
+    let text = zero.unwrap_or(text);
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit() || is_mark(&b)) {
         return None;
     }
@@ -70,6 +73,7 @@ mod tests {
         assert_eq!(number("23189,50"), Some(23189.5));
         assert_eq!(number(".97"), Some(0.97));
         assert_eq!(number("0,123"), Some(0.123));
+        assert_eq!(number("-0.00").map(f64::abs), Some(0.0));
         for (text, value) in
             [("1,000.5", 1000.5), ("1.234.567", 1_234_567.0), ("1,234,567", 1_234_567.0), ("1.234,5", 1234.5)]
         {

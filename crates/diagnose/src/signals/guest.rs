@@ -137,6 +137,12 @@ impl<'w> GuestUse<'w> {
             .filter(|_| self.affinity.is_some())
     }
 
+    /// CPUs' worth of idle time on those that it may use.
+    fn idle_own(&self) -> Option<f64> {
+        let own = self.affinity.as_ref()?;
+        own.iter().map(|cpu| self.idle.get(cpu).copied()).sum()
+    }
+
     /// CPUs' worth of idle time on those that it may not use.
     fn idle_elsewhere(&self) -> Option<f64> {
         let own = self.affinity.as_ref()?;
@@ -167,6 +173,7 @@ signals! { g: GuestUse<'_>;
     "guest.pinned" "flag" "1 if its virtual CPUs may not run on all CPUs of the host", "Cpus_allowed_list against the CPUs online; without it, 1 if they wait for full CPUs while others are idle", "/proc/PID/task/TID/status" => g.is_pinned();
     "guest.pinned_cpus" "text" "the CPUs that they may run on", "Cpus_allowed_list; without it, those that they ran on, if they wait for these while others are idle", "/proc/PID/task/TID/status" => g.affinity.as_ref().map(cpu_list::format).as_deref();
     "guest.idle_elsewhere" "count" "CPUs' worth of idle time on those that it may not use", "Σ Δidle / Δt", "/proc/PID/task/TID/status, /proc/stat" => g.idle_elsewhere();
+    "guest.idle_own" "count" "CPUs' worth of idle time on those that it may use", "Σ Δidle / Δt", "/proc/PID/task/TID/status, /proc/stat" => g.idle_own();
     "guest.sharers" "text" "other guests that are bound to some of the same CPUs; empty if there are none", "Cpus_allowed_list", "/proc/PID/task/TID/status" => Some(g.sharers.join(", ")).as_deref();
     "guest.limited" "flag" "1 if QEMU keeps some of its disks within a limit", "-drive throttling.*, -object throttle-group, QMP query-block, <iotune>", "/proc/PID/cmdline, QMP, /run/libvirt/qemu" => Some(g.limit.is_some());
     "guest.limit" "text" "the limit of its disks that is used most", "max over the limits of the part that is used", "/proc/PID/cmdline, QMP, /run/libvirt/qemu" => g.limit.as_ref().map(|limit| limit.words.as_str());
@@ -257,7 +264,13 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
                 .collect(),
             affinity: pinned.cloned(),
             idle: &idle,
-            sharers: affinities.iter().filter(shares).filter_map(|(other, _)| guests.get(other)?.name.get()).collect(),
+            sharers: affinities
+                .iter()
+                .filter(shares)
+                .filter_map(|(other, _)| guests.get(other)?.name.get().filter(|name| Some(*name) != config.name.get()))
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
         };
         let name = config.name.get().map_or_else(|| task.pid.to_string(), str::to_owned);
         // virsh shows no process.

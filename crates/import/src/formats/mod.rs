@@ -250,6 +250,7 @@ pub const FORMATS: &[Format] = &[
     zpool::FORMAT,
     virsh::BLKDEVIOTUNE,
     virsh::DOMSTATS,
+    virsh::VCPUPIN,
     ceph::FORMAT,
 ];
 

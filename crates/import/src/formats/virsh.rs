@@ -1,8 +1,9 @@
-//! virsh(1): limits on the disks of a guest, and what it moved to and from them.
+//! virsh(1): limits on the disks of a guest, what it moved to and from them, and the CPUs that it is bound to.
 
 use crate::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use whyslow_model::catalogue::{Guest, GuestDisk, GuestDiskIo};
+use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestDiskIo};
+use whyslow_model::cpu_list;
 use whyslow_model::key::GuestDevice;
 
 pub const BLKDEVIOTUNE: Format = Format {
@@ -27,6 +28,61 @@ pub const DOMSTATS: Format = Format {
     read: read_statistics,
     ..Format::NEW
 };
+
+pub const VCPUPIN: Format = Format {
+    name: "virsh vcpupin",
+    versions: "libvirt 1 and later, with the command line or a heading that names the guest",
+    shows: "the CPUs of the host that the virtual CPUs of a guest may run on",
+    lacks: "how busy they are: mpstat -P ALL",
+    starts: |lines| {
+        is_affinity_header(lines, 0) || (lines.next_is(|line| heading(line).is_some()) && is_affinity_header(lines, 1))
+    },
+    read: read_affinity,
+    ..Format::NEW
+};
+
+/// ` VCPU   CPU Affinity`, `VCPU: CPU Affinity`, and a ruler.
+fn is_affinity_header(lines: &mut Lines<'_>, at: usize) -> bool {
+    let is_title = |line: &str| line.replace(':', " ").split_whitespace().eq(["VCPU", "CPU", "Affinity"]);
+    let is_ruler = |line: &str| line.trim().len() > 3 && line.trim().bytes().all(|b| b == b'-');
+    lines.peek(at).is_some_and(is_title) && lines.peek(at + 1).is_some_and(is_ruler)
+}
+
+/// `== web1`, as loops over guests print it; `web1:`.
+fn heading(line: &str) -> Option<&str> {
+    let name = line.trim_matches(['=', '-', '#', ':', ' ']);
+    (name.len() < line.trim().len() && is_name(name)).then_some(name)
+}
+
+/// ` 0      2-5`, `   0: 2-5`
+fn affinity(line: &str) -> Option<(u32, &str)> {
+    let mut words = line.split_whitespace();
+    let number = words.next()?.trim_end_matches(':').parse().ok()?;
+    let cpus = words.next().filter(|cpus| cpu_list::parse(cpus).is_some())?;
+    words.next().is_none().then_some((number, cpus))
+}
+
+fn read_affinity(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let printed = lines.take_if(|text| heading(text).is_some());
+    let printed = printed.as_ref().and_then(|line| heading(&line.text)).map(str::to_owned);
+    lines.skip(2);
+    let guest = printed.or_else(|| operands(context, "vcpupin").into_iter().next());
+    while let Some(line) = lines.take_if(|text| affinity(text).is_some()) {
+        let (Some(guest), Some((number, cpus))) = (&guest, affinity(&line.text)) else { continue };
+        let task = task_of(guest);
+        run.row::<Guest>(0.0, line.number, task).name = guest.as_str().into();
+        let row = run.row::<GuestCpu>(0.0, line.number, TaskKey { tid: task.tid.saturating_add(1 + number), ..task });
+        (row.number, row.cpus) = (f64::from(number).into(), cpus.into());
+    }
+    if guest.is_none() {
+        run.note(
+            "CPUs that a guest is bound to",
+            "which guest is not shown",
+            "include the command line: virsh vcpupin GUEST",
+        );
+    }
+    Ok(())
+}
 
 /// `total_iops_sec : 500`, but not the limits of bursts.
 fn limit(line: &str) -> Option<(&str, f64)> {
@@ -161,6 +217,25 @@ mod tests {
         let io = window.changes::<GuestDiskIo>();
         let [only] = &io[..] else { panic!("{} disks", io.len()) };
         assert_eq!((only.rate(|io| io.reads), only.rate(|io| io.writes)), (Some(380.0), Some(120.0)));
+    }
+
+    #[test]
+    fn the_cpus_that_guests_are_bound_to() {
+        let window = window_of(&fixture("virsh-vcpupin.txt"));
+        let rows = window.newest::<GuestCpu>();
+        let names = window.newest::<Guest>();
+        let of = |name: &str| {
+            let own = rows.values().filter(|row| {
+                names.iter().any(|(task, guest)| task.pid == row.thread.pid && guest.name.get() == Some(name))
+            });
+            own.map(|row| row.cpus.get().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!((of("crm-app1"), of("mail1")), (vec!["2-5".to_owned(); 4], vec!["0-23".to_owned(); 2]));
+        let old = "# virsh vcpupin old\nVCPU: CPU Affinity\n----------------------------------\n   0: 0-3\n";
+        assert_eq!(
+            window_of(old).newest::<GuestCpu>().into_values().next().and_then(|row| row.cpus.get()),
+            Some("0-3")
+        );
     }
 
     #[test]
