@@ -185,8 +185,8 @@ fn unexplained(facts: &Facts) -> Option<BlindSpot> {
 const WORTH_HAVING: [(&str, &str); 5] = [
     ("proc/pressure", "boot with psi=1"),
     ("bpf/", "a newer kernel, or one built with CONFIG_DEBUG_INFO_BTF"),
-    ("feature/cgroup.memory", "boot with cgroup_enable=memory"),
-    ("feature/cgroup.", "boot without cgroup_disable=, or a kernel that has it"),
+    ("feature/cgroup.", "boot with cgroup_enable= and its name, or use a kernel that has it"),
+    ("feature/schedstat", "a kernel with CONFIG_SCHED_INFO"),
     ("feature/", "a newer kernel"),
 ];
 

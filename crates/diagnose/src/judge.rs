@@ -36,8 +36,8 @@ pub struct Judged {
     pub is_since_boot: bool,
     /// Whether its rule is for counts since boot only.
     pub is_since_boot_rule: bool,
-    /// Whether its summary says that nobody is known.
-    pub says_nobody: bool,
+    /// Whether its summary is the one without a culprit.
+    pub is_unattributed: bool,
     /// Whether its rule measures time, as far as the window allows.
     pub measures_time: bool,
 }
@@ -131,7 +131,7 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
     context.blame(&blame);
     let Blame { culprits, unattributed, .. } = blame;
     let without_name = rule.summary_unattributed.as_ref().filter(|_| culprits.is_empty());
-    let says_nobody = without_name.is_some();
+    let is_unattributed = without_name.is_some();
     let summary = without_name.unwrap_or(&rule.summary);
     let (impact, impact_is) = impact(rule, context);
     let finding = Finding {
@@ -154,7 +154,7 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
     };
     Judged {
         finding,
-        says_nobody,
+        is_unattributed,
         explains: rule.explains.clone(),
         explains_all: rule.explains_all,
         shares: rule.accounts_for.iter().filter_map(|(id, e)| Some((id.clone(), e.number(context)?))).collect(),

@@ -28,6 +28,9 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
     for (effect, cause) in &cause_of {
         judged[*effect].finding.explained_by = Some(keys[*cause].clone());
         judged[*cause].finding.explains.push(keys[*effect].clone());
+    }
+    // From the top of a stack down to its disks.
+    for (effect, cause) in cause_of.iter().cycle().take(MOST_LAYERS * cause_of.len()) {
         name_users(*cause, *effect, &mut judged, topology);
     }
     let ranks: Vec<(bool, f64)> = (0..judged.len()).map(|node| rank(node, &judged, &cause_of)).collect();
@@ -37,15 +40,18 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
     roots.into_iter().chain(effects).map(|(finding, _)| finding).collect()
 }
 
-/// Who uses a device is seen at the one on top of it where the kernel does not tell whose the requests below are.
+/// Copies the culprits of a device down to the one below it, where the kernel does not say whose the requests there are.
 fn name_users(cause: usize, effect: usize, judged: &mut [Judged], topology: &Topology) {
     let (lower, upper) = (&judged[cause].finding, &judged[effect].finding);
     let is_below = topology.rests_on(&upper.subject.name, &lower.subject.name);
-    if lower.culprits.is_empty() && !judged[cause].says_nobody && !upper.culprits.is_empty() && is_below {
+    if lower.culprits.is_empty() && !judged[cause].is_unattributed && !upper.culprits.is_empty() && is_below {
         let (culprits, unattributed) = (upper.culprits.clone(), upper.unattributed.clone());
         (judged[cause].finding.culprits, judged[cause].finding.unattributed) = (culprits, unattributed);
     }
 }
+
+/// Stacks of devices have hardly more layers.
+const MOST_LAYERS: usize = 4;
 
 /// What a cause weighs together with its effects: as much as the heaviest of them, so that an unrelated finding does not
 /// come before the cause of something heavier. Before any weight counts whether one of them is certain: a suspicion, however
@@ -81,7 +87,7 @@ fn can_explain(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
 /// slow disk fills the queue of its array, and is no slower because of it.
 fn is_rather_effect(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
     let (upper, lower) = (&cause.finding.subject.name, &effect.finding.subject.name);
-    // Several disks that are alike are a matter of what is on top of them.
+    // Of two findings of one id, the lower one is the cause only if nothing else is below the upper device.
     let is_told_apart =
         || cause.finding.id != effect.finding.id || topology.below(upper).map(|name| &**name).eq([lower.as_str()]);
     topology.rests_on(upper, lower) && is_told_apart() && can_explain(effect, cause, topology)
@@ -167,7 +173,7 @@ mod tests {
             finding,
             explains: vec![explains.into()],
             explains_all: false,
-            says_nobody: false,
+            is_unattributed: false,
             shares: BTreeMap::new(),
             cgroup: None,
             aliases: vec![],

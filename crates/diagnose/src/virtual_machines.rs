@@ -1,6 +1,7 @@
 //! Captures of virtual machines and of their host: which is whose, and what of the CPUs of the one explains what was found in the other.
 
 use crate::rulebook::RuleBook;
+use crate::scope::Scope;
 use crate::virtual_disks::virtual_disks;
 use std::collections::BTreeSet;
 use whyslow_model::catalogue::{Family, Guest, MachineInfo, Process};
@@ -82,13 +83,18 @@ fn relate_limits(machines: &VirtualMachines, merged: &mut [Finding], book: &Rule
         let Some(limit) = merged.iter().find(is_limit) else { continue };
         let disks = limit.evidence.iter().find(|evidence| evidence.metric == "guest.limited_disks");
         let Some(Reading::Text(disks)) = disks.map(|evidence| evidence.value.clone()) else { continue };
-        let cause = limit.key();
-        let explained: Vec<&String> =
-            book.all().iter().filter(|rule| rule.id == "disk.throttled").flat_map(|rule| &rule.explains).collect();
+        let (cause, confidence) = (limit.key(), limit.confidence);
+        let explained: Vec<&String> = book
+            .all()
+            .iter()
+            .filter(|rule| rule.id == "disk.throttled" && rule.scope == Scope::Guest)
+            .flat_map(|rule| &rule.explains)
+            .collect();
         let is_effect = |finding: &Finding| {
             finding.subject.capture.as_ref() == Some(guest)
                 && finding.explained_by.is_none()
                 && explained.contains(&&finding.id)
+                && (confidence > Confidence::Low || finding.confidence == Confidence::Low)
                 && disks.split([',', ' ']).any(|disk| disk == finding.subject.name)
         };
         let mut effects = Vec::new();

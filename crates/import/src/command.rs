@@ -23,8 +23,10 @@ const ANY_HOST: [&str; 6] = ["localhost", "host", "hostname", "server", "machine
 const CONTAINER_ID: usize = 12;
 /// What stands before the command that matters, on the same line.
 const INCIDENTAL: [&str; 5] = ["date", "echo", "clear", "cd", "export"];
-/// What leaves out lines.
-const FILTERS: [&str; 5] = ["grep", "egrep", "fgrep", "head", "tail"];
+/// What selects lines by a pattern.
+const GREPS: [&str; 3] = ["grep", "egrep", "fgrep"];
+/// The options of those that print something else than the lines: names, numbers, counts, parts.
+const NO_LINES: &str = "HnbcorRlLqhZ";
 /// What begins a loop of the shell, whose commands follow behind `do`.
 const LOOPS: [&str; 3] = ["for", "while", "until"];
 /// The most words of a command without a prompt: longer lines are sentences.
@@ -39,11 +41,12 @@ impl CommandLine {
 
     /// All commands on a line, with a prompt or without, and the first of them that a loop of the shell runs, up to the last.
     pub fn each(line: &str) -> (Vec<Self>, Option<usize>) {
-        let text = split_prompt(line).map_or(line, |(_, command)| command);
-        let (container, text) = unwrapped(text);
+        let text = split_prompt(line).map_or(line, |(_, command)| command).trim_start();
+        let (container, text) = unwrapped(remote(text).map_or(text, |(_, command)| command));
         let (mut commands, mut looped) = (Vec::new(), None);
         for part in shell::commands(text) {
             let (own, part) = unwrapped(part);
+            let part = part.trim_start();
             let is_loop = LOOPS.contains(&first_word(part)) && text.contains("do ");
             if is_loop {
                 looped = looped.or(Some(commands.len()));
@@ -115,7 +118,9 @@ impl CommandLine {
 
     /// The command of a line whose output matters: `date; netstat -s` is the second.
     fn parse(text: &str) -> Option<Self> {
-        let (container, text) = unwrapped(text.trim_start());
+        let text = text.trim_start();
+        let (host, text) = remote(text).map_or((None, text), |(host, command)| (Some(host), command));
+        let (container, text) = unwrapped(text);
         let is_looped = LOOPS.contains(&first_word(text)) && text.contains("do ");
         let is_incidental = |part: &&str| {
             let word = first_word(part);
@@ -127,11 +132,12 @@ impl CommandLine {
             _ => part,
         });
         let start = body.find(|part| !is_incidental(part)).unwrap_or(text);
-        let (remote, start) = remote(start).map_or((None, start), |(host, command)| (Some(host.to_owned()), command));
+        let (host, start) = remote(start).map_or((host, start), |(host, command)| (Some(host), command));
         let (own, start) = unwrapped(start);
         let container = own.or(container).map(str::to_owned);
         let word = start.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/');
         let is_beside = parts.len() > 1;
+        let remote = host.map(str::to_owned);
         word.then(|| Self { command: shell::command(start), remote, container, is_looped, is_beside })
     }
 
@@ -156,7 +162,7 @@ impl CommandLine {
         base_name(self.command.words.iter().find(|w| !wrapper(w)).map_or("", |w| w))
     }
 
-    /// Its arguments, up to a pipe or redirection: of `-S eth0|grep x`, `-S` and `eth0`.
+    /// Its arguments, without what follows a pipe: of `-S eth0|grep x`, `-S` and `eth0`.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
         self.command.words.iter().map(String::as_str).skip(1)
     }
@@ -179,7 +185,14 @@ impl CommandLine {
 
     /// Whether its output is all its own, but for lines that grep or its like left out.
     pub fn is_filtered(&self) -> bool {
-        self.is_alone() && self.command.filters.iter().all(|filter| FILTERS.contains(&base_name(filter)))
+        self.is_alone() && self.command.filters.iter().all(|filter| only_drops_lines(filter))
+    }
+
+    /// Whether it prints lines of files that it selects by a pattern, and nothing else.
+    pub fn is_selection(&self) -> bool {
+        let words = &self.command.words;
+        let start = words.iter().position(|word| base_name(word) == self.program());
+        start.is_some_and(|start| GREPS.contains(&self.program()) && only_drops_lines(&words[start..]))
     }
 
     fn is_alone(&self) -> bool {
@@ -250,7 +263,28 @@ const CONTAINER_VALUES: [&str; 11] =
 /// The container, and the command in it: of `kubectl -n shop exec -it deploy/api -- sh -c 'cat a; sleep 9; cat a'`, what stands in quotes.
 /// The text itself where it is no such command.
 fn unwrapped(text: &str) -> (Option<&str>, &str) {
-    contained(text).map_or((None, text), |(container, command)| (Some(container), command))
+    let (container, command) = contained(text).map_or((None, text), |(container, command)| (Some(container), command));
+    (container, script(command.strip_prefix("sudo ").unwrap_or(command)).unwrap_or(command))
+}
+
+/// What a shell is given to run: of `bash -c "date; free"`, what stands in quotes.
+fn script(text: &str) -> Option<&str> {
+    let script = SHELLS.iter().find_map(|shell| text.strip_prefix(&format!("{shell} -c ")[..]))?.trim();
+    let quote = script.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    script.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| !inner.contains(quote))
+}
+
+/// Whether a command leaves out lines of what it reads, and changes none.
+fn only_drops_lines(words: &[String]) -> bool {
+    let Some((program, arguments)) = words.split_first() else { return false };
+    let mut options = arguments.iter().filter(|word| word.starts_with('-'));
+    match base_name(program) {
+        program if GREPS.contains(&program) => {
+            !options.any(|option| option.starts_with("--") || option.contains(|c| NO_LINES.contains(c)))
+        }
+        "head" | "tail" => !options.any(|option| option.contains('c')),
+        _ => false,
+    }
 }
 
 fn contained(text: &str) -> Option<(&str, &str)> {
@@ -296,11 +330,14 @@ fn contained(text: &str) -> Option<(&str, &str)> {
 /// The host name in a prompt, after the user or before the folder: `[root@web1 ~]# `, `web1:~ # `. Placeholders and the names that
 /// Docker gives containers do not count.
 pub fn host_at_prompt(line: &str) -> Option<&str> {
-    let (prompt, _) = split_prompt(line)?;
+    let prompt = split_prompt(line)?.0.trim_end();
     let name = match prompt.split_once('@') {
         Some((_, behind)) => behind.split([':', ' ', ']', ')']).next()?,
         None if is_numbered_name(prompt) => prompt,
-        None => prompt.split_once(':').filter(|(_, folder)| folder.starts_with(['~', '/']))?.0,
+        None => {
+            let is_folder = |folder: &str| folder.starts_with(['~', '/']) && !folder.starts_with("//");
+            prompt.split_once(':').filter(|(_, folder)| is_folder(folder))?.0
+        }
     };
     let is_container = name.len() == CONTAINER_ID && name.bytes().all(|b| b.is_ascii_hexdigit());
     let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
@@ -328,11 +365,19 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a word is a host name that no other word looks like: letters first, then a number or parts.
+/// Whether a word before `$` may be the name of a host, as in `db-3$ `: lower case, with a digit or of several parts.
 fn is_numbered_name(text: &str) -> bool {
-    let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
+    let is_plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b));
     let is_of_parts = text.bytes().any(|b| b.is_ascii_digit() || b == b'-');
-    is_plain && is_of_parts && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.len() > 2
+    let ends =
+        text.starts_with(|c: char| c.is_ascii_lowercase()) && text.ends_with(|c: char| c.is_ascii_alphanumeric());
+    is_plain && is_of_parts && ends && text.len() > 2 && !is_shell_version(text)
+}
+
+/// `bash-5.1`, the prompt of a shell that has no other.
+fn is_shell_version(text: &str) -> bool {
+    let version = text.split_once('-').filter(|(shell, _)| SHELLS.contains(shell)).map(|(_, version)| version);
+    version.is_some_and(|version| !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
 }
 
 /// A sign alone is a prompt unless text begins with it: `> ` quotes a mail, `% ` begins a line of a report.
@@ -340,8 +385,7 @@ fn is_prompt(text: &str, end: &str) -> bool {
     if text.is_empty() {
         return end.starts_with(['#', '$']);
     }
-    // `db-3$ `, `web1# `: a name that is no word, as users of several machines have it in their prompts.
-    if end.starts_with(['$', '#']) && is_numbered_name(text) {
+    if (end.starts_with('$') && is_numbered_name(text)) || is_shell_version(text) {
         return true;
     }
     let short = text.len() <= LONGEST_PROMPT && text.split_whitespace().count() <= 3;
@@ -361,6 +405,8 @@ mod tests {
             ("# x; sleep 5; x; sleep 9; x", None),
             ("# vmstat 1 5", None),
             ("# x; sleep $N; x", None),
+            ("$ ssh db9 'nstat -az; sleep 10; nstat -az'", Some(10.0)),
+            ("$ sudo bash -c \"x; sleep 7; x\"", Some(7.0)),
         ] {
             assert_eq!(CommandLine::pause(line), pause, "{line}");
         }
@@ -407,6 +453,11 @@ mod tests {
             ("crm-app1:~ # vmstat 2", Some("crm-app1")),
             ("gw:/var/log# vmstat 2", Some("gw")),
             ("db-3$ vmstat 2", Some("db-3")),
+            ("cp-1 $ vmstat 2", Some("cp-1")),
+            ("bash-5.1# vmstat 2", None),
+            ("eth0 # uplink", None),
+            ("billing-# from x", None),
+            ("https://x/y # note", None),
             ("sum$ vmstat 2", None),
             ("# vmstat 2", None),
             ("sda 0.00 0.20 # 3", None),

@@ -189,8 +189,7 @@ impl CaptureContext {
         PrintedTime { date: self.at.date, time: time.map(|time| time + self.waited) }
     }
 
-    /// Whether what the command line printed until now has no time but that of its pauses: a time that comes then would be that of
-    /// only a part.
+    /// Whether only pauses say when the command line printed what it did: a date in the midst of that must not set the clock.
     pub fn is_timed_by_pauses(&self) -> bool {
         let is_begun = !self.outputs.is_empty() || self.steps.as_ref().is_some_and(PrintSteps::is_timed_by_pauses);
         self.at.time.is_none() && self.pause.is_some() && is_begun

@@ -39,7 +39,7 @@ const SAVE_AGAIN: &str = "save the command's whole output again, unchanged";
 /// The most lines of a report that is not read as a stream.
 const MOST_LINES: u32 = 200_000;
 /// No output that is printed again and again is longer.
-const MOST_LINES_OF_COPY: u32 = 2000;
+const MOST_LINES_OF_COPY: usize = 2000;
 /// A longer line begins no report, unless it begins with one of these: JSON, and what mysql prints into one line.
 const LONGEST_LINE: usize = 8192;
 const LONG_LINES: [&str; 3] = ["{", "[", "InnoDB"];
@@ -385,8 +385,9 @@ impl FileReader<'_, '_> {
         let first = self.lines.peek(0)?.to_owned();
         words(&first).next()?;
         // What is found behind the end of the output does no harm: it ends by itself before that.
-        (1..MOST_LINES_OF_COPY)
-            .find(|at| self.lines.peek(*at as usize).is_some_and(|text| words(text).eq(words(&first))))
+        let begins_again = |at: &usize| self.lines.peek(*at).is_some_and(|text| words(text).eq(words(&first)));
+        let at = (1..MOST_LINES_OF_COPY).find(begins_again)?;
+        self.lines.distance(at)
     }
 
     /// Reads a file of /proc that a format reads as text; others are collected.

@@ -169,7 +169,7 @@ pub struct KernelFileSet {
     texts: BTreeSet<Name>,
     /// The line that the first one begins on.
     line: u32,
-    /// The time at which the first one was printed that has a time.
+    /// The time of the first one that has one.
     pub at: PrintedTime,
     /// The machine that they were printed on, as far as the text says.
     host: Option<Name>,

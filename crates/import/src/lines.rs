@@ -211,6 +211,12 @@ impl<'r> Lines<'r> {
         Some(&line.text[self.margin.length(&line.text)..])
     }
 
+    /// How many lines of the file lead up to one that was looked at, blank ones that are left out included.
+    pub fn distance(&self, after: usize) -> Option<u32> {
+        let number = |at: usize| self.ahead.get(at).map(|line| line.number);
+        Some(number(after)? - number(0)?)
+    }
+
     /// Joins a table that a mail program wrapped, if what begins at the next line becomes one that is `known`.
     pub fn join_wrapped_table<T>(&mut self, known: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         /// How many lines show whether it can be one, and how many it may have.

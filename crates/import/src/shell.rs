@@ -1,11 +1,11 @@
-//! Takes command lines apart as a shell does: quotes, separators, pipes and redirections.
+//! Takes command lines apart as a shell does, as far as quotes, separators, pipes and redirections go: what it substitutes is not followed.
 
 /// A command with its words, without quotes, and what becomes of its output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellCommand {
     pub words: Vec<String>,
-    /// The programs that its output is piped through.
-    pub filters: Vec<String>,
+    /// The commands that its output is piped through, each with its words.
+    pub filters: Vec<Vec<String>>,
     /// The files that output is redirected to.
     pub targets: Vec<String>,
     /// Whether a word depends on the output of another command: `$(nproc)`.
@@ -39,20 +39,15 @@ pub fn commands(line: &str) -> Vec<&str> {
 pub fn command(line: &str) -> ShellCommand {
     let mut command =
         ShellCommand { has_substitution: line.contains("$(") || line.contains('`'), ..Default::default() };
-    let (mut is_piped, mut begins_filter, mut is_target) = (false, false, false);
+    let mut is_target = false;
     for token in tokens(line) {
         match token {
             Token::Word(word) if is_target => {
                 command.targets.push(word);
                 is_target = false;
             }
-            Token::Word(word) if begins_filter => {
-                command.filters.push(word);
-                begins_filter = false;
-            }
-            Token::Word(word) if !is_piped => command.words.push(word),
-            Token::Word(_) => {}
-            Token::Pipe => (is_piped, begins_filter) = (true, true),
+            Token::Word(word) => command.filters.last_mut().unwrap_or(&mut command.words).push(word),
+            Token::Pipe => command.filters.push(Vec::new()),
             Token::Redirection => is_target = true,
             Token::Separator(..) => break,
         }
@@ -85,6 +80,8 @@ fn tokens(line: &str) -> Vec<Token<'_>> {
             }
             '|' if !rest.starts_with('|') => {
                 tokens.extend(word.take().map(Token::Word));
+                // `|&` pipes what goes to stderr, too.
+                rest = rest.strip_prefix('&').unwrap_or(rest);
                 tokens.push(Token::Pipe);
             }
             '>' | '<' => {
@@ -128,7 +125,8 @@ mod tests {
     fn a_command_ends_at_a_pipe_and_its_words_have_no_quotes() {
         let parsed = command("iostat -x 5 2>/dev/null|egrep \"sdj|sdk\" 7 | head >> 'my file'; x");
         assert_eq!(parsed.words, ["iostat", "-x", "5"]);
-        assert_eq!(parsed.filters, ["egrep", "head"]);
+        assert_eq!(parsed.filters, [vec!["egrep", "sdj|sdk", "7"], vec!["head"]]);
+        assert_eq!(command("x |& tee y").filters, [["tee", "y"]]);
         assert_eq!(parsed.targets, ["/dev/null", "my file"]);
         assert_eq!(command("grep '^(a|b) ' --x=\"1 2\"").words, ["grep", "^(a|b) ", "--x=1 2"]);
         assert_eq!(command("x 2>&1 &>/dev/null").words, ["x"]);

@@ -21,7 +21,7 @@ pub(super) const KERNEL: &str = "console=ttyS0 quiet panic=-1 no_timer_check tsc
 const LOCKUP: &str = "loglevel=5 watchdog_thresh=30 softlockup_panic=1 sysctl.kernel.softlockup_all_cpu_backtrace=1";
 /// What the kernel prints then.
 const LOCKED_UP: &str = "BUG: soft lockup";
-/// As many as name the fault and where it happened.
+/// The most lines of a fault: what it is, and where it happened.
 const MOST_FAULT_LINES: usize = 12;
 /// The most lines of what the CPUs do.
 const MOST_LINES: usize = 120;

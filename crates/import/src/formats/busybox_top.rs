@@ -52,7 +52,7 @@ fn shares(line: &str) -> Option<Vec<(&'static str, f64)>> {
     shares.filter(|shares| shares.len() >= 4)
 }
 
-/// Where the columns are of which a process's row has one word each.
+/// The positions of the columns in a process's row.
 struct Columns {
     names: Vec<String>,
 }
@@ -80,12 +80,15 @@ impl Columns {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let mut interval = ReportInterval { from: 0.0, to: DELAY };
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let command = context.command_of("top");
+    let asked = command.and_then(|command| command.arguments().skip_while(|word| *word != "-d").nth(1)?.parse().ok());
+    let delay: f64 = asked.filter(|delay| *delay > 0.0).unwrap_or(DELAY);
+    let mut interval = ReportInterval { from: 0.0, to: delay };
     let mut screens = 0;
     while let Some(amounts) = memory(lines) {
         if screens > 0 {
-            interval = ReportInterval { from: interval.to, to: interval.to + DELAY };
+            interval = ReportInterval { from: interval.to, to: interval.to + delay };
         }
         let line = lines.number();
         lines.skip(1);
@@ -121,14 +124,15 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
     while let Some(line) = lines.take_if(|text| columns.cells(text).is_some()) {
         tasks.push(line);
     }
-    // Shares are of all CPUs, whose number is not shown: those that are named are counted.
+    // Shares are of all CPUs, whose number is not shown: there are at least as many as the highest that a process was on says.
     let processor = |text: &str| columns.cell(&columns.cells(text)?, "CPU").and_then(number);
-    let processors = tasks.iter().filter_map(|line| processor(&line.text)).fold(0.0, f64::max) + 1.0;
+    let highest = tasks.iter().filter_map(|line| processor(&line.text)).reduce(f64::max);
     for line in &tasks {
         let Some(cells) = columns.cells(&line.text) else { continue };
         let Some(pid) = cells[0].parse().ok() else { continue };
         let share = columns.cell(&cells, "%CPU").and_then(|share| number(share.trim_end_matches('%')));
-        let time = ("cpu_time", share.map(|share| share / 100.0 * processors * SECOND));
+        let processors = highest.map(|highest| highest + 1.0);
+        let time = ("cpu_time", share.zip(processors).map(|(share, count)| share / 100.0 * count * SECOND));
         let command = cells[columns.names.len() - 1];
         let is_kernel_thread = command.starts_with('[');
         let row = run.grow::<Process>(interval, line.number, process(pid), &[time]);

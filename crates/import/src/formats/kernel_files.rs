@@ -54,16 +54,18 @@ impl PrintedFiles {
     /// Names that begin at no root are of files in `folder`.
     pub fn of(command: &CommandLine, folder: Option<&str>) -> Option<Self> {
         let program = command.program();
-        let selects = ["grep", "egrep", "fgrep"].contains(&program) || (program == "sed" && command.has('n'));
+        let selects = command.is_selection();
         let operands: Vec<&str> = match program {
-            // Those would print something else than lines.
-            _ if selects && "HrRclLoqh".chars().any(|option| command.has(option)) && program != "sed" => return None,
             _ if selects => {
                 command.positional(&["-m", "-A", "-B", "-C"]).skip(usize::from(!command.has('e'))).collect()
             }
             _ if PRINTERS.contains(&program) => command.positional(&["-n", "-c"]).collect(),
             _ => return None,
         };
+        // With several files, or a pattern of names, grep prints the names.
+        if selects && (operands.len() != 1 || operands[0].contains(['*', '?', '[', '{'])) {
+            return None;
+        }
         let operands = operands.into_iter().filter_map(|word| absolute(word, folder)).flat_map(expanded);
         let operands: Vec<String> = operands.collect();
         // Of files of other kinds the readers need every line.
@@ -76,8 +78,8 @@ impl PrintedFiles {
         if !(command.is_plain() || (command.is_filtered() && may_lack_lines)) || (selects && !may_lack_lines) {
             return None;
         }
-        // These print the names of several.
-        if operands.len() > 1 && (selects || ["head", "tail"].contains(&program)) && program != "sed" {
+        // head and tail print the names of several.
+        if operands.len() > 1 && ["head", "tail"].contains(&program) {
             return None;
         }
         let operands: Vec<&str> = operands.iter().map(String::as_str).collect();
@@ -362,6 +364,9 @@ fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
     if is_one_line(path) {
         return lines.peek(at).is_some_and(is_content).then_some(1);
     }
+    if COUNTERS.contains(&path) {
+        return lines_of_counters(lines, at);
+    }
     let name = path.rsplit('/').next()?;
     let is_pressure = path.contains("/proc/pressure/");
     // Only newer kernels have this file, which has a single line.
@@ -396,9 +401,6 @@ fn lines_of(lines: &mut Lines<'_>, at: usize, path: &str) -> Option<usize> {
         },
         _ => return None,
     };
-    if COUNTERS.contains(&path) {
-        return lines_of_counters(lines, at);
-    }
     // A word that comes again begins the next copy.
     let mut seen = BTreeSet::new();
     let mut is_next = |line: &str| is_own(line) && seen.insert(line.split(' ').next().unwrap_or_default().to_owned());

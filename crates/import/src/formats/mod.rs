@@ -260,7 +260,8 @@ const CAT: &str = "cat";
 static PROGRAMS: LazyLock<HashMap<&str, Recognized>> =
     LazyLock::new(|| FORMATS.iter().flat_map(|format| format.programs).map(|p| (p.name, p.recognized)).collect());
 
-/// A format's position in the list, behind what counts more precisely: a card knows what it dropped, sar what the driver adds up.
+/// Which of two tools counts where both report one counter: ethtool, as a card knows what it dropped and sar what the driver adds up;
+/// otherwise the first in the list.
 pub(crate) fn rank(name: &str) -> usize {
     if name == ethtool::FORMAT.name {
         return 0;

@@ -22,6 +22,8 @@ fn is_title(line: &str) -> bool {
     line.starts_with("PING ") && line.contains(" data") && line.contains("bytes")
 }
 
+/// What is printed of packets that are larger than a link takes.
+const TOO_LARGE: [&str; 3] = ["Frag needed", "too long", "too big"];
 /// The size of a packet if none is asked for (ping(8): -s).
 const USUAL_SIZE: u32 = 84;
 
@@ -74,10 +76,15 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         return Ok(());
     }
     // Messages such as 'Destination Host Unreachable' stand between the replies.
-    let is_between = |text: &str| is_reply(text) || text.starts_with("From ") || text.contains("icmp_seq");
+    let is_between = |text: &str| {
+        is_reply(text) || text.starts_with("From ") || text.starts_with("ping: ") || text.contains("icmp_seq")
+    };
     let title = lines.take_if(is_title);
     let size = title.as_ref().and_then(|title| packet_size(&title.text));
-    while lines.take_if(is_between).is_some() {}
+    let mut is_too_large = false;
+    while let Some(line) = lines.take_if(is_between) {
+        is_too_large |= TOO_LARGE.iter().any(|words| line.text.contains(words));
+    }
     let Some(title) = lines.take_past_blanks_if(|text| statistics_of(text).is_some()) else {
         run.note(&format!("ping on line {begin}"), "its statistics are missing", "let it end, or press Ctrl-C");
         return Ok(());
@@ -93,6 +100,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     record(lines, run, title.number, &key, sent, received);
     let row = run.row::<Ping>(0.0, title.number, key.as_str().into());
     (row.host, row.size) = (host.into(), size.map(f64::from).into());
+    row.too_large = f64::from(u8::from(is_too_large)).into();
     Ok(())
 }
 

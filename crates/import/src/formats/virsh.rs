@@ -1,6 +1,7 @@
 //! virsh(1): limits on the disks of a guest, what it moved to and from them, and the CPUs that it is bound to.
 
 use crate::prelude::*;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestDiskIo};
 use whyslow_model::cpu_list;
@@ -71,7 +72,11 @@ fn read_affinity(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut Tool
         let (Some(guest), Some((number, cpus))) = (&guest, affinity(&line.text)) else { continue };
         let task = task_of(guest);
         run.row::<Guest>(0.0, line.number, task).name = guest.as_str().into();
-        let row = run.row::<GuestCpu>(0.0, line.number, TaskKey { tid: task.tid.saturating_add(1 + number), ..task });
+        let row = run.row::<GuestCpu>(
+            0.0,
+            line.number,
+            TaskKey { tid: task.tid.saturating_add(1).saturating_add(number), ..task },
+        );
         (row.number, row.cpus) = (f64::from(number).into(), cpus.into());
     }
     if guest.is_none() {
@@ -84,12 +89,15 @@ fn read_affinity(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut Tool
     Ok(())
 }
 
-/// `total_iops_sec : 500`, but not the limits of bursts.
+/// `total_iops_sec : 500`, `total_iops_sec_max: 0`
 fn limit(line: &str) -> Option<(&str, f64)> {
-    const NAMES: [&str; 2] = ["bytes_sec", "iops_sec"];
     let (name, value) = line.split_once(':')?;
     let name = name.trim();
-    let is_limit = NAMES.iter().any(|own| name.contains(own)) && !name.contains(' ');
+    let (of, kind) = name.split_once('_')?;
+    let is_kind = ["bytes_sec", "iops_sec"]
+        .iter()
+        .any(|own| kind.strip_prefix(own).is_some_and(|rest| ["", "_max", "_max_length"].contains(&rest)));
+    let is_limit = (["total", "read", "write"].contains(&of) && is_kind) || name == "size_iops_sec";
     is_limit.then_some((name, number(value.trim())?))
 }
 
@@ -166,13 +174,14 @@ fn read_statistics(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut To
         None => operands(context, "domstats").into_iter().next(),
     };
     let mut values = Vec::new();
-    // The statistics of a guest end at a blank line, or where its first disk begins again.
-    while lines.next_is(|text| text.trim().contains('=') && !text.trim().contains(' ')) {
-        let name = lines.peek(0).and_then(block_value).map(|(disk, what, _)| (disk, what.to_owned()));
-        if name.is_some_and(|name| values.iter().any(|(known, _, _)| *known == name)) {
-            break;
-        }
-        let Some(line) = lines.take() else { break };
+    // The statistics of a guest end where its first disk begins again, or with other text: `balloon.current=4194304`.
+    let is_statistic =
+        |text: &str| text.trim().split_once('=').is_some_and(|(name, _)| name.contains('.') && !name.contains(' '));
+    let mut seen = BTreeSet::new();
+    let mut is_next = |text: &str| {
+        is_statistic(text) && block_value(text).is_none_or(|(disk, what, _)| seen.insert((disk, what.to_owned())))
+    };
+    while let Some(line) = lines.take_past_blanks_if(&mut is_next) {
         if let Some((disk, what, value)) = block_value(&line.text) {
             values.push(((disk, what.to_owned()), value.to_owned(), line.number));
         }
@@ -185,6 +194,9 @@ fn read_statistics(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut To
         );
         return Ok(());
     };
+    if !values.is_empty() && !values.iter().any(|((_, what), _, _)| what == "name") {
+        run.note("statistics of a guest's disks", "their names are not shown", "keep the lines block.N.name");
+    }
     let names = values.iter().filter(|((_, what), _, _)| what == "name");
     for ((disk, _), name, line) in names {
         let value = |of: &str| {

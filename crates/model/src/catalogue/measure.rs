@@ -34,6 +34,7 @@ family_group! {
         rtt_max: gauge ns "whyslow.ping.rtt_max" "longest round trip";
         rtt_spread: gauge ns "whyslow.ping.rtt_spread" "standard deviation of the round trips";
         host: state host "whyslow.ping.host" "the other end, without a size";
+        too_large: gauge count "whyslow.ping.too_large" "1 if an ICMP error or this machine said that the packets are too large";
         size: gauge bytes "whyslow.ping.size" "size of a packet with its headers, if it is printed";
     }
 

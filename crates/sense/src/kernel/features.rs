@@ -1,4 +1,4 @@
-//! What kernels can be built or booted without, and what is not seen then. Each is a source of its own, whose report says so.
+//! What kernels can be built or booted without: one source for each, which is absent where it is missing.
 
 use crate::source::stateless;
 use crate::{Root, Source, SourceError, SourceInfo};
