@@ -71,7 +71,15 @@ impl Columns {
         if cells.get(4).is_some_and(|word| matches!(*word, "<" | "N")) {
             cells.remove(4);
         }
-        (cells.len() >= self.names.len() && cells[0].parse::<u32>().is_ok()).then_some(cells)
+        let fits = |(name, cell): (&String, &&str)| match name.as_str() {
+            "PID" | "PPID" => cell.parse::<u32>().is_ok(),
+            "STAT" => cell.bytes().all(|b| b.is_ascii_uppercase() || matches!(b, b'<' | b'+')),
+            "VSZ" => scaled(cell, KIB, KIB).is_some(),
+            "CPU" => number(cell).is_some(),
+            "%VSZ" | "%CPU" => cell.strip_suffix('%').and_then(number).is_some(),
+            _ => true,
+        };
+        (cells.len() >= self.names.len() && self.names.iter().zip(&cells).all(fits)).then_some(cells)
     }
 
     fn cell<'t>(&self, cells: &[&'t str], name: &str) -> Option<&'t str> {
