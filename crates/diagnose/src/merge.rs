@@ -73,6 +73,22 @@ pub fn merge_diagnoses(
     Some(merged)
 }
 
+/// Makes findings the effects of the one with this key, which is returned.
+pub(crate) fn explain<'f>(
+    merged: &'f mut [Finding],
+    cause: &str,
+    is_effect: impl Fn(&Finding) -> bool,
+) -> Option<&'f mut Finding> {
+    let mut effects = Vec::new();
+    for effect in merged.iter_mut().filter(|finding| is_effect(finding)) {
+        effect.explained_by = Some(cause.to_owned());
+        effects.push(effect.key());
+    }
+    let cause = merged.iter_mut().find(|finding| finding.key() == cause)?;
+    cause.explains.extend(effects);
+    Some(cause)
+}
+
 /// Causes first, in the order of what they weigh together with their effects, as in each capture by itself; then effects.
 fn by_rank(findings: Vec<Finding>) -> Vec<Finding> {
     let ranks: Vec<(bool, f64)> = findings.iter().map(|finding| rank(finding, &findings, MOST_LEVELS)).collect();

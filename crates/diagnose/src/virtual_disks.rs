@@ -2,6 +2,7 @@
 //! world wide name, and what of the one explains what was found in the other.
 
 use crate::kernel_log::disk_of;
+use crate::merge::explain;
 use crate::rulebook::RuleBook;
 use std::path::Path;
 use whyslow_model::catalogue::{Disk, Guest, GuestDisk, Mount, Queue};
@@ -123,13 +124,7 @@ pub(crate) fn relate(disks: &[VirtualDisk], parts: &[Diagnosis], merged: &mut [F
                     && explained.contains(&&finding.id)
                     && (cause.confidence > Confidence::Low || finding.confidence == Confidence::Low)
             };
-            let mut effects = Vec::new();
-            for effect in merged.iter_mut().filter(|finding| is_effect(finding)) {
-                effects.push(effect.key());
-                effect.explained_by = Some(cause.key());
-            }
-            if let Some(cause) = merged.iter_mut().find(|finding| finding.key() == cause.key()) {
-                cause.explains.extend(effects);
+            if let Some(cause) = explain(merged, &cause.key(), is_effect) {
                 name_guests(cause, disks);
             }
         }

@@ -1,5 +1,6 @@
 //! Captures of virtual machines and of their host: which is whose, and what of the CPUs of the one explains what was found in the other.
 
+use crate::merge::explain;
 use crate::rulebook::RuleBook;
 use crate::scope::Scope;
 use crate::virtual_disks::virtual_disks;
@@ -97,14 +98,7 @@ fn relate_limits(machines: &VirtualMachines, merged: &mut [Finding], book: &Rule
                 && (confidence > Confidence::Low || finding.confidence == Confidence::Low)
                 && disks.split([',', ' ']).any(|disk| disk == finding.subject.name)
         };
-        let mut effects = Vec::new();
-        for effect in merged.iter_mut().filter(|finding| is_effect(finding)) {
-            effect.explained_by = Some(cause.clone());
-            effects.push(effect.key());
-        }
-        if let Some(limit) = merged.iter_mut().find(|finding| finding.key() == cause) {
-            limit.explains.extend(effects);
-        }
+        explain(merged, &cause, is_effect);
     }
 }
 
@@ -121,11 +115,7 @@ pub(crate) fn relate(machines: &VirtualMachines, merged: &mut [Finding], book: &
         // What is about the guest alone is nearer to it than how busy the machine is.
         let nearest = |finding: &&Finding| (finding.subject.kind == "host", std::cmp::Reverse(finding.confidence));
         let Some(cause) = merged.iter().filter(is_cause).min_by_key(nearest).map(Finding::key) else { continue };
-        let effect = &mut merged[at];
-        effect.explained_by = Some(cause.clone());
-        let effect = effect.key();
-        if let Some(cause) = merged.iter_mut().find(|finding| finding.key() == cause) {
-            cause.explains.push(effect);
-        }
+        let effect = merged[at].key();
+        explain(merged, &cause, |finding| finding.key() == effect);
     }
 }

@@ -52,10 +52,10 @@ pub struct RuleInfo {
 /// The rules for one id: the main one, and the others beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RuleDetails {
-    /// The main one.
+    /// The main rule.
     #[serde(flatten)]
     pub rule: RuleInfo,
-    /// The others.
+    /// The other rules.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<RuleInfo>,
 }

@@ -98,7 +98,7 @@ pub fn transfers(window: &Window) -> Vec<Entity> {
         .collect()
 }
 
-/// Echoes of one size to a host, and smaller ones of which some came back.
+/// Echoes of one size to a host, and the largest smaller size that came back from it.
 pub struct PingUse<'w> {
     ping: &'w Ping,
     passed: Option<f64>,
@@ -115,7 +115,7 @@ signals! { p: PingUse<'_>;
     "ping.host" "text" "the other end", "as printed", "output of ping" => p.ping.host.get();
     "ping.too_large" "flag" "1 where an ICMP error or this machine said that the packets are too large", "Frag needed, message too long", "output of ping" => p.ping.too_large.get();
     "ping.size" "count" "size of the packets with their headers, in bytes", "as printed", "output of ping" => p.ping.size.get();
-    "ping.passed_size" "count" "the largest smaller size of which echoes came back from the same host", "max(size)", "output of ping" => p.passed;
+    "ping.passed_size" "count" "the largest smaller size that came back from the same host", "max(size)", "output of ping" => p.passed;
 }
 
 /// Every host that was pinged, for each size.

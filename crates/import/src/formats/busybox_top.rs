@@ -153,7 +153,7 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
     Ok(())
 }
 
-/// `/usr/sbin/dnsmasq` is `dnsmasq`, `{entry.sh}` and `[ksoftirqd/0]` are what is in the brackets.
+/// The name without its folder or brackets: `/usr/sbin/dnsmasq`, `{entry.sh}`, `[ksoftirqd/0]`.
 fn name_of(command: &str) -> &str {
     match command.strip_prefix(['[', '{']) {
         Some(name) => name.trim_end_matches([']', '}']),

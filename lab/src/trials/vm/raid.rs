@@ -17,8 +17,7 @@ pub const TRIALS: &[Trial] = &[
         never: &["disk.saturated", "disk.hung", "disk.errors", "disk.slow_device"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            null_disks(128, &[500, 500])?;
-            array("--level=1 --bitmap=none --assume-clean", &["nullb0", "nullb1"])?;
+            mirror(128, &[500, 500])?;
             shell("mdadm -q /dev/md0 --fail /dev/nullb1")?;
             reader("md0", 16 << 10).with("rate", 100 * (16 << 10)).start(bed)?;
             Ok(Expect::subject([Named("array", "md0".into()), device("md0")]))
@@ -32,12 +31,8 @@ pub const TRIALS: &[Trial] = &[
         never: &["disk.hung", "disk.errors", "disk.slow_device"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            null_disks(200, &[4_000, 4_000])?;
-            array("--level=1 --bitmap=none --assume-clean", &["nullb0", "nullb1"])?;
-            shell(
-                "mdadm -q /dev/md0 --fail /dev/nullb1; mdadm -q /dev/md0 --remove /dev/nullb1; mdadm -q --zero-superblock /dev/nullb1
-                echo 1000 >/sys/block/md0/md/sync_speed_min; echo 1500 >/sys/block/md0/md/sync_speed_max; mdadm -q /dev/md0 --add /dev/nullb1",
-            )?;
+            mirror(200, &[4_000, 4_000])?;
+            rebuild_slowly()?;
             reader("md0", 16 << 10).with("rate", 50 * (16 << 10)).start(bed)?;
             Ok(Expect::subject([Named("array", "md0".into()), device("md0")]))
         },
@@ -65,10 +60,7 @@ pub const TRIALS: &[Trial] = &[
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
             raid5(&[2_000, 2_000, 2_000])?;
-            shell(
-                "mdadm -q /dev/md0 --fail /dev/nullb1; mdadm -q /dev/md0 --remove /dev/nullb1; mdadm -q --zero-superblock /dev/nullb1
-                echo 1000 >/sys/block/md0/md/sync_speed_min; echo 1500 >/sys/block/md0/md/sync_speed_max; mdadm -q /dev/md0 --add /dev/nullb1",
-            )?;
+            rebuild_slowly()?;
             reader("md0", 16 << 10).with("rate", 50 * (16 << 10)).start(bed)?;
             Ok(Expect::subject([Named("array", "md0".into()), device("md0")]))
         },
@@ -79,8 +71,7 @@ pub const TRIALS: &[Trial] = &[
         what: "a complete mirror is compared, slowly, while a program reads from it",
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            null_disks(256, &[500, 500])?;
-            array("--level=1 --bitmap=none --assume-clean", &["nullb0", "nullb1"])?;
+            mirror(256, &[500, 500])?;
             shell(
                 "cd /sys/block/md0/md; echo 1000 >sync_speed_min; echo 1500 >sync_speed_max; echo check >sync_action
                 sleep 1; grep -q check sync_action",
@@ -92,13 +83,12 @@ pub const TRIALS: &[Trial] = &[
     },
     Trial {
         name: "md.raid1_slow_member",
-        what: "programs flush records to a mirror, one disk of which takes a hundred times as long as the other",
+        what: "programs flush records to a mirror whose second disk is a hundred times slower than its first",
         finding: Some("disk.slow_device"),
         never: &["disk.hung", "disk.errors", "disk.raid_degraded"],
         vm: Some(&VmSpec::PLAIN),
         setup: |bed| {
-            null_disks(256, &[1_000, 100_000])?;
-            array("--level=1 --bitmap=none --assume-clean", &["nullb0", "nullb1"])?;
+            mirror(256, &[1_000, 100_000])?;
             shell("mkfs.ext4 -q /dev/md0; mkdir -p /srv; mount /dev/md0 /srv")?;
             let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 16 << 10).with("threads", 4);
             let append = append.start(bed)?;
@@ -252,7 +242,7 @@ fn striped_reads(bed: &mut Testbed, chunk_kib: u32, size: u64) -> Result<Expect>
     Ok(Expect::subject(members.chain([device("md0")]).collect::<Vec<_>>()).culprit([Process(read.pid)]))
 }
 
-/// A program appends to a log at /srv, each record of which it flushes. It waits for the disk `waited_for`.
+/// A program appends to a log at /srv and flushes each record, for which it waits on the disk `waited_for`.
 fn flushed_records(bed: &mut Testbed, waited_for: &str) -> Result<Expect> {
     // Each record makes the file longer, which is a transaction of the journal.
     let append = LoadCommand::new("append").with("path", "/srv/log").with("size", 4096).start(bed)?;
@@ -265,6 +255,21 @@ fn file_system_with_journal_disk(data_latency_us: u64, journal_latency_us: u64) 
     shell(
         "mke2fs -q -b 4096 -O journal_dev /dev/nullb1; mkfs.ext4 -q -b 4096 -J device=/dev/nullb1 /dev/nullb0
         mkdir -p /srv; mount -t ext4 /dev/nullb0 /srv",
+    )
+    .map(drop)
+}
+
+/// A mirror of two disks of this size, with these latencies.
+fn mirror(mib: u64, latencies_us: &[u64; 2]) -> Result<()> {
+    null_disks(mib, latencies_us)?;
+    array("--level=1 --bitmap=none --assume-clean", &["nullb0", "nullb1"])
+}
+
+/// Replaces a disk of the array `md0`, onto which it is rebuilt for as long as a trial takes.
+fn rebuild_slowly() -> Result<()> {
+    shell(
+        "mdadm -q /dev/md0 --fail /dev/nullb1; mdadm -q /dev/md0 --remove /dev/nullb1; mdadm -q --zero-superblock /dev/nullb1
+        echo 1000 >/sys/block/md0/md/sync_speed_min; echo 1500 >/sys/block/md0/md/sync_speed_max; mdadm -q /dev/md0 --add /dev/nullb1",
     )
     .map(drop)
 }
