@@ -9,10 +9,11 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use whyslow_diagnose::{RuleBook, recorded_findings};
 use whyslow_model::catalogue::{
-    Cpu, ExitedChildren, InventoryChange, InventoryItem, MachineInfo, Pressure, Process, ProcessRow, RecordedFinding,
-    Setting, System,
+    Cpu, ExitedChildren, Guest, InventoryChange, InventoryItem, MachineInfo, Pressure, Process, ProcessRow,
+    RecordedFinding, Setting, System,
 };
 use whyslow_model::chart::PageData;
+use whyslow_model::diagnosis::Finding;
 use whyslow_model::explanation::{Episode, Explanation};
 use whyslow_model::key::{InventoryKey, MachineKey, Offspring, TaskKey};
 use whyslow_model::snapshot::Snapshot;
@@ -462,4 +463,69 @@ fn other_engines_read_the_same_numbers() {
         let told = String::from_utf8_lossy(&out.stdout);
         assert_eq!(told.trim(), format!("{expected} {LENGTH}"), "{module}: {complaint}");
     }
+}
+
+/// A second of the host `kvm1`, all of whose CPUs are busy from the second to the third minute, and of its guest `db`, from which the host
+/// takes a third of the time meanwhile.
+fn guest_and_host(t: u64) -> (Snapshot, Snapshot) {
+    const ROBBED: std::ops::Range<u64> = 60..120;
+    let robbed = t.clamp(ROBBED.start, ROBBED.end) - ROBBED.start;
+    let named = |name: &str, mut s: Snapshot| {
+        s.kernel.machine.push(MachineInfo { name: name.into(), ..MachineInfo::new(MachineKey) });
+        s
+    };
+    let wall = START + (t * SECOND) as i64;
+    let mut host = named("kvm1", two_cpus(t, wall, robbed));
+    for pid in 0..6 {
+        let mut process = one_of_six(pid + 10, "qemu-kvm", 1, robbed);
+        host.task.process.push(std::mem::take(&mut process));
+    }
+    host.guest.guest.push(Guest { name: "db".into(), ..Guest::new(TaskKey { pid: 10, tid: 10, start: 1 }) });
+    let mut guest = named("db", two_cpus(t, wall, 0));
+    for cpu in &mut guest.processor.cpu {
+        cpu.user = (robbed * SECOND * 6 / 10).into();
+        cpu.steal = (robbed * SECOND * 4 / 10).into();
+        cpu.idle = ((t - robbed) * SECOND).into();
+    }
+    guest.processor.pressure[0].cpu_some = (robbed * SECOND * 9 / 10).into();
+    host.sort();
+    guest.sort();
+    (guest, host)
+}
+
+#[test]
+fn a_guest_is_explained_by_what_its_host_recorded() {
+    let (guest, host) = (folder(), folder());
+    record(guest.path(), 180, |t| guest_and_host(t).0);
+    record(host.path(), 180, |t| guest_and_host(t).1);
+    let run = |args: &[&str]| {
+        let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+        whyslow.args(args).args([guest.path(), host.path()]).env("TZ", "UTC").stdin(Stdio::null());
+        let out = whyslow.output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+        out.stdout
+    };
+    let together: Explanation = serde_json::from_slice(&run(&["explain", "--json"])).expect("an explanation");
+    assert_eq!((together.samples, together.beside.len()), (360, 1));
+    let of = |id: &str| {
+        together.episodes.iter().find(|one| one.key.starts_with(id)).unwrap_or_else(|| panic!("{id}: {together:#?}"))
+    };
+    let (steal, full) = (of("cpu.steal@host in db"), of("cpu.saturated@host in kvm1"));
+    let key = |finding: Option<&Finding>| finding.map(Finding::key);
+    assert_eq!(key(steal.cause()).as_deref(), Some("cpu.saturated@host in kvm1"));
+    assert_eq!(key(full.cause()), key(full.finding()), "nothing explains it");
+    assert_eq!(key(together.worst().map(|(_, cause)| cause)).as_deref(), Some("cpu.saturated@host in kvm1"));
+    assert!(together.events.iter().any(|event| event.what == "db: recording began"), "{:?}", together.events);
+    let drawn = String::from_utf8(run(&["explain"])).unwrap();
+    assert!(drawn.contains("db: ") && drawn.contains("kvm1: "), "{drawn}");
+    let page: PageData = serde_json::from_slice(&run(&["report", "--format", "json"])).expect("a page");
+    assert_eq!(page.host, "db, kvm1");
+    let charts = page.charts.iter().filter(|chart| chart.id.starts_with("cpu.busy@")).count();
+    assert_eq!(charts, 2, "one of each: {:?}", page.charts.iter().map(|chart| &chart.id).collect::<Vec<_>>());
+    let explanation = page.explanation.expect("an explanation");
+    let steal = explanation.episodes.iter().find(|one| one.key == "cpu.steal@host in db").expect("steal");
+    assert_eq!(key(steal.cause()).as_deref(), Some("cpu.saturated@host in kvm1"));
+
+    let alone = explained(guest.path(), &[]);
+    assert_eq!(key(alone.worst().map(|(_, cause)| cause)).as_deref(), Some("cpu.steal@host"));
 }

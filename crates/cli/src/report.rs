@@ -2,13 +2,13 @@
 
 use crate::atomic_file::{AtomicFile, unwritable};
 use crate::complete;
-use crate::explain::{Extent, explain, in_parallel};
+use crate::explain::{Extent, RecordedMachine, explain_together, in_parallel};
 use crate::observe::observed_as;
 use crate::options::{Observe, OutputOptions, duration};
 use crate::output::{Failure, by_ending, print};
 use crate::pseudonymise::{PseudonymOptions, PseudonymSession};
 use crate::read::{self, ReadArgs};
-use crate::recordings::{RecordingPeriod, around, folder, in_words, recorded_then};
+use crate::recordings::{RecordingPeriod, in_words, recorded_then};
 use crate::results::MeasuredResult;
 use crate::stack;
 use crate::user_rules;
@@ -44,8 +44,8 @@ const MOST_NAMED: usize = 3;
 /// What to report on, and how.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Output of other tools, as for 'read'; the folder of a recording; or the JSON of 'bench' or 'try' [default: watch this
-    /// machine]
+    /// Output of other tools, as for 'read'; the folder of a recording, or those of machines that belong together; or the JSON of
+    /// 'bench' or 'try' [default: watch this machine]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -212,15 +212,12 @@ impl ReportArgs {
     ) -> Result<PageData, Failure> {
         // Of a picture of a chart that is named, findings are not asked for.
         let is_picture = matches!(format, ReportFormat::Svg | ReportFormat::Png) && self.chart.is_some();
-        if let [file] = &self.files[..]
-            && file.is_dir()
-            && self.part.dir.is_none()
-            && Recording::open(file).is_ok()
-        {
-            return self.recorded(Some(file), specs, is_picture, names);
+        let is_recording = |file: &PathBuf| file.is_dir() && Recording::open(file).is_ok();
+        if !self.files.is_empty() && self.part.dir.is_none() && self.files.iter().all(is_recording) {
+            return self.recorded(specs, is_picture, names);
         }
         match (self.files.is_empty(), self.has_period()) {
-            (true, true) => self.recorded(self.part.dir.as_deref(), specs, is_picture, names),
+            (true, true) => self.recorded(specs, is_picture, names),
             (true, false) => self.live(specs, format, names),
             (false, true) => Err(Failure::usage(
                 "--dir, --since, --from, --to and --at are for a recording; specify its folder, or only files",
@@ -259,14 +256,7 @@ impl ReportArgs {
         let of = |capture: &Capture| {
             let most = intervals(capture.window.snapshots().len(), specs.len() == 1);
             let charts = charts_of_window(&capture.window, specs.to_vec(), most, times);
-            let label = (captures.len() > 1).then(|| capture.label());
-            charts.into_iter().map(move |chart| match &label {
-                // Captures of the same things are side by side, in charts of their own.
-                Some(label) => {
-                    Chart { id: format!("{}@{label}", chart.id), title: format!("{}: {label}", chart.title), ..chart }
-                }
-                None => chart,
-            })
+            if captures.len() > 1 { labelled(charts, &capture.label()) } else { charts }
         };
         let made = captures.iter().flat_map(of).collect();
         let host = diagnosis.host.name.clone().unwrap_or_default();
@@ -279,33 +269,40 @@ impl ReportArgs {
 
     fn recorded(
         &self,
-        dir: Option<&Path>,
         specs: &[&'static ChartSpec],
         is_picture: bool,
         names: &PseudonymSession,
     ) -> Result<PageData, Failure> {
         crate::keep_freed_memory();
         let unreadable = |e: StoreError| Failure::usage(e.to_string());
-        let part = RecordingPeriod { dir: dir.map(Path::to_owned), ..self.part.clone() };
-        let recording = names.recording(part.open()?).map_err(unreadable)?;
-        let span = match &self.at {
-            Some(moment) => around(moment)?,
-            None => part.span(&recording)?,
-        };
+        let machines = RecordedMachine::open_all(&self.files, &self.part, self.at.as_deref(), names)?;
         let most = |samples| intervals(samples, specs.len() == 1);
-        let made = charts_of_recording(&recording, &span, specs, most).map_err(unreadable)?;
-        if made.is_empty() && specs.len() > 1 {
-            return Err(recorded_then("nothing", &recording));
+        let mut made = Vec::new();
+        for machine in &machines {
+            let charts = charts_of_recording(&machine.recording, &machine.span, specs, most).map_err(unreadable)?;
+            made.extend(if machines.len() > 1 { labelled(charts, &machine.name) } else { charts });
         }
-        let host = host(&recording, &span).map_err(unreadable)?;
-        let data = page_of(host, made, false);
+        if made.is_empty() && specs.len() > 1 {
+            return Err(recorded_then("nothing", &machines[0].recording));
+        }
+        let hosts: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
+        let data = page_of(hosts.join(", "), made, false);
         if is_picture {
             return Ok(data);
         }
-        let folder = names.argument(&folder(part.dir.as_deref())?.display().to_string());
-        let explanation = explain(&recording, &span, folder, Extent::Page).map_err(unreadable)?;
+        let explanation = explain_together(&machines, Extent::Page).map_err(unreadable)?;
         Ok(PageData { explanation: Some(explanation), ..data })
     }
+}
+
+/// The charts of one of several machines or captures; those of the same things are side by side.
+fn labelled(charts: Vec<Chart>, label: &str) -> Vec<Chart> {
+    let of = |chart: Chart| Chart {
+        id: format!("{}@{label}", chart.id),
+        title: format!("{}: {label}", chart.title),
+        ..chart
+    };
+    charts.into_iter().map(of).collect()
 }
 
 /// The charts of a recording that have data, with at most about as many intervals as `most` says for so many samples.

@@ -1,24 +1,25 @@
-//! `whyslow explain`: what happened over a recording.
+//! `whyslow explain`: what happened over a recording, or over those of machines that belong together.
 
 mod before;
 mod edge;
+mod machines;
 mod tuned;
 mod windows;
 
+pub use machines::{RecordedMachine, explain_together};
 pub use windows::{episodes, in_parallel, window};
 
 use crate::options::OutputOptions;
 use crate::output::{Failure, ProgressLine, tell};
 use crate::pseudonymise::PseudonymOptions;
-use crate::recordings::{self, RecordingPeriod, around, to_the_millisecond};
-use crate::user_rules;
+use crate::recordings::{self, RecordingPeriod, to_the_millisecond};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use whyslow_diagnose::{FoundEpisode, RuleBook, diagnose};
+use whyslow_diagnose::{FeltCause, FoundEpisode, RuleBook};
 use whyslow_model::catalogue::{Family, Sample};
-use whyslow_model::diagnosis::{Diagnosis, Origin};
+use whyslow_model::diagnosis::{Diagnosis, Subject};
 use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, LISTED, SCHEMA, TimelineEvent, WITH_EVIDENCE};
 use whyslow_model::inventory::MachineChange;
 use whyslow_show::text;
@@ -27,9 +28,9 @@ use whyslow_store::{Recording, Span, StoreError};
 /// Which part of which recording to explain.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// Folder of the recording; the same as --dir
-    #[arg(conflicts_with = "dir")]
-    recording: Option<PathBuf>,
+    /// Folder of the recording, the same as --dir; of several machines, such as a guest and its host, the folder of each
+    #[arg(value_name = "RECORDING", conflicts_with = "dir")]
+    recordings: Vec<PathBuf>,
     #[command(flatten)]
     part: RecordingPeriod,
     /// Five minutes on either side of this time: 03:12, '2026-11-21 03:12'
@@ -39,22 +40,14 @@ pub struct ExplainArgs {
     pseudonyms: PseudonymOptions,
 }
 
-/// Reads the recording and says what happened.
+/// Reads the recordings and says what happened.
 pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     crate::keep_freed_memory();
-    let dir = args.recording.clone().or_else(|| args.part.dir.clone());
-    let part = RecordingPeriod { dir, ..args.part.clone() };
     let names = args.pseudonyms.begin()?;
-    let recording = names.recording(part.open()?).map_err(|e| Failure::usage(e.to_string()))?;
-    let span = match &args.at {
-        Some(moment) => around(moment)?,
-        None => part.span(&recording)?,
-    };
-    let folder = names.argument(&recordings::folder(part.dir.as_deref())?.display().to_string());
-    let explanation =
-        explain(&recording, &span, folder, Extent::Everything).map_err(|e| Failure::usage(e.to_string()))?;
+    let machines = RecordedMachine::open_all(&args.recordings, &args.part, args.at.as_deref(), &names)?;
+    let explanation = explain_together(&machines, Extent::Everything).map_err(|e| Failure::usage(e.to_string()))?;
     if explanation.samples == 0 {
-        return Err(recordings::recorded_then("nothing", &recording));
+        return Err(recordings::recorded_then("nothing", &machines[0].recording));
     }
     names.finish()?;
     tell(&explanation, look, text::explanation)?;
@@ -70,33 +63,26 @@ pub enum Extent {
     Page,
 }
 
-/// What happened over a span of a recording, which is in this folder.
-///
-/// # Errors
-/// A file cannot be read.
-pub fn explain(recording: &Recording, span: &Span, folder: String, extent: Extent) -> Result<Explanation, StoreError> {
-    explain_by(recording, span, folder, extent, &user_rules::load().book, &ProgressLine::new("explaining", "end"))
-}
-
-/// The same by these rules.
+/// What happened to a machine by these rules, as far as its recording and those of the others tell.
 ///
 /// # Errors
 /// A file cannot be read.
 pub fn explain_by(
-    recording: &Recording,
-    span: &Span,
-    folder: String,
+    machine: &RecordedMachine,
+    others: &[&RecordedMachine],
     extent: Extent,
     book: &RuleBook,
     progress: &ProgressLine,
 ) -> Result<Explanation, StoreError> {
+    let RecordedMachine { recording, span, .. } = machine;
     let all = windows::episodes(recording, span, book, progress)?;
     let is_whole = extent == Extent::Everything;
     let listed: Vec<(usize, &FoundEpisode)> =
         ranks(&all).into_iter().zip(&all).filter(|(rank, _)| is_whole || *rank < LISTED).collect();
     let mut explanation = Explanation {
         schema: SCHEMA.to_owned(),
-        recording: folder,
+        recording: machine.folder.clone(),
+        beside: Vec::new(),
         start: String::new(),
         end: String::new(),
         samples: 0,
@@ -111,8 +97,8 @@ pub fn explain_by(
     let mut changes = recording.changes(&with_before)?;
     changes.extend(tuned::changes(recording, &with_before));
     changes.sort();
-    let diagnoses = diagnoses(recording, &listed, book)?;
-    let explainer = Explainer { recording, book, all: &all, changes: &changes };
+    let diagnoses = diagnoses(machine, others, &listed, book)?;
+    let explainer = Explainer { machine, book, all: &all, changes: &changes };
     let episodes = in_parallel(&listed, |(rank, episode)| {
         let diagnosis = diagnoses[&episode.worst_span].clone();
         explainer.episode(episode, diagnosis, is_whole || *rank < WITH_EVIDENCE)
@@ -133,16 +119,14 @@ fn ranks(all: &[FoundEpisode]) -> Vec<usize> {
 
 /// The diagnoses of the windows in which episodes were worst: several can have been at the same time.
 fn diagnoses(
-    recording: &Recording,
+    machine: &RecordedMachine,
+    others: &[&RecordedMachine],
     episodes: &[(usize, &FoundEpisode)],
     book: &RuleBook,
 ) -> Result<BTreeMap<(i64, i64), Diagnosis>, StoreError> {
     let spans: BTreeSet<(i64, i64)> = episodes.iter().map(|(_, episode)| episode.worst_span).collect();
     let spans: Vec<(i64, i64)> = spans.into_iter().collect();
-    let diagnoses = in_parallel(&spans, |&(start, end)| {
-        let worst = windows::window(recording, &(start..=end))?;
-        Ok(((start, end), diagnose(&worst, Origin::Recording, book)))
-    });
+    let diagnoses = in_parallel(&spans, |span| Ok((*span, machine.diagnosis(others, *span, book)?)));
     diagnoses.into_iter().collect()
 }
 
@@ -175,7 +159,7 @@ fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> 
 
 /// Finds out about episodes.
 struct Explainer<'e> {
-    recording: &'e Recording,
+    machine: &'e RecordedMachine,
     book: &'e RuleBook,
     all: &'e [FoundEpisode],
     changes: &'e [MachineChange],
@@ -184,11 +168,17 @@ struct Explainer<'e> {
 impl Explainer<'_> {
     /// An episode, which was diagnosed where it was worst. In `detail`, when exactly it began and ended, and what changed before.
     fn episode(&self, found: &FoundEpisode, diagnosis: Diagnosis, detail: bool) -> Result<Episode, StoreError> {
-        let Self { recording, book, all, changes } = self;
+        let Self { machine: RecordedMachine { recording, name, .. }, book, all, changes } = self;
         let (start, end) = if detail { edge::refined(recording, found, all, book)? } else { found.span };
-        let key = found.worst.key();
+        // Beside other machines, a subject says whose it is.
+        let is_labelled = diagnosis.findings.iter().any(|finding| finding.subject.capture.as_ref() == Some(name));
+        let key_of = |cause: &FeltCause| {
+            let capture = is_labelled.then(|| name.clone());
+            Subject { capture, ..cause.subject.clone() }.key_of(&cause.id)
+        };
+        let key = key_of(&found.worst);
         let others = all.iter().filter(|other| other.span.0 < found.span.1 && found.span.0 < other.span.1);
-        let overlaps = others.map(|other| other.worst.key()).filter(|other| *other != key);
+        let overlaps = others.map(|other| key_of(&other.worst)).filter(|other| *other != key);
         let before = if detail { before::changes(recording, start, &diagnosis, &key, changes)? } else { Vec::new() };
         Ok(Episode {
             start: to_the_millisecond(start),

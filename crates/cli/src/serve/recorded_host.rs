@@ -1,7 +1,7 @@
 //! A recording: its page, its stacks, and the survey that finds out how its machine was.
 
 use super::part::{PagePart, nothing_then, seconds};
-use crate::explain::{Extent, episodes, explain_by, window};
+use crate::explain::{Extent, RecordedMachine, episodes, explain_by, window};
 use crate::output::{ProgressLine, complain};
 use crate::pseudonymise::PseudonymSession;
 use crate::report::{charts_of_recording, host, outline_of_recording, page_of, title};
@@ -102,17 +102,18 @@ impl RecordedHost {
         }
         let recording = self.opened()?;
         let span = part.span(&recording.span(), DAY_NS)?;
-        let explain = || {
-            let folder = self.names.argument(&self.folder.display().to_string());
-            explain_by(&recording, &span, folder, Extent::Page, book, &ProgressLine::silent())
-        };
+        let name = host(&recording, &span).map_err(|e| self.busy(e))?;
+        let folder = self.names.argument(&self.folder.display().to_string());
+        let machine = RecordedMachine { folder, name, recording, span };
+        let RecordedMachine { name, recording, span, .. } = &machine;
+        let explain = || explain_by(&machine, &[], Extent::Page, book, &ProgressLine::silent());
         let (charts, explanation) = std::thread::scope(|scope| {
             let explanation = part.content.has_answer().then(|| scope.spawn(explain));
             let charts = match part.content {
-                PageContent::Outline => outline_of_recording(&recording, &span, &part.specs),
+                PageContent::Outline => outline_of_recording(recording, span, &part.specs),
                 PageContent::Answer => Ok(Vec::new()),
                 PageContent::Everything | PageContent::Charts => {
-                    charts_of_recording(&recording, &span, &part.specs, |samples| part.most_intervals(samples))
+                    charts_of_recording(recording, span, &part.specs, |samples| part.most_intervals(samples))
                 }
             };
             // A panic is a bug: propagate it.
@@ -120,14 +121,13 @@ impl RecordedHost {
                 explanation.map(|running| running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             (charts, joined.transpose())
         });
-        let name = host(&recording, &span).map_err(|e| self.busy(e))?;
         let (from, to) = (seconds(*span.start()), seconds(*span.end()));
         Ok(PageData {
-            title: title(&name, Some((from, to))),
+            title: title(name, Some((from, to))),
             explanation: explanation.map_err(|e| self.busy(e))?,
             from,
             to,
-            ..page_of(name, charts.map_err(|e| self.busy(e))?, false)
+            ..page_of(name.clone(), charts.map_err(|e| self.busy(e))?, false)
         })
     }
 

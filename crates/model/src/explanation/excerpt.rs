@@ -36,8 +36,10 @@ impl Episode {
 
     /// The same with no other findings than its cause and the effects of that.
     fn with_its_cause_only(mut self) -> Self {
+        let cause = self.cause().map(Finding::key);
         let Diagnosis { host, window, verdict, mut findings, mut interference, .. } = self.diagnosis;
-        findings.retain(|finding| finding.key() == self.key || finding.explained_by.as_ref() == Some(&self.key));
+        let is_kept = |key: &String| *key == self.key || Some(key) == cause.as_ref();
+        findings.retain(|finding| is_kept(&finding.key()) || finding.explained_by.as_ref().is_some_and(is_kept));
         findings.iter_mut().filter(|finding| finding.key() != self.key).for_each(Finding::keep_words);
         interference.truncate(MOST_PAIRS);
         self.diagnosis = Diagnosis { host, findings, interference, ..Diagnosis::new(verdict, window) };

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.explanation/1";
+/// No chain of causes is longer.
+const MOST_CAUSES: usize = 8;
 
 /// A timeline, oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +21,10 @@ pub struct Explanation {
     pub schema: String,
     /// The folder of the recording.
     pub recording: String,
+    /// The folders of the recordings of other machines that were explained with it; the keys of findings then say whose they are, and the
+    /// counts are those of all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
     /// The first sample examined, RFC 3339.
     pub start: String,
     /// The last sample.
@@ -40,17 +46,49 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The episode that cost the most time, with its finding; the first of equal ones.
+    /// The episode that cost the most time, with its cause; the first of equal ones.
     pub fn worst(&self) -> Option<(&Episode, &Finding)> {
-        let found = self.episodes.iter().filter_map(|episode| Some((episode, episode.finding()?)));
+        let found = self.episodes.iter().filter_map(|episode| Some((episode, episode.cause()?)));
         found.min_by(|(a, _), (b, _)| b.lost_seconds().total_cmp(&a.lost_seconds()))
+    }
+
+    /// With the recording of another machine, which was explained with this one.
+    #[must_use]
+    pub fn beside(mut self, other: Self) -> Self {
+        self.beside.push(other.recording);
+        self.beside.extend(other.beside);
+        self.start = self.start.min(other.start);
+        self.end = self.end.max(other.end);
+        self.samples += other.samples;
+        self.missed += other.missed;
+        self.left_out += other.left_out;
+        self.episodes.extend(other.episodes);
+        self.episodes.sort_by(|a, b| a.start.cmp(&b.start));
+        self.events.extend(other.events);
+        self.events.sort();
+        self.changes.extend(other.changes);
+        self.changes.sort_by(|a, b| a.at.cmp(&b.at));
+        self
     }
 }
 
 impl Episode {
-    /// The cause, among what its diagnosis found.
+    /// What was felt, among what its diagnosis found.
     pub fn finding(&self) -> Option<&Finding> {
-        self.diagnosis.findings.iter().find(|finding| finding.key() == self.key)
+        self.found(&self.key)
+    }
+
+    /// What caused it: itself, unless another machine explains it.
+    pub fn cause(&self) -> Option<&Finding> {
+        let own = self.finding()?;
+        let explained = |finding: &&Finding| self.found(finding.explained_by.as_ref()?);
+        let elsewhere = |cause: &&Finding| cause.subject.capture != own.subject.capture;
+        let causes = std::iter::successors(Some(own), explained).take(MOST_CAUSES);
+        Some(causes.filter(elsewhere).last().unwrap_or(own))
+    }
+
+    fn found(&self, key: &str) -> Option<&Finding> {
+        self.diagnosis.findings.iter().find(|finding| finding.key() == key)
     }
 
     /// The time that it cost.

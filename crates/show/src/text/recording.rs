@@ -59,7 +59,9 @@ pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
     };
     let span = clock.span(&explanation.start, &explanation.end, true);
     let samples = format!(" · {span} ({} samples{missed})", explanation.samples);
-    canvas.paragraph(0, 2, &[bold(&explanation.recording), plain(samples)]);
+    let folders: Vec<&str> =
+        [&explanation.recording].into_iter().chain(&explanation.beside).map(String::as_str).collect();
+    canvas.paragraph(0, 2, &[bold(folders.join(", ")), plain(samples)]);
     canvas.blank();
     if style.all {
         for episode in &explanation.episodes {
@@ -83,6 +85,9 @@ pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
         }
         canvas.paragraph(0, 2, &[dim(format!("The worst, from {} on:", clock.time(&worst.start)))]);
     }
+    if let Some(effect) = worst.finding().filter(|own| own.key() != finding.key()) {
+        canvas.paragraph(0, 2, &[plain(format!("{} This is why:", on_machine(effect)))]);
+    }
     Answer { diagnosis: &worst.diagnosis, style, cut: 1, is_whole: false }.draw(&mut canvas, finding);
     canvas.finish()
 }
@@ -99,12 +104,30 @@ fn timeline(canvas: &mut Canvas, episodes: &[Episode], clock: &ZonedClock) {
     for (episode, finding) in shown {
         let when = dim(format!("{}  {:>widest$}  ", clock.time(&episode.start), duration(episode)));
         let columns = canvas.width() - when.width();
-        canvas.at_most(1, 0, 2, &[when, plain(screen::clause(screen::first_sentence(&finding.summary), columns))]);
+        let text = on_machine(finding);
+        canvas.at_most(1, 0, 2, &[when, plain(screen::clause(&text, columns))]);
     }
     if episodes.len() > LINES {
         canvas.paragraph(0, 2, &[dim(format!("and {} more (add -v)", episodes.len() - LINES))]);
     }
     canvas.blank();
+}
+
+/// What was found in a sentence, with the machine's name where there are several.
+fn on_machine(finding: &Finding) -> String {
+    let sentence = screen::first_sentence(&finding.summary);
+    match &finding.subject.capture {
+        Some(machine) => format!("{machine}: {sentence}"),
+        None => sentence.to_owned(),
+    }
+}
+
+/// Its headline, with the machine's name where there are several.
+fn titled(finding: &Finding) -> String {
+    match &finding.subject.capture {
+        Some(machine) if finding.subject.kind == "host" => format!("{machine}: {}", words::headline(finding)),
+        _ => words::headline(finding),
+    }
 }
 
 fn duration(episode: &Episode) -> String {
@@ -126,15 +149,14 @@ fn draw_episode(canvas: &mut Canvas, episode: &Episode, clock: &ZonedClock) {
             human::share(episode.impact)
         ),
     };
-    canvas.paragraph(0, 2, &[dim(when), bold(words::headline(finding)), plain(how_long), plain(lost)]);
+    canvas.paragraph(0, 2, &[dim(when), bold(titled(finding)), plain(how_long), plain(lost)]);
     canvas.paragraph(2, 4, &[plain(&finding.summary)]);
     culprits(canvas, &finding.culprits, 2);
+    if let Some(cause) = episode.cause().filter(|cause| cause.key() != episode.key) {
+        canvas.paragraph(2, 4, &[plain("caused by "), plain(titled(cause)), plain(": "), plain(&cause.summary)]);
+    }
     for effect in findings.iter().filter(|effect| effect.explained_by.as_ref() == Some(&episode.key)) {
-        canvas.paragraph(
-            2,
-            4,
-            &[plain("causes "), plain(words::headline(effect)), plain(": "), plain(&effect.summary)],
-        );
+        canvas.paragraph(2, 4, &[plain("causes "), plain(titled(effect)), plain(": "), plain(&effect.summary)]);
     }
     if !episode.overlaps.is_empty() {
         canvas.paragraph(2, 4, &[dim(format!("at the same time: {}", episode.overlaps.join(", ")))]);

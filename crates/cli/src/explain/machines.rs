@@ -1,0 +1,124 @@
+//! Recordings of machines that belong together, such as a guest and its host: what is found of one is diagnosed with what was found of
+//! the others at that time.
+
+use super::{Extent, explain_by, windows};
+use crate::output::{Failure, ProgressLine};
+use crate::pseudonymise::PseudonymSession;
+use crate::recordings::{self, RecordingPeriod, around};
+use crate::report::host;
+use crate::user_rules;
+use std::path::PathBuf;
+use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses, virtual_machines};
+use whyslow_model::diagnosis::{Diagnosis, Origin};
+use whyslow_model::explanation::Explanation;
+use whyslow_model::window::Window;
+use whyslow_store::{Recording, Span, StoreError};
+
+/// A recording, and the part of it that is meant.
+pub struct RecordedMachine {
+    /// Its folder.
+    pub folder: String,
+    /// What it is called beside others: the machine's name, or the folder.
+    pub name: String,
+    /// What was recorded.
+    pub recording: Recording,
+    /// The part.
+    pub span: Span,
+}
+
+impl RecordedMachine {
+    /// The recordings in these folders, or the one that `part` says; of each, the part that is asked for.
+    ///
+    /// # Errors
+    /// A recording that cannot be read, or that has nothing of that time; a time that is none.
+    pub fn open_all(
+        folders: &[PathBuf],
+        part: &RecordingPeriod,
+        at: Option<&str>,
+        names: &PseudonymSession,
+    ) -> Result<Vec<Self>, Failure> {
+        let folders = match folders {
+            [] => vec![recordings::folder(part.dir.as_deref())?],
+            some => some.to_vec(),
+        };
+        let open = |dir: &PathBuf| Self::open(dir, part, at, names);
+        let mut machines: Vec<Self> = folders.iter().map(open).collect::<Result<_, _>>()?;
+        let all: Vec<String> = machines.iter().map(|machine| machine.name.clone()).collect();
+        for machine in &mut machines {
+            if all.len() > 1
+                && (machine.name.is_empty() || all.iter().filter(|name| **name == machine.name).count() > 1)
+            {
+                machine.name.clone_from(&machine.folder);
+            }
+        }
+        Ok(machines)
+    }
+
+    fn open(
+        dir: &PathBuf,
+        part: &RecordingPeriod,
+        at: Option<&str>,
+        names: &PseudonymSession,
+    ) -> Result<Self, Failure> {
+        let unreadable = |e: StoreError| Failure::usage(e.to_string());
+        let part = RecordingPeriod { dir: Some(dir.clone()), ..part.clone() };
+        let recording = names.recording(part.open()?).map_err(unreadable)?;
+        let span = match at {
+            Some(moment) => around(moment)?,
+            None => part.span(&recording)?,
+        };
+        let folder = names.argument(&dir.display().to_string());
+        let name = host(&recording, &span).map_err(unreadable)?;
+        Ok(Self { folder, name, recording, span })
+    }
+
+    /// The diagnosis of what was recorded from one time to another.
+    pub(super) fn diagnosis(
+        &self,
+        others: &[&Self],
+        (start, end): (i64, i64),
+        book: &RuleBook,
+    ) -> Result<Diagnosis, StoreError> {
+        let window = |machine: &Self| windows::window(&machine.recording, &(start..=end));
+        let own = window(self)?;
+        if others.is_empty() {
+            return Ok(diagnose(&own, Origin::Recording, book));
+        }
+        let mut captures = vec![(self.name.clone(), own)];
+        for other in others {
+            captures.push((other.name.clone(), window(other)?));
+        }
+        captures.retain(|(_, window)| !window.snapshots().is_empty());
+        let of = |(name, window): &(String, Window)| (name.clone(), diagnose(window, Origin::Recording, book));
+        let parts = captures.iter().map(of).collect();
+        let labelled: Vec<(String, &Window)> = captures.iter().map(|(name, window)| (name.clone(), window)).collect();
+        let merged = merge_diagnoses(parts, virtual_machines(&labelled), book);
+        Ok(merged.unwrap_or_else(|| diagnose(&Window::default(), Origin::Recording, book)))
+    }
+}
+
+/// What happened to these machines, which belong together.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn explain_together(machines: &[RecordedMachine], extent: Extent) -> Result<Explanation, StoreError> {
+    let (book, progress) = (user_rules::load().book, ProgressLine::new("explaining", "end"));
+    let mut all = Vec::new();
+    for (at, machine) in machines.iter().enumerate() {
+        let others: Vec<&RecordedMachine> = machines[..at].iter().chain(&machines[at + 1..]).collect();
+        let explanation = explain_by(machine, &others, extent, &book, &progress)?;
+        all.push(if others.is_empty() { explanation } else { named(explanation, &machine.name) });
+    }
+    let together = all.into_iter().reduce(Explanation::beside);
+    let Some(together) = together else { unreachable!("there is a default folder") };
+    Ok(if extent == Extent::Page { together.excerpt() } else { together })
+}
+
+/// The same, with the machine's name where the document would not say whose event it is.
+fn named(mut explanation: Explanation, name: &str) -> Explanation {
+    let words = explanation.events.iter_mut().map(|event| &mut event.what);
+    for what in words.chain(explanation.changes.iter_mut().map(|change| &mut change.what)) {
+        *what = format!("{name}: {what}");
+    }
+    explanation
+}
