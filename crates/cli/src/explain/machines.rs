@@ -7,7 +7,7 @@ use crate::pseudonymise::PseudonymSession;
 use crate::recordings::{self, RecordingPeriod, around};
 use crate::report::host;
 use crate::user_rules;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses, virtual_machines};
 use whyslow_model::diagnosis::{Diagnosis, Origin};
 use whyslow_model::explanation::Explanation;
@@ -54,14 +54,9 @@ impl RecordedMachine {
         Ok(machines)
     }
 
-    fn open(
-        dir: &PathBuf,
-        part: &RecordingPeriod,
-        at: Option<&str>,
-        names: &PseudonymSession,
-    ) -> Result<Self, Failure> {
+    fn open(dir: &Path, part: &RecordingPeriod, at: Option<&str>, names: &PseudonymSession) -> Result<Self, Failure> {
         let unreadable = |e: StoreError| Failure::usage(e.to_string());
-        let part = RecordingPeriod { dir: Some(dir.clone()), ..part.clone() };
+        let part = RecordingPeriod { dir: Some(dir.to_owned()), ..part.clone() };
         let recording = names.recording(part.open()?).map_err(unreadable)?;
         let span = match at {
             Some(moment) => around(moment)?,

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use whyslow_diagnose::{FeltCause, FoundEpisode, RuleBook};
 use whyslow_model::catalogue::{Family, Sample};
 use whyslow_model::diagnosis::{Diagnosis, Subject};
-use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, LISTED, SCHEMA, TimelineEvent, WITH_EVIDENCE};
+use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, LISTED, TimelineEvent, WITH_EVIDENCE};
 use whyslow_model::inventory::MachineChange;
 use whyslow_show::text;
 use whyslow_store::{Recording, Span, StoreError};
@@ -79,19 +79,8 @@ pub fn explain_by(
     let is_whole = extent == Extent::Everything;
     let listed: Vec<(usize, &FoundEpisode)> =
         ranks(&all).into_iter().zip(&all).filter(|(rank, _)| is_whole || *rank < LISTED).collect();
-    let mut explanation = Explanation {
-        schema: SCHEMA.to_owned(),
-        recording: machine.folder.clone(),
-        beside: Vec::new(),
-        start: String::new(),
-        end: String::new(),
-        samples: 0,
-        missed: 0,
-        episodes: Vec::new(),
-        left_out: all.len() - listed.len(),
-        events: Vec::new(),
-        changes: Vec::new(),
-    };
+    let left_out = all.len() - listed.len();
+    let mut explanation = Explanation { left_out, ..Explanation::of(machine.folder.clone()) };
     befell(recording, span, &mut explanation)?;
     let with_before = span.start().saturating_sub(before::HOUR_NS)..=*span.end();
     let mut changes = recording.changes(&with_before)?;

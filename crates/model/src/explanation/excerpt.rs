@@ -69,7 +69,6 @@ impl Finding {
 mod tests {
     use super::*;
     use crate::diagnosis::{BlindSpot, Evidence, Origin, Reading, Subject, TimeSpan, Verdict};
-    use crate::explanation::SCHEMA;
 
     fn finding(id: &str, explained_by: Option<&str>) -> Finding {
         let evidence = Evidence {
@@ -109,18 +108,7 @@ mod tests {
     }
 
     fn explanation(episodes: Vec<Episode>) -> Explanation {
-        Explanation {
-            schema: SCHEMA.into(),
-            recording: "r".into(),
-            start: String::new(),
-            end: String::new(),
-            samples: 1,
-            missed: 0,
-            episodes,
-            left_out: 0,
-            events: Vec::new(),
-            changes: Vec::new(),
-        }
+        Explanation { samples: 1, episodes, ..Explanation::of("r".to_owned()) }
     }
 
     /// The ids of its findings, with the number of their evidence.

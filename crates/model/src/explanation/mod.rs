@@ -46,6 +46,23 @@ pub struct Explanation {
 }
 
 impl Explanation {
+    /// Of the recording in this folder, of which nothing is known yet.
+    pub fn of(recording: String) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            recording,
+            beside: Vec::new(),
+            start: String::new(),
+            end: String::new(),
+            samples: 0,
+            missed: 0,
+            episodes: Vec::new(),
+            left_out: 0,
+            events: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
+
     /// The episode that cost the most time, with its cause; the first of equal ones.
     pub fn worst(&self) -> Option<(&Episode, &Finding)> {
         let found = self.episodes.iter().filter_map(|episode| Some((episode, episode.cause()?)));

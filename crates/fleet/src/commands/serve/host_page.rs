@@ -6,7 +6,7 @@ use crate::span::rfc3339;
 use crate::{Failure, Fleet};
 use whyslow_model::chart::{self, PageData};
 use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Finding, Host, Origin, Subject, TimeSpan, Verdict};
-use whyslow_model::explanation::{self, ChangeEvent, Episode, Explanation, TimelineEvent};
+use whyslow_model::explanation::{ChangeEvent, Episode, Explanation, TimelineEvent};
 use whyslow_model::human;
 use whyslow_model::inventory::MachineChange;
 use whyslow_series::ChartSpec;
@@ -59,16 +59,11 @@ pub fn page(fleet: &Fleet, host: &str, part: PagePart) -> Result<PageData, Failu
 fn explain(fleet: &Fleet, report: &HostReport, minutes: &Minutes) -> Explanation {
     let span = fleet.span();
     let mut explanation = Explanation {
-        schema: explanation::SCHEMA.to_owned(),
-        recording: String::new(),
         start: rfc3339(span.from_ms),
         end: rfc3339(span.to_ms),
         samples: minutes.samples,
         missed: minutes.missed,
-        episodes: Vec::new(),
-        left_out: 0,
-        events: Vec::new(),
-        changes: Vec::new(),
+        ..Explanation::of(String::new())
     };
     for entry in &report.timeline {
         match &entry.kind {
