@@ -5,6 +5,7 @@ mod blind;
 mod capture;
 mod cgroup;
 mod command;
+mod commands;
 mod container;
 mod disk;
 mod error;
@@ -95,6 +96,9 @@ struct Args {
     /// Also record the fault and explain the recording: it must name the same first cause
     #[arg(long)]
     recordings: bool,
+    /// Also run stack, expect, tune and try on the device, interface or control group that the fault is about, in a virtual machine
+    #[arg(long)]
+    commands: bool,
     /// Keep whyslow's whole answers in the outcomes that --json prints
     #[arg(long)]
     answers: bool,
@@ -219,6 +223,9 @@ fn run(args: &Args) -> Result<bool> {
     if !in_vm && !nix::unistd::geteuid().is_root() {
         return Err(Error::failed("injecting faults requires root: run it with sudo"));
     }
+    if args.commands && !in_vm && !vm::is_guest() {
+        return Err(Error::failed("--commands changes settings of the machine: name a kernel, --vm bookworm"));
+    }
     let observer = Observer {
         whyslow: whyslow(args.whyslow.as_deref())?,
         seconds: args.seconds.unwrap_or(if args.quick { 6 } else { 10 }),
@@ -228,6 +235,7 @@ fn run(args: &Args) -> Result<bool> {
         noise: args.noise,
         gains: args.gains,
         recordings: args.recordings,
+        commands: args.commands,
         answers: args.answers,
     };
     let plan = Plan {

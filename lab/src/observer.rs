@@ -16,6 +16,8 @@ use whyslow_model::diagnosis::Diagnosis;
 
 /// How long whyslow may take beyond its observation time; what bench-explain runs in its place records for twenty seconds of it.
 const GRACE: Duration = Duration::from_secs(60);
+/// What the commands that do not diagnose take.
+const COMMANDS: Duration = Duration::from_secs(90);
 
 #[derive(Clone)]
 pub struct Observer {
@@ -33,6 +35,8 @@ pub struct Observer {
     pub gains: bool,
     /// Whether it must also explain a recording.
     pub recordings: bool,
+    /// Whether the commands that do not diagnose are run, too.
+    pub commands: bool,
     /// Whether its answers are kept in the outcome.
     pub answers: bool,
 }
@@ -40,7 +44,8 @@ pub struct Observer {
 impl Observer {
     /// For how long a trial is observed.
     pub fn observes(&self) -> Duration {
-        Duration::from_secs(self.seconds * (1 + u64::from(self.recordings) + u64::from(self.captures)))
+        let seconds = self.seconds * (1 + u64::from(self.recordings) + u64::from(self.captures));
+        Duration::from_secs(seconds) + if self.commands { COMMANDS } else { Duration::ZERO }
     }
 
     /// The arguments with which another lab observes in the same way.
@@ -51,6 +56,7 @@ impl Observer {
             ("--noise", self.noise),
             ("--gains", self.gains),
             ("--recordings", self.recordings),
+            ("--commands", self.commands),
             ("--answers", self.answers),
         ];
         let set = flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| (*flag).to_owned());
@@ -68,15 +74,6 @@ impl Observer {
         args.extend((!self.bpf).then_some("--no-bpf"));
         let answer = self.run(bed, &args, None, timeout)?;
         serde_json::from_slice(&answer).context("whyslow's answer")
-    }
-
-    /// Has whyslow draw how storage and network are stacked here.
-    ///
-    /// # Errors
-    /// Those of [`run`](Self::run), or if its output is no document.
-    pub fn draw_stack(&self, bed: &Testbed) -> Result<()> {
-        let answer = self.run(bed, &["stack", "--json"], None, GRACE)?;
-        serde_json::from_slice::<serde::de::IgnoredAny>(&answer).context("whyslow stack").map(drop)
     }
 
     /// Runs whyslow, optionally in a control group, and returns its output.

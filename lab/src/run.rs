@@ -2,6 +2,7 @@
 
 use crate::blind::Blind;
 use crate::capture;
+use crate::commands;
 use crate::error::{Error, Result};
 use crate::expect::pair_name;
 use crate::gain;
@@ -13,7 +14,6 @@ use crate::recording;
 use crate::testbed::Testbed;
 use crate::trial::{Found, Mark, Outcome, Trial};
 use crate::trials;
-use crate::vm::is_guest;
 use std::time::Duration;
 use whyslow_model::diagnosis::{Diagnosis, Finding};
 
@@ -57,9 +57,6 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
     interrupt::sleep(SETTLE)?;
     let before = judge::CpuTicks::now()?;
     let mut answer = observer.look(&bed)?;
-    if is_guest() {
-        observer.draw_stack(&bed)?;
-    }
     if observer.answers {
         outcome.answers.push(serde_json::to_value(&answer)?);
     }
@@ -81,6 +78,11 @@ fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome)
     };
     if observer.gains {
         outcome.fix = gain::tried(observer, &bed, trial, &answer.findings)?;
+    }
+    if observer.commands {
+        let wrong = commands::mismatches(observer, &bed, &expect)?;
+        outcome.found_first.push_str(if wrong.is_some() { "; commands" } else { "; no commands" });
+        outcome.because.extend(wrong.unwrap_or_default());
     }
     if observer.captures {
         let (answer, wrong) = capture::judged(observer, &bed, trial, &expect)?;

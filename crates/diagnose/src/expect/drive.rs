@@ -106,7 +106,7 @@ fn by_mechanics(rpm: f64, seek: Option<f64>) -> Random {
 }
 
 /// One request at a time takes its latency; several at a time are answered from the same queue, so that their latency says less.
-fn by_latency(node: &StackNode) -> Option<Random> {
+pub(super) fn by_latency(node: &StackNode) -> Option<Random> {
     let load = load(node)?;
     let (latency, queue) = (load.latency.filter(|latency| *latency > 0.0)?, load.queue?);
     if load.requests? < ENOUGH || queue > ALONE {
@@ -127,7 +127,7 @@ fn by_latency(node: &StackNode) -> Option<Random> {
 }
 
 /// As many requests as the device takes at once, each of the latency of one alone: more than that needs a faster device.
-fn most_by_depth(queue: &Queue, node: &StackNode) -> Option<ExpectedRate> {
+pub(super) fn most_by_depth(queue: &Queue, node: &StackNode) -> Option<ExpectedRate> {
     let alone = by_latency(node)?;
     if let Some(ceiling) = load(node)?.request_ceiling {
         let formula = "more requests in flight do not raise it".to_owned();

@@ -47,7 +47,7 @@ pub(super) fn of_transport(transport: &str, speed: f64) -> Option<Payload> {
 }
 
 /// A PCI Express link, before the headers of its packets.
-fn of_pcie(link: &PcieLink) -> Option<Payload> {
+pub(super) fn of_pcie(link: &PcieLink) -> Option<Payload> {
     let (speed, width) = (link.speed.get()?, link.width.get()?);
     let (data, line) = match speed {
         ..=5e9 => (8.0, 10.0),
@@ -58,11 +58,13 @@ fn of_pcie(link: &PcieLink) -> Option<Payload> {
     Some(Payload { rate: speed * width / 8.0 * data / line, formula, source: PCIE })
 }
 
-pub(super) fn of_adapter(machine: &Machine<'_>, node: &StackNode, pcie: &BTreeMap<Name, &PcieLink>) -> ThingExpected {
+pub(super) fn of_adapter(machine: &Machine<'_>, node: &StackNode) -> ThingExpected {
     let disks: Vec<&StackNode> =
         machine.stack.nodes.iter().filter(|disk| disk.below.iter().any(|below| below.id == node.id)).collect();
     let measured = disks.iter().map(|disk| bytes(disk)).sum::<Option<f64>>().filter(|_| !disks.is_empty());
-    let Some(link) = node.words("bus address").and_then(|bus| pcie.get(bus)) else { return ThingExpected::default() };
+    let Some(link) = node.words("bus address").and_then(|bus| machine.pcie.get(bus)) else {
+        return ThingExpected::default();
+    };
     let mut adapter = thing(link.what.get().unwrap_or("adapter").to_owned());
     adapter.rates.extend(of_bus(link, measured));
     adapter.notes.extend(narrower(link));

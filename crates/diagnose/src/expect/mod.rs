@@ -5,14 +5,15 @@ mod array;
 mod drive;
 mod link;
 mod log;
+mod multipath;
 
 use crate::stack_load::add_loads;
 use std::collections::BTreeMap;
-use whyslow_model::catalogue::{Array, Disk, Link, MappedDevice, PcieLink, Queue};
+use whyslow_model::catalogue::{Array, Disk, Link, MappedDevice, Path, PcieLink, Queue};
 use whyslow_model::expectation::{Expectations, ExpectedRate, SCHEMA, ThingExpected};
 use whyslow_model::human::quantity;
 use whyslow_model::io_stack::{IoStack, NodeKind, NodeLoad, StackNode};
-use whyslow_model::key::NetKey;
+use whyslow_model::key::{LinkKey, NetKey};
 use whyslow_model::value::Name;
 use whyslow_model::window::Window;
 
@@ -32,9 +33,15 @@ pub struct DriveFacts {
 pub fn expectations(stack: &IoStack, window: &Window, facts: &DriveFacts) -> Expectations {
     let mut stack = stack.clone();
     add_loads(&mut stack, window);
-    let machine =
-        Machine { queues: window.newest(), arrays: window.newest(), mapped: window.newest(), stack: &stack, facts };
-    let pcie: BTreeMap<Name, &PcieLink> = window.newest();
+    let machine = Machine {
+        queues: window.newest(),
+        arrays: window.newest(),
+        mapped: window.newest(),
+        paths: window.newest(),
+        pcie: window.newest(),
+        stack: &stack,
+        facts,
+    };
     let links: BTreeMap<NetKey, &Link> = window.newest();
     let changes = window.changes::<Disk>();
     let things = stack.nodes.iter().filter(|node| !node.minor).filter_map(|node| {
@@ -42,11 +49,12 @@ pub fn expectations(stack: &IoStack, window: &Window, facts: &DriveFacts) -> Exp
             NodeKind::Disk => drive::of_disk(&machine, node),
             NodeKind::Array | NodeKind::MappedDevice => {
                 let change = changes.iter().find(|change| *change.key().to_string() == *node.name);
-                array::of_device(&machine, node, &array::Pattern::of(change))
+                multipath::of_device(&machine, node)
+                    .unwrap_or_else(|| array::of_device(&machine, node, &array::Pattern::of(change)))
             }
             NodeKind::FileSystem => log::of_file_system(&machine, node, &changes),
-            NodeKind::Adapter => link::of_adapter(&machine, node, &pcie),
-            NodeKind::Interface => link::of_interface(node, &links, &pcie),
+            NodeKind::Adapter => link::of_adapter(&machine, node),
+            NodeKind::Interface => link::of_interface(node, &links, &machine.pcie),
             _ => return None,
         };
         thing.id.clone_from(&node.id);
@@ -67,6 +75,8 @@ struct Machine<'w> {
     queues: BTreeMap<Name, &'w Queue>,
     arrays: BTreeMap<Name, &'w Array>,
     mapped: BTreeMap<Name, &'w MappedDevice>,
+    paths: BTreeMap<LinkKey, &'w Path>,
+    pcie: BTreeMap<Name, &'w PcieLink>,
     stack: &'w IoStack,
     facts: &'w DriveFacts,
 }
@@ -74,6 +84,18 @@ struct Machine<'w> {
 impl<'w> Machine<'w> {
     fn queue(&self, node: &StackNode) -> Option<&'w Queue> {
         self.queues.get(node.name.as_str()).copied()
+    }
+
+    /// The state of a path of a multipath device.
+    fn state(&self, device: &StackNode, path: &StackNode) -> Option<&'w str> {
+        let key = LinkKey { upper: device.name.as_str().into(), lower: path.name.as_str().into() };
+        self.paths.get(&key)?.state.get()
+    }
+
+    /// What the bus of the adapter with this id carries, bytes per second.
+    fn bus_rate(&self, adapter: &str) -> Option<f64> {
+        let bus = self.stack.node(adapter)?.words("bus address")?;
+        Some(link::of_pcie(self.pcie.get(bus)?)?.rate)
     }
 
     /// The nodes directly below.

@@ -130,3 +130,52 @@ fn a_log_inside_costs_a_drive_that_rotates_a_positioning() {
     assert_eq!(of_mount(&raid5(Some(7200.0))), Some(("the log on a drive of its own".to_owned(), 2.0)));
     assert_eq!(of_mount(&raid5(None)), None, "nothing moves");
 }
+
+/// Two seconds of a disk behind two paths of 16 Gbit/s each, of which those in `failed` carry nothing; it answers 100 reads a second in
+/// 5 ms each.
+fn multipath(failed: &[&str]) -> Window {
+    window([0, 2], |t, s| {
+        for name in ["sda", "sdb"] {
+            s.block.queue.push(Queue {
+                size: 1e12.into(),
+                transport: "fc".into(),
+                link_speed: 16e9.into(),
+                device_depth: 32.0.into(),
+                ..Queue::new(name.into())
+            });
+            let key = LinkKey { upper: "dm-0".into(), lower: name.into() };
+            s.block.layer.push(Layer { kind: "dm".into(), ..Layer::new(key.clone()) });
+            let state = if failed.contains(&name) { "failed" } else { "active" };
+            s.block.path.push(Path { state: state.into(), ..Path::new(key) });
+        }
+        s.block.queue.push(Queue { size: 1e12.into(), ..Queue::new("dm-0".into()) });
+        s.block.mapped.push(MappedDevice { target: "multipath".into(), ..MappedDevice::new("dm-0".into()) });
+        s.block.disk.push(Disk {
+            reads: (100 * t).into(),
+            writes: 0.into(),
+            read_time: (500 * MS * t).into(),
+            write_time: 0.into(),
+            weighted_time: (500 * MS * t).into(),
+            ..Disk::new("dm-0".into())
+        });
+    })
+}
+
+#[test]
+fn paths_carry_together_what_those_in_use_carry() {
+    let of = |failed: &[&str]| {
+        let expected = expected(&multipath(failed));
+        let notes = expected.things.iter().find(|thing| thing.id == "block:dm-0").map(|thing| thing.notes.join(" "));
+        (rates(&expected, "block:dm-0"), notes.unwrap_or_default())
+    };
+    let named = |all: [f64; 3]| {
+        ["random requests", "requests at most", "throughput of its paths"]
+            .map(str::to_owned)
+            .into_iter()
+            .zip(all)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(&[]), (named([200.0, 12_800.0, 3.2e9]), String::new()));
+    let one = "1 of its 2 paths have failed, and carry nothing.".to_owned();
+    assert_eq!(of(&["sdb"]), (named([200.0, 6_400.0, 1.6e9]), one));
+}

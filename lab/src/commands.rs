@@ -1,0 +1,190 @@
+//! The commands that do not diagnose, on what a trial is about: `stack` draws what lies below it as the kernel has it, `expect` knows it, a
+//! setting of it is changed, verified, persisted and rolled back, and is tried.
+
+use crate::error::{Context, Error, Result};
+use crate::expect::{EntityPattern, Expect};
+use crate::observer::Observer;
+use crate::testbed::{Testbed, entries};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a command may take.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// What `try` is told: six pairs of a second and a half each.
+const TRY: [&str; 9] = ["try", "--json", "--pairs", "6", "--noise-pairs", "0", "--settle", "1s", "--for"];
+const TRY_TIME: &str = "32s";
+/// Where a persisted setting is.
+const PERSISTED: [&str; 3] =
+    ["/etc/sysctl.d/99-whyslow.conf", "/etc/udev/rules.d/99-whyslow.rules", "/etc/tmpfiles.d/whyslow.conf"];
+
+/// What a trial is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Thing {
+    Device(String),
+    Interface(String),
+    /// Its path, from the root of the hierarchy.
+    Group(String),
+}
+
+/// A setting of it that can be changed without harm.
+struct Knob {
+    /// As whyslow calls it.
+    name: String,
+    file: PathBuf,
+    /// A value that it does not have.
+    other: String,
+    /// A signal that `try` can measure meanwhile.
+    metric: String,
+}
+
+/// What is wrong with what the commands do; `None` if the trial is about nothing that has settings.
+///
+/// # Errors
+/// A command fails.
+pub fn mismatches(observer: &Observer, bed: &Testbed, expect: &Expect) -> Result<Option<Vec<String>>> {
+    let Some(thing) = thing(expect) else { return Ok(None) };
+    let mut wrong = drawn(observer, bed, &thing)?;
+    if let Thing::Device(name) | Thing::Interface(name) = &thing {
+        wrong.extend(expected(observer, bed, name)?);
+    }
+    if let Some(knob) = thing.knob() {
+        wrong.extend(changed(observer, bed, &knob).context(&knob.name)?);
+        wrong.extend(tried(observer, bed, &knob).context(&knob.name)?);
+    }
+    Ok(Some(wrong))
+}
+
+fn thing(expect: &Expect) -> Option<Thing> {
+    expect
+        .subjects
+        .iter()
+        .chain(&expect.culprits)
+        .find_map(|pattern| match pattern {
+            EntityPattern::Named("device" | "array", name) => Some(Thing::Device(name.clone())),
+            EntityPattern::Named("interface", name) => Some(Thing::Interface(name.clone())),
+            EntityPattern::Named("cgroup", path) => Some(Thing::Group(path.clone())),
+            _ => None,
+        })
+        .filter(|thing| thing.folder().is_dir())
+}
+
+impl Thing {
+    /// Where the kernel has it.
+    fn folder(&self) -> PathBuf {
+        match self {
+            Self::Device(name) => Path::new("/sys/block").join(name),
+            Self::Interface(name) => Path::new("/sys/class/net").join(name),
+            Self::Group(path) => Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/')),
+        }
+    }
+
+    fn knob(&self) -> Option<Knob> {
+        let (setting, file, name) = match self {
+            Self::Device(name) => ("disk.read_ahead_kb", "queue/read_ahead_kb", name),
+            Self::Interface(name) => ("interface.tx_queue_len", "tx_queue_len", name),
+            Self::Group(path) => ("cgroup.cpu.weight", "cpu.weight", path),
+        };
+        let file = self.folder().join(file);
+        let now: u64 = content(&file)?.parse().ok()?;
+        let metric = match self {
+            Self::Device(name) => format!("disk.requests@{name}"),
+            _ => "cpu.busy".to_owned(),
+        };
+        Some(Knob { name: format!("{setting}@{name}"), file, other: (now + 64).to_string(), metric })
+    }
+}
+
+impl Knob {
+    fn change(&self) -> String {
+        format!("{}={}", self.name, self.other)
+    }
+}
+
+fn content(file: &Path) -> Option<String> {
+    Some(fs::read_to_string(file).ok()?.trim().to_owned())
+}
+
+/// Whether the stack has it, on top of what the kernel says is below it.
+fn drawn(observer: &Observer, bed: &Testbed, thing: &Thing) -> Result<Vec<String>> {
+    let document: Value =
+        serde_json::from_slice(&observer.run(bed, &["stack", "--json"], None, TIMEOUT)?).context("whyslow stack")?;
+    let (id, below): (String, Vec<String>) = match thing {
+        Thing::Device(name) => {
+            let below = entries(thing.folder().join("slaves"));
+            (format!("block:{name}"), below.iter().map(|lower| format!("block:{lower}")).collect())
+        }
+        Thing::Interface(name) => {
+            let below = entries(thing.folder());
+            let below = below.iter().filter_map(|entry| entry.strip_prefix("lower_"));
+            (format!("interface:{name}"), below.map(|lower| format!("interface:{lower}")).collect())
+        }
+        Thing::Group(_) => return Ok(Vec::new()),
+    };
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let Some(node) = list(&document["nodes"]).into_iter().find(|node| node["id"] == *id) else {
+        return Ok(vec![format!("stack: {id} is missing")]);
+    };
+    let shown: Vec<Value> = list(&node["below"]).iter().map(|link| link["id"].clone()).collect();
+    let missing = below.iter().filter(|lower| !shown.contains(&Value::from(lower.as_str())));
+    Ok(missing.map(|lower| format!("stack: {lower} is not below {id}")).collect())
+}
+
+/// Whether something is known of what it should deliver.
+fn expected(observer: &Observer, bed: &Testbed, name: &str) -> Result<Option<String>> {
+    let answer = observer.run(bed, &["expect", "--json", "--for", "4s", name], None, TIMEOUT)?;
+    let document: Value = serde_json::from_slice(&answer).context("whyslow expect")?;
+    let things = document["things"].as_array().is_some_and(|things| things.iter().any(|thing| thing["name"] == name));
+    Ok((!things).then(|| format!("expect: nothing of {name}")))
+}
+
+/// Changes the setting, verifies it, has it survive a reboot, and rolls back.
+fn changed(observer: &Observer, bed: &Testbed, knob: &Knob) -> Result<Vec<String>> {
+    let before = content(&knob.file);
+    let mut wrong = Vec::new();
+    let run = |args: &[&str]| observer.run(bed, args, None, TIMEOUT).map(drop).context(args.join(" "));
+    run(&["tune", "set", &knob.change(), "--why", "lab"])?;
+    if content(&knob.file).as_ref() != Some(&knob.other) {
+        wrong.push(format!("tune set: {} is {:?}", knob.file.display(), content(&knob.file)));
+    }
+    run(&["tune", "verify"])?;
+    match run(&["tune", "persist"]) {
+        Ok(())
+            if !PERSISTED
+                .iter()
+                .any(|file| content(Path::new(file)).is_some_and(|text| text.contains(&knob.other))) =>
+        {
+            wrong.push("tune persist: no file has it".to_owned());
+        }
+        Ok(()) => {}
+        // What a boot makes anew, such as a control group, cannot be persisted.
+        Err(Error::Failed(why)) if why.contains("cannot be persisted") => {}
+        Err(other) => return Err(other),
+    }
+    run(&["tune", "undo", "--all"])?;
+    if content(&knob.file) != before {
+        wrong.push(format!("tune undo: {} is {:?}, was {before:?}", knob.file.display(), content(&knob.file)));
+    }
+    wrong.extend(
+        PERSISTED.iter().filter(|file| Path::new(file).exists()).map(|file| format!("tune undo: {file} is left")),
+    );
+    Ok(wrong)
+}
+
+/// Tries it: something is measured, and nothing is left.
+fn tried(observer: &Observer, bed: &Testbed, knob: &Knob) -> Result<Vec<String>> {
+    let before = content(&knob.file);
+    let change = knob.change();
+    let args: Vec<&str> = TRY.into_iter().chain([TRY_TIME, &change, "--yes", "--metric", &knob.metric]).collect();
+    let answer = observer.run(bed, &args, None, TIMEOUT + TIMEOUT)?;
+    let trial: Value = serde_json::from_slice(&answer).context("whyslow try")?;
+    let mut wrong = Vec::new();
+    if trial["pairs"].as_array().is_none_or(Vec::is_empty) {
+        wrong.push(format!("try: nothing was measured: {trial}"));
+    }
+    if content(&knob.file) != before {
+        wrong.push(format!("try: {} is {:?}, was {before:?}", knob.file.display(), content(&knob.file)));
+    }
+    Ok(wrong)
+}
