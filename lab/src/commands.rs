@@ -1,10 +1,11 @@
 //! The commands that do not diagnose, on what a trial is about: `stack` draws what lies below it as the kernel has it, `expect` knows it, a
 //! setting of it is changed, verified, persisted and rolled back, and is tried.
 
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Result};
 use crate::expect::{EntityPattern, Expect};
 use crate::observer::Observer;
 use crate::testbed::{Testbed, entries};
+use crate::vm::shell;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,9 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// What `try` is told: six pairs of a second and a half each.
 const TRY: [&str; 9] = ["try", "--json", "--pairs", "6", "--noise-pairs", "0", "--settle", "1s", "--for"];
 const TRY_TIME: &str = "32s";
-/// Where a persisted setting is.
-const PERSISTED: [&str; 3] =
-    ["/etc/sysctl.d/99-whyslow.conf", "/etc/udev/rules.d/99-whyslow.rules", "/etc/tmpfiles.d/whyslow.conf"];
+/// Where persisted settings are.
+const PERSISTED: &str = "/etc";
 
 /// What a trial is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub fn mismatches(observer: &Observer, bed: &Testbed, expect: &Expect) -> Result
         wrong.extend(expected(observer, bed, name)?);
     }
     if let Some(knob) = thing.knob() {
-        wrong.extend(changed(observer, bed, &knob).context(&knob.name)?);
+        wrong.extend(changed(observer, bed, &thing, &knob).context(&knob.name)?);
         wrong.extend(tried(observer, bed, &knob).context(&knob.name)?);
     }
     Ok(Some(wrong))
@@ -77,6 +77,15 @@ impl Thing {
             Self::Device(name) => Path::new("/sys/block").join(name),
             Self::Interface(name) => Path::new("/sys/class/net").join(name),
             Self::Group(path) => Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/')),
+        }
+    }
+
+    /// Whether udev or systemd makes it again: no null_blk disk, and no control group that a program created.
+    fn outlives_a_boot(&self) -> bool {
+        match self {
+            Self::Device(name) => !name.starts_with("nullb"),
+            Self::Interface(_) => true,
+            Self::Group(path) => [".service", ".slice"].iter().any(|kind| path.ends_with(kind)),
         }
     }
 
@@ -140,36 +149,33 @@ fn expected(observer: &Observer, bed: &Testbed, name: &str) -> Result<Option<Str
 }
 
 /// Changes the setting, verifies it, has it survive a reboot, and rolls back.
-fn changed(observer: &Observer, bed: &Testbed, knob: &Knob) -> Result<Vec<String>> {
+fn changed(observer: &Observer, bed: &Testbed, thing: &Thing, knob: &Knob) -> Result<Vec<String>> {
     let before = content(&knob.file);
     let mut wrong = Vec::new();
     let run = |args: &[&str]| observer.run(bed, args, None, TIMEOUT).map(drop).context(args.join(" "));
-    run(&["tune", "set", &knob.change(), "--why", "lab"])?;
+    run(&["tune", "set", &knob.change(), "--why", "lab", "--no-confirm"])?;
     if content(&knob.file).as_ref() != Some(&knob.other) {
         wrong.push(format!("tune set: {} is {:?}", knob.file.display(), content(&knob.file)));
     }
     run(&["tune", "verify"])?;
-    match run(&["tune", "persist"]) {
-        Ok(())
-            if !PERSISTED
-                .iter()
-                .any(|file| content(Path::new(file)).is_some_and(|text| text.contains(&knob.other))) =>
-        {
+    if thing.outlives_a_boot() {
+        run(&["tune", "persist", "--no-confirm"])?;
+        if !persisted()?.contains(&knob.other) {
             wrong.push("tune persist: no file has it".to_owned());
         }
-        Ok(()) => {}
-        // What a boot makes anew, such as a control group, cannot be persisted.
-        Err(Error::Failed(why)) if why.contains("cannot be persisted") => {}
-        Err(other) => return Err(other),
     }
     run(&["tune", "undo", "--all"])?;
     if content(&knob.file) != before {
         wrong.push(format!("tune undo: {} is {:?}, was {before:?}", knob.file.display(), content(&knob.file)));
     }
-    wrong.extend(
-        PERSISTED.iter().filter(|file| Path::new(file).exists()).map(|file| format!("tune undo: {file} is left")),
-    );
+    let left = persisted()?;
+    wrong.extend((!left.is_empty()).then(|| format!("tune undo: of what was persisted this is left: {left}")));
     Ok(wrong)
+}
+
+/// What the files contain that whyslow persists settings in.
+fn persisted() -> Result<String> {
+    shell(&format!("find {PERSISTED} -name '*whyslow.*' -exec cat {{}} +"))
 }
 
 /// Tries it: something is measured, and nothing is left.

@@ -42,6 +42,9 @@ pub struct Observer {
 }
 
 impl Observer {
+    /// The argument for `commands`.
+    pub const COMMANDS: &str = "--commands";
+
     /// For how long a trial is observed.
     pub fn observes(&self) -> Duration {
         let seconds = self.seconds * (1 + u64::from(self.recordings) + u64::from(self.captures));
@@ -56,7 +59,7 @@ impl Observer {
             ("--noise", self.noise),
             ("--gains", self.gains),
             ("--recordings", self.recordings),
-            ("--commands", self.commands),
+            (Self::COMMANDS, self.commands),
             ("--answers", self.answers),
         ];
         let set = flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| (*flag).to_owned());

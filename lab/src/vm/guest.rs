@@ -5,6 +5,7 @@ use super::spec::ARGS;
 use crate::command::{ChildGuard, kill_with_parent};
 use crate::error::{Context, Error, Result};
 use crate::interrupt;
+use crate::observer::Observer;
 use crate::trial::{Mark, Outcome, Trial};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, File};
@@ -160,7 +161,10 @@ impl Guest<'_> {
             qemu.arg("-serial").arg(format!("file:{}", serial.display()));
         }
         let args = format!("--only {} --seed {seed} {}", trial.name, self.args.join(" "));
-        qemu.args(["-no-reboot", "-append", &format!("{} {LOCKUP} {ARGS}=\"{}\"", kernel_line(spec), args.trim())]);
+        // What is changed there is to be persisted, which takes udev and systemd.
+        let with_systemd = spec.systemd || self.args.iter().any(|arg| arg == Observer::COMMANDS);
+        let kernel = kernel_line(with_systemd);
+        qemu.args(["-no-reboot", "-append", &format!("{kernel} {LOCKUP} {ARGS}=\"{}\"", args.trim())]);
         kill_with_parent(&mut qemu);
         let errors = self.run.join("qemu");
         qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&errors)?);
@@ -197,7 +201,7 @@ impl Guest<'_> {
         qemu.args(["-serial", "mon:stdio", "-serial", "null", "-no-reboot", "-append"]);
         qemu.arg(format!(
             "{} systemd.mask=serial-getty@ttyS0.service WHYSLOW_LAB_SHELL=\"{size}\" {ARGS}=\"hold {} --seed {seed}\"",
-            kernel_line(spec),
+            kernel_line(spec.systemd),
             trial.name
         ));
         println!("Starting a virtual machine: a quarter of a minute. Ctrl-A x ends it at once.");
@@ -223,8 +227,8 @@ impl Guest<'_> {
     }
 }
 
-fn kernel_line(spec: &VmSpec) -> String {
-    if spec.systemd { format!("{KERNEL} {FIRST_SYSTEMD}") } else { KERNEL.to_owned() }
+fn kernel_line(with_systemd: bool) -> String {
+    if with_systemd { format!("{KERNEL} {FIRST_SYSTEMD}") } else { KERNEL.to_owned() }
 }
 
 /// The last lines of a text that others wrote, as one; where the kernel gave up, the lines from there on.

@@ -119,11 +119,17 @@ pub(super) fn of_device(machine: &Machine<'_>, node: &StackNode, pattern: &Patte
     array
 }
 
-/// All members wait for the slowest.
+/// All members wait for the slowest. Of one that had no requests nothing is known; it is taken for one like the others.
 fn slowest_member(machine: &Machine<'_>, node: &StackNode) -> Option<Random> {
-    let known: Option<Vec<Random>> =
-        machine.below(node).map(|member| random(machine, machine.disk_of(member))).collect();
-    known?.into_iter().min_by(|a, b| a.rate.total_cmp(&b.rate))
+    let known = |member: &StackNode| random(machine, machine.disk_of(member));
+    let unknown: Vec<&str> =
+        machine.below(node).filter(|member| known(member).is_none()).map(|member| member.name.as_str()).collect();
+    let mut slowest = machine.below(node).filter_map(known).min_by(|a, b| a.rate.total_cmp(&b.rate))?;
+    if !unknown.is_empty() {
+        let alike = format!("{} had no requests to judge by: taken for a member like the others.", unknown.join(", "));
+        slowest.note = Some(slowest.note.map_or_else(|| alike.clone(), |note| format!("{note} {alike}")));
+    }
+    Some(slowest)
 }
 
 /// Other layouts of the same or one more member, for the requests that come.

@@ -30,6 +30,8 @@ pub struct GuestUse<'w> {
     waiting: Option<f64>,
     /// The thread that serves every device without a thread of its own.
     main_loop: Option<&'w TaskUse>,
+    /// The busiest of the threads of the kernel that move packets of its cards.
+    vhost: Option<&'w TaskUse>,
     process: Option<&'w TaskUse>,
     /// Memory of QEMU, bytes.
     resident: Option<f64>,
@@ -82,6 +84,14 @@ fn seen_on(window: &Window, own: &[&TaskUse], idle: &BTreeMap<u32, f64>) -> Opti
         .filter(|cpus| !cpus.is_empty() && own.iter().filter(has_work).count() > 0 && are_kept && are_full && is_room)
 }
 
+/// The busiest thread that moves packets of the guest's cards: a thread of the kernel before 6.4, one of QEMU since (drivers/vhost/vhost.c,
+/// kernel/vhost_task.c). Either is called `vhost-` and the PID of QEMU.
+fn vhost<'t>(tasks: impl Iterator<Item = &'t TaskUse>, pid: u32) -> Option<&'t TaskUse> {
+    let name = format!("vhost-{pid}");
+    let ran = |task: &&TaskUse| task.cpu.unwrap_or(0.0);
+    tasks.filter(|task| task.command == name).max_by(|a, b| ran(a).total_cmp(&ran(b)))
+}
+
 fn begins_with(text: Option<&str>, starts: &[&str]) -> bool {
     text.is_some_and(|text| starts.iter().any(|start| text.starts_with(start)))
 }
@@ -127,6 +137,21 @@ impl<'w> GuestUse<'w> {
         listed(disks.chain(self.main_loop_cards().map(|card| card.row.model.get())))
     }
 
+    fn vhost_cards(&self) -> impl Iterator<Item = &Card<'w>> {
+        self.cards.iter().filter(|card| card.row.vhost.get() == Some(1.0))
+    }
+
+    /// Packets through the cards whose packets the kernel moves.
+    fn vhost_packets(&self) -> Option<f64> {
+        self.vhost_cards().filter_map(|card| card.packets).reduce(|a, b| a + b)
+    }
+
+    /// Pairs of queues of the card with the most packets; of each, a thread moves the packets.
+    fn vhost_queues(&self) -> Option<f64> {
+        let busiest = |a: &&Card<'w>, b: &&Card<'w>| a.packets.unwrap_or(0.0).total_cmp(&b.packets.unwrap_or(0.0));
+        self.vhost_cards().max_by(busiest)?.row.queues.get()
+    }
+
     /// Packets through the cards that the main loop serves; unknown if none is connected to an interface.
     fn packets(&self) -> Option<f64> {
         self.main_loop_cards().filter_map(|card| card.packets).reduce(|a, b| a + b)
@@ -163,6 +188,10 @@ signals! { g: GuestUse<'_>;
     "guest.main_loop_disks" "text" "models of the disks that the main loop serves; empty if there are none", "disks without iothread", "/proc/PID/cmdline" => listed(g.main_loop_disks().map(|disk| disk.model.get())).as_str();
     "guest.main_loop_cards" "text" "models of the network cards that it serves; empty if there are none", "cards without vhost", "/proc/PID/cmdline" => listed(g.main_loop_cards().map(|card| card.row.model.get())).as_str();
     "guest.main_loop_devices" "text" "both; empty if there are none", "disks without iothread, cards without vhost", "/proc/PID/cmdline" => g.main_loop_devices().as_str();
+    "guest.vhost" "ratio" "share of the time in which the busiest thread of the kernel that moves packets of its network cards ran; each pair of queues has one", "Δ(utime + stime) of the threads vhost-PID / Δt", "/proc/PID/stat, /proc/PID/task/TID/stat" => g.vhost.and_then(|t| t.cpu);
+    "guest.vhost_wait" "ratio" "share of the time in which it waited for a CPU", "Δrun_delay / Δt", "/proc/PID/schedstat" => g.vhost.and_then(|t| t.run_delay);
+    "guest.vhost_queues" "count" "pairs of queues of its network card with the most packets that the kernel moves", "-netdev queues=, <driver queues=>", "/proc/PID/cmdline" => g.vhost_queues();
+    "guest.vhost_packets" "1/s" "packets through the network cards whose packets the kernel moves", "Δ(rx_packets + tx_packets) of their taps / Δt", "/proc/net/dev" => g.vhost_packets();
     "guest.emulated_disks" "text" "disks of models that exist in hardware, which virtio would replace; empty if there are none", "-device", "/proc/PID/cmdline" => listed(g.disks.iter().filter(|disk| is_emulated(disk)).map(|disk| disk.model.get())).as_str();
     "guest.emulated_cards" "text" "network cards of models that exist in hardware, which virtio would replace; empty if there are none", "-device", "/proc/PID/cmdline" => listed(g.cards.iter().map(|card| card.row.model.get()).filter(|model| begins_with(*model, &EMULATED_CARDS))).as_str();
     "guest.storage_rate" "bytes/s" "bytes that it moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => g.process.and_then(|p| p.storage);
@@ -254,6 +283,7 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
             cpu: of_cpus(|thread| thread.cpu),
             waiting: of_cpus(|thread| thread.run_delay),
             main_loop,
+            vhost: vhost(processes.iter().chain(threads.values().copied()), task.pid),
             process,
             resident: rows.get(task).and_then(|row| row.rss.get()),
             disks,

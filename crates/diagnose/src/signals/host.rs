@@ -206,6 +206,12 @@ impl<'w> HostUse<'w> {
         Some(held as f64 * page_size(self.window))
     }
 
+    /// What the guests may use together: what the balloon leaves them where that is known.
+    fn guest_memory(&self) -> Option<f64> {
+        let guests = self.guests()?;
+        guests.values().map(|guest| guest.memory_now.get().or(guest.memory.get())).sum()
+    }
+
     /// `None` if no guest runs here.
     fn guests(&self) -> Option<BTreeMap<TaskKey, &Guest>> {
         Some(self.window.newest::<Guest>()).filter(|guests| !guests.is_empty())
@@ -612,6 +618,8 @@ signals! { h: HostUse<'_>;
     "mem.direct_reclaims" "1/s" "times a task that wanted memory had to reclaim some first", "Δallocstall / Δt", "/proc/vmstat" => h.vm(|v| v.allocstall);
     "mem.corrupted" "bytes" "memory taken out of use because of errors", "HardwareCorrupted", "/proc/meminfo" => h.memory(|m| m.hardware_corrupted);
     "mem.balloon" "bytes" "memory that the balloon driver has handed to the hypervisor", "(balloon_inflate - balloon_deflate) x page size", "/proc/vmstat" => h.balloon();
+    "mem.guests" "bytes" "memory that the virtual machines here may use together", "Σ -m, or what the balloon leaves", "/proc/PID/cmdline, QMP" => h.guest_memory();
+    "mem.guests_share" "ratio" "the same as a share of memory", "Σ -m / MemTotal", "/proc/PID/cmdline, /proc/meminfo" => over(h.guest_memory(), h.memory(|m| m.mem_total));
     "mem.numa_nodes" "count" "NUMA nodes with CPUs", "nodes with a cpulist", "/sys/devices/system/node" => Placements::count(h.window);
     "mem.numa_hints" "1/s" "page faults by which NUMA balancing samples who uses which memory", "Δnuma_hint_faults / Δt", "/proc/vmstat" => h.vm(|v| v.numa_hint_faults);
     "mem.numa_hints_remote" "ratio" "share of them that found the memory on another node", "1 - Δnuma_hint_faults_local / Δnuma_hint_faults", "/proc/vmstat" => over(h.grown(|v| v.numa_hint_faults_local), h.grown(|v| v.numa_hint_faults)).map(|local| (1.0 - local).max(0.0));

@@ -3,8 +3,8 @@
 use super::*;
 use whyslow_diagnose::{merge_diagnoses, virtual_machines};
 use whyslow_model::catalogue::{
-    Group, Guest, GuestCpu, GuestDisk, GuestDiskIo, MachineInfo, Meminfo, Process, ProcessRow, Queue, Sharing, Thread,
-    Vmstat,
+    Group, Guest, GuestCpu, GuestDisk, GuestDiskIo, GuestNic, MachineInfo, Meminfo, Process, ProcessRow, Queue,
+    Sharing, Thread, Vmstat,
 };
 use whyslow_model::diagnosis::{Confidence, Reading};
 use whyslow_model::key::{GuestDevice, MachineKey};
@@ -372,4 +372,107 @@ fn an_emulated_disk_is_the_limit_of_its_guest() {
     assert_eq!(first(&d), ("virt.emulated_device", "sda"));
     assert_eq!(found(&with("QEMU HARDDISK", "virtio_scsi"), "virt.emulated_device"), None);
     assert_eq!(found(&with("WDC WD40EFRX", "ahci"), "virt.emulated_device"), None);
+}
+
+/// A guest of two CPUs whose card has so many pairs of queues, each with a thread; the first is busy for so many per cent of the time.
+/// `is_of_kernel`: as before 6.4, the threads are the kernel's own.
+fn sending(queues: u64, busy: u64, is_of_kernel: bool) -> Diagnosis {
+    machine(|t, s| {
+        s.processor.cpu.extend([cpu(t, 0, 10, 1), cpu(t, 1, 2, busy), cpu(t, 2, 5, 1), cpu(t, 3, 5, 1)]);
+        pressure(t, s, 0, 0, 0);
+        let process = key(9);
+        let time = |percent: u64| (t * SECOND * percent / 100).into();
+        let row = ProcessRow {
+            command: "qemu-kvm".into(),
+            threads: 4.into(),
+            user: time(40),
+            system: 0.into(),
+            ..ProcessRow::new(process)
+        };
+        s.task.process.push(row.into());
+        for queue in 0..queues as u32 {
+            let busy = if queue == 0 { busy } else { 1 };
+            let row = ProcessRow {
+                command: "vhost-9".into(),
+                user: 0.into(),
+                system: time(busy),
+                kernel_thread: 1.into(),
+                ..ProcessRow::new(key(20 + queue))
+            };
+            let thread = Thread {
+                command: "vhost-9".into(),
+                user: 0.into(),
+                system: time(busy),
+                ..Thread::new(TaskKey { tid: 20 + queue, ..process })
+            };
+            if is_of_kernel {
+                s.task.process.push(row.into());
+            } else {
+                s.task.thread.push(thread);
+            }
+        }
+        s.guest.guest.push(Guest {
+            name: "web1".into(),
+            accelerator: "kvm".into(),
+            cpus: 2.into(),
+            ..Guest::new(process)
+        });
+        let card = GuestDevice { task: process, name: "net0".into() };
+        s.guest.guest_nic.push(GuestNic {
+            model: "virtio-net-pci".into(),
+            vhost: 1.into(),
+            queues: queues.into(),
+            ..GuestNic::new(card)
+        });
+    })
+}
+
+#[test]
+fn one_thread_for_all_packets_of_a_guest_is_found_on_its_host() {
+    for is_of_kernel in [true, false] {
+        let d = sending(1, 96, is_of_kernel);
+        assert_eq!(
+            (d.findings[0].id.as_str(), d.findings[0].subject.name.as_str()),
+            ("virt.single_queue", "web1"),
+            "{:#?}",
+            d.findings
+        );
+        assert!(d.findings[0].actions[0].text.contains("queues='2'"), "{:?}", d.findings[0].actions);
+        assert_eq!(of_guests(&sending(2, 96, is_of_kernel)), [""; 0], "it has as many as it can use");
+        assert_eq!(of_guests(&sending(1, 40, is_of_kernel)), [""; 0], "the thread has time to spare");
+    }
+}
+
+/// A host of 8 GiB that swaps, with guests of so many GiB each.
+fn overcommitted(guests: &[u64], waits: u64) -> Diagnosis {
+    machine(|t, s| {
+        two_cpus(t, s, 20, 5);
+        pressure(t, s, 0, waits, waits / 2);
+        s.memory.meminfo.push(Meminfo {
+            mem_total: ((8u64 << 30) as f64).into(),
+            mem_available: ((300u64 << 20) as f64).into(),
+            ..Meminfo::new(MachineKey)
+        });
+        let swapped = if waits > 0 { t * 2000 } else { 0 };
+        s.memory.vmstat.push(Vmstat { pswpin: swapped.into(), pswpout: swapped.into(), ..Vmstat::new(MachineKey) });
+        for (pid, gib) in (9..).zip(guests) {
+            let row = ProcessRow { command: "qemu-kvm".into(), rss: (gib << 29).into(), ..ProcessRow::new(key(pid)) };
+            s.task.process.push(row.into());
+            s.guest.guest.push(Guest {
+                name: format!("g{pid}").as_str().into(),
+                memory: (gib << 30).into(),
+                ..Guest::new(key(pid))
+            });
+        }
+    })
+}
+
+#[test]
+fn guests_with_more_memory_than_there_is_are_found_where_they_use_it() {
+    let d = overcommitted(&[4, 6], 40);
+    assert_eq!(d.findings[0].id, "virt.memory_overcommit", "{:#?}", d.findings);
+    assert_eq!(d.findings[0].culprits[0].name, "guest g10");
+    assert_eq!(found(&d, "mem.thrashing").expect("it swaps").explained_by, Some(d.findings[0].key()));
+    assert_eq!(overcommitted(&[2, 3], 40).findings[0].id, "mem.thrashing");
+    assert_eq!(found(&overcommitted(&[4, 6], 0), "virt.memory_overcommit"), None, "they do not use it");
 }

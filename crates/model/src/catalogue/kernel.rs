@@ -37,6 +37,12 @@ family_group! {
         port_width: gauge count "hw.pcie.port_width" "lanes that the port above it has";
     }
 
+    /// Parts of PCI devices that act as devices of their own (SR-IOV, Documentation/PCI/pci-iov-howto.rst), which a virtual machine can be
+    /// given.
+    virtual_function: VirtualFunction by device: Name of word, from "/sys/bus/pci/devices" {
+        part_of: state word "hw.pci.physical_function" "the PCI address of the device that it is a part of";
+    }
+
     /// USB devices: the speed at which they are connected, and that of the hubs above them.
     usb_link: UsbLink by device: Name of word, from "lsusb -t" {
         what: state word "hw.usb.device" "class and driver of the device";

@@ -3,9 +3,10 @@
 use super::network::interface_id;
 use super::storage::{StorageFacts, device_id};
 use super::{NodeKind, StackKind, StackNode};
-use crate::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, MachineInfo, Process};
+use crate::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, MachineInfo, Process, VirtualFunction};
 use crate::cpu_list;
 use crate::key::{GuestDevice, NetKey, TaskKey};
+use crate::value::Name;
 use crate::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,10 +51,13 @@ pub(super) fn machines(window: &Window) -> Vec<StackNode> {
     let host_cpus = host.and_then(|host| host.processors.get());
     let bound = bound_cpus(window, host_cpus);
     let (guests, processes) = (window.newest::<Guest>(), window.newest::<Process>());
+    let functions = window.newest::<VirtualFunction>();
     let node = |(task, guest): (&TaskKey, &&Guest)| {
         let name = guest_name(Some(guest), *task);
         let mut node = StackNode::new(StackKind::Guests, NodeKind::Guest, format!("guest:{name}"), &name);
         describe(&mut node, guest, processes.get(task).and_then(|process| process.rss.get()));
+        let passed = guest.passed_through.get().map(|devices| passed_through(devices, &functions));
+        node.says("passed through", passed);
         node.says("bound to CPUs", bound.get(task).map(cpu_list::format));
         if guest.accelerator.get() == Some("tcg") && host.and_then(|host| host.kvm.get()) == Some(1.0) {
             node.problems.push("Its CPUs are emulated (TCG), although the host has KVM.".into());
@@ -85,7 +89,20 @@ fn describe(node: &mut StackNode, guest: &Guest, resident: Option<f64>) {
     node.says("memory on NUMA nodes", guest.memory_nodes.get());
     node.has("I/O threads", guest.io_threads.get().filter(|threads| *threads > 0.0), "count");
     node.says("balloon", guest.balloon.get().map(|balloon| if balloon > 0.0 { "yes" } else { "no" }));
-    node.says("passed through", guest.passed_through.get());
+}
+
+/// The addresses, and of which devices those are parts that are virtual functions (SR-IOV).
+fn passed_through(devices: &str, functions: &BTreeMap<Name, &VirtualFunction>) -> String {
+    let words = |device: &str| {
+        // QEMU takes addresses without a domain, and a path of sysfs.
+        let address = device.rsplit('/').next().unwrap_or(device);
+        let address = if address.matches(':').count() == 1 { format!("0000:{address}") } else { address.to_owned() };
+        match functions.get(address.as_str()).and_then(|function| function.part_of.get()) {
+            Some(whole) => format!("{address} (virtual function of {whole})"),
+            None => address,
+        }
+    };
+    devices.split(' ').map(words).collect::<Vec<_>>().join(", ")
 }
 
 /// The CPUs of the host that a guest's virtual CPUs may run on, of guests that may not run on all.
@@ -165,7 +182,13 @@ mod tests {
         s.kernel.machine.push(MachineInfo { processors: 4.into(), kvm: 1.into(), ..MachineInfo::default() });
         s.guest.guest.push(Guest { name: "web1".into(), accelerator: "tcg".into(), ..Guest::new(task) });
         let other = TaskKey { pid: 8, tid: 8, start: 1 };
-        s.guest.guest.push(Guest { name: "db".into(), ..Guest::new(other) });
+        let passed_through = "01:10.0 /sys/bus/pci/devices/0000:02:00.0".into();
+        s.guest.guest.push(Guest { name: "db".into(), passed_through, ..Guest::new(other) });
+        let part_of = "0000:01:00.0".into();
+        s.kernel.virtual_function.push(VirtualFunction { part_of, ..VirtualFunction::new("0000:01:10.0".into()) });
+        let card =
+            |bus: &str, name: &str| Link { bus: bus.into(), ..Link::new(NetKey { ns: "".into(), name: name.into() }) };
+        s.net.link.extend([card("0000:01:00.0", "eth0"), card("0000:01:10.0", "eth1")]);
         for (pid, cpus) in [(7, "0-1"), (8, "1,3")] {
             s.guest
                 .guest_cpu
@@ -192,6 +215,11 @@ mod tests {
         let web1 = stack.node("guest:web1").unwrap();
         assert_eq!(web1.words("bound to CPUs"), Some("0-1"));
         let emulated = "Its CPUs are emulated (TCG), although the host has KVM.";
+        let db = stack.node("guest:db").unwrap();
+        assert_eq!(db.words("passed through"), Some("0000:01:10.0 (virtual function of 0000:01:00.0), 0000:02:00.0"));
+        let says = |id: &str, fact: &str| stack.node(id).unwrap().words(fact).map(str::to_owned);
+        assert_eq!(says("interface:eth1", "virtual function of").as_deref(), Some("0000:01:00.0"));
+        assert!(stack.node("interface:eth0").unwrap().facts.iter().any(|fact| fact.name == "virtual functions"));
         assert_eq!(web1.problems, [emulated, "It shares CPUs 1 with db."]);
         assert_eq!(stack.named("web1/a"), ["guest:web1/a"]);
     }

@@ -1,9 +1,10 @@
 //! The nodes of the network: interfaces, from those that containers and programs use to network cards.
 
 use super::{InterruptLine, LimitKind, NodeKind, StackKind, StackNode, interrupt_lines};
-use crate::catalogue::{Link, Qdisc};
+use crate::catalogue::{Link, Qdisc, VirtualFunction};
 use crate::human;
 use crate::key::NetKey;
+use crate::value::Name;
 use crate::window::Window;
 use std::collections::BTreeMap;
 
@@ -26,6 +27,8 @@ struct NetworkFacts<'w> {
     /// The root queueing discipline by interface.
     queues: BTreeMap<NetKey, &'w Qdisc>,
     interrupts: BTreeMap<String, Vec<InterruptLine>>,
+    /// By their address on the bus.
+    functions: BTreeMap<Name, &'w VirtualFunction>,
 }
 
 impl<'w> NetworkFacts<'w> {
@@ -35,7 +38,12 @@ impl<'w> NetworkFacts<'w> {
             let interface = qdisc.interface.get()?;
             Some((NetKey { ns: key.ns, name: interface.into() }, qdisc))
         });
-        Self { links: window.newest(), queues: by_interface.collect(), interrupts: interrupt_lines(window) }
+        Self {
+            links: window.newest(),
+            queues: by_interface.collect(),
+            interrupts: interrupt_lines(window),
+            functions: window.newest(),
+        }
     }
 
     fn interface(&self, key: &NetKey, link: &Link) -> StackNode {
@@ -46,10 +54,19 @@ impl<'w> NetworkFacts<'w> {
         let is_up = link.operstate.get().is_none_or(|state| state != "down" && state != "notpresent");
         node.minor = kind == "loopback" || (!is_up && link.addresses.get().is_none() && link.master.get().is_none());
         describe(&mut node, kind, link);
+        self.describe_functions(&mut node, link);
         self.add_below(&mut node, key, link, kind);
         self.add_limits(&mut node, key, link);
         node.interrupts = link.bus.get().and_then(|bus| self.interrupts.get(bus)).cloned().unwrap_or_default();
         node
+    }
+
+    /// What of SR-IOV the card is: a part of another, or divided itself.
+    fn describe_functions(&self, node: &mut StackNode, link: &Link) {
+        let Some(bus) = link.bus.get() else { return };
+        node.says("virtual function of", self.functions.get(bus).and_then(|own| own.part_of.get()));
+        let parts = self.functions.values().filter(|function| function.part_of.get() == Some(bus)).count();
+        node.has("virtual functions", (parts > 0).then_some(parts as f64), "count");
     }
 
     /// What packets pass through next on their way out, and whether those of the largest size fit there.

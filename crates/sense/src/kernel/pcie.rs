@@ -1,15 +1,15 @@
-//! The PCI Express links of storage and network adapters (/sys/bus/pci/devices/*/current_link_speed and the like,
+//! Virtual functions (SR-IOV), and the PCI Express links of storage and network adapters (/sys/bus/pci/devices/*/current_link_speed and the like,
 //! Documentation/ABI/testing/sysfs-bus-pci). Other classes of devices, such as graphics cards, lower the speed of their link when they are idle.
 
 use crate::Root;
 use crate::source::SourceInfo;
 use crate::source_error::SourceError;
-use whyslow_model::catalogue::PcieLink;
+use whyslow_model::catalogue::{PcieLink, VirtualFunction};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Gauge;
 
 pub(super) const INFO: SourceInfo =
-    SourceInfo::new("sys/bus/pci/devices", "PCI Express links of disks and network cards").slow();
+    SourceInfo::new("sys/bus/pci/devices", "PCI Express links of disks and network cards, virtual functions").slow();
 
 const DEVICES: &str = "sys/bus/pci/devices";
 const GIGA: f64 = 1e9;
@@ -32,6 +32,11 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         return Err(SourceError::Absent("/sys/bus/pci has no devices".into()));
     }
     out.kernel.pcie_link.extend(devices.iter().filter_map(|device| of_device(root, device)));
+    let part_of = |device: &str| root.link(&format!("{DEVICES}/{device}/physfn"));
+    out.kernel.virtual_function.extend(devices.iter().filter_map(|device| {
+        let part_of = part_of(device)?.rsplit('/').next()?.into();
+        Some(VirtualFunction { part_of, ..VirtualFunction::new(device.as_str().into()) })
+    }));
     Ok(())
 }
 
@@ -109,6 +114,19 @@ mod tests {
         assert_eq!((link.speed.get(), link.width.get()), (Some(8e9), Some(2.0)));
         assert_eq!((link.max_speed.get(), link.max_width.get()), (Some(16e9), Some(4.0)));
         assert_eq!((link.port_speed.get(), link.port_width.get()), (Some(8e9), Some(4.0)));
+    }
+
+    #[test]
+    fn a_virtual_function_is_a_part_of_its_device() {
+        let tree = CapturedTree::of(&[
+            ("sys/bus/pci/devices/0000:01:00.0/class", "0x020000\n"),
+            ("sys/bus/pci/devices/0000:01:10.0/class", "0x020000\n"),
+        ]);
+        tree.link("sys/bus/pci/devices/0000:01:10.0/physfn", "../0000:01:00.0");
+        let mut out = Snapshot::default();
+        assert_eq!(read(&tree.root(), &mut out), Ok(()));
+        let found: Vec<_> = out.kernel.virtual_function.iter().map(|row| (&*row.device, row.part_of.get())).collect();
+        assert_eq!(found, [("0000:01:10.0", Some("0000:01:00.0"))]);
     }
 
     #[test]

@@ -39,9 +39,11 @@ impl UdevDevice<'_> {
             Some(format!("ATTR{{{file}}}==\"{value}\""))
         };
         // Of one disk by several paths all have the serial number, and are all to be set.
-        let own = ["ID_SERIAL", "ID_WWN_WITH_EXTENSION", "ID_WWN"].iter().find_map(|name| of_env(name));
+        let own =
+            ["ID_SERIAL", "ID_WWN_WITH_EXTENSION", "ID_WWN", "DM_UUID", "MD_UUID"].iter().find_map(|name| of_env(name));
         let own = own.or_else(|| {
-            let files = ["wwid", "device/wwid", "serial", "device/serial", "dm/uuid", "md/uuid"];
+            // Who sets up a mapped device gives it its name.
+            let files = ["wwid", "device/wwid", "serial", "device/serial", "dm/uuid", "md/uuid", "dm/name"];
             files.iter().find_map(|file| of_file(file))
         });
         let slot = || of_env("ID_PATH").or_else(|| self.pci("sys/block"));
@@ -157,6 +159,10 @@ mod tests {
         );
         device(at, "sys/block", "nvme0n1", &format!("{pci}:05.0/nvme/nvme0/nvme0n1"), &[("wwid", "eui.1\n")]);
         device(at, "sys/block", "loop0", "virtual/block/loop0", &[]);
+        let volume = [("dm/uuid", "LVM-x\n"), ("dm/name", "vg-data\n")];
+        device(at, "sys/block", "dm-0", "virtual/block/dm-0", &volume);
+        device(at, "sys/block", "dm-1", "virtual/block/dm-1", &[("dm/uuid", "\n"), ("dm/name", "slow\n")]);
+        device(at, "sys/block", "md0", "virtual/block/md0", &[("dev", "9:0\n")]);
         device(at, "sys/class/net", "eth0", &format!("{pci}:03.0/virtio2/net/eth0"), &[("device/x", "")]);
         for port in ["0", "1"] {
             let path = format!("{pci}:06.0/net/ens{port}");
@@ -167,12 +173,16 @@ mod tests {
         device(at, "sys/class/net", "br0", "virtual/net/br0", &[]);
         fs::create_dir_all(at.join("run/udev/data")).unwrap();
         fs::write(at.join("run/udev/data/b8:0"), "S:disk\nE:ID_WWN=0x5\nE:ID_SERIAL=SN_1\nE:ID_PATH=pci-1\n").unwrap();
+        fs::write(at.join("run/udev/data/b9:0"), "E:MD_UUID=1:2:3:4\n").unwrap();
         let machine = Machine::at(Root::captured(at));
         for (subsystem, name, matched) in [
             ("block", "sda", "ENV{DEVTYPE}==\"disk\", ENV{ID_SERIAL}==\"SN_1\""),
             ("block", "vda", "ENV{DEVTYPE}==\"disk\", ATTR{serial}==\"abc\""),
             ("block", "vdb", "ENV{DEVTYPE}==\"disk\", SUBSYSTEMS==\"pci\", KERNELS==\"0000:00:04.0\""),
             ("block", "nvme0n1", "ENV{DEVTYPE}==\"disk\", ATTR{wwid}==\"eui.1\""),
+            ("block", "dm-0", "ENV{DEVTYPE}==\"disk\", ATTR{dm/uuid}==\"LVM-x\""),
+            ("block", "dm-1", "ENV{DEVTYPE}==\"disk\", ATTR{dm/name}==\"slow\""),
+            ("block", "md0", "ENV{DEVTYPE}==\"disk\", ENV{MD_UUID}==\"1:2:3:4\""),
             ("net", "eth0", "SUBSYSTEMS==\"pci\", KERNELS==\"0000:00:03.0\""),
             ("net", "ens1", "SUBSYSTEMS==\"pci\", KERNELS==\"0000:00:06.0\", ATTR{dev_port}==\"1\""),
             ("net", "usb0", "ATTR{address}==\"52:54:00:00:00:01\""),
