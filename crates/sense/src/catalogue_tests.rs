@@ -28,7 +28,7 @@ const STATUS: &str = "var/lib/dpkg/status";
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 33] = [
+const CAPTURES_ONLY: [&str; 34] = [
     "board",
     "condition",
     "cpu_mean",
@@ -53,6 +53,7 @@ const CAPTURES_ONLY: [&str; 33] = [
     "log_read",
     "nfs.age",
     "off_cpu",
+    "logical_partition",
     "ping",
     "process.cpu_time",
     "profile",

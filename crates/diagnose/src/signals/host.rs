@@ -16,8 +16,9 @@ use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{
-    Board, Cpu, CpuMean, DirectReclaim, Disk, Family, Guest, HiddenGroups, Interface, Link, MachineInfo, Meminfo,
-    NetworkNamespaces, Observer, Pressure, Process, Protocol, RunQueue, Sharing, System, Thread, Transfer, Vmstat,
+    Board, Cpu, CpuMean, DirectReclaim, Disk, Family, Guest, HiddenGroups, Interface, Link, LogicalPartition,
+    MachineInfo, Meminfo, NetworkNamespaces, Observer, Pressure, Process, Protocol, RunQueue, Sharing, System, Thread,
+    Transfer, Vmstat,
 };
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Counter, Gauge};
@@ -204,6 +205,16 @@ impl<'w> HostUse<'w> {
         let last = self.vmstat.as_ref()?.last();
         let held = last.balloon_inflate.get()?.saturating_sub(last.balloon_deflate.get()?);
         Some(held as f64 * page_size(self.window))
+    }
+
+    fn partition(&self, f: impl Fn(&LogicalPartition) -> Option<f64>) -> Option<f64> {
+        self.window.the::<LogicalPartition>().and_then(f)
+    }
+
+    /// The mean over the window.
+    fn physical(&self) -> Option<f64> {
+        let used: Vec<f64> = self.window.change::<LogicalPartition>()?.readings(|partition| partition.used).collect();
+        (!used.is_empty()).then(|| used.iter().sum::<f64>() / used.len() as f64)
     }
 
     /// What the guests may use together: what the balloon leaves them where that is known.
@@ -509,6 +520,10 @@ signals! { h: HostUse<'_>;
     "cpu.system" "ratio" "share in kernel mode, interrupts apart", "system / all", "/proc/stat" => h.share(h.modes.system);
     "cpu.interrupt" "ratio" "share in interrupts and softirqs", "(irq + softirq) / all", "/proc/stat" => h.share(sum([h.modes.irq, h.modes.softirq]));
     "cpu.steal" "ratio" "share the hypervisor gave to others while we had work", "steal / all", "/proc/stat" => h.share(h.modes.steal);
+    "cpu.entitled" "count" "physical CPUs that this partition may always use", "ent, partition_entitled_capacity / 100", "lparstat, /proc/ppc64/lparcfg" => h.partition(|p| p.entitled.get());
+    "cpu.entitlement_capped" "flag" "1 if it never gets more, 0 if it may use what others leave", "mode, capped", "lparstat, /proc/ppc64/lparcfg" => h.partition(|p| p.capped.get());
+    "cpu.virtual" "count" "virtual CPUs of this partition; each gets at most one physical CPU", "lcpu, partition_active_processors", "lparstat, /proc/ppc64/lparcfg" => h.partition(|p| p.processors.get());
+    "cpu.physical" "count" "physical CPUs that this partition used", "physc", "lparstat" => h.physical();
     "cpu.idle" "ratio" "share idle, waiting for I/O included", "(idle + iowait) / all", "/proc/stat" => h.share(h.idle());
     "cpu.iowait" "ratio" "share idle while a request was outstanding", "iowait / all", "/proc/stat" => h.share(h.modes.iowait);
     "cpu.idle_processors" "count" "CPUs' worth of idle time", "Δ(idle + iowait) / Δt", "/proc/stat" => h.processors(h.idle());

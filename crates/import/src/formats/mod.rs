@@ -47,6 +47,7 @@ mod kernel_stack;
 mod kubectl_describe;
 mod kubectl_get;
 mod latency_histogram;
+mod lparstat;
 mod lsblk;
 mod lscpu;
 mod lspci;
@@ -136,6 +137,8 @@ pub const FORMATS: &[Format] = &[
     iostat::FORMAT,
     iotop::FORMAT,
     vmstat::FORMAT,
+    lparstat::REPORT,
+    lparstat::CONFIGURATION,
     nmon::FORMAT,
     pcp::FORMAT,
     atop::FORMAT,

@@ -33,6 +33,15 @@ family_group! {
         steal: counter ns "system.cpu.time{cpu.mode=steal}" "time stolen by the hypervisor";
     }
 
+    /// What a logical partition of a Power machine gets of its physical CPUs (powerpc-utils: lparstat(8)).
+    logical_partition: LogicalPartition by host: MachineKey, from "lparstat, /proc/ppc64/lparcfg" {
+        entitled: gauge count "partition.entitlement" "physical CPUs that it may always use";
+        capped: gauge count "partition.capped" "1 if it never gets more than that, 0 if it may use what others leave";
+        shared: gauge count "partition.shared" "1 if it shares them with other partitions";
+        processors: gauge count "partition.processors" "virtual CPUs; each gets at most one physical CPU";
+        used: gauge count "partition.usage" "physical CPUs that it used";
+    }
+
     /// Counters and load of the whole machine.
     system: System by host: MachineKey, from "/proc/stat, /proc/loadavg, /proc/uptime" since boot {
         interrupts: counter count "system.interrupts" "interrupts serviced";
