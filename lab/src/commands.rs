@@ -140,12 +140,15 @@ fn drawn(observer: &Observer, bed: &Testbed, thing: &Thing) -> Result<Vec<String
     Ok(missing.map(|lower| format!("stack: {lower} is not below {id}")).collect())
 }
 
-/// Whether something is known of what it should deliver.
-fn expected(observer: &Observer, bed: &Testbed, name: &str) -> Result<Option<String>> {
+/// Whether what it and what is below should deliver is computed. Of a disk with many requests at once or none, nothing is known.
+fn expected(observer: &Observer, bed: &Testbed, name: &str) -> Result<Vec<String>> {
     let answer = observer.run(bed, &["expect", "--json", "--for", "4s", name], None, TIMEOUT)?;
     let document: Value = serde_json::from_slice(&answer).context("whyslow expect")?;
-    let things = document["things"].as_array().is_some_and(|things| things.iter().any(|thing| thing["name"] == name));
-    Ok((!things).then(|| format!("expect: nothing of {name}")))
+    let Some(things) = document["things"].as_array() else { return Ok(vec!["expect: no list of things".to_owned()]) };
+    let rates =
+        things.iter().flat_map(|thing| thing["rates"].as_array().into_iter().flatten().map(move |rate| (thing, rate)));
+    let wrong = rates.filter(|(_, rate)| rate["expected"].as_f64().is_none_or(|expected| expected <= 0.0));
+    Ok(wrong.map(|(thing, rate)| format!("expect: {} should deliver {}", thing["name"], rate["expected"])).collect())
 }
 
 /// Changes the setting, verifies it, has it survive a reboot, and rolls back.

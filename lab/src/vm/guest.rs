@@ -27,8 +27,8 @@ const MOST_FAULT_LINES: usize = 12;
 /// The most lines of what the CPUs do.
 const MOST_LINES: usize = 120;
 
-/// The first process is systemd, and no shell. Debian's unit for the first boot would wait for answers.
-pub(super) const FIRST_SYSTEMD: &str = "WHYSLOW_LAB_SYSTEMD=1 systemd.mask=systemd-firstboot.service";
+/// The first process is systemd, and no shell; udev leaves the names of interfaces alone. Debian's unit for the first boot would wait for answers.
+pub(super) const FIRST_SYSTEMD: &str = "WHYSLOW_LAB_SYSTEMD=1 net.ifnames=0 systemd.mask=systemd-firstboot.service";
 
 /// The folder that vm/build-images.sh has filled, and the initial file systems that hold the programs of this run.
 pub struct Images {

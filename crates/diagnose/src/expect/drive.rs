@@ -40,6 +40,8 @@ pub(super) fn of_disk(machine: &Machine<'_>, node: &StackNode) -> ThingExpected 
             requests(node),
         ));
         disk.notes.extend(random.note);
+    } else {
+        disk.notes.extend(several_at_once(node));
     }
     disk.rates.extend(most_by_depth(queue, node));
     if let Some(load) = load(node)
@@ -124,6 +126,17 @@ pub(super) fn by_latency(node: &StackNode) -> Option<Random> {
             "One request at a time: drives that work on several at once do more with a deeper queue.".to_owned(),
         ),
     })
+}
+
+/// Why nothing follows from how long requests took.
+fn several_at_once(node: &StackNode) -> Option<String> {
+    let load = load(node)?;
+    let (latency, queue) = (load.latency?, load.queue.filter(|queue| *queue > ALONE)?);
+    Some(format!(
+        "A request took {} with {} in flight: how long one takes alone is not known. Watch it under less load, or measure it with 'whyslow bench disk'.",
+        quantity(latency, "s"),
+        quantity(queue, "count")
+    ))
 }
 
 /// As many requests as the device takes at once, each of the latency of one alone: more than that needs a faster device.

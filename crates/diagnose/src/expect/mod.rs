@@ -59,7 +59,7 @@ pub fn expectations(stack: &IoStack, window: &Window, facts: &DriveFacts) -> Exp
         };
         thing.id.clone_from(&node.id);
         thing.name = node.id.strip_prefix("interface:").unwrap_or(&node.name).to_owned();
-        (!thing.rates.is_empty() || !thing.layouts.is_empty()).then_some(thing)
+        (!thing.rates.is_empty() || !thing.layouts.is_empty() || !thing.notes.is_empty()).then_some(thing)
     });
     Expectations {
         schema: SCHEMA.into(),

@@ -111,6 +111,24 @@ fn a_drive_that_rotates_is_judged_by_its_mechanics() {
 }
 
 #[test]
+fn a_disk_with_many_requests_at_once_says_why_nothing_is_known() {
+    let window = window([0, 2], |t, s| {
+        s.block.disk.push(Disk {
+            reads: (400 * t).into(),
+            writes: 0.into(),
+            read_time: (4000 * MS * t).into(),
+            write_time: 0.into(),
+            weighted_time: (4000 * MS * t).into(),
+            ..Disk::new("sda".into())
+        });
+        s.block.queue.push(Queue { size: 1e12.into(), ..Queue::new("sda".into()) });
+    });
+    let expected = expected(&window);
+    assert_eq!(rates(&expected, "block:sda"), []);
+    assert!(expected.things[0].notes[0].starts_with("A request took 10 ms with 4 in flight"), "{expected:?}");
+}
+
+#[test]
 fn an_idle_machine_promises_nothing_that_was_not_seen() {
     let whole = raid5(None);
     let idle = Window::new(vec![whole.snapshots()[0].clone()]);

@@ -254,6 +254,7 @@ pub const FORMATS: &[Format] = &[
     virsh::BLKDEVIOTUNE,
     virsh::DOMSTATS,
     virsh::VCPUPIN,
+    virsh::DUMPXML,
     ceph::FORMAT,
 ];
 

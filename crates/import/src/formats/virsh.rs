@@ -1,4 +1,4 @@
-//! virsh(1): limits on the disks of a guest, what it moved to and from them, and the CPUs that it is bound to.
+//! virsh(1): how a guest is defined, limits on its disks, what it moved to and from them, and the CPUs that it is bound to.
 
 use crate::prelude::*;
 use std::collections::BTreeSet;
@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestDiskIo};
 use whyslow_model::cpu_list;
 use whyslow_model::key::GuestDevice;
+use whyslow_proc::qemu::libvirt_domain;
 
 pub const BLKDEVIOTUNE: Format = Format {
     name: "virsh blkdeviotune",
@@ -41,6 +42,50 @@ pub const VCPUPIN: Format = Format {
     read: read_affinity,
     ..Format::NEW
 };
+
+pub const DUMPXML: Format = Format {
+    name: "virsh dumpxml",
+    versions: "libvirt 1 and later; the whole definition, or with the command line some elements of its devices, such as <disk>",
+    shows: "virtual CPUs and those they are bound to, memory, disks and network cards of a guest, with cache mode, aio, I/O threads, queues and limits",
+    lacks: "what it uses of them",
+    starts: |lines| {
+        lines.next_is(|line| {
+            let line = line.trim_start();
+            DEFINITIONS.iter().any(|start| line.strip_prefix(start).is_some_and(|rest| rest.starts_with([' ', '>'])))
+        })
+    },
+    read: read_definition,
+    ..Format::NEW
+};
+
+/// What a definition, or a part of one, begins with.
+const DEFINITIONS: [&str; 4] = ["<domain", "<devices", "<disk", "<interface"];
+
+fn read_definition(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let begin = lines.number();
+    let mut text = String::new();
+    while let Some(line) = lines.take_if(|text| text.trim_start().starts_with('<')) {
+        text.push_str(&line.text);
+        text.push('\n');
+        if line.text.trim() == "</domain>" {
+            break;
+        }
+    }
+    let named = operands(context, "dumpxml").into_iter().next();
+    let Some(domain) = libvirt_domain(&text, named.as_deref(), task_of) else {
+        run.note(
+            "the definition of a guest",
+            "it was cut, or does not say which guest it is of",
+            "include all of it, with the command line: virsh dumpxml GUEST",
+        );
+        return Ok(());
+    };
+    run.put(0.0, begin, domain.guest);
+    domain.cpus.into_iter().for_each(|cpu| run.put(0.0, begin, cpu));
+    domain.disks.into_iter().for_each(|disk| run.put(0.0, begin, disk));
+    domain.cards.into_iter().for_each(|card| run.put(0.0, begin, card));
+    Ok(())
+}
 
 /// ` VCPU   CPU Affinity`, `VCPU: CPU Affinity`, and a ruler.
 fn is_affinity_header(lines: &mut Lines<'_>, at: usize) -> bool {
@@ -218,6 +263,20 @@ fn read_statistics(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut To
 mod tests {
     use super::*;
     use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn a_definition_is_read_whole_or_in_parts() {
+        let disk = "<disk type='block'>\n<driver cache='none'/>\n<target dev='vda' bus='virtio'/>\n\
+                    <iotune>\n<total_iops_sec>500</total_iops_sec>\n</iotune>\n</disk>\n";
+        let whole = format!("<domain type='kvm'>\n<name>db9</name>\n<devices>\n{disk}</devices>\n</domain>\n");
+        let part = format!("root@hv3:~# virsh dumpxml db9 | grep -A9 '<disk'\n{disk}");
+        for text in [whole.as_str(), part.as_str()] {
+            let window = window_of(text);
+            let found = window.newest::<GuestDisk>().into_values().next().expect(text);
+            assert_eq!((&*found.disk.name, found.limit_operations.get()), ("vda", Some(500.0)));
+            assert_eq!(window.newest::<Guest>().into_values().next().unwrap().name.get(), Some("db9"));
+        }
+    }
 
     #[test]
     fn limits_and_use_of_a_guests_disk() {

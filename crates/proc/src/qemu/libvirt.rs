@@ -24,15 +24,19 @@ pub fn libvirt_guest(text: &str) -> Option<LibvirtGuest> {
     let pid = status.attribute("pid")?.parse().ok()?;
     let domain = child(status, "domain")?;
     let disks = child(domain, "devices")?.children().filter(|node| node.has_tag_name("disk"));
-    let limits = disks.filter_map(|disk| {
-        let tune = child(disk, "iotune")?;
-        let number = |name: &str| child(tune, name)?.text()?.trim().parse().ok();
-        let group = child(tune, "group_name").and_then(|node| node.text());
-        Some((child(disk, "alias")?.attribute("name")?.to_owned(), IoLimits::of(LIMITS, group, number)))
-    });
+    let limits =
+        disks.filter_map(|disk| Some((child(disk, "alias")?.attribute("name")?.to_owned(), disk_limits(disk)?)));
     Some(LibvirtGuest { pid, limits: limits.collect() })
 }
 
-fn child<'n>(node: Node<'n, 'n>, name: &str) -> Option<Node<'n, 'n>> {
+/// The limits of a disk, if it has any.
+pub(super) fn disk_limits(disk: Node<'_, '_>) -> Option<IoLimits> {
+    let tune = child(disk, "iotune")?;
+    let number = |name: &str| child(tune, name)?.text()?.trim().parse().ok();
+    let group = child(tune, "group_name").and_then(|node| node.text());
+    Some(IoLimits::of(LIMITS, group, number))
+}
+
+pub(super) fn child<'n, 'i>(node: Node<'n, 'i>, name: &str) -> Option<Node<'n, 'i>> {
     node.children().find(|child| child.has_tag_name(name))
 }

@@ -1,12 +1,14 @@
 //! What the command line of QEMU (qemu(1)), its monitor and libvirt say about the guest that it runs.
 
 mod block;
+mod domain;
 mod libvirt;
 mod limits;
 pub mod monitor;
 mod network;
 mod options;
 
+pub use domain::{LibvirtDomain, libvirt_domain};
 pub use libvirt::{LibvirtGuest, libvirt_guest};
 pub use limits::IoLimits;
 
