@@ -64,6 +64,11 @@ pub fn merge_diagnoses(
     if merged.verdict == Verdict::Healthy && parts.iter().any(stands_out) {
         merged.verdict = Verdict::Undetermined;
     }
+    let limits = virtual_machines::limits(&machines, book);
+    if limits.iter().any(Finding::is_felt) {
+        merged.verdict = Verdict::Bottleneck;
+    }
+    merged.findings.extend(limits);
     virtual_disks::add_figures(&mut machines.disks, &merged.figures);
     virtual_disks::relate(&machines.disks, &parts, &mut merged.findings, book);
     virtual_machines::relate(&machines, &mut merged.findings, book);

@@ -1,13 +1,15 @@
 //! Captures of virtual machines and of their host: which is whose, and what of the CPUs of the one explains what was found in the other.
 
+use crate::document::findings;
 use crate::merge::explain;
 use crate::rulebook::RuleBook;
 use crate::scope::Scope;
 use crate::virtual_disks::virtual_disks;
 use std::collections::BTreeSet;
-use whyslow_model::catalogue::{Family, Guest, MachineInfo, Process};
+use whyslow_model::catalogue::{Disk, Family, Guest, GuestDisk, GuestDiskIo, MachineInfo, Process};
 use whyslow_model::cgroup;
-use whyslow_model::diagnosis::{Confidence, Finding, Host, Reading, VirtualDisk};
+use whyslow_model::diagnosis::{Confidence, Finding, Host, Reading, Subject, VirtualDisk};
+use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
 /// What captures show of virtual machines from both sides.
@@ -17,6 +19,8 @@ pub struct VirtualMachines {
     pub disks: Vec<VirtualDisk>,
     /// The captures of a guest and of its host, and the guest's name where the host's capture has it.
     pub guests: Vec<(String, String, Option<String>)>,
+    /// The host's capture and name, and limits of a guest's disks with what the guest itself counted, where QEMU's own counters are missing.
+    limited: Vec<(String, Option<String>, Window)>,
 }
 
 /// The virtual machines among these captures, by what each is called, and their hosts.
@@ -43,7 +47,61 @@ pub fn virtual_machines(captures: &[(String, &Window)]) -> VirtualMachines {
             }
         }
     }
-    VirtualMachines { disks, guests }
+    let limited = guests.iter().filter_map(|(guest, host, name)| {
+        let window = |label: &String| captures.iter().find(|(capture, _)| capture == label).map(|(_, window)| *window);
+        let (of_guest, of_host) = (window(guest)?, window(host)?);
+        let own = machine_name(of_host).map(str::to_owned);
+        Some((host.clone(), own, limited(of_guest, of_host, name.as_deref()?)?))
+    });
+    VirtualMachines { limited: limited.collect(), disks, guests }
+}
+
+/// The limits that the host shows of a guest's disks, with the guest's own counters in place of QEMU's: a disk has the same name on both
+/// sides if libvirt's is the kernel's, as for virtio.
+fn limited(of_guest: &Window, of_host: &Window, name: &str) -> Option<Window> {
+    let guests = of_host.newest::<Guest>().into_values();
+    let guest = guests.filter(|guest| guest.name.get() == Some(name)).next_back()?;
+    let counted = of_host.newest::<GuestDiskIo>();
+    let disks = of_host.newest::<GuestDisk>().into_values();
+    let disks: Vec<&GuestDisk> =
+        disks.filter(|disk| disk.disk.task == guest.task && !counted.contains_key(&disk.disk)).collect();
+    let own = |sample: &Snapshot| {
+        let mut snapshot = Snapshot { boot_ns: sample.boot_ns, wall_ns: sample.wall_ns, ..Snapshot::default() };
+        snapshot.guest.guest.push(guest.clone());
+        for disk in &disks {
+            let Some(seen) = Disk::rows(sample).iter().find(|seen| seen.device == disk.disk.name) else { continue };
+            snapshot.guest.guest_disk.push((*disk).clone());
+            snapshot.guest.guest_disk_io.push(GuestDiskIo {
+                reads: seen.reads,
+                writes: seen.writes,
+                flushes: seen.flushes,
+                read_bytes: seen.read_bytes,
+                write_bytes: seen.write_bytes,
+                read_time: seen.read_time,
+                write_time: seen.write_time,
+                flush_time: 0.into(),
+                ..GuestDiskIo::new(disk.disk.clone())
+            });
+        }
+        snapshot.sort();
+        snapshot
+    };
+    let window = Window::new(of_guest.snapshots().iter().map(own).collect());
+    (!window.newest::<GuestDiskIo>().is_empty()).then_some(window)
+}
+
+/// What follows of limits on the host from what the guests counted.
+pub(crate) fn limits(machines: &VirtualMachines, book: &RuleBook) -> Vec<Finding> {
+    let found = |(capture, host, window): &(String, Option<String>, Window)| {
+        let throttled = findings(window, book).into_iter().filter(|finding| finding.id == "disk.throttled");
+        throttled
+            .map(|finding| {
+                let subject = Subject { capture: Some(capture.clone()), ..finding.subject };
+                Finding { subject, host: host.clone(), explains: Vec::new(), explained_by: None, ..finding }
+            })
+            .collect::<Vec<_>>()
+    };
+    machines.limited.iter().flat_map(found).collect()
 }
 
 /// Whether it shows processes of QEMU.

@@ -275,6 +275,34 @@ fn what_is_found_on_a_host_explains_what_is_found_in_its_guests() {
     );
 }
 
+#[test]
+fn a_limit_on_the_host_is_judged_by_what_the_guest_counted() {
+    // Printed once, as by virsh blkdeviotune.
+    let host = Window::new(vec![{
+        let mut s = Snapshot { boot_ns: 1, ..Snapshot::default() };
+        s.kernel.machine.push(MachineInfo { name: "kvm1".into(), ..MachineInfo::default() });
+        s.guest.guest.push(Guest { name: "db".into(), ..Guest::new(key(9)) });
+        let disk = GuestDevice { task: key(9), name: "vda".into() };
+        s.guest.guest_disk.push(GuestDisk { limit_operations: 100u64.into(), ..GuestDisk::new(disk) });
+        s
+    }]);
+    let found_at = |reads: u64, name: &str| {
+        let guest = window(|t, s| {
+            with_busy_disk(t, s, "vda", reads, 60);
+            s.kernel.machine.push(MachineInfo { name: name.into(), ..MachineInfo::default() });
+        });
+        let captures = [("guest.txt".to_owned(), &guest), ("host.txt".to_owned(), &host)];
+        let parts = captures.iter().map(|(name, window)| (name.clone(), diagnose(window, Origin::Import, &RULES)));
+        let d = merge_diagnoses(parts.collect(), virtual_machines(&captures), &RULES).unwrap();
+        let limit = found(&d, "disk.throttled").map(Finding::key);
+        assert!(limit.is_none() || d.findings[0].id == "disk.throttled", "{:#?}", d.findings);
+        limit
+    };
+    assert_eq!(found_at(99, "db").as_deref(), Some("disk.throttled@db[9] in host.txt"));
+    assert_eq!(found_at(40, "db"), None, "it is not reached");
+    assert_eq!(found_at(99, "web"), None, "another guest");
+}
+
 /// A guest called `name`, of whose time the hypervisor takes a third.
 fn robbed(name: &str) -> Window {
     window(|t, s| {
