@@ -6,9 +6,9 @@ use crate::signal::{Entity, netns, over, ratio, share_of_true, signals};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use whyslow_model::catalogue::{Connection, Datagram, EndedConnections, Listener, Protocol, Setting};
+use whyslow_model::catalogue::{Connection, Datagram, EndedConnections, Link, Listener, Protocol, Setting};
 use whyslow_model::diagnosis::Subject;
-use whyslow_model::key::SocketKey;
+use whyslow_model::key::{NetKey, SocketKey};
 use whyslow_model::window::{Change, Window};
 
 /// Rate in bits per second.
@@ -51,9 +51,24 @@ pub struct ConnectionUse<'w> {
     /// The peer's socket, if that is on this machine.
     other_end: Option<&'w Change<'w, Connection>>,
     limits: &'w BufferLimits<'w>,
+    links: &'w BTreeMap<NetKey, &'w Link>,
 }
 
 impl ConnectionUse<'_> {
+    /// The mode of the bond that it leaves by, directly or by a VLAN on it.
+    fn bond_mode(&self) -> Option<&str> {
+        let mut key = NetKey { ns: self.change.key().ns.clone(), name: self.last().interface.get()?.into() };
+        // A tunnel leads to an interface below it; links do not nest deeper.
+        for _ in 0..4 {
+            let link = self.links.get(&key)?;
+            if let Some(mode) = link.bond_mode.get() {
+                return Some(mode);
+            }
+            key.name = link.lower.get()?.into();
+        }
+        None
+    }
+
     /// In words, which network namespace of this machine the peer is in; empty if it is in the same one.
     fn peer_place(&self) -> Option<String> {
         let other = &self.other_end?.key().ns;
@@ -102,6 +117,8 @@ signals! { c: ConnectionUse<'_>;
     "tcp.loss_share" "ratio" "segments sent again that the peer had not got", "(Δtotal_retrans - Δdsack_dups) / Δdata_segs_out", "tcp_info (RFC 2883 for what the peer had)" => loss::share(c);
     "tcp.spurious_share" "ratio" "of those sent again, segments the peer had already: late or overtaken, not lost", "Δdsack_dups / Δtotal_retrans", "tcp_info.tcpi_dsack_dups (RFC 2883)" => loss::spurious_share(c);
     "tcp.reordered" "1/s" "times segments were found to have overtaken one another", "Δreord_seen / Δt", "tcp_info.tcpi_reord_seen" => c.rate(|c| c.reordered);
+    "tcp.bond_mode" "text" "mode of the bond that it leaves by", "IFLA_BOND_MODE of its interface, or of that below it", "rtnetlink" => c.bond_mode();
+    "tcp.reorderings" "count" "times in the window that segments were found to have overtaken one another", "Δreord_seen", "tcp_info.tcpi_reord_seen" => c.grown(|c| c.reordered);
     "tcp.recovering" "ratio" "share of the samples in which it was sending again what was lost", "samples in state Recovery or Loss / samples", "tcp_info.tcpi_ca_state" => loss::recovering(c);
     "tcp.timeout_stall" "ratio" "share of the time in which it waited for a retransmission timer", "Δtotal_rto x mean(rto) / Δt", "tcp_info.tcpi_total_rto, tcpi_rto (RFC 6298)" => loss::timeout_stall(c);
     "tcp.network_limited" "ratio" "share of the time in which data was under way that no window or buffer at either end held back", "(Δbusy - Δrwnd_limited - Δsndbuf_limited) / Δt", "tcp_info (net/ipv4/tcp_output.c: tcp_chrono_start)" => loss::network_limited(c);
@@ -204,7 +221,7 @@ pub fn connections(window: &Window) -> Vec<Entity> {
     let (drops, thrown, limits) = (LocalDrops::of(window), ThrownAway::of(window), BufferLimits::of(window));
     let all = window.changes::<Connection>();
     let answers = Answers { connections: &all, ended: window.changes() };
-    let ends = Ends::of(&all);
+    let (ends, links) = (Ends::of(&all), window.newest());
     all.iter()
         .filter(|c| {
             [c.rate(|c| c.bytes_acked), c.rate(|c| c.bytes_received)].into_iter().flatten().any(|r| r > 0.0)
@@ -225,6 +242,7 @@ pub fn connections(window: &Window) -> Vec<Entity> {
                 peer_answers: answers.on_others(c),
                 other_end: ends.other(key),
                 limits: &limits,
+                links: &links,
             };
             Entity::of(subject, &connection)
         })

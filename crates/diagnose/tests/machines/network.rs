@@ -115,14 +115,40 @@ fn loss_is_told_from_what_only_looks_like_it() {
     assert_eq!(first(&lost), ("net.loss", Confidence::High));
     assert_eq!(lost.findings[0].culprits[0].pid, Some(7));
     assert_eq!(first(&of(Stream::FINE)).0, "none");
-    for (stream, because) in [
-        (Stream { late: 20, ..Stream::FINE }, "late or reordered"),
-        (Stream { lost: 20, own_drops: 20, ..Stream::FINE }, "this machine's interface eth0 drops"),
-    ] {
-        let d = of(stream);
-        assert_eq!(first(&d).0, "none", "{because}");
+    let late = of(Stream { late: 20, ..Stream::FINE });
+    assert_eq!(first(&late), ("net.reordering", Confidence::High));
+    let dropped = of(Stream { lost: 20, own_drops: 20, ..Stream::FINE });
+    assert_eq!(first(&dropped).0, "none");
+    for (d, because) in [(late, "late or reordered"), (dropped, "this machine's interface eth0 drops")] {
         assert!(d.ruled_out.iter().any(|r| r.because.contains(because)), "{:?}", d.ruled_out);
     }
+}
+
+/// A stream whose packets overtake one another, over a bond of this mode; how often TCP retransmits for it.
+fn reordered(mode: &str, recovering: f64) -> Diagnosis {
+    machine(|t, s| {
+        processor(t, s, 0, 2, 1);
+        sender(t, s, 2);
+        let interface = |name: &str| NetKey { ns: "".into(), name: name.into() };
+        s.net.link.extend([
+            Link { lower: "bond0".into(), ..Link::new(interface("bond0.7")) },
+            Link { bond_mode: mode.into(), ..Link::new(interface("bond0")) },
+        ]);
+        let stream = Stream { late: 20, ..Stream::FINE }.connection(t);
+        s.net.connection.push(Connection { interface: "bond0.7".into(), recovering: recovering.into(), ..stream });
+    })
+}
+
+#[test]
+fn packets_that_overtake_one_another_are_not_lost() {
+    let advice = |d: &Diagnosis| d.findings[0].actions[0].text.contains("balance-rr)");
+    let d = reordered("balance-rr", 0.5);
+    assert_eq!((first(&d), d.findings[0].culprits[0].pid), (("net.reordering", Confidence::High), Some(7)));
+    assert!(advice(&d), "{:?}", d.findings[0].actions);
+    let d = reordered("802.3ad", 0.5);
+    assert_eq!(first(&d).0, "net.reordering");
+    assert!(!advice(&d), "{:?}", d.findings[0].actions);
+    assert_eq!(first(&reordered("balance-rr", 0.01)).0, "none", "TCP waits for them");
 }
 
 #[test]

@@ -31,12 +31,13 @@ chart_table! {
     Lines; shows "tcp.seen";
     Protocol, TopNamespaces(3) { "received": rate(tcp_in_segs); "sent": rate(tcp_out_segs); }
 
-    "network.retransmits" "TCP retransmissions" in "1/s" "Segments retransmitted, retransmission timers that expired, and connection attempts repeated.";
-    Lines "only if any"; shows "net.retransmits" "net.retransmitted" "net.retransmitted_opening" "net.timeouts" "tcp.retransmits" "tcp.retransmitted" "tcp.retransmit_share" "tcp.loss_share" "peer.retransmits";
+    "network.retransmits" "TCP retransmissions" in "1/s" "Segments retransmitted, retransmission timers that expired, connection attempts repeated, and segments that the peers had already.";
+    Lines "only if any"; shows "net.spurious_share" "net.retransmits" "net.retransmitted" "net.retransmitted_opening" "net.timeouts" "tcp.retransmits" "tcp.retransmitted" "tcp.retransmit_share" "tcp.loss_share" "peer.retransmits";
     Protocol, TopNamespaces(3) {
         "segments": rate(tcp_retrans_segs);
         "timeouts": rate(tcp_ext_tcp_timeouts);
         "opening": rate(tcp_ext_tcp_syn_retrans);
+        "needless": rate(tcp_ext_tcp_dsack_recv);
     }
 
     "network.retransmit_share" "Share of segments retransmitted" in "1" "Segments retransmitted, as a share of all that were sent.";

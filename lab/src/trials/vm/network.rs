@@ -56,6 +56,31 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "bond.reordering",
+        what: "a bond sends the packets of a TCP stream by two ports in turn, one of which leads over a slower path",
+        finding: Some("net.reordering"),
+        never: &["net.loss", "net.link_saturated", "net.window_limited"],
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let link = two_way_bond(bed, "balance-rr")?;
+            netem("netns exec wslab-near", "veth2", &format!("delay {}ms limit 10000", bed.range(10..=20)))?;
+            let (port, source) = start_stream(bed, &link)?;
+            Ok(Expect::subject([Port(port)]).culprit([Process(source.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "bond-ordered",
+        what: "a bond sends all packets of a TCP stream by one of two ports, one of which leads over a slower path",
+        vm: Some(&VmSpec::PLAIN),
+        setup: |bed| {
+            let link = two_way_bond(bed, "balance-xor xmit_hash_policy layer3+4")?;
+            netem("netns exec wslab-near", "veth2", &format!("delay {}ms limit 10000", bed.range(10..=20)))?;
+            paced_stream(bed, &link, 1 << 20)
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "netem.window",
         what: "a link delays packets, and the receive buffer of a TCP stream is far too small for that",
         finding: Some("net.window_limited"),
@@ -223,6 +248,21 @@ fn paced_stream(bed: &mut Testbed, link: &Link, rate: u64) -> Result<Expect> {
     LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
     LoadCommand::new("source").with("to", &to).with("rate", rate).in_netns(&link.near)?.start(bed)?;
     Ok(Expect::healthy())
+}
+
+/// Two ends, each with a bond of this mode over two veths: `veth0` to `veth1` and `veth2` to `veth3`.
+fn two_way_bond(bed: &mut Testbed, mode: &str) -> Result<Link> {
+    let link = veth_pair(bed)?;
+    modules(&["bonding"])?;
+    shell(&format!(
+        "ip -n wslab-near link add veth2 type veth peer name veth3 netns wslab-far
+        for end in near:veth0:veth2 far:veth1:veth3; do n=wslab-${{end%%:*}}; i=${{end#*:}}
+        A=$(ip -n $n -o -4 addr show ${{i%:*}} | awk '{{print $4}}'); ip -n $n addr flush dev ${{i%:*}}
+        ip -n $n link add bond7 type bond mode {mode} miimon 100
+        for port in ${{i%:*}} ${{i#*:}}; do ip -n $n link set $port down; ip -n $n link set $port master bond7; done
+        ip -n $n addr add $A dev bond7; ip -n $n link set bond7 up; done; sleep 1"
+    ))?;
+    Ok(link)
 }
 
 /// `eth0` with the address 10.219.0.1, and `eth1` in a namespace.
