@@ -1,6 +1,7 @@
 //! Every metric has a reader: each is read from a captured machine that has one of everything, from this machine under load, or from
 //! structures as the kernel could fill them. And no content of a file makes any source panic.
 
+use crate::cgroup::live_tests::TestGroup;
 use crate::net::conntrack;
 use crate::testing::{
     CapturedTree, Damage, LoopDevice, NetnsPair, any_damage, has_bpf, own_tid, reclaim_a_group, run, wait_until_state,
@@ -144,9 +145,10 @@ fn every_metric_has_a_reader() {
     // Block device characteristics: 7200 revolutions per minute.
     tree.write("sys/devices/pci/0:0:1:0/vpd_pgb1", "\0\u{31}\0\u{3c}\u{1c}\u{20}");
     tree.write("sys/devices/pci/0:0:1:0/wwid", "naa.5000C500A1B2C3D4\n");
-    for count in ["iodone_cnt", "ioerr_cnt", "iotmo_cnt"] {
+    for count in ["iorequest_cnt", "iodone_cnt", "ioerr_cnt", "iotmo_cnt"] {
         tree.write(&format!("sys/devices/pci/0:0:1:0/{count}"), "0x1f\n");
     }
+    tree.write("sys/class/scsi_host/host0/state", "running\n");
     tree.write("sys/devices/system/cpu/online", "0-3\n");
     tree.write("proc/7/status", "Name:\tdb\nVmSize:\t8 kB\nCpus_allowed_list:\t2\n");
     let mut captured = Sampler::new(tree.root());
@@ -201,6 +203,8 @@ struct Load {
     _idle: (TcpStream, TcpStream, TcpStream, TcpListener),
     /// Connections that take up most local ports.
     _many: Vec<TcpStream>,
+    /// A control group that has written to a disk, where there is version 1.
+    _writing: Option<(TestGroup, tempfile::NamedTempFile)>,
 }
 
 impl Load {
@@ -227,7 +231,14 @@ impl Load {
             (0..100).map(|_| TcpStream::connect(server).unwrap()).collect()
         });
         let idle = (connect(&listener), listener.accept().unwrap().0, connect(&backlogged), backlogged);
-        Some(Self { netns, disk, _full: FullTmpfs::new(), listener, receiver, _idle: idle, _many: many })
+        let writing = TestGroup::new("blkio", &whyslow_testing::name("writing")).map(|mut group| {
+            let file = whyslow_testing::file_in("/var/tmp");
+            let path = file.path().display();
+            group.run(&format!("while :; do dd if=/dev/zero of={path} bs=4k count=1 oflag=direct; sleep 0.2; done"));
+            (group, file)
+        });
+        let full = FullTmpfs::new();
+        Some(Self { netns, disk, _full: full, listener, receiver, _idle: idle, _many: many, _writing: writing })
     }
 
     fn run(&self) {

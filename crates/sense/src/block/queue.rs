@@ -173,7 +173,7 @@ fn firmware(root: &Root, folder: &str) -> Option<String> {
 }
 
 /// `host:channel:target:lun`, the last part of the target of a SCSI disk's `device` link.
-fn scsi_address(target: &str) -> Option<&str> {
+pub(super) fn scsi_address(target: &str) -> Option<&str> {
     let last = target.rsplit('/').next()?;
     let numbers = last.split(':').filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit())).count();
     (numbers == 4 && last.matches(':').count() == 3).then_some(last)

@@ -1,7 +1,8 @@
-//! /sys/block/*/device/*_cnt: commands that a SCSI disk completed, failed and did not answer in time (drivers/scsi/scsi_sysfs.c,
-//! show_iostat_counterbits). The kernel logs commands that it aborts and retries only if SCSI logging is enabled.
+//! /sys/block/*/device/*_cnt: commands that a SCSI disk was sent, completed, failed and did not answer in time
+//! (drivers/scsi/scsi_sysfs.c, show_iostat_counterbits), and whether the error handler is at work on its adapter. The kernel logs
+//! commands that it aborts and retries only if SCSI logging is enabled.
 
-use super::device;
+use super::{device, queue};
 use crate::{Root, SourceError, SourceInfo};
 use whyslow_model::catalogue::ScsiDisk;
 use whyslow_model::snapshot::Snapshot;
@@ -10,22 +11,39 @@ use whyslow_model::value::Counter;
 pub(super) const INFO: SourceInfo =
     SourceInfo::new("sys/block/scsi", "commands of SCSI disks that failed or timed out");
 
-pub(super) fn list(root: &Root) -> Vec<String> {
-    let is_scsi = |disk: &String| root.at(format!("sys/block/{disk}/device/iodone_cnt")).exists();
-    device::disks(root).into_iter().filter(is_scsi).collect()
+/// A SCSI disk.
+pub(super) struct Listed {
+    /// As sysfs spells it.
+    name: String,
+    /// The file with the state of its adapter.
+    adapter_state: Option<String>,
 }
 
-pub(super) fn read(disks: &[String], root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+pub(super) fn list(root: &Root) -> Vec<Listed> {
+    let is_scsi = |disk: &String| root.at(format!("sys/block/{disk}/device/iodone_cnt")).exists();
+    let listed = |name: String| {
+        let target = root.link(&format!("sys/block/{name}/device"));
+        let host = target.as_deref().and_then(queue::scsi_address).and_then(|address| address.split(':').next());
+        Listed { adapter_state: host.map(|host| format!("sys/class/scsi_host/host{host}/state")), name }
+    };
+    device::disks(root).into_iter().filter(is_scsi).map(listed).collect()
+}
+
+pub(super) fn read(disks: &[Listed], root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     out.block.scsi.extend(disks.iter().map(|disk| {
         let count = |file: &str| -> Counter {
-            let word = root.polled_word(&format!("sys/block/{disk}/device/{file}"));
+            let word = root.polled_word(&format!("sys/block/{}/device/{file}", disk.name));
             word.and_then(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()).into()
         };
+        let state = disk.adapter_state.as_ref().and_then(|file| root.polled_word(file));
         ScsiDisk {
+            issued: count("iorequest_cnt"),
             completed: count("iodone_cnt"),
             failed: count("ioerr_cnt"),
             timeouts: count("iotmo_cnt"),
-            ..ScsiDisk::new(device::kernel_name(disk).into())
+            // "recovery", "cancel/recovery" or "deleted/recovery" (scsi_sysfs.c: shost_states).
+            recovering: state.map(|state| f64::from(u8::from(state.ends_with("recovery")))).into(),
+            ..ScsiDisk::new(device::kernel_name(&disk.name).into())
         }
     }));
     Ok(())
@@ -39,6 +57,7 @@ mod tests {
     #[test]
     fn counts_are_hexadecimal_and_only_scsi_disks_have_them() {
         let tree = CapturedTree::of(&[
+            ("sys/block/sda/device/iorequest_cnt", "0x20\n"),
             ("sys/block/sda/device/iodone_cnt", "0x1f\n"),
             ("sys/block/sda/device/ioerr_cnt", "0x2\n"),
             ("sys/block/sda/device/iotmo_cnt", "0xa\n"),

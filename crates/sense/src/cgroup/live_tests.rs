@@ -8,14 +8,14 @@ use whyslow_model::catalogue::Group;
 use whyslow_model::snapshot::Snapshot;
 
 /// A cgroup in the hierarchy of one controller; removed when dropped, after its process has been killed.
-struct TestGroup {
+pub(crate) struct TestGroup {
     directory: PathBuf,
     process: Option<Reaped>,
 }
 
 impl TestGroup {
     /// `None`, with the test skipped, if the controller has no hierarchy of version 1.
-    fn new(controller: &str, name: &str) -> Option<Self> {
+    pub(crate) fn new(controller: &str, name: &str) -> Option<Self> {
         if !is_root() {
             return None;
         }
@@ -34,7 +34,7 @@ impl TestGroup {
     }
 
     /// Runs a shell command in the cgroup.
-    fn run(&mut self, command: &str) {
+    pub(crate) fn run(&mut self, command: &str) {
         let script = format!("echo $$ > {}/cgroup.procs; {command}", self.directory.display());
         self.process = Some(Reaped::shell(&script));
     }

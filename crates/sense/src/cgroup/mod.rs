@@ -12,7 +12,7 @@ mod files;
 mod hierarchy;
 mod interference;
 #[cfg(test)]
-mod live_tests;
+pub(crate) mod live_tests;
 mod rows;
 #[cfg(test)]
 mod tree_tests;
