@@ -59,8 +59,8 @@ pub fn virtual_machines(captures: &[(String, &Window)]) -> VirtualMachines {
 /// The limits that the host shows of a guest's disks, with the guest's own counters in place of QEMU's: a disk has the same name on both
 /// sides if libvirt's is the kernel's, as for virtio.
 fn limited(of_guest: &Window, of_host: &Window, name: &str) -> Option<Window> {
-    let guests = of_host.newest::<Guest>().into_values();
-    let guest = guests.filter(|guest| guest.name.get() == Some(name)).next_back()?;
+    let mut guests = of_host.newest::<Guest>().into_values();
+    let guest = guests.rfind(|guest| guest.name.get() == Some(name))?;
     let counted = of_host.newest::<GuestDiskIo>();
     let disks = of_host.newest::<GuestDisk>().into_values();
     let disks: Vec<&GuestDisk> =

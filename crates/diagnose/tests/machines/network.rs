@@ -124,8 +124,9 @@ fn loss_is_told_from_what_only_looks_like_it() {
     }
 }
 
-/// A stream whose packets overtake one another, over a bond of this mode; how often TCP retransmits for it.
-fn reordered(mode: &str, recovering: f64) -> Diagnosis {
+/// A stream whose packets overtake one another, over a bond of this mode; how often TCP retransmits for it, and the segments it may have in
+/// flight.
+fn reordered(mode: &str, recovering: f64, congestion_window: f64) -> Diagnosis {
     machine(|t, s| {
         processor(t, s, 0, 2, 1);
         sender(t, s, 2);
@@ -135,20 +136,26 @@ fn reordered(mode: &str, recovering: f64) -> Diagnosis {
             Link { bond_mode: mode.into(), ..Link::new(interface("bond0")) },
         ]);
         let stream = Stream { late: 20, ..Stream::FINE }.connection(t);
-        s.net.connection.push(Connection { interface: "bond0.7".into(), recovering: recovering.into(), ..stream });
+        s.net.connection.push(Connection {
+            interface: "bond0.7".into(),
+            recovering: recovering.into(),
+            congestion_window: congestion_window.into(),
+            ..stream
+        });
     })
 }
 
 #[test]
 fn packets_that_overtake_one_another_are_not_lost() {
     let advice = |d: &Diagnosis| d.findings[0].actions[0].text.contains("balance-rr)");
-    let d = reordered("balance-rr", 0.5);
+    let d = reordered("balance-rr", 0.5, 14.0);
     assert_eq!((first(&d), d.findings[0].culprits[0].pid), (("net.reordering", Confidence::High), Some(7)));
     assert!(advice(&d), "{:?}", d.findings[0].actions);
-    let d = reordered("802.3ad", 0.5);
+    let d = reordered("802.3ad", 0.5, 14.0);
     assert_eq!(first(&d).0, "net.reordering");
     assert!(!advice(&d), "{:?}", d.findings[0].actions);
-    assert_eq!(first(&reordered("balance-rr", 0.01)).0, "none", "TCP waits for them");
+    assert_eq!(first(&reordered("balance-rr", 0.01, 2.0)).0, "net.reordering", "its window has shrunk");
+    assert_eq!(first(&reordered("balance-rr", 0.01, 14.0)).0, "none", "TCP waits for them");
 }
 
 #[test]
