@@ -130,31 +130,35 @@ fn keeps_waiting(finding: &Finding, guest: Option<&str>) -> bool {
     }
 }
 
-/// The limit that QEMU keeps disks of a guest within explains what was found of them in the guest, which names them as libvirt does.
-fn relate_limits(machines: &VirtualMachines, merged: &mut [Finding], book: &RuleBook) {
-    for (guest, host, name) in &machines.guests {
-        let is_limit = |finding: &&Finding| {
-            finding.id == "disk.throttled"
+/// What the host does to a guest explains what was found in it: a limit of its disks, which the guest names as libvirt does, what was found
+/// of those disks; a balloon what was found of its memory.
+fn relate_guests(machines: &VirtualMachines, merged: &mut [Finding], book: &RuleBook) {
+    const CAUSES: [(&str, Scope); 2] = [("disk.throttled", Scope::Guest), ("virt.balloon", Scope::Host)];
+    let of_all = machines.guests.iter().flat_map(|guest| CAUSES.map(|cause| (guest, cause)));
+    for ((guest, host, name), (id, scope)) in of_all {
+        let is_cause = |finding: &&Finding| {
+            finding.id == id
                 && finding.subject.kind == "guest"
                 && finding.subject.capture.as_ref() == Some(host)
                 && Some(&finding.subject.name) == name.as_ref()
         };
-        let Some(limit) = merged.iter().find(is_limit) else { continue };
-        let disks = limit.evidence.iter().find(|evidence| evidence.metric == "guest.limited_disks");
-        let Some(Reading::Text(disks)) = disks.map(|evidence| evidence.value.clone()) else { continue };
-        let (cause, confidence) = (limit.key(), limit.confidence);
-        let explained: Vec<&String> = book
-            .all()
-            .iter()
-            .filter(|rule| rule.id == "disk.throttled" && rule.scope == Scope::Guest)
-            .flat_map(|rule| &rule.explains)
-            .collect();
+        let Some(found) = merged.iter().find(is_cause) else { continue };
+        let disks = found.evidence.iter().find(|evidence| evidence.metric == "guest.limited_disks");
+        let disks = match disks.map(|evidence| evidence.value.clone()) {
+            Some(Reading::Text(disks)) => Some(disks),
+            _ if id == "disk.throttled" => continue,
+            _ => None,
+        };
+        let (cause, confidence) = (found.key(), found.confidence);
+        let rules = book.all().iter().filter(|rule| rule.id == id && rule.scope == scope);
+        let explained: Vec<&String> = rules.flat_map(|rule| &rule.explains).collect();
         let is_effect = |finding: &Finding| {
+            let is_of_disk = |disks: &String| disks.split([',', ' ']).any(|disk| disk == finding.subject.name);
             finding.subject.capture.as_ref() == Some(guest)
                 && finding.explained_by.is_none()
                 && explained.contains(&&finding.id)
                 && (confidence > Confidence::Low || finding.confidence == Confidence::Low)
-                && disks.split([',', ' ']).any(|disk| disk == finding.subject.name)
+                && disks.as_ref().is_none_or(is_of_disk)
         };
         explain(merged, &cause, is_effect);
     }
@@ -162,7 +166,7 @@ fn relate_limits(machines: &VirtualMachines, merged: &mut [Finding], book: &Rule
 
 /// What was found of the host's CPUs explains the steal of its guests; a quota or a binding that of the guest which has it.
 pub(crate) fn relate(machines: &VirtualMachines, merged: &mut [Finding], book: &RuleBook) {
-    relate_limits(machines, merged, book);
+    relate_guests(machines, merged, book);
     for (guest, host, name) in &machines.guests {
         let Some(at) = merged.iter().position(|finding| is_steal_of(finding, guest)) else { continue };
         let is_cause = |finding: &&Finding| {

@@ -5,11 +5,11 @@ use super::placement::idle_cpus;
 use super::task::TaskUse;
 use crate::signal::{Entity, over, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestNic, Interface, MachineInfo, Process, Thread};
+use whyslow_model::catalogue::{Family, Guest, GuestCpu, GuestDisk, GuestNic, Interface, MachineInfo, Process, Thread};
 use whyslow_model::cpu_list;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
-use whyslow_model::window::Window;
+use whyslow_model::window::{Change, Window};
 
 /// Models of real hardware: each access to their registers leaves the guest.
 const EMULATED_DISKS: [&str; 5] = ["ide-", "scsi-", "lsi", "megasas", "mptsas"];
@@ -35,6 +35,8 @@ pub struct GuestUse<'w> {
     process: Option<&'w TaskUse>,
     /// Memory of QEMU, bytes.
     resident: Option<f64>,
+    /// Bytes a second that it reads from its own swap space.
+    swapping_in: Option<f64>,
     disks: Vec<&'w GuestDisk>,
     cards: Vec<Card<'w>>,
     affinity: Option<BTreeSet<u32>>,
@@ -56,6 +58,17 @@ fn is_virtual_cpu(name: &str) -> bool {
     name.strip_prefix("CPU ").and_then(|rest| rest.split_once('/')).is_some_and(|(number, accelerator)| {
         number.bytes().all(|b| b.is_ascii_digit()) && ["KVM", "TCG"].contains(&accelerator)
     })
+}
+
+/// The guests with all that is known of each: of captures, one tool shows its settings and another, later, what it uses of them.
+fn known(window: &Window) -> BTreeMap<TaskKey, Guest> {
+    let changes = window.changes::<Guest>();
+    let whole = |change: &Change<'_, Guest>| {
+        let mut guest = change.last().clone();
+        change.rows().collect::<Vec<_>>().into_iter().rev().for_each(|row| guest.fill(row));
+        (*change.key(), guest)
+    };
+    changes.iter().map(whole).collect()
 }
 
 /// Guests that a capture shows only by the names of their threads.
@@ -213,6 +226,10 @@ signals! { g: GuestUse<'_>;
     "guest.limit_latency" "s" "how long a request took, as the guest sees it", "requests in flight / requests a second", "QMP query-blockstats" => g.limit.as_ref().and_then(|limit| over(limit.in_flight, limit.requests));
     "guest.memory" "bytes" "its memory", "-m", "/proc/PID/cmdline" => g.config.memory.get();
     "guest.resident" "bytes" "the part that is in the host's memory; the rest was not touched yet, or taken back (balloon), or swapped out", "rss of QEMU", "/proc/PID/stat" => g.resident;
+    "guest.memory_now" "bytes" "memory that its balloon leaves it", "actual", "QMP query-balloon, virsh dommemstat" => g.config.memory_now.get();
+    "guest.ballooned" "ratio" "the part of its memory that its balloon holds", "1 - actual / maximum", "QMP query-balloon, virsh dommemstat, dominfo" => over(g.config.memory_now.get(), g.config.memory.get()).map(|left| (1.0 - left).max(0.0));
+    "guest.usable_share" "ratio" "of what its balloon leaves it, the part that its programs can still have without swapping", "usable / actual", "guest-stats of the balloon, virsh dommemstat" => over(g.config.memory_usable.get(), g.config.memory_now.get());
+    "guest.swapping_in" "bytes/s" "bytes that it reads from its swap space", "Δswap_in / Δt", "guest-stats of the balloon, virsh dommemstat" => g.swapping_in;
     "guest.memory_backing" "text" "hugetlb, or pages as the kernel has them: anonymous, memfd, file", "-object memory-backend", "/proc/PID/cmdline" => g.config.memory_backing.get();
 }
 
@@ -224,13 +241,12 @@ pub fn names(window: &Window) -> BTreeMap<TaskKey, String> {
 
 /// Every guest of this host.
 pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> Vec<Entity> {
-    let unnamed = unnamed(window, processes, threads);
-    let mut guests = window.newest::<Guest>();
-    guests.extend(unnamed.iter().map(|guest| (guest.task, guest)));
+    let guests = known(window).into_values().chain(unnamed(window, processes, threads));
+    let guests: BTreeMap<TaskKey, Guest> = guests.map(|guest| (guest.task, guest)).collect();
     if guests.is_empty() {
         return Vec::new();
     }
-    let (idle, rows) = (idle_cpus(window), window.newest::<Process>());
+    let (idle, rows, changes) = (idle_cpus(window), window.newest::<Process>(), window.changes::<Guest>());
     let (cpus, disks, cards) = (window.newest::<GuestCpu>(), window.newest::<GuestDisk>(), window.newest::<GuestNic>());
     let packets: BTreeMap<_, Option<f64>> = window
         .changes::<Interface>()
@@ -258,7 +274,7 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
     };
     let affinities: BTreeMap<TaskKey, BTreeSet<u32>> =
         guests.keys().filter_map(|task| Some((*task, affinity(task)?))).collect();
-    let entity = |(task, config): (&TaskKey, &&Guest)| {
+    let entity = |(task, config): (&TaskKey, &Guest)| {
         let process = processes.iter().find(|process| process.key == *task);
         // If the number of threads is unknown, the row of the process is not that of its first thread. In top -H it is, and which
         // other threads belong to the process is unknown.
@@ -286,6 +302,10 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
             vhost: vhost(processes.iter().chain(threads.values().copied()), task.pid),
             process,
             resident: rows.get(task).and_then(|row| row.rss.get()),
+            swapping_in: changes
+                .iter()
+                .find(|change| change.key() == task)
+                .and_then(|change| change.rate(|g| g.swapped_in)),
             disks,
             cards: cards
                 .values()

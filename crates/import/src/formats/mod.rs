@@ -253,6 +253,8 @@ pub const FORMATS: &[Format] = &[
     zpool::FORMAT,
     virsh::BLKDEVIOTUNE,
     virsh::DOMSTATS,
+    virsh::DOMMEMSTAT,
+    virsh::DOMINFO,
     virsh::VCPUPIN,
     virsh::DUMPXML,
     ceph::FORMAT,

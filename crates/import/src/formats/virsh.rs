@@ -23,11 +23,38 @@ pub const BLKDEVIOTUNE: Format = Format {
 
 pub const DOMSTATS: Format = Format {
     name: "virsh domstats",
-    versions: "libvirt 1.2 and later, --block, with the command line or the line that names the guest",
-    shows: "requests and bytes of the disks of a guest, and how long they took; printed twice their rates",
+    versions: "libvirt 1.2 and later, --block or --balloon, with the command line or the line that names the guest",
+    shows: "requests and bytes of the disks of a guest, and how long they took; the memory that its balloon leaves it; printed twice their rates",
     lacks: "what the host's devices did",
-    starts: |lines| lines.next_is(|line| domain(line).is_some() || block_value(line).is_some()),
+    starts: |lines| {
+        lines.next_is(|line| domain(line).is_some() || block_value(line).is_some() || balloon_value(line).is_some())
+    },
     read: read_statistics,
+    ..Format::NEW
+};
+
+pub const DOMMEMSTAT: Format = Format {
+    name: "virsh dommemstat",
+    versions: "libvirt 1 and later, with the command line",
+    shows: "the memory that the balloon leaves a guest, what of it is usable, and what the guest read from its swap space",
+    lacks: "the memory that the guest could have: virsh dominfo GUEST",
+    starts: |lines| {
+        lines.next_is(|line| memory_statistic(line).is_some())
+            && lines.peek(1).is_some_and(|line| memory_statistic(line).is_some())
+    },
+    read: read_memory,
+    ..Format::NEW
+};
+
+pub const DOMINFO: Format = Format {
+    name: "virsh dominfo",
+    versions: "libvirt 1 and later",
+    shows: "virtual CPUs of a guest, the memory that it could have and what its balloon leaves it",
+    lacks: "what it uses of them",
+    starts: |lines| {
+        lines.next_is(|line| info(line).is_some()) && lines.peek(1).is_some_and(|line| info(line).is_some())
+    },
+    read: read_info,
     ..Format::NEW
 };
 
@@ -158,6 +185,111 @@ fn block_value(line: &str) -> Option<(u32, &str, &str)> {
     Some((disk.parse().ok()?, what, value))
 }
 
+/// `  balloon.current=4194304`, in KiB
+fn balloon_value(line: &str) -> Option<(&str, &str)> {
+    line.trim().strip_prefix("balloon.")?.split_once('=')
+}
+
+/// The statistics of virDomainMemoryStats, by libvirt's names for them in virsh (tools/virsh-domain-monitor.c).
+const MEMORY_STATISTICS: [&str; 12] = [
+    "actual",
+    "swap_in",
+    "swap_out",
+    "major_fault",
+    "minor_fault",
+    "unused",
+    "available",
+    "usable",
+    "last_update",
+    "disk_caches",
+    "rss",
+    "hugetlb_pgalloc",
+];
+
+/// `actual 4194304`
+fn memory_statistic(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.trim().split_once(' ')?;
+    let is_number = !value.trim().is_empty() && value.trim().bytes().all(|b| b.is_ascii_digit());
+    (MEMORY_STATISTICS.contains(&name) && is_number).then_some((name, value.trim()))
+}
+
+/// What `dominfo` lists, in its order.
+const INFO: [&str; 16] = [
+    "Id",
+    "Name",
+    "UUID",
+    "OS Type",
+    "State",
+    "CPU(s)",
+    "CPU time",
+    "Max memory",
+    "Used memory",
+    "Persistent",
+    "Autostart",
+    "Autostart Once",
+    "Managed save",
+    "Security model",
+    "Security DOI",
+    "Security label",
+];
+
+/// `Max memory:     8388608 KiB`
+fn info(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.trim().split_once(':')?;
+    INFO.contains(&name).then_some((name, value.trim()))
+}
+
+/// Notes what is known of the balloon of a guest; the statistics are in KiB.
+fn note_balloon(run: &mut ToolRun, line: u32, guest: &str, value: impl Fn(&str) -> Option<u64>) {
+    let bytes = |names: &[&str]| names.iter().find_map(|name| value(name)).map(|kib| kib.saturating_mul(1 << 10));
+    let row = run.row::<Guest>(0.0, line, task_of(guest));
+    row.name = guest.into();
+    row.memory_now = bytes(&["actual", "current"]).into();
+    // Older drivers do not report what is usable; unused memory is less than that.
+    row.memory_usable = bytes(&["usable", "unused"]).into();
+    row.swapped_in = bytes(&["swap_in"]).into();
+    if let Some(most) = bytes(&["maximum"]) {
+        row.memory = most.into();
+    }
+}
+
+fn read_memory(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let begin = lines.number();
+    let (mut values, mut seen) = (Vec::new(), BTreeSet::new());
+    while let Some(line) =
+        lines.take_if(|text| memory_statistic(text).is_some_and(|(name, _)| seen.insert(name.to_owned())))
+    {
+        values.extend(memory_statistic(&line.text).map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+    let Some(guest) = operands(context, "dommemstat").into_iter().next() else {
+        run.note("memory of a guest", "which guest is not shown", "include the command line: virsh dommemstat GUEST");
+        return Ok(());
+    };
+    note_balloon(run, begin, &guest, |name| values.iter().find(|(own, _)| own == name)?.1.parse().ok());
+    Ok(())
+}
+
+fn read_info(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let begin = lines.number();
+    let (mut values, mut seen) = (Vec::new(), BTreeSet::new());
+    while let Some(line) = lines.take_if(|text| info(text).is_some_and(|(name, _)| seen.insert(name.to_owned()))) {
+        values.extend(info(&line.text).map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+    let value = |name: &str| values.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
+    let asked = operands(context, "dominfo").into_iter().next();
+    let Some(guest) = value("Name").filter(|name| is_name(name)).or(asked.as_deref()) else {
+        run.note("what a guest has", "its name is missing", "include the line 'Name:'");
+        return Ok(());
+    };
+    let bytes = |name: &str| Some(value(name)?.strip_suffix(" KiB")?.parse::<u64>().ok()?.saturating_mul(1 << 10));
+    let row = run.row::<Guest>(0.0, begin, task_of(guest));
+    row.name = guest.into();
+    row.cpus = value("CPU(s)").and_then(number).into();
+    row.memory = bytes("Max memory").into();
+    row.memory_now = bytes("Used memory").into();
+    Ok(())
+}
+
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() < 100 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
@@ -211,34 +343,45 @@ fn read_limits(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRu
     Ok(())
 }
 
+/// The guests of one command, until one comes again: that is another reading.
 fn read_statistics(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let begin = lines.number();
-    let printed = lines.take_if(|text| domain(text).is_some());
-    let guest = match &printed {
+    let mut guests = BTreeSet::new();
+    let mut is_another = |text: &str| domain(text).is_some_and(|guest| guests.insert(guest.to_owned()));
+    let first = lines.take_if(&mut is_another);
+    let named = match &first {
         Some(line) => domain(&line.text).map(str::to_owned),
         None => operands(context, "domstats").into_iter().next(),
     };
-    let mut values = Vec::new();
-    // The statistics of a guest end where its first disk begins again, or with other text: `balloon.current=4194304`.
-    let is_statistic =
-        |text: &str| text.trim().split_once('=').is_some_and(|(name, _)| name.contains('.') && !name.contains(' '));
-    let mut seen = BTreeSet::new();
-    let mut is_next = |text: &str| {
-        is_statistic(text) && block_value(text).is_none_or(|(disk, what, _)| seen.insert((disk, what.to_owned())))
+    read_guest(lines, named, run);
+    while let Some(line) = first.is_some().then(|| lines.take_past_blanks_if(&mut is_another)).flatten() {
+        read_guest(lines, domain(&line.text).map(str::to_owned), run);
+    }
+    Ok(())
+}
+
+fn read_guest(lines: &mut Lines<'_>, guest: Option<String>, run: &mut ToolRun) {
+    let begin = lines.number();
+    let (mut values, mut balloon) = (Vec::new(), Vec::new());
+    // The statistics of a guest end where one comes again, or with other text.
+    let statistic = |text: &str| {
+        let (name, _) = text.trim().split_once('=')?;
+        (name.contains('.') && !name.contains(' ')).then(|| name.to_owned())
     };
+    let mut seen = BTreeSet::new();
+    let mut is_next = |text: &str| statistic(text).is_some_and(|name| seen.insert(name));
     while let Some(line) = lines.take_past_blanks_if(&mut is_next) {
         if let Some((disk, what, value)) = block_value(&line.text) {
             values.push(((disk, what.to_owned()), value.to_owned(), line.number));
         }
+        balloon.extend(balloon_value(&line.text).map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
     let Some(guest) = guest else {
-        run.note(
-            "statistics of a guest",
-            "which guest is not shown",
-            "include the command line: virsh domstats GUEST --block",
-        );
-        return Ok(());
+        run.note("statistics of a guest", "which guest is not shown", "include the command line: virsh domstats GUEST");
+        return;
     };
+    if !balloon.is_empty() {
+        note_balloon(run, begin, &guest, |name| balloon.iter().find(|(own, _)| own == name)?.1.parse().ok());
+    }
     if !values.is_empty() && !values.iter().any(|((_, what), _, _)| what == "name") {
         run.note("statistics of a guest's disks", "their names are not shown", "keep the lines block.N.name");
     }
@@ -256,7 +399,6 @@ fn read_statistics(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut To
         (row.read_time, row.write_time, row.flush_time) =
             (value("rd.times").into(), value("wr.times").into(), value("fl.times").into());
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -307,6 +449,36 @@ mod tests {
             window_of(old).newest::<GuestCpu>().into_values().next().and_then(|row| row.cpus.get()),
             Some("0-3")
         );
+    }
+
+    #[test]
+    fn the_memory_that_a_balloon_leaves_a_guest() {
+        let window = window_of(&fixture("virsh-dommemstat.txt"));
+        let changes = window.changes::<Guest>();
+        let [guest] = &changes[..] else { panic!("{} guests", changes.len()) };
+        assert_eq!((guest.last().name.get(), guest.first().memory.get()), (Some("crm-db"), Some(17_179_869_184.0)));
+        assert_eq!(guest.last().memory_now.get(), Some(8_589_934_592.0));
+        assert_eq!(guest.grown(|g| g.swapped_in), Some(179_200.0 * 1024.0));
+    }
+
+    #[test]
+    fn several_guests_of_one_command_are_one_reading() {
+        let of = |guest: &str, swapped: u64| {
+            format!(
+                "Domain: '{guest}'\n  balloon.current=1000\n  balloon.maximum=2000\n  balloon.swap_in={swapped}\n\n"
+            )
+        };
+        let print = |swapped: u64| of("a1", swapped) + &of("b2", 2 * swapped) + &of("c3", 0);
+        let text =
+            format!("# virsh domstats --balloon; sleep 10; virsh domstats --balloon\n{}{}", print(1000), print(2000));
+        let window = window_of(&text);
+        let rates: Vec<_> = window
+            .changes::<Guest>()
+            .iter()
+            .map(|guest| (guest.last().name.get().unwrap().to_owned(), guest.rate(|g| g.swapped_in)))
+            .collect();
+        let rate = |name: &str| rates.iter().find(|(own, _)| own == name).unwrap().1;
+        assert_eq!((rate("a1"), rate("b2"), rate("c3")), (Some(102_400.0), Some(204_800.0), Some(0.0)));
     }
 
     #[test]

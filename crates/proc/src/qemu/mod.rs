@@ -28,6 +28,8 @@ pub struct GuestConfig {
     pub cards: Vec<NetworkCard>,
     /// The sockets of its monitor, as far as they have a path and answer by QMP.
     pub monitors: Vec<String>,
+    /// What its balloon is called (`id=`).
+    pub balloon: Option<String>,
 }
 
 /// A network card of a guest.
@@ -87,7 +89,8 @@ pub fn guest(task: TaskKey, words: &[String]) -> Option<GuestConfig> {
     }
     let line = CommandLine::of(program, &words[1..]);
     let (disks, cards) = (block::disks(&line, task), network::cards(&line, task));
-    Some(GuestConfig { guest: line.guest(task), disks, cards, monitors: line.monitor_sockets() })
+    let balloon = line.with_driver("virtio-balloon").find_map(|device| device.get("id")).map(str::to_owned);
+    Some(GuestConfig { guest: line.guest(task), disks, cards, monitors: line.monitor_sockets(), balloon })
 }
 
 impl CommandLine {

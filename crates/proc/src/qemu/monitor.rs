@@ -2,7 +2,7 @@
 
 use super::limits::{IoLimits, LimitNames};
 use serde_json::Value;
-use whyslow_model::catalogue::{GuestDisk, GuestDiskIo};
+use whyslow_model::catalogue::{Guest, GuestDisk, GuestDiskIo};
 
 const LIMITS: LimitNames = ["iops", "iops_rd", "iops_wr", "bps", "bps_rd", "bps_wr"];
 
@@ -15,6 +15,14 @@ pub fn cpu_threads(answer: &Value) -> Vec<(u64, u32)> {
 /// The memory that the balloon leaves the guest, bytes (`query-balloon`).
 pub fn memory_now(answer: &Value) -> Option<u64> {
     answer["actual"].as_u64()
+}
+
+/// Takes what the balloon driver of a guest reports of its memory (`guest-stats` of the balloon, docs/interop/virtio-balloon-stats.rst),
+/// if QEMU asks it to. What a driver does not report is the largest number.
+pub fn take_memory_statistics(guest: &mut Guest, answer: &Value) {
+    let of = |name: &str| answer["stats"][name].as_u64().filter(|bytes| *bytes != u64::MAX);
+    guest.memory_usable = of("stat-available-memory").into();
+    guest.swapped_in = of("stat-swap-in").into();
 }
 
 /// Gives disks the limits that are in force (`query-block`): they can be changed at any time.

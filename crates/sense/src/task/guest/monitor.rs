@@ -68,7 +68,16 @@ impl Monitor {
 
     /// The answer to a question; `None` if QEMU reports an error, as it does about the balloon of a guest without one.
     pub(super) fn ask(&mut self, question: &str) -> Option<Value> {
-        let mut line = json!({ "execute": question }).to_string();
+        self.execute(&json!({ "execute": question }))
+    }
+
+    /// The value of a property of a device, by its path.
+    pub(super) fn property(&mut self, path: &str, property: &str) -> Option<Value> {
+        self.execute(&json!({ "execute": "qom-get", "arguments": { "path": path, "property": property } }))
+    }
+
+    fn execute(&mut self, command: &Value) -> Option<Value> {
+        let mut line = command.to_string();
         line.push('\n');
         self.0.get_mut().write_all(line.as_bytes()).ok()?;
         for _ in 0..MOST_EVENTS {

@@ -57,11 +57,19 @@ impl Reader<'_> {
     fn guest(&mut self) -> Guest {
         let mut guest = self.process.config.guest.clone();
         guest.memory_now = self.asked("query-balloon").as_ref().and_then(monitor::memory_now).into();
+        if let Some(statistics) = self.balloon_statistics() {
+            monitor::take_memory_statistics(&mut guest, &statistics);
+        }
         if !self.process.files.is_empty() {
             let runs_kvm = self.process.files.iter().any(|(_, target)| target == "anon_inode:kvm-vm");
             guest.accelerator = if runs_kvm { "kvm" } else { "tcg" }.into();
         }
         guest
+    }
+
+    fn balloon_statistics(&mut self) -> Option<Value> {
+        let balloon = self.process.config.balloon.as_ref()?;
+        self.monitor.as_mut()?.property(&format!("/machine/peripheral/{balloon}"), "guest-stats")
     }
 
     fn asked(&mut self, question: &str) -> Option<Value> {
