@@ -12,7 +12,7 @@ import { ChartLoader } from "./loader.js";
 import { Placeholder } from "./placeholder.js";
 import { Ranking } from "./ranking.js";
 import { StackDiagram } from "./stack.js";
-import { findingOf, Timeline, worst } from "./timeline.js";
+import { causeElsewhere, findingOf, Timeline, worst } from "./timeline.js";
 import { keyHelp, toolbar } from "./toolbar.js";
 import { View } from "./view.js";
 import { idInWords, keyOf, sentence } from "./words.js";
@@ -417,7 +417,7 @@ function verdict({ diagnosis, explanation, result }, clock, links) {
   if (episode) {
     const count = explanation.episodes.length + (explanation.left_out ?? 0);
     const lead = count > 1 ? ` · the worst of ${count} episodes, ${clock.span(Date.parse(episode.start) / 1000, Date.parse(episode.end) / 1000)}` : null;
-    return answer({ diagnosis: episode.diagnosis, finding: findingOf(episode), lead, clock, links });
+    return answer({ diagnosis: episode.diagnosis, finding: causeElsewhere(episode) ?? findingOf(episode), lead, clock, links });
   }
   return element("div", { className: "answer healthy" }, element("p", { className: "verdict" }, "Healthy"),
     element("h2", { id: "answer-heading" }, "Nothing kept tasks waiting for long."));

@@ -21,6 +21,19 @@ export function findingOf({ diagnosis, key }) {
   return diagnosis.findings.find((finding) => keyOf(finding) === key) ?? null;
 }
 
+// What explains an episode on another machine, the last in the chain; null if its cause is its own.
+export function causeElsewhere({ diagnosis, key }) {
+  const find = (key) => diagnosis.findings.find((finding) => keyOf(finding) === key);
+  const own = find(key);
+  let cause = null;
+  const seen = new Set();
+  for (let at = own; at && !seen.has(at); at = at.explained_by && find(at.explained_by)) {
+    seen.add(at);
+    if (at.subject.capture !== own.subject.capture) cause = at;
+  }
+  return cause;
+}
+
 // The episode that cost the most time.
 export function worst(episodes) {
   const cost = (episode) => episode.mean_impact * episode.seconds;
@@ -200,14 +213,15 @@ export class Timeline {
   }
 
   #describe(episode) {
-    const finding = findingOf(episode);
+    const [finding, cause] = [findingOf(episode), causeElsewhere(episode)];
     const { clock } = this.view;
     const [from, to] = [seconds(episode.start), seconds(episode.end)];
     const changes = episode.before.map(({ at, what }) => element("li", {}, `${clock.time(seconds(at))} ${what}`));
     fill(this.detail,
       element("h3", {}, finding ? sentence(finding) : episode.key),
       element("p", { className: "note" }, `${clock.span(from, to)} (${long(episode)}) · ${cost(episode, finding)}`),
-      finding ? [facts(finding, episode.diagnosis, clock), action(finding, "h4", episode.diagnosis.window.source)] : null,
+      cause ? [element("h4", {}, "Caused by"), element("p", {}, sentence(cause)), action(cause, "h4", episode.diagnosis.window.source)] : null,
+      finding ? [facts(finding, episode.diagnosis, clock), cause ? null : action(finding, "h4", episode.diagnosis.window.source)] : null,
       affected(episode),
       changes.length > 0 ? [element("h4", {}, "Just before"), element("ul", {}, changes)] : null,
       episode.overlaps.length > 0 ? element("p", { className: "note" }, `At the same time: ${episode.overlaps.join(", ")}`) : null,
@@ -223,7 +237,8 @@ export class Timeline {
 
   // What prints all of an episode, where it is recorded.
   #wholeCommand({ start, end }) {
-    return `whyslow explain ${quoted(this.explanation.recording)} --from ${start} --to ${end} -v`;
+    const { recording, beside = [] } = this.explanation;
+    return `whyslow explain ${[recording, ...beside].map(quoted).join(" ")} --from ${start} --to ${end} -v`;
   }
 
   #moveCursor() {

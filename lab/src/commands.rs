@@ -140,11 +140,17 @@ fn drawn(observer: &Observer, bed: &Testbed, thing: &Thing) -> Result<Vec<String
     Ok(missing.map(|lower| format!("stack: {lower} is not below {id}")).collect())
 }
 
-/// Whether what it and what is below should deliver is computed. Of a disk with many requests at once or none, nothing is known.
+/// Whether what it and what is below should deliver is computed. Of a disk with many requests at once or none, a note says why nothing is
+/// known.
 fn expected(observer: &Observer, bed: &Testbed, name: &str) -> Result<Vec<String>> {
     let answer = observer.run(bed, &["expect", "--json", "--for", "4s", name], None, TIMEOUT)?;
     let document: Value = serde_json::from_slice(&answer).context("whyslow expect")?;
     let Some(things) = document["things"].as_array() else { return Ok(vec!["expect: no list of things".to_owned()]) };
+    let says_nothing =
+        |thing: &&Value| ["rates", "notes"].iter().all(|of| thing[*of].as_array().is_none_or(Vec::is_empty));
+    if things.is_empty() || things.iter().all(|thing| says_nothing(&thing)) {
+        return Ok(vec![format!("expect: nothing is said of {name}")]);
+    }
     let rates =
         things.iter().flat_map(|thing| thing["rates"].as_array().into_iter().flatten().map(move |rate| (thing, rate)));
     let wrong = rates.filter(|(_, rate)| rate["expected"].as_f64().is_none_or(|expected| expected <= 0.0));

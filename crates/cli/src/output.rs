@@ -62,6 +62,11 @@ impl Failure {
         &self.what
     }
 
+    /// The same, with what it is about in front.
+    pub fn of(self, subject: &str) -> Self {
+        Self { what: format!("{subject}: {}", self.what), ..self }
+    }
+
     /// Says on stderr, in one line, what is wrong; a monitoring plugin says it on stdout.
     pub fn report(self) -> ExitCode {
         if is_plugin() {

@@ -9,8 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use whyslow_model::catalogue::{Family, MachineInfo};
+use whyslow_model::value::Value;
 use whyslow_show::clock::{self, ZonedClock};
-use whyslow_store::{Recording, Span};
+use whyslow_store::{Recording, Span, StoreError};
 
 /// What systemd makes for `StateDirectory=whyslow`.
 const OF_THE_MACHINE: &str = "/var/lib/whyslow";
@@ -66,6 +68,22 @@ impl RecordingPeriod {
 pub fn recorded_then(how_much: &str, recording: &Recording) -> Failure {
     let (start, end) = (for_people(*recording.span().start()), for_people(*recording.span().end()));
     Failure::nothing(format!("{how_much} was recorded then; the recording is from {start} to {end}"))
+}
+
+/// The name of the machine, as recorded; empty if it was not.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn host(recording: &Recording, span: &Span) -> Result<String, StoreError> {
+    let column = MachineInfo::INFO.metrics.iter().position(|metric| metric.name == "name");
+    let mut host = String::new();
+    recording.each_row(span, MachineInfo::INFO.name, |row| {
+        if let Some(Value::State(name)) = column.and_then(|column| row.values.get(column)) {
+            host = name.get().unwrap_or_default().to_owned();
+        }
+        host.is_empty()
+    })?;
+    Ok(host)
 }
 
 /// The minutes around a moment.

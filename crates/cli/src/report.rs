@@ -22,13 +22,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use whyslow_diagnose::add_loads;
 use whyslow_import::Capture;
-use whyslow_model::catalogue::{Family, MachineInfo};
 use whyslow_model::chart::{Chart, PageData, SCHEMA};
 use whyslow_model::diagnosis::Finding;
 use whyslow_model::explanation::Explanation;
 use whyslow_model::profile::{self, StackProfile};
 use whyslow_model::suggest::unknown;
-use whyslow_model::value::Value;
 use whyslow_series::{ChartAxes, ChartBuilder, ChartSpec, ChartTimes, charts, charts_of_window, has_times};
 use whyslow_show::clock::ZonedClock;
 use whyslow_show::{chart, json, page, text};
@@ -354,22 +352,6 @@ pub fn outline_of_recording(
 /// How many intervals a chart has unless asked otherwise, alone or as one of many.
 pub fn intervals(samples: usize, is_alone: bool) -> usize {
     if samples <= MOST_INTERVALS || is_alone { MOST_INTERVALS } else { INTERVALS }
-}
-
-/// The name of the machine, as recorded; empty if it was not.
-///
-/// # Errors
-/// A file cannot be read.
-pub fn host(recording: &Recording, span: &Span) -> Result<String, StoreError> {
-    let column = MachineInfo::INFO.metrics.iter().position(|metric| metric.name == "name");
-    let mut host = String::new();
-    recording.each_row(span, MachineInfo::INFO.name, |row| {
-        if let Some(Value::State(name)) = column.and_then(|column| row.values.get(column)) {
-            host = name.get().unwrap_or_default().to_owned();
-        }
-        host.is_empty()
-    })?;
-    Ok(host)
 }
 
 /// A page of these charts.

@@ -16,13 +16,38 @@ const MOST_LEVELS: usize = 8;
 /// ([`virtual_machines`](crate::virtual_machines())).
 pub fn merge_diagnoses(
     parts: Vec<(String, Diagnosis)>,
+    machines: VirtualMachines,
+    book: &RuleBook,
+) -> Option<Diagnosis> {
+    merge(parts, machines, Labels::OfSeveral, book)
+}
+
+/// The same, of recordings of several machines: also where only one has anything to say, its findings name it.
+pub fn merge_machines(
+    parts: Vec<(String, Diagnosis)>,
+    machines: VirtualMachines,
+    book: &RuleBook,
+) -> Option<Diagnosis> {
+    merge(parts, machines, Labels::Always, book)
+}
+
+/// When findings name their capture.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Labels {
+    Always,
+    OfSeveral,
+}
+
+fn merge(
+    parts: Vec<(String, Diagnosis)>,
     mut machines: VirtualMachines,
+    labels: Labels,
     book: &RuleBook,
 ) -> Option<Diagnosis> {
     let (speaking, silent): (Vec<_>, Vec<_>) = parts.into_iter().partition(|(_, part)| says_anything(part));
     // Captures that only hold settings have no part in the diagnosis of others.
     let (parts, silent) = if speaking.is_empty() { (silent, speaking) } else { (speaking, silent) };
-    let alone = parts.len() == 1;
+    let alone = parts.len() == 1 && labels == Labels::OfSeveral;
     let has_hosts = parts.iter().any(|(_, a)| parts.iter().any(|(_, b)| a.host.is_another(&b.host)));
     let captures: Vec<String> = parts.iter().map(|(capture, _)| capture.clone()).collect();
     let label = |(capture, part): (String, Diagnosis)| if alone { part } else { labelled(part, &capture, has_hosts) };

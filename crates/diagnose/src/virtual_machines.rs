@@ -60,11 +60,14 @@ pub fn virtual_machines(captures: &[(String, &Window)]) -> VirtualMachines {
 /// sides if libvirt's is the kernel's, as for virtio.
 fn limited(of_guest: &Window, of_host: &Window, name: &str) -> Option<Window> {
     let mut guests = of_host.newest::<Guest>().into_values();
+    // Of a guest that both virsh and the list of processes show, virsh's is the last, as no process has such a number; it has the limits.
     let guest = guests.rfind(|guest| guest.name.get() == Some(name))?;
     let counted = of_host.newest::<GuestDiskIo>();
     let disks = of_host.newest::<GuestDisk>().into_values();
-    let disks: Vec<&GuestDisk> =
-        disks.filter(|disk| disk.disk.task == guest.task && !counted.contains_key(&disk.disk)).collect();
+    // The kernel numbers virtio's disks in the order in which libvirt names them; those of a SCSI controller as they are found.
+    let is_named_alike = |disk: &&GuestDisk| disk.disk.name.starts_with("vd");
+    let is_own = |disk: &&GuestDisk| disk.disk.task == guest.task && !counted.contains_key(&disk.disk);
+    let disks: Vec<&GuestDisk> = disks.filter(is_own).filter(is_named_alike).collect();
     let own = |sample: &Snapshot| {
         let mut snapshot = Snapshot { boot_ns: sample.boot_ns, wall_ns: sample.wall_ns, ..Snapshot::default() };
         snapshot.guest.guest.push(guest.clone());
@@ -130,37 +133,41 @@ fn keeps_waiting(finding: &Finding, guest: Option<&str>) -> bool {
     }
 }
 
+/// What a balloon that holds too much shows in the guest. On the host it explains nothing, so these are not in the rule.
+const OF_BALLOON: [&str; 4] = ["virt.balloon", "mem.thrashing", "mem.reclaim", "mem.cache_thrash"];
+
 /// What the host does to a guest explains what was found in it: a limit of its disks, which the guest names as libvirt does, what was found
 /// of those disks; a balloon what was found of its memory.
 fn relate_guests(machines: &VirtualMachines, merged: &mut [Finding], book: &RuleBook) {
-    const CAUSES: [(&str, Scope); 2] = [("disk.throttled", Scope::Guest), ("virt.balloon", Scope::Host)];
-    let of_all = machines.guests.iter().flat_map(|guest| CAUSES.map(|cause| (guest, cause)));
-    for ((guest, host, name), (id, scope)) in of_all {
-        let is_cause = |finding: &&Finding| {
+    for (guest, host, name) in &machines.guests {
+        let of_guest = |finding: &&Finding, id: &str| {
             finding.id == id
                 && finding.subject.kind == "guest"
                 && finding.subject.capture.as_ref() == Some(host)
                 && Some(&finding.subject.name) == name.as_ref()
         };
-        let Some(found) = merged.iter().find(is_cause) else { continue };
-        let disks = found.evidence.iter().find(|evidence| evidence.metric == "guest.limited_disks");
-        let disks = match disks.map(|evidence| evidence.value.clone()) {
-            Some(Reading::Text(disks)) => Some(disks),
-            _ if id == "disk.throttled" => continue,
-            _ => None,
-        };
-        let (cause, confidence) = (found.key(), found.confidence);
-        let rules = book.all().iter().filter(|rule| rule.id == id && rule.scope == scope);
-        let explained: Vec<&String> = rules.flat_map(|rule| &rule.explains).collect();
-        let is_effect = |finding: &Finding| {
-            let is_of_disk = |disks: &String| disks.split([',', ' ']).any(|disk| disk == finding.subject.name);
+        let is_effect = |finding: &Finding, confidence: Confidence| {
             finding.subject.capture.as_ref() == Some(guest)
                 && finding.explained_by.is_none()
-                && explained.contains(&&finding.id)
                 && (confidence > Confidence::Low || finding.confidence == Confidence::Low)
-                && disks.as_ref().is_none_or(is_of_disk)
         };
-        explain(merged, &cause, is_effect);
+        if let Some(balloon) = merged.iter().find(|finding| of_guest(finding, "virt.balloon")) {
+            let (cause, confidence) = (balloon.key(), balloon.confidence);
+            explain(merged, &cause, |finding| {
+                is_effect(finding, confidence) && OF_BALLOON.contains(&finding.id.as_str())
+            });
+        }
+        let Some(limit) = merged.iter().find(|finding| of_guest(finding, "disk.throttled")) else { continue };
+        let disks = limit.evidence.iter().find(|evidence| evidence.metric == "guest.limited_disks");
+        let Some(Reading::Text(disks)) = disks.map(|evidence| evidence.value.clone()) else { continue };
+        let (cause, confidence) = (limit.key(), limit.confidence);
+        let rules = book.all().iter().filter(|rule| rule.id == "disk.throttled" && rule.scope == Scope::Guest);
+        let explained: Vec<&String> = rules.flat_map(|rule| &rule.explains).collect();
+        explain(merged, &cause, |finding| {
+            is_effect(finding, confidence)
+                && explained.contains(&&finding.id)
+                && disks.split([',', ' ']).any(|disk| disk == finding.subject.name)
+        });
     }
 }
 

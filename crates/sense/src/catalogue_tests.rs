@@ -95,7 +95,7 @@ const OF_SOME_KERNELS: [&str; 8] =
     ["link.bond_mode", "link.master", "link.vlan", "mapped.chunk", "mapped.stripes", "mapped.target", "path", "volume"];
 
 /// What only guests have whose balloon driver reports it.
-const OF_BALLOON_DRIVERS: [&str; 2] = ["guest.memory_usable", "guest.swapped_in"];
+const OF_BALLOON_DRIVERS: [&str; 2] = ["guest_memory.swapped_in", "guest_memory.usable"];
 
 /// The metrics that any row had a value of.
 #[derive(Default)]
@@ -149,7 +149,8 @@ fn every_metric_has_a_reader() {
     // Block device characteristics: 7200 revolutions per minute.
     tree.write("sys/devices/pci/0:0:1:0/vpd_pgb1", "\0\u{31}\0\u{3c}\u{1c}\u{20}");
     tree.write("sys/devices/pci/0:0:1:0/wwid", "naa.5000C500A1B2C3D4\n");
-    for count in ["iorequest_cnt", "iodone_cnt", "ioerr_cnt", "iotmo_cnt"] {
+    tree.write("sys/devices/pci/0:0:1:0/device_busy", "0\n");
+    for count in ["iodone_cnt", "ioerr_cnt", "iotmo_cnt"] {
         tree.write(&format!("sys/devices/pci/0:0:1:0/{count}"), "0x1f\n");
     }
     tree.write("sys/class/scsi_host/host0/state", "running\n");

@@ -4,11 +4,10 @@
 use super::{Extent, explain_by, windows};
 use crate::output::{Failure, ProgressLine};
 use crate::pseudonymise::PseudonymSession;
-use crate::recordings::{self, RecordingPeriod, around};
-use crate::report::host;
+use crate::recordings::{self, RecordingPeriod, around, host, recorded_then};
 use crate::user_rules;
 use std::path::{Path, PathBuf};
-use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses, virtual_machines};
+use whyslow_diagnose::{RuleBook, diagnose, merge_machines, virtual_machines};
 use whyslow_model::diagnosis::{Diagnosis, Origin};
 use whyslow_model::explanation::Explanation;
 use whyslow_model::window::Window;
@@ -30,7 +29,7 @@ impl RecordedMachine {
     /// The recordings in these folders, or the one that `part` says; of each, the part that is asked for.
     ///
     /// # Errors
-    /// A recording that cannot be read, or that has nothing of that time; a time that is none.
+    /// A recording that cannot be read, or that has nothing of that time; text that is no time.
     pub fn open_all(
         folders: &[PathBuf],
         part: &RecordingPeriod,
@@ -41,7 +40,11 @@ impl RecordedMachine {
             [] => vec![recordings::folder(part.dir.as_deref())?],
             some => some.to_vec(),
         };
-        let open = |dir: &PathBuf| Self::open(dir, part, at, names);
+        let open = |dir: &PathBuf| {
+            let which =
+                |failure: Failure| if folders.len() > 1 { failure.of(&dir.display().to_string()) } else { failure };
+            Self::open(dir, part, at, names).map_err(which)
+        };
         let mut machines: Vec<Self> = folders.iter().map(open).collect::<Result<_, _>>()?;
         let all: Vec<String> = machines.iter().map(|machine| machine.name.clone()).collect();
         for machine in &mut machines {
@@ -59,7 +62,13 @@ impl RecordedMachine {
         let part = RecordingPeriod { dir: Some(dir.to_owned()), ..part.clone() };
         let recording = names.recording(part.open()?).map_err(unreadable)?;
         let span = match at {
-            Some(moment) => around(moment)?,
+            Some(moment) => {
+                let (asked, all) = (around(moment)?, recording.span());
+                if asked.start() > all.end() || asked.end() < all.start() {
+                    return Err(recorded_then("nothing", &recording));
+                }
+                asked
+            }
             None => part.span(&recording)?,
         };
         let folder = names.argument(&dir.display().to_string());
@@ -87,7 +96,7 @@ impl RecordedMachine {
         let of = |(name, window): &(String, Window)| (name.clone(), diagnose(window, Origin::Recording, book));
         let parts = captures.iter().map(of).collect();
         let labelled: Vec<(String, &Window)> = captures.iter().map(|(name, window)| (name.clone(), window)).collect();
-        let merged = merge_diagnoses(parts, virtual_machines(&labelled), book);
+        let merged = merge_machines(parts, virtual_machines(&labelled), book);
         Ok(merged.unwrap_or_else(|| diagnose(&Window::default(), Origin::Recording, book)))
     }
 }

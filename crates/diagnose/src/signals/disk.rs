@@ -351,7 +351,7 @@ signals! { d: DiskUse<'_>;
     "disk.commands" "count" "SCSI commands completed in the window", "Δiodone_cnt", "/sys/block/*/device/iodone_cnt" => d.scsi.and_then(|scsi| scsi.grown(|s| s.completed));
     "disk.failed_commands" "count" "SCSI commands that the device failed or refused in the window; also those that ask for what it does not have", "Δioerr_cnt", "/sys/block/*/device/ioerr_cnt" => d.scsi.and_then(|scsi| scsi.grown(|s| s.failed));
     "disk.timeouts" "count" "SCSI commands that the device did not answer in time in the window", "Δiotmo_cnt", "/sys/block/*/device/iotmo_cnt" => d.scsi.and_then(|scsi| scsi.grown(|s| s.timeouts));
-    "disk.outstanding" "count" "SCSI commands that were sent and have not come back", "iorequest_cnt - iodone_cnt; kernels before 6.2 never count those as back that timed out", "/sys/block/*/device" => d.scsi.and_then(outstanding);
+    "disk.commands_in_flight" "count" "SCSI commands that the device was sent and that are not finished, mean: also those that wait for the error handler", "mean(device_busy)", "/sys/block/*/device/device_busy" => d.scsi.and_then(|scsi| scsi.mean(|s| s.in_flight));
     "disk.recovering" "ratio" "share of the samples in which the kernel's error handler was at work on its adapter", "samples in state recovery / samples", "/sys/class/scsi_host/*/state" => d.scsi.and_then(|scsi| scsi.mean(|s| s.recovering));
     "disk.command_failures" "1/s" "the same per second", "Δioerr_cnt / Δt", "/sys/block/*/device/ioerr_cnt" => d.scsi.and_then(|scsi| scsi.rate(|s| s.failed));
     "disk.failed_command_share" "ratio" "share of its SCSI commands that the device failed or refused", "Δioerr_cnt / Δiodone_cnt", "/sys/block/*/device" => d.scsi.and_then(|scsi| over(scsi.rate(|s| s.failed), scsi.rate(|s| s.completed)));
@@ -367,10 +367,6 @@ signals! { d: DiskUse<'_>;
     "disk.max_hw_request" "bytes" "largest request the device takes", "max_hw_sectors_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.max_hw_request.get());
     "disk.read_ahead" "bytes" "read-ahead", "read_ahead_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.read_ahead.get());
     "disk.write_cache" "text" "write back or write through", "queue/write_cache", "/sys/block/*/queue" => d.queue.and_then(|q| q.write_cache.get());
-}
-
-fn outstanding(scsi: &Change<'_, ScsiDisk>) -> Option<f64> {
-    Some((scsi.last().issued.get()? as f64 - scsi.last().completed.get()? as f64).max(0.0))
 }
 
 /// Every whole device; partitions are judged by the device they lie on.

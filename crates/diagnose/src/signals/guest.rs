@@ -5,7 +5,9 @@ use super::placement::idle_cpus;
 use super::task::TaskUse;
 use crate::signal::{Entity, over, signals, sum};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Family, Guest, GuestCpu, GuestDisk, GuestNic, Interface, MachineInfo, Process, Thread};
+use whyslow_model::catalogue::{
+    Family, Guest, GuestCpu, GuestDisk, GuestMemory, GuestNic, Interface, MachineInfo, Process, Thread,
+};
 use whyslow_model::cpu_list;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
@@ -30,13 +32,13 @@ pub struct GuestUse<'w> {
     waiting: Option<f64>,
     /// The thread that serves every device without a thread of its own.
     main_loop: Option<&'w TaskUse>,
-    /// The busiest of the threads of the kernel that move packets of its cards.
-    vhost: Option<&'w TaskUse>,
+    /// The threads of the kernel that move packets of its cards; others for SCSI and sockets have the same name.
+    vhost: Vec<&'w TaskUse>,
     process: Option<&'w TaskUse>,
     /// Memory of QEMU, bytes.
     resident: Option<f64>,
-    /// Bytes a second that it reads from its own swap space.
-    swapping_in: Option<f64>,
+    /// What its balloon driver reports.
+    memory: Option<&'w Change<'w, GuestMemory>>,
     disks: Vec<&'w GuestDisk>,
     cards: Vec<Card<'w>>,
     affinity: Option<BTreeSet<u32>>,
@@ -61,7 +63,7 @@ fn is_virtual_cpu(name: &str) -> bool {
 }
 
 /// The guests with all that is known of each: of captures, one tool shows its settings and another, later, what it uses of them.
-fn known(window: &Window) -> BTreeMap<TaskKey, Guest> {
+pub(super) fn known(window: &Window) -> BTreeMap<TaskKey, Guest> {
     let changes = window.changes::<Guest>();
     let whole = |change: &Change<'_, Guest>| {
         let mut guest = change.last().clone();
@@ -97,12 +99,11 @@ fn seen_on(window: &Window, own: &[&TaskUse], idle: &BTreeMap<u32, f64>) -> Opti
         .filter(|cpus| !cpus.is_empty() && own.iter().filter(has_work).count() > 0 && are_kept && are_full && is_room)
 }
 
-/// The busiest thread that moves packets of the guest's cards: a thread of the kernel before 6.4, one of QEMU since (drivers/vhost/vhost.c,
-/// kernel/vhost_task.c). Either is called `vhost-` and the PID of QEMU.
-fn vhost<'t>(tasks: impl Iterator<Item = &'t TaskUse>, pid: u32) -> Option<&'t TaskUse> {
+/// The threads that move packets of the guest's cards: of the kernel before 6.4, of QEMU since (drivers/vhost/vhost.c, kernel/vhost_task.c).
+/// Either are called `vhost-` and the PID of QEMU.
+fn vhost<'t>(tasks: impl Iterator<Item = &'t TaskUse>, pid: u32) -> Vec<&'t TaskUse> {
     let name = format!("vhost-{pid}");
-    let ran = |task: &&TaskUse| task.cpu.unwrap_or(0.0);
-    tasks.filter(|task| task.command == name).max_by(|a, b| ran(a).total_cmp(&ran(b)))
+    tasks.filter(|task| task.command == name).collect()
 }
 
 fn begins_with(text: Option<&str>, starts: &[&str]) -> bool {
@@ -159,10 +160,22 @@ impl<'w> GuestUse<'w> {
         self.vhost_cards().filter_map(|card| card.packets).reduce(|a, b| a + b)
     }
 
-    /// Pairs of queues of the card with the most packets; of each, a thread moves the packets.
+    /// The busiest of the threads that move packets.
+    fn busiest_vhost(&self) -> Option<&'w TaskUse> {
+        let ran = |task: &&TaskUse| task.cpu.unwrap_or(0.0);
+        self.vhost.iter().copied().max_by(|a, b| ran(a).total_cmp(&ran(b)))
+    }
+
+    /// How busy the least busy of them is.
+    fn least_vhost(&self) -> Option<f64> {
+        self.vhost.iter().filter_map(|task| task.cpu).reduce(f64::min)
+    }
+
+    /// Pairs of queues of the card whose packets the kernel moves, if there is only one: a thread does not say which card it belongs to.
     fn vhost_queues(&self) -> Option<f64> {
-        let busiest = |a: &&Card<'w>, b: &&Card<'w>| a.packets.unwrap_or(0.0).total_cmp(&b.packets.unwrap_or(0.0));
-        self.vhost_cards().max_by(busiest)?.row.queues.get()
+        let mut cards = self.vhost_cards();
+        let card = cards.next()?;
+        if cards.next().is_some() { None } else { card.row.queues.get() }
     }
 
     /// Packets through the cards that the main loop serves; unknown if none is connected to an interface.
@@ -201,9 +214,10 @@ signals! { g: GuestUse<'_>;
     "guest.main_loop_disks" "text" "models of the disks that the main loop serves; empty if there are none", "disks without iothread", "/proc/PID/cmdline" => listed(g.main_loop_disks().map(|disk| disk.model.get())).as_str();
     "guest.main_loop_cards" "text" "models of the network cards that it serves; empty if there are none", "cards without vhost", "/proc/PID/cmdline" => listed(g.main_loop_cards().map(|card| card.row.model.get())).as_str();
     "guest.main_loop_devices" "text" "both; empty if there are none", "disks without iothread, cards without vhost", "/proc/PID/cmdline" => g.main_loop_devices().as_str();
-    "guest.vhost" "ratio" "share of the time in which the busiest thread of the kernel that moves packets of its network cards ran; each pair of queues has one", "Δ(utime + stime) of the threads vhost-PID / Δt", "/proc/PID/stat, /proc/PID/task/TID/stat" => g.vhost.and_then(|t| t.cpu);
-    "guest.vhost_wait" "ratio" "share of the time in which it waited for a CPU", "Δrun_delay / Δt", "/proc/PID/schedstat" => g.vhost.and_then(|t| t.run_delay);
-    "guest.vhost_queues" "count" "pairs of queues of its network card with the most packets that the kernel moves", "-netdev queues=, <driver queues=>", "/proc/PID/cmdline" => g.vhost_queues();
+    "guest.vhost" "ratio" "share of the time in which the busiest thread of the kernel that moves packets of its network cards ran; each pair of queues has one", "Δ(utime + stime) of the threads vhost-PID / Δt", "/proc/PID/stat, /proc/PID/task/TID/stat" => g.busiest_vhost().and_then(|t| t.cpu);
+    "guest.vhost_least" "ratio" "the same of the least busy of these threads", "min(Δ(utime + stime) of the threads vhost-PID) / Δt", "/proc/PID/stat, /proc/PID/task/TID/stat" => g.least_vhost();
+    "guest.vhost_wait" "ratio" "share of the time in which it waited for a CPU", "Δrun_delay / Δt", "/proc/PID/schedstat" => g.busiest_vhost().and_then(|t| t.run_delay);
+    "guest.vhost_queues" "count" "pairs of queues of its network card, if the kernel moves the packets of only one", "-netdev queues=, <driver queues=>", "/proc/PID/cmdline" => g.vhost_queues();
     "guest.vhost_packets" "1/s" "packets through the network cards whose packets the kernel moves", "Δ(rx_packets + tx_packets) of their taps / Δt", "/proc/net/dev" => g.vhost_packets();
     "guest.emulated_disks" "text" "disks of models that exist in hardware, which virtio would replace; empty if there are none", "-device", "/proc/PID/cmdline" => listed(g.disks.iter().filter(|disk| is_emulated(disk)).map(|disk| disk.model.get())).as_str();
     "guest.emulated_cards" "text" "network cards of models that exist in hardware, which virtio would replace; empty if there are none", "-device", "/proc/PID/cmdline" => listed(g.cards.iter().map(|card| card.row.model.get()).filter(|model| begins_with(*model, &EMULATED_CARDS))).as_str();
@@ -225,11 +239,11 @@ signals! { g: GuestUse<'_>;
     "guest.limit_in_flight" "count" "mean number of their requests that were not completed yet, those that QEMU held back included", "Δ(rd_total_time_ns + wr_total_time_ns + flush_total_time_ns) / Δt", "QMP query-blockstats" => g.limit.as_ref().and_then(|limit| limit.in_flight);
     "guest.limit_latency" "s" "how long a request took, as the guest sees it", "requests in flight / requests a second", "QMP query-blockstats" => g.limit.as_ref().and_then(|limit| over(limit.in_flight, limit.requests));
     "guest.memory" "bytes" "its memory", "-m", "/proc/PID/cmdline" => g.config.memory.get();
-    "guest.resident" "bytes" "the part that is in the host's memory; the rest was not touched yet, or taken back (balloon), or swapped out", "rss of QEMU", "/proc/PID/stat" => g.resident;
+    "guest.resident" "bytes" "the part that is in the host's memory; the rest was not touched yet, or taken back (balloon), or swapped out", "rss of QEMU", "/proc/PID/stat" => g.resident.or_else(|| g.memory?.last().resident.get());
     "guest.memory_now" "bytes" "memory that its balloon leaves it", "actual", "QMP query-balloon, virsh dommemstat" => g.config.memory_now.get();
     "guest.ballooned" "ratio" "the part of its memory that its balloon holds", "1 - actual / maximum", "QMP query-balloon, virsh dommemstat, dominfo" => over(g.config.memory_now.get(), g.config.memory.get()).map(|left| (1.0 - left).max(0.0));
-    "guest.usable_share" "ratio" "of what its balloon leaves it, the part that its programs can still have without swapping", "usable / actual", "guest-stats of the balloon, virsh dommemstat" => over(g.config.memory_usable.get(), g.config.memory_now.get());
-    "guest.swapping_in" "bytes/s" "bytes that it reads from its swap space", "Δswap_in / Δt", "guest-stats of the balloon, virsh dommemstat" => g.swapping_in;
+    "guest.usable_share" "ratio" "of what its balloon leaves it, the part that its programs could use without making it swap", "usable / actual", "guest-stats of the balloon, virsh dommemstat" => over(g.memory.and_then(|memory| memory.last().usable.get()), g.config.memory_now.get());
+    "guest.swapping_in" "bytes/s" "bytes that it reads from its swap space", "Δswap_in / Δt", "guest-stats of the balloon, virsh dommemstat" => g.memory.and_then(|memory| memory.rate(|m| m.swapped_in));
     "guest.memory_backing" "text" "hugetlb, or pages as the kernel has them: anonymous, memfd, file", "-object memory-backend", "/proc/PID/cmdline" => g.config.memory_backing.get();
 }
 
@@ -246,7 +260,7 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
     if guests.is_empty() {
         return Vec::new();
     }
-    let (idle, rows, changes) = (idle_cpus(window), window.newest::<Process>(), window.changes::<Guest>());
+    let (idle, rows, memory) = (idle_cpus(window), window.newest::<Process>(), window.changes::<GuestMemory>());
     let (cpus, disks, cards) = (window.newest::<GuestCpu>(), window.newest::<GuestDisk>(), window.newest::<GuestNic>());
     let packets: BTreeMap<_, Option<f64>> = window
         .changes::<Interface>()
@@ -302,10 +316,7 @@ pub fn entities(window: &Window, processes: &[TaskUse], threads: &[TaskUse]) -> 
             vhost: vhost(processes.iter().chain(threads.values().copied()), task.pid),
             process,
             resident: rows.get(task).and_then(|row| row.rss.get()),
-            swapping_in: changes
-                .iter()
-                .find(|change| change.key() == task)
-                .and_then(|change| change.rate(|g| g.swapped_in)),
+            memory: memory.iter().find(|change| change.key() == task),
             disks,
             cards: cards
                 .values()

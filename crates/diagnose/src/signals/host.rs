@@ -3,6 +3,7 @@
 use super::blocked::Blocked;
 use super::core::{BusiestLine, NicInterrupts, busiest_line, interface_among};
 use super::frequency::{self, Clock};
+use super::guest;
 use super::huge_pages::{self, Pool};
 use super::log::Logged;
 use super::placement::Placements;
@@ -16,9 +17,9 @@ use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{
-    Board, Cpu, CpuMean, DirectReclaim, Disk, Family, Guest, HiddenGroups, Interface, Link, LogicalPartition,
-    MachineInfo, Meminfo, NetworkNamespaces, Observer, Pressure, Process, Protocol, RunQueue, Sharing, System, Thread,
-    Transfer, Vmstat,
+    Board, Cpu, CpuMean, DirectReclaim, Disk, Family, Guest, GuestMemory, HiddenGroups, Interface, Link,
+    LogicalPartition, MachineInfo, Meminfo, NetworkNamespaces, Observer, Pressure, Process, Protocol, RunQueue,
+    Sharing, System, Thread, Transfer, Vmstat,
 };
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Counter, Gauge};
@@ -219,8 +220,21 @@ impl<'w> HostUse<'w> {
 
     /// What the guests may use together: what the balloon leaves them where that is known.
     fn guest_memory(&self) -> Option<f64> {
+        let guests = guest::known(self.window);
+        let sum = guests.values().map(|guest| guest.memory_now.get().or(guest.memory.get())).sum();
+        if guests.is_empty() { None } else { sum }
+    }
+
+    /// What they use of it, in memory or swapped out.
+    fn guest_memory_used(&self) -> Option<f64> {
         let guests = self.guests()?;
-        guests.values().map(|guest| guest.memory_now.get().or(guest.memory.get())).sum()
+        let reported = self.window.newest::<GuestMemory>();
+        let rows = self.window.newest::<Process>();
+        let used = |task: &TaskKey| {
+            let row = rows.get(task).and_then(|row| sum([row.rss.get(), row.swap.get()]));
+            row.or_else(|| reported.get(task)?.resident.get())
+        };
+        guests.keys().map(used).sum()
     }
 
     /// `None` if no guest runs here.
@@ -384,6 +398,11 @@ impl<'w> HostUse<'w> {
 
     fn protocol(&self, f: impl Fn(&Protocol) -> Counter + Copy) -> Option<f64> {
         self.protocols.iter().filter_map(|p| p.rate(f)).reduce(|a, b| a + b)
+    }
+
+    /// Segments that the peers reported to have received twice.
+    fn duplicates(&self) -> Option<f64> {
+        self.counted(|p| p.tcp_ext_tcp_dsack_recv_segs).or_else(|| self.counted(|p| p.tcp_ext_tcp_dsack_recv))
     }
 
     fn timeouts(&self) -> Option<f64> {
@@ -634,6 +653,7 @@ signals! { h: HostUse<'_>;
     "mem.corrupted" "bytes" "memory taken out of use because of errors", "HardwareCorrupted", "/proc/meminfo" => h.memory(|m| m.hardware_corrupted);
     "mem.balloon" "bytes" "memory that the balloon driver has handed to the hypervisor", "(balloon_inflate - balloon_deflate) x page size", "/proc/vmstat" => h.balloon();
     "mem.guests" "bytes" "memory that the virtual machines here may use together", "Σ -m, or what the balloon leaves", "/proc/PID/cmdline, QMP" => h.guest_memory();
+    "mem.guests_used" "bytes" "memory that the virtual machines here use, in memory or swapped out", "Σ (rss + swap of QEMU)", "/proc/PID/status, virsh dommemstat" => h.guest_memory_used();
     "mem.guests_share" "ratio" "the same as a share of memory", "Σ -m / MemTotal", "/proc/PID/cmdline, /proc/meminfo" => over(h.guest_memory(), h.memory(|m| m.mem_total));
     "mem.numa_nodes" "count" "NUMA nodes with CPUs", "nodes with a cpulist", "/sys/devices/system/node" => Placements::count(h.window);
     "mem.numa_hints" "1/s" "page faults by which NUMA balancing samples who uses which memory", "Δnuma_hint_faults / Δt", "/proc/vmstat" => h.vm(|v| v.numa_hint_faults);
@@ -673,7 +693,8 @@ signals! { h: HostUse<'_>;
     "net.retransmitted_opening" "ratio" "share of the segments sent again that open connections", "ΔTCPSynRetrans / ΔRetransSegs", "/proc/net/netstat, /proc/net/snmp" => over(h.counted(|p| p.tcp_ext_tcp_syn_retrans), h.counted(|p| p.tcp_retrans_segs));
     "net.retransmits" "1/s" "segments sent again, those that open connections not included", "(ΔRetransSegs - ΔTCPSynRetrans) / Δt", "/proc/net/snmp, /proc/net/netstat" => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_ext_tcp_syn_retrans)).map(|(all, opening)| (all - opening).max(0.0));
     "net.fast_retransmits" "1/s" "segments sent again because later ones arrived: a part of those with data, which captures show where they lack the others", "ΔTCPFastRetrans / Δt", "/proc/net/netstat" => h.protocol(|p| p.tcp_ext_tcp_fast_retrans);
-    "net.spurious_share" "ratio" "share of the segments sent again that the peers had already: late or overtaken, not lost", "ΔTCPDSACKRecv / ΔRetransSegs", "/proc/net/netstat, /proc/net/snmp (RFC 2883)" => over(h.counted(|p| p.tcp_ext_tcp_dsack_recv), h.counted(|p| p.tcp_retrans_segs)).map(|s| s.min(1.0));
+    "net.spurious_share" "ratio" "share of the retransmitted segments that the peers had already: late or overtaken, not lost", "ΔTCPDSACKRecvSegs / ΔRetransSegs; before Linux 5.13 ΔTCPDSACKRecv, of which each can be several segments", "/proc/net/netstat, /proc/net/snmp (RFC 2883)" => over(h.duplicates(), h.counted(|p| p.tcp_retrans_segs)).map(|s| s.min(1.0));
+    "net.loss_share" "ratio" "retransmitted segments that the peers had not got, as a share of those sent", "(ΔRetransSegs - ΔTCPDSACKRecvSegs) / ΔOutSegs", "/proc/net/netstat, /proc/net/snmp" => over(h.counted(|p| p.tcp_retrans_segs).map(|all| (all - h.duplicates().unwrap_or(0.0)).max(0.0)), h.counted(|p| p.tcp_out_segs));
     "net.reorderings" "1/s" "times segments were found to have overtaken one another", "Δ(TCPSACKReorder + TCPTSReorder) / Δt", "/proc/net/netstat" => sum([h.protocol(|p| p.tcp_ext_tcp_sack_reorder), h.protocol(|p| p.tcp_ext_tcp_ts_reorder)]);
     "net.time_wait" "count" "connections of TCP that are over and wait for a minute (TIME_WAIT)", "tw of 'TCP'", "/proc/net/sockstat, ss -s" => h.protocols.iter().filter_map(|p| p.last().tcp_time_wait.get()).reduce(f64::max);
     "net.local_ports" "count" "local ports that there are for connections", "ip_local_port_range", "/proc/sys/net/ipv4" => ports::in_range(h.window);

@@ -59,11 +59,17 @@ fn configuration(line: &str) -> Option<LogicalPartition> {
     };
     let shared = flag("type", "Shared", "Dedicated")?;
     let capped = flag("mode", "Capped", "Uncapped")?;
+    let logical = number(field("lcpu")?)?;
+    // With the size of the pool, AIX and powerpc-utils' option -l count the threads of each virtual processor.
+    let processors = match field("psize") {
+        Some(_) => field("smt").and_then(number).filter(|threads| *threads >= 1.0).map(|threads| logical / threads),
+        None => Some(logical),
+    };
     Some(LogicalPartition {
         entitled: field("ent").and_then(number).into(),
         capped: capped.into(),
         shared: shared.into(),
-        processors: number(field("lcpu")?)?.into(),
+        processors: processors.into(),
         ..LogicalPartition::new(MachineKey)
     })
 }

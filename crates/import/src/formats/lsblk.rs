@@ -26,7 +26,7 @@ const QUEUE: MetricColumns<Queue> = columns![
     "ROTA" => rotational, "MIN-IO" => minimum_io, "OPT-IO" => optimal_io, "PHY-SEC" => physical_block,
     "LOG-SEC" => logical_block, "RQ-SIZE" => nr_requests, "RA" => read_ahead * KIB,
 ];
-const QUEUE_TEXTS: [&str; 4] = ["SCHED", "MODEL", "SERIAL", "HCTL"];
+const QUEUE_TEXTS: [&str; 6] = ["SCHED", "MODEL", "SERIAL", "WWN", "HCTL", "STATE"];
 /// Columns one of which a tree has besides NAME.
 const USUAL: [&str; 6] = ["MAJ:MIN", "FSTYPE", "TYPE", "SIZE", "ROTA", "HCTL"];
 /// Columns whose texts may have several words.

@@ -93,7 +93,7 @@ const PROTOCOL: MetricColumns<Protocol> = columns! {
     "tcp.prunecalled" => tcp_ext_prune_called, "tcp.rcvcollapsed" => tcp_ext_tcp_rcv_collapsed,
     "tcp.timeouts" => tcp_ext_tcp_timeouts, "tcp.lostretransmit" => tcp_ext_tcp_lost_retransmit,
     "tcp.synretrans" => tcp_ext_tcp_syn_retrans, "tcp.spuriousrtos" => tcp_ext_tcp_spurious_rtos,
-    "tcp.dsackrecv" => tcp_ext_tcp_dsack_recv, "tcp.sackreorder" => tcp_ext_tcp_sack_reorder,
+    "tcp.dsackrecv" => tcp_ext_tcp_dsack_recv, "tcp.dsackrecvsegs" => tcp_ext_tcp_dsack_recv_segs, "tcp.sackreorder" => tcp_ext_tcp_sack_reorder,
     "tcp.tsreorder" => tcp_ext_tcp_ts_reorder,
     "tcp.memorypressures" => tcp_ext_tcp_memory_pressures, "tcp.abortonmemory" => tcp_ext_tcp_abort_on_memory,
     "tcp.tozerowindowadv" => tcp_ext_tcp_to_zero_window_adv, "tcp.timewaited" => tcp_ext_tw,

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestDiskIo};
+use whyslow_model::catalogue::{Guest, GuestCpu, GuestDisk, GuestDiskIo, GuestMemory};
 use whyslow_model::cpu_list;
 use whyslow_model::key::GuestDevice;
 use whyslow_proc::qemu::libvirt_domain;
@@ -51,8 +51,10 @@ pub const DOMINFO: Format = Format {
     versions: "libvirt 1 and later",
     shows: "virtual CPUs of a guest, the memory that it could have and what its balloon leaves it",
     lacks: "what it uses of them",
+    // `pool-info` and `net-info` begin in the same way.
     starts: |lines| {
-        lines.next_is(|line| info(line).is_some()) && lines.peek(1).is_some_and(|line| info(line).is_some())
+        let infos = (0..INFO.len()).map_while(|at| Some(info(lines.peek(at)?)?.0.to_owned()));
+        infos.filter(|name| OF_GUESTS.contains(&name.as_str())).count() > 1
     },
     read: read_info,
     ..Format::NEW
@@ -98,7 +100,7 @@ fn read_definition(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut To
             break;
         }
     }
-    let named = operands(context, "dumpxml").into_iter().next();
+    let named = named(context, "dumpxml");
     let Some(domain) = libvirt_domain(&text, named.as_deref(), task_of) else {
         run.note(
             "the definition of a guest",
@@ -139,7 +141,7 @@ fn read_affinity(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut Tool
     let printed = lines.take_if(|text| heading(text).is_some());
     let printed = printed.as_ref().and_then(|line| heading(&line.text)).map(str::to_owned);
     lines.skip(2);
-    let guest = printed.or_else(|| operands(context, "vcpupin").into_iter().next());
+    let guest = printed.or_else(|| named(context, "vcpupin"));
     while let Some(line) = lines.take_if(|text| affinity(text).is_some()) {
         let (Some(guest), Some((number, cpus))) = (&guest, affinity(&line.text)) else { continue };
         let task = task_of(guest);
@@ -154,7 +156,7 @@ fn read_affinity(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut Tool
     if guest.is_none() {
         run.note(
             "CPUs that a guest is bound to",
-            "which guest is not shown",
+            "which guest is not shown by its name",
             "include the command line: virsh vcpupin GUEST",
         );
     }
@@ -233,6 +235,9 @@ const INFO: [&str; 16] = [
     "Security label",
 ];
 
+/// Those of them that only a guest has, and no pool or network.
+const OF_GUESTS: [&str; 4] = ["CPU(s)", "CPU time", "Max memory", "Used memory"];
+
 /// `Max memory:     8388608 KiB`
 fn info(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.trim().split_once(':')?;
@@ -241,16 +246,17 @@ fn info(line: &str) -> Option<(&str, &str)> {
 
 /// Notes what is known of the balloon of a guest; the statistics are in KiB.
 fn note_balloon(run: &mut ToolRun, line: u32, guest: &str, value: impl Fn(&str) -> Option<u64>) {
-    let bytes = |names: &[&str]| names.iter().find_map(|name| value(name)).map(|kib| kib.saturating_mul(1 << 10));
-    let row = run.row::<Guest>(0.0, line, task_of(guest));
+    let bytes = |name: &str| value(name).map(|kib| kib.saturating_mul(1 << 10));
+    let task = task_of(guest);
+    let row = run.row::<Guest>(0.0, line, task);
     row.name = guest.into();
-    row.memory_now = bytes(&["actual", "current"]).into();
-    // Older drivers do not report what is usable; unused memory is less than that.
-    row.memory_usable = bytes(&["usable", "unused"]).into();
-    row.swapped_in = bytes(&["swap_in"]).into();
-    if let Some(most) = bytes(&["maximum"]) {
+    row.memory_now = bytes("actual").or_else(|| bytes("current")).into();
+    if let Some(most) = bytes("maximum") {
         row.memory = most.into();
     }
+    let row = run.row::<GuestMemory>(0.0, line, task);
+    (row.usable, row.resident) = (bytes("usable").into(), bytes("rss").into());
+    row.swapped_in = bytes("swap_in").into();
 }
 
 fn read_memory(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -261,8 +267,12 @@ fn read_memory(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRu
     {
         values.extend(memory_statistic(&line.text).map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
-    let Some(guest) = operands(context, "dommemstat").into_iter().next() else {
-        run.note("memory of a guest", "which guest is not shown", "include the command line: virsh dommemstat GUEST");
+    let Some(guest) = named(context, "dommemstat") else {
+        run.note(
+            "memory of a guest",
+            "which guest is not shown by its name",
+            "include the command line: virsh dommemstat GUEST",
+        );
         return Ok(());
     };
     note_balloon(run, begin, &guest, |name| values.iter().find(|(own, _)| own == name)?.1.parse().ok());
@@ -276,11 +286,15 @@ fn read_info(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun)
         values.extend(info(&line.text).map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
     let value = |name: &str| values.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
-    let asked = operands(context, "dominfo").into_iter().next();
+    let asked = named(context, "dominfo");
     let Some(guest) = value("Name").filter(|name| is_name(name)).or(asked.as_deref()) else {
         run.note("what a guest has", "its name is missing", "include the line 'Name:'");
         return Ok(());
     };
+    // One that is shut off uses nothing.
+    if value("State").is_some_and(|state| !["running", "idle", "paused", "in shutdown"].contains(&state)) {
+        return Ok(());
+    }
     let bytes = |name: &str| Some(value(name)?.strip_suffix(" KiB")?.parse::<u64>().ok()?.saturating_mul(1 << 10));
     let row = run.row::<Guest>(0.0, begin, task_of(guest));
     row.name = guest.into();
@@ -299,6 +313,13 @@ fn operands(context: &CaptureContext, subcommand: &str) -> Vec<String> {
     let command = context.command_of("virsh");
     let words = command.iter().flat_map(|command| command.operands()).skip_while(|word| *word != subcommand);
     words.skip(1).filter(|word| is_name(word)).map(str::to_owned).collect()
+}
+
+/// The guest that a subcommand is given by its name. By its number or UUID, it could not be told to be the same as by its name.
+fn named(context: &CaptureContext, subcommand: &str) -> Option<String> {
+    let is_uuid = |word: &str| word.len() == 36 && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    let is_number = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
+    operands(context, subcommand).into_iter().next().filter(|word| !is_number(word) && !is_uuid(word))
 }
 
 /// virsh shows no process: a number that no process has stands for it, the same for the same guest.
@@ -322,15 +343,17 @@ fn read_limits(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRu
     while let Some(line) = lines.take_if(|text| limit(text).is_some() || text.starts_with("group_name")) {
         limits.extend(limit(&line.text).map(|(name, value)| (name.to_owned(), value)));
     }
-    let [guest, disk, ..] = &operands(context, "blkdeviotune")[..] else {
+    let (Some(guest), Some(disk)) =
+        (named(context, "blkdeviotune"), operands(context, "blkdeviotune").into_iter().nth(1))
+    else {
         run.note(
             "limits of a guest's disk",
-            "which guest and disk is not shown",
+            "which guest and disk is not shown by name",
             "include the command line: virsh blkdeviotune GUEST DISK",
         );
         return Ok(());
     };
-    let key = disk_of(run, begin, guest, disk);
+    let key = disk_of(run, begin, &guest, &disk);
     let row = run.row::<GuestDisk>(0.0, begin, key);
     // 0 is no limit.
     let of = |name: &str| limits.iter().find(|(own, value)| own == name && *value > 0.0).map(|(_, value)| *value);
@@ -350,7 +373,7 @@ fn read_statistics(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut To
     let first = lines.take_if(&mut is_another);
     let named = match &first {
         Some(line) => domain(&line.text).map(str::to_owned),
-        None => operands(context, "domstats").into_iter().next(),
+        None => named(context, "domstats"),
     };
     read_guest(lines, named, run);
     while let Some(line) = first.is_some().then(|| lines.take_past_blanks_if(&mut is_another)).flatten() {
@@ -376,7 +399,11 @@ fn read_guest(lines: &mut Lines<'_>, guest: Option<String>, run: &mut ToolRun) {
         balloon.extend(balloon_value(&line.text).map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
     let Some(guest) = guest else {
-        run.note("statistics of a guest", "which guest is not shown", "include the command line: virsh domstats GUEST");
+        run.note(
+            "statistics of a guest",
+            "which guest is not shown by its name",
+            "include the command line: virsh domstats GUEST",
+        );
         return;
     };
     if !balloon.is_empty() {
@@ -405,6 +432,7 @@ fn read_guest(lines: &mut Lines<'_>, guest: Option<String>, run: &mut ToolRun) {
 mod tests {
     use super::*;
     use crate::testing::{fixture, window_of};
+    use whyslow_model::window::Change;
 
     #[test]
     fn a_definition_is_read_whole_or_in_parts() {
@@ -454,11 +482,11 @@ mod tests {
     #[test]
     fn the_memory_that_a_balloon_leaves_a_guest() {
         let window = window_of(&fixture("virsh-dommemstat.txt"));
-        let changes = window.changes::<Guest>();
+        let (changes, used) = (window.changes::<Guest>(), window.changes::<GuestMemory>());
         let [guest] = &changes[..] else { panic!("{} guests", changes.len()) };
         assert_eq!((guest.last().name.get(), guest.first().memory.get()), (Some("crm-db"), Some(17_179_869_184.0)));
         assert_eq!(guest.last().memory_now.get(), Some(8_589_934_592.0));
-        assert_eq!(guest.grown(|g| g.swapped_in), Some(179_200.0 * 1024.0));
+        assert_eq!(used[0].grown(|m| m.swapped_in), Some(179_200.0 * 1024.0));
     }
 
     #[test]
@@ -472,12 +500,9 @@ mod tests {
         let text =
             format!("# virsh domstats --balloon; sleep 10; virsh domstats --balloon\n{}{}", print(1000), print(2000));
         let window = window_of(&text);
-        let rates: Vec<_> = window
-            .changes::<Guest>()
-            .iter()
-            .map(|guest| (guest.last().name.get().unwrap().to_owned(), guest.rate(|g| g.swapped_in)))
-            .collect();
-        let rate = |name: &str| rates.iter().find(|(own, _)| own == name).unwrap().1;
+        let (names, used) = (window.newest::<Guest>(), window.changes::<GuestMemory>());
+        let is_of = |memory: &&Change<'_, GuestMemory>, name: &str| names[memory.key()].name.get() == Some(name);
+        let rate = |name: &str| used.iter().find(|memory| is_of(memory, name)).unwrap().rate(|m| m.swapped_in);
         assert_eq!((rate("a1"), rate("b2"), rate("c3")), (Some(102_400.0), Some(204_800.0), Some(0.0)));
     }
 

@@ -126,11 +126,11 @@ family_group! {
     }
 
     /// Commands of a SCSI disk: also ATA, USB, iSCSI and Fibre Channel (drivers/scsi/scsi_sysfs.c).
-    scsi: ScsiDisk by device: Name of device, from "/sys/block/*/device/iorequest_cnt, iodone_cnt, ioerr_cnt, iotmo_cnt, /sys/class/scsi_host/*/state" since creation {
-        issued: counter32 count "system.disk.commands.issued" "commands that were sent to the device";
+    scsi: ScsiDisk by device: Name of device, from "/sys/block/*/device/device_busy, iodone_cnt, ioerr_cnt, iotmo_cnt, /sys/class/scsi_host/*/state" since creation {
         completed: counter32 count "system.disk.commands" "commands that the device completed";
         failed: counter32 count "system.disk.commands.failed" "of those, commands that it did not complete well, or refused";
         timeouts: counter32 count "system.disk.commands.timeouts" "commands that it did not answer in time, which the kernel then aborts and as a rule sends again; absent where the kernel does not count them";
+        in_flight: gauge count "system.disk.commands.in_flight" "commands that the device was sent and that are not finished: also those that wait for the error handler";
         recovering: gauge count "system.disk.adapter_recovering" "1 while the kernel's error handler is at work on its adapter, which gets no new commands meanwhile";
     }
 

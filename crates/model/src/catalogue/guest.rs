@@ -8,7 +8,7 @@ family_group! {
     guest: GuestTables
 
     /// Virtual machines and their settings.
-    guest: Guest by task: TaskKey, from "/proc/PID/cmdline, /proc/PID/fd, QMP" since creation {
+    guest: Guest by task: TaskKey, from "/proc/PID/cmdline, /proc/PID/fd, QMP" {
         name: state host "guest.name" "its name (-name)";
         uuid: state id "guest.uuid" "its UUID";
         architecture: state word "guest.architecture" "the architecture of its CPUs";
@@ -22,9 +22,14 @@ family_group! {
         io_threads: gauge count "guest.io_threads" "threads for disks (-object iothread)";
         memory_now: gauge bytes "guest.memory.usage" "memory that its balloon leaves it now (QMP query-balloon)";
         balloon: gauge count "guest.balloon" "1 if it has a balloon, by which the host can take memory back";
-        memory_usable: gauge bytes "guest.memory.available" "memory that its programs can still have without swapping, as its balloon driver reports";
-        swapped_in: counter bytes "guest.paging.in" "bytes that it read from its swap space, as its balloon driver reports";
         passed_through: state word "guest.passed_through" "PCI devices of the host that it uses directly (VFIO), separated by blanks";
+    }
+
+    /// What the balloon drivers of virtual machines report, if QEMU asks them to. Read on demand.
+    guest_memory: GuestMemory by guest: TaskKey, from "QMP qom-get guest-stats" since creation {
+        usable: gauge bytes "guest.memory.available" "memory that its programs could use without making it swap";
+        resident: gauge bytes "guest.memory.resident" "memory of QEMU in the host's memory; only in captures";
+        swapped_in: counter bytes "guest.paging.in" "bytes that it read from its swap space";
     }
 
     /// The virtual CPUs of virtual machines, as far as their threads can be recognised.

@@ -125,7 +125,8 @@ family_group! {
         tcp_ext_tcp_timeouts: counter count "system.network.tcp.timeouts" "retransmission timers that expired";
         tcp_ext_tcp_lost_retransmit: counter count "system.network.tcp.lost_retransmits" "retransmissions that were lost too";
         tcp_ext_tcp_fast_retrans: counter count "system.network.tcp.fast_retransmits" "segments retransmitted because later ones were acknowledged";
-        tcp_ext_tcp_dsack_recv: counter count "system.network.tcp.duplicates_reported" "segments that a peer reported to have received twice (DSACK)";
+        tcp_ext_tcp_dsack_recv: counter count "system.network.tcp.duplicate_reports" "reports of a peer that it has received something twice (DSACK), each of one or more segments";
+        tcp_ext_tcp_dsack_recv_segs: counter count "system.network.tcp.duplicates_reported" "segments that peers reported to have received twice; since Linux 5.13";
         tcp_ext_tcp_sack_reorder: counter count "system.network.tcp.reorderings.sack" "times segments were found to have overtaken one another, by SACK";
         tcp_ext_tcp_ts_reorder: counter count "system.network.tcp.reorderings.timestamp" "the same, by time stamps";
         tcp_ext_tcp_syn_retrans: counter count "system.network.tcp.syn_retransmits" "SYNs and SYN-ACKs retransmitted";

@@ -36,11 +36,13 @@ impl Episode {
 
     /// The same with no other findings than its cause and the effects of that.
     fn with_its_cause_only(mut self) -> Self {
-        let cause = self.cause().map(Finding::key);
+        let causes: Vec<String> = self.causes().into_iter().map(Finding::key).collect();
         let Diagnosis { host, window, verdict, mut findings, mut interference, .. } = self.diagnosis;
-        let is_kept = |key: &String| *key == self.key || Some(key) == cause.as_ref();
-        findings.retain(|finding| is_kept(&finding.key()) || finding.explained_by.as_ref().is_some_and(is_kept));
-        findings.iter_mut().filter(|finding| finding.key() != self.key).for_each(Finding::keep_words);
+        findings.retain(|finding| {
+            causes.contains(&finding.key()) || finding.explained_by.as_ref().is_some_and(|cause| causes.contains(cause))
+        });
+        let is_told = |key: &String| *key == self.key || Some(key) == causes.last();
+        findings.iter_mut().filter(|finding| !is_told(&finding.key())).for_each(Finding::keep_words);
         interference.truncate(MOST_PAIRS);
         self.diagnosis = Diagnosis { host, findings, interference, ..Diagnosis::new(verdict, window) };
         self.is_excerpt = true;
@@ -49,7 +51,8 @@ impl Episode {
 
     /// The same without evidence, actions and effects.
     fn in_words(mut self) -> Self {
-        self.diagnosis.findings.retain(|finding| finding.key() == self.key);
+        let causes: Vec<String> = self.causes().into_iter().map(Finding::key).collect();
+        self.diagnosis.findings.retain(|finding| causes.contains(&finding.key()));
         self.diagnosis.findings.iter_mut().for_each(Finding::keep_words);
         self.diagnosis.interference.clear();
         self
@@ -129,6 +132,28 @@ mod tests {
         assert!(detailed.is_excerpt && detailed.diagnosis.blind_spots.is_empty());
         let has_evidence = |one: &&Episode| one.finding().is_some_and(|finding| !finding.evidence.is_empty());
         assert_eq!(excerpt.episodes.iter().filter(has_evidence).count(), WITH_EVIDENCE);
+    }
+
+    #[test]
+    fn the_way_to_a_cause_on_another_machine_is_kept() {
+        let of = |capture: &str, id: &str, explained_by: Option<&str>| {
+            let mut finding = finding(id, explained_by);
+            finding.subject.capture = Some(capture.into());
+            finding
+        };
+        let findings = vec![
+            of("guest", "felt", Some("between@host in guest")),
+            of("guest", "between", Some("cause@host in kvm1")),
+            of("kvm1", "cause", None),
+            of("kvm1", "other", None),
+        ];
+        let mut one = episode(1.0);
+        (one.key, one.diagnosis.findings) = (findings[0].key(), findings);
+        let costly = episode(9.0);
+        let excerpt = explanation(vec![costly, one.clone()]).excerpt();
+        assert_eq!(told(&excerpt.episodes[1]), [("felt", 1), ("between", 0), ("cause", 1)]);
+        assert_eq!(excerpt.episodes[1].cause().map(|cause| cause.id.as_str()), Some("cause"));
+        assert_eq!(told(&one.in_words()), [("felt", 0), ("between", 0), ("cause", 0)]);
     }
 
     #[test]

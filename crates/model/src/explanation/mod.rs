@@ -74,8 +74,12 @@ impl Explanation {
     pub fn beside(mut self, other: Self) -> Self {
         self.beside.push(other.recording);
         self.beside.extend(other.beside);
-        self.start = self.start.min(other.start);
-        self.end = self.end.max(other.end);
+        // Without samples, a recording has neither.
+        if self.samples == 0 {
+            (self.start, self.end) = (other.start, other.end);
+        } else if other.samples > 0 {
+            (self.start, self.end) = (self.start.min(other.start), self.end.max(other.end));
+        }
         self.samples += other.samples;
         self.missed += other.missed;
         self.left_out += other.left_out;
@@ -97,11 +101,17 @@ impl Episode {
 
     /// What caused it: itself, unless another machine explains it.
     pub fn cause(&self) -> Option<&Finding> {
-        let own = self.finding()?;
+        self.causes().pop()
+    }
+
+    /// What was felt and what explains that, each the effect of the next, as far as the last one on another machine.
+    pub fn causes(&self) -> Vec<&Finding> {
+        let Some(own) = self.finding() else { return Vec::new() };
         let explained = |finding: &&Finding| self.found(finding.explained_by.as_ref()?);
-        let elsewhere = |cause: &&Finding| cause.subject.capture != own.subject.capture;
-        let causes = std::iter::successors(Some(own), explained).take(MOST_CAUSES);
-        Some(causes.filter(elsewhere).last().unwrap_or(own))
+        let mut causes: Vec<&Finding> = std::iter::successors(Some(own), explained).take(MOST_CAUSES).collect();
+        let elsewhere = causes.iter().rposition(|cause| cause.subject.capture != own.subject.capture);
+        causes.truncate(elsewhere.unwrap_or(0) + 1);
+        causes
     }
 
     fn found(&self, key: &str) -> Option<&Finding> {

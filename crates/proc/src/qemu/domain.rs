@@ -33,7 +33,12 @@ pub fn libvirt_domain(text: &str, named: Option<&str>, task: impl Fn(&str) -> Ta
         name: name.into(),
         uuid: State::from(words("uuid")),
         architecture: State::from(child(domain, "os").and_then(|os| child(os, "type")?.attribute("arch"))),
-        accelerator: State::from(domain.attribute("type").map(|kind| if kind == "kvm" { "kvm" } else { "tcg" })),
+        accelerator: State::from(domain.attribute("type").and_then(|kind| match kind {
+            "kvm" => Some("kvm"),
+            "qemu" => Some("tcg"),
+            // Other hypervisors.
+            _ => None,
+        })),
         cpus: words("vcpu").and_then(|text| text.parse::<u64>().ok()).into(),
         memory: child(domain, "memory").and_then(bytes).into(),
         memory_now: child(domain, "currentMemory").and_then(bytes).into(),
@@ -109,7 +114,9 @@ fn disk(node: Node<'_, '_>, task: TaskKey) -> Option<GuestDisk> {
     let of_driver = |name: &str| State::from(driver.and_then(|driver| driver.attribute(name)));
     let (model, controller) = match target.attribute("bus") {
         Some("virtio") => (Some("virtio-blk-pci"), None),
-        Some("scsi") => (Some("scsi-hd"), Some("virtio-scsi-pci").filter(|_| has_virtio_scsi(node))),
+        // Which controller, a part of a definition may not show.
+        Some("scsi") => has_virtio_scsi(node)
+            .map_or((None, None), |is_virtio| (Some("scsi-hd"), Some("virtio-scsi-pci").filter(|_| is_virtio))),
         Some("ide" | "sata") => (Some("ide-hd"), None),
         Some("usb") => (Some("usb-storage"), None),
         _ => (None, None),
@@ -139,11 +146,11 @@ fn disk(node: Node<'_, '_>, task: TaskKey) -> Option<GuestDisk> {
     Some(disk)
 }
 
-/// Whether a controller of the same definition is virtio-scsi.
-fn has_virtio_scsi(disk: Node<'_, '_>) -> bool {
+/// Whether a controller of the same definition is virtio-scsi; `None` if it shows no controller for SCSI.
+fn has_virtio_scsi(disk: Node<'_, '_>) -> Option<bool> {
     let others = disk.parent().into_iter().flat_map(|devices| devices.children());
-    let mut controllers = others.filter(|node| node.has_tag_name("controller"));
-    controllers.any(|node| node.attribute("type") == Some("scsi") && node.attribute("model") == Some("virtio-scsi"))
+    let controllers = others.filter(|node| node.has_tag_name("controller") && node.attribute("type") == Some("scsi"));
+    controllers.map(|node| node.attribute("model") == Some("virtio-scsi")).reduce(|a, b| a || b)
 }
 
 fn card(node: Node<'_, '_>, at: usize, task: TaskKey) -> GuestNic {
@@ -158,6 +165,8 @@ fn card(node: Node<'_, '_>, at: usize, task: TaskKey) -> GuestNic {
         _ => is_tap.then_some(u64::from(is_virtio)),
     };
     let queues = attribute("driver", "queues").and_then(|queues| queues.parse::<u64>().ok());
+    // Parts of a definition that are read one by one would all begin with the first card.
+    let name = attribute("target", "dev").or_else(|| attribute("mac", "address")).unwrap_or_else(|| format!("net{at}"));
     GuestNic {
         model: State::from(model.map(|model| if model == "virtio" { "virtio-net-pci".to_owned() } else { model })),
         backend: State::from(is_tap.then_some("tap")),
@@ -165,7 +174,7 @@ fn card(node: Node<'_, '_>, at: usize, task: TaskKey) -> GuestNic {
         queues: queues.or(is_tap.then_some(1)).into(),
         mac: State::from(attribute("mac", "address")),
         interface: State::from(attribute("target", "dev")),
-        ..GuestNic::new(GuestDevice { task, name: format!("net{at}").as_str().into() })
+        ..GuestNic::new(GuestDevice { task, name: name.as_str().into() })
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::limits::{IoLimits, LimitNames};
 use serde_json::Value;
-use whyslow_model::catalogue::{Guest, GuestDisk, GuestDiskIo};
+use whyslow_model::catalogue::{GuestDisk, GuestDiskIo, GuestMemory};
+use whyslow_model::key::TaskKey;
 
 const LIMITS: LimitNames = ["iops", "iops_rd", "iops_wr", "bps", "bps_rd", "bps_wr"];
 
@@ -17,12 +18,15 @@ pub fn memory_now(answer: &Value) -> Option<u64> {
     answer["actual"].as_u64()
 }
 
-/// Takes what the balloon driver of a guest reports of its memory (`guest-stats` of the balloon, docs/interop/virtio-balloon-stats.rst),
-/// if QEMU asks it to. What a driver does not report is the largest number.
-pub fn take_memory_statistics(guest: &mut Guest, answer: &Value) {
+/// What the balloon driver of a guest reports of its memory (`guest-stats` of the balloon, docs/interop/virtio-balloon-stats.rst). What a
+/// driver does not report is the largest number.
+pub fn memory(guest: TaskKey, answer: &Value) -> GuestMemory {
     let of = |name: &str| answer["stats"][name].as_u64().filter(|bytes| *bytes != u64::MAX);
-    guest.memory_usable = of("stat-available-memory").into();
-    guest.swapped_in = of("stat-swap-in").into();
+    GuestMemory {
+        usable: of("stat-available-memory").into(),
+        swapped_in: of("stat-swap-in").into(),
+        ..GuestMemory::new(guest)
+    }
 }
 
 /// Gives disks the limits that are in force (`query-block`): they can be changed at any time.

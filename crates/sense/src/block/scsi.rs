@@ -1,5 +1,5 @@
-//! /sys/block/*/device/*_cnt: commands that a SCSI disk was sent, completed, failed and did not answer in time
-//! (drivers/scsi/scsi_sysfs.c, show_iostat_counterbits), and whether the error handler is at work on its adapter. The kernel logs
+//! /sys/block/*/device/*_cnt: commands that a SCSI disk completed, failed and did not answer in time (drivers/scsi/scsi_sysfs.c,
+//! show_iostat_counterbits), those that are not finished, and whether the error handler is at work on its adapter. The kernel logs
 //! commands that it aborts and retries only if SCSI logging is enabled.
 
 use super::{device, queue};
@@ -37,10 +37,11 @@ pub(super) fn read(disks: &[Listed], root: &Root, out: &mut Snapshot) -> Result<
         };
         let state = disk.adapter_state.as_ref().and_then(|file| root.polled_word(file));
         ScsiDisk {
-            issued: count("iorequest_cnt"),
             completed: count("iodone_cnt"),
             failed: count("ioerr_cnt"),
             timeouts: count("iotmo_cnt"),
+            // Counts do not show them: commands that timed out are never counted as done before Linux 6.2, and at once since.
+            in_flight: root.polled_number(&format!("sys/block/{}/device/device_busy", disk.name)).into(),
             // "recovery", "cancel/recovery" or "deleted/recovery" (scsi_sysfs.c: shost_states).
             recovering: state.map(|state| f64::from(u8::from(state.ends_with("recovery")))).into(),
             ..ScsiDisk::new(device::kernel_name(&disk.name).into())
@@ -57,7 +58,7 @@ mod tests {
     #[test]
     fn counts_are_hexadecimal_and_only_scsi_disks_have_them() {
         let tree = CapturedTree::of(&[
-            ("sys/block/sda/device/iorequest_cnt", "0x20\n"),
+            ("sys/block/sda/device/device_busy", "1\n"),
             ("sys/block/sda/device/iodone_cnt", "0x1f\n"),
             ("sys/block/sda/device/ioerr_cnt", "0x2\n"),
             ("sys/block/sda/device/iotmo_cnt", "0xa\n"),
@@ -70,6 +71,7 @@ mod tests {
         assert_eq!(read(&list(&root), &root, &mut out), Ok(()));
         let [sda, sdb] = &out.block.scsi[..] else { panic!("{:?}", out.block.scsi) };
         assert_eq!((sda.completed.get(), sda.failed.get(), sda.timeouts.get()), (Some(31), Some(2), Some(10)));
+        assert_eq!(sda.in_flight.get(), Some(1.0));
         assert_eq!((sdb.completed.get(), sdb.timeouts.get()), (Some(0xffff_ffff), None));
     }
 }

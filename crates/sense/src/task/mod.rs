@@ -54,7 +54,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(open_files::OpenFiles::default()),
         Box::new(numa_maps::NumaMaps::default()),
         stateless(guest::SETTINGS, guest::read_settings),
-        stateless(guest::DISK_IO, guest::read_disk_io),
+        stateless(guest::STATISTICS, guest::read_statistics),
         stateless(affinity::INFO, affinity::read),
     ]
 }

@@ -37,7 +37,7 @@ chart_table! {
         "segments": rate(tcp_retrans_segs);
         "timeouts": rate(tcp_ext_tcp_timeouts);
         "opening": rate(tcp_ext_tcp_syn_retrans);
-        "needless": rate(tcp_ext_tcp_dsack_recv);
+        "needless": rate(tcp_ext_tcp_dsack_recv_segs);
     }
 
     "network.retransmit_share" "Share of segments retransmitted" in "1" "Segments retransmitted, as a share of all that were sent.";

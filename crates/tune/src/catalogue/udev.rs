@@ -42,7 +42,7 @@ impl UdevDevice<'_> {
         let own =
             ["ID_SERIAL", "ID_WWN_WITH_EXTENSION", "ID_WWN", "DM_UUID", "MD_UUID"].iter().find_map(|name| of_env(name));
         let own = own.or_else(|| {
-            // Who sets up a mapped device gives it its name.
+            // A mapped device has the name that it was set up with.
             let files = ["wwid", "device/wwid", "serial", "device/serial", "dm/uuid", "md/uuid", "dm/name"];
             files.iter().find_map(|file| of_file(file))
         });

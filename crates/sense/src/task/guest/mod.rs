@@ -1,13 +1,13 @@
 //! Virtual machines of QEMU.
 
-mod disk_io;
 mod monitor;
 mod settings;
+mod statistics;
 
-pub(super) use disk_io::{INFO as DISK_IO, read as read_disk_io};
 #[cfg(test)]
 pub(crate) use settings::tests::{add_guest, monitored_guest};
 pub(super) use settings::{INFO as SETTINGS, read as read_settings};
+pub(super) use statistics::{INFO as STATISTICS, read as read_statistics};
 
 use super::stat::Stat;
 use crate::root::Root;

@@ -57,19 +57,11 @@ impl Reader<'_> {
     fn guest(&mut self) -> Guest {
         let mut guest = self.process.config.guest.clone();
         guest.memory_now = self.asked("query-balloon").as_ref().and_then(monitor::memory_now).into();
-        if let Some(statistics) = self.balloon_statistics() {
-            monitor::take_memory_statistics(&mut guest, &statistics);
-        }
         if !self.process.files.is_empty() {
             let runs_kvm = self.process.files.iter().any(|(_, target)| target == "anon_inode:kvm-vm");
             guest.accelerator = if runs_kvm { "kvm" } else { "tcg" }.into();
         }
         guest
-    }
-
-    fn balloon_statistics(&mut self) -> Option<Value> {
-        let balloon = self.process.config.balloon.as_ref()?;
-        self.monitor.as_mut()?.property(&format!("/machine/peripheral/{balloon}"), "guest-stats")
     }
 
     fn asked(&mut self, question: &str) -> Option<Value> {
@@ -174,7 +166,7 @@ fn libvirt_limits(root: &Root) -> LibvirtLimits {
 pub(crate) mod tests {
     use super::*;
     use crate::source::stateless;
-    use crate::task::guest::disk_io;
+    use crate::task::guest::statistics;
     use crate::testing::{CapturedTree, Reaped, has_program, skip, wait_for};
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
@@ -301,7 +293,7 @@ pub(crate) mod tests {
         wait_for(what, || {
             let mut out = Snapshot::default();
             read(&Root::live(), &mut out).unwrap();
-            let _ = disk_io::read(&Root::live(), &mut out);
+            let _ = statistics::read(&Root::live(), &mut out);
             out.guest.guest.retain(|guest| guest.task.pid == pid);
             out.guest.guest_cpu.retain(|cpu| cpu.thread.pid == pid);
             out.guest.guest_disk.retain(|disk| disk.disk.task.pid == pid);
@@ -363,7 +355,7 @@ pub(crate) mod tests {
         let out = read_until(pid, "its monitor is in use", |out| out.guest.guest_cpu.is_empty());
         assert_eq!((out.guest.guest_disk_io.len(), out.guest.guest_disk[0].limit_operations.get()), (0, Some(100.0)));
         assert!(
-            disk_io::read(&Root::live(), &mut Snapshot::default())
+            statistics::read(&Root::live(), &mut Snapshot::default())
                 .unwrap_err()
                 .why()
                 .contains("wsl,a: its monitor is in use")
