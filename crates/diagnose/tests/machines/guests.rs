@@ -3,8 +3,8 @@
 use super::*;
 use whyslow_diagnose::{merge_diagnoses, virtual_machines};
 use whyslow_model::catalogue::{
-    Group, Guest, GuestCpu, GuestDisk, GuestDiskIo, GuestNic, MachineInfo, Meminfo, Process, ProcessRow, Queue,
-    Sharing, Thread, Vmstat,
+    Group, Guest, GuestCpu, GuestDisk, GuestDiskIo, GuestMemory, GuestNic, MachineInfo, Meminfo, Process, ProcessRow,
+    Queue, Sharing, Thread, Vmstat,
 };
 use whyslow_model::diagnosis::{Confidence, Reading};
 use whyslow_model::key::{GuestDevice, MachineKey};
@@ -503,4 +503,34 @@ fn guests_with_more_memory_than_there_is_are_found_where_they_use_it() {
     assert_eq!(found(&d, "mem.thrashing").expect("it swaps").explained_by, Some(d.findings[0].key()));
     assert_eq!(overcommitted(&[2, 3], 40).findings[0].id, "mem.thrashing");
     assert_eq!(found(&overcommitted(&[4, 6], 0), "virt.memory_overcommit"), None, "they do not use it");
+}
+
+/// A guest of 16 GiB whose balloon leaves it half of that, with this many MiB usable, and that reads so many MiB a second from its swap space.
+fn ballooned(usable: u64, swapped: u64) -> Diagnosis {
+    machine(|t, s| {
+        pressure(t, s, 0, 0, 0);
+        let (guest, balloon) = (key(9), 8 << 30);
+        s.guest.guest.push(Guest {
+            name: "crm".into(),
+            memory: (16u64 << 30).into(),
+            memory_now: balloon.into(),
+            ..Guest::new(guest)
+        });
+        s.guest.guest_memory.push(GuestMemory {
+            usable: (usable << 20).into(),
+            swapped_in: ((t * swapped) << 20).into(),
+            ..GuestMemory::new(guest)
+        });
+    })
+}
+
+#[test]
+fn a_balloon_is_too_large_if_the_guest_swaps_behind_it() {
+    let d = ballooned(200, 6);
+    assert_eq!(
+        (found(&d, "virt.balloon").map(|f| f.confidence), &*d.findings[0].subject.name),
+        (Some(Confidence::High), "crm")
+    );
+    assert_eq!(found(&ballooned(200, 0), "virt.balloon"), None, "what it has is enough");
+    assert_eq!(found(&ballooned(4000, 6), "virt.balloon"), None, "it swaps with half of its memory to spare");
 }
