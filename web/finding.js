@@ -4,7 +4,7 @@ import { announce, button, element, link, svg } from "./dom.js";
 import { quantity, share } from "./format.js";
 import { isKnown } from "./statistics.js";
 import {
-  culpritInWords, duration, headline, normal, recommended, sentence, severity, since, timeLost, unattributed,
+  culpritInWords, duration, firstSentence, headline, normal, recommended, sentence, severity, since, timeLost, unattributed,
 } from "./words.js";
 
 // Whether a series is about a subject.
@@ -120,7 +120,7 @@ export function facts(finding, diagnosis, clock) {
 
 // What follows the first sentence.
 export function rest(finding) {
-  const more = finding.summary.slice(sentence(finding).length).trim();
+  const more = finding.summary.slice(firstSentence(finding.summary).length).trim();
   return more ? element("p", {}, more) : null;
 }
 

@@ -45,14 +45,18 @@ export function subjectInWords({ kind, name, pid, tid, netns, capture }) {
   return parts.join(", ");
 }
 
+// Of several machines, each finding says which one it is on.
+const onHost = ({ host }, text) => (host ? `${host}: ${text}` : text);
+
 export function headline(finding) {
   const cause = finding.confidence === "low" ? suspected(finding.id) : idInWords(finding.id);
-  return finding.subject.kind === "host" ? cause : `${cause} (${subjectInWords(finding.subject)})`;
+  return onHost(finding, finding.subject.kind === "host" ? cause : `${cause} (${subjectInWords(finding.subject)})`);
 }
 
 // The first sentence of a finding, which is its answer.
 export function sentence(finding) {
-  return firstSentence(finding.summary) || headline(finding);
+  const said = firstSentence(finding.summary);
+  return said ? onHost(finding, said) : headline(finding);
 }
 
 export function firstSentence(text) {

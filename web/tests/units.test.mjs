@@ -185,6 +185,7 @@ test("findings are named as on the terminal", () => {
   assert.equal(headline(finding()), "Disk saturated (device sdb)");
   assert.equal(headline(finding({ id: "net.link_saturated", confidence: "low" })), "Network link possibly saturated (device sdb)");
   assert.equal(headline(finding({ id: "net.loss", confidence: "low", subject: { kind: "host", name: "host" } })), "Possible network loss");
+  assert.equal(headline(finding({ host: "kvm1" })), "kvm1: Disk saturated (device sdb)");
   assert.equal(keyOf({ id: "a.b", subject: { name: "n", pid: 1, tid: 2 } }), "a.b@n[1/2]");
   assert.equal(plain(timeLost(finding())), "requests waited 62 % of the time");
   assert.equal(plain(timeLost(finding({ subject: { kind: "host", name: "host" }, id: "cpu.saturated", impact: 1 }))), "at least one task waited for a CPU all of the time");
