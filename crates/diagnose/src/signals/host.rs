@@ -220,21 +220,28 @@ impl<'w> HostUse<'w> {
 
     /// What the guests may use together: what the balloon leaves them where that is known.
     fn guest_memory(&self) -> Option<f64> {
-        let guests = guest::known(self.window);
-        let sum = guests.values().map(|guest| guest.memory_now.get().or(guest.memory.get())).sum();
-        if guests.is_empty() { None } else { sum }
+        self.of_guests(|guest| guest.memory_now.get().or(guest.memory.get()))
     }
 
     /// What they use of it, in memory or swapped out.
     fn guest_memory_used(&self) -> Option<f64> {
-        let guests = self.guests()?;
-        let reported = self.window.newest::<GuestMemory>();
-        let rows = self.window.newest::<Process>();
-        let used = |task: &TaskKey| {
-            let row = rows.get(task).and_then(|row| sum([row.rss.get(), row.swap.get()]));
-            row.or_else(|| reported.get(task)?.resident.get())
-        };
-        guests.keys().map(used).sum()
+        let (reported, rows) = (self.window.newest::<GuestMemory>(), self.window.newest::<Process>());
+        self.of_guests(|guest| {
+            let row = rows.get(&guest.task).and_then(|row| sum([row.rss.get(), row.swap.get()]));
+            row.or_else(|| reported.get(&guest.task)?.resident.get())
+        })
+    }
+
+    /// The sum over the guests, each counted once: virsh and the list of processes may both show it, by its name.
+    fn of_guests(&self, value: impl Fn(&Guest) -> Option<f64>) -> Option<f64> {
+        let mut of: BTreeMap<String, Option<f64>> = BTreeMap::new();
+        for guest in guest::known(self.window).values() {
+            let name = guest.name.get().map_or_else(|| guest.task.pid.to_string(), str::to_owned);
+            let known = of.entry(name).or_default();
+            *known = [*known, value(guest)].into_iter().flatten().reduce(f64::max);
+        }
+        let sum = of.values().copied().sum();
+        if of.is_empty() { None } else { sum }
     }
 
     /// `None` if no guest runs here.

@@ -534,3 +534,20 @@ fn a_balloon_is_too_large_if_the_guest_swaps_behind_it() {
     assert_eq!(found(&ballooned(200, 0), "virt.balloon"), None, "what it has is enough");
     assert_eq!(found(&ballooned(4000, 6), "virt.balloon"), None, "it swaps with half of its memory to spare");
 }
+
+#[test]
+fn a_guest_that_virsh_and_the_list_of_processes_show_is_counted_once() {
+    let d = machine(|t, s| {
+        pressure(t, s, 0, 40, 0);
+        s.memory.meminfo.push(Meminfo {
+            mem_total: (10u64 << 30).into(),
+            mem_available: (1u64 << 29).into(),
+            ..Meminfo::default()
+        });
+        let named = |pid: u32| Guest { name: "crm".into(), memory: (6u64 << 30).into(), ..Guest::new(key(pid)) };
+        s.guest.guest.extend([named(9), named(1 << 30)]);
+        let row = ProcessRow { command: "qemu-kvm".into(), rss: (6u64 << 30).into(), ..ProcessRow::new(key(9)) };
+        s.task.process.push(Process::from(row));
+    });
+    assert_eq!(found(&d, "virt.memory_overcommit"), None, "6 GiB of 10, not 12");
+}
