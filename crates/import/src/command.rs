@@ -74,7 +74,8 @@ impl CommandLine {
         pauses.all(|pause| pause == Some(first)).then_some(first)
     }
 
-    /// Whether `nproc` is one of the commands on a line, and no other of them can print a number by itself.
+    /// Whether `nproc`, or what counts the CPUs as it does, is one of the commands on a line, and no other of them can print a number by
+    /// itself.
     pub fn counts_cpus(line: &str) -> bool {
         const NUMBERLESS: [&str; 14] = [
             "cd",
@@ -93,11 +94,25 @@ impl CommandLine {
             "who",
         ];
         let (commands, looped) = Self::each(line);
-        let (counts, others): (Vec<_>, Vec<_>) = commands.iter().partition(|command| command.program() == "nproc");
+        let (counts, others): (Vec<_>, Vec<_>) = commands.iter().partition(|command| command.prints_cpus());
         let is_of_etc =
             |command: &Self| command.program() == "cat" && command.operands().all(|of| of.starts_with("/etc/"));
         let is_numberless = |command: &&Self| NUMBERLESS.contains(&command.program()) || is_of_etc(command);
         looped.is_none() && counts.len() == 1 && commands.iter().all(Self::is_plain) && others.iter().all(is_numberless)
+    }
+
+    /// `nproc`, `grep -c ^processor /proc/cpuinfo`, `getconf _NPROCESSORS_ONLN`
+    fn prints_cpus(&self) -> bool {
+        let mut operands = self.operands();
+        match self.program() {
+            "nproc" => true,
+            "grep" | "egrep" => {
+                let is_pattern = |word: &str| word.trim_start_matches('^').starts_with("processor");
+                self.has('c') && operands.next().is_some_and(is_pattern) && operands.eq(["/proc/cpuinfo"])
+            }
+            "getconf" => operands.next().is_some_and(|name| name.starts_with("_NPROCESSORS_")),
+            _ => false,
+        }
     }
 
     /// A command without a prompt, if its first word is a program that `is_program` accepts.
@@ -388,6 +403,11 @@ fn is_prompt(text: &str, end: &str) -> bool {
     if (end.starts_with('$') && is_numbered_name(text)) || is_shell_version(text) {
         return true;
     }
+    // That of BusyBox is the folder: `/ # `.
+    let is_folder = |text: &str| text == "/" || text == "~" || text.starts_with("~/") || text.starts_with('/');
+    if end.ends_with(' ') && is_folder(text) && !text.contains(char::is_whitespace) && text.len() <= LONGEST_PROMPT {
+        return true;
+    }
     let short = text.len() <= LONGEST_PROMPT && text.split_whitespace().count() <= 3;
     short && (text.starts_with('[') || text.contains('@') || text.contains(":~") || text.contains(":/"))
 }
@@ -414,8 +434,13 @@ mod tests {
 
     #[test]
     fn cpus_are_counted_where_nothing_else_prints_a_number() {
-        for line in ["$ nproc", "# uname -r; nproc; swapon --show", "root@w1:~# cat /etc/debian_version && nproc --all"]
-        {
+        for line in [
+            "$ grep -c ^processor /proc/cpuinfo",
+            "/ # getconf _NPROCESSORS_ONLN",
+            "$ nproc",
+            "# uname -r; nproc; swapon --show",
+            "root@w1:~# cat /etc/debian_version && nproc --all",
+        ] {
             assert!(CommandLine::counts_cpus(line), "{line}");
         }
         for line in
@@ -435,6 +460,8 @@ mod tests {
             "atlorca2:~ # vmstat 2",
             "rlrevell@mindpipe:~$ /usr/bin/vmstat 2",
             "+ vmstat 2",
+            "/ # vmstat 2",
+            "~ $ vmstat 2",
         ] {
             let command = CommandLine::at_prompt(line).unwrap_or_else(|| panic!("{line}"));
             assert_eq!((command.program(), command.interval()), ("vmstat", Some(2.0)), "{line}");

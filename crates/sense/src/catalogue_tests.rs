@@ -29,7 +29,7 @@ const STATUS: &str = "var/lib/dpkg/status";
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 34] = [
+const CAPTURES_ONLY: [&str; 35] = [
     "board",
     "condition",
     "cpu_mean",
@@ -41,6 +41,7 @@ const CAPTURES_ONLY: [&str; 34] = [
     "frequency.base",
     "frequency.busy",
     "frequency.busy_share",
+    "guest_memory.resident",
     "latency",
     "link.advertised_speed",
     "link.auto_negotiation",
@@ -52,9 +53,9 @@ const CAPTURES_ONLY: [&str; 34] = [
     "log.printed",
     "log.repeated",
     "log_read",
+    "logical_partition",
     "nfs.age",
     "off_cpu",
-    "logical_partition",
     "ping",
     "process.cpu_time",
     "profile",

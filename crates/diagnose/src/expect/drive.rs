@@ -41,7 +41,7 @@ pub(super) fn of_disk(machine: &Machine<'_>, node: &StackNode) -> ThingExpected 
         ));
         disk.notes.extend(random.note);
     } else {
-        disk.notes.extend(several_at_once(node));
+        disk.notes.extend(why_unknown(node));
     }
     disk.rates.extend(most_by_depth(queue, node));
     if let Some(load) = load(node)
@@ -128,9 +128,16 @@ pub(super) fn by_latency(node: &StackNode) -> Option<Random> {
     })
 }
 
-/// Why nothing follows from how long requests took.
-fn several_at_once(node: &StackNode) -> Option<String> {
+/// Why nothing follows from how long requests took; `None` of a device without any.
+fn why_unknown(node: &StackNode) -> Option<String> {
     let load = load(node)?;
+    let few = load.requests.filter(|requests| *requests > 0.0 && *requests < ENOUGH);
+    if let Some(requests) = few {
+        return Some(format!(
+            "It completed {} requests a second: too few to tell how long one takes. Watch it while it is in use, or measure it with 'whyslow bench disk'.",
+            quantity(requests, "count")
+        ));
+    }
     let (latency, queue) = (load.latency?, load.queue.filter(|queue| *queue > ALONE)?);
     Some(format!(
         "A request took {} with {} in flight: how long one takes alone is not known. Watch it under less load, or measure it with 'whyslow bench disk'.",

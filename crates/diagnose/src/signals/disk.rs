@@ -64,6 +64,8 @@ pub struct DiskUse<'w> {
     synced: bool,
     peers_wait: Option<f64>,
     alike: Vec<f64>,
+    /// Those of the other disks that did more and were less busy.
+    better: Vec<f64>,
 }
 
 impl DiskUse<'_> {
@@ -193,6 +195,21 @@ impl DiskUse<'_> {
         (values.len() >= 3).then(|| (most - least) / 2.0 / (sum / values.len() as f64))
     }
 
+    /// Half of the range of the shares of reads.
+    fn mix_spread(&self) -> Option<f64> {
+        let writes = self.change.steps(|d| d.writes);
+        let shares: Vec<f64> = self
+            .change
+            .steps(|d| d.reads)
+            .zip(writes)
+            .filter_map(|((dt, reads), (_, writes))| Some((dt, reads?, writes?)))
+            .filter(|(dt, reads, writes)| (reads + writes) / dt > 10.0)
+            .map(|(_, reads, writes)| reads / (reads + writes))
+            .collect();
+        let (most, least) = (shares.iter().copied().reduce(f64::max)?, shares.iter().copied().reduce(f64::min)?);
+        (shares.len() >= 3).then(|| (most - least) / 2.0)
+    }
+
     /// Bytes a second in the middle one of the samples with requests: what it did while it was asked to.
     fn usual_rate(&self) -> Option<f64> {
         let bytes = |d: &Disk| Some(Counter::from(d.read_bytes.get()? + d.write_bytes.get()?));
@@ -286,6 +303,8 @@ signals! { d: DiskUse<'_>;
     "disk.wait" "s" "mean time a read or write took, queue included", "Δ(read time + write time) / Δ(reads + writes)", "/proc/diskstats fields 4, 8" => over(d.time(), d.transfers());
     "disk.peers_wait" "s" "the same of the other disks with requests, the middle one of them", "median of Δtime / Δ(reads + writes) over other whole disks", "/proc/diskstats" => d.peers_wait;
     "disk.alike" "count" "other disks with the same load: as many reads and writes of the same size, as of members of one mirror or stripe, or as many writes and more reads", "disks whose rates and sizes are within 25 %, and whose read shares are within 10 %; or whose writes are, and whose reads are more", "/proc/diskstats" => d.alike.len() as f64;
+    "disk.better" "count" "other disks that did at least as many requests of this size, and were far less busy", "disks of the same kind with Δrequests no smaller, sizes within 25 %, and Δbusy time < 0.6 x this one's", "/proc/diskstats" => d.better.len() as f64;
+    "disk.better_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => d.better.get(d.better.len() / 2).copied();
     "disk.alike_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => d.alike.get(d.alike.len() / 2).copied();
     "disk.service_excess" "s" "busy time per request beyond what a slow disk takes to move its bytes", "Δbusy time / Δrequests - request size / 10 MB/s", "/proc/diskstats" => d.service_excess();
     "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.read_time)), d.change.rate(|d| d.reads));
@@ -335,6 +354,7 @@ signals! { d: DiskUse<'_>;
     "disk.size_spread" "ratio" "how far the samples' mean request sizes are from their mean; near 0 where a limit cuts them", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|_, n, b| b / n);
     "disk.rate_spread" "ratio" "how far the samples' request rates are from their mean; near 0 at a ceiling", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|dt, n, _| n / dt);
     "disk.bytes_spread" "ratio" "how far the samples' bytes a second are from their mean; near 0 at a limit", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|dt, _, b| b / dt);
+    "disk.mix_spread" "ratio" "how far the samples' shares of reads among the requests are apart, halved", "(max - min) / 2 of Δreads / Δ(reads + writes) over samples", "/proc/diskstats" => d.mix_spread();
     "disk.round_rate" "flag" "1 where the bytes a second are 1, 2 or 5 times a power of ten of MB or MiB, within 2 %: a limit that someone set, or chance", "|rate / limit - 1| < 0.02", "/proc/diskstats" => d.is_round_rate();
     "disk.round_size" "flag" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => over(d.bytes(), d.transfers()).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
     "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2 and > 10 % of the largest", "/sys/block, /proc/diskstats" => d.sharers as f64;
@@ -423,7 +443,10 @@ pub fn entities(
                 member: is_member(name, topology, &moved),
                 synced: synced.contains(name),
                 peers_wait: waits.of_peers(name),
-                alike: waits_of_same_load(name, &loads),
+                alike: waits_of_others(name, &loads, |own, other, _| own.is_same(other) || own.is_at_most(other)),
+                better: waits_of_others(name, &loads, |own, other, disk| {
+                    own.is_bettered_by(other) && is_named_alike(name, disk)
+                }),
             };
             Entity::of(Subject::new("device", name.to_string()), &disk)
         })
@@ -610,6 +633,7 @@ struct Load {
     writes: f64,
     write_size: f64,
     wait: f64,
+    busy: Option<f64>,
 }
 
 impl Load {
@@ -623,6 +647,7 @@ impl Load {
             writes,
             write_size: over(change.rate(|d| d.write_bytes), Some(writes)).unwrap_or(0.0),
             wait: wait_of(change)?,
+            busy: ratio(change.rate(|d| d.busy_time)),
         })
     }
 
@@ -636,6 +661,12 @@ impl Load {
             && (self.read_share() - other.read_share()).abs() <= SAME_READ_SHARE
     }
 
+    /// Whether the other one does at least as many requests of this size, and has far more time to spare.
+    fn is_bettered_by(&self, other: &Self) -> bool {
+        let is_less_busy = self.busy.zip(other.busy).is_some_and(|(own, other)| other < 0.6 * own);
+        other.requests >= self.requests && near(self.size, other.size) && is_less_busy
+    }
+
     /// Whether the other one has the same writes and at least as many reads: a mirror reads less from the member that is slow.
     fn is_at_most(&self, other: &Self) -> bool {
         self.writes > PEER_REQUESTS
@@ -645,13 +676,18 @@ impl Load {
     }
 }
 
-/// The waits of the other disks that had the load of this one, shortest first.
-fn waits_of_same_load(name: &Name, loads: &[(Load, &Name)]) -> Vec<f64> {
+/// The waits of the other disks that compare so with this one, shortest first.
+fn waits_of_others(name: &Name, loads: &[(Load, &Name)], compares: impl Fn(&Load, &Load, &Name) -> bool) -> Vec<f64> {
     let Some((own, _)) = loads.iter().find(|(_, disk)| *disk == name) else { return Vec::new() };
-    let others = loads.iter().filter(|(load, disk)| *disk != name && (own.is_same(load) || own.is_at_most(load)));
+    let others = loads.iter().filter(|(load, disk)| *disk != name && compares(own, load, disk));
     let mut waits: Vec<f64> = others.map(|(load, _)| load.wait).collect();
     waits.sort_by(f64::total_cmp);
     waits
+}
+
+/// Whether both are called `sd` or `nvme` and so on: most of those of one name are of one kind.
+fn is_named_alike(a: &Name, b: &Name) -> bool {
+    a.get(..2) == b.get(..2)
 }
 
 /// The process that read most from a device, of those whose device is known.

@@ -10,7 +10,9 @@ pub(super) fn share(c: &Change<'_, Connection>) -> Option<f64> {
     let again = c.grown(|c| c.retransmits)?;
     let needless = c.grown(|c| c.spurious).unwrap_or(0.0);
     // What opens a connection is sent again too, and is no data.
-    over(Some((again - needless).max(0.0)), c.grown(|c| c.data_segments_out)).map(|s| s.min(1.0))
+    // Older tools show only all segments, confirmations among them: the share is no smaller than this.
+    let sent = c.grown(|c| c.data_segments_out).or_else(|| c.grown(|c| c.segments_out));
+    over(Some((again - needless).max(0.0)), sent).map(|s| s.min(1.0))
 }
 
 /// Segments sent again that the peer had already, as a share of those sent again.

@@ -113,6 +113,7 @@ signals! { p: PingUse<'_>;
     "ping.rtt_max" "s" "longest round trip", "max", "output of ping" => ratio(p.ping.rtt_max.get());
     "ping.rtt_spread" "s" "standard deviation of the round trips", "mdev, stddev", "output of ping" => ratio(p.ping.rtt_spread.get());
     "ping.host" "text" "the other end", "as printed", "output of ping" => p.ping.host.get();
+    "ping.lost_from" "text" "the first hop on the way from which on echoes are lost", "hops up to the last one that lose more than half as much as that", "output of mtr" => p.ping.lost_from.get();
     "ping.too_large" "flag" "1 where an ICMP error or this machine said that the packets are too large", "Frag needed, message too long", "output of ping" => p.ping.too_large.get();
     "ping.size" "count" "size of the packets with their headers, in bytes", "as printed", "output of ping" => p.ping.size.get();
     "ping.passed_size" "count" "the largest smaller size that came back from the same host", "max(size)", "output of ping" => p.passed;

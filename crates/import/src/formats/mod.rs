@@ -59,6 +59,7 @@ mod meminfo;
 mod mkfs_xfs;
 mod mount;
 mod mountstats;
+mod mtr;
 mod multipath;
 mod netstat;
 mod nfsiostat;
@@ -209,6 +210,7 @@ pub const FORMATS: &[Format] = &[
     time::FORMAT,
     hdparm::FORMAT,
     ping::FORMAT,
+    mtr::FORMAT,
     iperf::FORMAT,
     iperf3::FORMAT,
     fio::FORMAT,

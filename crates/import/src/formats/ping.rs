@@ -35,12 +35,13 @@ fn packet_size(title: &str) -> Option<u32> {
 
 /// `--- 192.0.2.1 ping statistics ---`
 fn statistics_of(line: &str) -> Option<&str> {
-    // The name becomes part of a command that is recommended.
-    let is_plain = |host: &&str| {
-        host.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && host.bytes().all(|b| b.is_ascii_alphanumeric() || b".:%_-".contains(&b))
-    };
-    line.strip_prefix("--- ")?.strip_suffix(" ping statistics ---").filter(is_plain)
+    line.strip_prefix("--- ")?.strip_suffix(" ping statistics ---").filter(|host| is_plain_host(host))
+}
+
+/// Whether this is a name or address, which becomes part of a command that is recommended.
+pub(super) fn is_plain_host(host: &str) -> bool {
+    host.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && host.bytes().all(|b| b.is_ascii_alphanumeric() || b".:%_-".contains(&b))
 }
 
 /// `64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=0.146 ms`

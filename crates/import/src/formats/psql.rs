@@ -122,7 +122,10 @@ impl ViewRow {
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let Some(table) = table_that_starts(lines) else { return Err(lines.refuse("a table of psql")) };
-    let (rows, are_all) = if table.columns.is_empty() { expanded(lines) } else { aligned(lines, &table.columns)? };
+    let (mut rows, are_all) = if table.columns.is_empty() { expanded(lines) } else { aligned(lines, &table.columns)? };
+    if table.view == View::Activity {
+        split_waits(&mut rows);
+    }
     let are_all = are_all && (table.view != View::Activity || rows.iter().all(has_known_state));
     match table.view {
         View::Activity if !are_all => run.note(
@@ -149,6 +152,32 @@ const STATES: [&str; 8] = [
     "starting",
     "<insufficient privilege>",
 ];
+
+/// The types of wait events (monitoring-stats.html).
+const WAIT_TYPES: [&str; 10] =
+    ["Activity", "BufferPin", "Client", "Extension", "IO", "IPC", "InjectionPoint", "Lock", "LWLock", "Timeout"];
+
+/// Puts type and event of a wait into columns of their own, where the statement has joined them: `wait_event_type||'/'||wait_event as wait`.
+fn split_waits(rows: &mut [ViewRow]) {
+    let parts = |value: &str| {
+        let (kind, event) = value.split_once(['/', ':', '.', ' '])?;
+        let event = event.trim();
+        let is_event = !event.is_empty() && event.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        (WAIT_TYPES.contains(&kind) && is_event).then(|| (kind.to_owned(), event.to_owned()))
+    };
+    let is_known = |row: &ViewRow| row.values.contains_key("wait_event_type");
+    let Some(first) = rows.first().filter(|row| !is_known(row)) else { return };
+    let is_joined = |column: &&String| {
+        let values = || rows.iter().filter_map(|row| row.text(column));
+        values().next().is_some() && values().all(|value| parts(value).is_some())
+    };
+    let Some(column) = first.values.keys().find(is_joined).cloned() else { return };
+    for row in rows {
+        let (kind, event) = row.text(&column).and_then(parts).unwrap_or_default();
+        row.values.insert("wait_event_type".to_owned(), kind);
+        row.values.insert("wait_event".to_owned(), event);
+    }
+}
 
 /// Whether the state of a session is one, and missing only for processes of the server, which have no database.
 fn has_known_state(row: &ViewRow) -> bool {
@@ -468,6 +497,20 @@ mod tests {
         assert_eq!(seconds(row_of::<Database>(&text).oldest_transaction), Some(22.5));
         let row = row_of::<Database>(&text.replace("xact_age", "age     "));
         assert_eq!((row.oldest_transaction.get(), row.lock_waiters.get()), (None, Some(4.0)));
+    }
+
+    #[test]
+    fn type_and_event_of_a_wait_may_be_joined() {
+        let text = " pid | state               | wait               | xact_age\n-----+---------------------+--------------------+----------\n\
+            \x20  1 | idle in transaction | Client/ClientRead  | 01:52:40\n   2 | active              | Lock/transactionid | 00:04:59\n\
+            \x20  3 | active              |                    | 00:00:01\n(3 rows)\n";
+        let row = row_of::<Database>(text);
+        assert_eq!(
+            (row.sessions.get(), row.lock_waiters.get(), row.idle_transactions.get()),
+            (Some(2.0), Some(1.0), Some(1.0))
+        );
+        let other = row_of::<Database>(&text.replace("Lock/transactionid", "not of a kind     "));
+        assert_eq!(other.lock_waiters.get(), None);
     }
 
     #[test]

@@ -70,6 +70,9 @@ pub fn record_tcp_info(run: &mut ToolRun, line: u32, key: SocketKey, words: &str
     let is_whole = LAST.iter().any(|name| value(words, name).is_some()) && words.split_whitespace().all(is_one);
     let zeros =
         OMITTED_IF_ZERO.iter().filter(|(name, with)| row.get(name).is_none() && row.get(with).is_some() && is_whole);
+    // Data that was confirmed was sent, though ss before 4.6 does not count its segments.
+    let is_too_old = row.get("bytes_acked").is_some_and(|bytes| bytes > 0.0);
+    let zeros = zeros.filter(|(name, _)| *name != "data_segs_out" || !is_too_old);
     let zeros: Vec<_> = zeros.map(|(name, _)| ((*name).to_owned(), 0.0)).collect();
     row.extend(TableRow::of(line, "", zeros));
     let connection = run.counts(0.0, key, &row, &INFO);

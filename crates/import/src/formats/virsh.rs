@@ -36,7 +36,7 @@ pub const DOMSTATS: Format = Format {
 pub const DOMMEMSTAT: Format = Format {
     name: "virsh dommemstat",
     versions: "libvirt 1 and later, with the command line",
-    shows: "the memory that the balloon leaves a guest, what of it is usable, and what the guest read from its swap space",
+    shows: "the memory that the balloon leaves a guest, how much of it is usable, and what the guest read from its swap space",
     lacks: "the memory that the guest could have: virsh dominfo GUEST",
     starts: |lines| {
         lines.next_is(|line| memory_statistic(line).is_some())

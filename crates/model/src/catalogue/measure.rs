@@ -26,7 +26,7 @@ family_group! {
     }
 
     /// Echoes that ping sent to a host. Those of a size that was chosen have it in their key: `192.0.2.1 (1500 bytes)`.
-    ping: Ping by peer: Name of host, from "output of ping" {
+    ping: Ping by peer: Name of host, from "output of ping and mtr" {
         sent: gauge count "whyslow.ping.sent" "echoes requested";
         received: gauge count "whyslow.ping.received" "echoes that came back";
         rtt_min: gauge ns "whyslow.ping.rtt_min" "shortest round trip";
@@ -34,6 +34,7 @@ family_group! {
         rtt_max: gauge ns "whyslow.ping.rtt_max" "longest round trip";
         rtt_spread: gauge ns "whyslow.ping.rtt_spread" "standard deviation of the round trips";
         host: state host "whyslow.ping.host" "the other end, without a size";
+        lost_from: state host "whyslow.ping.lost_from" "the first hop on the way from which on echoes are lost (mtr)";
         too_large: gauge count "whyslow.ping.too_large" "1 if an ICMP error or this machine said that the packets are too large";
         size: gauge bytes "whyslow.ping.size" "size of a packet with its headers, if it is printed";
     }
