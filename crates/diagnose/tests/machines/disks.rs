@@ -814,3 +814,44 @@ fn a_disk_that_the_kernel_gave_up_is_found_unless_it_is_a_path_of_several() {
     }
     assert!(found(&of("running", false), "disk.errors").is_none());
 }
+
+/// `sda`, which serves so many reads a second with ten in flight, beside four disks like it that serve 60 and have time to spare.
+fn beside_better_ones(rate: u64) -> Diagnosis {
+    machine(|t, s| {
+        pressure(t, s, 0, 0, 90);
+        s.block.disk.push(disk(t, "sda", rate, 8192, 10.0));
+        for name in ["sdb", "sdc", "sdd", "sde"] {
+            s.block.disk.push(Disk { busy_time: (t * SECOND * 3 / 10).into(), ..disk(t, name, 60, 8192, 0.3) });
+        }
+    })
+}
+
+#[test]
+fn a_full_disk_that_does_less_than_others_with_time_to_spare_is_slow() {
+    assert_eq!(crate::first(&beside_better_ones(30)), ("disk.slow_device", "sda"));
+    assert_eq!(crate::first(&beside_better_ones(200)).0, "disk.saturated", "it does more than they do");
+}
+
+/// A disk with 30 requests in flight, which serves the same number in every second; the part of them that are reads varies so much.
+fn constant(varies: u64) -> Diagnosis {
+    machine(|t, s| {
+        pressure(t, s, 0, 0, 90);
+        let reads = t * 150 + if t % 2 == 1 { varies } else { 0 };
+        let waited = t * 30 * SECOND;
+        s.block.disk.push(Disk {
+            reads: reads.into(),
+            writes: (t * 300 - reads).into(),
+            read_bytes: (reads * 4096).into(),
+            write_bytes: ((t * 300 - reads) * 4096).into(),
+            read_time: (waited / 2).into(),
+            write_time: (waited / 2).into(),
+            ..disk(t, "nvme1n1", 300, 4096, 30.0)
+        });
+    })
+}
+
+#[test]
+fn a_number_of_requests_that_does_not_depend_on_what_they_are_is_a_limit() {
+    assert_eq!(crate::first(&constant(30)), ("disk.throttled", "nvme1n1"));
+    assert_eq!(crate::first(&constant(0)).0, "disk.saturated", "the same work all the time");
+}
