@@ -404,7 +404,7 @@ fn is_prompt(text: &str, end: &str) -> bool {
         return true;
     }
     // That of BusyBox is the folder: `/ # `.
-    let is_folder = |text: &str| text == "/" || text == "~" || text.starts_with("~/") || text.starts_with('/');
+    let is_folder = |text: &str| text == "~" || text.starts_with('/') || text.starts_with("~/");
     if end.ends_with(' ') && is_folder(text) && !text.contains(char::is_whitespace) && text.len() <= LONGEST_PROMPT {
         return true;
     }
