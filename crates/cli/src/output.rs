@@ -62,7 +62,7 @@ impl Failure {
         &self.what
     }
 
-    /// The same, with what it is about in front.
+    /// The same failure, prefixed with what it concerns.
     pub fn of(self, subject: &str) -> Self {
         Self { what: format!("{subject}: {}", self.what), ..self }
     }

@@ -56,12 +56,20 @@ impl RecordingPeriod {
         if from.zip(to).is_some_and(|(from, to)| from > to) {
             return Err(Failure::usage("--from must come before --to"));
         }
-        let (from, to) = (from.unwrap_or(*all.start()), to.unwrap_or(*all.end()));
-        if from > *all.end() || to < *all.start() {
-            return Err(recorded_then("nothing", recording));
-        }
-        Ok(from..=to)
+        recorded(from.unwrap_or(*all.start())..=to.unwrap_or(*all.end()), recording)
     }
+}
+
+/// The same span.
+///
+/// # Errors
+/// The recording ended before it, or began after it.
+pub fn recorded(span: Span, recording: &Recording) -> Result<Span, Failure> {
+    let all = recording.span();
+    if span.start() > all.end() || span.end() < all.start() {
+        return Err(recorded_then("nothing", recording));
+    }
+    Ok(span)
 }
 
 /// That nothing, or too little, was recorded when it was asked for.

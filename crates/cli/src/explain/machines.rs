@@ -1,10 +1,10 @@
-//! Recordings of machines that belong together, such as a guest and its host: what is found of one is diagnosed with what was found of
-//! the others at that time.
+//! Explains recordings of machines that belong together, such as a guest and its host: each finding is related to what the other machines
+//! recorded at that time.
 
 use super::{Extent, explain_by, windows};
 use crate::output::{Failure, ProgressLine};
 use crate::pseudonymise::PseudonymSession;
-use crate::recordings::{self, RecordingPeriod, around, host, recorded_then};
+use crate::recordings::{self, RecordingPeriod, around, host, recorded};
 use crate::user_rules;
 use std::path::{Path, PathBuf};
 use whyslow_diagnose::{RuleBook, diagnose, merge_machines, virtual_machines};
@@ -13,15 +13,15 @@ use whyslow_model::explanation::Explanation;
 use whyslow_model::window::Window;
 use whyslow_store::{Recording, Span, StoreError};
 
-/// A recording, and the part of it that is meant.
+/// A recording, and the time span of it that was asked for.
 pub struct RecordedMachine {
-    /// Its folder.
+    /// The folder, or its pseudonym.
     pub folder: String,
-    /// What it is called beside others: the machine's name, or the folder.
+    /// What tells it from others: the name of the machine, or the folder where that is not unique.
     pub name: String,
-    /// What was recorded.
+    /// The recording.
     pub recording: Recording,
-    /// The part.
+    /// The time span.
     pub span: Span,
 }
 
@@ -29,7 +29,7 @@ impl RecordedMachine {
     /// The recordings in these folders, or the one that `part` says; of each, the part that is asked for.
     ///
     /// # Errors
-    /// A recording that cannot be read, or that has nothing of that time; text that is no time.
+    /// A recording cannot be read or has nothing of that time, or `at` is not a time.
     pub fn open_all(
         folders: &[PathBuf],
         part: &RecordingPeriod,
@@ -62,13 +62,7 @@ impl RecordedMachine {
         let part = RecordingPeriod { dir: Some(dir.to_owned()), ..part.clone() };
         let recording = names.recording(part.open()?).map_err(unreadable)?;
         let span = match at {
-            Some(moment) => {
-                let (asked, all) = (around(moment)?, recording.span());
-                if asked.start() > all.end() || asked.end() < all.start() {
-                    return Err(recorded_then("nothing", &recording));
-                }
-                asked
-            }
+            Some(moment) => recorded(around(moment)?, &recording)?,
             None => part.span(&recording)?,
         };
         let folder = names.argument(&dir.display().to_string());

@@ -27,19 +27,19 @@ pub(super) struct Random {
     pub(super) note: Option<String>,
 }
 
+impl Random {
+    /// The same as an expectation of this device.
+    pub(super) fn expected(self, node: &StackNode) -> ExpectedRate {
+        rate("random requests", self.rate, PER_SECOND, self.formula, self.source, requests(node))
+    }
+}
+
 pub(super) fn of_disk(machine: &Machine<'_>, node: &StackNode) -> ThingExpected {
     let Some(queue) = machine.queue(node) else { return ThingExpected::default() };
     let mut disk = thing(what(queue, machine));
-    if let Some(random) = random(machine, node) {
-        disk.rates.push(rate(
-            "random requests",
-            random.rate,
-            PER_SECOND,
-            random.formula,
-            random.source,
-            requests(node),
-        ));
-        disk.notes.extend(random.note);
+    if let Some(mut random) = random(machine, node) {
+        disk.notes.extend(random.note.take());
+        disk.rates.push(random.expected(node));
     } else {
         disk.notes.extend(why_unknown(node));
     }

@@ -20,16 +20,7 @@ pub(super) fn of_device(machine: &Machine<'_>, node: &StackNode) -> Option<Thing
     }
     let count = |count: usize| quantity(count as f64, "count");
     let mut device = thing(format!("multipath, {} paths, {} in use", count(paths.len()), count(used.len())));
-    if let Some(random) = by_latency(node) {
-        device.rates.push(rate(
-            "random requests",
-            random.rate,
-            PER_SECOND,
-            random.formula,
-            random.source,
-            requests(node),
-        ));
-    }
+    device.rates.extend(by_latency(node).map(|random| random.expected(node)));
     device.rates.extend(most_requests(machine, node, &used));
     device.rates.extend(throughput(machine, node, &used));
     let failed = paths.iter().filter(|(_, state)| *state == "failed").count();

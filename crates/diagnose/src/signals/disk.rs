@@ -190,9 +190,7 @@ impl DiskUse<'_> {
             .zip(self.change.steps(|d| bytes(d).unwrap_or_default()))
             .filter_map(|((dt, n), (_, b))| n.filter(|n| *n / dt > 10.0).zip(b).map(|(n, b)| of(dt, n, b)))
             .collect();
-        let (most, sum) = (values.iter().copied().reduce(f64::max)?, values.iter().sum::<f64>());
-        let least = values.iter().copied().fold(most, f64::min);
-        (values.len() >= 3).then(|| (most - least) / 2.0 / (sum / values.len() as f64))
+        Some(half_range(&values)? / (values.iter().sum::<f64>() / values.len() as f64))
     }
 
     /// Half of the range of the shares of reads.
@@ -206,8 +204,7 @@ impl DiskUse<'_> {
             .filter(|(dt, reads, writes)| (reads + writes) / dt > 10.0)
             .map(|(_, reads, writes)| reads / (reads + writes))
             .collect();
-        let (most, least) = (shares.iter().copied().reduce(f64::max)?, shares.iter().copied().reduce(f64::min)?);
-        (shares.len() >= 3).then(|| (most - least) / 2.0)
+        half_range(&shares)
     }
 
     /// Bytes a second in the middle one of the samples with requests: what it did while it was asked to.
@@ -217,7 +214,7 @@ impl DiskUse<'_> {
         let mut rates: Vec<f64> =
             steps.filter_map(|(dt, bytes)| Some(bytes? / dt)).filter(|rate| *rate > 0.0).collect();
         rates.sort_by(f64::total_cmp);
-        rates.get(rates.len() / 2).copied()
+        middle(&rates)
     }
 
     /// How a time or size of its reads and writes was spread, as BPF saw it.
@@ -304,8 +301,8 @@ signals! { d: DiskUse<'_>;
     "disk.peers_wait" "s" "the same of the other disks with requests, the middle one of them", "median of Δtime / Δ(reads + writes) over other whole disks", "/proc/diskstats" => d.peers_wait;
     "disk.alike" "count" "other disks with the same load: as many reads and writes of the same size, as of members of one mirror or stripe, or as many writes and more reads", "disks whose rates and sizes are within 25 %, and whose read shares are within 10 %; or whose writes are, and whose reads are more", "/proc/diskstats" => d.alike.len() as f64;
     "disk.better" "count" "other disks that did at least as many requests of this size, and were far less busy", "disks of the same kind with Δrequests no smaller, sizes within 25 %, and Δbusy time < 0.6 x this one's", "/proc/diskstats" => d.better.len() as f64;
-    "disk.better_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => d.better.get(d.better.len() / 2).copied();
-    "disk.alike_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => d.alike.get(d.alike.len() / 2).copied();
+    "disk.better_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => middle(&d.better);
+    "disk.alike_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => middle(&d.alike);
     "disk.service_excess" "s" "busy time per request beyond what a slow disk takes to move its bytes", "Δbusy time / Δrequests - request size / 10 MB/s", "/proc/diskstats" => d.service_excess();
     "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.read_time)), d.change.rate(|d| d.reads));
     "disk.write_wait" "s" "mean time a write took", "Δwrite time / Δwrites", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.write_time)), d.change.rate(|d| d.writes));
@@ -674,6 +671,17 @@ impl Load {
             && near(self.write_size, other.write_size)
             && self.reads <= other.reads
     }
+}
+
+/// Half of the distance between the largest and the smallest; `None` of fewer than three.
+fn half_range(values: &[f64]) -> Option<f64> {
+    let (most, least) = (values.iter().copied().reduce(f64::max)?, values.iter().copied().reduce(f64::min)?);
+    (values.len() >= 3).then(|| (most - least) / 2.0)
+}
+
+/// The middle one of sorted values.
+fn middle(sorted: &[f64]) -> Option<f64> {
+    sorted.get(sorted.len() / 2).copied()
 }
 
 /// The waits of the other disks that compare so with this one, shortest first.

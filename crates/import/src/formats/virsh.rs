@@ -244,7 +244,7 @@ fn info(line: &str) -> Option<(&str, &str)> {
     INFO.contains(&name).then_some((name, value.trim()))
 }
 
-/// Notes what is known of the balloon of a guest; the statistics are in KiB.
+/// Records the balloon statistics of a guest, which are in KiB.
 fn note_balloon(run: &mut ToolRun, line: u32, guest: &str, value: impl Fn(&str) -> Option<u64>) {
     let bytes = |name: &str| value(name).map(|kib| kib.saturating_mul(1 << 10));
     let task = task_of(guest);
@@ -315,7 +315,7 @@ fn operands(context: &CaptureContext, subcommand: &str) -> Vec<String> {
     words.skip(1).filter(|word| is_name(word)).map(str::to_owned).collect()
 }
 
-/// The guest that a subcommand is given by its name. By its number or UUID, it could not be told to be the same as by its name.
+/// The guest named on the command line. An id or UUID is not taken: it could not be matched with a guest known by its name.
 fn named(context: &CaptureContext, subcommand: &str) -> Option<String> {
     let is_uuid = |word: &str| word.len() == 36 && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     let is_number = |word: &str| word.bytes().all(|b| b.is_ascii_digit());

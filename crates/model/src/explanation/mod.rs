@@ -46,7 +46,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Of the recording in this folder, of which nothing is known yet.
+    /// An empty explanation of the recording in this folder.
     pub fn of(recording: String) -> Self {
         Self {
             schema: SCHEMA.to_owned(),

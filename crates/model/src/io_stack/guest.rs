@@ -91,7 +91,7 @@ fn describe(node: &mut StackNode, guest: &Guest, resident: Option<f64>) {
     node.says("balloon", guest.balloon.get().map(|balloon| if balloon > 0.0 { "yes" } else { "no" }));
 }
 
-/// The addresses, and of which devices those are parts that are virtual functions (SR-IOV).
+/// PCI addresses; a virtual function (SR-IOV) with that of the device it is a part of.
 fn passed_through(devices: &str, functions: &BTreeMap<Name, &VirtualFunction>) -> String {
     let words = |device: &str| {
         // QEMU takes addresses without a domain, and a path of sysfs.

@@ -32,9 +32,8 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         return Err(SourceError::Absent("/sys/bus/pci has no devices".into()));
     }
     out.kernel.pcie_link.extend(devices.iter().filter_map(|device| of_device(root, device)));
-    let part_of = |device: &str| root.link(&format!("{DEVICES}/{device}/physfn"));
     out.kernel.virtual_function.extend(devices.iter().filter_map(|device| {
-        let part_of = part_of(device)?.rsplit('/').next()?.into();
+        let part_of = root.link(&format!("{DEVICES}/{device}/physfn"))?.rsplit('/').next()?.into();
         Some(VirtualFunction { part_of, ..VirtualFunction::new(device.as_str().into()) })
     }));
     Ok(())

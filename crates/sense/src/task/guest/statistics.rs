@@ -1,8 +1,7 @@
 //! What the disks of guests moved, how long that took, and what their balloon drivers report of their memory. Only QEMU's monitor knows.
 
-use super::QemuProcess;
 use super::monitor::Monitor;
-use super::processes;
+use super::{QemuProcess, processes};
 use crate::root::Root;
 use crate::source::SourceInfo;
 use crate::source_error::SourceError;
