@@ -1,5 +1,5 @@
-//! The commands that do not diagnose, on what a trial is about: `stack` draws what lies below it as the kernel has it, `expect` knows it, a
-//! setting of it is changed, verified, persisted and rolled back, and is tried.
+//! Runs the commands that do not diagnose on the subject of a trial: `stack` must draw what the kernel has below it, `expect` must know it,
+//! and a setting of it is changed, verified, persisted, rolled back and tried.
 
 use crate::error::{Context, Result};
 use crate::expect::{EntityPattern, Expect};
@@ -39,7 +39,7 @@ struct Knob {
     metric: String,
 }
 
-/// What is wrong with what the commands do; `None` if the trial is about nothing that has settings.
+/// What the commands did wrong; `None` if the subject of the trial has no settings.
 ///
 /// # Errors
 /// A command fails.
@@ -182,7 +182,7 @@ fn changed(observer: &Observer, bed: &Testbed, thing: &Thing, knob: &Knob) -> Re
     Ok(wrong)
 }
 
-/// What the files contain that whyslow persists settings in.
+/// The contents of the files in which whyslow persists settings.
 fn persisted() -> Result<String> {
     shell(&format!("find {PERSISTED} -name '*whyslow.*' -exec cat {{}} +"))
 }

@@ -1,4 +1,4 @@
-//! Paths to one disk: what they carry together, and what those that failed would add.
+//! Multipath devices: what the paths in use carry together.
 
 use super::drive::{by_latency, most_by_depth};
 use super::{BYTES_PER_SECOND, Machine, PER_SECOND, bytes, link, rate, requests, thing};

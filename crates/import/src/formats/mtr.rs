@@ -35,12 +35,12 @@ fn is_columns(line: &str) -> bool {
     is_header(columns, COLUMNS, 2) && columns.contains("Loss%") && columns.contains("Snt")
 }
 
-/// A line of the report.
+/// A host on the way.
 struct Hop {
     line: u32,
     number: u8,
     host: String,
-    /// 0..1
+    /// Share of the echoes that it did not answer, 0..1.
     loss: f64,
     values: Vec<f64>,
 }
@@ -69,7 +69,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let column = |hop: &Hop, name: &str| hop.values.get(names.iter().position(|own| own == name)?).copied();
     let Some(last) = hops.last() else { return Ok(()) };
     let Some(sent) = column(last, "Snt").filter(|sent| *sent > 0.0) else { return Ok(()) };
-    // The first hop behind which none loses much less than the last one: others only answer to fewer.
+    // Loss begins where all hops from there on lose about as much as the last one; a hop before that only limits its replies.
     let lossy = hops.iter().rev().take_while(|hop| hop.loss > 0.5 * last.loss).last();
     let time = |name: &str| column(last, name).map(|ms| ms * NS_PER_MS);
     let row = run.row::<Ping>(0.0, last.line, last.host.as_str().into());
