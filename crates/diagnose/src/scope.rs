@@ -132,6 +132,8 @@ scopes! { of;
     Limit (listed) from limit::LimitUse => limit::entities(of.window);
     /// A part whose errors the kernel logged: a disk, by host:channel:target:lun if the log has that.
     Part (listed) from part::Part<'_> => part::entities(of.window);
+    /// A lock of a Java program that threads of it wait for.
+    Monitor (listed) from catalogue::Monitor => reports::monitors(of.window);
     /// A drive that reports on its own health.
     Drive (listed) from catalogue::Drive => reports::drives(of.window);
     /// A software RAID array.

@@ -244,11 +244,13 @@ fn continues(last: &ToolRun, run: &ToolRun) -> bool {
     untimed || later
 }
 
-/// Whether both describe the same entities, and it is not known that one is later.
+/// Whether both have the same metrics of an entity, and it is not known that one is later.
 fn conflicts(a: &ToolRun, b: &ToolRun) -> bool {
     let machine = MachineInfo::INFO.name;
-    let mut shared = b.series.iter().filter(|(entity, _)| entity.0 != machine && a.series.contains_key(*entity));
-    a.tool == b.tool && shared.next().is_some() && !follows(a, b)
+    let is_shared = |(entity, series): (&EntityKey, &Box<dyn AnySeries>)| {
+        entity.0 != machine && a.series.get(entity).is_some_and(|own| own.overlaps(&**series))
+    };
+    a.tool == b.tool && b.series.iter().any(is_shared) && !follows(a, b)
 }
 
 /// Whether one run is of a later instant than the other: both in one file, and if there are counters, at known times,

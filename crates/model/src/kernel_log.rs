@@ -150,7 +150,14 @@ log_patterns! {
         | ["nvme", "Failed reconnect attempt"] | ["NVME-FC", "connectivity lost"],
         ends ["einstating path"] | ["einstated path"] | ["path is up"] | ["LOOP UP detected"] | ["Link Up Event"]
         | ["nvme", "Successfully reconnected"] | ["NVME-FC", "controller connect complete"];
-    // Programs, in what people paste of their output and logs: bash, Redis, MySQL, PostgreSQL, nginx
+    // Programs, in what people paste of their output and logs: bash, Redis, MySQL, PostgreSQL, nginx, PHP-FPM, Apache, uWSGI, Java, Go
+    "workers" Host => ["server reached ", "max_children"] | ["server reached MaxRequestWorkers"] | ["server reached MaxClients"]
+        | ["connect() to unix:", "Resource temporarily unavailable"] | ["listen queue of socket", "full"];
+    "open_files" Host => ["oo many open files"];
+    // The same error, of limits that have nothing to do with files: shared memory, semaphores, watches.
+    "no_identifier" Host => ["No space left on device", "inotify"] | ["No space left on device", "Error: 28: "]
+        | ["No space left on device", "shm"] | ["No space left on device", "semget"];
+    "no_space" Host => ["No space left on device"];
     "fork_refused" Host => ["sh: fork: ", "Resource temporarily unavailable"];
     "slow_fsync" Host => ["AOF fsync is taking too long"];
     "too_many_clients" Host => ["oo many connections", "1040"] | ["sorry, too many clients already"]
@@ -341,6 +348,11 @@ pub const UNMISTAKABLE: &[&str] = &[
     "libceph: osd",
     "possible SYN flooding",
     "Possible SYN flooding",
+    "connect() to unix:",
+    "server reached pm.max_children",
+    "server reached MaxRequestWorkers",
+    "oo many open files",
+    ": No space left on device",
 ];
 
 /// The words of which a line must contain at least one to matter: the first of each pattern, and all lists.

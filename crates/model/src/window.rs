@@ -341,6 +341,11 @@ impl<'w, F: Family> Change<'w, F> {
         self.readings(f).reduce(f64::max)
     }
 
+    /// The last reading there is: of captures not every file is printed at each time.
+    pub fn latest(&self, f: impl Fn(&F) -> Gauge) -> Option<f64> {
+        self.readings(f).last()
+    }
+
     /// All readings of a gauge that are not absent.
     pub fn readings(&self, f: impl Fn(&F) -> Gauge) -> impl Iterator<Item = f64> {
         self.rows.iter().filter_map(move |(_, row)| f(row).get())

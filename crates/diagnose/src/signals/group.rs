@@ -50,7 +50,7 @@ pub(super) fn stalled_lately(
     total: impl Fn(&Group) -> Counter,
     average: impl Fn(&Group) -> Gauge,
 ) -> Option<f64> {
-    stalled(g, total).or_else(|| average(g.last()).get())
+    stalled(g, total).or_else(|| g.latest(average))
 }
 
 fn pages(g: &GroupUse<'_>, f: impl Fn(&Group) -> Counter) -> Option<f64> {

@@ -189,7 +189,7 @@ impl<'w> HostUse<'w> {
 
     /// A mean of the kernel's own, at the last sample.
     fn pressure_now(&self, f: impl Fn(&Pressure) -> Gauge + Copy) -> Option<f64> {
-        f(self.pressure.as_ref()?.last()).get()
+        self.pressure.as_ref()?.latest(f)
     }
 
     fn vm(&self, f: impl Fn(&Vmstat) -> Counter + Copy) -> Option<f64> {
@@ -624,6 +624,7 @@ signals! { h: HostUse<'_>;
     "mem.compact_failed" "ratio" "share of them that made no such block", "Δcompact_fail / Δcompact_stall", "/proc/vmstat" => over(h.grown(|v| v.compact_fail), h.grown(|v| v.compact_stall));
     "mem.huge_faults" "1/s" "page faults that asked for a huge page", "Δ(thp_fault_alloc + thp_fault_fallback) / Δt", "/proc/vmstat" => h.vm(|v| v.thp_fault_alloc).zip(h.vm(|v| v.thp_fault_fallback)).map(|(given, denied)| given + denied);
     "mem.thp_defrag" "text" "which page faults compact memory to get a huge page", "as the kernel gives it", "/sys/kernel/mm/transparent_hugepage" => h.state::<Sharing>(|s| s.thp_defrag.get());
+    "mem.major_faults" "1/s" "page faults that had to read from a disk", "Δpgmajfault / Δt", "/proc/vmstat" => h.vm(|v| v.pgmajfault);
     "mem.refault_rate" "bytes/s" "file pages read again soon after eviction", "Δworkingset_refault_file x page size / Δt", "/proc/vmstat (mm/workingset.c)" => h.vm_bytes(|v| v.workingset_refault_file);
     "mem.refaulted" "bytes" "the same over the whole window", "Δworkingset_refault_file x page size", "/proc/vmstat (mm/workingset.c)" => h.grown(|v| v.workingset_refault_file).map(|pages| pages * page_size(h.window));
     "mem.refault_share" "ratio" "the same as a share of what is read from block devices", "Δworkingset_refault_file x page size / Δpgpgin", "/proc/vmstat (mm/workingset.c)" => over(h.vm_bytes(|v| v.workingset_refault_file), h.vm(|v| v.pgpgin));
@@ -663,6 +664,8 @@ signals! { h: HostUse<'_>;
     "mem.guests_used" "bytes" "memory that the virtual machines here use, in memory or swapped out", "Σ (rss + swap of QEMU)", "/proc/PID/status, virsh dommemstat" => h.guest_memory_used();
     "mem.guests_share" "ratio" "the same as a share of memory", "Σ -m / MemTotal", "/proc/PID/cmdline, /proc/meminfo" => over(h.guest_memory(), h.memory(|m| m.mem_total));
     "mem.numa_nodes" "count" "NUMA nodes with CPUs", "nodes with a cpulist", "/sys/devices/system/node" => Placements::count(h.window);
+    "mem.node_reclaims" "1/s" "times a task reclaimed memory of its own NUMA node before it asked another one", "Δ(zone_reclaim_success + zone_reclaim_failed) / Δt", "/proc/vmstat" => sum([h.vm(|v| v.zone_reclaim_success), h.vm(|v| v.zone_reclaim_failed)]);
+    "mem.node_reclaimed" "count" "the same in the window", "Δ(zone_reclaim_success + zone_reclaim_failed)", "/proc/vmstat" => sum([h.grown(|v| v.zone_reclaim_success), h.grown(|v| v.zone_reclaim_failed)]);
     "mem.numa_hints" "1/s" "page faults by which NUMA balancing samples who uses which memory", "Δnuma_hint_faults / Δt", "/proc/vmstat" => h.vm(|v| v.numa_hint_faults);
     "mem.numa_hints_remote" "ratio" "share of them that found the memory on another node", "1 - Δnuma_hint_faults_local / Δnuma_hint_faults", "/proc/vmstat" => over(h.grown(|v| v.numa_hint_faults_local), h.grown(|v| v.numa_hint_faults)).map(|local| (1.0 - local).max(0.0));
     "mem.numa_migrated" "bytes/s" "memory that NUMA balancing moved to other nodes", "Δnuma_pages_migrated x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.numa_pages_migrated);

@@ -1,7 +1,7 @@
 //! What programs and drives report about themselves: transfers that a tool timed, databases, SMART health.
 
 use crate::signal::{Entity, over, ratio, signals};
-use whyslow_model::catalogue::{Condition, Database, Drive, Latency, Ping, Profile, Transfer, Zone};
+use whyslow_model::catalogue::{Condition, Database, Drive, Latency, Monitor, Ping, Profile, Transfer, Zone};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
@@ -266,6 +266,7 @@ signals! { d: Drive;
     "drive.defects" "count" "unreadable sectors and media errors", "unreadable + media errors, as far as reported", "smartctl, nvme smart-log" => defects(d);
     "drive.failed_tests" "count" "self-tests that failed, as the drive's log says", "Self-Test Log error count", "smartd" => d.failed_tests.get();
     "drive.logged_errors" "count" "errors in the drive's own log", "ATA error count", "smartd" => d.logged_errors.get();
+    "drive.blocked_for" "s" "how long the oldest request to the daemon of a Ceph disk has taken", "oldest one blocked for", "ceph status, ceph health" => ratio(d.blocked_for.get());
     "drive.complaint" "text" "what it reports, in words", "the above", "smartctl, nvme smart-log" => complaint(d).as_deref();
 }
 
@@ -285,6 +286,18 @@ fn complaint(d: &Drive) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
+signals! { m: Monitor;
+    "monitor.waiters" "count" "threads that wait for it", "waiting to lock", "jstack" => m.waiters.get();
+    "monitor.holder" "text" "the thread that holds it", "locked", "jstack" => m.holder.get();
+    "monitor.place" "text" "the method that this thread is in", "its innermost frame", "jstack" => m.place.get();
+}
+
+/// Every lock that threads wait for.
+pub fn monitors(window: &Window) -> Vec<Entity> {
+    let monitors = window.newest::<Monitor>();
+    monitors.into_values().map(|m| Entity::of(Subject::new("lock", m.class.to_string()), m)).collect()
+}
+
 /// Every drive that reported.
 pub fn drives(window: &Window) -> Vec<Entity> {
     let drives = window.newest::<Drive>();
@@ -299,7 +312,7 @@ signals! { p: Profile;
     "profile.reclaim_share" "ratio" "part of its CPU time in which it reclaimed memory, at least", "samples below functions that reclaim / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.reclaim.get());
     "profile.reclaim_for" "text" "whose memory was short", "call graph", "perf report" => p.reclaim_for.get();
     "profile.compaction_share" "ratio" "part of its CPU time in which it compacted memory, at least", "samples below functions that compact / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.compaction.get());
-    "profile.slow_clock_share" "ratio" "part of its CPU time in which it read a slow clock source, at least", "samples in read_hpet, acpi_pm_read / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.slow_clock.get());
+    "profile.slow_clock_share" "ratio" "part of its CPU time in which it read a slow clock source, at least", "samples in read_hpet, acpi_pm_read, pvclock_clocksource_read / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.slow_clock.get());
     "profile.function" "text" "the kernel function with the most samples of its own", "max of its rows", "perf report, perf top" => p.function.get();
     "profile.function_share" "ratio" "part of its CPU time in that function, at least", "its samples / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.function_share.get());
 }

@@ -58,6 +58,7 @@ impl ArrayUse<'_> {
     fn kind(&self) -> &'static str {
         match self.array.and_then(|a| a.level.get()) {
             Some("ceph") => "ceph",
+            Some(level) if level.starts_with("RAID") => "controller",
             Some(level) if ["raidz", "draid", "mirror", "stripe"].iter().any(|own| level.starts_with(own)) => "zfs",
             _ if self.is_mapped => "dm",
             _ => "md",
@@ -90,7 +91,7 @@ signals! { a: ArrayUse<'_>;
     "array.name" "text" "the array", "as md names it", "/sys/block/md*/md" => a.name.as_str();
     "array.path" "text" "its device file", "/dev/NAME where md named it, else /dev/md/NAME", "/sys/block/md*/md" => a.path().as_str();
     "array.level" "text" "RAID level", "level", "/sys/block/md*/md" => a.array.and_then(|a| a.level.get());
-    "array.kind" "text" "what manages it: md, dm (the device mapper, which LVM uses), zfs or ceph", "by its level", "/sys/block/md*/md, /dev/mapper/control, zpool status, ceph status" => a.kind();
+    "array.kind" "text" "what manages it: md, dm (the device mapper, which LVM uses), zfs, ceph, or a RAID controller", "by its level", "/sys/block/md*/md, /dev/mapper/control, zpool status, ceph status" => a.kind();
     "array.degraded" "count" "members missing", "degraded; from the log where that is all there is", "/sys/block/md*/md, /dev/kmsg" => a.degraded();
     "array.members" "count" "members there should be", "raid_disks", "/sys/block/md*/md, /dev/kmsg" => a.member_count();
     "array.failed" "text" "the members that failed", "'Disk failure on'", "/dev/kmsg (drivers/md)" => a.failed().as_deref();
@@ -99,6 +100,9 @@ signals! { a: ArrayUse<'_>;
     "array.action" "text" "idle, resync, recover, check, repair", "sync_action", "/sys/block/md*/md" => a.array.and_then(|a| a.action.get());
     "array.sync_done" "ratio" "part of a rebuild or check that is done", "sync_completed", "/sys/block/md*/md" => a.array.and_then(|a| a.sync_done.get());
     "array.sync_speed" "bytes/s" "rate of a rebuild or check, per member", "sync_speed", "/sys/block/md*/md" => a.array.and_then(|a| a.sync_speed.get());
+    "array.cache" "text" "whether the RAID controller caches writes: write-back or write-through", "Current Cache Policy, Cache, Cache Status", "MegaCli, storcli, ssacli" => a.array.and_then(|a| a.cache.get());
+    "array.cache_wanted" "text" "whether it is set to do so", "Default Cache Policy; 'Temporarily Disabled'", "MegaCli, ssacli" => a.array.and_then(|a| a.cache_wanted.get());
+    "array.battery" "text" "whether its battery or capacitor keeps the cache over a power cut: ok or failed", "Battery State, BBU_Info, Battery/Capacitor Status", "MegaCli, storcli, ssacli" => a.array.and_then(|a| a.battery.get());
     "array.member_busy" "ratio" "how busy its members are, mean", "mean of Δbusy time / Δt", "/proc/diskstats" => a.members.busy;
     "array.member_request_size" "bytes" "size of the requests its members get, mean", "mean of Δbytes / Δ(reads + writes)", "/proc/diskstats" => a.members.request_size;
     "array.member_requests" "1/s" "requests each of its members gets, mean", "mean of Δ(reads + writes) / Δt", "/proc/diskstats" => a.members.requests;
@@ -220,6 +224,7 @@ signals! { v: Volume;
     "volume.data_used" "ratio" "used share of a thin pool, of a snapshot's room for changes, or of a cache", "Data%; used / total blocks", "/dev/mapper/control, lvs, dmsetup status" => v.data_used.get();
     "volume.metadata_used" "ratio" "used share of the room for metadata", "Meta%; used / total blocks", "/dev/mapper/control, lvs, dmsetup status" => v.metadata_used.get();
     "volume.fill" "ratio" "the larger of the two", "max(data, metadata)", "/dev/mapper/control, lvs, dmsetup status" => [v.data_used.get(), v.metadata_used.get()].into_iter().flatten().reduce(f64::max);
+    "volume.fragmentation" "ratio" "how far the free space of a ZFS pool is in small pieces", "FRAG", "zpool list" => v.fragmentation.get();
     "volume.dirty" "ratio" "share of a cache that is not yet written to the slow device", "dirty / used blocks", "/dev/mapper/control, dmsetup status" => v.dirty.get();
     "volume.suspended" "flag" "1 where the kernel holds back all I/O to it", "State: SUSPENDED; 5th attribute s", "/dev/mapper/control, dmsetup info, lvs" => v.suspended.get();
     "volume.failure" "text" "what is wrong with it", "as the kernel or LVM reports it", "/dev/mapper/control, lvs, dmsetup status" => v.failure.get();

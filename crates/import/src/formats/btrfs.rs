@@ -203,7 +203,7 @@ fn read_space(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun
             space.devices = count.split_whitespace().next().and_then(crate::number::number);
         } else if !is_detail(&text) {
             // A line that was damaged does not end it, but any of the sums may lack it.
-            if first || !is_damaged(&text) {
+            if first || is_command(&text) || !is_damaged(&text) {
                 break;
             }
             let refusal = lines.refuse("a line of btrfs: what is allocated, and what of that is used");

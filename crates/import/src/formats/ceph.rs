@@ -1,13 +1,13 @@
 //! `ceph status` and `ceph health detail`: the health of a storage cluster, and how many of its disks' daemons (OSDs) are up.
 
 use crate::prelude::*;
-use whyslow_model::catalogue::Array;
+use whyslow_model::catalogue::{Array, Drive};
 
 pub const FORMAT: Format = Format {
     name: "ceph status",
     versions: "Ceph 12 on: status, -s, -w, health, health detail, and what rook prints; as text",
-    shows: "whether all OSDs are up",
-    lacks: "which of them is slow (ceph osd perf), and what the clients wait for; PGs that are degraded while it recovers",
+    shows: "whether all OSDs are up, and which of them have requests that take long",
+    lacks: "how long requests take (ceph osd perf), and what the clients wait for; PGs that are degraded while it recovers",
     programs: &[partly_read("ceph")],
     files: &["ceph_status", "ceph_-s"],
     starts: |lines| {
@@ -49,6 +49,22 @@ fn osds_down(text: &str) -> Option<f64> {
     text.split([';', ':']).find_map(|problem| number(problem.trim().strip_suffix(" osds down")?))
 }
 
+/// The OSDs with requests that take long, and how long the oldest has taken in nanoseconds:
+/// `1 slow ops, oldest one blocked for 41 sec, osd.23 has slow ops`, `daemons [osd.3,mon.a] have slow ops`.
+fn slow_osds(text: &str) -> Option<(f64, Vec<&str>)> {
+    let (_, rest) = text.split_once(" slow ops, oldest one blocked for ")?;
+    let (seconds, daemons) = rest.split_once(" sec, ")?;
+    let daemons = daemons.split(" ha").next()?.trim_start_matches("daemons ").trim_matches(['[', ']']);
+    Some((number(seconds)? * SECOND, daemons.split(',').filter(|daemon| daemon.starts_with("osd.")).collect()))
+}
+
+fn record_slow(text: &str, at: u32, run: &mut ToolRun) {
+    let Some((blocked, osds)) = slow_osds(text) else { return };
+    for osd in osds {
+        run.row::<Drive>(0.0, at, osd.into()).blocked_for = blocked.into();
+    }
+}
+
 fn read_health(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
     let text = lines.take().map(|line| line.text).unwrap_or_default();
@@ -57,10 +73,10 @@ fn read_health(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     row.level = "ceph".into();
     row.state = health.into();
     row.degraded = if health == "HEALTH_OK" { Some(0.0) } else { osds_down(problems) }.into();
+    problems.split("; ").for_each(|problem| record_slow(problem, line, run));
     for _ in 0..MOST_LINES {
-        if lines.take_if(is_detail).is_none() {
-            break;
-        }
+        let Some(detail) = lines.take_if(is_detail) else { break };
+        record_slow(&detail.text, detail.number, run);
     }
     Ok(())
 }
@@ -90,7 +106,11 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             row.members = all.into();
             row.degraded = (all - up).max(0.0).into();
         }
-        lines.skip(blanks + 1);
+        lines.skip(blanks);
+        let at = lines.number();
+        if let Some(text) = lines.take() {
+            record_slow(&text.text, at, run);
+        }
     }
     Ok(())
 }
@@ -119,5 +139,18 @@ mod tests {
         assert_eq!(row_of::<Array>(&detail.replace("[WRN] ", "")).state.get(), Some("HEALTH_WARN"));
         assert_eq!(row_of::<Array>("HEALTH_WARN noout flag(s) set\n").degraded.get(), None);
         assert_eq!(row_of::<Array>("HEALTH_OK\n").degraded.get(), Some(0.0));
+    }
+
+    #[test]
+    fn osds_with_slow_requests() {
+        let one = "1 slow ops, oldest one blocked for 41 sec, osd.23 has slow ops";
+        assert_eq!(slow_osds(one), Some((41.0 * SECOND, vec!["osd.23"])));
+        let several =
+            "[WRN] SLOW_OPS: 30 slow ops, oldest one blocked for 45 sec, daemons [osd.4,osd.7,mon.a] have slow ops.";
+        assert_eq!(slow_osds(several), Some((45.0 * SECOND, vec!["osd.4", "osd.7"])));
+        let status =
+            format!("  cluster:\n    id:     8d2f\n    health: HEALTH_WARN\n            {one}\n\n  services:\n");
+        assert_eq!(row_of::<Drive>(&status).blocked_for.get(), Some(41.0 * SECOND));
+        assert_eq!(row_of::<Drive>(&format!("HEALTH_WARN {one}\n")).blocked_for.get(), Some(41.0 * SECOND));
     }
 }

@@ -94,7 +94,9 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         return Ok(());
     };
     lines.skip(1);
-    while !another_output_starts(lines, FORMAT.name) && row_of(lines, columns, run)? {}
+    // `df -h /; df -i /` has two headers.
+    let is_header = |line: &str| DfColumns::of(line).is_some();
+    while !another_output_starts(lines, FORMAT.name) && !lines.next_is(is_header) && row_of(lines, columns, run)? {}
     Ok(())
 }
 

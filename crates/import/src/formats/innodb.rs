@@ -14,6 +14,58 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
+pub const VARIABLES: Format = Format {
+    name: "SHOW VARIABLES",
+    versions: "MySQL, MariaDB: SHOW [GLOBAL] VARIABLES, whole or in part, as a table",
+    shows: "how much redo log InnoDB may have",
+    lacks: "whether that is too little: SHOW ENGINE INNODB STATUS shows how much there is",
+    programs: &[partly_read("mysql"), partly_read("mariadb")],
+    starts: |lines| lines.next_is(is_variables_header),
+    read: read_variables,
+    ..Format::NEW
+};
+
+/// `| Variable_name | Value |`, of which the frame is removed before.
+fn is_variables_header(line: &str) -> bool {
+    line.split_whitespace().eq(["Variable_name", "Value"])
+}
+
+/// `innodb_log_file_size 50331648`
+fn variable(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.trim().split_once(char::is_whitespace)?;
+    let is_name = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_.".contains(&b));
+    is_name.then(|| (name, value.trim()))
+}
+
+fn read_variables(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let (mut size, mut files, mut capacity) = (None, None, None);
+    let mut at = lines.number();
+    lines.skip(1);
+    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
+        let Some((name, value)) = variable(text).filter(|_| !is_command(text)) else { break };
+        match name {
+            "innodb_log_file_size" => size = number(value),
+            "innodb_log_files_in_group" => files = number(value),
+            "innodb_redo_log_capacity" => capacity = number(value),
+            _ => {}
+        }
+        lines.skip(blanks);
+        at = lines.number();
+        lines.skip(1);
+    }
+    // Since MariaDB 10.5 there is one file.
+    let all = capacity.or_else(|| Some(size? * files.unwrap_or(1.0)));
+    if let Some(all) = all.filter(|all| *all > 0.0) {
+        let row = run.row::<Database>(0.0, at, "InnoDB".into());
+        row.product = "InnoDB".into();
+        row.log_capacity = (all * USABLE).into();
+    }
+    Ok(())
+}
+
+/// The part of the files that may be filled before a checkpoint must end (storage/innobase/log/log0log.cc: log_calc_max_ages).
+const USABLE: f64 = 0.9;
+
 const TITLE: &str = "INNODB MONITOR OUTPUT";
 
 /// `2026-11-25 17:58:55 0x7f4f1acdc6c0 INNODB MONITOR OUTPUT`
@@ -283,6 +335,16 @@ mod tests {
             );
             assert_eq!(row_of::<Database>(&table), expected, "{file}");
         }
+    }
+
+    #[test]
+    fn variables_say_how_much_log_there_may_be() {
+        let table =
+            |rows: &str| format!("+---+---+\n| Variable_name | Value |\n+---+---+\n{rows}+---+---+\n2 rows in set\n");
+        let capacity = |rows: &str| row_of::<Database>(&table(rows)).log_capacity.get();
+        let two = "| innodb_log_file_size | 50331648 |\n| innodb_log_files_in_group | 2 |\n";
+        assert_eq!(capacity(two), Some(100_663_296.0 * USABLE));
+        assert_eq!(capacity("| innodb_redo_log_capacity | 1000 |\n| innodb_log_file_size | 5 |\n"), Some(900.0));
     }
 
     #[test]

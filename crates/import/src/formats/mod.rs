@@ -41,6 +41,7 @@ mod ip;
 mod ipcs;
 mod iperf;
 mod iperf3;
+mod jstack;
 pub(crate) mod kernel_files;
 pub(crate) mod kernel_log;
 mod kernel_stack;
@@ -85,6 +86,7 @@ mod proc_vmstat;
 mod ps;
 mod ps_headerless;
 mod psql;
+mod raid_controller;
 mod redis;
 mod sar;
 mod sar_reports;
@@ -147,6 +149,7 @@ pub const FORMATS: &[Format] = &[
     dstat::FORMAT,
     // Its first line begins with a time, as those of a log do.
     innodb::FORMAT,
+    innodb::VARIABLES,
     // Its words are also those of a message of the kernel.
     vcgencmd::FORMAT,
     kernel_log::FORMAT,
@@ -222,6 +225,9 @@ pub const FORMATS: &[Format] = &[
     smartctl::FORMAT,
     smartd::FORMAT,
     nvme::FORMAT,
+    zpool::STATUS,
+    // Its header could be one of lsblk.
+    zpool::LIST,
     lsblk::FORMAT,
     lspci::FORMAT,
     lsusb::FORMAT,
@@ -252,7 +258,6 @@ pub const FORMATS: &[Format] = &[
     kubectl_get::FORMAT,
     zones::BUDDYINFO,
     zones::ZONEINFO,
-    zpool::FORMAT,
     virsh::BLKDEVIOTUNE,
     virsh::DOMSTATS,
     virsh::DOMMEMSTAT,
@@ -260,6 +265,10 @@ pub const FORMATS: &[Format] = &[
     virsh::VCPUPIN,
     virsh::DUMPXML,
     ceph::FORMAT,
+    jstack::FORMAT,
+    raid_controller::MEGACLI,
+    raid_controller::STORCLI,
+    raid_controller::SSACLI,
 ];
 
 /// A program that prints files: the output may be in any format.

@@ -1,8 +1,9 @@
 //! multipath(8) -ll: the paths to each device, by priority group (libmultipath/print.c).
 
 use crate::prelude::*;
-use whyslow_model::catalogue::{MappedDevice, Path};
+use whyslow_model::catalogue::{MappedDevice, Path, Queue};
 use whyslow_model::key::LinkKey;
+use whyslow_model::value::Name;
 
 pub const FORMAT: Format = Format {
     name: "multipath",
@@ -73,9 +74,14 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
                 let state = state_of(&states, group);
                 let adapter = address.split(':').next().map(|host| format!("host{host}"));
                 let key = LinkKey { upper: name.into(), lower: lower.into() };
-                let row = run.row::<Path>(0.0, lines.number(), key);
+                let lower = Name::from(lower);
+                let address = Some(address).filter(|address| address.starts_with(|c: char| c.is_ascii_digit()));
+                let address = address.map(str::to_owned);
+                let number = lines.number();
+                let row = run.row::<Path>(0.0, number, key);
                 row.state = state.into();
                 row.adapter = adapter.unwrap_or_default().as_str().into();
+                run.row::<Queue>(0.0, number, lower).address = address.as_deref().into();
             } else if let Some(active) = group(text) {
                 in_use = Some(active);
             } else if text.contains("size=") {

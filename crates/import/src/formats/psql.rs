@@ -124,6 +124,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let Some(table) = table_that_starts(lines) else { return Err(lines.refuse("a table of psql")) };
     let (mut rows, are_all) = if table.columns.is_empty() { expanded(lines) } else { aligned(lines, &table.columns)? };
     if table.view == View::Activity {
+        name_wait_types(&mut rows);
         split_waits(&mut rows);
     }
     let are_all = are_all && (table.view != View::Activity || rows.iter().all(has_known_state));
@@ -156,6 +157,20 @@ const STATES: [&str; 8] = [
 /// The types of wait events (monitoring-stats.html).
 const WAIT_TYPES: [&str; 10] =
     ["Activity", "BufferPin", "Client", "Extension", "IO", "IPC", "InjectionPoint", "Lock", "LWLock", "Timeout"];
+
+/// Gives the column its own name that has the types of waits under another one: `wait_event_type as wt`.
+fn name_wait_types(rows: &mut [ViewRow]) {
+    let Some(first) = rows.first().filter(|row| !row.values.contains_key("wait_event_type")) else { return };
+    let is_of_types = |column: &&String| {
+        let values = || rows.iter().filter_map(|row| row.text(column));
+        values().next().is_some() && values().all(|value| WAIT_TYPES.contains(&value))
+    };
+    let Some(column) = first.values.keys().find(is_of_types).cloned() else { return };
+    for row in rows {
+        let kind = row.values.get(&column).cloned().unwrap_or_default();
+        row.values.insert("wait_event_type".to_owned(), kind);
+    }
+}
 
 /// Puts type and event of a wait into columns of their own, where the statement has joined them: `wait_event_type||'/'||wait_event as wait`.
 fn split_waits(rows: &mut [ViewRow]) {
@@ -303,7 +318,10 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
     let began = rows.iter().filter_map(|row| row.time("query_start")).reduce(f64::max).filter(|_| are_known);
     let now = rows.iter().find_map(|row| row.time("now")).or(began);
     let since = |row: &ViewRow, column: &str| Some((now? - row.time(column)?).max(0.0));
-    // An age under another name may be that of the transaction, the statement or the wait.
+    // An age under another name may be that of the transaction, the statement or the state, of which the last is the shortest.
+    let state_age = |row: &ViewRow| {
+        row.values.values().filter(|value| value.contains(':')).filter_map(|value| interval(value)).reduce(f64::min)
+    };
     let age = |row: &ViewRow| interval(row.text("xact_age").or_else(|| row.text("transaction_age"))?);
     let mut seen = Activity::default();
     let mut lines = (u32::MAX, 0);
@@ -322,7 +340,7 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
         seen.oldest = longer(longer(seen.oldest, since(row, "xact_start")), age(row));
         if state.starts_with("idle in transaction") {
             seen.idle += sessions;
-            seen.oldest_idle = longer(seen.oldest_idle, since(row, "state_change"));
+            seen.oldest_idle = longer(seen.oldest_idle, since(row, "state_change").or_else(|| state_age(row)));
         }
         if state == "active" {
             seen.active += sessions;

@@ -1,9 +1,9 @@
-//! zpool-status(8) of OpenZFS: the state of each pool and the errors of its devices (cmd/zpool/zpool_main.c).
+//! zpool-status(8) and zpool-list(8) of OpenZFS: the state of each pool, the errors of its devices, and its space (cmd/zpool/zpool_main.c).
 
 use crate::prelude::*;
-use whyslow_model::catalogue::{Array, Drive};
+use whyslow_model::catalogue::{Array, Drive, Volume};
 
-pub const FORMAT: Format = Format {
+pub const STATUS: Format = Format {
     name: "zpool status",
     versions: "OpenZFS 0.6 to 2.3: status, with -v, -x, -L, -P",
     shows: "degraded pools; devices on which ZFS counted errors; whether a scrub or resilver runs",
@@ -15,6 +15,18 @@ pub const FORMAT: Format = Format {
             && lines.peek(1).is_some_and(|l| field(l, "state").is_some())
     },
     read,
+    ..Format::NEW
+};
+
+pub const LIST: Format = Format {
+    name: "zpool list",
+    versions: "OpenZFS 0.6 to 2.3, with -v",
+    shows: "pools that are nearly full",
+    lacks: "rates; how the space is used",
+    programs: &[partly_read("zpool")],
+    files: &["zpool_list"],
+    starts: |lines| lines.next_is(is_list_header),
+    read: read_list,
     ..Format::NEW
 };
 
@@ -149,9 +161,48 @@ fn is_row(text: &str) -> bool {
     }
 }
 
+/// `NAME SIZE ALLOC FREE CKPOINT EXPANDSZ FRAG CAP DEDUP HEALTH ALTROOT`; the fifth to the seventh came later.
+fn is_list_header(line: &str) -> bool {
+    line.starts_with("NAME") && line.contains("ALLOC") && line.split_whitespace().any(|word| word == "CAP")
+}
+
+/// The cell of a column; `None` where there are more or fewer cells than columns, as of a device.
+fn cell<'t>(columns: &[&str], text: &'t str, name: &str) -> Option<&'t str> {
+    let at = columns.iter().position(|column| *column == name)?;
+    text.split_whitespace().nth(at).filter(|_| text.split_whitespace().count() == columns.len())
+}
+
+/// Groups and devices, with -v, are indented, or groups of logs, caches and spares.
+fn read_list(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let Some(header) = lines.take() else { return Ok(()) };
+    let columns: Vec<&str> = header.text.split_whitespace().collect();
+    let share = |text: &str, name: &str| cell(&columns, text, name).and_then(number_of_percent);
+    let is_below = |text: &str| {
+        !text.trim().is_empty()
+            && (text.starts_with([' ', '\t']) || GROUPS.iter().any(|group| text.split(' ').next() == Some(group)))
+    };
+    let is_pool = |text: &str| !is_below(text) && share(text, "CAP").is_some_and(|share| share <= 1.0);
+    let is_damaged = |text: &str| text.split_whitespace().nth(1).is_some_and(|size| scaled(size, KIB, 1.0).is_some());
+    loop {
+        while lines.next_is(is_below) {
+            lines.skip(1);
+        }
+        let Some(line) = lines.take_own(is_pool, is_damaged, "a pool, its size and its other columns")? else {
+            return Ok(());
+        };
+        let Some(name) = cell(&columns, &line.text, "NAME") else { continue };
+        let row = run.row::<Volume>(0.0, line.number, name.into());
+        row.kind = "ZFS pool".into();
+        row.size = cell(&columns, &line.text, "SIZE").and_then(|size| scaled(size, KIB, 1.0)).into();
+        row.data_used = share(&line.text, "CAP").into();
+        row.fragmentation = share(&line.text, "FRAG").into();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::number::GIB;
     use crate::testing::{fixture, window_of};
 
     #[test]
@@ -177,5 +228,18 @@ mod tests {
         };
         assert_eq!((errors("sdb"), errors("sdd")), ((Some(503.0), Some(0.0)), (Some(0.0), Some(1200.0))));
         assert_eq!(errors("sda"), (Some(0.0), Some(0.0)));
+    }
+
+    #[test]
+    fn space_of_pools_with_and_without_their_devices() {
+        let window = window_of(&fixture("layouts/zpool-list.txt"));
+        let volumes = window.newest::<Volume>();
+        let of = |name: &str| {
+            let pool = volumes.values().find(|v| *v.name == *name).unwrap();
+            (pool.kind.get(), pool.size.get(), pool.data_used.get(), pool.fragmentation.get())
+        };
+        assert_eq!(volumes.len(), 2);
+        assert_eq!(of("rpool"), (Some("ZFS pool"), Some(464.0 * GIB), Some(0.11), Some(0.09)));
+        assert_eq!(of("tank"), (Some("ZFS pool"), Some(43.6 * 1024.0 * GIB), Some(0.96), Some(0.71)));
     }
 }

@@ -135,7 +135,7 @@ family_group! {
     }
 
     /// What a drive reports about its own health (ATA SMART attributes, NVMe log page 02h, SCSI log pages).
-    drive: Drive by device: Name of device, from "smartctl, nvme smart-log, zpool status, btrfs device stats" {
+    drive: Drive by device: Name of device, from "smartctl, nvme smart-log, zpool status, btrfs device stats, ceph status" {
         failing: gauge count "system.disk.health.failing" "1 if the drive assesses itself as failing, or its spare blocks as used up";
         unreadable: gauge count "system.disk.health.unreadable" "sectors it could not read and has not replaced";
         reallocated: gauge count "system.disk.health.reallocated" "sectors it has replaced by spare ones";
@@ -144,6 +144,7 @@ family_group! {
         io_errors: gauge count "system.disk.health.io_errors" "reads and writes that failed, as the file system counted";
         checksum_errors: gauge count "system.disk.health.checksum_errors" "blocks whose checksum was wrong, as the file system counted";
         failed_tests: gauge count "hw.disk.failed_self_tests" "self-tests that failed, as the drive logged";
+        blocked_for: gauge ns "system.disk.blocked_for" "how long the oldest request to the daemon of a Ceph disk has taken";
         logged_errors: gauge count "hw.disk.logged_errors" "errors in the drive's own log";
     }
 
@@ -214,12 +215,13 @@ family_group! {
     }
 
     /// Logical volumes, volume groups and other devices of the device mapper.
-    volume: Volume by name: Name of volume, from "/dev/mapper/control, lvs, vgs, dmsetup" {
-        kind: state word "system.volume.kind" "thin pool, snapshot, cache, crypt, volume group, ...";
+    volume: Volume by name: Name of volume, from "/dev/mapper/control, lvs, vgs, dmsetup, zpool" {
+        kind: state word "system.volume.kind" "thin pool, snapshot, cache, crypt, volume group, ZFS pool, ...";
         size: gauge bytes "system.volume.limit" "size";
         free: gauge bytes "system.volume.free" "space of a volume group that no volume has";
-        data_used: gauge ratio "system.volume.utilization" "used share of a thin pool, of a snapshot's room for changes, or of a cache";
+        data_used: gauge ratio "system.volume.utilization" "used share of a thin pool, of a snapshot's room for changes, of a cache, or of a ZFS pool";
         metadata_used: gauge ratio "system.volume.metadata" "used share of the room for metadata";
+        fragmentation: gauge ratio "system.volume.fragmentation" "how far the free space of a ZFS pool is in small pieces: 0 if all of it is in large ones";
         dirty: gauge ratio "system.volume.dirty" "share of a cache that is not yet written to the slow device";
         suspended: gauge count "system.volume.suspended" "1 if the kernel holds back all I/O to it";
         failure: state text "system.volume.failure" "what is wrong with it, as the kernel or LVM reports it";
@@ -246,5 +248,8 @@ family_group! {
         sync_done: gauge ratio "system.md.sync_done" "completed share of a rebuild or check";
         sync_speed: gauge bytes "system.md.sync_speed" "bytes a second of a rebuild or check";
         chunk: gauge bytes "system.md.chunk" "bytes on one member before the next one follows; 0 for levels without stripes";
+        cache: state word "system.raid_controller.cache" "whether a RAID controller caches writes: write-back or write-through";
+        cache_wanted: state word "system.raid_controller.cache_wanted" "whether it is set to do so";
+        battery: state word "system.raid_controller.battery" "whether its battery or capacitor keeps the cache over a power cut: ok or failed";
     }
 }

@@ -48,6 +48,13 @@ family_group! {
         time: histogram ns "whyslow.latency.time" "the time it took, each time";
     }
 
+    /// A lock of a Java program that threads of it wait for, at one instant.
+    monitor: Monitor by class: Name of label, from "jstack" {
+        waiters: gauge count "thread.monitor.waiters" "threads that wait for it";
+        holder: state label "thread.monitor.holder" "the thread that holds it";
+        place: state word "thread.monitor.place" "the method that this thread is in";
+    }
+
     /// Where a program was stopped while it did not run: the same stack of functions of the kernel, of all its threads together.
     off_cpu: OffCpu by stack: Name of label, from "output of offcputime" {
         program: state process "process.command" "the program";

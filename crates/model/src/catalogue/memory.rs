@@ -88,6 +88,8 @@ family_group! {
         numa_miss: counter count "system.numa.miss" "pages allocated here although another node was preferred";
         numa_foreign: counter count "system.numa.foreign" "pages preferred here but allocated on another node";
         numa_pages_migrated: counter count "system.numa.migrated" "pages moved by NUMA balancing";
+        zone_reclaim_success: counter count "system.numa.node_reclaim" "times a task got memory by reclaiming some of its own node, before it asked another one (vm.zone_reclaim_mode)";
+        zone_reclaim_failed: counter count "system.numa.node_reclaim_failed" "times a task reclaimed too little of its own node, and then asked another one";
         numa_hint_faults: counter count "system.numa.hint_faults" "NUMA hinting faults";
         numa_hint_faults_local: counter count "system.numa.hint_faults_local" "NUMA hinting faults on the local node";
         ksm_swpin_copy: counter count "system.paging.ksm_swpin" "pages merged by KSM that were copied at swap-in";

@@ -86,9 +86,10 @@ fn export(latency_us: u64, options: &str) -> Result<()> {
     modules(&["nfsd", "nfs"])?;
     shell(&format!(
         "mkfs.ext4 -q /dev/nullb0; mkdir -p /srv; mount /dev/nullb0 /srv
-        mount -t nfsd nfsd /proc/fs/nfsd; mkdir -p /run/rpc_pipefs /var/lib/nfs/v4recovery /run/sendsigs.omit.d
-        mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs
-        rpcbind -w; echo '/srv 127.0.0.1(rw,sync,no_root_squash,insecure,fsid=0)' >/etc/exports
+        mkdir -p /run/rpc_pipefs /var/lib/nfs/v4recovery /run/sendsigs.omit.d
+        mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+        mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs
+        rpcinfo >/dev/null 2>&1 || rpcbind -w; echo '/srv 127.0.0.1(rw,sync,no_root_squash,insecure,fsid=0)' >/etc/exports
         exportfs -ra; {SERVE}; rpc.mountd
         mount -t nfs -o vers=4.2,{options} 127.0.0.1:/ /mnt"
     ))

@@ -173,6 +173,8 @@ fn iscsi() -> Result<String> {
         echo 0 >$portal/attrib/authentication; echo 1 >$portal/attrib/generate_node_acls
         echo 0 >$portal/attrib/demo_mode_write_protect; echo 1 >$portal/enable
         echo InitiatorName=iqn.2026-11.example.lab:guest >/etc/iscsi/initiatorname.iscsi
+        # Where systemd runs, it keeps the socket of the daemon.
+        systemctl stop iscsid.socket iscsid.service 2>/dev/null || true
         mkdir -p /run/lock/iscsi; iscsid >&2; sleep 1
         iscsiadm -m discovery -t sendtargets -p 10.218.1.2 >&2
         # What waits for the disk at the end of the trial can be killed after this time.

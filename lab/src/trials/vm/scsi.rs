@@ -160,7 +160,10 @@ fn write_to_partition(bed: &mut Testbed, start: u32) -> Result<String> {
     let disk = scsi_disk("physblk_exp=3 ndelay=2000000")?;
     let part = format!("{}1", disk.name);
     shell(&format!("addpart /dev/{} 1 {start} 120000", disk.name))?;
-    let write = format!("while :; do dd if=/dev/zero of=/dev/{part} bs=4k count=50 oflag=direct; sleep 0.5; done");
+    // udev looks at a disk again whenever one that could write to it closes it.
+    let write = format!(
+        "while exec 3>/dev/{part}; do for _ in $(seq 100); do dd if=/dev/zero bs=4k count=50 oflag=direct >&3; sleep 0.5; done; done"
+    );
     background(bed, &write)?;
     Ok(part)
 }

@@ -72,7 +72,16 @@ fn is_compaction(symbol: &str) -> bool {
 
 /// Clock sources whose every reading takes about a microsecond.
 fn is_slow_clock(symbol: &str) -> bool {
-    ["read_hpet", "acpi_pm_read", "acpi_pm_read_slow", "acpi_pm_read_verified"].contains(&function(symbol))
+    // A guest of Xen reads its clock in the kernel.
+    const READERS: [&str; 6] = [
+        "read_hpet",
+        "acpi_pm_read",
+        "acpi_pm_read_slow",
+        "acpi_pm_read_verified",
+        "xen_clocksource_get_cycles",
+        "pvclock_clocksource_read",
+    ];
+    READERS.contains(&function(symbol))
 }
 
 /// Reading the clock in user space. While the clock source is a slow one that is mapped there (HPET, before Linux 4.7), it is

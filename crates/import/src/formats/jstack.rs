@@ -1,0 +1,151 @@
+//! jstack(1): the stacks of a Java program's threads, and the locks (monitors) that they wait for (HotSpot: vframe.cpp,
+//! javaVFrame::print_lock_info_on).
+
+use crate::prelude::*;
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::Monitor;
+
+pub const FORMAT: Format = Format {
+    name: "jstack",
+    versions: "JDK 5 to 24: jstack, jcmd PID Thread.print, kill -3; whole, or the lines that grep leaves, counted by uniq -c or not",
+    shows: "which lock threads wait for, and which thread holds it",
+    lacks: "for how long; locks of java.util.concurrent, for which threads are parked",
+    programs: &[program("jstack"), partly_read("jcmd")],
+    files: &["jstack*", "threaddump*", "thread_dump*"],
+    starts: |lines| {
+        lines.next_is(|line| line.starts_with(TITLE) || waited_for(line).is_some() || is_thread(line))
+            && (lines.next_is(|line| line.starts_with(TITLE) || waited_for(line).is_some())
+                || lines.peek(1).is_some_and(|line| line.trim_start().starts_with(STATE)))
+    },
+    read,
+    ..Format::NEW
+};
+
+const TITLE: &str = "Full thread dump";
+const STATE: &str = "java.lang.Thread.State:";
+
+/// `"http-nio-8080-exec-57" #212 daemon prio=5 os_prio=0 tid=0x00007f8a nid=0x1bbf runnable [0x00007f89]`
+fn is_thread(line: &str) -> bool {
+    line.starts_with('"') && (line.contains(" prio=") || line.contains(" tid=0x") || line.contains(" nid="))
+}
+
+/// A lock that a thread waits for or holds, by its address and class.
+struct Lock<'t> {
+    /// How many threads the line stands for.
+    threads: f64,
+    address: &'t str,
+    class: &'t str,
+}
+
+/// `\t- waiting to lock <0x00000005c8a1f0e8> (a com.acme.session.SessionRegistry)`, behind a number where such lines were counted.
+fn lock<'t>(line: &'t str, what: &str) -> Option<Lock<'t>> {
+    let (before, rest) = line.split_once(what)?;
+    let threads = match before.trim() {
+        "" => 1.0,
+        count => number(count)?,
+    };
+    let (address, rest) = rest.split_once("> (a ")?;
+    Some(Lock { threads, address, class: rest.trim_end().strip_suffix(')')? })
+}
+
+fn waited_for(line: &str) -> Option<Lock<'_>> {
+    lock(line, "- waiting to lock <")
+}
+
+/// Whether a line belongs to a dump.
+fn is_own(line: &str) -> bool {
+    const BEGINNINGS: [&str; 9] = [
+        TITLE,
+        STATE,
+        "at ",
+        "- ",
+        "No compile task",
+        "Locked ownable",
+        "JNI global",
+        "Threads class SMR",
+        "_java_thread",
+    ];
+    let text = line.trim_start();
+    is_thread(line)
+        || waited_for(line).is_some()
+        || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+        || crate::clock::date_line(line).is_some()
+}
+
+/// What is known of a lock.
+#[derive(Default)]
+struct Seen {
+    class: String,
+    line: u32,
+    waiters: f64,
+    holder: Option<(String, Option<String>)>,
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let mut locks: BTreeMap<String, Seen> = BTreeMap::new();
+    let mut thread = None;
+    let mut place: Option<String> = None;
+    let mut is_begun = false;
+    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
+        let text = text.to_owned();
+        // The next dump is a reading of its own.
+        if !is_own(&text) || is_command(&text) || (is_begun && text.starts_with(TITLE)) {
+            break;
+        }
+        is_begun |= text.starts_with(TITLE);
+        lines.skip(blanks);
+        let at = lines.number();
+        lines.skip(1);
+        if is_thread(&text) {
+            thread = text[1..].split_once('"').map(|(name, _)| name.to_owned());
+            place = None;
+        } else if let Some(frame) = text.trim_start().strip_prefix("at ") {
+            place = place.or_else(|| frame.split_once('(').map(|(method, _)| method.to_owned()));
+        } else if let Some(lock) = waited_for(&text) {
+            let seen = locks.entry(lock.address.to_owned()).or_default();
+            seen.class = lock.class.to_owned();
+            seen.line = at;
+            // Lines that were counted are of one dump each.
+            seen.waiters = if thread.is_some() { seen.waiters + lock.threads } else { seen.waiters.max(lock.threads) };
+        } else if let Some(lock) = lock(&text, "- locked <")
+            && let Some(name) = &thread
+        {
+            locks.entry(lock.address.to_owned()).or_default().holder = Some((name.clone(), place.clone()));
+        }
+    }
+    for seen in locks.into_values().filter(|seen| seen.waiters > 0.0) {
+        let row = run.row::<Monitor>(0.0, seen.line, seen.class.as_str().into());
+        // Of several locks of a class, the one that most wait for.
+        if row.waiters.get().is_some_and(|waiters| waiters >= seen.waiters) {
+            continue;
+        }
+        row.waiters = seen.waiters.into();
+        let (holder, place) = seen.holder.map_or((None, None), |(holder, place)| (Some(holder), place));
+        row.holder = holder.as_deref().into();
+        row.place = place.as_deref().into();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, row_of};
+
+    #[test]
+    fn who_waits_for_what_and_who_holds_it() {
+        let row = row_of::<Monitor>(&fixture("layouts/jstack.txt"));
+        assert_eq!(&*row.class, "com.acme.session.SessionRegistry");
+        assert_eq!((row.waiters.get(), row.holder.get()), (Some(3.0), Some("http-nio-8080-exec-57")));
+        assert_eq!(row.place.get(), Some("java.util.HashMap$HashIterator.nextNode"));
+    }
+
+    #[test]
+    fn lines_that_were_counted() {
+        let text = "    163 \t- waiting to lock <0x5c8a> (a com.acme.A)\n      1 \t- waiting to lock <0x5c91> (a com.acme.B)\n    \
+                    171 \t- waiting to lock <0x5c8a> (a com.acme.A)\n";
+        let window = crate::testing::window_of(text);
+        let waiters: Vec<_> = window.newest::<Monitor>().values().map(|m| m.waiters.get()).collect();
+        assert_eq!(waiters, [Some(171.0), Some(1.0)]);
+    }
+}
