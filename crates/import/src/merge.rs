@@ -75,8 +75,17 @@ struct RunGroup {
     /// The machine that the first of them which says so is of.
     host: Option<Name>,
     runs: Vec<ToolRun>,
-    /// The positions of the runs of each tool.
-    of_tool: HashMap<&'static str, Vec<usize>>,
+    /// The position of the last run of each tool.
+    of_tool: HashMap<&'static str, usize>,
+    /// The positions of the runs of a tool that describe an entity, by a hash of both.
+    describing: HashMap<u64, Vec<usize>>,
+}
+
+/// A hash of a tool and an entity that it describes.
+fn mark(tool: &str, entity: &EntityKey) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (tool, entity).hash(&mut hasher);
+    hasher.finish()
 }
 
 impl RunGroups {
@@ -86,13 +95,13 @@ impl RunGroups {
         let from = kind.and_then(|kind| self.last.get(&kind).copied()).unwrap_or(0);
         let has_room = |group: &RunGroup| {
             !Host::names_differ(group.host.as_deref(), run.host.as_deref())
-                && !group.of(run.tool).any(|other| conflicts(other, &run))
+                && !group.sharing(&run).any(|other| conflicts(other, &run))
         };
         let place = self.all[from..].iter().position(has_room).map(|at| from + at);
         let before = &self.all[from..place.unwrap_or(self.all.len())];
         let is_again = |other: &ToolRun| other.file == run.file && conflicts(other, &run);
         let has_counters = run.series.values().any(|series| series.has_counters());
-        if has_counters && before.iter().any(|group| group.of(run.tool).any(is_again)) {
+        if has_counters && before.iter().any(|group| group.sharing(&run).any(is_again)) {
             run.note(
                 &format!("{} a second time", run.tool),
                 "the time between the two is unknown, so there are no rates",
@@ -189,7 +198,7 @@ impl RunGroups {
             let has_room = |group: &RunGroup| {
                 group.host.is_some()
                     && !Host::names_differ(group.host.as_deref(), Some(&own))
-                    && !group.of(run.tool).any(|other| conflicts(other, &run))
+                    && !group.sharing(&run).any(|other| conflicts(other, &run))
             };
             let place = self.all.iter().position(has_room).unwrap_or(at);
             self.all[place].add(run);
@@ -204,32 +213,38 @@ impl RunGroup {
         self.runs.iter().map(|run| run.line).filter(|line| *line > 0).min().unwrap_or(1)
     }
 
-    fn of(&self, tool: &str) -> impl Iterator<Item = &ToolRun> {
-        self.of_tool.get(tool).into_iter().flatten().map(|at| &self.runs[*at])
+    /// The runs of a run's tool that describe an entity which it describes, too.
+    fn sharing(&self, run: &ToolRun) -> impl Iterator<Item = &ToolRun> {
+        let of_entity = |entity| self.describing.get(&mark(run.tool, entity)).into_iter().flatten().copied();
+        let positions: BTreeSet<usize> = run.series.keys().flat_map(of_entity).collect();
+        positions.into_iter().map(|at| &self.runs[at])
     }
 
     /// A run that continues the previous one of its tool becomes part of it, so that an output printed again and again is
     /// held as one series.
     fn add(&mut self, run: ToolRun) -> &ToolRun {
         self.host = self.host.take().or_else(|| run.host.clone());
-        let places = self.of_tool.entry(run.tool).or_default();
-        if let Some(at) = places.last().copied().filter(|at| self.runs[*at].file == run.file) {
-            let last = &mut self.runs[at];
-            match (last.is_instant(), run.is_instant()) {
-                (true, true) if continues(last, &run) => {
-                    last.append(run);
-                    return &self.runs[at];
-                }
-                (false, false) if last.start == run.start && !last.shares_entities(&run) => {
-                    last.join(run);
-                    return &self.runs[at];
-                }
-                _ => {}
+        let last = self.of_tool.get(run.tool).copied().filter(|at| self.runs[*at].file == run.file);
+        let joins = |last: &ToolRun| match (last.is_instant(), run.is_instant()) {
+            (true, true) => continues(last, &run),
+            (false, false) => last.start == run.start && !last.shares_entities(&run),
+            _ => false,
+        };
+        let joined = last.filter(|at| joins(&self.runs[*at]));
+        let at = joined.unwrap_or(self.runs.len());
+        for entity in run.series.keys() {
+            let positions = self.describing.entry(mark(run.tool, entity)).or_default();
+            if positions.last() != Some(&at) {
+                positions.push(at);
             }
         }
-        places.push(self.runs.len());
-        self.runs.push(run);
-        &self.runs[self.runs.len() - 1]
+        self.of_tool.insert(run.tool, at);
+        match joined {
+            Some(at) if run.is_instant() => self.runs[at].append(run),
+            Some(at) => self.runs[at].join(run),
+            None => self.runs.push(run),
+        }
+        &self.runs[at]
     }
 }
 
@@ -244,11 +259,14 @@ fn continues(last: &ToolRun, run: &ToolRun) -> bool {
     untimed || later
 }
 
-/// Whether both have the same metrics of an entity, and it is not known that one is later.
+/// Whether both describe the same entities, and it is not known that one is later: not where one has other metrics than the other.
 fn conflicts(a: &ToolRun, b: &ToolRun) -> bool {
     let machine = MachineInfo::INFO.name;
+    let has_values = |series: &dyn AnySeries| series.overlaps(series);
+    let is_complement =
+        |own: &dyn AnySeries, series: &dyn AnySeries| has_values(own) && has_values(series) && !own.overlaps(series);
     let is_shared = |(entity, series): (&EntityKey, &Box<dyn AnySeries>)| {
-        entity.0 != machine && a.series.get(entity).is_some_and(|own| own.overlaps(&**series))
+        entity.0 != machine && a.series.get(entity).is_some_and(|own| !is_complement(&**own, &**series))
     };
     a.tool == b.tool && b.series.iter().any(is_shared) && !follows(a, b)
 }
@@ -302,9 +320,9 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
         let shift = BEGIN + (offset * SECOND) as u64 + *before * BEGIN;
         // The machine's name has no time of its own, and must not make the Window begin before the first reading.
         let machine = run.tool == MACHINE;
-        let first = entities.first();
+        let shift = if machine { entities.first().unwrap_or(shift) } else { shift };
         for (entity, mut series) in run.series {
-            series.shift(first.filter(|_| machine).unwrap_or(shift));
+            series.shift(shift);
             entities.add(entity, run.tool, series);
         }
     }

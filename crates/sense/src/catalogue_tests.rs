@@ -29,7 +29,10 @@ const STATUS: &str = "var/lib/dpkg/status";
 pub(crate) const MACHINE: &str = include_str!("../tests/fixtures/machine.txt");
 
 /// Families and metrics that only the output of other tools has.
-const CAPTURES_ONLY: [&str; 35] = [
+const CAPTURES_ONLY: [&str; 39] = [
+    "array.battery",
+    "array.cache",
+    "array.cache_wanted",
     "board",
     "condition",
     "cpu_mean",
@@ -54,6 +57,7 @@ const CAPTURES_ONLY: [&str; 35] = [
     "log.repeated",
     "log_read",
     "logical_partition",
+    "monitor",
     "nfs.age",
     "off_cpu",
     "ping",

@@ -233,6 +233,15 @@ fn is_rule(line: &str) -> bool {
     line.len() >= 4 && line.bytes().all(|b| b == b'=' || b == b'-')
 }
 
+/// The states of a drive that is in use, or could be.
+const WHOLE: [&str; 9] = ["Onln", "UGood", "GHS", "DHS", "JBOD", "Rbld", "Cpybck", "UGUnsp", "Conf"];
+
+/// `252:3`, `1/1`
+fn is_place(text: &str, separator: char) -> bool {
+    let is_number = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    text.split_once(separator).is_some_and(|(group, own)| is_number(group) && !own.is_empty() && is_number(own))
+}
+
 /// Of the rules of a table: one below its title, and three around the header and the rows.
 const LAST_RULE: u32 = 4;
 
@@ -269,7 +278,7 @@ fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
                 let (Some(place), Some(state)) = (cells.first(), cell("State")) else { continue };
                 // Of one that has failed already the list of arrays says what follows.
                 let is_bad = ["UBad", "Missing"].contains(&state);
-                if state != "Failed" {
+                if is_place(place, ':') && (is_bad || WHOLE.contains(&state)) {
                     run.row::<Drive>(0.0, at, (*place).into()).failing = f64::from(is_bad).into();
                 }
             }
@@ -283,7 +292,7 @@ fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
 /// itself: `WBD`, `WTC`; `AWBD` caches with a bad battery as well. What is wanted is not shown, but that nobody sets write-through where
 /// there is a battery.
 fn virtual_drive<'c>(cell: &impl Fn(&str) -> Option<&'c str>, at: u32, run: &mut ToolRun) {
-    let Some(place) = cell("DG/VD").filter(|place| place.contains('/')) else { return };
+    let Some(place) = cell("DG/VD").filter(|place| is_place(place, '/')) else { return };
     let number = place.split('/').nth(1).unwrap_or_default();
     let row = run.row::<Array>(0.0, at, format!("virtual drive {number}").as_str().into());
     row.level = cell("TYPE").into();
@@ -331,9 +340,14 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
             row.state = state.to_ascii_lowercase().as_str().into();
             row.degraded = missing(state).into();
         } else if let Some((place, details)) = listed(&text, "physicaldrive ") {
-            if !details.contains(", Failed") {
-                let is_bad = details.contains(", Predictive Failure");
-                run.row::<Drive>(0.0, at, place.into()).failing = f64::from(is_bad).into();
+            let state = details.rsplit(", ").next().filter(|_| !details.contains("drive "));
+            let failing = match state {
+                Some("Predictive Failure") => Some(1.0),
+                Some("OK" | "Rebuilding") => Some(0.0),
+                _ => None,
+            };
+            if failing.is_some() {
+                run.row::<Drive>(0.0, at, place.into()).failing = failing.into();
             }
         }
         match field(&text) {

@@ -129,7 +129,11 @@ fn complete(capture: &mut Capture, mut copies: Vec<ProcCopy>) {
             snapshot.boot_ns = newest.boot_ns - before;
             snapshot.wall_ns = if newest.wall_ns > 0 { newest.wall_ns - before as i64 } else { 0 };
             snapshot.sort();
-            readings.push(snapshot);
+            // A window has one reading at a time.
+            match readings.iter_mut().find(|reading| reading.boot_ns == snapshot.boot_ns) {
+                Some(reading) => reading.absorb(snapshot),
+                None => readings.push(snapshot),
+            }
         }
     }
     newest.sort();
