@@ -1,9 +1,8 @@
 //! Memory on several NUMA nodes.
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::expect::EntityPattern::{Host, Named, Process};
 use crate::expect::Expect;
-use crate::testbed::Testbed;
 use crate::trial::Trial;
 use crate::vm::{VmSpec, background, shell};
 
@@ -65,28 +64,6 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
-        name: "numa.zone_reclaim",
-        what: "a node evicts the files that a program reads, while the other has room for them (vm.zone_reclaim_mode)",
-        finding: Some("mem.reclaim"),
-        never: &["mem.thrashing", "mem.leak", "mem.cache_thrash", "disk.slow_device"],
-        vm: Some(&NODES),
-        setup: |bed| {
-            let pid = file_in_two_nodes(bed, 1)?;
-            Ok(Expect::subject([Host]).culprit([Process(pid)]))
-        },
-        ..Trial::IDLE
-    },
-    Trial {
-        name: "numa-cached",
-        what: "a program reads files that the page cache of both nodes holds",
-        vm: Some(&NODES),
-        setup: |bed| {
-            file_in_two_nodes(bed, 0)?;
-            Ok(Expect::healthy())
-        },
-        ..Trial::IDLE
-    },
-    Trial {
         name: "numa-local",
         what: "a program on each node uses some of its own memory",
         vm: Some(&NODES),
@@ -104,25 +81,3 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
 ];
-
-/// A program on the first node reads at random what is larger than its memory and smaller than that of both; its number.
-fn file_in_two_nodes(bed: &mut Testbed, zone_reclaim_mode: u32) -> Result<u32> {
-    let free = shell(
-        "cat /sys/devices/system/node/node*/meminfo | awk '/MemFree:/ { sum += $4 } END { print int(sum / 1024) }'",
-    )?;
-    let free: u64 = free.trim().parse().map_err(|_| Error::failed(format!("free memory of the nodes: {free}")))?;
-    super::null_disks(free * 8 / 10, &[bed.range(3000..=6000)])?;
-    shell(&format!("echo {zone_reclaim_mode} >/proc/sys/vm/zone_reclaim_mode"))?;
-    shell(
-        "echo 4096 >/sys/block/nullb0/queue/read_ahead_kb
-        numactl --cpunodebind=0 dd if=/dev/nullb0 of=/dev/null bs=4M
-        echo 128 >/sys/block/nullb0/queue/read_ahead_kb",
-    )?;
-    let rate = bed.range(20..=30) * 1_000_000;
-    background(
-        bed,
-        &format!(
-            "exec numactl --cpunodebind=0 /lab/whyslow-lab load read --path /dev/nullb0 --size 65536 --random --jobs 4 --rate {rate}"
-        ),
-    )
-}
