@@ -263,12 +263,13 @@ fn continues(last: &ToolRun, run: &ToolRun) -> bool {
 fn conflicts(a: &ToolRun, b: &ToolRun) -> bool {
     let machine = MachineInfo::INFO.name;
     let has_values = |series: &dyn AnySeries| series.overlaps(series);
-    let is_complement =
-        |own: &dyn AnySeries, series: &dyn AnySeries| has_values(own) && has_values(series) && !own.overlaps(series);
-    let is_shared = |(entity, series): (&EntityKey, &Box<dyn AnySeries>)| {
-        entity.0 != machine && a.series.get(entity).is_some_and(|own| !is_complement(&**own, &**series))
+    let is_complement = |own: &dyn AnySeries, series: &dyn AnySeries| {
+        a.file == b.file && has_values(own) && has_values(series) && !own.overlaps(series)
     };
-    a.tool == b.tool && b.series.iter().any(is_shared) && !follows(a, b)
+    let is_shared = |entity: &EntityKey, series: &dyn AnySeries| {
+        entity.0 != machine && a.series.get(entity).is_some_and(|own| !is_complement(&**own, series))
+    };
+    a.tool == b.tool && b.series.iter().any(|(entity, series)| is_shared(entity, &**series)) && !follows(a, b)
 }
 
 /// Whether one run is of a later instant than the other: both in one file, and if there are counters, at known times,

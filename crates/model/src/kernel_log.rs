@@ -153,11 +153,17 @@ log_patterns! {
     // Programs, in what people paste of their output and logs: bash, Redis, MySQL, PostgreSQL, nginx, PHP-FPM, Apache, uWSGI, Java, Go
     "workers" Host => ["server reached ", "max_children"] | ["server reached MaxRequestWorkers"] | ["server reached MaxClients"]
         | ["connect() to unix:", "Resource temporarily unavailable"] | ["listen queue of socket", "full"];
+    // Limits of inotify, and the table of the whole machine.
+    "no_watch" Host => ["oo many open files", "notify"] | ["oo many open files in system"];
     "open_files" Host => ["oo many open files"];
-    // The same error, of limits that have nothing to do with files: shared memory, semaphores, watches.
-    "no_identifier" Host => ["No space left on device", "inotify"] | ["No space left on device", "Error: 28: "]
-        | ["No space left on device", "shm"] | ["No space left on device", "semget"];
-    "no_space" Host => ["No space left on device"];
+    // The same error, of what is no file system: shared memory, semaphores, watches, and a disk that was written to its end.
+    "no_room" Host => ["o space left on device", "inotify"] | ["o space left on device", "directory watch"]
+        | ["o space left on device", "Error: 28: "] | ["o space left on device", "shmget"]
+        | ["o space left on device", "semaphore"] | ["o space left on device", "semget"]
+        | ["o space left on device", "mutex"] | ["o space left on device", "shared memory"]
+        | ["o space left on device", "/dev/"] | ["o space left on device", "dd: error writing"]
+        | ["o space left on device", "dd: writing"];
+    "no_space" Host => ["o space left on device"];
     "fork_refused" Host => ["sh: fork: ", "Resource temporarily unavailable"];
     "slow_fsync" Host => ["AOF fsync is taking too long"];
     "too_many_clients" Host => ["oo many connections", "1040"] | ["sorry, too many clients already"]
@@ -351,7 +357,12 @@ pub const UNMISTAKABLE: &[&str] = &[
     "connect() to unix:",
     "server reached pm.max_children",
     "server reached MaxRequestWorkers",
-    "oo many open files",
+    ": too many open files",
+    ": Too many open files",
+    "server reached max_children",
+    "server reached MaxClients",
+    "listen queue of socket",
+    ": no space left on device",
     ": No space left on device",
 ];
 

@@ -341,7 +341,7 @@ impl<'w, F: Family> Change<'w, F> {
         self.readings(f).reduce(f64::max)
     }
 
-    /// The last reading there is: of captures not every file is printed at each time.
+    /// The last known reading; a capture may lack a file at some times. Not for gauges whose absence means something, as that of a limit.
     pub fn latest(&self, f: impl Fn(&F) -> Gauge) -> Option<f64> {
         self.readings(f).last()
     }

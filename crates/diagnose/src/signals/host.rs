@@ -187,7 +187,7 @@ impl<'w> HostUse<'w> {
         ratio(self.pressure.as_ref()?.rate(f)).map(|s| s.min(1.0))
     }
 
-    /// A mean of the kernel's own, at the last sample.
+    /// A mean of the kernel's own, as it was read last.
     fn pressure_now(&self, f: impl Fn(&Pressure) -> Gauge + Copy) -> Option<f64> {
         self.pressure.as_ref()?.latest(f)
     }

@@ -80,7 +80,7 @@ impl QuotaUse<'_> {
     /// The nearest the group came to one of its four limits, as a mean over the window.
     fn fill(&self) -> Option<f64> {
         let part = |rate: fn(&GroupIo) -> Counter, limit: fn(&GroupIo) -> Gauge| {
-            over(self.io.rate(rate), self.io.latest(limit))
+            over(self.io.rate(rate), limit(self.io.last()).get())
         };
         [
             part(|g| g.read_bytes, |g| g.read_bytes_limit),

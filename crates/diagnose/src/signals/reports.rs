@@ -312,7 +312,7 @@ signals! { p: Profile;
     "profile.reclaim_share" "ratio" "part of its CPU time in which it reclaimed memory, at least", "samples below functions that reclaim / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.reclaim.get());
     "profile.reclaim_for" "text" "whose memory was short", "call graph", "perf report" => p.reclaim_for.get();
     "profile.compaction_share" "ratio" "part of its CPU time in which it compacted memory, at least", "samples below functions that compact / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.compaction.get());
-    "profile.slow_clock_share" "ratio" "part of its CPU time in which it read a slow clock source, at least", "samples in read_hpet, acpi_pm_read, pvclock_clocksource_read / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.slow_clock.get());
+    "profile.slow_clock_share" "ratio" "part of its CPU time in which it read a slow clock source, at least", "samples in read_hpet, acpi_pm_read, xen_clocksource_get_cycles / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.slow_clock.get());
     "profile.function" "text" "the kernel function with the most samples of its own", "max of its rows", "perf report, perf top" => p.function.get();
     "profile.function_share" "ratio" "part of its CPU time in that function, at least", "its samples / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.function_share.get());
 }

@@ -5,7 +5,7 @@ use whyslow_model::catalogue::{Array, Drive};
 
 pub const FORMAT: Format = Format {
     name: "ceph status",
-    versions: "Ceph 12 on: status, -s, -w, health, health detail, and what rook prints; as text",
+    versions: "Ceph 12 on (slow requests: 14 on): status, -s, -w, health, health detail, and what rook prints; as text",
     shows: "whether all OSDs are up, and which of them have requests that take long",
     lacks: "how long requests take (ceph osd perf), and what the clients wait for; PGs that are degraded while it recovers",
     programs: &[partly_read("ceph")],
@@ -54,13 +54,14 @@ fn osds_down(text: &str) -> Option<f64> {
 fn slow_osds(text: &str) -> Option<(f64, Vec<&str>)> {
     let (_, rest) = text.split_once(" slow ops, oldest one blocked for ")?;
     let (seconds, daemons) = rest.split_once(" sec, ")?;
-    let daemons = daemons.split(" ha").next()?.trim_start_matches("daemons ").trim_matches(['[', ']']);
+    let daemons = daemons.split(" ha").next()?.trim_start_matches("daemons ").trim_matches(['[', ']', '.']);
     Some((number(seconds)? * SECOND, daemons.split(',').filter(|daemon| daemon.starts_with("osd.")).collect()))
 }
 
 fn record_slow(text: &str, at: u32, run: &mut ToolRun) {
     let Some((blocked, osds)) = slow_osds(text) else { return };
-    for osd in osds {
+    // How long the oldest has taken is said of all of them together.
+    for osd in osds.into_iter().filter(|_| !text.contains(",osd.")) {
         run.row::<Drive>(0.0, at, osd.into()).blocked_for = blocked.into();
     }
 }

@@ -30,10 +30,11 @@ fn is_variables_header(line: &str) -> bool {
     line.split_whitespace().eq(["Variable_name", "Value"])
 }
 
-/// `innodb_log_file_size 50331648`
+/// `innodb_log_file_size 50331648`; some have no value.
 fn variable(line: &str) -> Option<(&str, &str)> {
-    let (name, value) = line.trim().split_once(char::is_whitespace)?;
-    let is_name = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_.".contains(&b));
+    let (name, value) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+    let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_.".contains(&b));
     is_name.then(|| (name, value.trim()))
 }
 
@@ -42,19 +43,23 @@ fn read_variables(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) 
     let mut at = lines.number();
     lines.skip(1);
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
-        let Some((name, value)) = variable(text).filter(|_| !is_command(text)) else { break };
+        let text = text.to_owned();
+        lines.skip(blanks);
+        if another_output_starts(lines, VARIABLES.name) {
+            break;
+        }
+        let Some((name, value)) = variable(&text) else { break };
         match name {
             "innodb_log_file_size" => size = number(value),
             "innodb_log_files_in_group" => files = number(value),
             "innodb_redo_log_capacity" => capacity = number(value),
             _ => {}
         }
-        lines.skip(blanks);
         at = lines.number();
         lines.skip(1);
     }
-    // Since MariaDB 10.5 there is one file.
-    let all = capacity.or_else(|| Some(size? * files.unwrap_or(1.0)));
+    // How many files there are unless it is said depends on the version.
+    let all = capacity.or_else(|| Some(size? * files?));
     if let Some(all) = all.filter(|all| *all > 0.0) {
         let row = run.row::<Database>(0.0, at, "InnoDB".into());
         row.product = "InnoDB".into();

@@ -31,8 +31,8 @@ fn is_thread(line: &str) -> bool {
 
 /// A lock that a thread waits for or holds, by its address and class.
 struct Lock<'t> {
-    /// How many threads the line stands for.
-    threads: f64,
+    /// How many threads the line stands for, where such lines were counted.
+    counted: Option<f64>,
     address: &'t str,
     class: &'t str,
 }
@@ -40,12 +40,12 @@ struct Lock<'t> {
 /// `\t- waiting to lock <0x00000005c8a1f0e8> (a com.acme.session.SessionRegistry)`, behind a number where such lines were counted.
 fn lock<'t>(line: &'t str, what: &str) -> Option<Lock<'t>> {
     let (before, rest) = line.split_once(what)?;
-    let threads = match before.trim() {
-        "" => 1.0,
-        count => number(count)?,
+    let counted = match before.trim() {
+        "" => None,
+        count => Some(number(count)?),
     };
     let (address, rest) = rest.split_once("> (a ")?;
-    Some(Lock { threads, address, class: rest.trim_end().strip_suffix(')')? })
+    Some(Lock { counted, address, class: rest.trim_end().strip_suffix(')')? })
 }
 
 fn waited_for(line: &str) -> Option<Lock<'_>> {
@@ -66,10 +66,7 @@ fn is_own(line: &str) -> bool {
         "_java_thread",
     ];
     let text = line.trim_start();
-    is_thread(line)
-        || waited_for(line).is_some()
-        || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
-        || crate::clock::date_line(line).is_some()
+    is_thread(line) || waited_for(line).is_some() || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
 }
 
 /// What is known of a lock.
@@ -85,18 +82,27 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let mut locks: BTreeMap<String, Seen> = BTreeMap::new();
     let mut thread = None;
     let mut place: Option<String> = None;
+    // A thread in Object.wait() has given back what it is said to have locked.
+    let mut given_back: Option<String> = None;
+    // What is listed below that has been listed before.
+    let mut is_deadlock = false;
     let mut is_begun = false;
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
         // The next dump is a reading of its own.
-        if !is_own(&text) || is_command(&text) || (is_begun && text.starts_with(TITLE)) {
+        is_deadlock |= text.starts_with("Found ") && text.contains("Java-level deadlock");
+        if !is_own(&text) && !is_deadlock || is_command(&text) || (is_begun && text.starts_with(TITLE)) {
             break;
         }
         is_begun |= text.starts_with(TITLE);
         lines.skip(blanks);
         let at = lines.number();
         lines.skip(1);
+        if is_deadlock {
+            continue;
+        }
         if is_thread(&text) {
+            given_back = None;
             thread = text[1..].split_once('"').map(|(name, _)| name.to_owned());
             place = None;
         } else if let Some(frame) = text.trim_start().strip_prefix("at ") {
@@ -106,9 +112,12 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             seen.class = lock.class.to_owned();
             seen.line = at;
             // Lines that were counted are of one dump each.
-            seen.waiters = if thread.is_some() { seen.waiters + lock.threads } else { seen.waiters.max(lock.threads) };
+            seen.waiters = lock.counted.map_or(seen.waiters + 1.0, |counted| seen.waiters.max(counted));
+        } else if let Some(lock) = lock(&text, "- waiting on <") {
+            given_back = Some(lock.address.to_owned());
         } else if let Some(lock) = lock(&text, "- locked <")
             && let Some(name) = &thread
+            && given_back.as_deref() != Some(lock.address)
         {
             locks.entry(lock.address.to_owned()).or_default().holder = Some((name.clone(), place.clone()));
         }

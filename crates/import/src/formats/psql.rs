@@ -318,9 +318,14 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
     let began = rows.iter().filter_map(|row| row.time("query_start")).reduce(f64::max).filter(|_| are_known);
     let now = rows.iter().find_map(|row| row.time("now")).or(began);
     let since = |row: &ViewRow, column: &str| Some((now? - row.time(column)?).max(0.0));
-    // An age under another name may be that of the transaction, the statement or the state, of which the last is the shortest.
+    // An age under another name may be that of the transaction, the statement or the state, of which the last is the shortest: not that of the
+    // connection, nor a time of day.
+    const AGES: [&str; 7] = ["age", "idle", "state", "xact", "since", "duration", "for"];
+    let is_age =
+        |name: &str| !name.contains("backend") && !name.contains("start") && AGES.iter().any(|age| name.contains(age));
     let state_age = |row: &ViewRow| {
-        row.values.values().filter(|value| value.contains(':')).filter_map(|value| interval(value)).reduce(f64::min)
+        let ages = row.values.iter().filter(|(name, value)| is_age(name) && value.contains(':'));
+        ages.filter_map(|(_, value)| interval(value)).reduce(f64::min)
     };
     let age = |row: &ViewRow| interval(row.text("xact_age").or_else(|| row.text("transaction_age"))?);
     let mut seen = Activity::default();

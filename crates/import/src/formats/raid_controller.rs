@@ -20,7 +20,7 @@ pub const MEGACLI: Format = Format {
 pub const STORCLI: Format = Format {
     name: "storcli",
     versions: "storcli64, perccli64: show, show all: VD LIST, PD LIST, BBU_Info, Cachevault_Info",
-    shows: "arrays that are degraded or do not cache writes; the battery; drives that failed",
+    shows: "arrays that are degraded or do not cache writes; the battery; drives that are about to fail",
     lacks: "rates; which device of the kernel an array is",
     programs: &[partly_read("storcli"), partly_read("storcli64"), partly_read("perccli"), partly_read("perccli64")],
     files: &["storcli", "perccli"],
@@ -35,7 +35,7 @@ pub const STORCLI: Format = Format {
 pub const SSACLI: Format = Format {
     name: "ssacli",
     versions: "ssacli, hpssacli, hpacucli: ctrl all show status, show config, with detail",
-    shows: "arrays that are degraded or do not cache writes; the battery; drives that failed",
+    shows: "arrays that are degraded or do not cache writes; the battery; drives that are about to fail",
     lacks: "rates; which device of the kernel an array is",
     programs: &[partly_read("ssacli"), partly_read("hpssacli"), partly_read("hpacucli")],
     files: &["ssacli", "hpssacli"],
@@ -53,21 +53,19 @@ fn field(line: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// What a battery's state means: `ok`, or `failed` where the controller does not rely on it.
-fn battery(state: &str) -> &'static str {
-    let state = state.to_ascii_lowercase();
-    let is_bad = [
-        "fail",
-        "degraded",
-        "dgd",
-        "missing",
-        "needs attention",
-        "need attention",
-        "replace",
-        "not present",
-        "recharging",
+/// What a battery's state means: whether the controller relies on it.
+fn battery(state: &str) -> Option<&'static str> {
+    const STATES: [(&str, &[&str]); 4] = [
+        ("absent", &["not present", "absent", "not installed"]),
+        ("charging", &["charging", "learn", "initializ"]),
+        (
+            "failed",
+            &["fail", "degraded", "dgd", "missing", "attention", "replace", "non operational", "not operational"],
+        ),
+        ("ok", &["optimal", "operational", "ok", "optl"]),
     ];
-    if is_bad.iter().any(|bad| state.contains(bad)) { "failed" } else { "ok" }
+    let state = state.to_ascii_lowercase();
+    STATES.iter().find(|(_, words)| words.iter().any(|word| state.contains(word))).map(|(known, _)| *known)
 }
 
 /// The members that an array lacks: at least one, if it is degraded.
@@ -75,7 +73,7 @@ fn missing(state: &str) -> Option<f64> {
     let state = state.to_ascii_lowercase();
     match state.as_str() {
         "optimal" | "optl" | "ok" => Some(0.0),
-        _ if state.contains("degraded") || ["dgrd", "pdgd", "offln", "offline", "failed"].contains(&state.as_str()) => {
+        _ if state.contains("degraded") || ["dgrd", "pdgd", "ofln", "offline", "failed"].contains(&state.as_str()) => {
             Some(1.0)
         }
         _ if state.starts_with("interim recovery")
@@ -100,7 +98,7 @@ impl<'t> MegaCliPart<'t> {
     fn of(line: &'t str) -> Option<Self> {
         let (name, value) = field(line)?;
         match name {
-            "Virtual Drive" => Some(Self::VirtualDrive(value.split(' ').next()?)),
+            "Virtual Drive" | "Virtual Disk" => Some(Self::VirtualDrive(value.split(' ').next()?)),
             "BBU status for Adapter" => Some(Self::Battery(value)),
             "Enclosure Device ID" => Some(Self::Drive(value)),
             _ => None,
@@ -133,6 +131,8 @@ fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
     }
     let number_of = |value: &str| value.parse::<u32>().ok().map(f64::from);
     let mut about = About::Nothing;
+    // Drives and arrays of the first controller have their plain names.
+    let mut prefix = String::new();
     for _ in 0..MOST_LINES {
         let Some((blanks, text)) = lines.peek_past_blanks(0) else { break };
         let text = text.to_owned();
@@ -143,15 +143,25 @@ fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
         lines.skip(blanks);
         let at = lines.number();
         lines.skip(1);
+        if text.starts_with("Exit Code") {
+            break;
+        }
+        if let Some(number) =
+            text.strip_prefix("Adapter ").and_then(|rest| rest.trim_start_matches('#').split(' ').next())
+        {
+            prefix = if number == "0" { String::new() } else { format!("{number}/") };
+        }
         match MegaCliPart::of(&text) {
-            Some(MegaCliPart::VirtualDrive(number)) => about = About::Array(format!("virtual drive {number}")),
+            Some(MegaCliPart::VirtualDrive(number)) => about = About::Array(format!("virtual drive {prefix}{number}")),
             Some(MegaCliPart::Battery(number)) => about = About::Array(format!("controller {number}")),
             Some(MegaCliPart::Drive(enclosure)) => about = About::Enclosure(enclosure.to_owned()),
             None => {}
         }
         let Some((name, value)) = field(&text) else { continue };
         match (&about, name) {
-            (About::Enclosure(enclosure), "Slot Number") => about = About::Drive(format!("{enclosure}:{value}")),
+            (About::Enclosure(enclosure), "Slot Number") => {
+                about = About::Drive(format!("{prefix}{enclosure}:{value}"))
+            }
             (About::Drive(drive), "Media Error Count") => {
                 run.row::<Drive>(0.0, at, drive.as_str().into()).media_errors = number_of(value).into();
             }
@@ -197,8 +207,8 @@ fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
 fn take_battery(run: &mut ToolRun, at: u32, controller: &str, state: &str) {
     let row = run.row::<Array>(0.0, at, controller.into());
     row.level = CONTROLLER.into();
-    if row.battery.get() != Some("failed") {
-        row.battery = battery(state).into();
+    if let Some(known) = battery(state).filter(|_| row.battery.get() != Some("failed")) {
+        row.battery = known.into();
     }
 }
 
@@ -277,7 +287,7 @@ fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
             Some(StorcliTable::Physical) => {
                 let (Some(place), Some(state)) = (cells.first(), cell("State")) else { continue };
                 // Of one that has failed already the list of arrays says what follows.
-                let is_bad = ["UBad", "Missing"].contains(&state);
+                let is_bad = ["UBad", "Msng"].contains(&state);
                 if is_place(place, ':') && (is_bad || WHOLE.contains(&state)) {
                     run.row::<Drive>(0.0, at, (*place).into()).failing = f64::from(is_bad).into();
                 }
@@ -288,9 +298,8 @@ fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
     Ok(())
 }
 
-/// `0/0   RAID1 Optl  RW     Yes     NRWTD -   ON  446.625 GB os`: the cache column ends in the policy of writes, and that of the cache
-/// itself: `WBD`, `WTC`; `AWBD` caches with a bad battery as well. What is wanted is not shown, but that nobody sets write-through where
-/// there is a battery.
+/// `0/0   RAID1 Optl  RW     Yes     NRWTD -   ON  446.625 GB os`: the column of the cache has the policy of reads, that of writes (`WB`,
+/// `AWB`, `WT`) and that of the cache itself.
 fn virtual_drive<'c>(cell: &impl Fn(&str) -> Option<&'c str>, at: u32, run: &mut ToolRun) {
     let Some(place) = cell("DG/VD").filter(|place| is_place(place, '/')) else { return };
     let number = place.split('/').nth(1).unwrap_or_default();
@@ -320,6 +329,10 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
     else {
         return Ok(());
     };
+    let number_of = |number: &str| match controller.strip_prefix("controller ") {
+        Some("0") | None => format!("logical drive {number}"),
+        Some(slot) => format!("logical drive {slot}/{number}"),
+    };
     // Of `show config detail`, the array that the fields below are of.
     let mut array: Option<String> = None;
     for _ in 0..MOST_LINES {
@@ -334,7 +347,7 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
         if let Some((number, details)) = listed(&text, "logicaldrive ") {
             // `2.2 TB, RAID 5, Recovering, 45% complete`
             let mut details = details.split(", ").skip(1);
-            let row = run.row::<Array>(0.0, at, format!("logical drive {number}").as_str().into());
+            let row = run.row::<Array>(0.0, at, number_of(number).as_str().into());
             row.level = details.next().map(|level| level.replace(' ', "")).as_deref().into();
             let state = details.next().unwrap_or_default();
             row.state = state.to_ascii_lowercase().as_str().into();
@@ -350,6 +363,10 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
                 run.row::<Drive>(0.0, at, place.into()).failing = failing.into();
             }
         }
+        // Their fields are not those of the array.
+        if ["physicaldrive", "unassigned", "array "].iter().any(|title| text.trim_start().starts_with(title)) {
+            array = None;
+        }
         match field(&text) {
             Some(("Battery/Capacitor Status" | "Capacitor Status" | "Battery Status", state)) => {
                 take_battery(run, at, &controller, state);
@@ -357,11 +374,21 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
             Some(("Cache Status", state)) => {
                 let row = run.row::<Array>(0.0, at, controller.as_str().into());
                 row.level = CONTROLLER.into();
-                let is_off = state.contains("Disabled") || state.contains("Failed");
-                row.cache = Some(if is_off { "write-through" } else { "write-back" }).into();
-                row.cache_wanted = state.contains("Temporarily").then_some("write-back").into();
+                let (cache, wanted) = match state {
+                    "OK" => (Some("write-back"), None),
+                    _ if state.starts_with("Temporarily Disabled") => (Some("write-through"), Some("write-back")),
+                    _ if state.starts_with("Permanently Disabled") => (Some("write-through"), None),
+                    _ => (None, None),
+                };
+                row.cache = cache.into();
+                row.cache_wanted = wanted.into();
             }
-            Some(("Logical Drive", number)) => array = Some(format!("logical drive {number}")),
+            Some(("Logical Drive", number)) => array = Some(number_of(number)),
+            Some(("Array", _)) => array = None,
+            Some(("Fault Tolerance", level)) => {
+                let Some(array) = &array else { continue };
+                run.row::<Array>(0.0, at, array.as_str().into()).level = format!("RAID{level}").as_str().into();
+            }
             Some(("Status", state)) => {
                 let Some(array) = &array else { continue };
                 let row = run.row::<Array>(0.0, at, array.as_str().into());
@@ -455,12 +482,20 @@ mod tests {
     fn a_battery_that_works_is_no_cause() {
         let text = "BBU status for Adapter: 0\n\nBatteryType: iBBU\nBattery State: Optimal\n  Battery Replacement required : No\n";
         assert_eq!(arrays(&window_of(text))["controller 0"].4.as_deref(), Some("ok"));
-        for state in ["Optimal", "Operational", "OK", "Charging"] {
-            assert_eq!(battery(state), "ok", "{state}");
-        }
-        for state in ["Dgd (Needs Attention)", "Degraded(Need Attention)", "Failed (Replace Batteries)", "Not Present"]
-        {
-            assert_eq!(battery(state), "failed", "{state}");
+        for (state, known) in [
+            ("Optimal", Some("ok")),
+            ("Operational", Some("ok")),
+            ("OK", Some("ok")),
+            ("Degraded(Charging)", Some("charging")),
+            ("Recharging", Some("charging")),
+            ("Not Present", Some("absent")),
+            ("Dgd (Needs Attention)", Some("failed")),
+            ("Degraded(Need Attention)", Some("failed")),
+            ("Failed (Replace Batteries)", Some("failed")),
+            ("Non Operational", Some("failed")),
+            ("Unknown", None),
+        ] {
+            assert_eq!(battery(state), known, "{state}");
         }
     }
 }

@@ -177,9 +177,9 @@ fn read_list(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> Re
     let Some(header) = lines.take() else { return Ok(()) };
     let columns: Vec<&str> = header.text.split_whitespace().collect();
     let share = |text: &str, name: &str| cell(&columns, text, name).and_then(number_of_percent);
+    // Groups of logs and the like have no size, nor has a pool that is faulted.
     let is_below = |text: &str| {
-        !text.trim().is_empty()
-            && (text.starts_with([' ', '\t']) || GROUPS.iter().any(|group| text.split(' ').next() == Some(group)))
+        !text.trim().is_empty() && (text.starts_with([' ', '\t']) || text.split_whitespace().nth(1) == Some("-"))
     };
     let is_pool = |text: &str| !is_below(text) && share(text, "CAP").is_some_and(|share| share <= 1.0);
     let is_damaged = |text: &str| text.split_whitespace().nth(1).is_some_and(|size| scaled(size, KIB, 1.0).is_some());

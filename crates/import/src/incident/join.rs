@@ -131,7 +131,10 @@ fn complete(capture: &mut Capture, mut copies: Vec<ProcCopy>) {
             snapshot.sort();
             // A window has one reading at a time.
             match readings.iter_mut().find(|reading| reading.boot_ns == snapshot.boot_ns) {
-                Some(reading) => reading.absorb(snapshot),
+                Some(reading) => {
+                    reading.absorb(snapshot);
+                    reading.sort();
+                }
                 None => readings.push(snapshot),
             }
         }

@@ -75,6 +75,6 @@ chart_table! {
 
     "memory.numa" "NUMA misses" in "1/s" "Pages allocated on a node although another was preferred, and pages moved between nodes.";
     Lines "only if any"; shows "node.foreign" "node.foreign_rate" "node.foreign_share" "node.remote_share" "mem.numa_migrated" "mem.numa_hints" "mem.numa_hints_remote" "mem.node_reclaims";
-    Vmstat, Machine { "misses": rate(numa_miss); "migrated": rate(numa_pages_migrated); "hinting faults": rate(numa_hint_faults); "reclaims of a node": rate(zone_reclaim_success); }
+    Vmstat, Machine { "misses": rate(numa_miss); "migrated": rate(numa_pages_migrated); "hinting faults": rate(numa_hint_faults); "failed reclaims of a node": rate(zone_reclaim_failed); }
     Node, Top(4) { "misses": rate(numa_miss); }
 }

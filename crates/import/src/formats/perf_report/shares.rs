@@ -79,7 +79,7 @@ fn is_slow_clock(symbol: &str) -> bool {
         "acpi_pm_read_slow",
         "acpi_pm_read_verified",
         "xen_clocksource_get_cycles",
-        "pvclock_clocksource_read",
+        "xen_clocksource_read",
     ];
     READERS.contains(&function(symbol))
 }
