@@ -58,8 +58,7 @@ impl ArrayUse<'_> {
     fn kind(&self) -> &'static str {
         match self.array.and_then(|a| a.level.get()) {
             Some("ceph") => "ceph",
-            // Its arrays have names of two words.
-            _ if self.name.contains(' ') => "controller",
+            Some(level) if level.starts_with("RAID") => "controller",
             Some(level) if ["raidz", "draid", "mirror", "stripe"].iter().any(|own| level.starts_with(own)) => "zfs",
             _ if self.is_mapped => "dm",
             _ => "md",

@@ -152,7 +152,11 @@ fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
             prefix = if number == "0" { String::new() } else { format!("{number}/") };
         }
         match MegaCliPart::of(&text) {
-            Some(MegaCliPart::VirtualDrive(number)) => about = About::Array(format!("virtual drive {prefix}{number}")),
+            Some(MegaCliPart::VirtualDrive(number)) => {
+                let array = format!("virtual drive {prefix}{number}");
+                run.row::<Array>(0.0, at, array.as_str().into()).level = SOME_LEVEL.into();
+                about = About::Array(array);
+            }
             Some(MegaCliPart::Battery(number)) => about = About::Array(format!("controller {number}")),
             Some(MegaCliPart::Drive(enclosure)) => about = About::Enclosure(enclosure.to_owned()),
             None => {}
@@ -176,8 +180,9 @@ fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
                 run.row::<Drive>(0.0, at, drive.as_str().into()).failing = 1.0.into();
             }
             (About::Array(array), "RAID Level") => {
-                let level = raid_level(value);
-                run.row::<Array>(0.0, at, array.as_str().into()).level = level.as_deref().into();
+                if let Some(level) = raid_level(value) {
+                    run.row::<Array>(0.0, at, array.as_str().into()).level = level.as_str().into();
+                }
             }
             (About::Array(array), "Number Of Drives") => {
                 run.row::<Array>(0.0, at, array.as_str().into()).members = number_of(value).into();
@@ -211,6 +216,9 @@ fn take_battery(run: &mut ToolRun, at: u32, controller: &str, state: &str) {
         row.battery = known.into();
     }
 }
+
+/// The level of an array, until it is known.
+const SOME_LEVEL: &str = "RAID";
 
 /// The level of a row that stands for a controller, not for one of its arrays.
 const CONTROLLER: &str = "RAID controller";
@@ -383,7 +391,11 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
                 row.cache = cache.into();
                 row.cache_wanted = wanted.into();
             }
-            Some(("Logical Drive", number)) => array = Some(number_of(number)),
+            Some(("Logical Drive", number)) => {
+                let name = number_of(number);
+                run.row::<Array>(0.0, at, name.as_str().into()).level = SOME_LEVEL.into();
+                array = Some(name);
+            }
             Some(("Array", _)) => array = None,
             Some(("Fault Tolerance", level)) => {
                 let Some(array) = &array else { continue };
