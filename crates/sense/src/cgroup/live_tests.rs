@@ -9,7 +9,7 @@ use whyslow_model::snapshot::Snapshot;
 
 /// A cgroup in the hierarchy of one controller; removed when dropped, after its process has been killed.
 pub(crate) struct TestGroup {
-    directory: PathBuf,
+    pub(crate) directory: PathBuf,
     process: Option<Reaped>,
 }
 
