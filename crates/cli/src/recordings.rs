@@ -60,7 +60,7 @@ impl RecordingPeriod {
     }
 }
 
-/// The same span.
+/// Returns the span, of which the recording must cover some.
 ///
 /// # Errors
 /// The recording ended before it, or began after it.

@@ -259,7 +259,7 @@ fn continues(last: &ToolRun, run: &ToolRun) -> bool {
     untimed || later
 }
 
-/// Whether both describe the same entities, and it is not known that one is later: not where one has other metrics than the other.
+/// Whether both describe the same entities with the same metrics, and it is not known that one is later.
 fn conflicts(a: &ToolRun, b: &ToolRun) -> bool {
     let machine = MachineInfo::INFO.name;
     let has_values = |series: &dyn AnySeries| series.overlaps(series);

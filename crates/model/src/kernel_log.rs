@@ -156,7 +156,7 @@ log_patterns! {
     // Limits of inotify, and the table of the whole machine.
     "no_watch" Host => ["oo many open files", "notify"] | ["oo many open files in system"];
     "open_files" Host => ["oo many open files"];
-    // The same error, of what is no file system: shared memory, semaphores, watches, and a disk that was written to its end.
+    // ENOSPC that is not about a file system: shared memory, semaphores, watches, a disk written to its end.
     "no_room" Host => ["o space left on device", "inotify"] | ["o space left on device", "directory watch"]
         | ["o space left on device", "Error: 28: "] | ["o space left on device", "shmget"]
         | ["o space left on device", "semaphore"] | ["o space left on device", "semget"]

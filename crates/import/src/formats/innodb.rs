@@ -25,7 +25,7 @@ pub const VARIABLES: Format = Format {
     ..Format::NEW
 };
 
-/// `| Variable_name | Value |`, of which the frame is removed before.
+/// `| Variable_name | Value |`; the frame is gone by now.
 fn is_variables_header(line: &str) -> bool {
     line.split_whitespace().eq(["Variable_name", "Value"])
 }
@@ -58,7 +58,7 @@ fn read_variables(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) 
         at = lines.number();
         lines.skip(1);
     }
-    // How many files there are unless it is said depends on the version.
+    // The default number of files depends on the version.
     let all = capacity.or_else(|| Some(size? * files?));
     if let Some(all) = all.filter(|all| *all > 0.0) {
         let row = run.row::<Database>(0.0, at, "InnoDB".into());

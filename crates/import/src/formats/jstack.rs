@@ -13,9 +13,8 @@ pub const FORMAT: Format = Format {
     programs: &[program("jstack"), partly_read("jcmd")],
     files: &["jstack*", "threaddump*", "thread_dump*"],
     starts: |lines| {
-        lines.next_is(|line| line.starts_with(TITLE) || waited_for(line).is_some() || is_thread(line))
-            && (lines.next_is(|line| line.starts_with(TITLE) || waited_for(line).is_some())
-                || lines.peek(1).is_some_and(|line| line.trim_start().starts_with(STATE)))
+        lines.next_is(|line| line.starts_with(TITLE) || waited_for(line).is_some())
+            || lines.next_is(is_thread) && lines.peek(1).is_some_and(|line| line.trim_start().starts_with(STATE))
     },
     read,
     ..Format::NEW

@@ -318,8 +318,8 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
     let began = rows.iter().filter_map(|row| row.time("query_start")).reduce(f64::max).filter(|_| are_known);
     let now = rows.iter().find_map(|row| row.time("now")).or(began);
     let since = |row: &ViewRow, column: &str| Some((now? - row.time(column)?).max(0.0));
-    // An age under another name may be that of the transaction, the statement or the state, of which the last is the shortest: not that of the
-    // connection, nor a time of day.
+    // Of the ages of the transaction, the statement and the state, that of the state is the shortest. The age of the connection and times of
+    // day say nothing.
     const AGES: [&str; 7] = ["age", "idle", "state", "xact", "since", "duration", "for"];
     let is_age =
         |name: &str| !name.contains("backend") && !name.contains("start") && AGES.iter().any(|age| name.contains(age));

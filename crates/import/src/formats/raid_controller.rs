@@ -121,7 +121,6 @@ fn raid_level(level: &str) -> Option<String> {
 }
 
 fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    #[derive(Clone)]
     enum About {
         Nothing,
         Array(String),
@@ -232,8 +231,7 @@ enum StorcliTable {
 
 impl StorcliTable {
     fn of(line: &str) -> Option<Self> {
-        let line = line.trim_end();
-        match line.trim_end_matches(':').trim_end() {
+        match line.trim_end().trim_end_matches(':').trim_end() {
             "PD LIST" => Some(Self::Physical),
             "BBU_Info" | "Cachevault_Info" | "BBU Info" => Some(Self::Battery),
             _ => None,

@@ -228,7 +228,7 @@ impl<'w> Queues<'w> {
 
 fn entity(part: &Part<'_>, errors: &Errors) -> Entity {
     let lines = [part.events.first(), part.events.last()].into_iter().flatten().map(|e| e.sequence);
-    // A log may have nothing but the address, of which another tool says which disk it is.
+    // Where the log has only the address, another tool may say which disk it is.
     let listed = part.queue.filter(|queue| queue.address.get() == Some(part.target)).map(|queue| &*queue.device);
     let devices = part.events.iter().filter_map(|e| e.device.as_deref()).chain(part.device).chain(listed);
     let names: BTreeSet<String> = devices
