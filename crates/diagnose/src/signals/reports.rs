@@ -191,6 +191,7 @@ signals! { d: Database;
     "db.oldest_transaction" "s" "age of the oldest open transaction, at least", "ACTIVE N sec; time since xact_start", "pg_stat_activity, INNODB STATUS" => ratio(d.oldest_transaction.get());
     "db.idle_transactions" "count" "sessions that keep a transaction open and do nothing", "state = idle in transaction", "pg_stat_activity" => d.idle_transactions.get();
     "db.oldest_idle" "s" "how long one of them has done nothing, at least", "time since state_change", "pg_stat_activity" => ratio(d.oldest_idle.get());
+    "db.idle_session" "text" "that session", "pid and application_name, usename or client_addr", "pg_stat_activity" => d.idle_session.get();
     "db.undo_entries" "count" "transactions whose old row versions are not yet purged", "History list length", "INNODB STATUS" => d.undo_entries.get();
     "db.log_age" "bytes" "log written since the last checkpoint", "Log sequence number - Last checkpoint at", "INNODB STATUS" => d.log_age.get();
     "db.log_capacity" "bytes" "most log that may be written before a checkpoint must end", "Max checkpoint age", "INNODB STATUS" => d.log_capacity.get();

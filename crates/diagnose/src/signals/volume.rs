@@ -83,7 +83,8 @@ impl ArrayUse<'_> {
     }
 
     fn failed(&self) -> Option<String> {
-        self.log.map(|l| l.failed.join(", ")).filter(|f| !f.is_empty())
+        let listed = self.array.and_then(|a| a.failed_members.get()).map(str::to_owned);
+        listed.or_else(|| self.log.map(|l| l.failed.join(", "))).filter(|f| !f.is_empty())
     }
 }
 
@@ -94,7 +95,7 @@ signals! { a: ArrayUse<'_>;
     "array.kind" "text" "what manages it: md, dm (the device mapper, which LVM uses), zfs, ceph, or a RAID controller", "by its level", "/sys/block/md*/md, /dev/mapper/control, zpool status, ceph status" => a.kind();
     "array.degraded" "count" "members missing", "degraded; from the log where that is all there is", "/sys/block/md*/md, /dev/kmsg" => a.degraded();
     "array.members" "count" "members there should be", "raid_disks", "/sys/block/md*/md, /dev/kmsg" => a.member_count();
-    "array.failed" "text" "the members that failed", "'Disk failure on'", "/dev/kmsg (drivers/md)" => a.failed().as_deref();
+    "array.failed" "text" "the members that failed", "those that are faulty; 'Disk failure on'", "/sys/block/md*/md/dev-*/state, /dev/kmsg (drivers/md)" => a.failed().as_deref();
     "array.no_spare" "flag" "1 where there was no spare to rebuild on", "'no spare disk'", "/dev/kmsg (drivers/md)" => a.log.map(|l| l.no_spare);
     "array.rebuilt" "flag" "1 where it was rebuilt after a member had failed", "'recovery done'", "/dev/kmsg (drivers/md)" => a.log.map(|l| l.rebuilt);
     "array.action" "text" "idle, resync, recover, check, repair", "sync_action", "/sys/block/md*/md" => a.array.and_then(|a| a.action.get());
@@ -102,7 +103,7 @@ signals! { a: ArrayUse<'_>;
     "array.sync_speed" "bytes/s" "rate of a rebuild or check, per member", "sync_speed", "/sys/block/md*/md" => a.array.and_then(|a| a.sync_speed.get());
     "array.cache" "text" "whether the RAID controller caches writes: write-back or write-through", "Current Cache Policy, Cache, Cache Status", "MegaCli, storcli, ssacli" => a.array.and_then(|a| a.cache.get());
     "array.cache_wanted" "text" "whether it is set to do so", "Default Cache Policy; 'Temporarily Disabled'", "MegaCli, ssacli" => a.array.and_then(|a| a.cache_wanted.get());
-    "array.battery" "text" "whether its battery or capacitor keeps the cache over a power cut: ok or failed", "Battery State, BBU_Info, Battery/Capacitor Status", "MegaCli, storcli, ssacli" => a.array.and_then(|a| a.battery.get());
+    "array.battery" "text" "whether its battery or capacitor keeps the cache over a power cut: ok, charging, absent or failed", "Battery State, BBU_Info, Battery/Capacitor Status", "MegaCli, storcli, ssacli" => a.array.and_then(|a| a.battery.get());
     "array.member_busy" "ratio" "how busy its members are, mean", "mean of Δbusy time / Δt", "/proc/diskstats" => a.members.busy;
     "array.member_request_size" "bytes" "size of the requests its members get, mean", "mean of Δbytes / Δ(reads + writes)", "/proc/diskstats" => a.members.request_size;
     "array.member_requests" "1/s" "requests each of its members gets, mean", "mean of Δ(reads + writes) / Δt", "/proc/diskstats" => a.members.requests;

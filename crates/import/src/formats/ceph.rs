@@ -1,11 +1,12 @@
 //! `ceph status` and `ceph health detail`: the health of a storage cluster, and how many of its disks' daemons (OSDs) are up.
 
+use crate::lines::TextLine;
 use crate::prelude::*;
 use whyslow_model::catalogue::{Array, Drive};
 
 pub const FORMAT: Format = Format {
     name: "ceph status",
-    versions: "Ceph 12 on (slow requests: 14 on): status, -s, -w, health, health detail, and what rook prints; as text",
+    versions: "Ceph 10 on: status, -s, -w, health, health detail, and what rook prints; as text",
     shows: "whether all OSDs are up, and which of them have requests that take long",
     lacks: "how long requests take (ceph osd perf), and what the clients wait for; PGs that are degraded while it recovers",
     programs: &[partly_read("ceph")],
@@ -23,8 +24,6 @@ pub const FORMAT: Format = Format {
 const SECTIONS: [&str; 6] = ["cluster:", "services:", "task status:", "data:", "io:", "progress:"];
 /// The lines between `cluster:` and `health:`.
 const MOST_BETWEEN: usize = 3;
-/// The most lines of a status, which can list many problems.
-const MOST_LINES: usize = 200;
 
 /// `    health: HEALTH_WARN`
 fn health(line: &str) -> Option<&str> {
@@ -41,7 +40,7 @@ fn is_detail(line: &str) -> bool {
     let problem = ["[WRN] ", "[ERR] "].iter().find_map(|level| line.strip_prefix(level)).unwrap_or(line);
     let code = problem.split([' ', ':']).next().unwrap_or_default();
     let is_code = code.contains('_') && code.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
-    is_code || line.starts_with("    ")
+    is_code || line.starts_with("    ") || slow_osds(line).is_some()
 }
 
 /// How many OSDs are down: `1 osds down`, among other problems.
@@ -50,20 +49,33 @@ fn osds_down(text: &str) -> Option<f64> {
 }
 
 /// The OSDs with requests that take long, and how long the oldest has taken in nanoseconds:
-/// `1 slow ops, oldest one blocked for 41 sec, osd.23 has slow ops`, `daemons [osd.3,mon.a] have slow ops`.
-fn slow_osds(text: &str) -> Option<(f64, Vec<&str>)> {
-    let (_, rest) = text.split_once(" slow ops, oldest one blocked for ")?;
-    let (seconds, daemons) = rest.split_once(" sec, ")?;
-    let daemons = daemons.split(" ha").next()?.trim_start_matches("daemons ").trim_matches(['[', ']', '.']);
-    Some((number(seconds)? * SECOND, daemons.split(',').filter(|daemon| daemon.starts_with("osd.")).collect()))
+/// `1 slow ops, oldest one blocked for 41 sec, osd.23 has slow ops`, `daemons [osd.3,mon.a] have slow ops`; before Ceph 14 at least how
+/// long: `31 slow requests are blocked > 32 sec. Implicated osds 4,7`, `20 ops are blocked > 262.144 sec on osd.3`,
+/// `osd.12 has blocked requests > 32.768 sec`.
+fn slow_osds(text: &str) -> Option<(f64, Vec<String>)> {
+    if let Some((_, rest)) = text.split_once(" slow ops, oldest one blocked for ") {
+        let (seconds, daemons) = rest.split_once(" sec, ")?;
+        let daemons = daemons.split(" ha").next()?.trim_start_matches("daemons ").trim_matches(['[', ']', '.']);
+        let osds = daemons.split(',').filter(|daemon| daemon.starts_with("osd.")).map(str::to_owned);
+        return Some((number(seconds)? * SECOND, osds.collect()));
+    }
+    let (what, rest) = text.split_once(" blocked ")?;
+    let (_, rest) = rest.split_once("> ")?;
+    let (seconds, rest) = rest.split_once(" sec")?;
+    let osds = if let Some((_, ids)) = rest.split_once("Implicated osds ") {
+        ids.trim_end().split(',').map(|id| format!("osd.{id}")).collect()
+    } else {
+        let one = rest.strip_prefix(" on ").or(what.strip_suffix(" has"))?.trim();
+        one.starts_with("osd.").then(|| vec![one.to_owned()])?
+    };
+    Some((number(seconds)? * SECOND, osds))
 }
 
 fn record_slow(text: &str, at: u32, run: &mut ToolRun) {
-    let Some((blocked, osds)) = slow_osds(text) else { return };
     // How long the oldest has taken is said of all of them together.
-    for osd in osds.into_iter().filter(|_| !text.contains(",osd.")) {
-        run.row::<Drive>(0.0, at, osd.into()).blocked_for = blocked.into();
-    }
+    let Some((blocked, osds)) = slow_osds(text) else { return };
+    let [osd] = &osds[..] else { return };
+    run.row::<Drive>(0.0, at, osd.as_str().into()).blocked_for = blocked.into();
 }
 
 fn read_health(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
@@ -75,8 +87,7 @@ fn read_health(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     row.state = health.into();
     row.degraded = if health == "HEALTH_OK" { Some(0.0) } else { osds_down(problems) }.into();
     problems.split("; ").for_each(|problem| record_slow(problem, line, run));
-    for _ in 0..MOST_LINES {
-        let Some(detail) = lines.take_if(is_detail) else { break };
+    while let Some(detail) = lines.take_if(is_detail) {
         record_slow(&detail.text, detail.number, run);
     }
     Ok(())
@@ -95,23 +106,17 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     }
     let line = lines.number();
     run.row::<Array>(0.0, line, "ceph".into()).level = "ceph".into();
-    for _ in 0..MOST_LINES {
-        let Some((blanks, text)) = lines.peek_past_blanks(0) else { break };
-        if !(text.starts_with([' ', '\t']) || SECTIONS.contains(&text.trim())) || is_command(text) {
-            break;
-        }
+    let is_own =
+        |text: &str| (text.starts_with([' ', '\t']) || SECTIONS.contains(&text.trim())) && !is_command(text);
+    while let Some(TextLine { number: at, text }) = lines.take_past_blanks_if(is_own) {
         let row = run.row::<Array>(0.0, line, "ceph".into());
-        if let Some(health) = health(text) {
+        if let Some(health) = health(&text) {
             row.state = health.into();
-        } else if let Some((all, up)) = osds(text) {
+        } else if let Some((all, up)) = osds(&text) {
             row.members = all.into();
             row.degraded = (all - up).max(0.0).into();
         }
-        lines.skip(blanks);
-        let at = lines.number();
-        if let Some(text) = lines.take() {
-            record_slow(&text.text, at, run);
-        }
+        record_slow(&text, at, run);
     }
     Ok(())
 }
@@ -145,13 +150,21 @@ mod tests {
     #[test]
     fn osds_with_slow_requests() {
         let one = "1 slow ops, oldest one blocked for 41 sec, osd.23 has slow ops";
-        assert_eq!(slow_osds(one), Some((41.0 * SECOND, vec!["osd.23"])));
+        assert_eq!(slow_osds(one), Some((41.0 * SECOND, vec!["osd.23".to_owned()])));
         let several =
             "[WRN] SLOW_OPS: 30 slow ops, oldest one blocked for 45 sec, daemons [osd.4,osd.7,mon.a] have slow ops.";
-        assert_eq!(slow_osds(several), Some((45.0 * SECOND, vec!["osd.4", "osd.7"])));
+        assert_eq!(slow_osds(several), Some((45.0 * SECOND, vec!["osd.4".to_owned(), "osd.7".to_owned()])));
         let status =
             format!("  cluster:\n    id:     8d2f\n    health: HEALTH_WARN\n            {one}\n\n  services:\n");
         assert_eq!(row_of::<Drive>(&status).blocked_for.get(), Some(41.0 * SECOND));
         assert_eq!(row_of::<Drive>(&format!("HEALTH_WARN {one}\n")).blocked_for.get(), Some(41.0 * SECOND));
+        for (old, seconds) in [
+            ("31 slow requests are blocked > 32 sec. Implicated osds 3", 32.0),
+            ("20 requests are blocked > 32 sec; 1 osds have slow requests\n20 ops are blocked > 262.144 sec on osd.3", 262.144),
+            ("2 slow requests are blocked > 32 sec. Implicated osds 3\n    osd.3 has blocked requests > 32.768 sec", 32.768),
+        ] {
+            let row = row_of::<Drive>(&format!("HEALTH_WARN {old}\n"));
+            assert_eq!((&*row.device, row.blocked_for.get()), ("osd.3", Some(seconds * SECOND)), "{old}");
+        }
     }
 }

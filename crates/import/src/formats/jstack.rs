@@ -1,6 +1,7 @@
 //! jstack(1): the stacks of a Java program's threads, and the locks (monitors) that they wait for (HotSpot: vframe.cpp,
 //! javaVFrame::print_lock_info_on).
 
+use crate::lines::TextLine;
 use crate::prelude::*;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Monitor;
@@ -86,17 +87,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     // What is listed below that has been listed before.
     let mut is_deadlock = false;
     let mut is_begun = false;
-    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
-        let text = text.to_owned();
-        // The next dump is a reading of its own.
+    while let Some(TextLine { number: at, text }) = lines.take_past_blanks_if(|text| {
         is_deadlock |= text.starts_with("Found ") && text.contains("Java-level deadlock");
-        if !is_own(&text) && !is_deadlock || is_command(&text) || (is_begun && text.starts_with(TITLE)) {
-            break;
-        }
+        // The next dump is a reading of its own.
+        let is_another = is_begun && text.starts_with(TITLE);
+        (is_own(text) || is_deadlock) && !is_command(text) && !is_another
+    }) {
         is_begun |= text.starts_with(TITLE);
-        lines.skip(blanks);
-        let at = lines.number();
-        lines.skip(1);
         if is_deadlock {
             continue;
         }

@@ -66,6 +66,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let Some(title) = lines.take() else { return Ok(()) };
     let Some(name) = array(&title.text) else { return Ok(()) };
     let mut active = None;
+    let mut failed: Vec<String> = Vec::new();
     run.row::<Array>(0.0, title.number, name.into());
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
@@ -92,12 +93,18 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             }
         } else if let Some(member) = member(&text) {
             record_member(run, lines.number() + blanks as u32, name, member);
+            if text.contains(" faulty ") {
+                failed.push(member.to_owned());
+            }
         } else if !text.trim_start().starts_with("Number") && !text.trim_end().ends_with("removed") {
             break;
         }
         lines.skip(blanks + 1);
     }
     let row = run.row::<Array>(0.0, 0, name.into());
+    if !failed.is_empty() {
+        row.failed_members = failed.join(", ").as_str().into();
+    }
     row.degraded = row.members.get().zip(active).map(|(all, active)| (all - active).max(0.0)).into();
     Ok(())
 }
@@ -129,6 +136,16 @@ mod tests {
         );
         // Each member is a partition of its own disk.
         assert_eq!(window.newest::<Layer>().len(), 6);
+    }
+
+    #[test]
+    fn a_faulty_member() {
+        let text = "/dev/md0:\n     Raid Level : raid1\n   Raid Devices : 2\n Active Devices : 1\n          State : clean, degraded\n\n    \
+            Number   Major   Minor   RaidDevice State\n       0       8        1        0      active sync   /dev/sda1\n       \
+            -       0        0        1      removed\n\n       1       8       17        -      faulty   /dev/sdb1\n";
+        let window = window_of(text);
+        let array = window.the::<Array>().unwrap();
+        assert_eq!((array.degraded.get(), array.failed_members.get()), (Some(1.0), Some("sdb1")));
     }
 
     #[test]

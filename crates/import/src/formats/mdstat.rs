@@ -77,7 +77,11 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 fn record(run: &mut ToolRun, line: u32, name: &str, text: &str) {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.iter().filter_map(|w| member(w)).for_each(|member| record_member(run, line, name, member));
+    let failed: Vec<&str> = words.iter().filter(|word| word.contains("](F)")).filter_map(|w| member(w)).collect();
     let row = run.row::<Array>(0.0, line, name.into());
+    if !failed.is_empty() {
+        row.failed_members = failed.join(", ").as_str().into();
+    }
     row.state = words.first().copied().unwrap_or_default().into();
     if let Some(level) = words.iter().find(|word| LEVELS.contains(word)) {
         row.level = (*level).into();
@@ -164,6 +168,7 @@ mod tests {
     #[test]
     fn a_failed_member_is_reported() {
         let window = window_of("md0 : active raid1 sdb[2](F) sda[0]\n      31744 blocks super 1.2 [2/1] [U_]\n");
-        assert_eq!(window.the::<Array>().unwrap().degraded.get(), Some(1.0));
+        let array = window.the::<Array>().unwrap();
+        assert_eq!((array.degraded.get(), array.failed_members.get()), (Some(1.0), Some("sdb")));
     }
 }

@@ -118,6 +118,7 @@ mod vmstat_s;
 mod wireless;
 mod zones;
 mod zpool;
+mod zpool_iostat;
 
 pub use converter::{converted, is_metadata, recording};
 
@@ -228,6 +229,7 @@ pub const FORMATS: &[Format] = &[
     zpool::STATUS,
     // Its header could be one of lsblk.
     zpool::LIST,
+    zpool_iostat::FORMAT,
     lsblk::FORMAT,
     lspci::FORMAT,
     lsusb::FORMAT,

@@ -345,7 +345,11 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
         seen.oldest = longer(longer(seen.oldest, since(row, "xact_start")), age(row));
         if state.starts_with("idle in transaction") {
             seen.idle += sessions;
-            seen.oldest_idle = longer(seen.oldest_idle, since(row, "state_change").or_else(|| state_age(row)));
+            let idle = since(row, "state_change").or_else(|| state_age(row));
+            if seen.idle_session.is_none() || idle > seen.oldest_idle {
+                seen.idle_session = session(row);
+            }
+            seen.oldest_idle = longer(seen.oldest_idle, idle);
         }
         if state == "active" {
             seen.active += sessions;
@@ -368,6 +372,16 @@ fn activity(rows: &[ViewRow], run: &mut ToolRun) {
         // It completes what else is known of the same time.
         run.tool = FEW_SESSIONS;
     }
+}
+
+/// What a session is called: `18233 (reporting-etl)`, by its process and its application, user or client.
+fn session(row: &ViewRow) -> Option<String> {
+    let pid = row.text("pid").or_else(|| row.text("procpid"))?;
+    let names = ["application_name", "usename", "client_addr"];
+    Some(match names.into_iter().find_map(|column| row.text(column)) {
+        Some(name) => format!("{pid} ({name})"),
+        None => pid.to_owned(),
+    })
 }
 
 /// Sessions whose lock was not granted. A lock by `virtualxid` is one on another transaction.
@@ -402,6 +416,8 @@ struct Activity {
     idle: f64,
     oldest: Option<f64>,
     oldest_idle: Option<f64>,
+    /// The session that has been idle longest.
+    idle_session: Option<String>,
     /// Whether the kind of each wait is known, since PostgreSQL 9.6.
     knows_waits: bool,
     locks: f64,
@@ -438,6 +454,7 @@ impl Activity {
         row.idle_transactions = self.idle.into();
         row.oldest_transaction = self.oldest.map(|seconds| seconds * SECOND).into();
         row.oldest_idle = self.oldest_idle.map(|seconds| seconds * SECOND).into();
+        row.idle_session = self.idle_session.as_deref().into();
         row.lock_longest = self.longest.map(|seconds| seconds * SECOND).into();
         if self.knows_waits || self.locks > 0.0 {
             row.lock_waiters = self.locks.into();

@@ -2,7 +2,9 @@
 //!
 //! A controller caches writes only while its battery, or capacitor, can keep them over a power cut; without it each write waits for the disks.
 
+use crate::lines::TextLine;
 use crate::prelude::*;
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Array, Drive};
 
 pub const MEGACLI: Format = Format {
@@ -19,14 +21,16 @@ pub const MEGACLI: Format = Format {
 
 pub const STORCLI: Format = Format {
     name: "storcli",
-    versions: "storcli64, perccli64: show, show all: VD LIST, PD LIST, BBU_Info, Cachevault_Info",
+    versions: "storcli64, perccli64: show, show all, of controllers and drives: VD LIST, PD LIST, Drive Information, BBU_Info, Cachevault_Info",
     shows: "arrays that are degraded or do not cache writes; the battery; drives that are about to fail",
     lacks: "rates; which device of the kernel an array is",
     programs: &[partly_read("storcli"), partly_read("storcli64"), partly_read("perccli"), partly_read("perccli64")],
     files: &["storcli", "perccli"],
     starts: |lines| {
-        lines.next_is(|line| StorcliTable::of(line).is_some() || is_virtual_drives(line))
-            && (1..=2).any(|at| lines.peek(at).is_some_and(is_rule))
+        lines.next_is(|line| storcli_controller(line).is_some())
+            && lines.peek(1).and_then(storcli_field).is_some_and(|(name, _)| name == "Status")
+            || lines.next_is(|line| StorcliPart::of(line).is_some())
+                && (1..=2).any(|at| lines.peek(at).is_some_and(is_rule))
     },
     read: read_storcli,
     ..Format::NEW
@@ -43,9 +47,6 @@ pub const SSACLI: Format = Format {
     read: read_ssacli,
     ..Format::NEW
 };
-
-/// The most lines of a report: a controller can have some hundred drives.
-const MOST_LINES: usize = 5000;
 
 /// `Battery State : Failed`, in columns or not.
 fn field(line: &str) -> Option<(&str, &str)> {
@@ -128,20 +129,14 @@ fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
         Enclosure(String),
         Drive(String),
     }
-    let number_of = |value: &str| value.parse::<u32>().ok().map(f64::from);
     let mut about = About::Nothing;
     // Drives and arrays of the first controller have their plain names.
     let mut prefix = String::new();
-    for _ in 0..MOST_LINES {
-        let Some((blanks, text)) = lines.peek_past_blanks(0) else { break };
-        let text = text.to_owned();
-        let is_title = text.starts_with("Adapter ") || text.starts_with("BBU ") || text.starts_with("Exit Code");
-        if is_command(&text) || field(&text).is_none() && !is_title {
-            break;
-        }
-        lines.skip(blanks);
-        let at = lines.number();
-        lines.skip(1);
+    let is_own = |text: &str| {
+        let is_title = ["Adapter ", "BBU ", "Exit Code"].iter().any(|title| text.starts_with(title));
+        !is_command(text) && (is_title || field(text).is_some())
+    };
+    while let Some(TextLine { number: at, text }) = lines.take_past_blanks_if(is_own) {
         if text.starts_with("Exit Code") {
             break;
         }
@@ -165,26 +160,14 @@ fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
             (About::Enclosure(enclosure), "Slot Number") => {
                 about = About::Drive(format!("{prefix}{enclosure}:{value}"))
             }
-            (About::Drive(drive), "Media Error Count") => {
-                run.row::<Drive>(0.0, at, drive.as_str().into()).media_errors = number_of(value).into();
-            }
-            (About::Drive(drive), "Predictive Failure Count") => {
-                let row = run.row::<Drive>(0.0, at, drive.as_str().into());
-                row.failing = number_of(value).map(|count| f64::from(count > 0.0)).into();
-            }
-            (About::Drive(drive), "Firmware state") if value.starts_with("Failed") => {
-                run.row::<Drive>(0.0, at, drive.as_str().into()).failing = 1.0.into();
-            }
-            (About::Drive(drive), "Drive has flagged a S.M.A.R.T alert") if value == "Yes" => {
-                run.row::<Drive>(0.0, at, drive.as_str().into()).failing = 1.0.into();
-            }
+            (About::Drive(drive), name) => drive_field(drive, at, name, value, run),
             (About::Array(array), "RAID Level") => {
                 if let Some(level) = raid_level(value) {
                     run.row::<Array>(0.0, at, array.as_str().into()).level = level.as_str().into();
                 }
             }
             (About::Array(array), "Number Of Drives") => {
-                run.row::<Array>(0.0, at, array.as_str().into()).members = number_of(value).into();
+                run.row::<Array>(0.0, at, array.as_str().into()).members = count(value).into();
             }
             (About::Array(array), "State") => {
                 let row = run.row::<Array>(0.0, at, array.as_str().into());
@@ -207,6 +190,26 @@ fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
     Ok(())
 }
 
+fn count(value: &str) -> Option<f64> {
+    value.parse::<u32>().ok().map(f64::from)
+}
+
+/// What MegaCli or storcli tells of a drive, in a field each.
+fn drive_field(drive: &str, at: u32, name: &str, value: &str, run: &mut ToolRun) {
+    let failing = match name {
+        "Media Error Count" => {
+            run.row::<Drive>(0.0, at, drive.into()).media_errors = count(value).into();
+            return;
+        }
+        "Predictive Failure Count" => count(value).map(|count| f64::from(count > 0.0)),
+        "Firmware state" if value.starts_with("Failed") => Some(1.0),
+        "Drive has flagged a S.M.A.R.T alert" | "S.M.A.R.T alert flagged by drive" if value == "Yes" => Some(1.0),
+        _ => return,
+    };
+    let row = run.row::<Drive>(0.0, at, drive.into());
+    row.failing = failing.into_iter().chain(row.failing.get()).reduce(f64::max).into();
+}
+
 /// The state of a controller's battery. What was said of it before is not made better by another line.
 fn take_battery(run: &mut ToolRun, at: u32, controller: &str, state: &str) {
     let row = run.row::<Array>(0.0, at, controller.into());
@@ -222,25 +225,31 @@ const SOME_LEVEL: &str = "RAID";
 /// The level of a row that stands for a controller, not for one of its arrays.
 const CONTROLLER: &str = "RAID controller";
 
-/// The tables of storcli.
-#[derive(Clone, Copy)]
-enum StorcliTable {
-    Physical,
+/// What storcli tells below a title.
+enum StorcliPart<'t> {
+    VirtualDrives,
+    Drives,
     Battery,
+    /// The fields of one drive, by its enclosure and slot.
+    Drive(&'t str, &'t str),
 }
 
-impl StorcliTable {
-    fn of(line: &str) -> Option<Self> {
-        match line.trim_end().trim_end_matches(':').trim_end() {
-            "PD LIST" => Some(Self::Physical),
+impl<'t> StorcliPart<'t> {
+    fn of(line: &'t str) -> Option<Self> {
+        let title = line.trim().trim_end_matches(':').trim_end();
+        match title {
+            "VD LIST" | "Virtual Drives" => Some(Self::VirtualDrives),
+            "PD LIST" | "Drive Information" => Some(Self::Drives),
             "BBU_Info" | "Cachevault_Info" | "BBU Info" => Some(Self::Battery),
-            _ => None,
+            _ => {
+                // `Drive /c0/e252/s3 State`
+                let path = title.strip_prefix("Drive /c")?.split(' ').next()?;
+                let (_, place) = path.split_once("/e")?;
+                let (enclosure, slot) = place.split_once("/s")?;
+                Some(Self::Drive(enclosure, slot))
+            }
         }
     }
-}
-
-fn is_virtual_drives(line: &str) -> bool {
-    ["VD LIST", "Virtual Drives"].iter().any(|title| line.trim_start().starts_with(title))
 }
 
 /// A line of `=` or `-`.
@@ -249,8 +258,21 @@ fn is_rule(line: &str) -> bool {
     line.len() >= 4 && line.bytes().all(|b| b == b'=' || b == b'-')
 }
 
+/// `Media Error Count = 0`: names begin with a capital, unlike those of sysctl.
+fn storcli_field(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once(" = ")?;
+    name.starts_with(|c: char| c.is_ascii_uppercase()).then(|| (name.trim(), value.trim()))
+}
+
+/// The number of the controller of which the next lines are.
+fn storcli_controller(line: &str) -> Option<&str> {
+    storcli_field(line).filter(|(name, _)| *name == "Controller").map(|(_, number)| number)
+}
+
 /// The states of a drive that is in use, or could be.
 const WHOLE: [&str; 9] = ["Onln", "UGood", "GHS", "DHS", "JBOD", "Rbld", "Cpybck", "UGUnsp", "Conf"];
+/// Those of a member that its array has lost.
+const LOST: [&str; 3] = ["Failed", "Offln", "Msng"];
 
 /// `252:3`, `1/1`
 fn is_place(text: &str, separator: char) -> bool {
@@ -258,58 +280,108 @@ fn is_place(text: &str, separator: char) -> bool {
     text.split_once(separator).is_some_and(|(group, own)| is_number(group) && !own.is_empty() && is_number(own))
 }
 
-/// Of the rules of a table: one below its title, and three around the header and the rows.
-const LAST_RULE: u32 = 4;
+/// The rules of a table around its header and below its rows.
+const RULES: u32 = 3;
 
-fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let Some(title) = lines.take() else { return Ok(()) };
-    let table = StorcliTable::of(&title.text);
+/// Reads a table behind its title: its columns, and its rows with their lines.
+fn storcli_table(lines: &mut Lines<'_>) -> (Vec<String>, Vec<TextLine>) {
     let mut rules = 0;
-    let mut columns: Vec<String> = Vec::new();
-    for _ in 0..MOST_LINES {
-        let Some((blanks, text)) = lines.peek_past_blanks(0) else { break };
-        let text = text.to_owned();
-        if is_command(&text) || rules == 0 && !is_rule(&text) {
-            break;
-        }
-        lines.skip(blanks);
-        let at = lines.number();
-        lines.skip(1);
-        if is_rule(&text) {
-            rules += 1;
-            if rules == LAST_RULE {
+    let mut columns = Vec::new();
+    let mut rows = Vec::new();
+    let is_row = |text: &str| !text.trim().is_empty() && !is_command(text);
+    while let Some(line) = match rules {
+        0 => lines.take_past_blanks_if(is_rule),
+        _ => lines.take_if(is_row),
+    } {
+        if is_rule(&line.text) {
+            // That below the title is not counted.
+            rules += u32::from(!line.text.contains('='));
+            if rules == RULES {
                 break;
             }
+        } else if columns.is_empty() {
+            columns = line.text.split_whitespace().map(str::to_owned).collect();
+        } else {
+            rows.push(line);
+        }
+    }
+    (columns, rows)
+}
+
+fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    // Drives and arrays of the first controller have their plain names.
+    let mut prefix = String::new();
+    let mut controller = "controller".to_owned();
+    let mut drive: Option<String> = None;
+    // The arrays of each drive group.
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    // Legends have all abbreviations in a line.
+    let is_own = |text: &str| {
+        let is_title = text.trim_end().ends_with(" :") || StorcliPart::of(text).is_some();
+        !is_command(text) && (is_title || is_rule(text) || storcli_field(text).is_some() || text.contains('|'))
+    };
+    while let Some(TextLine { number: at, text }) = lines.take_past_blanks_if(is_own) {
+        if let Some(number) = storcli_controller(&text) {
+            prefix = if number == "0" { String::new() } else { format!("{number}/") };
+            controller = format!("controller {number}");
+            groups.clear();
+        }
+        let part = StorcliPart::of(&text);
+        if let Some(StorcliPart::Drive(enclosure, slot)) = part {
+            drive = Some(format!("{prefix}{enclosure}:{slot}"));
+        } else if let Some((drive, (name, value))) = drive.as_ref().zip(storcli_field(&text)) {
+            drive_field(drive, at, name, value, run);
+        }
+        // What stands below any other title is in a table, too, or in fields.
+        if !lines.peek_past_blanks(0).is_some_and(|(_, next)| is_rule(next)) {
             continue;
         }
-        let cells: Vec<&str> = text.split_whitespace().collect();
-        if columns.is_empty() {
-            columns = cells.iter().map(|&cell| cell.to_owned()).collect();
-            continue;
-        }
-        let cell = |name: &str| cells.get(columns.iter().position(|column| column == name)?).copied();
-        match table {
-            None => virtual_drive(&cell, at, run),
-            Some(StorcliTable::Physical) => {
-                let (Some(place), Some(state)) = (cells.first(), cell("State")) else { continue };
-                // Of one that has failed already the list of arrays says what follows.
-                let is_bad = ["UBad", "Msng"].contains(&state);
-                if is_place(place, ':') && (is_bad || WHOLE.contains(&state)) {
-                    run.row::<Drive>(0.0, at, (*place).into()).failing = f64::from(is_bad).into();
+        let (columns, rows) = storcli_table(lines);
+        for TextLine { number: at, text } in &rows {
+            let cells: Vec<&str> = text.split_whitespace().collect();
+            let cell = |name: &str| cells.get(columns.iter().position(|column| column == name)?).copied();
+            match part {
+                Some(StorcliPart::VirtualDrives) => {
+                    let Some((group, array)) = virtual_drive(&cell, *at, &prefix, run) else { continue };
+                    groups.entry(group).or_default().push(array);
                 }
+                Some(StorcliPart::Drives) => {
+                    let (Some(place), Some(state)) = (cells.first(), cell("State")) else { continue };
+                    let place = format!("{prefix}{place}");
+                    if LOST.contains(&state) {
+                        let arrays = cell("DG").and_then(|group| groups.get(group)).into_iter().flatten();
+                        arrays.for_each(|array| lost(run, *at, array, &place));
+                    } else if is_place(cells[0], ':') && (state == "UBad" || WHOLE.contains(&state)) {
+                        run.row::<Drive>(0.0, *at, place.as_str().into()).failing =
+                            f64::from(state == "UBad").into();
+                    }
+                }
+                Some(StorcliPart::Battery) => take_battery(run, *at, &controller, text),
+                Some(StorcliPart::Drive(..)) | None => {}
             }
-            Some(StorcliTable::Battery) => take_battery(run, at, "controller", &text),
         }
     }
     Ok(())
 }
 
+/// Adds a drive to those that an array has lost.
+fn lost(run: &mut ToolRun, at: u32, array: &str, drive: &str) {
+    let row = run.row::<Array>(0.0, at, array.into());
+    let all = row.failed_members.get().map_or_else(|| drive.to_owned(), |others| format!("{others}, {drive}"));
+    row.failed_members = all.as_str().into();
+}
+
 /// `0/0   RAID1 Optl  RW     Yes     NRWTD -   ON  446.625 GB os`: the column of the cache has the policy of reads, that of writes (`WB`,
-/// `AWB`, `WT`) and that of the cache itself.
-fn virtual_drive<'c>(cell: &impl Fn(&str) -> Option<&'c str>, at: u32, run: &mut ToolRun) {
-    let Some(place) = cell("DG/VD").filter(|place| is_place(place, '/')) else { return };
-    let number = place.split('/').nth(1).unwrap_or_default();
-    let row = run.row::<Array>(0.0, at, format!("virtual drive {number}").as_str().into());
+/// `AWB`, `WT`) and that of the cache itself. The drive group and the array.
+fn virtual_drive<'c>(
+    cell: &impl Fn(&str) -> Option<&'c str>,
+    at: u32,
+    prefix: &str,
+    run: &mut ToolRun,
+) -> Option<(String, String)> {
+    let (group, number) = cell("DG/VD").filter(|place| is_place(place, '/'))?.split_once('/')?;
+    let array = format!("virtual drive {prefix}{number}");
+    let row = run.row::<Array>(0.0, at, array.as_str().into());
     row.level = cell("TYPE").into();
     row.state = cell("State").map(str::to_ascii_lowercase).as_deref().into();
     row.degraded = cell("State").and_then(missing).into();
@@ -320,6 +392,7 @@ fn virtual_drive<'c>(cell: &impl Fn(&str) -> Option<&'c str>, at: u32, run: &mut
         () => None,
     }
     .into();
+    Some((group.to_owned(), array))
 }
 
 /// `Smart Array P410i in Slot 0 (Embedded)`
@@ -341,15 +414,10 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
     };
     // Of `show config detail`, the array that the fields below are of.
     let mut array: Option<String> = None;
-    for _ in 0..MOST_LINES {
-        let Some((blanks, text)) = lines.peek_past_blanks(0) else { break };
-        let text = text.to_owned();
-        if is_command(&text) || smart_array(&text).is_some() || !text.starts_with([' ', '\t']) {
-            break;
-        }
-        lines.skip(blanks);
-        let at = lines.number();
-        lines.skip(1);
+    // Of `show config`, those on the drives that are listed below them.
+    let mut above: Vec<String> = Vec::new();
+    let is_own = |text: &str| !is_command(text) && smart_array(text).is_none() && text.starts_with([' ', '\t']);
+    while let Some(TextLine { number: at, text }) = lines.take_past_blanks_if(is_own) {
         if let Some((number, details)) = listed(&text, "logicaldrive ") {
             // `2.2 TB, RAID 5, Recovering, 45% complete`
             let mut details = details.split(", ").skip(1);
@@ -358,6 +426,7 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
             let state = details.next().unwrap_or_default();
             row.state = state.to_ascii_lowercase().as_str().into();
             row.degraded = missing(state).into();
+            above.push(number_of(number));
         } else if let Some((place, details)) = listed(&text, "physicaldrive ") {
             let state = details.rsplit(", ").next().filter(|_| !details.contains("drive "));
             let failing = match state {
@@ -367,11 +436,16 @@ fn read_ssacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> 
             };
             if failing.is_some() {
                 run.row::<Drive>(0.0, at, place.into()).failing = failing.into();
+            } else if state == Some("Failed") {
+                above.iter().for_each(|array| lost(run, at, array, place));
             }
         }
         // Their fields are not those of the array.
         if ["physicaldrive", "unassigned", "array "].iter().any(|title| text.trim_start().starts_with(title)) {
             array = None;
+        }
+        if text.trim_start().starts_with("array ") || text.trim_start().starts_with("unassigned") {
+            above.clear();
         }
         match field(&text) {
             Some(("Battery/Capacitor Status" | "Capacitor Status" | "Battery Status", state)) => {
@@ -467,13 +541,39 @@ mod tests {
     fn storcli_shows_arrays_the_battery_and_drives() {
         let window = window_of(&fixture("layouts/storcli.txt"));
         let expected = [
-            ("controller", seen(CONTROLLER, None, ["", ""], "failed")),
+            ("controller 0", seen(CONTROLLER, None, ["", ""], "failed")),
             ("virtual drive 0", seen("RAID1", Some(0.0), ["write-through", ""], "")),
             ("virtual drive 1", seen("RAID5", Some(1.0), ["write-through", ""], "")),
         ];
         assert_eq!(arrays(&window), expected.map(|(name, seen)| (name.to_owned(), seen)).into());
         let drives = [("252:0", false), ("252:2", false)];
         assert_eq!(failing(&window), drives.map(|(name, failing)| (name.to_owned(), failing)).into());
+    }
+
+    #[test]
+    fn storcli_of_several_controllers_and_of_drives() {
+        let text = fixture("layouts/storcli.txt");
+        let (first, own) = text.split_once("Controller = 0").unwrap();
+        let window = window_of(&format!("{first}Controller = 0{own}\nController = 1{own}"));
+        assert_eq!(
+            arrays(&window).into_keys().collect::<Vec<_>>(),
+            ["controller 0", "controller 1", "virtual drive 0", "virtual drive 1", "virtual drive 1/0", "virtual drive 1/1"]
+        );
+        let failed = |array: &str| window.newest::<Array>()[array].failed_members.get().map(str::to_owned);
+        assert_eq!(failed("virtual drive 1").as_deref(), Some("252:3"));
+        assert_eq!(failed("virtual drive 1/1").as_deref(), Some("1/252:3"));
+        assert_eq!(failed("virtual drive 0"), None);
+
+        let table = &text[text.find("PD LIST").unwrap()..text.find("BBU_Info").unwrap()];
+        let listed = failing(&window_of(&table.replace("PD LIST", "Drive Information").replace("Failed", "UBad  ")));
+        assert_eq!(listed["252:3"], true);
+
+        let drive = "Controller = 0\nStatus = Success\nDescription = Show Drive Information Succeeded.\n\n\n\
+            Drive /c0/e252/s2 :\n=================\n\nDrive /c0/e252/s2 State :\n=======================\n\
+            Shield Counter = 0\nMedia Error Count = 7\nOther Error Count = 0\nPredictive Failure Count = 2\n\
+            S.M.A.R.T alert flagged by drive = No\n";
+        let row = crate::testing::row_of::<Drive>(drive);
+        assert_eq!((&*row.device, row.media_errors.get(), row.failing.get()), ("252:2", Some(7.0), Some(1.0)));
     }
 
     #[test]

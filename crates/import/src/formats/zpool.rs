@@ -35,7 +35,8 @@ const MOST_LINES: usize = 60;
 /// The columns of the list of devices.
 const HEADER: [&str; 5] = ["NAME", "STATE", "READ", "WRITE", "CKSUM"];
 /// What groups of devices are called: they have no errors of their own.
-const GROUPS: [&str; 9] = ["raidz", "mirror", "draid", "spare", "replacing", "logs", "cache", "special", "dedup"];
+pub(super) const GROUPS: [&str; 11] =
+    ["raidz", "mirror", "draid", "spare", "replacing", "logs", "cache", "special", "dedup", "indirect", "hole"];
 /// All states of a device (zpoolconcepts(7)).
 const STATES: [&str; 8] = ["ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "AVAIL", "INUSE"];
 /// The states of a device that is in use, and of a spare one.
@@ -83,7 +84,10 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     if let Some(devices) = devices {
         let row = run.row::<Array>(0.0, number, pool.as_str().into());
         row.members = f64::from(devices.count).into();
-        row.degraded = f64::from(devices.missing).into();
+        row.degraded = (devices.missing.len() as f64).into();
+        if !devices.missing.is_empty() {
+            row.failed_members = devices.missing.join(", ").as_str().into();
+        }
         row.level = devices.level.as_deref().unwrap_or("stripe").into();
     }
     Ok(())
@@ -114,7 +118,7 @@ fn number_of_percent(word: &str) -> Option<f64> {
 #[derive(Default)]
 struct Devices {
     count: u32,
-    missing: u32,
+    missing: Vec<String>,
     /// What the first group is: `raidz2` of `raidz2-0`.
     level: Option<String>,
 }
@@ -135,10 +139,12 @@ fn list(lines: &mut Lines<'_>, run: &mut ToolRun, pool: &str) -> Result<Devices,
         let [_, state, counts @ ..] = &fields[..] else { continue };
         let is_spare = state == &"AVAIL" || state == &"INUSE";
         devices.count += u32::from(!is_spare);
-        devices.missing += u32::from(!WHOLE.contains(state));
+        let disk = name.rsplit('/').next().unwrap_or(name);
+        if !WHOLE.contains(state) {
+            devices.missing.push(disk.to_owned());
+        }
         let counts: Vec<f64> = counts.iter().take(3).map_while(|count| scaled(count, 1e3, 1.0)).collect();
         let [read, write, checksum] = counts[..] else { continue };
-        let disk = name.rsplit('/').next().unwrap_or(name);
         let row = run.row::<Drive>(0.0, line.number, disk.into());
         row.io_errors = (read + write).into();
         row.checksum_errors = checksum.into();

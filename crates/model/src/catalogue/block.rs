@@ -250,6 +250,7 @@ family_group! {
         chunk: gauge bytes "system.md.chunk" "bytes on one member before the next one follows; 0 for levels without stripes";
         cache: state word "system.raid_controller.cache" "whether a RAID controller caches writes: write-back or write-through";
         cache_wanted: state word "system.raid_controller.cache_wanted" "whether it is set to do so";
-        battery: state word "system.raid_controller.battery" "whether its battery or capacitor keeps the cache over a power cut: ok or failed";
+        battery: state word "system.raid_controller.battery" "whether its battery or capacitor keeps the cache over a power cut: ok, charging, absent or failed";
+        failed_members: state text "system.md.failed_members" "the members that failed, as md or a RAID controller lists them";
     }
 }

@@ -110,6 +110,7 @@ family_group! {
         oldest_transaction: gauge ns "db.transaction.oldest" "age of the oldest open transaction";
         idle_transactions: gauge count "db.transaction.idle" "sessions that keep a transaction open and do nothing";
         oldest_idle: gauge ns "db.transaction.oldest_idle" "longest time that one of these has done nothing";
+        idle_session: state label "db.transaction.idle_session" "that session, by its process and what it is called";
         undo_entries: gauge count "db.undo.entries" "transactions whose old row versions are not yet purged (history list length)";
         log_age: gauge bytes "db.log.age" "log written since the last checkpoint";
         log_capacity: gauge bytes "db.log.capacity" "most log that may be written before a checkpoint must end";

@@ -30,8 +30,22 @@ fn array(root: &Root, name: &str) -> Option<Array> {
         sync_done: file("sync_completed").as_deref().and_then(ratio).into(),
         sync_speed: number("sync_speed").map(|kib| kib.saturating_mul(1024)).into(),
         chunk: number("chunk_size").into(),
+        failed_members: number("degraded").filter(|&missing| missing > 0).and_then(|_| faulty(root, name)).as_deref().into(),
         ..Array::new(name.into())
     })
+}
+
+/// The members that the kernel has given up and that have not been removed yet.
+fn faulty(root: &Root, name: &str) -> Option<String> {
+    let folder = format!("sys/block/{name}/md");
+    let is_faulty = |member: &str| {
+        let state = root.word(&format!("{folder}/dev-{member}/state"));
+        state.is_some_and(|state| state.split(',').any(|word| word == "faulty"))
+    };
+    let entries = root.list(&folder);
+    let members = entries.iter().filter_map(|entry| entry.strip_prefix("dev-"));
+    let names: Vec<&str> = members.filter(|member| is_faulty(member)).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// The first number in a file: `4 (3)` while an array is reshaped from 3 members to 4; `None` for `none`.
@@ -59,6 +73,8 @@ mod tests {
             ("sys/block/md0/md/array_state", "active\n"),
             ("sys/block/md0/md/degraded", "1\n"),
             ("sys/block/md0/md/raid_disks", "4 (3)\n"),
+            ("sys/block/md0/md/dev-sdb/state", "faulty\n"),
+            ("sys/block/md0/md/dev-sdc/state", "in_sync\n"),
             ("sys/block/md0/md/sync_action", "recover\n"),
             ("sys/block/md0/md/sync_completed", "250 / 1000\n"),
             ("sys/block/md0/md/sync_speed", "2048\n"),
@@ -72,6 +88,7 @@ mod tests {
         let [rebuilding, clean] = &s.block.array[..] else { panic!("{:?}", s.block.array) };
         assert_eq!((rebuilding.level.get(), rebuilding.action.get()), (Some("raid5"), Some("recover")));
         assert_eq!((rebuilding.degraded.get(), rebuilding.members.get()), (Some(1.0), Some(4.0)));
+        assert_eq!((rebuilding.failed_members.get(), clean.failed_members.get()), (Some("sdb"), None));
         assert_eq!((rebuilding.sync_done.get(), rebuilding.sync_speed.get()), (Some(0.25), Some(2_097_152.0)));
         assert_eq!((clean.state.get(), clean.sync_done.get(), clean.sync_speed.get()), (Some("clean"), None, None));
     }

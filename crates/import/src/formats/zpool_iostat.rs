@@ -1,0 +1,181 @@
+//! zpool-iostat(8) of OpenZFS: reads and writes of pools and their devices, and with -l how long they took (cmd/zpool/zpool_main.c). The
+//! first report covers the time since boot, except with -y.
+
+use super::zpool::GROUPS;
+use crate::lines::TextLine;
+use crate::prelude::*;
+use crate::report_intervals::ReportIntervals;
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::Disk;
+
+pub const FORMAT: Format = Format {
+    name: "zpool iostat",
+    versions: "OpenZFS 0.6 to 2.3, with -v, -l, -y, -p; of pools where no devices are listed",
+    shows: "reads and writes of each device, and with -l how long they took",
+    lacks: "how busy a device is; which process",
+    programs: &[partly_read("zpool")],
+    files: &["zpool_iostat"],
+    streamed: true,
+    starts: |lines| lines.next_is(is_title) && lines.peek(1).is_some_and(is_header),
+    read,
+    ..Format::NEW
+};
+
+/// `              capacity     operations     bandwidth    total_wait     disk_wait    syncq_wait    asyncq_wait  scrub   trim`
+fn is_title(line: &str) -> bool {
+    line.split_whitespace().take(3).eq(["capacity", "operations", "bandwidth"])
+}
+
+/// `pool        alloc   free   read  write   read  write   read  write   read  write`
+fn is_header(line: &str) -> bool {
+    line.split_whitespace().take(7).eq(["pool", "alloc", "free", "read", "write", "read", "write"])
+}
+
+fn is_rule(line: &str) -> bool {
+    line.starts_with("---") && line.bytes().all(|b| b == b'-' || b == b' ')
+}
+
+/// A time with its unit, or in nanoseconds with -p, in nanoseconds. Nothing waits where there is a dash.
+fn wait(text: &str) -> Option<f64> {
+    const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", NS_PER_MS), ("s", SECOND)];
+    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(unit));
+    unit.map_or_else(|| number(text), |(unit, scale)| Some(number(text.strip_suffix(unit)?)? * scale))
+}
+
+/// What a pool or device did, reads before writes, each second.
+struct Row {
+    line: u32,
+    is_pool: bool,
+    operations: [f64; 2],
+    bytes: [f64; 2],
+    /// How long one took, where that was printed and there was any.
+    waits: Option<[f64; 2]>,
+}
+
+impl Row {
+    fn of(line: &TextLine, has_waits: bool) -> Option<(String, Self)> {
+        let fields: Vec<&str> = line.text.split_whitespace().collect();
+        let [name, _, _, cells @ ..] = &fields[..] else { return None };
+        let pair = |at: usize| Some([scaled(cells.get(at)?, KIB, 1.0)?, scaled(cells.get(at + 1)?, KIB, 1.0)?]);
+        let operations = pair(0)?;
+        // Of no reads there is no time.
+        let time = |direction: usize| match cells.get(4 + direction).copied() {
+            Some("-") if operations[direction] < 1.0 => Some(0.0),
+            text => wait(text?),
+        };
+        let waits = if has_waits { Some([time(0)?, time(1)?]) } else { None };
+        let is_pool = !line.text.starts_with([' ', '\t']);
+        Some((name.to_string(), Self { line: line.number, is_pool, operations, bytes: pair(2)?, waits }))
+    }
+
+    fn record(&self, name: &str, interval: ReportInterval, run: &mut ToolRun) {
+        let time = |direction: usize| self.waits.map(|waits| waits[direction] * self.operations[direction]);
+        let rates = [
+            ("reads", Some(self.operations[0])),
+            ("writes", Some(self.operations[1])),
+            ("read_bytes", Some(self.bytes[0])),
+            ("write_bytes", Some(self.bytes[1])),
+            ("read_time", time(0)),
+            ("write_time", time(1)),
+            ("weighted_time", time(0).zip(time(1)).map(|(reads, writes)| reads + writes)),
+        ];
+        run.grow::<Disk>(interval, self.line, name.into(), &rates);
+    }
+}
+
+/// The rows of a report by their names.
+type Report = BTreeMap<String, Row>;
+
+fn record(report: &Report, interval: ReportInterval, run: &mut ToolRun) {
+    let lists_devices = report.values().any(|row| !row.is_pool);
+    for (name, row) in report.iter().filter(|(_, row)| row.is_pool != lists_devices) {
+        row.record(name, interval, run);
+    }
+}
+
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let mut intervals = match context.command_of("zpool").is_some_and(|command| command.has('y')) {
+        true => ReportIntervals::without_first(),
+        false => ReportIntervals::since_boot().headed(context.prints_once("zpool")),
+    };
+    let mut next = |report: Report, run: &mut ToolRun| {
+        if let Some((report, interval)) = intervals.next(report, None, context, run) {
+            record(&report, interval, run);
+        }
+    };
+    let mut has_waits = false;
+    let mut report = Report::new();
+    let is_frame = |text: &str| is_title(text) || is_header(text) || is_rule(text);
+    let is_own = |text: &str| {
+        // Groups of logs and caches have dashes only.
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let is_row = fields.len() >= 7 && fields[1..7].iter().all(|cell| *cell == "-" || scaled(cell, KIB, 1.0).is_some());
+        is_frame(text) || is_row && !is_command(text)
+    };
+    let is_damaged = |text: &str| {
+        let mut cells = text.split_whitespace().skip(1);
+        cells.next().zip(cells.next()).is_some_and(|(alloc, free)| {
+            [alloc, free].iter().all(|cell| scaled(cell, KIB, 1.0).is_some() && cell.ends_with(['K', 'M', 'G', 'T', 'P']))
+        })
+    };
+    while let Some(line) = lines.take_own(is_own, is_damaged, "a pool or device and its six numbers")? {
+        if is_frame(&line.text) {
+            has_waits = if is_title(&line.text) { line.text.contains("total_wait") } else { has_waits };
+            continue;
+        }
+        let Some((name, row)) = Row::of(&line, has_waits) else { continue };
+        // What they do is that of their devices.
+        if !row.is_pool && GROUPS.iter().any(|group| name.starts_with(group)) {
+            continue;
+        }
+        // What comes again belongs to the next report.
+        if report.contains_key(&name) {
+            next(std::mem::take(&mut report), run);
+        }
+        report.insert(name, row);
+    }
+    if !report.is_empty() {
+        next(report, run);
+    }
+    if let Some((report, interval)) = intervals.only(context, run) {
+        record(&report, interval, run);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn devices_of_a_pool_with_their_times() {
+        let window = window_of(&fixture("layouts/zpool-iostat-vly.txt"));
+        let changes = window.changes::<Disk>();
+        let names: Vec<&str> = changes.iter().map(|change| &**change.key()).collect();
+        assert_eq!(names, ["sda", "sdb", "sdc", "sdd"]);
+        let slow = changes.iter().find(|change| &**change.key() == "sdc").unwrap();
+        let rate = |metric: fn(&Disk) -> whyslow_model::value::Counter| slow.rate(metric).unwrap();
+        assert_eq!((rate(|d| d.reads), rate(|d| d.writes)), (20.0, 31.0));
+        assert_eq!(rate(|d| d.read_time).round(), 20.0 * 411.0 * NS_PER_MS);
+    }
+
+    #[test]
+    fn pools_where_no_devices_are_listed() {
+        let text = "              capacity     operations     bandwidth \npool        alloc   free   read  write   read  write\n\
+            ----------  -----  -----  -----  -----  -----  -----\ntank        27.1T  16.6T    131    228  2.05M  5.34M\n\
+            tank        27.1T  16.6T     10  1.20K   100K  50.0M\n";
+        let window = window_of(&format!("$ zpool iostat tank 5\n{text}"));
+        let changes = window.changes::<Disk>();
+        let [change] = &changes[..] else { panic!("{}", changes.len()) };
+        assert_eq!((change.rate(|d| d.reads), change.rate(|d| d.writes)), (Some(10.0), Some(1.2 * KIB)));
+        assert_eq!(change.rate(|d| d.read_time), None);
+    }
+
+    #[test]
+    fn times_have_units() {
+        let expected = [("71ms", 71e6), ("22us", 22e3), ("1.5s", 1.5e9), ("999ns", 999.0), ("12345", 12345.0)];
+        expected.iter().for_each(|(text, ns)| assert_eq!(wait(text), Some(*ns), "{text}"));
+        assert_eq!(wait("-"), None);
+    }
+}
