@@ -94,6 +94,16 @@ pub fn timed_fields(line: &str) -> Option<(f64, Vec<&str>)> {
     Some((time, fields))
 }
 
+/// The fields of a line of averages, which sysstat begins with a word for that in any language: `Average:`, `Media:`, `Moyenne :`.
+pub fn averaged_fields(line: &str) -> Option<Vec<&str>> {
+    /// The longest of these words.
+    const LONGEST: usize = 16;
+    let (label, rest) = line.trim_start().split_once(':')?;
+    let word = label.trim_end();
+    let is_word = !word.is_empty() && word.chars().all(|c| c.is_alphabetic() || c == '.');
+    (label.len() <= LONGEST && is_word && rest.starts_with([' ', '\t'])).then(|| rest.split_whitespace().collect())
+}
+
 /// A date: `2010-06-05`, `01/14/2010`, `05/09/05` (month first, as in the C locale), or `14.01.2010`.
 pub fn date(field: &str) -> Option<Date> {
     let separator = field.chars().find(|c| !c.is_ascii_digit())?;

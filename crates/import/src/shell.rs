@@ -22,7 +22,7 @@ enum Token<'t> {
     Separator(&'t str, usize),
 }
 
-/// The commands on a line, as they are written.
+/// The commands on a line, as they are written, also those of a group: `(date; vmstat) | ts`.
 pub fn commands(line: &str) -> Vec<&str> {
     let (mut commands, mut begin) = (Vec::new(), 0);
     for token in tokens(line) {
@@ -32,7 +32,17 @@ pub fn commands(line: &str) -> Vec<&str> {
         }
     }
     commands.push(&line[begin..]);
-    commands.into_iter().map(str::trim).filter(|command| !command.is_empty()).collect()
+    commands.into_iter().map(ungrouped).filter(|command| !command.is_empty()).collect()
+}
+
+/// A command without the parenthesis that opens a group before it, or closes one behind it.
+fn ungrouped(command: &str) -> &str {
+    let command = command.trim();
+    let inner = command.trim_start_matches('(').trim_start();
+    match inner.strip_suffix(')') {
+        Some(own) if !own.contains('(') => own.trim_end(),
+        _ => inner,
+    }
 }
 
 /// The first command on a line.
@@ -97,12 +107,22 @@ fn tokens(line: &str) -> Vec<Token<'_>> {
                 rest = &rest[length - 1..];
                 tokens.push(Token::Separator(&line[at..at + length], at));
             }
+            // The end of a group, unless the word has its beginning.
+            ')' if word.as_ref().is_some_and(|word| !word.contains('(')) && is_end(rest) => {
+                tokens.extend(word.take().map(Token::Word));
+            }
             c if c.is_whitespace() => tokens.extend(word.take().map(Token::Word)),
             c => word.get_or_insert_default().push(c),
         }
     }
     tokens.extend(word.map(Token::Word));
     tokens
+}
+
+/// Whether a command ends before this.
+fn is_end(rest: &str) -> bool {
+    let rest = rest.trim_start();
+    rest.is_empty() || rest.starts_with([';', '&', '|', '>'])
 }
 
 #[cfg(test)]
@@ -119,6 +139,9 @@ mod tests {
         assert_eq!(commands("it's 5 o'clock; really"), ["it's 5 o'clock", "really"]);
         assert_eq!(commands("don't; really"), ["don't", "really"]);
         assert_eq!(commands(" ; "), <[&str; 0]>::default());
+        assert_eq!(commands("(date; sleep 5; uptime) | ts"), ["date", "sleep 5", "uptime) | ts"]);
+        assert_eq!(commands("(date; uptime )"), ["date", "uptime"]);
+        assert_eq!(commands("awk '{print f($1)}'"), ["awk '{print f($1)}'"]);
     }
 
     #[test]
@@ -131,6 +154,8 @@ mod tests {
         assert_eq!(command("grep '^(a|b) ' --x=\"1 2\"").words, ["grep", "^(a|b) ", "--x=1 2"]);
         assert_eq!(command("x 2>&1 &>/dev/null").words, ["x"]);
         assert_eq!(command("a\\ b").words, ["a b"]);
+        let last = command("ethtool -S eth0) | grep -c 'x)'");
+        assert_eq!((last.words, last.filters), (vec!["ethtool".into(), "-S".into(), "eth0".into()], vec![vec!["grep".into(), "-c".into(), "x)".into()]]));
         assert!(command("x $(nproc)").has_substitution);
     }
 

@@ -328,7 +328,7 @@ pub fn take_row_of(
         return Err(lines.refuse_at(&line, expected));
     }
     if label_last {
-        fields.rotate_right(1);
+        fields[labels - 1..].rotate_right(1);
     }
     match header.iter().zip(&fields[labels..]).map(|(column, field)| cell(column, field)).collect() {
         Some(numbers) => {

@@ -150,7 +150,7 @@ log_patterns! {
         | ["nvme", "Failed reconnect attempt"] | ["NVME-FC", "connectivity lost"],
         ends ["einstating path"] | ["einstated path"] | ["path is up"] | ["LOOP UP detected"] | ["Link Up Event"]
         | ["nvme", "Successfully reconnected"] | ["NVME-FC", "controller connect complete"];
-    // Programs, in what people paste of their output and logs: bash, Redis, MySQL, PostgreSQL, nginx, PHP-FPM, Apache, uWSGI, Java, Go
+    // Programs, in what people paste of their output and logs: bash, Redis, etcd, ZooKeeper, MySQL, PostgreSQL, nginx, PHP-FPM, Apache, uWSGI, Java, Go
     "workers" Host => ["server reached ", "max_children"] | ["server reached MaxRequestWorkers"] | ["server reached MaxClients"]
         | ["connect() to unix:", "Resource temporarily unavailable"] | ["listen queue of socket", "full"];
     // Limits of inotify, and the table of the whole machine.
@@ -165,7 +165,8 @@ log_patterns! {
         | ["o space left on device", "dd: writing"];
     "no_space" Host => ["o space left on device"];
     "fork_refused" Host => ["sh: fork: ", "Resource temporarily unavailable"];
-    "slow_fsync" Host => ["AOF fsync is taking too long"];
+    "slow_fsync" Host => ["AOF fsync is taking too long"] | ["slow fdatasync"] | ["overloaded likely from slow disk"]
+        | ["sync duration of ", "expected less than"] | ["fsync-ing the write ahead log in "];
     "too_many_clients" Host => ["oo many connections", "1040"] | ["sorry, too many clients already"]
         | ["remaining connection slots are reserved"];
     // Where an address is bound instead, it is one that this machine does not have. What has no IPv6 says so of ::1.

@@ -82,12 +82,14 @@ fn starts(lines: &mut Lines<'_>) -> bool {
             || lines.peek_past_blanks(1).is_some_and(|(_, next)| is_field(report, next)))
 }
 
-/// A line that grep left of `ethtool -S`: `     rx_crc_errors: 1000`. Without the indentation, only what all drivers spell alike.
+/// A line that grep left of `ethtool -S`: `     rx_crc_errors: 1000`, `     port.link_xoff_rx: 12` of Intel's drivers. Without the
+/// indentation, only what all drivers spell alike.
 fn is_untitled_counter(line: &str) -> bool {
+    const BEGINNINGS: [&str; 4] = ["rx_", "tx_", "port.", "veb."];
     let Some((field, value)) = line.trim_start().split_once(": ") else { return false };
-    let is_name = field.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    let is_name = field.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_.".contains(&b));
     let is_common = MISSED_FRAMES.contains(&field) || DAMAGED_FRAMES.contains(&field);
-    let is_named = is_name && (field.starts_with("rx_") || field.starts_with("tx_"));
+    let is_named = is_name && (BEGINNINGS.iter().any(|own| field.starts_with(own)) || field.ends_with(".nic"));
     (is_common || line.starts_with("     ") && is_named) && number(value.trim()).is_some()
 }
 

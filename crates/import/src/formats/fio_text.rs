@@ -322,7 +322,13 @@ impl FioReport {
             let work = setup.map_or(result.direction, |setup| setup.work.as_str());
             let file = argument("filename").or(argument("directory")).unwrap_or(name);
             let at = usize::from(result.direction == "write");
-            let syncs = job.issued.get(3).copied().zip(job.sync_time).filter(|_| result.direction == "write");
+            // fio does not count what fdatasync= makes it do: then as many as there were writes, in as much time as there was.
+            let counted = job.issued.get(3).copied().filter(|count| *count > 0.0);
+            let estimated = || {
+                let most = result.seconds? * SECOND / job.sync_time?;
+                Some(job.issued.get(1)?.min(most))
+            };
+            let syncs = counted.or_else(estimated).zip(job.sync_time).filter(|_| result.direction == "write");
             JobTransfer {
                 job: name.to_owned(),
                 direction: result.direction,
@@ -558,6 +564,18 @@ mod tests {
         assert_eq!(row.syncs.get(), Some(388.0));
         close(row.sync_wait.get(), 7516.14e3);
         close(row.sync_share.get(), 388.0 * 7.51614 / 3007.0);
+    }
+
+    #[test]
+    fn syncs_that_were_not_counted_are_as_many_as_the_writes() {
+        let text = fixture("fio-fsync-status.txt");
+        let counted = row_of::<Transfer>(&text).syncs.get().unwrap();
+        let issued = text.lines().rev().find(|line| line.contains("issued rwts")).unwrap();
+        let uncounted = issued.replace(&format!(",0,{counted} "), ",0,0 ");
+        assert_ne!(issued, uncounted);
+        let row = row_of::<Transfer>(&text.replace(issued, &uncounted));
+        let writes = issued.split(',').nth(1).unwrap().parse::<f64>().unwrap();
+        assert_eq!(row.syncs.get(), Some(writes));
     }
 
     #[test]

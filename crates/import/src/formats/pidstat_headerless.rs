@@ -7,7 +7,7 @@ use crate::prelude::*;
 
 pub const FORMAT: Format = Format {
     name: "pidstat rows",
-    versions: "rows of pidstat -u of sysstat 10 to 12 that grep left, whose shares must add up; of pidstat -d with iodelay",
+    versions: "rows of pidstat -u of sysstat 10 to 12 that grep left, whose shares must add up; of pidstat -d with iodelay; also averages",
     shows: "which process uses CPUs, or storage",
     lacks: "the other processes; the interval, which no rate depends on",
     starts: |lines| next_row(lines).is_some(),
@@ -27,20 +27,17 @@ const ROUNDING: f64 = 0.021;
 /// An interval of a second, where no second row shows it.
 const INTERVAL: f64 = 1.0;
 
-/// A row: its time, columns and fields.
+/// A row: its time, which averages do not have, columns and fields.
 struct Row {
-    time: f64,
+    time: Option<f64>,
     columns: &'static [&'static str],
     fields: Vec<String>,
 }
 
 impl Row {
     fn of(text: &str) -> Option<Self> {
-        if !text.starts_with(|c: char| c.is_ascii_digit()) {
-            return None;
-        }
-        let (time, fields) = timed_fields(text)?;
-        let columns = LAYOUTS.into_iter().find(|columns| fits(columns, &fields));
+        let (time, fields) = fields_of(text)?;
+        let columns = LAYOUTS.into_iter().find(|columns| fits(columns, &fields, time.is_none()));
         let columns = columns.or_else(|| is_of_storage(&fields).then_some(STORAGE))?;
         let (numbers, command) = fields.split_at_checked(columns.len() - 1)?;
         let fields = numbers.iter().map(|field| (*field).to_owned()).chain([command.join(" ")]).collect();
@@ -48,15 +45,28 @@ impl Row {
     }
 }
 
-/// Whether the fields before the command are numbers, those of shares with decimals, and the shares add up.
-fn fits(columns: &[&str], fields: &[&str]) -> bool {
+/// The time of a row, which averages do not have, and its fields.
+fn fields_of(text: &str) -> Option<(Option<f64>, Vec<&str>)> {
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        return timed_fields(text).map(|(time, fields)| (Some(time), fields));
+    }
+    clock::averaged_fields(text).map(|fields| (None, fields))
+}
+
+/// Whether the fields before the command are numbers, those of shares with decimals, and the shares add up. Averages are of no CPU.
+fn fits(columns: &[&str], fields: &[&str], is_average: bool) -> bool {
     let get = |name: &str| number(fields.get(columns.iter().position(|c| *c == name)?)?);
     let is_whole =
         |name: &str| columns.iter().position(|c| *c == name).and_then(|at| fields.get(at)?.parse::<u32>().ok());
     let has_decimals = |at: usize| fields.get(at).is_some_and(|field| field.contains(['.', ',']));
     let shares = columns.iter().enumerate().filter(|(_, name)| name.starts_with('%'));
     let sum = || Some(get("%usr")? + get("%system")? + get("%guest")?);
-    ["UID", "PID", "CPU"].iter().all(|name| is_whole(name).is_some())
+    let has_cpu = || match columns.iter().position(|c| *c == "CPU").and_then(|at| fields.get(at)) {
+        Some(&"-") => is_average,
+        _ => is_whole("CPU").is_some(),
+    };
+    ["UID", "PID"].iter().all(|name| is_whole(name).is_some())
+        && has_cpu()
         && shares.clone().all(|(at, _)| has_decimals(at))
         && fields.get(columns.len() - 1).is_some_and(|command| number(command).is_none())
         && !fields.iter().any(|field| clock::time_of_day(&[*field]).is_some())
@@ -76,8 +86,7 @@ fn is_of_storage(fields: &[&str]) -> bool {
 
 /// The row that begins at the next line, and how many lines it takes: a mail program may have broken it.
 fn next_row(lines: &mut Lines<'_>) -> Option<(Row, usize)> {
-    let is_timed = |text: &&str| text.starts_with(|c: char| c.is_ascii_digit()) && timed_fields(text).is_some();
-    let first = lines.peek(0).filter(is_timed)?.to_owned();
+    let first = lines.peek(0).filter(|text| fields_of(text).is_some())?.to_owned();
     if let Some(row) = Row::of(&first) {
         return Some((row, 1));
     }
@@ -90,8 +99,13 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut rows = Vec::new();
     let mut clock = TableTime::default();
     while let Some((row, count)) = next_row(lines) {
-        run.start.time.get_or_insert(row.time);
-        rows.push((clock.read(row.time), lines.number(), row));
+        // An average repeats the rows above it.
+        let is_repeated = row.time.is_none() && run.start.time.is_some();
+        let at = row.time.map_or(0.0, |time| clock.read(time));
+        run.start.time = run.start.time.or(row.time);
+        if !is_repeated {
+            rows.push((at, lines.number(), row));
+        }
         lines.skip(count);
     }
     // Rows of one run have the same columns: those with fewer lost one.
@@ -134,6 +148,18 @@ mod tests {
         for line in ["19:03:40 0 18820 0.00 51820.80 0.00 rsync", "19:03:40 0 18820 0 51820 0 0 rsync"] {
             assert!(Row::of(line).is_none(), "{line}");
         }
+    }
+
+    #[test]
+    fn averages_alone_are_rates() {
+        let text = "Media:        48     21014   22,10   61,40    0,00   83,50     -  php-fpm\n\
+                    Media:        48     21022   21,90   60,80    0,00   82,70     -  php-fpm\n";
+        let window = window_of(text);
+        let changes = window.changes::<Process>();
+        let rates: Vec<_> = changes.iter().map(|c| c.rate(|p| p.system).map(|r| (r / 1e6).round())).collect();
+        assert_eq!(rates, [Some(614.0), Some(608.0)]);
+        assert!(Row::of("Average:       0    0.00    0.00    0.80    0.00    0.00    0.10    0.00   99.10").is_none());
+        assert!(Row::of("05:06:50 PM  1000       812   40.50    1.50    0.00    0.25   42.00     -  tmux").is_none());
     }
 
     const ROWS: &str = "05:06:50 PM     0     13702    0.00   92.00    0.00    8.00   92.00     6  kworker/6:3+pm\n\

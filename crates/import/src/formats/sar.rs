@@ -4,7 +4,7 @@ use super::sar_reports::{COLUMNS, SarReport, headerless, is_skipped};
 use super::sysstat::{ALL_CPUS, ONE_CPU, check_shares};
 use crate::clock::{TableTime, timed_fields};
 use crate::prelude::*;
-use crate::table::{TableHeader, is_remark, take_row};
+use crate::table::{TableHeader, is_remark, take_row_of};
 
 pub const SAR: Format = Format {
     name: "sar",
@@ -43,14 +43,33 @@ fn timed(line: &str) -> Option<(f64, Vec<&str>)> {
     timed_fields(line).filter(|(_, fields)| !fields.is_empty())
 }
 
+/// The fields of a header of averages, where the rows above them were cut off: `Average:        CPU     %user ...`.
+fn averages(line: &str) -> Option<Vec<&str>> {
+    clock::averaged_fields(line).filter(|fields| SarReport::of(fields).is_some())
+}
+
+/// Whether a line is one of averages, in any language: a header, or one name and numbers.
+fn is_average(line: &str) -> bool {
+    if ["Average:", "Summary:"].iter().any(|head| line.trim_start().starts_with(head)) {
+        return true;
+    }
+    let Some(fields) = clock::averaged_fields(line) else { return false };
+    let numbers = fields.iter().filter(|field| number(field).is_some()).count();
+    SarReport::of(&fields).is_some() || is_skipped(&fields) || numbers >= 3 && numbers + 1 >= fields.len()
+}
+
 fn starts(lines: &mut Lines<'_>) -> bool {
+    if lines.next_is(|line| averages(line).is_some()) {
+        return true;
+    }
     let Some((_, fields)) = lines.peek(0).and_then(timed) else { return false };
     SarReport::of(&fields).is_some() || is_skipped(&fields) || headerless(&fields).is_some()
 }
 
 /// Whether a header is mpstat's: it has interrupts beside CPU time, or their share before steal.
 fn is_mpstat(lines: &mut Lines<'_>) -> bool {
-    let Some((_, fields)) = lines.peek(0).and_then(timed) else { return false };
+    let fields = lines.peek(0).and_then(|line| timed(line).map(|(_, fields)| fields).or_else(|| averages(line)));
+    let Some(fields) = fields else { return false };
     let at = |name: &str| fields.iter().position(|field| *field == name);
     let before = at("%irq").zip(at("%steal")).is_some_and(|(irq, steal)| irq < steal);
     fields.first() == Some(&"CPU") && (before || at("intr/s").is_some())
@@ -60,18 +79,34 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
     run.start = context.day();
     run.lists_all = true;
     let mut reader = SarReader { context, run, clock: TableTime::default(), table: None, last: None, stamp: None };
+    // Averages repeat the rows above them, if there are any.
+    let are_alone = lines.next_is(|line| averages(line).is_some());
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
         if text.contains("LINUX RESTART") {
             lines.skip(blanks + 1);
             // The first rows after a restart cover time in which the machine was down.
             reader.close_table();
+        } else if is_average(&text) {
+            lines.skip(blanks);
+            let fields = clock::averaged_fields(&text).filter(|_| are_alone).unwrap_or_default();
+            if let Some(report) = SarReport::of(&fields) {
+                reader.stamp = None;
+                reader.header(lines, None, report, &fields);
+            } else if reader.table.is_some() && are_alone && !is_skipped(&fields) {
+                reader.row(lines, None, &fields)?;
+            } else {
+                if are_alone {
+                    reader.close_table();
+                }
+                lines.skip(1);
+            }
         } else if let Some((time, fields)) = timed(&text) {
             let stamp = text.split_whitespace().count() - fields.len();
             if let Some(report) = SarReport::of(&fields) {
                 lines.skip(blanks);
                 reader.stamp = Some(stamp);
-                reader.header(lines, time, report, &fields);
+                reader.header(lines, Some(time), report, &fields);
             } else if is_skipped(&fields) {
                 lines.skip(blanks);
                 reader.close_table();
@@ -85,10 +120,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
                 if reader.table.is_none() && headerless(&fields).is_none() {
                     break;
                 }
-                reader.row(lines, time, &fields)?;
+                reader.row(lines, Some(time), &fields)?;
             }
-        } else if ["Average:", "Summary:"].iter().any(|head| text.trim_start().starts_with(head)) {
-            lines.skip(blanks + 1);
         } else {
             lines.skip(blanks);
             // Rows that were cut out: `....`
@@ -117,6 +150,8 @@ fn skip_report(lines: &mut Lines<'_>) {
 struct SarTable {
     report: &'static SarReport,
     header: TableHeader,
+    /// Whether what a row is about stands behind its numbers.
+    is_labelled_last: bool,
     /// The end of the previous interval; `None` without a header.
     from: Option<f64>,
     /// The time of the first rows, which are held until the next time shows how long their interval may have been.
@@ -126,8 +161,8 @@ struct SarTable {
 }
 
 impl SarTable {
-    fn new(report: &'static SarReport, header: TableHeader, from: Option<f64>) -> Self {
-        Self { report, header, from, first: None, held: Vec::new(), interval: None }
+    fn new(report: &'static SarReport, header: TableHeader, is_labelled_last: bool, from: Option<f64>) -> Self {
+        Self { report, header, is_labelled_last, from, first: None, held: Vec::new(), interval: None }
     }
 
     /// Takes a row whose interval ends at this time.
@@ -179,14 +214,27 @@ struct SarReader<'a> {
 }
 
 impl SarReader<'_> {
-    fn elapsed(&mut self, time: f64) -> f64 {
+    /// When a row or header was printed; the end of the interval for averages, which have no time.
+    fn elapsed(&mut self, time: Option<f64>) -> f64 {
+        /// Of averages over an unknown time.
+        const ASSUMED: f64 = 1.0;
+        let Some(time) = time else {
+            let interval = self.context.interval();
+            self.run.has_assumed_times |= interval.is_none();
+            return interval.unwrap_or(ASSUMED);
+        };
         self.run.start.time.get_or_insert(time);
         self.clock.read(time)
     }
 
-    fn header(&mut self, lines: &mut Lines<'_>, time: f64, report: &'static SarReport, fields: &[&str]) {
-        let at = self.elapsed(time);
-        let header = TableHeader::new(&fields[report.labels()..], lines.number());
+    fn header(&mut self, lines: &mut Lines<'_>, time: Option<f64>, report: &'static SarReport, fields: &[&str]) {
+        let at = if time.is_some() { self.elapsed(time) } else { 0.0 };
+        let is_labelled_last = report.is_labelled_last(fields);
+        let names = match is_labelled_last {
+            true => &fields[..fields.len() - 1],
+            false => &fields[report.labels()..],
+        };
+        let header = TableHeader::new(names, lines.number());
         lines.skip(1);
         // Repeated for every screenful, and before each row if several reports were requested.
         let same = |t: &&mut SarTable| std::ptr::eq(t.report, report) && t.header.names == header.names;
@@ -195,22 +243,23 @@ impl SarReader<'_> {
             return;
         }
         self.close_table();
-        self.table = Some(SarTable::new(report, header, Some(at)));
+        self.table = Some(SarTable::new(report, header, is_labelled_last, Some(at)));
     }
 
-    fn row(&mut self, lines: &mut Lines<'_>, time: f64, fields: &[&str]) -> ReadResult {
+    fn row(&mut self, lines: &mut Lines<'_>, time: Option<f64>, fields: &[&str]) -> ReadResult {
         let at = self.elapsed(time);
-        self.last = Some(time);
+        self.last = time;
         if self.table.is_none()
             && let Some((report, names)) = headerless(fields)
         {
-            self.table = Some(SarTable::new(report, TableHeader::new(names, lines.number()), None));
+            self.table = Some(SarTable::new(report, TableHeader::new(names, lines.number()), false, None));
         }
         let Some(table) = self.table.as_mut() else { return Ok(()) };
         let stamp = lines.peek(0).unwrap_or_default().split_whitespace().count() - fields.len();
         let is_stamped = self.stamp.is_none_or(|own| own == stamp);
         let refused = lines.refuse("a time as in the header");
-        let mut row = take_row(lines, &table.header.names, stamp + table.report.labels());
+        let labels = stamp + table.report.labels();
+        let mut row = take_row_of(lines, &table.header.names, labels, table.is_labelled_last);
         row = if is_stamped { row } else { row.and(Err(refused)) };
         if table.report.is_cpu_shares() {
             row = row.and_then(|row| check_shares(lines.file(), table.header.line, row));
@@ -234,7 +283,7 @@ impl SarReader<'_> {
 #[cfg(test)]
 mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
-    use whyslow_model::catalogue::{CpuMean, Disk, Family, Interface, Meminfo, System};
+    use whyslow_model::catalogue::{Cpu, CpuMean, Disk, Family, Interface, Meminfo, System};
     use whyslow_model::value::Counter;
     use whyslow_model::window::Window;
 
@@ -255,6 +304,40 @@ mod tests {
             (rate::<Disk>(&window, "sdj", |d| d.read_bytes), rate::<Disk>(&window, "sdj", |d| d.transfers));
         close(bytes / requests, 1024.0 * 512.0);
         assert_eq!(window.newest::<Disk>().values().next().unwrap().number.get(), Some("8:144"));
+    }
+
+    #[test]
+    fn names_may_stand_behind_the_numbers() {
+        let text = "12:00:01 PM       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util DEV\n\
+            12:00:11 PM    140.00  71680.00      0.00      0.00    512.00      1.40     10.00     99.00 sda\n\
+            12:00:11 PM      1.00      4.00      0.00      0.00      4.00      0.00      1.00      0.10 vg0-log\n\
+            \n12:00:01 PM   rxpck/s   txpck/s    rxkB/s    txkB/s   rxcmp/s   txcmp/s  rxmcst/s   %ifutil IFACE\n\
+            12:00:11 PM    100.00     50.00     10.00      5.00      0.00      0.00      0.00      0.01 eth0\n";
+        let window = window_of(text);
+        close(rate::<Disk>(&window, "sda", |d| d.read_bytes), 71_680.0 * 1024.0);
+        assert_eq!(window.newest::<Disk>().len(), 2);
+        close(rate::<Interface>(&window, "eth0", |i| i.rx_packets), 100.0);
+    }
+
+    #[test]
+    fn averages_whose_rows_were_cut_off() {
+        let text = "$ mpstat -P ALL 10 1 | grep Average\n\
+            Average:     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n\
+            Average:     all   10.00    0.00    5.00    0.00    0.00    0.00    0.00    0.00    0.00   85.00\n\
+            Average:       0   90.00    0.00   10.00    0.00    0.00    0.00    0.00    0.00    0.00    0.00\n\
+            driver: e1000e\n";
+        let window = window_of(text);
+        close(window.change::<CpuMean>().unwrap().rate(|c| c.idle).unwrap() / 1e9, 0.85);
+        assert_eq!(window.change::<CpuMean>().unwrap().seconds(), 10.0);
+        close(rate::<Cpu>(&window, "0", |c| c.user) / 1e9, 0.9);
+        let text = "Moyenne :         tps      rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util DEV\n\
+            Moyenne :       12,40      18,20     61,40      0,00      6,42      0,05      4,12      2,88 sda\n";
+        close(rate::<Disk>(&window_of(text), "sda", |d| d.transfers), 12.0);
+        let whole = "10:00:01        CPU     %user     %nice   %system   %iowait    %steal     %idle\n\
+            10:00:11        all     10.00      0.00      5.00      0.00      0.00     85.00\n\
+            Durchschn.:        CPU     %user     %nice   %system   %iowait    %steal     %idle\n\
+            Durchschn.:        all     50.00      0.00      5.00      0.00      0.00     45.00\n";
+        close(window_of(whole).change::<CpuMean>().unwrap().rate(|c| c.idle).unwrap() / 1e9, 0.85);
     }
 
     #[test]

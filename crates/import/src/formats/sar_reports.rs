@@ -69,7 +69,8 @@ pub fn is_skipped(header: &[&str]) -> bool {
 
 impl SarReport {
     pub fn of(header: &[&str]) -> Option<&'static Self> {
-        let labelled = |r: &&SarReport| r.label.is_none_or(|label| header.first() == Some(&label));
+        let ends = [header.first(), header.last()];
+        let labelled = |r: &&SarReport| r.label.is_none_or(|label| ends.contains(&Some(&label)));
         REPORTS.iter().filter(labelled).find(|r| r.marks.iter().all(|mark| header.contains(mark)))
     }
 
@@ -79,6 +80,11 @@ impl SarReport {
     }
 
     /// Whether its rows are CPU shares, which add up to 100.
+    /// Whether a header has the label behind the numbers, as with -p and --pretty since sysstat 12.
+    pub fn is_labelled_last(&self, header: &[&str]) -> bool {
+        self.label.is_some_and(|label| header.first() != Some(&label))
+    }
+
     pub fn is_cpu_shares(&self) -> bool {
         self.marks.contains(&"%idle")
     }

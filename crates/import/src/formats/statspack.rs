@@ -10,7 +10,7 @@ pub const FORMAT: Format = Format {
     shows: "what the database waits for: reads, log, checkpoints, locks, latches, temporary segments; the hit ratios of its caches",
     lacks: "which device",
     columns: &[&DATABASE],
-    starts: |lines| lines.next_is(|line| line.starts_with("DB Name ") && line.contains("DB Id")),
+    starts: |lines| lines.next_is(is_start),
     read,
     ..Format::NEW
 };
@@ -22,12 +22,23 @@ const DATABASE: MetricColumns<Database> = columns![
     "Physical write (blocks)" => physical_writes, "Std Block Size" => block_size * KIB,
 ];
 
+/// `DB Name         DB Id    Instance     Inst Num`; statspack since Oracle 10: `Database    DB Id    Instance     Inst Num`.
+fn is_start(line: &str) -> bool {
+    (line.starts_with("DB Name ") || line.starts_with("Database ")) && line.contains("DB Id")
+}
+
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let line = lines.number();
-    // Since 12.1 the instance has a table of its own; the database's name is used instead.
-    let column = if lines.next_is(|header| header.contains("Instance")) { 2 } else { 0 };
+    // Since AWR 12.1 the instance has a table of its own; the database's name is used instead. Statspack since Oracle 10 leaves the
+    // column of the database empty.
+    let header = lines.peek(0).unwrap_or_default();
+    let column = match header.contains("Instance") {
+        true if header.starts_with("Database ") => 1,
+        true => 2,
+        false => 0,
+    };
     lines.skip(1);
-    let is_ruled = lines.next_is(|line| line.trim_start().starts_with('-'));
+    let is_ruled = lines.next_is(|line| line.trim_start().starts_with(['-', '~']));
     lines.skip(1);
     let instance = lines.peek(0).filter(|_| is_ruled).and_then(|l| l.split_whitespace().nth(column)).map(str::to_owned);
     let Some(instance) = instance.filter(|name| name.bytes().any(|b| b.is_ascii_alphanumeric())) else {
@@ -208,6 +219,21 @@ mod tests {
             close(row.read_wait, 10.2e6);
             close(row.physical_reads, 2878.69);
         }
+    }
+
+    #[test]
+    fn statspack_since_oracle_10_is_read() {
+        let text = "STATSPACK report for\n\nDatabase    DB Id    Instance     Inst Num Startup Time    Release     RAC\n\
+            ~~~~~~~~ ----------- ------------ -------- --------------- ----------- ---\n          \
+            1204481120 ERPP                1 07-Mar-10 21:02 10.2.0.4.0  NO\n\nPhysical reads:   388.12   17.15\n\
+            Top 5 Timed Events                                                    Avg %Total\n~~~~~~~~~~~~~~~~~~   wait   Call\n\
+            Event                                            Waits    Time (s)   (ms)   Time\n\
+            ----------------------------------------- ------------ ----------- ------ ------\n\
+            db file sequential read                      1,371,204      47,717     35   93.4\n\
+            CPU time                                                     2,604           5.1\n";
+        let row = row_of::<Database>(text);
+        assert_eq!((&*row.instance, row.read_share.get()), ("ERPP", Some(0.934)));
+        assert_eq!(row.read_wait.get().map(|ns| (ns / NS_PER_MS).round()), Some(35.0));
     }
 
     #[test]
