@@ -235,12 +235,30 @@ impl CommandLine {
 
     /// The interval in seconds: the first plain number, as in vmstat, iostat, mpstat and sar.
     pub fn interval(&self) -> Option<f64> {
-        self.arguments().filter_map(|a| a.parse::<f64>().ok()).find(|s| (0.05..=86_400.0).contains(s))
+        self.plain_numbers().filter_map(|a| a.parse::<f64>().ok()).find(|s| (0.05..=86_400.0).contains(s))
+    }
+
+    /// The arguments that are numbers, without the values of options: `pidstat -p 812 10 1`, `mpstat -P 0 10 1`.
+    fn plain_numbers(&self) -> impl Iterator<Item = &str> {
+        let options = match self.program() {
+            "pidstat" => "pTUGC",
+            "mpstat" | "sar" => "PI",
+            _ => "",
+        };
+        let takes_value = move |option: &str| {
+            option
+                .strip_prefix('-')
+                .and_then(|letters| letters.chars().last())
+                .is_some_and(|last| options.contains(last))
+        };
+        let before = std::iter::once("").chain(self.arguments());
+        let numbers = self.arguments().zip(before).filter(move |(_, before)| !takes_value(before));
+        numbers.map(|(argument, _)| argument).filter(|argument| argument.parse::<f64>().is_ok())
     }
 
     /// How many reports it prints, as for those: one without an interval; `None` if it prints them until it is ended.
     pub fn reports(&self) -> Option<u32> {
-        let mut numbers = self.arguments().filter(|a| a.parse::<f64>().is_ok());
+        let mut numbers = self.plain_numbers();
         match (numbers.next(), numbers.next()) {
             (None, _) => Some(1),
             (Some(_), count) => count?.parse().ok(),
@@ -415,6 +433,20 @@ fn is_prompt(text: &str, end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_options_are_no_interval() {
+        for (line, interval, reports) in [
+            ("$ pidstat -p 812 10 1", Some(10.0), Some(1)),
+            ("$ pidstat -up 812", None, Some(1)),
+            ("$ mpstat -P 0 5", Some(5.0), None),
+            ("$ sar -I 14 1 3", Some(1.0), Some(3)),
+            ("$ iostat -xp 5 2", Some(5.0), Some(2)),
+        ] {
+            let command = CommandLine::at_prompt(line).unwrap();
+            assert_eq!((command.interval(), command.reports()), (interval, reports), "{line}");
+        }
+    }
 
     #[test]
     fn a_line_waits_between_what_it_prints() {

@@ -155,7 +155,10 @@ mod tests {
         assert_eq!(command("x 2>&1 &>/dev/null").words, ["x"]);
         assert_eq!(command("a\\ b").words, ["a b"]);
         let last = command("ethtool -S eth0) | grep -c 'x)'");
-        assert_eq!((last.words, last.filters), (vec!["ethtool".into(), "-S".into(), "eth0".into()], vec![vec!["grep".into(), "-c".into(), "x)".into()]]));
+        assert_eq!(
+            (last.words, last.filters),
+            (vec!["ethtool".into(), "-S".into(), "eth0".into()], vec![vec!["grep".into(), "-c".into(), "x)".into()]])
+        );
         assert!(command("x $(nproc)").has_substitution);
     }
 

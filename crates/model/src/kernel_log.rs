@@ -105,7 +105,7 @@ log_patterns! {
     "work_item" Message => ["hogged CPU for", "workqueue: "];
     // arch/x86/kernel/cpu/mce, drivers/edac, drivers/acpi/apei
     "memory_error" MemoryModule => ["EDAC", " CE "] | ["EDAC", " UE "] | ["EDAC", "memory", "error"]
-        | ["Memory failure: "] | ["[Hardware Error]", "memory error"];
+        | ["Memory failure: "] | ["[Hardware Error]", "memory error"] | ["orrectable ECC", "| Memory"];
     "machine_check" Message => ["Machine check events logged"] | ["Machine Check Exception"] | ["Machine Check: "]
         | ["Hardware error from APEI"] | ["[Hardware Error]", "ncorrected"];
     "thermal" Temperature => ["emperature above threshold"] | ["ower limit notification"],

@@ -115,6 +115,15 @@ impl DiskUse<'_> {
         self.beneath.queue.filter(|queue| makes_none && *queue > 0.0).or_else(|| self.in_flight())
     }
 
+    /// Requests that were in flight all the time while none completed. A row that lost its count has billions.
+    fn held(&self) -> Option<f64> {
+        const LONG: f64 = 5.0;
+        const MOST: f64 = 1e6;
+        let counts: Vec<f64> = self.change.readings(|d| d.in_flight).collect();
+        let is_frozen = counts.len() > 1 && self.change.seconds() >= LONG && self.requests()? == 0.0;
+        counts.into_iter().reduce(f64::min).filter(|fewest| is_frozen && *fewest < MOST)
+    }
+
     fn flush_share(&self) -> Option<f64> {
         ratio(self.change.rate(|d| d.flush_time))
     }
@@ -335,6 +344,7 @@ signals! { d: DiskUse<'_>;
     "disk.stream_rate_least" "bytes/s" "the same at the lower end of its 95 % interval", "with Δtime / Δsize two standard errors larger", "BPF: block_rq_issue, block_rq_complete; queue/max_sectors_kb" => d.stream_rate(2.0);
     "disk.stream_rate_most" "bytes/s" "the same at the upper end", "with Δtime / Δsize two standard errors smaller", "BPF: block_rq_issue, block_rq_complete; queue/max_sectors_kb" => d.stream_rate(-2.0);
     "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => d.interval();
+    "disk.held" "count" "requests in flight at every reading, over at least five seconds, if none completed: the fewest", "min(requests in flight)", "/proc/diskstats field 9" => d.held();
     "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
     "disk.in_flight" "count" "mean number of requests in flight; of a device that makes none of its own (dm, md), those of the devices below that make them", "Δ(requests x time) / Δt", "/sys/block, /proc/diskstats field 11; BPF: block_rq_issue" => d.requests_in_flight();
     "disk.unfinished" "ratio" "share of the time in flight that belongs to requests that did not complete", "1 - Δ(time of completed requests) / Δ(requests x time)", "/proc/diskstats fields 4, 8, 11, 15, 17 (Little's law)" => d.unfinished();

@@ -203,9 +203,10 @@ impl<'w> HostUse<'w> {
 
     /// What the balloon holds: it is counted in the pages of the machine, whatever their size in the host.
     fn balloon(&self) -> Option<f64> {
-        let last = self.vmstat.as_ref()?.last();
-        let held = last.balloon_inflate.get()?.saturating_sub(last.balloon_deflate.get()?);
-        Some(held as f64 * page_size(self.window))
+        // A capture of another tool may have been last.
+        let rows: Vec<&Vmstat> = self.vmstat.as_ref()?.rows().collect();
+        let held = |row: &&Vmstat| Some(row.balloon_inflate.get()?.saturating_sub(row.balloon_deflate.get()?));
+        Some(rows.iter().rev().find_map(held)? as f64 * page_size(self.window))
     }
 
     fn partition(&self, f: impl Fn(&LogicalPartition) -> Option<f64>) -> Option<f64> {
@@ -607,6 +608,7 @@ signals! { h: HostUse<'_>;
     "mem.available_share" "ratio" "the same as a share of memory", "MemAvailable / MemTotal", "/proc/meminfo" => h.of_memory(|m| m.mem_available);
     "mem.cached" "bytes" "page cache", "Cached", "/proc/meminfo" => h.memory(|m| m.cached);
     "mem.cached_share" "ratio" "share of memory that is page cache", "Cached / MemTotal", "/proc/meminfo" => h.of_memory(|m| m.cached);
+    "mem.swap_total" "bytes" "swap space there is", "SwapTotal", "/proc/meminfo" => h.memory(|m| m.swap_total);
     "mem.swap_used" "bytes" "swap in use", "SwapTotal - SwapFree", "/proc/meminfo" => h.memory(|m| m.swap_total).zip(h.memory(|m| m.swap_free)).map(|(t, f)| t - f);
     "mem.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpin);
     "mem.swap_out_rate" "bytes/s" "memory swapped out", "Δpswpout x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpout);

@@ -181,6 +181,7 @@ signals! { i: InterfaceUse<'_>;
     "iface.queue_drop_share" "ratio" "share of these in the queue with most of them", "maximum / sum over queues", "ethtool -S" => i.queue_drops(|q| q.most).map(|(share, _)| share);
     "iface.queue_worst" "text" "the number of that queue", "as the driver numbers them", "ethtool -S" => i.queue_drops(|q| q.most).map(|(_, queue)| queue.to_string()).as_deref();
     "iface.paused" "count" "pause frames received, in the window: each stops sending for a moment", "as the driver counts them", "ethtool -S" => i.nic.pauses_received;
+    "iface.paused_rate" "1/s" "the same per second", "pause frames / Δt", "ethtool -S" => over(i.nic.pauses_received, Some(i.change.seconds()).filter(|seconds| *seconds > 0.0));
     "iface.paused_share" "ratio" "the same against the packets sent", "pause frames / Δtx_packets", "ethtool -S" => over(i.nic.pauses_received, i.change.grown(|i| i.tx_packets));
     "iface.pausing" "count" "pause frames sent, in the window: each stops the other end for a moment", "as the driver counts them", "ethtool -S" => i.nic.pauses_sent;
     "iface.pausing_share" "ratio" "the same against the packets received", "pause frames / Δrx_packets", "ethtool -S" => over(i.nic.pauses_sent, i.change.grown(|i| i.rx_packets));

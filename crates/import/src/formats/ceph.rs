@@ -106,8 +106,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     }
     let line = lines.number();
     run.row::<Array>(0.0, line, "ceph".into()).level = "ceph".into();
-    let is_own =
-        |text: &str| (text.starts_with([' ', '\t']) || SECTIONS.contains(&text.trim())) && !is_command(text);
+    let is_own = |text: &str| (text.starts_with([' ', '\t']) || SECTIONS.contains(&text.trim())) && !is_command(text);
     while let Some(TextLine { number: at, text }) = lines.take_past_blanks_if(is_own) {
         let row = run.row::<Array>(0.0, line, "ceph".into());
         if let Some(health) = health(&text) {
@@ -160,8 +159,14 @@ mod tests {
         assert_eq!(row_of::<Drive>(&format!("HEALTH_WARN {one}\n")).blocked_for.get(), Some(41.0 * SECOND));
         for (old, seconds) in [
             ("31 slow requests are blocked > 32 sec. Implicated osds 3", 32.0),
-            ("20 requests are blocked > 32 sec; 1 osds have slow requests\n20 ops are blocked > 262.144 sec on osd.3", 262.144),
-            ("2 slow requests are blocked > 32 sec. Implicated osds 3\n    osd.3 has blocked requests > 32.768 sec", 32.768),
+            (
+                "20 requests are blocked > 32 sec; 1 osds have slow requests\n20 ops are blocked > 262.144 sec on osd.3",
+                262.144,
+            ),
+            (
+                "2 slow requests are blocked > 32 sec. Implicated osds 3\n    osd.3 has blocked requests > 32.768 sec",
+                32.768,
+            ),
         ] {
             let row = row_of::<Drive>(&format!("HEALTH_WARN {old}\n"));
             assert_eq!((&*row.device, row.blocked_for.get()), ("osd.3", Some(seconds * SECOND)), "{old}");

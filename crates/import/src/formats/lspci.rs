@@ -45,6 +45,8 @@ struct Listed {
 /// Address and description in `01:00.0 Ethernet controller: Intel Corporation X550 (rev 01)`; a PCI domain may precede it.
 fn device(line: &str) -> Option<(&str, &str)> {
     let (address, description) = line.split_once(' ')?;
+    // `(prog-if 02 [NVM Express])` says nothing more.
+    let description = description.split(" (prog-if ").next().unwrap_or(description);
     (is_address(address) && description.contains(": ")).then_some((address, description))
 }
 

@@ -21,6 +21,7 @@ mod df;
 mod dmsetup;
 mod dropwatch;
 mod dstat;
+mod edac;
 mod ethtool;
 mod ethtool_reports;
 mod fdisk;
@@ -56,6 +57,7 @@ mod lsusb;
 mod lvm;
 mod mdadm;
 mod mdstat;
+mod memcached;
 mod meminfo;
 mod mkfs_xfs;
 mod mount;
@@ -83,6 +85,7 @@ mod proc_counters;
 mod proc_scsi;
 mod proc_stat;
 mod proc_vmstat;
+mod processlist;
 mod ps;
 mod ps_headerless;
 mod psql;
@@ -98,6 +101,7 @@ mod spmgr;
 mod ss;
 mod ss_info;
 mod ss_summary;
+mod stat_f;
 mod statspack;
 mod sysctl;
 mod sysstat;
@@ -115,6 +119,7 @@ mod virsh;
 mod vmstat;
 mod vmstat_d;
 mod vmstat_s;
+mod vmware_balloon;
 mod wireless;
 mod zones;
 mod zpool;
@@ -230,6 +235,11 @@ pub const FORMATS: &[Format] = &[
     // Its header could be one of lsblk.
     zpool::LIST,
     zpool_iostat::FORMAT,
+    stat_f::FORMAT,
+    edac::FORMAT,
+    processlist::FORMAT,
+    memcached::FORMAT,
+    vmware_balloon::FORMAT,
     lsblk::FORMAT,
     lspci::FORMAT,
     lsusb::FORMAT,

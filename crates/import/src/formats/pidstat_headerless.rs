@@ -112,7 +112,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let most = rows.iter().map(|(.., row)| row.columns.len()).max().unwrap_or(0);
     let (rows, damaged): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(.., row)| row.columns.len() == most);
     let first = rows.first().map_or(0.0, |(at, ..)| *at);
-    let interval = rows.iter().find(|(at, ..)| *at > first).map_or(INTERVAL, |(at, ..)| at - first);
+    let interval = rows.iter().find(|(at, ..)| *at > first).map(|(at, ..)| at - first);
+    let interval = interval.or(context.interval()).unwrap_or(INTERVAL);
     for (at, line, _) in damaged {
         let refusal = Refusal::described(lines.file(), line, "as many columns as in other rows", "fewer");
         lines.keep(Err::<(), _>(refusal))?;

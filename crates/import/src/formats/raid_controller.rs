@@ -352,8 +352,7 @@ fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
                         let arrays = cell("DG").and_then(|group| groups.get(group)).into_iter().flatten();
                         arrays.for_each(|array| lost(run, *at, array, &place));
                     } else if is_place(cells[0], ':') && (state == "UBad" || WHOLE.contains(&state)) {
-                        run.row::<Drive>(0.0, *at, place.as_str().into()).failing =
-                            f64::from(state == "UBad").into();
+                        run.row::<Drive>(0.0, *at, place.as_str().into()).failing = f64::from(state == "UBad").into();
                     }
                 }
                 Some(StorcliPart::Battery) => take_battery(run, *at, &controller, text),
@@ -557,7 +556,14 @@ mod tests {
         let window = window_of(&format!("{first}Controller = 0{own}\nController = 1{own}"));
         assert_eq!(
             arrays(&window).into_keys().collect::<Vec<_>>(),
-            ["controller 0", "controller 1", "virtual drive 0", "virtual drive 1", "virtual drive 1/0", "virtual drive 1/1"]
+            [
+                "controller 0",
+                "controller 1",
+                "virtual drive 0",
+                "virtual drive 1",
+                "virtual drive 1/0",
+                "virtual drive 1/1"
+            ]
         );
         let failed = |array: &str| window.newest::<Array>()[array].failed_members.get().map(str::to_owned);
         assert_eq!(failed("virtual drive 1").as_deref(), Some("252:3"));

@@ -109,13 +109,16 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let is_own = |text: &str| {
         // Groups of logs and caches have dashes only.
         let fields: Vec<&str> = text.split_whitespace().collect();
-        let is_row = fields.len() >= 7 && fields[1..7].iter().all(|cell| *cell == "-" || scaled(cell, KIB, 1.0).is_some());
+        let is_row =
+            fields.len() >= 7 && fields[1..7].iter().all(|cell| *cell == "-" || scaled(cell, KIB, 1.0).is_some());
         is_frame(text) || is_row && !is_command(text)
     };
     let is_damaged = |text: &str| {
         let mut cells = text.split_whitespace().skip(1);
         cells.next().zip(cells.next()).is_some_and(|(alloc, free)| {
-            [alloc, free].iter().all(|cell| scaled(cell, KIB, 1.0).is_some() && cell.ends_with(['K', 'M', 'G', 'T', 'P']))
+            [alloc, free]
+                .iter()
+                .all(|cell| scaled(cell, KIB, 1.0).is_some() && cell.ends_with(['K', 'M', 'G', 'T', 'P']))
         })
     };
     while let Some(line) = lines.take_own(is_own, is_damaged, "a pool or device and its six numbers")? {

@@ -103,6 +103,7 @@ family_group! {
         exclusive_waiters: gauge count "db.sessions.lock.exclusive" "1 if one waits for a lock that excludes all others from a table";
         exclusive_of: state label "db.table.locked" "the tables that it waits for";
         lock_longest: gauge ns "db.lock.longest" "longest of these waits so far";
+        lock_holder: state label "db.lock.holder" "the session that may hold the lock: of those that do not wait, the one that has run longest";
         io_waiters: gauge count "db.sessions.io" "of these, waiting for reads or writes of data";
         log_waiters: gauge count "db.sessions.log" "of these, waiting for the log to be written or synced";
         latch_waiters: gauge count "db.sessions.latch" "threads waiting for a latch, semaphore or lightweight lock";
@@ -126,6 +127,7 @@ family_group! {
         evicted: gauge count "db.evicted" "entries evicted since the start because memory was full";
         connections: gauge count "db.connections" "clients connected";
         connections_max: gauge count "db.connections.limit" "most clients that may be connected";
+        accept_pauses: gauge count "db.accept_pauses" "times that it accepted no more connections, because it had as many as it may have";
         refused: gauge count "db.connections.refused" "connections refused since the start because there were too many";
         fork_time: gauge ns "db.fork_time" "time that the latest fork stopped the server";
         delayed_syncs: gauge count "db.delayed_syncs" "writes since the start that were delayed because the sync before them had not ended";

@@ -1,0 +1,236 @@
+//! SHOW [FULL] PROCESSLIST of MySQL and MariaDB: what each session does, and since when (sql/sql_show.cc: mysqld_list_processes).
+
+use crate::lines::TextLine;
+use crate::prelude::*;
+use whyslow_model::catalogue::Database;
+
+pub const FORMAT: Format = Format {
+    name: "SHOW PROCESSLIST",
+    versions: "MySQL 4.1 to 9, MariaDB, Percona Server, mysqladmin processlist: as a table, with \\G, or with tabs, as mysql -e prints it",
+    shows: "sessions that wait for locks of tables, metadata and the whole server, and which of the others has run longest",
+    lacks: "waits for locks of rows (SHOW ENGINE INNODB STATUS), and transactions of sessions that sleep",
+    programs: &[partly_read("mysql"), partly_read("mariadb"), partly_read("mysqladmin")],
+    files: &["processlist"],
+    starts: |lines| {
+        lines.next_is(|line| Layout::of(line).is_some())
+            || lines.next_is(is_record)
+                && lines.peek(1).and_then(field).is_some_and(|(name, _)| name == COLUMNS[0])
+                && lines.peek(2).and_then(field).is_some_and(|(name, _)| name == COLUMNS[1])
+    },
+    read,
+    ..Format::NEW
+};
+
+const COLUMNS: [&str; 8] = ["Id", "User", "Host", "db", "Command", "Time", "State", "Info"];
+/// The server, which it does not name.
+const SERVER: &str = "MySQL";
+/// The most lines of a statement.
+const MOST_LINES: usize = 100;
+
+/// How the cells of a row are told apart.
+enum Layout {
+    Separated(char),
+    /// By where the name of each column begins, as the lines of the frame are gone.
+    Columns(Vec<usize>),
+}
+
+impl Layout {
+    fn of(line: &str) -> Option<Self> {
+        let line = line.trim_end();
+        line.split(['|', '\t', ' ']).filter(|word| !word.is_empty()).take(COLUMNS.len()).eq(COLUMNS).then_some(())?;
+        if let Some(separator) = ['|', '\t'].into_iter().find(|separator| line.contains(*separator)) {
+            return Some(Self::Separated(separator));
+        }
+        let begins: Vec<usize> = COLUMNS.iter().filter_map(|name| line.find(&format!("{name} "))).collect();
+        // The last column is followed by nothing.
+        let last = line.rfind(COLUMNS[7])?;
+        let begins: Vec<usize> = begins.into_iter().filter(|at| *at < last).chain([last]).collect();
+        (begins.len() == COLUMNS.len() && begins.is_sorted()).then_some(Self::Columns(begins))
+    }
+
+    /// The cells of a row, which begins with the number of a session.
+    fn row(&self, line: &str) -> Option<Session> {
+        let mut cells: Vec<&str> = match self {
+            // A row whose statement goes on in the next line has kept its frame.
+            _ if line.starts_with('|') => line.trim_start_matches('|').split('|').collect(),
+            Self::Separated(separator) => line.split(*separator).collect(),
+            Self::Columns(begins) => {
+                let ends = begins.iter().skip(1).copied().chain([line.len()]);
+                begins
+                    .iter()
+                    .zip(ends)
+                    .map(|(from, to)| line.get(*from..to.min(line.len())).unwrap_or_default())
+                    .collect()
+            }
+        };
+        cells.iter_mut().for_each(|cell| *cell = cell.trim());
+        cells.first().filter(|id| is_number(id))?;
+        let cell = |at: usize| cells.get(at).copied().unwrap_or_default();
+        number(cell(5))?;
+        Some(Session::of(cell))
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// `*************************** 1. row ***************************`, of which pairs of asterisks are gone by now.
+fn is_record(line: &str) -> bool {
+    let title = line.trim().strip_prefix('*').and_then(|line| line.strip_suffix('*'));
+    title.is_some_and(|title| title.trim_matches('*').trim().strip_suffix(". row").is_some_and(is_number))
+}
+
+/// `  State: Sending data`
+fn field(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once(':')?;
+    Some((name.trim(), value.trim()))
+}
+
+/// A session and what it does.
+struct Session {
+    id: String,
+    user: String,
+    seconds: f64,
+    state: String,
+    /// Whether it executes a statement, other than that which lists the sessions.
+    is_active: bool,
+}
+
+impl Session {
+    fn of<'t>(cell: impl Fn(usize) -> &'t str) -> Self {
+        let is_list = cell(7).to_ascii_lowercase().contains("processlist");
+        Self {
+            id: cell(0).to_owned(),
+            user: cell(1).to_owned(),
+            seconds: number(cell(5)).unwrap_or(0.0).max(0.0),
+            state: cell(6).to_owned(),
+            is_active: ["Query", "Execute", "Fetch"].contains(&cell(4)) && !is_list,
+        }
+    }
+
+    /// Whether it waits for a lock of a table or the server (sql/mdl.cc; 'Locked' before MySQL 5.5).
+    fn is_locked(&self) -> bool {
+        self.state == "Locked"
+            || self.state == "User lock"
+            || self.state.starts_with("Waiting for ") && self.state.contains(" lock")
+    }
+}
+
+/// Takes the sessions of a table.
+fn rows(lines: &mut Lines<'_>, layout: &Layout) -> Vec<Session> {
+    let mut sessions = Vec::new();
+    loop {
+        // Lines of the frame are blank by now, and a statement may have several lines.
+        let is_rest = |text: &str| layout.row(text).is_none() && Layout::of(text).is_none() && !is_command(text);
+        let rest = (0..MOST_LINES).take_while(|at| lines.peek(*at).is_some_and(is_rest)).count();
+        let Some(session) = lines.peek(rest).and_then(|text| layout.row(text)) else { return sessions };
+        sessions.push(session);
+        lines.skip(rest + 1);
+    }
+}
+
+/// Takes the sessions of a list with a line for each field.
+fn records(lines: &mut Lines<'_>) -> Vec<Session> {
+    let mut sessions = Vec::new();
+    while lines.take_if(is_record).is_some() {
+        let mut values: [String; 8] = Default::default();
+        let mut rest = 0;
+        while let Some(TextLine { text, .. }) = lines.take_if(|text| {
+            rest += 1;
+            rest < MOST_LINES && !is_record(text) && !is_command(text) && !text.contains(" in set")
+        }) {
+            let known =
+                field(&text).and_then(|(name, value)| Some((COLUMNS.iter().position(|own| *own == name)?, value)));
+            if let Some((at, value)) = known.filter(|(at, _)| values[*at].is_empty()) {
+                values[at] = value.to_owned();
+            }
+        }
+        sessions.push(Session::of(|at| &values[at]));
+    }
+    sessions
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let begin = lines.number();
+    let sessions = match lines.peek(0).and_then(Layout::of) {
+        Some(layout) => {
+            lines.skip(1);
+            rows(lines, &layout)
+        }
+        None => records(lines),
+    };
+    let active: Vec<&Session> = sessions.iter().filter(|session| session.is_active).collect();
+    let locked: Vec<&Session> = active.iter().copied().filter(|session| session.is_locked()).collect();
+    let longest = |sessions: &mut dyn Iterator<Item = &Session>| sessions.map(|s| s.seconds).reduce(f64::max);
+    let row = run.row::<Database>(0.0, begin, SERVER.into());
+    row.product = SERVER.into();
+    row.sessions = (active.len() as f64).into();
+    row.lock_waiters = (locked.len() as f64).into();
+    row.lock_longest = longest(&mut locked.iter().copied()).map(|seconds| seconds * SECOND).into();
+    let at_commit = active.iter().filter(|session| session.state.eq_ignore_ascii_case("waiting for handler commit"));
+    row.log_waiters = (at_commit.count() as f64).into();
+    // Who has run as long as another has waited may be who it waits for.
+    let others = active.iter().filter(|session| !session.is_locked());
+    let holder = others.max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    if let Some(holder) = holder.filter(|own| locked.iter().any(|waiter| waiter.seconds <= own.seconds)) {
+        row.lock_holder = format!("{} ({})", holder.id, holder.user).as_str().into();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, row_of};
+
+    fn seen(row: &Database) -> (Option<f64>, Option<f64>, Option<f64>, Option<&str>) {
+        let seconds = row.lock_longest.get().map(|ns| ns / SECOND);
+        (row.sessions.get(), row.lock_waiters.get(), seconds, row.lock_holder.get())
+    }
+
+    #[test]
+    fn sessions_that_wait_for_a_table_and_who_may_hold_it() {
+        let row = row_of::<Database>(&fixture("layouts/mysql-processlist.txt"));
+        assert_eq!(seen(&row), (Some(4.0), Some(3.0), Some(38.0), Some("71 (report)")));
+    }
+
+    #[test]
+    fn all_layouts_are_the_same() {
+        let sessions = [
+            [
+                "5",
+                "app",
+                "10.0.0.1:3",
+                "shop",
+                "Query",
+                "12",
+                "Waiting for table metadata lock",
+                "alter table t add c int",
+            ],
+            ["6", "app", "10.0.0.1:4", "NULL", "Sleep", "900", "", "NULL"],
+            ["7", "report", "10.0.0.2:4", "shop", "Query", "340", "Sending data", "select a\nfrom t"],
+            ["8", "root", "localhost", "NULL", "Query", "0", "starting", "show full processlist"],
+        ];
+        let line = |cells: &[&str], separator: &str| cells.join(separator) + "\n";
+        let tabs: String =
+            std::iter::once(line(&COLUMNS, "\t")).chain(sessions.iter().map(|s| line(s, "\t"))).collect();
+        let record = |(at, session): (usize, &[&str; 8])| {
+            let fields: String =
+                COLUMNS.iter().zip(session).map(|(name, value)| format!("{name:>7}: {value}\n")).collect();
+            let stars = "*".repeat(27);
+            format!("{stars} {}. row {stars}\n{fields}", at + 1)
+        };
+        let records: String = sessions.iter().enumerate().map(record).collect();
+        let cut = "| Id | User | Host | db | Command | Time | State | In\n".replace("| In\n", "| Info\n")
+            + "| 5 | app | h | shop | Query | 12 | Waiting for table metadata lock | alter table t add\n"
+            + "| 7 | report | h | shop | Query | 340 | Sending data | select a from\n";
+        for text in [tabs, records, cut] {
+            assert_eq!(
+                seen(&row_of::<Database>(&text)),
+                (Some(2.0), Some(1.0), Some(12.0), Some("7 (report)")),
+                "{text}"
+            );
+        }
+    }
+}
