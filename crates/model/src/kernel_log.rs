@@ -103,9 +103,10 @@ log_patterns! {
         | ["stack segment: ", "[#"] | ["double fault: ", "[#"] | ["divide error: ", "[#"] | ["Internal error: ", "[#"];
     // kernel/workqueue.c
     "work_item" Message => ["hogged CPU for", "workqueue: "];
-    // arch/x86/kernel/cpu/mce, drivers/edac, drivers/acpi/apei
+    // arch/x86/kernel/cpu/mce, drivers/edac, drivers/acpi/apei; the log of the board's own controller (ipmitool sel)
     "memory_error" MemoryModule => ["EDAC", " CE "] | ["EDAC", " UE "] | ["EDAC", "memory", "error"]
-        | ["Memory failure: "] | ["[Hardware Error]", "memory error"] | ["orrectable ECC", "| Memory"];
+        | ["Memory failure: "] | ["[Hardware Error]", "memory error"] | ["orrectable ECC | "]
+        | ["orrectable ECC (", "| Memory"];
     "machine_check" Message => ["Machine check events logged"] | ["Machine Check Exception"] | ["Machine Check: "]
         | ["Hardware error from APEI"] | ["[Hardware Error]", "ncorrected"];
     "thermal" Temperature => ["emperature above threshold"] | ["ower limit notification"],
@@ -167,6 +168,7 @@ log_patterns! {
     "fork_refused" Host => ["sh: fork: ", "Resource temporarily unavailable"];
     "slow_fsync" Host => ["AOF fsync is taking too long"] | ["slow fdatasync"] | ["overloaded likely from slow disk"]
         | ["sync duration of ", "expected less than"] | ["fsync-ing the write ahead log in "];
+    "temp_file" Host => ["emporary file: path ", "size "];
     "too_many_clients" Host => ["oo many connections", "1040"] | ["sorry, too many clients already"]
         | ["remaining connection slots are reserved"];
     // Where an address is bound instead, it is one that this machine does not have. What has no IPv6 says so of ::1.
@@ -344,6 +346,12 @@ pub const UNMISTAKABLE: &[&str] = &[
     "sh: fork: retry: Resource temporarily unavailable",
     "sh: fork: Resource temporarily unavailable",
     "AOF fsync is taking too long",
+    "slow fdatasync",
+    "overloaded likely from slow disk",
+    "fsync-ing the write ahead log in ",
+    "temporary file: path ",
+    "| Correctable ECC",
+    "| Uncorrectable ECC",
     "/1040): Too many connections",
     "ERROR 1040 (",
     "] [1040] Too many connections",

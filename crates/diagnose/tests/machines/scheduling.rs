@@ -206,6 +206,12 @@ fn a_thread_that_polls_for_io_uring_is_not_limited_by_its_cpu() {
     assert!(d.ruled_out.iter().any(is_named), "{:?}", d.ruled_out);
 }
 
+#[test]
+fn a_thread_that_polls_a_network_card_is_not_limited_by_its_cpu() {
+    let d = one_thread("pmd-c02/id:9", 99);
+    assert_eq!((d.verdict, has(&d, "cpu.single_thread")), (Verdict::Healthy, false));
+}
+
 /// A server whose one thread has no time left accepts too late.
 #[test]
 fn a_thread_that_fills_a_cpu_explains_its_full_accept_queue() {

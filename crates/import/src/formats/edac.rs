@@ -1,7 +1,7 @@
 //! edac-util(1) and `ras-mc-ctl --error-count`: errors of memory modules since the counts were reset.
 
 use crate::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::MemoryModule;
 
 pub const FORMAT: Format = Format {
@@ -23,8 +23,10 @@ fn is_header(line: &str) -> bool {
 
 /// The errors on a line.
 struct Count {
-    /// The label of the module, or the row or controller where it has none.
-    module: String,
+    /// The controller and the row of modules; without the row, errors whose row is not known.
+    row: String,
+    /// Of one module: its label, or the channel where it has none.
+    module: Option<String>,
     errors: u64,
     is_corrected: bool,
 }
@@ -34,7 +36,7 @@ impl Count {
     /// `mc0: 0 Corrected Errors with no DIMM info`
     fn of(line: &str) -> Option<Self> {
         let (place, count) = line.trim().rsplit_once(": ")?;
-        let place = place.strip_prefix("mc").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))?;
+        place.strip_prefix("mc").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))?;
         let (errors, what) = count.split_once(' ')?;
         let what = what.strip_suffix(" with no DIMM info").unwrap_or(what);
         let is_corrected = match what {
@@ -42,22 +44,17 @@ impl Count {
             "Uncorrected Errors" => false,
             _ => return None,
         };
-        let parts: Vec<&str> = place.split(": ").collect();
-        let module = match parts[..] {
-            // Channels that have no label are called by their number.
-            [controller, row, channel] if channel.strip_prefix("ch").is_some_and(|n| n.parse::<u32>().is_ok()) => {
-                format!("mc{controller}/{row}/{channel}")
-            }
-            [_, _, label] => label.to_owned(),
-            [controller, row] => format!("mc{controller}/{row}"),
-            _ => format!("mc{controller}", controller = parts[0]),
-        };
-        Some(Self { module, errors: errors.parse().ok()?, is_corrected })
+        let parts: Vec<&str> = place.splitn(3, ": ").collect();
+        let row = parts.iter().take(2).copied().collect::<Vec<_>>().join("/");
+        let is_channel = |name: &str| name.strip_prefix("ch").is_some_and(|number| number.parse::<u32>().is_ok());
+        let module =
+            parts.get(2).map(|name| if is_channel(name) { format!("{row}/{name}") } else { (*name).to_owned() });
+        Some(Self { row, module, errors: errors.parse().ok()?, is_corrected })
     }
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    // By module: its line, and the corrected and uncorrected errors.
+    // By module or row of modules: its line, and the corrected and uncorrected errors.
     let mut modules: BTreeMap<String, (u32, [Option<u64>; 2])> = BTreeMap::new();
     if lines.take_if(is_header).is_some() {
         let row = |text: &str| {
@@ -70,9 +67,20 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             modules.insert(label, (line.number, [Some(corrected), Some(uncorrected)]));
         }
     }
+    // Errors that could not be corrected are counted by row: where there are none, its modules have none.
+    let mut whole_rows: BTreeSet<String> = BTreeSet::new();
     while let Some(line) = lines.take_if(|text| Count::of(text).is_some()) {
         let Some(count) = Count::of(&line.text) else { break };
-        let counts = &mut modules.entry(count.module).or_insert((line.number, [None; 2])).1;
+        if !count.is_corrected && count.module.is_none() && count.errors == 0 {
+            whole_rows.insert(count.row.clone());
+        }
+        let uncorrected = whole_rows.contains(&count.row).then_some(0);
+        let name = match count.module {
+            Some(module) => module,
+            None if count.errors > 0 => count.row,
+            None => continue,
+        };
+        let counts = &mut modules.entry(name).or_insert((line.number, [None, uncorrected])).1;
         counts[usize::from(!count.is_corrected)] = Some(count.errors);
     }
     for (module, (line, [corrected, uncorrected])) in modules {
@@ -94,8 +102,8 @@ mod tests {
         let modules = window.newest::<MemoryModule>();
         let count = |name: &str| modules[name].corrected.get();
         assert_eq!(count("CPU_SrcID#1_Ha#0_Chan#1_DIMM#0"), Some(88_120));
-        assert_eq!((count("mc0"), modules["mc0/csrow0"].uncorrected.get()), (Some(0), Some(0)));
-        assert_eq!(count("mc1/csrow0/ch1"), Some(3));
+        assert_eq!(modules["CPU_SrcID#1_Ha#0_Chan#1_DIMM#0"].uncorrected.get(), Some(0));
+        assert_eq!((count("mc1/csrow0/ch1"), modules.len()), (Some(3), 4));
         let table = "$ ras-mc-ctl --error-count\nLabel               \tCE\tUE\nCPU_SrcID#0_MC#0_Chan#0_DIMM#0\t12\t0\n";
         let window = window_of(table);
         assert_eq!(window.the::<MemoryModule>().unwrap().corrected.get(), Some(12));

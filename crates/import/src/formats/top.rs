@@ -4,6 +4,7 @@ use super::task_table::{TaskColumns, TaskKind, read_tasks};
 use super::uptime::time_up;
 use crate::clock::{ElapsedTime, timed_fields};
 use crate::prelude::*;
+use crate::run_options;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Cpu, CpuMean, Meminfo, System};
 
@@ -98,7 +99,7 @@ fn memory_alone(lines: &mut Lines<'_>, run: &mut ToolRun) {
     }
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     if lines.next_is(is_memory_line) {
         memory_alone(lines, run);
         return Ok(());
@@ -126,7 +127,11 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         screen(lines, run, interval)?;
         screens += 1;
     }
-    if screens == 1 {
+    // What cut one of several off has left the later one.
+    let is_later = context.command_of("top").is_some_and(|command| {
+        !command.is_plain() && run_options::value(command, 'n', "iterations").and_then(number) > Some(1.0)
+    });
+    if screens == 1 && !is_later {
         let why = "top's only snapshot is an average over its delay, or since boot if it is the first";
         run.note("current CPU use", why, "capture several: top -b -d 2 -n 5");
     }

@@ -30,7 +30,11 @@ fn array(root: &Root, name: &str) -> Option<Array> {
         sync_done: file("sync_completed").as_deref().and_then(ratio).into(),
         sync_speed: number("sync_speed").map(|kib| kib.saturating_mul(1024)).into(),
         chunk: number("chunk_size").into(),
-        failed_members: number("degraded").filter(|&missing| missing > 0).and_then(|_| faulty(root, name)).as_deref().into(),
+        failed_members: number("degraded")
+            .filter(|&missing| missing > 0)
+            .and_then(|_| faulty(root, name))
+            .as_deref()
+            .into(),
         ..Array::new(name.into())
     })
 }

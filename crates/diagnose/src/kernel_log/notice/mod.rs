@@ -240,6 +240,11 @@ mod tests {
                 "DIMM_A1",
             ),
             (
+                "3 | 02/27/2022 | 01:12:09 | Memory | Correctable ECC (@DIMMG1(CPU2)) | Asserted",
+                "memory_error",
+                "DIMMG1(CPU2)",
+            ),
+            (
                 "neighbour: arp_cache: neighbor table overflow!",
                 "neighbor_overflow",
                 "net.ipv4.neigh.default.gc_thresh3",

@@ -102,10 +102,11 @@ fn message(text: &str) -> MessageSubject {
     MessageSubject::host().detail(until(text, |c| c == '{').trim())
 }
 
-/// The memory module that an EDAC driver names, with the driver's own count.
+/// The memory module that an EDAC driver names, with the driver's own count, or the board: `| Memory | Correctable ECC (@DIMMG1(CPU2)) |`.
 fn memory_module(text: &str) -> MessageSubject {
     let label = after(text, "label \"").map(|rest| until(rest, |c| c == '"'));
     let label = label.or_else(|| word_after(text, " error on ")).or_else(|| word_after(text, " on "));
+    let label = label.or_else(|| after(text, "ECC (@")?.split_once(") |").map(|(label, _)| label));
     let severity = if says(text, &[" UE ", "ncorrect"]) { "uncorrected" } else { "corrected" };
     let count = after(text, "EDAC MC").and_then(|rest| number_after::<u32>(rest, ": "));
     let subject = MessageSubject::of("device", label.unwrap_or("memory")).detail(severity);

@@ -70,8 +70,8 @@ fn is_relevant_sender(daemon: Option<&str>) -> bool {
 }
 
 /// Messages that programs log, by the topics of their patterns.
-const OF_PROGRAMS: [&str; 7] =
-    ["fork_refused", "slow_fsync", "too_many_clients", "no_port", "workers", "open_files", "no_space"];
+const OF_PROGRAMS: [&str; 8] =
+    ["fork_refused", "slow_fsync", "temp_file", "too_many_clients", "no_port", "workers", "open_files", "no_space"];
 
 /// Whether a message is one that programs log, whichever they are.
 fn is_of_program(message: &str) -> bool {
