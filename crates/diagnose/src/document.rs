@@ -25,6 +25,8 @@ const EXPLAINED: f64 = 0.9;
 const IDLE_FOR_STORAGE: f64 = 0.2;
 /// Share of the time with requests in flight from which a device is at work.
 const AT_WORK: f64 = 0.1;
+/// TCP segments sent a second from which a network is.
+const SEGMENTS_AT_WORK: f64 = 100.0;
 /// How many look-alikes are worth naming.
 const MOST_RULED_OUT: usize = 12;
 
@@ -126,21 +128,24 @@ fn verdict(
 ///
 /// - CPUs and disks. Memory that is short costs time by paging and reclaim, which would show in one of the two; what else is
 ///   seen must be cleared too.
-/// - A disk at work. Whoever captures a busy disk alone asks whether it keeps up, and it does. An idle one says nothing about
+/// - A disk or a network at work. Whoever captures a busy one alone asks whether it keeps up, and it does. An idle one says nothing about
 ///   what else is slow.
 fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
     let known = |name: &str| facts.host_number(name).is_some();
+    let at_least = |name: &str, least: f64| facts.host_number(name).is_some_and(|value| value >= least);
     let waits = facts.host_number("cpu.iowait").is_some_and(|share| share > IDLE_FOR_STORAGE);
     let seen = [
         ("cpu", known("cpu.busy")),
         ("memory", known("mem.total") || known("mem.swap_in_rate")),
         ("disk", known("disk.most_waited") || known("stall.io") || waits),
+        ("network", at_least("net.segments", SEGMENTS_AT_WORK)),
         ("kernel log", known("log.lines")),
     ];
     let cleared = |resource: &str| ruled_out.iter().any(|r| r.id == resource);
     let seen: Vec<&str> = seen.iter().filter(|(_, seen)| *seen).map(|(resource, _)| *resource).collect();
     let is_enough = ["cpu", "disk"].iter().all(|resource| seen.contains(resource))
-        || facts.host_number("disk.most_waited").is_some_and(|share| share >= AT_WORK);
+        || at_least("disk.most_waited", AT_WORK)
+        || seen.contains(&"network");
     if is_enough && seen.iter().all(|resource| cleared(resource)) { Verdict::Healthy } else { Verdict::Undetermined }
 }
 
