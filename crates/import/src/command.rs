@@ -241,8 +241,9 @@ impl CommandLine {
     /// The arguments that are numbers, without the values of options: `pidstat -p 812 10 1`, `mpstat -P 0 10 1`.
     fn plain_numbers(&self) -> impl Iterator<Item = &str> {
         let options = match self.program() {
-            "pidstat" => "pTUGC",
-            "mpstat" | "sar" => "PI",
+            "pidstat" => "pTGC",
+            "mpstat" => "PIN",
+            "sar" => "PI",
             _ => "",
         };
         let takes_value = move |option: &str| {
@@ -435,10 +436,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_options_are_no_interval() {
+    fn option_values_are_not_the_interval() {
         for (line, interval, reports) in [
             ("$ pidstat -p 812 10 1", Some(10.0), Some(1)),
             ("$ pidstat -up 812", None, Some(1)),
+            ("$ pidstat -U 5 2", Some(5.0), Some(2)),
+            ("$ mpstat -N 0 5", Some(5.0), None),
             ("$ mpstat -P 0 5", Some(5.0), None),
             ("$ sar -I 14 1 3", Some(1.0), Some(3)),
             ("$ iostat -xp 5 2", Some(5.0), Some(2)),

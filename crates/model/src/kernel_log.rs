@@ -51,6 +51,8 @@ pub enum LogSubject {
     StoragePath,
     /// The daemon of a disk in a Ceph cluster.
     CephOsd,
+    /// The machine, if a temporary file is large.
+    TemporaryFile,
     /// A PCIe device, by its address.
     PcieDevice,
     /// An interrupt line.
@@ -105,8 +107,7 @@ log_patterns! {
     "work_item" Message => ["hogged CPU for", "workqueue: "];
     // arch/x86/kernel/cpu/mce, drivers/edac, drivers/acpi/apei; the log of the board's own controller (ipmitool sel)
     "memory_error" MemoryModule => ["EDAC", " CE "] | ["EDAC", " UE "] | ["EDAC", "memory", "error"]
-        | ["Memory failure: "] | ["[Hardware Error]", "memory error"] | ["orrectable ECC | "]
-        | ["orrectable ECC (", "| Memory"];
+        | ["Memory failure: "] | ["[Hardware Error]", "memory error"] | ["orrectable ECC", "| Asserted"];
     "machine_check" Message => ["Machine check events logged"] | ["Machine Check Exception"] | ["Machine Check: "]
         | ["Hardware error from APEI"] | ["[Hardware Error]", "ncorrected"];
     "thermal" Temperature => ["emperature above threshold"] | ["ower limit notification"],
@@ -166,9 +167,8 @@ log_patterns! {
         | ["o space left on device", "dd: writing"];
     "no_space" Host => ["o space left on device"];
     "fork_refused" Host => ["sh: fork: ", "Resource temporarily unavailable"];
-    "slow_fsync" Host => ["AOF fsync is taking too long"] | ["slow fdatasync"] | ["overloaded likely from slow disk"]
-        | ["sync duration of ", "expected less than"] | ["fsync-ing the write ahead log in "];
-    "temp_file" Host => ["emporary file: path ", "size "];
+    "slow_fsync" Host => ["AOF fsync is taking too long"] | ["slow fdatasync"]        | ["sync duration of ", "expected less than"] | ["fsync-ing the write ahead log in "];
+    "temp_file" TemporaryFile => ["emporary file: path ", "size "];
     "too_many_clients" Host => ["oo many connections", "1040"] | ["sorry, too many clients already"]
         | ["remaining connection slots are reserved"];
     // Where an address is bound instead, it is one that this machine does not have. What has no IPv6 says so of ::1.
@@ -347,7 +347,6 @@ pub const UNMISTAKABLE: &[&str] = &[
     "sh: fork: Resource temporarily unavailable",
     "AOF fsync is taking too long",
     "slow fdatasync",
-    "overloaded likely from slow disk",
     "fsync-ing the write ahead log in ",
     "temporary file: path ",
     "| Correctable ECC",

@@ -359,9 +359,6 @@ const KERNEL_THREADS: &[&str] = &[
     "bond",
 ];
 
-/// Threads that poll network cards or disks: Open vSwitch, DPDK, VPP, SPDK.
-const POLLING_THREADS: &[&str] = &["pmd-c", "lcore-worker-", "lcore-slave-", "vpp_wk_", "reactor_"];
-
 /// Processes that are no process: what stands for one where none is known, and whyslow itself.
 const NO_PROCESSES: &[&str] = &["", "kernel", "whyslow", "idle", "all", "unknown"];
 
@@ -776,13 +773,6 @@ fn is_work(rest: &str) -> bool {
     is_pool && queue.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b))
 }
 
-/// `pmd-c02/id:9`, `lcore-worker-3`
-pub fn is_polling_thread(name: &str) -> bool {
-    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    let is_numbers = |rest: &str| rest.split("/id:").all(is_number);
-    POLLING_THREADS.iter().any(|thread| name.strip_prefix(thread).is_some_and(is_numbers))
-}
-
 pub fn is_no_process(name: &str) -> bool {
     NO_PROCESSES.contains(&name)
 }
@@ -908,13 +898,7 @@ mod tests {
             "bondage",
             "irq/35-alice",
         ] {
-            assert!(!is_kernel_thread(name) && !is_polling_thread(name), "{name}");
-        }
-
-        #[test]
-        fn threads_that_poll_keep_their_names() {
-            assert!(["pmd-c02/id:9", "lcore-worker-3", "reactor_0"].into_iter().all(is_polling_thread));
-            assert!(["pmd-cook", "lcore-x", "reactor_bank"].into_iter().all(|name| !is_polling_thread(name)));
+            assert!(!is_kernel_thread(name), "{name}");
         }
     }
 

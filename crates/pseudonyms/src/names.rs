@@ -50,7 +50,10 @@ const MAPPED: [&str; 12] = [
 
 impl Pseudonyms {
     pub(crate) fn process(&self, name: &str) -> String {
-        if known::is_no_process(name) || known::is_kernel_thread(name) || known::is_polling_thread(name) {
+        if known::is_no_process(name)
+            || known::is_kernel_thread(name)
+            || whyslow_model::polling::is_polling_thread(name)
+        {
             return name.to_owned();
         }
         if name.starts_with('/') { self.path(name) } else { self.alias("process", name) }

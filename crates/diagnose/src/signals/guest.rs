@@ -190,10 +190,8 @@ impl<'w> GuestUse<'w> {
             .filter(|_| self.affinity.is_some())
     }
 
-    /// Virtual CPUs for each CPU that they may run on.
-    fn crowding(&self) -> Option<f64> {
-        let own = self.affinity.as_ref().filter(|own| !own.is_empty())?;
-        Some(self.config.cpus.get().unwrap_or(0.0).max(self.bound as f64) / own.len() as f64)
+    fn virtual_cpus(&self) -> Option<f64> {
+        self.config.cpus.get().or(Some(self.bound as f64).filter(|bound| *bound > 0.0))
     }
 
     /// CPUs' worth of idle time on those that it may use.
@@ -238,7 +236,8 @@ signals! { g: GuestUse<'_>;
     "guest.pinned_cpus" "text" "the CPUs that they may run on", "Cpus_allowed_list; without it, those that they ran on, if they wait for these while others are idle", "/proc/PID/task/TID/status" => g.affinity.as_ref().map(cpu_list::format).as_deref();
     "guest.idle_elsewhere" "count" "CPUs' worth of idle time on those that it may not use", "Σ Δidle / Δt", "/proc/PID/task/TID/status, /proc/stat" => g.idle_elsewhere();
     "guest.idle_own" "count" "CPUs' worth of idle time on those that it may use", "Σ Δidle / Δt", "/proc/PID/task/TID/status, /proc/stat" => g.idle_own();
-    "guest.crowding" "ratio" "its virtual CPUs for each CPU that they may run on", "virtual CPUs / CPUs in Cpus_allowed_list", "/proc/PID/task/TID/status" => g.crowding();
+    "guest.virtual_cpus" "count" "its virtual CPUs; where their number is not configured, those whose CPUs are known", "-smp; threads", "/proc/PID/cmdline, virsh vcpupin" => g.virtual_cpus();
+    "guest.pinned_count" "count" "CPUs that they may run on", "CPUs in Cpus_allowed_list", "/proc/PID/task/TID/status" => g.affinity.as_ref().map(|own| own.len() as f64);
     "guest.sharers" "text" "other guests that are bound to some of the same CPUs; empty if there are none", "Cpus_allowed_list", "/proc/PID/task/TID/status" => Some(g.sharers.join(", ")).as_deref();
     "guest.limited" "flag" "1 if QEMU keeps some of its disks within a limit", "-drive throttling.*, -object throttle-group, QMP query-block, <iotune>", "/proc/PID/cmdline, QMP, /run/libvirt/qemu" => Some(g.limit.is_some());
     "guest.limit" "text" "the limit of its disks that is used most", "max over the limits of the part that is used", "/proc/PID/cmdline, QMP, /run/libvirt/qemu" => g.limit.as_ref().map(|limit| limit.words.as_str());

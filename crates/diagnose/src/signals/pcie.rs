@@ -13,6 +13,7 @@ signals! { l: PcieLink;
     "pcie.capability" "text" "speed and width that the device supports", "max_link_speed, max_link_width; LnkCap", "/sys/bus/pci/devices, lspci -vv" => words(l.max_speed.get(), l.max_width.get()).as_deref();
     "pcie.port" "text" "speed and width that the port above it supports", "the same of the port", "/sys/bus/pci/devices, lspci -vv" => words(l.port_speed.get(), l.port_width.get()).as_deref();
     "pcie.bandwidth" "ratio" "bandwidth of the link out of what the device supports", "speed x width / maximum", "/sys/bus/pci/devices, lspci -vv" => over(product(l.speed.get(), l.width.get()), product(l.max_speed.get(), l.max_width.get()));
+    "pcie.lanes" "ratio" "lanes in use out of those that the device has", "width / maximum", "/sys/bus/pci/devices, lspci -vv" => over(l.width.get(), l.max_width.get());
     "pcie.lanes_of_both" "ratio" "lanes in use out of those that device and port both have", "width / minimum of both", "/sys/bus/pci/devices, lspci -vv" => over(l.width.get(), least(l.max_width.get(), l.port_width.get()));
     "pcie.speed_of_both" "ratio" "speed of a lane out of what device and port both support", "speed / minimum of both", "/sys/bus/pci/devices, lspci -vv" => over(l.speed.get(), least(l.max_speed.get(), l.port_speed.get()));
 }

@@ -6,6 +6,7 @@ use super::task::{self, TaskUse, since_start};
 use crate::signal::{Entity, mean, over, page_size, ratio, signals, sum};
 use whyslow_model::catalogue::{Affinity, Limits, Process, System};
 use whyslow_model::diagnosis::Subject;
+use whyslow_model::polling::is_polling_thread;
 use whyslow_model::window::{Change, Window};
 
 /// Seconds to fill a CPU's own cache anew: about 1 MiB, at the 10 GB/s at which memory or a shared cache gives it.
@@ -253,6 +254,7 @@ signals! { t: TaskUse;
     "thread.idle_class" "flag" "1 where its requests have the lowest I/O priority, by its scheduling class", "SCHED_IDLE (block/ioprio.c: task_nice_ioclass)", "/proc/PID/stat" => t.idle_class;
     "thread.background" "flag" "1 for niced, batch and idle-class threads", "nice >= 10 or SCHED_BATCH or SCHED_IDLE", "/proc/PID/task/TID/stat" => t.background;
     "thread.kernel" "flag" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => t.kernel;
+    "thread.polls" "flag" "1 for threads that poll network cards or disks by design", "names of Open vSwitch, DPDK, VPP and SPDK", "/proc/PID/task/TID/stat" => is_polling_thread(&t.command);
     "thread.seconds" "s" "time it was seen", "last sample - first sample", "/proc/PID/task" => t.seconds;
     "thread.threads" "count" "threads of its process", "1 where it is the only one", "/proc/PID/stat" => t.threads;
 }

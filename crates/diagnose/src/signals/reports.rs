@@ -213,7 +213,7 @@ signals! { d: Database;
     "db.connections" "count" "clients connected", "connected_clients", "INFO" => d.connections.get();
     "db.connections_max" "count" "most clients that may be connected", "maxclients", "INFO" => d.connections_max.get();
     "db.connections_fill" "ratio" "clients against the most there may be", "connected_clients / maxclients", "INFO" => over(d.connections.get(), d.connections_max.get());
-    "db.accept_pauses" "count" "times that it accepted no more connections since the start, because it had as many as it may have", "listen_disabled_num", "memcached stats" => d.accept_pauses.get();
+    "db.accept_pauses" "count" "times it stopped accepting connections since the start, because the limit was reached", "listen_disabled_num", "memcached stats" => d.accept_pauses.get();
     "db.refused" "count" "connections refused since the start because there were too many", "rejected_connections", "INFO" => d.refused.get();
     "db.refused_rate" "1/s" "the same as a mean since the start", "rejected_connections / uptime_in_seconds", "INFO" => over(d.refused.get(), ratio(d.uptime.get()));
     "db.fork_time" "s" "time that the latest fork stopped the server", "latest_fork_usec", "INFO" => ratio(d.fork_time.get());

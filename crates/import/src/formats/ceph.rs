@@ -6,7 +6,7 @@ use whyslow_model::catalogue::{Array, Drive};
 
 pub const FORMAT: Format = Format {
     name: "ceph status",
-    versions: "Ceph 10 on: status, -s, -w, health, health detail, and what rook prints; as text",
+    versions: "Ceph 12 on (health detail: 10 on): status, -s, -w, health, health detail, and what rook prints; as text",
     shows: "whether all OSDs are up, and which of them have requests that take long",
     lacks: "how long requests take (ceph osd perf), and what the clients wait for; PGs that are degraded while it recovers",
     programs: &[partly_read("ceph")],
@@ -40,7 +40,7 @@ fn is_detail(line: &str) -> bool {
     let problem = ["[WRN] ", "[ERR] "].iter().find_map(|level| line.strip_prefix(level)).unwrap_or(line);
     let code = problem.split([' ', ':']).next().unwrap_or_default();
     let is_code = code.contains('_') && code.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
-    is_code || line.starts_with("    ") || slow_osds(line).is_some()
+    is_code || line.starts_with("    ") || line.starts_with("pg ") || slow_osds(line).is_some()
 }
 
 /// How many OSDs are down: `1 osds down`, among other problems.

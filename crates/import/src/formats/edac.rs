@@ -60,6 +60,9 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let row = |text: &str| {
             let fields: Vec<&str> = text.split_whitespace().collect();
             let [label @ .., corrected, uncorrected] = &fields[..] else { return None };
+            label
+                .first()
+                .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.contains(['#', '_']))?;
             Some((label.join(" "), corrected.parse::<u64>().ok()?, uncorrected.parse::<u64>().ok()?))
         };
         while let Some(line) = lines.take_if(|text| row(text).is_some()) {

@@ -322,12 +322,9 @@ impl FioReport {
             let work = setup.map_or(result.direction, |setup| setup.work.as_str());
             let file = argument("filename").or(argument("directory")).unwrap_or(name);
             let at = usize::from(result.direction == "write");
-            // fio does not count what fdatasync= makes it do: then as many as there were writes, in as much time as there was.
+            // fio does not count what fdatasync= makes it do.
             let counted = job.issued.get(3).copied().filter(|count| *count > 0.0);
-            let estimated = || {
-                let most = result.seconds? * SECOND / job.sync_time?;
-                Some(job.issued.get(1)?.min(most))
-            };
+            let estimated = || Some(job.issued.get(1)? / argument("fdatasync").or(argument("fsync")).and_then(number)?);
             let syncs = counted.or_else(estimated).zip(job.sync_time).filter(|_| result.direction == "write");
             JobTransfer {
                 job: name.to_owned(),
@@ -567,15 +564,10 @@ mod tests {
     }
 
     #[test]
-    fn syncs_that_were_not_counted_are_as_many_as_the_writes() {
-        let text = fixture("fio-fsync-status.txt");
-        let counted = row_of::<Transfer>(&text).syncs.get().unwrap();
-        let issued = text.lines().rev().find(|line| line.contains("issued rwts")).unwrap();
-        let uncounted = issued.replace(&format!(",0,{counted} "), ",0,0 ");
-        assert_ne!(issued, uncounted);
-        let row = row_of::<Transfer>(&text.replace(issued, &uncounted));
-        let writes = issued.split(',').nth(1).unwrap().parse::<f64>().unwrap();
-        assert_eq!(row.syncs.get(), Some(writes));
+    fn syncs_that_were_not_counted_are_as_many_as_were_asked_for() {
+        let text = fixture("fio-fsync-status.txt").replace("total=0,", "total=0,64,0,0 x=0,");
+        let of = |command: &str| row_of::<Transfer>(&format!("$ fio --name=small {command}\n{text}")).syncs.get();
+        assert_eq!((of("--fdatasync=1"), of("--fdatasync=32"), of("job.fio")), (Some(64.0), Some(2.0), None));
     }
 
     #[test]

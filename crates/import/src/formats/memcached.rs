@@ -6,8 +6,8 @@ use whyslow_model::catalogue::Database;
 
 pub const FORMAT: Format = Format {
     name: "memcached stats",
-    versions: "memcached 1.4 to 1.6: stats by nc, telnet or memcached-tool, whole or in part",
-    shows: "whether it has as many connections as it may have, and stopped accepting others; how full its memory is, and what it evicted",
+    versions: "memcached 1.4 to 1.6: stats by nc or telnet, whole or in part",
+    shows: "whether it has as many connections as it may have, and stopped accepting others",
     lacks: "which client; the time of a request",
     files: &["memcached_stats"],
     starts: |lines| {
@@ -43,7 +43,6 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     row.connections_max = value("max_connections").into();
     row.refused = value("rejected_connections").into();
     row.accept_pauses = value("listen_disabled_num").into();
-    row.memory_used = value("bytes").into();
     row.evicted = value("evictions").into();
     Ok(())
 }

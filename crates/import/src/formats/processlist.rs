@@ -109,11 +109,11 @@ impl Session {
         }
     }
 
-    /// Whether it waits for a lock of a table or the server (sql/mdl.cc; 'Locked' before MySQL 5.5).
+    /// Whether it waits for a lock of a table or the server (sql/mdl.cc; 'Locked' before MySQL 5.5), or for statements to end that use one.
+    /// Locks of GET_LOCK() are the application's own.
     fn is_locked(&self) -> bool {
-        self.state == "Locked"
-            || self.state == "User lock"
-            || self.state.starts_with("Waiting for ") && self.state.contains(" lock")
+        let waits = self.state.starts_with("Waiting for ") && self.state.contains(" lock");
+        self.state == "Locked" || waits || self.state == "Waiting for table flush"
     }
 }
 
@@ -122,7 +122,8 @@ fn rows(lines: &mut Lines<'_>, layout: &Layout) -> Vec<Session> {
     let mut sessions = Vec::new();
     loop {
         // Lines of the frame are blank by now, and a statement may have several lines.
-        let is_rest = |text: &str| layout.row(text).is_none() && Layout::of(text).is_none() && !is_command(text);
+        let is_end = |text: &str| text.contains(" in set (") || Layout::of(text).is_some() || is_command(text);
+        let is_rest = |text: &str| layout.row(text).is_none() && !is_end(text);
         let rest = (0..MOST_LINES).take_while(|at| lines.peek(*at).is_some_and(is_rest)).count();
         let Some(session) = lines.peek(rest).and_then(|text| layout.row(text)) else { return sessions };
         sessions.push(session);

@@ -143,7 +143,7 @@ fn read_megacli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
         if let Some(number) =
             text.strip_prefix("Adapter ").and_then(|rest| rest.trim_start_matches('#').split(' ').next())
         {
-            prefix = if number == "0" { String::new() } else { format!("{number}/") };
+            prefix = prefix_of(number);
         }
         match MegaCliPart::of(&text) {
             Some(MegaCliPart::VirtualDrive(number)) => {
@@ -194,7 +194,7 @@ fn count(value: &str) -> Option<f64> {
     value.parse::<u32>().ok().map(f64::from)
 }
 
-/// What MegaCli or storcli tells of a drive, in a field each.
+/// One field that MegaCli or storcli prints for a drive.
 fn drive_field(drive: &str, at: u32, name: &str, value: &str, run: &mut ToolRun) {
     let failing = match name {
         "Media Error Count" => {
@@ -230,8 +230,8 @@ enum StorcliPart<'t> {
     VirtualDrives,
     Drives,
     Battery,
-    /// The fields of one drive, by its enclosure and slot.
-    Drive(&'t str, &'t str),
+    /// The fields of one drive, by its controller, enclosure and slot.
+    Drive(&'t str, &'t str, &'t str),
 }
 
 impl<'t> StorcliPart<'t> {
@@ -244,9 +244,9 @@ impl<'t> StorcliPart<'t> {
             _ => {
                 // `Drive /c0/e252/s3 State`
                 let path = title.strip_prefix("Drive /c")?.split(' ').next()?;
-                let (_, place) = path.split_once("/e")?;
+                let (controller, place) = path.split_once("/e")?;
                 let (enclosure, slot) = place.split_once("/s")?;
-                Some(Self::Drive(enclosure, slot))
+                Some(Self::Drive(controller, enclosure, slot))
             }
         }
     }
@@ -258,13 +258,24 @@ fn is_rule(line: &str) -> bool {
     line.len() >= 4 && line.bytes().all(|b| b == b'=' || b == b'-')
 }
 
+/// The name before that of an array or drive: those of the first controller have their plain names.
+fn prefix_of(controller: &str) -> String {
+    if controller == "0" { String::new() } else { format!("{controller}/") }
+}
+
+/// A line of the data of a drive, in hexadecimal.
+fn is_data(line: &str) -> bool {
+    let mut words = line.split_whitespace().peekable();
+    words.peek().is_some() && words.all(|word| word.len() == 2 && word.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
 /// `Media Error Count = 0`: names begin with a capital, unlike those of sysctl.
 fn storcli_field(line: &str) -> Option<(&str, &str)> {
-    let (name, value) = line.split_once(" = ")?;
+    let (name, value) = line.split_once(" =").filter(|(_, value)| value.is_empty() || value.starts_with(' '))?;
     name.starts_with(|c: char| c.is_ascii_uppercase()).then(|| (name.trim(), value.trim()))
 }
 
-/// The number of the controller of which the next lines are.
+/// The number of the controller that the following lines describe.
 fn storcli_controller(line: &str) -> Option<&str> {
     storcli_field(line).filter(|(name, _)| *name == "Controller").map(|(_, number)| number)
 }
@@ -309,7 +320,6 @@ fn storcli_table(lines: &mut Lines<'_>) -> (Vec<String>, Vec<TextLine>) {
 }
 
 fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    // Drives and arrays of the first controller have their plain names.
     let mut prefix = String::new();
     let mut controller = "controller".to_owned();
     let mut drive: Option<String> = None;
@@ -318,16 +328,18 @@ fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
     // Legends have all abbreviations in a line.
     let is_own = |text: &str| {
         let is_title = text.trim_end().ends_with(" :") || StorcliPart::of(text).is_some();
-        !is_command(text) && (is_title || is_rule(text) || storcli_field(text).is_some() || text.contains('|'))
+        let is_known = is_title || is_rule(text) || storcli_field(text).is_some() || is_data(text);
+        !is_command(text) && (is_known || text.contains('|'))
     };
     while let Some(TextLine { number: at, text }) = lines.take_past_blanks_if(is_own) {
         if let Some(number) = storcli_controller(&text) {
-            prefix = if number == "0" { String::new() } else { format!("{number}/") };
+            prefix = prefix_of(number);
             controller = format!("controller {number}");
             groups.clear();
         }
         let part = StorcliPart::of(&text);
-        if let Some(StorcliPart::Drive(enclosure, slot)) = part {
+        if let Some(StorcliPart::Drive(controller, enclosure, slot)) = part {
+            prefix = prefix_of(controller);
             drive = Some(format!("{prefix}{enclosure}:{slot}"));
         } else if let Some((drive, (name, value))) = drive.as_ref().zip(storcli_field(&text)) {
             drive_field(drive, at, name, value, run);
@@ -365,7 +377,12 @@ fn read_storcli(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) ->
 
 /// Adds a drive to those that an array has lost.
 fn lost(run: &mut ToolRun, at: u32, array: &str, drive: &str) {
+    /// Who has lost more has lost all data anyway.
+    const LONGEST: usize = 200;
     let row = run.row::<Array>(0.0, at, array.into());
+    if row.failed_members.get().is_some_and(|others| others.len() > LONGEST) {
+        return;
+    }
     let all = row.failed_members.get().map_or_else(|| drive.to_owned(), |others| format!("{others}, {drive}"));
     row.failed_members = all.as_str().into();
 }
@@ -580,6 +597,9 @@ mod tests {
             S.M.A.R.T alert flagged by drive = No\n";
         let row = crate::testing::row_of::<Drive>(drive);
         assert_eq!((&*row.device, row.media_errors.get(), row.failing.get()), ("252:2", Some(7.0), Some(1.0)));
+        let other = drive.split_once("\n\n\n").unwrap().1.replace("/c0", "/c1").replace("Count = 2", "Count = 0");
+        let both = failing(&window_of(&format!("{drive}Inquiry Data =\n00 00 06 12 5b 01 10 02\n\n{other}")));
+        assert_eq!((both["252:2"], both["1/252:2"]), (true, false));
     }
 
     #[test]

@@ -48,14 +48,17 @@ fn averages(line: &str) -> Option<Vec<&str>> {
     clock::averaged_fields(line).filter(|fields| SarReport::of(fields).is_some())
 }
 
-/// Whether a line is one of averages, in any language: a header, or one name and numbers.
-fn is_average(line: &str) -> bool {
-    if ["Average:", "Summary:"].iter().any(|head| line.trim_start().starts_with(head)) {
-        return true;
-    }
-    let Some(fields) = clock::averaged_fields(line) else { return false };
-    let numbers = fields.iter().filter(|field| number(field).is_some()).count();
-    SarReport::of(&fields).is_some() || is_skipped(&fields) || numbers >= 3 && numbers + 1 >= fields.len()
+/// The word that a line of averages begins with, in the language of the program.
+fn first_word(line: &str) -> &str {
+    line.trim_start().split(':').next().unwrap_or_default()
+}
+
+/// Whether a line is one of averages: a header, or what begins with the word of such a header.
+fn is_average(line: &str, word: Option<&str>) -> bool {
+    let own = first_word(line);
+    let is_header = |fields: Vec<&str>| SarReport::of(&fields).is_some() || is_skipped(&fields);
+    ["Average", "Summary"].contains(&own)
+        || clock::averaged_fields(line).is_some_and(|fields| word == Some(own) || is_header(fields))
 }
 
 fn starts(lines: &mut Lines<'_>) -> bool {
@@ -79,6 +82,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
     run.start = context.day();
     run.lists_all = true;
     let mut reader = SarReader { context, run, clock: TableTime::default(), table: None, last: None, stamp: None };
+    // That of averages in this language, once a header has shown it.
+    let mut word: Option<String> = None;
     // Averages repeat the rows above them, if there are any.
     let are_alone = lines.next_is(|line| averages(line).is_some());
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
@@ -87,8 +92,9 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
             lines.skip(blanks + 1);
             // The first rows after a restart cover time in which the machine was down.
             reader.close_table();
-        } else if is_average(&text) {
+        } else if is_average(&text, word.as_deref()) {
             lines.skip(blanks);
+            word = Some(first_word(&text).to_owned());
             let fields = clock::averaged_fields(&text).filter(|_| are_alone).unwrap_or_default();
             if let Some(report) = SarReport::of(&fields) {
                 reader.stamp = None;
@@ -101,7 +107,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
                 }
                 lines.skip(1);
             }
-        } else if let Some((time, fields)) = timed(&text) {
+        } else if let Some((time, fields)) = timed(&text).filter(|_| !are_alone) {
             let stamp = text.split_whitespace().count() - fields.len();
             if let Some(report) = SarReport::of(&fields) {
                 lines.skip(blanks);
@@ -336,8 +342,10 @@ mod tests {
         let whole = "10:00:01        CPU     %user     %nice   %system   %iowait    %steal     %idle\n\
             10:00:11        all     10.00      0.00      5.00      0.00      0.00     85.00\n\
             Durchschn.:        CPU     %user     %nice   %system   %iowait    %steal     %idle\n\
-            Durchschn.:        all     50.00      0.00      5.00      0.00      0.00     45.00\n";
-        close(window_of(whole).change::<CpuMean>().unwrap().rate(|c| c.idle).unwrap() / 1e9, 0.85);
+            Durchschn.:        all     50.00      0.00      5.00      0.00      0.00     45.00\n\
+            Mem:          1991       1900         91          0         12        400\n";
+        let idle = |text: &str| window_of(text).change::<CpuMean>().unwrap().rate(|c| c.idle).unwrap() / 1e9;
+        close(idle(whole), 0.85);
     }
 
     #[test]

@@ -79,12 +79,12 @@ impl SarReport {
         usize::from(self.label.is_some())
     }
 
-    /// Whether its rows are CPU shares, which add up to 100.
     /// Whether a header has the label behind the numbers, as with -p and --pretty since sysstat 12.
     pub fn is_labelled_last(&self, header: &[&str]) -> bool {
         self.label.is_some_and(|label| header.first() != Some(&label))
     }
 
+    /// Whether its rows are CPU shares, which add up to 100.
     pub fn is_cpu_shares(&self) -> bool {
         self.marks.contains(&"%idle")
     }

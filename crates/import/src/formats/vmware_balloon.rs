@@ -26,10 +26,19 @@ fn pages(line: &str, name: &str) -> Option<u64> {
     (own.trim() == name).then(|| count.trim().parse().ok())?
 }
 
+/// The lines above the statistics, which say nothing more.
+const LINES: [&str; 7] = [
+    "balloon capabilities",
+    "used capabilities",
+    "is resetting",
+    "target",
+    "current",
+    "rateSleepAlloc",
+    "rateNoSleepAlloc",
+];
+
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let is_own =
-        |text: &str| text.split_once(':').is_some_and(|(name, rest)| !name.contains("  ") && rest.starts_with(' '));
-    while let Some(line) = lines.take_past_blanks_if(|text| is_own(text) && !is_command(text)) {
+    while let Some(line) = lines.take_if(|text| LINES.contains(&text.split(':').next().unwrap_or_default())) {
         if let Some(held) = pages(&line.text, "current") {
             let row = run.row::<Vmstat>(0.0, line.number, MachineKey);
             row.balloon_inflate = held.into();

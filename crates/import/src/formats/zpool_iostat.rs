@@ -10,13 +10,16 @@ use whyslow_model::catalogue::Disk;
 
 pub const FORMAT: Format = Format {
     name: "zpool iostat",
-    versions: "OpenZFS 0.6 to 2.3, with -v, -l, -y, -p; of pools where no devices are listed",
+    versions: "OpenZFS 0.6 to 2.3, with -v, -l, -y, -p, -T; of pools where no devices are listed",
     shows: "reads and writes of each device, and with -l how long they took",
     lacks: "how busy a device is; which process",
     programs: &[partly_read("zpool")],
     files: &["zpool_iostat"],
     streamed: true,
-    starts: |lines| lines.next_is(is_title) && lines.peek(1).is_some_and(is_header),
+    starts: |lines| {
+        let title = usize::from(lines.next_is(is_time));
+        lines.peek(title).is_some_and(is_title) && lines.peek(title + 1).is_some_and(is_header)
+    },
     read,
     ..Format::NEW
 };
@@ -35,6 +38,12 @@ fn is_rule(line: &str) -> bool {
     line.starts_with("---") && line.bytes().all(|b| b == b'-' || b == b' ')
 }
 
+/// The time above each report with -T d, or -T u in seconds since 1970.
+fn is_time(line: &str) -> bool {
+    let is_number = |text: &str| text.len() == 10 && text.bytes().all(|b| b.is_ascii_digit());
+    is_number(line.trim()) || clock::date_line(line).is_some()
+}
+
 /// A time with its unit, or in nanoseconds with -p, in nanoseconds. Nothing waits where there is a dash.
 fn wait(text: &str) -> Option<f64> {
     const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", NS_PER_MS), ("s", SECOND)];
@@ -48,7 +57,7 @@ struct Row {
     is_pool: bool,
     operations: [f64; 2],
     bytes: [f64; 2],
-    /// How long one took, where that was printed and there was any.
+    /// How long the disk took for one, where that was printed.
     waits: Option<[f64; 2]>,
 }
 
@@ -58,8 +67,8 @@ impl Row {
         let [name, _, _, cells @ ..] = &fields[..] else { return None };
         let pair = |at: usize| Some([scaled(cells.get(at)?, KIB, 1.0)?, scaled(cells.get(at + 1)?, KIB, 1.0)?]);
         let operations = pair(0)?;
-        // Of no reads there is no time.
-        let time = |direction: usize| match cells.get(4 + direction).copied() {
+        // That of the disk, behind that which includes waiting in queues of ZFS. Of no reads there is no time.
+        let time = |direction: usize| match cells.get(6 + direction).copied() {
             Some("-") if operations[direction] < 1.0 => Some(0.0),
             text => wait(text?),
         };
@@ -105,7 +114,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     };
     let mut has_waits = false;
     let mut report = Report::new();
-    let is_frame = |text: &str| is_title(text) || is_header(text) || is_rule(text);
+    let is_frame = |text: &str| is_title(text) || is_header(text) || is_rule(text) || is_time(text);
     let is_own = |text: &str| {
         // Groups of logs and caches have dashes only.
         let fields: Vec<&str> = text.split_whitespace().collect();
@@ -160,7 +169,19 @@ mod tests {
         let slow = changes.iter().find(|change| &**change.key() == "sdc").unwrap();
         let rate = |metric: fn(&Disk) -> whyslow_model::value::Counter| slow.rate(metric).unwrap();
         assert_eq!((rate(|d| d.reads), rate(|d| d.writes)), (20.0, 31.0));
-        assert_eq!(rate(|d| d.read_time).round(), 20.0 * 411.0 * NS_PER_MS);
+        assert_eq!(rate(|d| d.read_time).round(), 20.0 * 380.0 * NS_PER_MS);
+    }
+
+    #[test]
+    fn times_between_reports_are_no_end() {
+        let row = |reads: u32| format!("tank        27.1T  16.6T  {reads:>5}    228  2.05M  5.34M\n");
+        let frame = "              capacity     operations     bandwidth \npool        alloc   free   read  write   read  write\n\
+            ----------  -----  -----  -----  -----  -----  -----\n";
+        let first = "Sun Nov 29 01:20:00 UTC 2026\n";
+        let text =
+            format!("$ zpool iostat -T d tank 5\n{first}{frame}{}{first}{}{first}{}", row(131), row(400), row(600));
+        let window = window_of(&text);
+        assert_eq!(window.changes::<Disk>()[0].rate(|d| d.reads), Some(500.0));
     }
 
     #[test]

@@ -127,7 +127,7 @@ family_group! {
         evicted: gauge count "db.evicted" "entries evicted since the start because memory was full";
         connections: gauge count "db.connections" "clients connected";
         connections_max: gauge count "db.connections.limit" "most clients that may be connected";
-        accept_pauses: gauge count "db.accept_pauses" "times that it accepted no more connections, because it had as many as it may have";
+        accept_pauses: gauge count "db.accept_pauses" "times it stopped accepting connections since the start, because the limit was reached";
         refused: gauge count "db.connections.refused" "connections refused since the start because there were too many";
         fork_time: gauge ns "db.fork_time" "time that the latest fork stopped the server";
         delayed_syncs: gauge count "db.delayed_syncs" "writes since the start that were delayed because the sync before them had not ended";

@@ -38,6 +38,10 @@ pub const SNAPSHOT: &str = "snapshot";
 pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
     match subject {
         LogSubject::Host => Some(MessageSubject::host()),
+        LogSubject::TemporaryFile => {
+            const LARGE: u64 = 50_000_000;
+            number_after::<u64>(text, "size ").filter(|size| *size > LARGE).map(|_| MessageSubject::host())
+        }
         LogSubject::Limit(setting) => Some(MessageSubject::of("limit", setting)),
         LogSubject::Task => task(text),
         LogSubject::Cpu => Some(cpu(text)),
