@@ -16,7 +16,7 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-/// `Label               	CE	UE`
+/// `Label CE UE`, with tabs between them.
 fn is_header(line: &str) -> bool {
     line.split_whitespace().eq(["Label", "CE", "UE"])
 }

@@ -589,7 +589,7 @@ mod tests {
 
         let table = &text[text.find("PD LIST").unwrap()..text.find("BBU_Info").unwrap()];
         let listed = failing(&window_of(&table.replace("PD LIST", "Drive Information").replace("Failed", "UBad  ")));
-        assert_eq!(listed["252:3"], true);
+        assert!(listed["252:3"]);
 
         let drive = "Controller = 0\nStatus = Success\nDescription = Show Drive Information Succeeded.\n\n\n\
             Drive /c0/e252/s2 :\n=================\n\nDrive /c0/e252/s2 State :\n=======================\n\
