@@ -86,11 +86,26 @@ fn starts(lines: &mut Lines<'_>) -> bool {
 /// indentation, only what all drivers spell alike.
 fn is_untitled_counter(line: &str) -> bool {
     const BEGINNINGS: [&str; 4] = ["rx_", "tx_", "port.", "veb."];
-    let Some((field, value)) = line.trim_start().split_once(": ") else { return false };
+    let (field, value) = match beside(line) {
+        Some((field, value, _)) => (field, value),
+        None => match line.trim_start().split_once(": ") {
+            Some(field) => field,
+            None => return false,
+        },
+    };
     let is_name = field.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_.".contains(&b));
     let is_common = MISSED_FRAMES.contains(&field) || DAMAGED_FRAMES.contains(&field);
     let is_named = is_name && (BEGINNINGS.iter().any(|own| field.starts_with(own)) || field.ends_with(".nic"));
     (is_common || line.starts_with("     ") && is_named) && number(value.trim()).is_some()
+}
+
+/// A counter, and its two values where two readings stand side by side, as by paste or `diff -y`:
+/// `     rx_packets: 88120331204 |       rx_packets: 88124451535`.
+fn beside(line: &str) -> Option<(&str, &str, &str)> {
+    let words: Vec<&str> = line.split_whitespace().filter(|word| *word != "|").collect();
+    let [name, first, again, second] = words[..] else { return None };
+    let name = name.strip_suffix(':').filter(|_| name == again)?;
+    [first, second].into_iter().all(|value| number(value).is_some()).then_some((name, first, second))
 }
 
 /// A line of `ethtool eth0` that was quoted without its title: `\tSupported ports: [ TP ]`, `\tSpeed: 100Mb/s`.
@@ -187,9 +202,18 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let begin = lines.number();
     lines.skip(usize::from(is_titled && report != EthtoolReport::Module));
     let mut fields: Vec<(u32, String, String)> = Vec::new();
+    let mut later: Vec<(u32, String, String)> = Vec::new();
     let mut end = begin;
     while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
         let text = text.as_str();
+        if let Some((field, first, second)) = beside(text).filter(|_| report == EthtoolReport::Counters) {
+            lines.skip(blanks);
+            end = lines.number();
+            lines.skip(1);
+            fields.push((end, field.to_owned(), first.to_owned()));
+            later.push((end, field.to_owned(), second.to_owned()));
+            continue;
+        }
         let indented = text.starts_with([' ', '\t']);
         let Some((field, value)) = field_of(report, text) else {
             // A list of modes continues without a name; elsewhere such a line is damaged if the report goes on behind it.
@@ -234,7 +258,10 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             fields.push((end, field.0, field.1));
         }
     }
-    record(run, report, name, &fields, (begin, end));
+    record(run, report, name, &fields, (begin, end), 0.0);
+    if let Some(pause) = context.pause.filter(|_| !later.is_empty()) {
+        record(run, report, name, &later, (begin, end), pause);
+    }
     Ok(())
 }
 
@@ -309,6 +336,23 @@ mod tests {
         assert_eq!(&*window.changes::<Interface>()[0].key().name, "eth0");
         let alone = text.lines().skip(1).take(3).map(|line| format!("{line}\n")).collect::<String>();
         assert_eq!(&*window_of(&alone).newest::<Interface>().keys().next().unwrap().name, UNNAMED);
+    }
+
+    #[test]
+    fn damaged_frames_of_the_port_are_counted_once() {
+        let of = |text: &str| row_of::<Interface>(text).rx_frame.get();
+        assert_eq!(of("     rx_crc_errors_phy: 20580\n     rx_packets_phy: 3430200\n"), Some(20_580));
+        assert_eq!(of("     rx_crc_errors: 7\n     port.rx_crc_errors: 9\n     rx_align_errors: 1\n"), Some(10));
+    }
+
+    #[test]
+    fn two_readings_side_by_side_are_rates() {
+        let text = "$ ethtool -S eth0 > 1; sleep 10; ethtool -S eth0 | diff -y 1 -\n     \
+            rx_packets: 1000\t\t|\t     rx_packets: 2000\n     rx_crc_errors: 7\t\t\t     rx_crc_errors: 7\n";
+        let window = window_of(text);
+        let change = &window.changes::<Interface>()[0];
+        assert_eq!((change.rate(|i| i.rx_frame), change.seconds()), (Some(0.0), 10.0));
+        assert_eq!(window.changes::<DriverCounter>().iter().find_map(|c| c.rate(|c| c.count)), Some(0.0));
     }
 
     #[test]

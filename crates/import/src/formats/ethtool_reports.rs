@@ -14,8 +14,8 @@ pub const CURRENT_RINGS: MetricColumns<Link> = columns![
 ];
 /// Counters that every driver spells alike, and those of damaged frames, which /proc/net/dev adds up.
 pub const TOTALS: MetricColumns<Interface> = columns![
-    "rx_packets" => rx_packets, "rx_ucast_packets" => rx_packets, "tx_packets" => tx_packets,
-    "tx_ucast_packets" => tx_packets, "rx_bytes" => rx_bytes, "tx_bytes" => tx_bytes, "rx_errors" => rx_errors,
+    "rx_packets" => rx_packets, "rx_ucast_packets" => rx_packets, "rx_packets_phy" => rx_packets, "tx_packets" => tx_packets,
+    "tx_ucast_packets" => tx_packets, "tx_packets_phy" => tx_packets, "rx_bytes" => rx_bytes, "tx_bytes" => tx_bytes, "rx_errors" => rx_errors,
     "tx_errors" => tx_errors, DAMAGED => rx_frame, MISSED => rx_fifo,
 ];
 /// The largest of [`MISSED_FRAMES`]: drivers count the same under several names.
@@ -49,7 +49,15 @@ pub enum EthtoolReport {
 }
 
 /// Records the lines of a report, which begins and ends on these lines.
-pub fn record(run: &mut ToolRun, report: EthtoolReport, name: &str, fields: &[Field], (begin, end): (u32, u32)) {
+/// Only counters can be of another time than the beginning.
+pub fn record(
+    run: &mut ToolRun,
+    report: EthtoolReport,
+    name: &str,
+    fields: &[Field],
+    (begin, end): (u32, u32),
+    at: f64,
+) {
     let Some((first, ..)) = fields.first() else { return };
     let numbers = |fields: &[Field]| {
         let numbers = fields.iter().filter_map(|(_, field, value)| Some((field.clone(), number(value)?)));
@@ -97,7 +105,7 @@ pub fn record(run: &mut ToolRun, report: EthtoolReport, name: &str, fields: &[Fi
                 (false, false) => "off",
             });
             run.row::<Link>(0.0, begin, interface(name)).flow_control = flow_control.into();
-            driver_counters(run, name, fields);
+            driver_counters(run, name, fields, at);
         }
         EthtoolReport::Module => {
             let raised = fields.iter().filter(|(_, field, value)| field.ends_with("alarm") && value == "On");
@@ -113,14 +121,14 @@ pub fn record(run: &mut ToolRun, report: EthtoolReport, name: &str, fields: &[Fi
             }
         }
         EthtoolReport::Counters => {
-            driver_counters(run, name, fields);
+            driver_counters(run, name, fields, at);
             let mut row = numbers(fields);
             let is_whole =
                 |names: &[&str]| !fields.iter().any(|(_, field, value)| is_damaged_part(names, field, value));
             let damaged = DAMAGED_FRAMES
                 .iter()
                 .filter(|_| is_whole(&DAMAGED_FRAMES))
-                .filter_map(|field| row.get(field))
+                .filter_map(|field| names_of(field).iter().filter_map(|name| row.get(name)).reduce(f64::max))
                 .reduce(|a, b| a + b);
             row.extend(TableRow::of(end, name, damaged.map(|sum| (DAMAGED.to_owned(), sum))));
             let missed = MISSED_FRAMES
@@ -129,10 +137,15 @@ pub fn record(run: &mut ToolRun, report: EthtoolReport, name: &str, fields: &[Fi
                 .filter_map(|field| row.get(field))
                 .reduce(f64::max);
             row.extend(TableRow::of(end, name, missed.map(|most| (MISSED.to_owned(), most))));
-            run.counts(0.0, interface(name), &row, &TOTALS);
+            run.counts(at, interface(name), &row, &TOTALS);
         }
         EthtoolReport::Driver | EthtoolReport::Other => {}
     }
+}
+
+/// The names of a counter: what drivers count of the port itself has one of its own (mlx5, i40e, ice).
+fn names_of(counter: &str) -> [String; 4] {
+    [counter.to_owned(), format!("{counter}_phy"), format!("port.{counter}"), format!("{counter}.nic")]
 }
 
 /// A line of a report: its number, name and value.
@@ -155,10 +168,10 @@ fn is_damaged_part(names: &[&str], field: &str, value: &str) -> bool {
     names.iter().any(may_be) && number(value).is_none()
 }
 
-fn driver_counters(run: &mut ToolRun, name: &str, fields: &[Field]) {
+fn driver_counters(run: &mut ToolRun, name: &str, fields: &[Field], at: f64) {
     for (line, field, value) in fields {
         if let Some(count) = number(value) {
-            run.row::<DriverCounter>(0.0, *line, interface(&format!("{name}/{field}"))).count = (count as u64).into();
+            run.row::<DriverCounter>(at, *line, interface(&format!("{name}/{field}"))).count = (count as u64).into();
         }
     }
 }
