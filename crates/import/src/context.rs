@@ -234,6 +234,11 @@ impl CaptureContext {
         }
     }
 
+    /// Whether another output was read since the last command and banner: what comes now may be the rest of it.
+    pub fn is_past_output(&self) -> bool {
+        self.is_past_banner && self.is_past_command
+    }
+
     /// The number that `nproc` prints.
     pub fn counted_cpus(&self, text: &str) -> Option<f64> {
         text.trim().parse::<u16>().ok().filter(|count| self.counts_cpus && *count > 0).map(f64::from)

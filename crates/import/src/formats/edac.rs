@@ -44,7 +44,10 @@ impl Count {
             "Uncorrected Errors" => false,
             _ => return None,
         };
-        let parts: Vec<&str> = place.splitn(3, ": ").collect();
+        let parts: Vec<&str> = place.split(": ").collect();
+        // What was joined to a row is no label.
+        let is_plain = |part: &&str| !part.is_empty() && !part.contains([':', '\t']);
+        (parts.len() <= 3 && parts.iter().all(is_plain)).then_some(())?;
         let row = parts.iter().take(2).copied().collect::<Vec<_>>().join("/");
         let is_channel = |name: &str| name.strip_prefix("ch").is_some_and(|number| number.parse::<u32>().is_ok());
         let module =

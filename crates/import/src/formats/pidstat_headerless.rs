@@ -100,7 +100,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut clock = TableTime::default();
     while let Some((row, count)) = next_row(lines) {
         // An average repeats the rows above it.
-        let is_repeated = row.time.is_none() && run.start.time.is_some();
+        let is_repeated = row.time.is_none() && (run.start.time.is_some() || context.is_past_output());
         let at = row.time.map_or(0.0, |time| clock.read(time));
         run.start.time = run.start.time.or(row.time);
         if !is_repeated {

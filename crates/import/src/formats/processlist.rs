@@ -48,8 +48,8 @@ impl Layout {
         (begins.len() == COLUMNS.len() && begins.is_sorted()).then_some(Self::Columns(begins))
     }
 
-    /// The cells of a row, which begins with the number of a session.
-    fn row(&self, line: &str) -> Option<Session> {
+    /// The session of a row, which begins with its number; `None` within it if the row is not whole.
+    fn row(&self, line: &str) -> Option<Option<Session>> {
         let mut cells: Vec<&str> = match self {
             // A row whose statement goes on in the next line has kept its frame.
             _ if line.starts_with('|') => line.trim_start_matches('|').split('|').collect(),
@@ -65,9 +65,16 @@ impl Layout {
         };
         cells.iter_mut().for_each(|cell| *cell = cell.trim());
         cells.first().filter(|id| is_number(id))?;
-        let cell = |at: usize| cells.get(at).copied().unwrap_or_default();
-        number(cell(5))?;
-        Some(Session::of(cell))
+        let is_whole = cells.len() >= COLUMNS.len() && number(cells[5]).is_some() && self.reaches_last(line);
+        Some(is_whole.then(|| Session::of(|at| cells[at])))
+    }
+
+    /// Whether a row is as long as its header: what a mail program broke is shorter.
+    fn reaches_last(&self, line: &str) -> bool {
+        match self {
+            Self::Columns(begins) if !line.starts_with('|') => line.len() > begins[COLUMNS.len() - 1],
+            _ => true,
+        }
     }
 }
 
@@ -118,16 +125,19 @@ impl Session {
 }
 
 /// Takes the sessions of a table.
-fn rows(lines: &mut Lines<'_>, layout: &Layout) -> Vec<Session> {
+fn rows(lines: &mut Lines<'_>, layout: &Layout) -> Result<Vec<Session>, Refusal> {
     let mut sessions = Vec::new();
     loop {
         // Lines of the frame are blank by now, and a statement may have several lines.
         let is_end = |text: &str| text.contains(" in set (") || Layout::of(text).is_some() || is_command(text);
         let is_rest = |text: &str| layout.row(text).is_none() && !is_end(text);
         let rest = (0..MOST_LINES).take_while(|at| lines.peek(*at).is_some_and(is_rest)).count();
-        let Some(session) = lines.peek(rest).and_then(|text| layout.row(text)) else { return sessions };
+        let Some(row) = lines.peek(rest).and_then(|text| layout.row(text)) else { return Ok(sessions) };
+        lines.skip(rest);
+        // Without it the others are no whole list.
+        let Some(session) = row else { return Err(lines.refuse("a session in eight columns")) };
         sessions.push(session);
-        lines.skip(rest + 1);
+        lines.skip(1);
     }
 }
 
@@ -157,7 +167,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let sessions = match lines.peek(0).and_then(Layout::of) {
         Some(layout) => {
             lines.skip(1);
-            rows(lines, &layout)
+            rows(lines, &layout)?
         }
         None => records(lines),
     };

@@ -84,10 +84,13 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
     let mut reader = SarReader { context, run, clock: TableTime::default(), table: None, last: None, stamp: None };
     // That of averages in this language, once a header has shown it.
     let mut word: Option<String> = None;
-    // Averages repeat the rows above them, if there are any.
+    let mut is_after_average = false;
+    // Averages repeat the rows above them, if there are any: also those of a run that a broken line ended.
     let are_alone = lines.next_is(|line| averages(line).is_some());
+    let do_count = are_alone && !context.is_past_output();
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
+        let is_last_average = std::mem::take(&mut is_after_average);
         if text.contains("LINUX RESTART") {
             lines.skip(blanks + 1);
             // The first rows after a restart cover time in which the machine was down.
@@ -95,11 +98,12 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
         } else if is_average(&text, word.as_deref()) {
             lines.skip(blanks);
             word = Some(first_word(&text).to_owned());
-            let fields = clock::averaged_fields(&text).filter(|_| are_alone).unwrap_or_default();
+            is_after_average = true;
+            let fields = clock::averaged_fields(&text).filter(|_| do_count).unwrap_or_default();
             if let Some(report) = SarReport::of(&fields) {
                 reader.stamp = None;
                 reader.header(lines, None, report, &fields);
-            } else if reader.table.is_some() && are_alone && !is_skipped(&fields) {
+            } else if reader.table.is_some() && do_count && !is_skipped(&fields) {
                 reader.row(lines, None, &fields)?;
             } else {
                 if are_alone {
@@ -132,7 +136,9 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
             lines.skip(blanks);
             // Rows that were cut out: `....`
             let cut = is_remark(&text) && lines.peek_past_blanks(1).is_some_and(|(_, next)| timed(next).is_some());
-            if !cut || another_output_starts(lines, own) {
+            // What a mail program broke off a line of averages.
+            let is_rest = is_last_average && lines.peek(1).is_some_and(|next| is_average(next, word.as_deref()));
+            if !cut && !is_rest || another_output_starts(lines, own) {
                 break;
             }
             lines.skip(1);
