@@ -6,7 +6,7 @@ use whyslow_model::catalogue::Database;
 
 pub const FORMAT: Format = Format {
     name: "SHOW PROCESSLIST",
-    versions: "MySQL 4.1 to 9, MariaDB, Percona Server, mysqladmin processlist: as a table, with \\G, or with tabs, as mysql -e prints it",
+    versions: "MySQL 4.1 to 9, MariaDB, Percona Server, mysqladmin processlist: also select * from information_schema.processlist: as a table, with \\G, or with tabs, as mysql -e prints it",
     shows: "sessions that wait for locks of tables, metadata and the whole server, and which of the others has run longest",
     lacks: "waits for locks of rows (SHOW ENGINE INNODB STATUS), and transactions of sessions that sleep",
     programs: &[partly_read("mysql"), partly_read("mariadb"), partly_read("mysqladmin")],
@@ -14,14 +14,15 @@ pub const FORMAT: Format = Format {
     starts: |lines| {
         lines.next_is(|line| Layout::of(line).is_some())
             || lines.next_is(is_record)
-                && lines.peek(1).and_then(field).is_some_and(|(name, _)| name == COLUMNS[0])
-                && lines.peek(2).and_then(field).is_some_and(|(name, _)| name == COLUMNS[1])
+                && lines.peek(1).and_then(field).is_some_and(|(name, _)| name.eq_ignore_ascii_case(COLUMNS[0]))
+                && lines.peek(2).and_then(field).is_some_and(|(name, _)| name.eq_ignore_ascii_case(COLUMNS[1]))
     },
     read,
     ..Format::NEW
 };
 
-const COLUMNS: [&str; 8] = ["Id", "User", "Host", "db", "Command", "Time", "State", "Info"];
+/// In information_schema.processlist they are in capitals.
+const COLUMNS: [&str; 8] = ["id", "user", "host", "db", "command", "time", "state", "info"];
 /// The server, which it does not name.
 const SERVER: &str = "MySQL";
 /// The most lines of a statement.
@@ -36,7 +37,7 @@ enum Layout {
 
 impl Layout {
     fn of(line: &str) -> Option<Self> {
-        let line = line.trim_end();
+        let line = line.trim_end().to_ascii_lowercase();
         line.split(['|', '\t', ' ']).filter(|word| !word.is_empty()).take(COLUMNS.len()).eq(COLUMNS).then_some(())?;
         if let Some(separator) = ['|', '\t'].into_iter().find(|separator| line.contains(*separator)) {
             return Some(Self::Separated(separator));
@@ -151,8 +152,9 @@ fn records(lines: &mut Lines<'_>) -> Vec<Session> {
             rest += 1;
             rest < MOST_LINES && !is_record(text) && !is_command(text) && !text.contains(" in set")
         }) {
-            let known =
-                field(&text).and_then(|(name, value)| Some((COLUMNS.iter().position(|own| *own == name)?, value)));
+            let known = field(&text).and_then(|(name, value)| {
+                Some((COLUMNS.iter().position(|own| own.eq_ignore_ascii_case(name))?, value))
+            });
             if let Some((at, value)) = known.filter(|(at, _)| values[*at].is_empty()) {
                 values[at] = value.to_owned();
             }
@@ -233,10 +235,11 @@ mod tests {
             format!("{stars} {}. row {stars}\n{fields}", at + 1)
         };
         let records: String = sessions.iter().enumerate().map(record).collect();
+        let capitals = COLUMNS.join("\t").to_uppercase() + "\n" + tabs.split_once('\n').unwrap().1;
         let cut = "| Id | User | Host | db | Command | Time | State | In\n".replace("| In\n", "| Info\n")
             + "| 5 | app | h | shop | Query | 12 | Waiting for table metadata lock | alter table t add\n"
             + "| 7 | report | h | shop | Query | 340 | Sending data | select a from\n";
-        for text in [tabs, records, cut] {
+        for text in [tabs, records, capitals, cut] {
             assert_eq!(
                 seen(&row_of::<Database>(&text)),
                 (Some(2.0), Some(1.0), Some(12.0), Some("7 (report)")),
