@@ -1,6 +1,6 @@
 //! mdadm(8) --detail: the state of a software RAID array and its members (Detail.c).
 
-use super::mdstat::record_member;
+use super::mdstat::{record_failed, record_member};
 use crate::prelude::*;
 use whyslow_model::catalogue::Array;
 use whyslow_model::value::State;
@@ -102,9 +102,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         lines.skip(blanks + 1);
     }
     let row = run.row::<Array>(0.0, 0, name.into());
-    if !failed.is_empty() {
-        row.failed_members = failed.join(", ").as_str().into();
-    }
+    record_failed(row, &failed);
     row.degraded = row.members.get().zip(active).map(|(all, active)| (all - active).max(0.0)).into();
     Ok(())
 }

@@ -79,9 +79,7 @@ fn record(run: &mut ToolRun, line: u32, name: &str, text: &str) {
     words.iter().filter_map(|w| member(w)).for_each(|member| record_member(run, line, name, member));
     let failed: Vec<&str> = words.iter().filter(|word| word.contains("](F)")).filter_map(|w| member(w)).collect();
     let row = run.row::<Array>(0.0, line, name.into());
-    if !failed.is_empty() {
-        row.failed_members = failed.join(", ").as_str().into();
-    }
+    record_failed(row, &failed);
     row.state = words.first().copied().unwrap_or_default().into();
     if let Some(level) = words.iter().find(|word| LEVELS.contains(word)) {
         row.level = (*level).into();
@@ -104,6 +102,14 @@ fn progress(words: &[&str], row: &mut Array) {
         if let Some(speed) = word.strip_prefix("speed=").and_then(|s| number(s.strip_suffix("K/sec")?)) {
             row.sync_speed = (speed * KIB).into();
         }
+    }
+}
+
+/// Records the members that failed, if any did.
+pub fn record_failed<S: AsRef<str>>(row: &mut Array, failed: &[S]) {
+    if !failed.is_empty() {
+        let names: Vec<&str> = failed.iter().map(AsRef::as_ref).collect();
+        row.failed_members = names.join(", ").as_str().into();
     }
 }
 

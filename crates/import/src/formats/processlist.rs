@@ -28,7 +28,7 @@ const SERVER: &str = "MySQL";
 /// The most lines of a statement.
 const MOST_LINES: usize = 100;
 
-/// How the cells of a row are told apart.
+/// What separates the cells of a row.
 enum Layout {
     Separated(char),
     /// By where the name of each column begins, as the lines of the frame are gone.
@@ -83,7 +83,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// `*************************** 1. row ***************************`, of which pairs of asterisks are gone by now.
+/// `*************************** 1. row ***************************`, without the pairs of asterisks, which are removed as the marks of bold text.
 fn is_record(line: &str) -> bool {
     let title = line.trim().strip_prefix('*').and_then(|line| line.strip_suffix('*'));
     title.is_some_and(|title| title.trim_matches('*').trim().strip_suffix(". row").is_some_and(is_number))
@@ -175,12 +175,12 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     };
     let active: Vec<&Session> = sessions.iter().filter(|session| session.is_active).collect();
     let locked: Vec<&Session> = active.iter().copied().filter(|session| session.is_locked()).collect();
-    let longest = |sessions: &mut dyn Iterator<Item = &Session>| sessions.map(|s| s.seconds).reduce(f64::max);
+    let longest = locked.iter().map(|session| session.seconds).reduce(f64::max);
     let row = run.row::<Database>(0.0, begin, SERVER.into());
     row.product = SERVER.into();
     row.sessions = (active.len() as f64).into();
     row.lock_waiters = (locked.len() as f64).into();
-    row.lock_longest = longest(&mut locked.iter().copied()).map(|seconds| seconds * SECOND).into();
+    row.lock_longest = longest.map(|seconds| seconds * SECOND).into();
     let at_commit = active.iter().filter(|session| session.state.eq_ignore_ascii_case("waiting for handler commit"));
     row.log_waiters = (at_commit.count() as f64).into();
     // Who has run as long as another has waited may be who it waits for.

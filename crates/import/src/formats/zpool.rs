@@ -1,5 +1,6 @@
 //! zpool-status(8) and zpool-list(8) of OpenZFS: the state of each pool, the errors of its devices, and its space (cmd/zpool/zpool_main.c).
 
+use super::mdstat::record_failed;
 use crate::prelude::*;
 use whyslow_model::catalogue::{Array, Drive, Volume};
 
@@ -85,9 +86,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let row = run.row::<Array>(0.0, number, pool.as_str().into());
         row.members = f64::from(devices.count).into();
         row.degraded = (devices.missing.len() as f64).into();
-        if !devices.missing.is_empty() {
-            row.failed_members = devices.missing.join(", ").as_str().into();
-        }
+        record_failed(row, &devices.missing);
         row.level = devices.level.as_deref().unwrap_or("stripe").into();
     }
     Ok(())
