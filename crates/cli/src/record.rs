@@ -48,6 +48,8 @@ pub struct RecordArgs {
     delivery: DeliveryOptions,
     #[command(flatten)]
     pseudonyms: PseudonymOptions,
+    #[arg(skip = Retention::default().thin_when_full)]
+    thin_when_full: bool,
 }
 
 /// What a recorder did.
@@ -61,9 +63,9 @@ pub struct RecordingEnd {
 }
 
 impl RecordArgs {
-    /// Everything for a limited time, into any folder.
+    /// Everything for a limited time, into any folder, however little space it has left.
     pub fn for_a_while(time: Duration, interval: Duration, no_bpf: bool) -> Self {
-        let Retention { time: keep, bytes: keep_size } = Retention::default();
+        let Retention { time: keep, bytes: keep_size, .. } = Retention::default();
         Self {
             dir: None,
             interval,
@@ -74,6 +76,7 @@ impl RecordArgs {
             ship: None,
             delivery: DeliveryOptions::default(),
             pseudonyms: PseudonymOptions::default(),
+            thin_when_full: false,
         }
     }
 
@@ -130,7 +133,7 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<RecordingEnd, Failure>
     let names = args.pseudonyms.begin()?;
     let destination = args.ship.as_deref().map(destination).transpose()?;
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
-    let retention = Retention { time: args.keep, bytes: args.keep_size };
+    let retention = Retention { time: args.keep, bytes: args.keep_size, thin_when_full: args.thin_when_full };
     // Loads the BPF programs before the recording begins.
     let mut sampler = Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() });
     sampler.ask(INVENTORY);

@@ -23,7 +23,7 @@ use whyslow_store::{Recorder, Recording, Retention};
 
 const SECOND: i64 = 1_000_000_000;
 const HOUR: Hour = Hour { day: date(2026, 11, 26), hour: 16 };
-const RETENTION: Retention = Retention { time: Duration::MAX, bytes: 1 << 30 };
+const RETENTION: Retention = Retention { time: Duration::MAX, bytes: 1 << 30, thin_when_full: true };
 const STEP: i64 = 10;
 static NEVER: AtomicBool = AtomicBool::new(false);
 

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_store::Recorder;
+use whyslow_store::{Recorder, Retention};
 use whyslow_testing::gets_at_end_of_test;
 
 /// A mounted file system, unmounted when dropped.
@@ -41,11 +41,15 @@ struct Rig {
 
 impl Rig {
     fn new(dir: &Path) -> Self {
+        Self::within(dir, common::RETENTION)
+    }
+
+    fn within(dir: &Path, retention: Retention) -> Self {
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let lines = log.clone();
         let write = Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
         let interval = Duration::from_millis(10);
-        Self { recorder: Recorder::begin(dir, interval, common::RETENTION, write).unwrap(), log, second: 0 }
+        Self { recorder: Recorder::begin(dir, interval, retention, write).unwrap(), log, second: 0 }
     }
 
     /// Records until this is logged.
@@ -114,6 +118,23 @@ fn a_full_disk_is_reported_once_and_recording_continues_when_there_is_space() {
     assert!(sound(&recording) >= 30);
     let last = all(&recording).last().unwrap().boot_ns / common::SECOND - 1000;
     assert!(last > before, "recorded up to {last}");
+}
+
+#[test]
+fn a_short_recording_is_complete_though_little_is_free() {
+    if !is_root() {
+        return;
+    }
+    let dir = folder();
+    let _mounted = mount(dir.path(), &["-t", "tmpfs", "-o", "size=256m", "wsl-record-nearly-full"]);
+    // 2 MiB, less than 1 %, is left.
+    File::create(dir.path().join("filler")).unwrap().write_all(&vec![0; 254 << 20]).unwrap();
+    let recording = dir.path().join("recording");
+    let mut rig = Rig::within(&recording, Retention { thin_when_full: false, ..common::RETENTION });
+    rig.record(50);
+    assert_eq!(rig.recorder.finish().unwrap().samples, 50);
+    assert!(rig.log.lock().unwrap().is_empty(), "{:?}", rig.log.lock().unwrap());
+    assert_eq!(sound(&recording), 50);
 }
 
 /// An ext4 file system in a file.

@@ -10,19 +10,22 @@ use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// How much of a recording is kept.
+/// How much is recorded, and kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
     /// How much recorded time; hours without a recording do not count.
     pub time: Duration,
     /// How many bytes, including tails.
     pub bytes: u64,
+    /// Whether fewer samples are recorded, and then none, while little of the file system is free. A recording of minutes needs
+    /// hardly any space, and is of no use with most of its samples missing.
+    pub thin_when_full: bool,
 }
 
 impl Default for Retention {
-    /// 7 days or 1 GiB, whichever is less.
+    /// 7 days or 1 GiB, whichever is less; fewer samples while little is free.
     fn default() -> Self {
-        Self { time: Duration::from_secs(7 * 24 * 3600), bytes: 1 << 30 }
+        Self { time: Duration::from_secs(7 * 24 * 3600), bytes: 1 << 30, thin_when_full: true }
     }
 }
 
@@ -195,7 +198,9 @@ mod tests {
         fs::write(linked.join("02.parquet"), closed(50)).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("disk_link")).unwrap();
         std::os::unix::fs::symlink(&linked, dir.path().join("cpu/day=1970-01-05")).unwrap();
-        let mut enforcer = RetentionEnforcer::new(&folder, Retention { time: Duration::ZERO, bytes: 600 }).unwrap();
+        let mut enforcer =
+            RetentionEnforcer::new(&folder, Retention { time: Duration::ZERO, bytes: 600, ..Retention::default() })
+                .unwrap();
         enforcer.enforce(0, 0).unwrap();
         let ours = |enforcer: &RetentionEnforcer| enforcer.hours.keys().map(|hour| hour.hour).collect::<Vec<_>>();
         assert_eq!(ours(&enforcer), [20, 21, 22, 23, 0, 1], "600 bytes of ours, whatever others have");

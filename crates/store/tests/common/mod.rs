@@ -105,7 +105,7 @@ pub fn plain(mut snapshot: Snapshot) -> Snapshot {
 }
 
 /// The made-up samples are of one day, and never expire.
-pub const RETENTION: Retention = Retention { time: Duration::MAX, bytes: 1 << 30 };
+pub const RETENTION: Retention = Retention { time: Duration::MAX, bytes: 1 << 30, thin_when_full: true };
 
 pub fn recorder(dir: &Path) -> Recorder {
     Recorder::begin(dir, Duration::from_secs(1), RETENTION, Arc::new(|_: &str| {})).expect("a recorder")
