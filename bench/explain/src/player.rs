@@ -36,7 +36,7 @@ impl Player {
     /// Begins a recording in a folder, at this time of the wall clock, on a machine that has been up for so long: longer than
     /// when any of the clips was made.
     pub fn begin(folder: &Path, wall_ns: i64, boot_ns: u64) -> Result<Self, StoreError> {
-        let retention = Retention { time: Duration::from_secs(365 * 86_400), bytes: u64::MAX, thin_when_full: true };
+        let retention = Retention { time: Duration::from_secs(365 * 86_400), bytes: u64::MAX, ..Retention::default() };
         let log = Arc::new(|line: &str| eprintln!("recorder: {line}"));
         let recorder = Recorder::begin(folder, Duration::from_secs(1), retention, log)?.judged_by(judge())?;
         let (epoch, known) = (Instant::now(), Snapshot::default());

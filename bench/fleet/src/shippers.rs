@@ -292,8 +292,8 @@ impl GrowingRecording {
     }
 
     fn begin_in(host: String, folder: PathBuf) -> Result<Self> {
-        let (begun, retention) =
-            (Instant::now(), Retention { time: Duration::MAX, bytes: u64::MAX, thin_when_full: true });
+        let begun = Instant::now();
+        let retention = Retention { time: Duration::MAX, bytes: u64::MAX, ..Retention::default() };
         let recorder = Recorder::begin(&folder, INTERVAL, retention, Arc::new(|_: &str| {})).map_err(failed)?;
         Ok(Self { host, folder, recorder, begun })
     }

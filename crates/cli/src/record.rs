@@ -48,6 +48,7 @@ pub struct RecordArgs {
     delivery: DeliveryOptions,
     #[command(flatten)]
     pseudonyms: PseudonymOptions,
+    /// Not an option: see [`Retention::thin_when_full`].
     #[arg(skip = Retention::default().thin_when_full)]
     thin_when_full: bool,
 }

@@ -40,7 +40,7 @@ fn start() -> i64 {
 
 /// Records ten minutes, a sample each ten seconds.
 fn record(folder: &Path) {
-    let retention = Retention { time: Duration::MAX, bytes: 1 << 30, thin_when_full: true };
+    let retention = Retention { time: Duration::MAX, ..Retention::default() };
     let recorder = Recorder::begin(folder, Duration::from_secs(10), retention, Arc::new(|_: &str| {})).unwrap();
     for second in (0..600_i64).step_by(10) {
         let boot_ns = (1_000_000 + second).unsigned_abs() * 1_000_000_000;

@@ -83,7 +83,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// `*************************** 1. row ***************************`, without the pairs of asterisks, which are removed as the marks of bold text.
+/// `*************************** 1. row ***************************`, without the pairs of asterisks, which are removed as the
+/// marks of bold text.
 fn is_record(line: &str) -> bool {
     let title = line.trim().strip_prefix('*').and_then(|line| line.strip_suffix('*'));
     title.is_some_and(|title| title.trim_matches('*').trim().strip_suffix(". row").is_some_and(is_number))

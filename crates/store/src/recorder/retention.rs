@@ -30,7 +30,7 @@ impl Default for Retention {
 }
 
 pub(super) struct RetentionEnforcer {
-    limits: Retention,
+    pub(super) limits: Retention,
     hours: Hours,
     /// Files known by their content to belong to the recording.
     ours: HashSet<PathBuf>,

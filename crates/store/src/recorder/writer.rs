@@ -36,7 +36,6 @@ pub(super) struct SampleWriter {
     /// How often free space is checked, and a disk that refuses writes is tried again.
     pause: Duration,
     retention: RetentionEnforcer,
-    thin_when_full: bool,
     tail: Option<(PathBuf, TailWriter)>,
     /// Samples appended since the last flush, and the clocks at the last of them.
     unflushed: usize,
@@ -59,7 +58,6 @@ impl SampleWriter {
         to_closer: Sender<PathBuf>,
         log: LogFn,
     ) -> Result<Self, StoreError> {
-        let thin_when_full = retention.thin_when_full;
         let retention = RetentionEnforcer::new(&folder, retention)?;
         let metadata = fs::metadata(folder.path()).map_err(StoreError::io(folder.path()))?;
         Ok(Self {
@@ -70,7 +68,6 @@ impl SampleWriter {
             log,
             pause,
             retention,
-            thin_when_full,
             tail: None,
             unflushed: 0,
             appended: None,
@@ -207,7 +204,7 @@ impl SampleWriter {
         let open = self.tail.as_ref().map(|(path, _)| path);
         let unclosed = tails.iter().filter(|tail| Some(*tail) != open);
         self.unclosed = unclosed.filter_map(|tail| fs::metadata(tail).ok()).map(|m| m.len()).sum();
-        if !self.thin_when_full {
+        if !self.retention.limits.thin_when_full {
             return Ok(());
         }
         let space = SpaceLevel::at(self.folder.path()).map_err(StoreError::io(self.folder.path()))?;
