@@ -1,7 +1,7 @@
 //! The dashboard and the alerts use only metrics that are exported by default.
 
 use crate::judgement::tests::{diagnosis, finding};
-use crate::{PushFigures, Selection, exporter_families, findings_families};
+use crate::{FindingSeries, PushFigures, Selection, exporter_families};
 use std::collections::BTreeSet;
 use whyslow_model::diagnosis::{Confidence, Culprit, Finding, Verdict};
 
@@ -12,7 +12,7 @@ fn exported() -> BTreeSet<String> {
     let selection = Selection::of(&[Selection::DEFAULT.to_owned()], None, Selection::MOST_SERIES).unwrap();
     let culprits = vec![Culprit { name: "backup.sh".into(), share: 0.5, ..Culprit::default() }];
     let found = Finding { culprits, ..finding("disk.saturated", "sdb", None, 0.6, Confidence::High) };
-    let (judged, _) = findings_families(&diagnosis(Verdict::Bottleneck, vec![found]), 0.0);
+    let (judged, _) = FindingSeries::default().families(&diagnosis(Verdict::Bottleneck, vec![found]), 0.0);
     let own = exporter_families("0.1.0", &[PushFigures::default()], 0, 0);
     let families = judged.into_iter().chain(own).map(|family| family.name);
     selection.metric_names().chain(families).collect()

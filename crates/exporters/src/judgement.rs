@@ -6,33 +6,84 @@ use whyslow_model::diagnosis::{Diagnosis, Finding, Verdict};
 /// The most findings that have series; those with the greatest impact.
 pub(crate) const MOST_FINDINGS: usize = 8;
 
-/// Verdict, findings with their impact and largest consumer, and the number of blind spots; and how many series were left out.
-/// `end` is the end of the window, seconds since 1970.
-pub fn findings_families(diagnosis: &Diagnosis, end: f64) -> (Vec<MetricFamily>, usize) {
-    let mut findings: Vec<&Finding> = diagnosis.findings.iter().collect();
-    findings.sort_by(|a, b| b.impact.total_cmp(&a.impact));
-    let mut impacts: Vec<Series> = Vec::new();
-    let mut culprits: Vec<Series> = Vec::new();
-    let mut omitted = 0;
-    for finding in findings {
-        let labels = labels(finding);
-        // Of processes with one name the worst.
-        if impacts.iter().any(|known| known.labels == labels) {
-            continue;
-        }
-        let culprit = finding.culprits.first();
-        if impacts.len() == MOST_FINDINGS {
-            omitted += 1 + usize::from(culprit.is_some());
-            continue;
-        }
-        if let Some(culprit) = culprit {
-            let name = Label::new("culprit", "whyslow.culprit", &culprit.name);
-            let of = labels.iter().filter(|label| label.name != "severity").cloned();
-            let labels = of.chain([name]).collect();
-            culprits.push(Series { labels, value: SeriesValue::Number(culprit.share) });
-        }
-        impacts.push(Series { labels, value: SeriesValue::Number(finding.impact) });
+/// The findings of successive windows as series. The severity of one falls, and one ends, only once two windows in a row say so:
+/// otherwise an alert would resolve and fire again within one episode, as a window on the edge of a threshold is enough for that.
+#[derive(Debug, Default)]
+pub struct FindingSeries {
+    held: Vec<HeldFinding>,
+}
+
+/// A finding's series, without its severity.
+#[derive(Clone, Debug)]
+struct HeldFinding {
+    labels: Vec<Label>,
+    severity: &'static str,
+    impact: f64,
+    culprit: Option<(String, f64)>,
+    /// Whether the last window says less of it than its severity does.
+    is_fading: bool,
+}
+
+impl HeldFinding {
+    fn new(finding: &Finding) -> Self {
+        let culprit = finding.culprits.first().map(|culprit| (culprit.name.clone(), culprit.share));
+        let severity = severity(finding);
+        Self { labels: labels(finding), severity, impact: finding.impact, culprit, is_fading: false }
     }
+
+    /// The same after one more window, in which it was `found` or not. `None` once it has ended.
+    fn next(&self, found: Option<&Self>) -> Option<Self> {
+        match found {
+            Some(found) if rank(found.severity) >= rank(self.severity) || self.is_fading => Some(found.clone()),
+            Some(found) => Some(Self { severity: self.severity, is_fading: true, ..found.clone() }),
+            None if self.is_fading => None,
+            None => Some(Self { is_fading: true, ..self.clone() }),
+        }
+    }
+}
+
+impl FindingSeries {
+    /// Verdict, findings with their impact and largest consumer, and the number of blind spots after one more window; and how many
+    /// series were left out. `end` is the end of the window, seconds since 1970.
+    pub fn families(&mut self, diagnosis: &Diagnosis, end: f64) -> (Vec<MetricFamily>, usize) {
+        self.add(&diagnosis.findings);
+        let culprits_of = |held: &HeldFinding| usize::from(held.culprit.is_some());
+        let shown = &self.held[..self.held.len().min(MOST_FINDINGS)];
+        let omitted = self.held[shown.len()..].iter().map(|held| 1 + culprits_of(held)).sum();
+        let mut impacts: Vec<Series> = Vec::new();
+        let mut culprits: Vec<Series> = Vec::new();
+        for HeldFinding { labels, severity, impact, culprit, .. } in shown {
+            let with = |label: Label| labels.iter().cloned().chain([label]).collect();
+            if let Some((name, share)) = culprit {
+                let labels = with(Label::new("culprit", "whyslow.culprit", name));
+                culprits.push(Series { labels, value: SeriesValue::Number(*share) });
+            }
+            let labels = with(Label::new("severity", "whyslow.severity", severity));
+            impacts.push(Series { labels, value: SeriesValue::Number(*impact) });
+        }
+        (families(diagnosis, end, impacts, culprits), omitted)
+    }
+
+    /// Takes what was found in one more window, those with the greatest impact first.
+    fn add(&mut self, findings: &[Finding]) {
+        let mut found: Vec<HeldFinding> = findings.iter().map(HeldFinding::new).collect();
+        found.sort_by(|a, b| b.impact.total_cmp(&a.impact));
+        let before = std::mem::take(&mut self.held);
+        let same = |all: &[HeldFinding], one: &HeldFinding| all.iter().position(|other| other.labels == one.labels);
+        for one in &found {
+            // Of processes with one name the worst.
+            if same(&self.held, one).is_none() {
+                let next = same(&before, one).and_then(|at| before[at].next(Some(one)));
+                self.held.push(next.unwrap_or_else(|| one.clone()));
+            }
+        }
+        let gone = before.iter().filter(|one| same(&found, one).is_none());
+        self.held.extend(gone.filter_map(|one| one.next(None)));
+        self.held.sort_by(|a, b| b.impact.total_cmp(&a.impact));
+    }
+}
+
+fn families(diagnosis: &Diagnosis, end: f64, impacts: Vec<Series>, culprits: Vec<Series>) -> Vec<MetricFamily> {
     let verdicts = [Verdict::Bottleneck, Verdict::Healthy, Verdict::Undetermined].map(|verdict| Series {
         labels: vec![Label::new("verdict", "whyslow.verdict", word(verdict))],
         value: SeriesValue::Number(f64::from(u8::from(diagnosis.verdict == verdict))),
@@ -50,7 +101,7 @@ pub fn findings_families(diagnosis: &Diagnosis, end: f64) -> (Vec<MetricFamily>,
             "whyslow_finding",
             "whyslow.finding",
             "1",
-            "what was found in the last window, with its impact: the share of the time in which work was delayed",
+            "what was found in the last two windows, with its impact: the share of the time in which work was delayed",
             impacts,
         ),
         MetricFamily::own_gauge(
@@ -75,7 +126,7 @@ pub fn findings_families(diagnosis: &Diagnosis, end: f64) -> (Vec<MetricFamily>,
             vec![Series::plain(end)],
         ),
     ];
-    (families.into_iter().filter(|family| !family.series.is_empty()).collect(), omitted)
+    families.into_iter().filter(|family| !family.series.is_empty()).collect()
 }
 
 /// The severity of an alert: `critical` is a cause of the verdict, `warning` a suspicion or a cause that is hardly
@@ -88,7 +139,12 @@ pub(crate) fn severity(finding: &Finding) -> &'static str {
     }
 }
 
-/// A finding without its process: a PID would make a series of each run of a program.
+/// From the least severe to the most.
+fn rank(severity: &str) -> usize {
+    ["info", "warning", "critical"].iter().position(|known| *known == severity).unwrap_or(0)
+}
+
+/// A finding without its severity and its process: a PID would make a series of each run of a program.
 fn labels(finding: &Finding) -> Vec<Label> {
     let subject = &finding.subject;
     let namespace = subject.netns.as_deref().unwrap_or_default();
@@ -97,7 +153,6 @@ fn labels(finding: &Finding) -> Vec<Label> {
         ("kind", "whyslow.subject.kind", &subject.kind),
         ("subject", "whyslow.subject.name", &subject.name),
         ("netns", "whyslow.network.namespace", namespace),
-        ("severity", "whyslow.severity", severity(finding)),
     ];
     let labels = labels.into_iter().filter(|(_, _, value)| !value.is_empty());
     labels.map(|(name, attribute, value)| Label::new(name, attribute, value)).collect()
@@ -140,7 +195,7 @@ pub(crate) mod tests {
             Finding { subject: Subject { pid: Some(8), ..effect.subject.clone() }, impact: 0.5, ..effect.clone() };
         let suspicion = finding("net.shaper", "eth0", None, 0.3, Confidence::Low);
         let diagnosis = diagnosis(Verdict::Bottleneck, vec![saturated, effect, namesake, suspicion]);
-        let (families, omitted) = findings_families(&diagnosis, 1_795_279_400.5);
+        let (families, omitted) = FindingSeries::default().families(&diagnosis, 1_795_279_400.5);
         let text = text::exposition(&families);
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
@@ -164,9 +219,34 @@ pub(crate) mod tests {
     fn there_is_a_limit_to_findings() {
         let many =
             (0..20).map(|n| finding("disk.errors", &format!("sd{n}"), None, f64::from(n) / 20.0, Confidence::High));
-        let (families, omitted) = findings_families(&diagnosis(Verdict::Bottleneck, many.collect()), 0.0);
+        let (families, omitted) =
+            FindingSeries::default().families(&diagnosis(Verdict::Bottleneck, many.collect()), 0.0);
         let found = families.iter().find(|family| family.name == "whyslow_finding").unwrap();
         assert_eq!((found.series.len(), omitted), (8, 12));
         assert_eq!(found.series[0].labels[2].value, "sd19");
+    }
+    /// The severities of what was found in a disk over windows: `None` where nothing was found.
+    fn severities(windows: &[Option<(f64, bool)>]) -> Vec<Option<String>> {
+        let mut series = FindingSeries::default();
+        let mut severity = |found: &Option<(f64, bool)>| {
+            let finding = found.map(|(impact, is_effect)| Finding {
+                explained_by: is_effect.then(|| "cgroup.limited@web".to_owned()),
+                ..finding("disk.saturated", "sdb", None, impact, Confidence::High)
+            });
+            let (families, _) = series.families(&diagnosis(Verdict::Bottleneck, finding.into_iter().collect()), 0.0);
+            let found = families.into_iter().find(|family| family.name == "whyslow_finding")?;
+            found.series[0].labels.iter().find(|label| label.name == "severity").map(|label| label.value.clone())
+        };
+        windows.iter().map(&mut severity).collect()
+    }
+
+    #[test]
+    fn one_window_in_an_episode_does_not_change_the_severity_nor_end_it() {
+        let (cause, effect, slight) = (Some((0.6, false)), Some((0.6, true)), Some((0.01, false)));
+        let all = |severity: &str, count: usize| vec![Some(severity.to_owned()); count];
+        assert_eq!(severities(&[cause, effect, cause, None, cause, slight, cause]), all("critical", 7));
+        assert_eq!(severities(&[effect, cause]), [all("info", 1), all("critical", 1)].concat());
+        assert_eq!(severities(&[cause, effect, effect]), [all("critical", 2), all("info", 1)].concat());
+        assert_eq!(severities(&[cause, None, None]), [all("critical", 2), vec![None]].concat());
     }
 }

@@ -19,7 +19,7 @@ pub mod text;
 
 pub use collector::{Collector, OTHERS, has_begun_since};
 pub use figures::{PushFigures, exporter_families, reserved_series};
-pub use judgement::findings_families;
+pub use judgement::FindingSeries;
 pub use ranking::most_active;
 pub use remote_write::RemoteWrite;
 pub use rows::{FactColumns, RowFacts};

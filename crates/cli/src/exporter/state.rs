@@ -4,7 +4,7 @@ use super::receivers::Receivers;
 use crate::options::next_multiple;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use whyslow_exporters::{Collector, MetricFamily, exporter_families, findings_families, reserved_series};
+use whyslow_exporters::{Collector, FindingSeries, MetricFamily, exporter_families, reserved_series};
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::snapshot::Snapshot;
 
@@ -15,6 +15,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The newest sample and verdict, and where they are pushed.
 pub struct ExporterState {
     collector: Mutex<Collector>,
+    findings: Mutex<FindingSeries>,
     judged: Mutex<Option<Judged>>,
     receivers: Mutex<Receivers>,
     started: Instant,
@@ -38,6 +39,7 @@ impl ExporterState {
         Self {
             reserved: reserved_series(receivers.count()),
             collector: Mutex::new(collector),
+            findings: Mutex::default(),
             judged: Mutex::default(),
             receivers: Mutex::new(receivers),
             started,
@@ -64,7 +66,7 @@ impl ExporterState {
 
     /// Takes the verdict on a window that ended at a time, nanoseconds since 1970.
     pub fn judged(&self, diagnosis: &Diagnosis, end_ns: i64) {
-        let (families, omitted) = findings_families(diagnosis, end_ns as f64 / 1e9);
+        let (families, omitted) = lock(&self.findings).families(diagnosis, end_ns as f64 / 1e9);
         *lock(&self.judged) = Some(Judged { at: Instant::now(), families, omitted });
         lock(&self.receivers).judged(diagnosis, end_ns);
     }
