@@ -72,7 +72,13 @@ impl Resources {
         let sentences = sentences.filter(|s| is_captured || !s.captured);
         let sentences = sentences.filter(|s| !s.unless_cleared || !is_cleared(&s.resource));
         let all = sentences.filter_map(|s| Some((s.resource.clone(), s.because.known(context)?)));
-        first_of_each(all).into_iter().map(|(id, because)| NotCleared { id, because }).collect()
+        first_of_each(all).into_iter().map(|(id, because)| NotCleared { id, because, during: None }).collect()
+    }
+
+    /// Whether a cause was found in a resource, and its time was felt.
+    pub(crate) fn is_found(&self, resource: &str, findings: &[Finding]) -> bool {
+        let felt = || findings.iter().filter(|finding| finding.is_felt());
+        self.cleared.iter().any(|sentence| sentence.resource == resource && sentence.is_found(felt()))
     }
 
     /// The sentences that clear a resource in which nothing stands out.

@@ -3,7 +3,8 @@
 use crate::coverage;
 use crate::facts::Facts;
 use crate::interference;
-use crate::judge::judge;
+use crate::intervals;
+use crate::judge::{Judged, judge};
 use crate::on_demand;
 use crate::relate::relate;
 use crate::response_curve;
@@ -37,17 +38,32 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         running.is_past = source == Origin::Recording;
     }
     let (mut judged, alike) = judge(book.all(), &facts);
+    let of_now = keys_of(&judged);
     let since_boot = since_boot::facts(window);
     if let Some(since_boot) = &since_boot {
         // What was found now is not found a second time.
-        let found: BTreeSet<String> = judged.iter().map(|judged| judged.finding.key()).collect();
         let before = since_boot::judge(book.all(), since_boot, &facts).into_iter();
-        judged.extend(before.filter(|judged| !found.contains(&judged.finding.key())));
+        judged.extend(before.filter(|judged| !of_now.contains(&judged.finding.key())));
     }
-    let findings = relate(judged, &facts.topology);
-    let ruled_out = ruled_out(book, &facts, &findings, alike);
+    let mut findings = relate(judged, &facts.topology);
     let is_captured = source == Origin::Import;
-    let not_cleared = book.resources.not_cleared(&RuleContext::new(&facts.host, &facts.host), &findings, is_captured);
+    let context = RuleContext::new(&facts.host, &facts.host);
+    let by_interval = is_captured.then(|| {
+        let cleared = book.resources.ruled_out(&context, &findings);
+        intervals::judge(window, &findings, &of_now, &cleared, book)
+    });
+    let mut by_interval = by_interval.flatten();
+    if let Some(by_interval) = &mut by_interval {
+        findings = std::mem::take(&mut by_interval.findings);
+    }
+    let mut ruled_out = ruled_out(book, &facts, &findings, alike);
+    let mut not_cleared = book.resources.not_cleared(&context, &findings, is_captured);
+    if let Some(by_interval) = &mut by_interval {
+        let in_doubt = std::mem::take(&mut by_interval.not_cleared);
+        ruled_out.retain(|entry| !in_doubt.iter().any(|other| other.id == entry.id));
+        ruled_out.append(&mut by_interval.refuted);
+        not_cleared.extend(in_doubt);
+    }
     let mut blind_spots = blind_spots(window, &facts);
     if source == Origin::Import {
         blind_spots.extend(coverage::not_captured(&facts, since_boot.as_ref()));
@@ -58,8 +74,9 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         since_boot::add_figures(&mut figures, coverage::of_facts(since_boot));
     }
     let verdict = verdict(window, source, &facts, &findings, &ruled_out, &not_cleared);
+    let worst = by_interval.as_ref().and_then(|by_interval| by_interval.worst.as_ref());
     let next_capture = match source {
-        Origin::Import => book.next_captures.choose(&facts, since_boot.as_ref(), verdict, &findings),
+        Origin::Import => book.next_captures.choose(worst.unwrap_or(&facts), since_boot.as_ref(), verdict, &findings),
         Origin::Live | Origin::Recording => None,
     };
     let response_curves = response_curve::of_subjects(window, &findings);
@@ -86,10 +103,19 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     }
 }
 
+/// The keys of findings that are not related yet.
+fn keys_of(judged: &[Judged]) -> BTreeSet<String> {
+    judged.iter().map(|judged| judged.finding.key()).collect()
+}
+
 /// What the rules find in a window: causes before effects.
 pub fn findings(window: &Window, book: &RuleBook) -> Vec<Finding> {
-    let facts = Facts::of(window);
-    let (judged, _) = judge(book.all(), &facts);
+    findings_of(&Facts::of(window), book)
+}
+
+/// The same, from facts already computed.
+pub(crate) fn findings_of(facts: &Facts, book: &RuleBook) -> Vec<Finding> {
+    let (judged, _) = judge(book.all(), facts);
     relate(judged, &facts.topology)
 }
 

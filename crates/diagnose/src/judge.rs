@@ -107,15 +107,17 @@ pub fn is_certain(finding: &Finding) -> bool {
     finding.confidence == Confidence::High || finding.is_felt()
 }
 
-/// A finding's rank: the time lost, scaled by confidence. For a lower bound, the
+/// A finding's rank: the time lost, scaled by confidence and by the share of the window in which it was so. For a lower bound, the
 /// middle between it and all of the time.
 pub fn weight(finding: &Finding) -> f64 {
     let lost = if finding.impact_is == Basis::AtLeast { (finding.impact + 1.0) / 2.0 } else { finding.impact };
-    lost * match finding.confidence {
-        Confidence::High => 1.0,
-        Confidence::Medium => 0.7,
-        Confidence::Low => 0.2,
-    }
+    let share = finding.during.as_ref().map_or(1.0, |during| during.share);
+    lost * share
+        * match finding.confidence {
+            Confidence::High => 1.0,
+            Confidence::Medium => 0.7,
+            Confidence::Low => 0.2,
+        }
 }
 
 fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &Facts) -> Judged {
@@ -142,6 +144,7 @@ fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &
         culprits,
         unattributed,
         more: 0,
+        during: None,
         impact,
         impact_is,
         how_bad: rule.how_bad.as_ref().filter(|_| impact_is != Basis::NotMeasured).and_then(|text| text.known(context)),

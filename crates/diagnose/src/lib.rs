@@ -12,6 +12,7 @@ mod expect;
 mod expr;
 mod facts;
 mod interference;
+mod intervals;
 mod judge;
 mod kernel_log;
 mod lowered_clock;

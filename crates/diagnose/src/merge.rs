@@ -120,7 +120,7 @@ pub(crate) fn explain<'f>(
 }
 
 /// Causes first, in the order of what they weigh together with their effects, as in each capture by itself; then effects.
-fn by_rank(findings: Vec<Finding>) -> Vec<Finding> {
+pub(crate) fn by_rank(findings: Vec<Finding>) -> Vec<Finding> {
     let ranks: Vec<(bool, f64)> = findings.iter().map(|finding| rank(finding, &findings, MOST_LEVELS)).collect();
     let mut ranked: Vec<((bool, f64), Finding)> = ranks.into_iter().zip(findings).collect();
     ranked.sort_by(|((a_certain, a_weight), a), ((b_certain, b_weight), b)| {

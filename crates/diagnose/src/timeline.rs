@@ -112,6 +112,11 @@ impl FoundEpisode {
         self.worst.id == id && self.worst.subject.is_namesake_of(subject)
     }
 
+    /// Whether a finding just before or after it, or within it, is of the same cause.
+    pub(crate) fn continues_with_finding(&self, finding: &Finding) -> bool {
+        self.has(&finding.id, &finding.subject) || self.has_namesake(&finding.id, &finding.subject)
+    }
+
     /// Whether a cause that is felt just before or after it belongs to it.
     pub fn continues_with(&self, cause: &FeltCause) -> bool {
         self.has(&cause.id, &cause.subject) || self.has_namesake(&cause.id, &cause.subject)
@@ -119,16 +124,29 @@ impl FoundEpisode {
 }
 
 /// Puts the causes of consecutive windows together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Timeline {
+    /// A cause that is not found for this long has ended, nanoseconds.
+    gap_ns: i64,
     ongoing: Vec<FoundEpisode>,
     ended: Vec<FoundEpisode>,
 }
 
+impl Default for Timeline {
+    fn default() -> Self {
+        Self { gap_ns: MAX_GAP_NS, ongoing: Vec::new(), ended: Vec::new() }
+    }
+}
+
 impl Timeline {
+    /// A timeline in which a cause has ended where one window does not show it.
+    pub(crate) fn without_gaps() -> Self {
+        Self { gap_ns: 0, ..Self::default() }
+    }
+
     /// Adds what was felt in a window, given its start and end in nanoseconds since 1970. Windows must be added in order.
     pub fn add(&mut self, span: (i64, i64), felt: &[FeltCause]) {
-        self.end_before(span.0.saturating_sub(MAX_GAP_NS));
+        self.end_before(span.0.saturating_sub(self.gap_ns));
         let seconds = (span.1 - span.0) as f64 / 1e9;
         for cause in felt {
             let episode = match self.ongoing_with(cause, felt) {
@@ -178,7 +196,7 @@ impl Timeline {
 }
 
 /// Felt findings that no other felt finding explains.
-fn felt_causes(findings: &[Finding]) -> Vec<FeltCause> {
+pub(crate) fn felt_causes(findings: &[Finding]) -> Vec<FeltCause> {
     let cause = |finding: &Finding| {
         let key = finding.explained_by.as_ref()?;
         findings.iter().find(|other| other.key() == *key)

@@ -442,7 +442,10 @@ pub struct Finding {
     /// How many more findings with this id on other subjects were left out; set on the most severe one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// The share of the window, 0..1, in which work was delayed by this cause.
+    /// The part of the window in which it was found; absent if it was found throughout, or its time is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during: Option<During>,
+    /// The share of the window, or of the part of it in `during`, in which work was delayed by this cause, 0..1.
     pub impact: f64,
     /// What the impact is based on.
     #[serde(default)]
@@ -500,6 +503,35 @@ pub struct Unattributed {
     pub why: String,
     /// What would show who it is; empty if nothing would.
     pub remedy: String,
+}
+
+/// The part of a window in which something was so.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct During {
+    /// When it began, RFC 3339; absent if the times are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
+    /// When it last ended, RFC 3339; absent if the times are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<String>,
+    /// Seconds from the start of the window until it began.
+    pub from: f64,
+    /// Seconds from the start of the window until it last ended.
+    pub to: f64,
+    /// For how long it was so in all, seconds.
+    pub seconds: f64,
+    /// The same as a share of the window, 0..1.
+    pub share: f64,
+    /// The number of intervals in which it was so.
+    pub intervals: usize,
+    /// The first of them, counted from 1.
+    pub first_interval: usize,
+    /// The last of them.
+    pub last_interval: usize,
+    /// The number of intervals that the window was judged in.
+    pub of_intervals: usize,
+    /// How many times it began.
+    pub episodes: usize,
 }
 
 /// How long a cause has lasted, up to the end of the window.
@@ -684,6 +716,9 @@ pub struct NotCleared {
     pub id: String,
     /// What stands out, with its number.
     pub because: String,
+    /// The part of the window in which it stands out, if another part clears the resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during: Option<During>,
 }
 
 /// Why a resource is a blind spot of captures.

@@ -3,6 +3,8 @@
 //! Counter wrap, counter reset, hot-plug and clock steps are handled here, once. A counter's first reading is never a rate:
 //! rates come from two readings of the same entity.
 
+mod part;
+
 use crate::catalogue::{EachFamily, Family};
 use crate::histogram::Histogram;
 use crate::origin::Origins;
@@ -130,6 +132,11 @@ impl Window {
     /// The same as the time since counting began, which is one step, but no sample: what it has of peaks and pauses is unknown.
     pub(crate) fn counted_since_boot(self) -> Self {
         Self { is_since_boot: true, ..self }
+    }
+
+    /// The same taken as one step: what it has of peaks and pauses is unknown.
+    pub fn as_one_step(&self) -> Self {
+        self.clone().counted_since_boot()
     }
 
     /// Whether it covers the time since boot, in one step.

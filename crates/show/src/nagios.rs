@@ -99,7 +99,7 @@ mod tests {
             ("WHYSLOW OK - no resource is saturated or failing | impact=0.000;;0.5;0;1 findings=0;;;0\n".into(), 0)
         );
         let mut unknown = diagnosis("undetermined", vec![]);
-        unknown.not_cleared = vec![NotCleared { id: "disk".into(), because: "sdb is busy".into() }];
+        unknown.not_cleared = vec![NotCleared { id: "disk".into(), because: "sdb is busy".into(), during: None }];
         let (line, status) = status_line(&unknown);
         assert!(line.starts_with("WHYSLOW UNKNOWN - no cause is known, but sdb is busy | ") && status == 3, "{line}");
     }

@@ -256,7 +256,7 @@ fn an_undetermined_verdict_shows_the_best_suspicion() {
 
 #[test]
 fn what_stands_out_without_a_cause_is_the_answer() {
-    let entry = |id: &str, because: &str| NotCleared { id: id.into(), because: because.into() };
+    let entry = |id: &str, because: &str| NotCleared { id: id.into(), because: because.into(), during: None };
     let not_cleared = vec![
         entry("disk", "tasks waited for I/O 46 % of the time; no device was found saturated or slow"),
         entry("network", "3 % of segments were retransmitted"),

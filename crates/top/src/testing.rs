@@ -188,7 +188,7 @@ fn tasks(s: &mut Snapshot, t: u64) {
 /// A diagnosis that has no cause, but this to say.
 pub(crate) fn diagnosis(because: &str) -> Diagnosis {
     Diagnosis {
-        not_cleared: vec![NotCleared { id: "cpu".into(), because: because.into() }],
+        not_cleared: vec![NotCleared { id: "cpu".into(), because: because.into(), during: None }],
         ..Diagnosis::new(Verdict::Undetermined, TimeSpan::of(Origin::Live, 10.0, 11))
     }
 }

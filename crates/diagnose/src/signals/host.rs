@@ -270,18 +270,14 @@ impl<'w> HostUse<'w> {
         (!self.window.is_since_boot()).then_some(())
     }
 
-    /// The part of the samples in which a task waited for a block request, for kernels without PSI.
-    fn blocked_share(&self) -> Option<f64> {
+    /// The part of the samples in which a task waited for a block request, for kernels without PSI; or what the kernel measured in the
+    /// minute before, which is more than a few samples.
+    fn blocked_lately(&self) -> Option<f64> {
         self.has_samples()?;
         let blocked: Vec<f64> = self.system.as_ref()?.readings(|s| s.blocked).collect();
+        let measured = self.pressure_now(|p| p.io_avg60).filter(|_| !blocked.is_empty());
         // One sample is no share of the time.
-        share_of_true(blocked.iter().map(|blocked| *blocked > 0.0)).filter(|_| blocked.len() > 1)
-    }
-
-    /// The same, or what the kernel measured in the minute before, which is more than a few samples.
-    fn blocked_lately(&self) -> Option<f64> {
-        let share = self.blocked_share()?;
-        Some(self.pressure_now(|p| p.io_avg60).unwrap_or(share))
+        measured.or_else(|| share_of_true(blocked.iter().map(|blocked| *blocked > 0.0)).filter(|_| blocked.len() > 1))
     }
 
     /// Seconds of run-queue waiting per second, summed over the tasks that `pick` takes.

@@ -49,9 +49,10 @@ pub(super) fn time_lost(finding: &Finding) -> String {
         little if little < 0.01 && finding.impact_is == Basis::Measured => "less than 1 %".to_owned(),
         share => human::share(share),
     };
+    let time = if finding.during.is_some() { "that time" } else { "the time" };
     match finding.impact_is {
-        Basis::AtLeast if share != "all" => format!("{} at least {share} of the time", waited(finding)),
-        _ => format!("{} {share} of the time", waited(finding)),
+        Basis::AtLeast if share != "all" => format!("{} at least {share} of {time}", waited(finding)),
+        _ => format!("{} {share} of {time}", waited(finding)),
     }
 }
 
