@@ -3,7 +3,7 @@
 use crate::coverage;
 use crate::facts::Facts;
 use crate::interference;
-use crate::intervals;
+use crate::intervals::{self, Whole};
 use crate::judge::{Judged, judge};
 use crate::on_demand;
 use crate::relate::relate;
@@ -48,11 +48,9 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     let mut findings = relate(judged, &facts.topology);
     let is_captured = source == Origin::Import;
     let context = RuleContext::new(&facts.host, &facts.host);
-    let by_interval = is_captured.then(|| {
-        let cleared = book.resources.ruled_out(&context, &findings);
-        intervals::judge(window, &findings, &of_now, &cleared, book)
-    });
-    let mut by_interval = by_interval.flatten();
+    let cleared = book.resources.ruled_out(&context, &findings);
+    let whole = Whole { window, facts: &facts, findings: &findings, of_now: &of_now, cleared: &cleared, book };
+    let mut by_interval = intervals::judge(&whole);
     if let Some(by_interval) = &mut by_interval {
         findings = std::mem::take(&mut by_interval.findings);
     }
@@ -108,9 +106,14 @@ fn keys_of(judged: &[Judged]) -> BTreeSet<String> {
     judged.iter().map(|judged| judged.finding.key()).collect()
 }
 
-/// What the rules find in a window: causes before effects.
+/// What the rules find in a window, in all of it or in a part: causes before effects.
 pub fn findings(window: &Window, book: &RuleBook) -> Vec<Finding> {
-    findings_of(&Facts::of(window), book)
+    let facts = Facts::of(window);
+    let (judged, _) = judge(book.all(), &facts);
+    let of_now = keys_of(&judged);
+    let findings = relate(judged, &facts.topology);
+    let whole = Whole { window, facts: &facts, findings: &findings, of_now: &of_now, cleared: &[], book };
+    intervals::judge(&whole).map_or(findings, |by_interval| by_interval.findings)
 }
 
 /// The same, from facts already computed.

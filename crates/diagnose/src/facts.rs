@@ -173,7 +173,7 @@ fn is_paced(disk: &Entity) -> bool {
 }
 
 /// The processes that a command can still name.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Running {
     /// Those of the last sample.
     at_the_end: BTreeSet<u32>,

@@ -1,6 +1,6 @@
-//! Judges a capture interval by interval, as a recording is judged window by window.
+//! Judges a window interval by interval.
 //!
-//! A mean over a capture hides what held for a part of it, and pairs numbers that never held together. So each interval is judged by
+//! A mean over a window hides what held for a part of it, and pairs numbers that never held together. So each interval is judged by
 //! itself with the same rules; what is felt in some of them becomes a finding of that time, with the numbers of that time. What the
 //! rules find in the mean alone, and refute in every interval, is dropped.
 
@@ -13,9 +13,11 @@ use crate::timeline::{FoundEpisode, Timeline, felt_causes};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{EachFamily, Family};
+use whyslow_model::catalogue::{EachFamily, Family, Pressure};
 use whyslow_model::diagnosis::{Basis, Confidence, During, Finding, NotCleared, RuledOut};
+use whyslow_model::human;
 use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::Counter;
 use whyslow_model::window::Window;
 
 /// The most parts that a window is judged in; of more intervals, several are one part.
@@ -31,6 +33,8 @@ const LONG_SECONDS: f64 = 60.0;
 const CONCENTRATED: f64 = 1.25;
 /// Share of the intervals from which something is so throughout.
 const THROUGHOUT: f64 = 0.8;
+/// Share of a step for which tasks stalled, from which the step differs from a calm one.
+const STALLED: f64 = 0.5;
 /// A single interval shorter than this, in seconds, is no more than a suspicion.
 const BRIEF_SECONDS: f64 = 5.0;
 /// The most episodes that are diagnosed by themselves.
@@ -48,24 +52,73 @@ pub(crate) struct ByInterval {
     pub worst: Option<Facts>,
 }
 
-/// Judges the intervals of a window. `whole` is what was found in its mean, and `of_now` the keys of those findings that are not of the time
-/// since boot; `cleared` are the resources that the mean clears. `None` if there is only one interval, or all of them are like the mean.
-pub(crate) fn judge(
-    window: &Window,
-    whole: &[Finding],
-    of_now: &BTreeSet<String>,
-    cleared: &[RuledOut],
-    book: &RuleBook,
-) -> Option<ByInterval> {
-    let grids: Vec<Grid<'_>> =
-        cadences(window).into_iter().map(|times| Grid::judged(window, &times, whole, of_now, cleared, book)).collect();
-    if grids.is_empty() {
+/// A window, and what was found in its mean.
+pub(crate) struct Whole<'w> {
+    /// The window.
+    pub window: &'w Window,
+    /// What is known of it.
+    pub facts: &'w Facts,
+    /// What was found.
+    pub findings: &'w [Finding],
+    /// The keys of those findings that are not of the time since boot.
+    pub of_now: &'w BTreeSet<String>,
+    /// The resources that are cleared.
+    pub cleared: &'w [RuledOut],
+    /// The rules.
+    pub book: &'w RuleBook,
+}
+
+impl Whole<'_> {
+    /// The facts of a part, by the positions of its first and last snapshots. Commands name processes that still run at the end of the whole.
+    fn facts_of(&self, from: usize, to: usize) -> Facts {
+        Facts { running: self.facts.running.clone(), ..Facts::of(&self.window.part(from, to)) }
+    }
+
+    fn seconds(&self, from: usize, to: usize) -> f64 {
+        part_seconds(self.window, from, to)
+    }
+
+    /// The resources that the mean clears and a part does not.
+    fn in_doubt(&self, facts: &Facts, findings: &[Finding]) -> Vec<NotCleared> {
+        let context = RuleContext::new(&facts.host, &facts.host);
+        let is_captured = !self.window.origins().is_empty();
+        let mut in_doubt = self.book.resources.not_cleared(&context, findings, is_captured);
+        in_doubt.retain(|entry| self.cleared.iter().any(|cleared| cleared.id == entry.id));
+        in_doubt
+    }
+}
+
+/// Judges the intervals of a window: of a capture, those of each tool; of samples, the time in which tasks stalled and the rest. `None` if
+/// there is only one interval, or all of them are like the mean.
+pub(crate) fn judge(whole: &Whole<'_>) -> Option<ByInterval> {
+    let is_captured = !whole.window.origins().is_empty();
+    let all = if is_captured { cadences(whole.window) } else { stalls(whole.window).into_iter().collect() };
+    if all.is_empty() {
         return None;
     }
-    let judging = Judging { window, whole, cleared, book, grids };
+    let grids = all.iter().map(|times| Grid::judged(whole, times)).collect();
+    let judging = Judging { whole, grids };
     let result = judging.result();
-    let is_like_the_mean = result.refuted.is_empty() && result.not_cleared.is_empty() && result.findings == whole;
+    let is_like_the_mean =
+        result.refuted.is_empty() && result.not_cleared.is_empty() && result.findings == whole.findings;
     (!is_like_the_mean).then_some(result)
+}
+
+/// The ends of the parts of a window in which tasks stalled for at least half of each step, and of the others; `None` if it is all of one
+/// kind. A calm or steady window is judged only once, as observing must not become the load.
+fn stalls(window: &Window) -> Option<Vec<usize>> {
+    let all = window.snapshots();
+    let is_stalled = |pair: &[Snapshot]| {
+        let (a, b) = (pair[0].the::<Pressure>()?, pair[1].the::<Pressure>()?);
+        let seconds = (pair[1].boot_ns - pair[0].boot_ns) as f64;
+        let share = |f: fn(&Pressure) -> Counter| Some(f(b).get()?.checked_sub(f(a).get()?)? as f64 / seconds);
+        let most = [share(|p| p.cpu_some), share(|p| p.memory_some), share(|p| p.io_some)].into_iter().flatten();
+        most.reduce(f64::max).map(|most| most >= STALLED)
+    };
+    let steps: Vec<Option<bool>> = all.windows(2).map(is_stalled).collect();
+    let changes = (1..steps.len()).filter(|at| steps[*at] != steps[at - 1]);
+    let ends: Vec<usize> = std::iter::once(0).chain(changes).chain([all.len().saturating_sub(1)]).collect();
+    (ends.len() > 2).then_some(ends)
 }
 
 /// The positions of the snapshots at which the intervals of each tool begin and end, the tool with the most intervals first.
@@ -153,40 +206,33 @@ struct LongPart {
 }
 
 impl<'w> Grid<'w> {
-    fn judged(
-        window: &'w Window,
-        times: &[usize],
-        whole: &[Finding],
-        of_now: &BTreeSet<String>,
-        cleared: &[RuledOut],
-        book: &RuleBook,
-    ) -> Self {
+    fn judged(whole: &Whole<'w>, times: &[usize]) -> Self {
         let step = (times.len() - 1).div_ceil(MOST_PARTS).max(1);
         let mut ends: Vec<usize> = times.iter().copied().step_by(step).collect();
         if let Some(last) = times.last().filter(|last| ends.last() != Some(last)) {
             ends.push(*last);
         }
-        let mut grid = Self { window, parts: Vec::new(), long: Vec::new(), refuted: BTreeSet::new() };
-        let mut refuted = of_now.clone();
+        let mut grid = Self { window: whole.window, parts: Vec::new(), long: Vec::new(), refuted: BTreeSet::new() };
+        let mut refuted = whole.of_now.clone();
         for pair in ends.windows(2) {
             let (from, to) = (pair[0], pair[1]);
-            let facts = Facts::of(&window.part(from, to));
-            let findings = findings_of(&facts, book);
+            let facts = whole.facts_of(from, to);
+            let findings = findings_of(&facts, whole.book);
             refuted.retain(|key| {
                 let is_it = |finding: &&Finding| finding.key() == *key;
                 !findings.iter().any(|finding| is_it(&finding))
-                    && whole.iter().find(is_it).is_some_and(|finding| is_decided(finding, &facts, book))
+                    && whole.findings.iter().find(is_it).is_some_and(|finding| is_decided(finding, &facts, whole.book))
             });
-            if part_seconds(window, from, to) >= LONG_SECONDS {
-                grid.long.push(LongPart { from, to, in_doubt: in_doubt(&facts, &findings, cleared, book) });
+            if whole.seconds(from, to) >= LONG_SECONDS {
+                grid.long.push(LongPart { from, to, in_doubt: whole.in_doubt(&facts, &findings) });
             }
             grid.parts.push(Part { from, to, findings });
         }
-        if grid.parts.len() > 1 && has_no_other_times(window, times) {
+        if grid.parts.len() > 1 && has_no_other_times(whole.window, times) {
             grid.refuted = refuted;
         }
         if grid.long.is_empty() {
-            grid.long = long_parts(window, &ends, cleared, book);
+            grid.long = long_parts(whole, &ends);
         }
         grid
     }
@@ -216,11 +262,11 @@ impl<'w> Grid<'w> {
 }
 
 /// Consecutive parts that are each long enough to clear a resource.
-fn long_parts(window: &Window, ends: &[usize], cleared: &[RuledOut], book: &RuleBook) -> Vec<LongPart> {
+fn long_parts(whole: &Whole<'_>, ends: &[usize]) -> Vec<LongPart> {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     let mut first = 0;
     for last in 0..ends.len() {
-        if last - first >= CLEARING.1 && part_seconds(window, ends[first], ends[last]) >= CLEARING.0 {
+        if last - first >= CLEARING.1 && whole.seconds(ends[first], ends[last]) >= CLEARING.0 {
             spans.push((ends[first], ends[last]));
             first = last;
         }
@@ -229,9 +275,8 @@ fn long_parts(window: &Window, ends: &[usize], cleared: &[RuledOut], book: &Rule
         return Vec::new();
     }
     let judged = |(from, to): (usize, usize)| {
-        let facts = Facts::of(&window.part(from, to));
-        let in_doubt = in_doubt(&facts, &findings_of(&facts, book), cleared, book);
-        LongPart { from, to, in_doubt }
+        let facts = whole.facts_of(from, to);
+        LongPart { from, to, in_doubt: whole.in_doubt(&facts, &findings_of(&facts, whole.book)) }
     };
     spans.into_iter().map(judged).collect()
 }
@@ -253,14 +298,6 @@ fn is_decided(finding: &Finding, facts: &Facts, book: &RuleBook) -> bool {
         }
     }
     is_seen
-}
-
-/// The resources that the mean clears and this part does not.
-fn in_doubt(facts: &Facts, findings: &[Finding], cleared: &[RuledOut], book: &RuleBook) -> Vec<NotCleared> {
-    let context = RuleContext::new(&facts.host, &facts.host);
-    let mut in_doubt = book.resources.not_cleared(&context, findings, true);
-    in_doubt.retain(|entry| cleared.iter().any(|cleared| cleared.id == entry.id));
-    in_doubt
 }
 
 /// A cause that is felt in some of the intervals.
@@ -335,10 +372,7 @@ fn during(window: &Window, from: usize, to: usize) -> During {
 }
 
 struct Judging<'j> {
-    window: &'j Window,
-    whole: &'j [Finding],
-    cleared: &'j [RuledOut],
-    book: &'j RuleBook,
+    whole: &'j Whole<'j>,
     grids: Vec<Grid<'j>>,
 }
 
@@ -348,7 +382,7 @@ impl Judging<'_> {
         let is_throughout = |felt: &Felt<'_>| {
             let key = felt.key();
             let is_same = |finding: &&Finding| finding.is_felt() && finding.key() == key;
-            let whole = self.whole.iter().find(is_same);
+            let whole = self.whole.findings.iter().find(is_same);
             // What a log reports has a time of its own.
             whole.is_some_and(|whole| {
                 let is_measured = whole.impact_is == Basis::Measured;
@@ -359,6 +393,7 @@ impl Judging<'_> {
         // An interval that shows an effect of what the mean shows may not show its cause.
         let is_effect = |felt: &Felt<'_>| {
             self.whole
+                .findings
                 .iter()
                 .any(|whole| whole.explained_by.is_some() && felt.episodes[0].continues_with_finding(whole))
         };
@@ -378,7 +413,7 @@ impl Judging<'_> {
         let of_parts: BTreeSet<String> = findings.iter().map(Finding::key).collect();
         let patterns = self.patterns();
         let mut refuted = Vec::new();
-        for finding in self.whole {
+        for finding in self.whole.findings {
             let key = finding.key();
             if of_parts.contains(&key) {
                 continue;
@@ -399,8 +434,8 @@ impl Judging<'_> {
         self.explain_by_patterns(&mut findings, &patterns);
         keep_known_links(&mut findings);
         let (not_cleared, doubtful) = self.not_cleared(&findings);
-        let worst = worst.or(doubtful).map(|(from, to)| Facts::of(&self.window.part(from, to)));
-        let is_changed = findings != self.whole;
+        let worst = worst.or(doubtful).map(|(from, to)| self.whole.facts_of(from, to));
+        let is_changed = findings != self.whole.findings;
         let findings = if is_changed { by_rank(findings) } else { findings };
         ByInterval { findings, refuted, not_cleared, worst }
     }
@@ -408,13 +443,21 @@ impl Judging<'_> {
     /// The keys of findings in the mean that are about how something changes over time, which no single interval shows: their conditions are
     /// not known of the same window taken as one step.
     fn patterns(&self) -> BTreeSet<String> {
-        let candidates: Vec<&Finding> =
-            self.whole.iter().filter(|f| self.grids.iter().any(|grid| grid.refuted.contains(&f.key()))).collect();
+        let candidates: Vec<&Finding> = self
+            .whole
+            .findings
+            .iter()
+            .filter(|f| self.grids.iter().any(|grid| grid.refuted.contains(&f.key())))
+            .collect();
         if candidates.is_empty() {
             return BTreeSet::new();
         }
-        let facts = Facts::of(&self.window.as_one_step());
-        candidates.into_iter().filter(|finding| !is_decided(finding, &facts, self.book)).map(Finding::key).collect()
+        let facts = Facts::of(&self.whole.window.as_one_step());
+        candidates
+            .into_iter()
+            .filter(|finding| !is_decided(finding, &facts, self.whole.book))
+            .map(Finding::key)
+            .collect()
     }
 
     /// Makes what was found in intervals an effect of a pattern of which the intervals are parts: each burst of writes saturates the disk.
@@ -425,7 +468,8 @@ impl Judging<'_> {
             }
             let Finding { id, subject, .. } = &findings[at];
             let explains = |cause: &Finding| {
-                cause.subject == *subject && self.book.with_id(&cause.id).iter().any(|rule| rule.explains.contains(id))
+                cause.subject == *subject
+                    && self.whole.book.with_id(&cause.id).iter().any(|rule| rule.explains.contains(id))
             };
             let cause = findings.iter().position(|f| patterns.contains(&f.key()) && explains(f));
             if let Some(cause) = cause {
@@ -438,7 +482,7 @@ impl Judging<'_> {
 
     /// A finding with the culprits that the mean names, if its part names none: the tool that shows processes may have run at another time.
     fn with_culprits_of_the_mean(&self, finding: Finding) -> Finding {
-        let whole = self.whole.iter().find(|whole| whole.key() == finding.key());
+        let whole = self.whole.findings.iter().find(|whole| whole.key() == finding.key());
         match whole.filter(|whole| finding.culprits.is_empty() && !whole.culprits.is_empty()) {
             Some(Finding { culprits, unattributed, actions, .. }) => Finding {
                 culprits: culprits.clone(),
@@ -490,7 +534,7 @@ impl Judging<'_> {
         let mut found = if span == (first.from, first.to) {
             first.findings.clone()
         } else {
-            findings_of(&Facts::of(&self.window.part(span.0, span.1)), self.book)
+            findings_of(&self.whole.facts_of(span.0, span.1), self.whole.book)
         };
         if !has_it(&found) {
             let worst = felt.grid.parts_in(episode.worst_span).next().unwrap_or(first);
@@ -511,7 +555,7 @@ impl Judging<'_> {
         found.retain(|finding| keys.contains(&finding.key()));
         for finding in &mut found {
             let during = felt.during();
-            finding.summary = with_time(&finding.summary, &during);
+            finding.summary = with_time(&finding.summary, &self.in_words(&during));
             finding.during = Some(during);
             if felt.is_brief() && finding.impact_is == Basis::Measured {
                 finding.confidence = Confidence::Low;
@@ -520,11 +564,21 @@ impl Judging<'_> {
         (span, found)
     }
 
+    /// When it was so: of samples, for how long.
+    fn in_words(&self, during: &During) -> String {
+        if !self.whole.window.origins().is_empty() {
+            return in_words(during);
+        }
+        let [seconds, all] =
+            [during.seconds, self.whole.window.seconds()].map(|s| human::quantity(s.round().max(1.0), "s"));
+        format!("for {seconds} of {all}")
+    }
+
     /// The resources in doubt in a part, with what stands out where they were in doubt for longest; and the first such part.
     fn not_cleared(&self, findings: &[Finding]) -> (Vec<NotCleared>, Option<(usize, usize)>) {
         let mut all = Vec::new();
         let mut first = None;
-        for cleared in self.cleared.iter().filter(|cleared| !cleared.id.contains('.')) {
+        for cleared in self.whole.cleared.iter().filter(|cleared| !cleared.id.contains('.')) {
             let is_in_doubt = |part: &&LongPart| part.in_doubt.iter().any(|entry| entry.id == cleared.id);
             let doubtful = |grid: &Grid<'_>| grid.long.iter().filter(is_in_doubt).count();
             let Some(grid) = self.grids.iter().max_by_key(|grid| doubtful(grid)).filter(|grid| doubtful(grid) > 0)
@@ -536,28 +590,28 @@ impl Judging<'_> {
             let runs = parts.chunk_by(|(a, _), (b, _)| a + 1 == *b);
             let Some(run) = runs.clone().max_by_key(|run| run.len()) else { continue };
             let (from, to) = (run[0].1.from, run[run.len() - 1].1.to);
-            let facts = Facts::of(&self.window.part(from, to));
-            let found = findings_of(&facts, self.book);
-            let entry = in_doubt(&facts, &found, self.cleared, self.book).into_iter().find(|e| e.id == cleared.id);
+            let facts = self.whole.facts_of(from, to);
+            let found = findings_of(&facts, self.whole.book);
+            let entry = self.whole.in_doubt(&facts, &found).into_iter().find(|e| e.id == cleared.id);
             let entry = entry.or_else(|| run[0].1.in_doubt.iter().find(|entry| entry.id == cleared.id).cloned());
             let Some(entry) = entry else { continue };
-            if self.book.resources.is_found(&cleared.id, findings) {
+            if self.whole.book.resources.is_found(&cleared.id, findings) {
                 continue;
             }
             first.get_or_insert((from, to));
             let [begin, .., end] = [&parts[0], &parts[parts.len() - 1]];
-            let seconds: f64 = parts.iter().map(|(_, part)| part_seconds(self.window, part.from, part.to)).sum();
+            let seconds: f64 = parts.iter().map(|(_, part)| self.whole.seconds(part.from, part.to)).sum();
             let during = During {
                 seconds,
-                share: seconds / self.window.seconds(),
+                share: seconds / self.whole.window.seconds(),
                 intervals: parts.len(),
                 first_interval: begin.0 + 1,
                 last_interval: end.0 + 1,
                 of_intervals: grid.long.len(),
                 episodes: runs.count(),
-                ..during(self.window, begin.1.from, end.1.to)
+                ..during(self.whole.window, begin.1.from, end.1.to)
             };
-            let because = format!("{}, {}", entry.because, in_words(&during));
+            let because = format!("{}, {}", entry.because, self.in_words(&during));
             all.push(NotCleared { because, during: Some(during), ..entry });
         }
         (all, first)
@@ -565,11 +619,11 @@ impl Judging<'_> {
 }
 
 /// A summary whose first sentence says when it was so.
-fn with_time(summary: &str, during: &During) -> String {
+fn with_time(summary: &str, time: &str) -> String {
     let starts_anew = |at: &usize| summary[at + 2..].starts_with(char::is_uppercase);
     let end = summary.match_indices(". ").map(|(at, _)| at).find(starts_anew);
     let end = end.unwrap_or(summary.trim_end_matches('.').len());
-    format!("{}, {}{}", &summary[..end], in_words(during), if end < summary.len() { &summary[end..] } else { "." })
+    format!("{}, {time}{}", &summary[..end], if end < summary.len() { &summary[end..] } else { "." })
 }
 
 /// `from 14:00:01 to 14:20:01, the last 2 of 4 intervals`: the times as the capture prints them.

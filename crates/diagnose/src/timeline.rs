@@ -209,7 +209,7 @@ pub(crate) fn felt_causes(findings: &[Finding]) -> Vec<FeltCause> {
     let cause = |f: &Finding| FeltCause {
         id: f.id.clone(),
         subject: f.subject.clone(),
-        impact: f.impact,
+        impact: f.impact * f.during.as_ref().map_or(1.0, |during| during.share),
         confidence: Some(f.confidence),
         culprit: f.culprits.first().map(|culprit| culprit.name.clone()),
     };

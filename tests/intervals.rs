@@ -1,0 +1,151 @@
+//! What holds for a part of a capture is found in that part, with its numbers and its time; and what its mean alone suggests is not said.
+
+mod captured;
+
+use captured::{first, keys};
+use std::fmt::Write;
+use std::sync::LazyLock;
+use whyslow_diagnose::{RuleBook, VirtualMachines, diagnose, merge_diagnoses};
+use whyslow_import::{Capture, Input};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, During, Origin, Verdict};
+
+static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
+
+fn judged(text: &str) -> Diagnosis {
+    let input = Input { name: "capture.txt".into(), reader: Box::new(std::io::Cursor::new(text.as_bytes().to_vec())) };
+    let captures = whyslow_import::read(vec![input], true).unwrap_or_else(|refusal| panic!("{refusal}\n{text}"));
+    let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
+    merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES).expect("a diagnosis")
+}
+
+/// The intervals in which the first finding holds.
+fn intervals(d: &Diagnosis) -> Option<(usize, usize, usize)> {
+    let During { first_interval, last_interval, of_intervals, .. } = d.findings.first()?.during.clone()?;
+    Some((first_interval, last_interval, of_intervals))
+}
+
+/// `vmstat 1` on four CPUs: tasks that run or wait, and the busy share of the CPUs.
+fn vmstat(rows: &[(u32, u32)]) -> String {
+    let mut text = "$ nproc\n4\n$ vmstat 1\n\
+        procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n\
+        \u{20}r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n"
+        .to_owned();
+    let row = |(runnable, busy): &(u32, u32)| {
+        format!(
+            "{runnable:2}  0      0 900000  10000 800000    0    0     0     0 1000 2000 {busy:2}  0 {:2}  0  0\n",
+            100 - busy
+        )
+    };
+    // The first row is the mean since boot.
+    text.push_str(&row(&(1, 3)));
+    rows.iter().for_each(|one| text.push_str(&row(one)));
+    text
+}
+
+/// Reports of `iostat -x` of one disk: requests in flight, and the milliseconds that each waits.
+fn iostat(reports: &[(f64, f64)]) -> String {
+    let mut text = "Linux 6.1.0 (db1) \t11/24/2026 \t_x86_64_\t(8 CPU)\n".to_owned();
+    for (queue, wait) in [(0.0, 1.0)].iter().chain(reports) {
+        let rate = queue / (wait / 1e3);
+        let busy = if *queue > 1.0 { 100.0 } else { queue * 100.0 };
+        let _ = write!(
+            text,
+            "\nDevice            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await \
+             wareq-sz  aqu-sz  %util\nsda {rate:.2} {:.2} 0.00 0.00 {wait:.2} 4.00 0.00 0.00 0.00 0.00 0.00 0.00 {queue:.2} {busy:.2}\n",
+            rate * 4.0
+        );
+    }
+    text
+}
+
+/// `sar -u` every ten minutes from midnight on: the busy share of two CPUs.
+fn sar(busy: &[f64]) -> String {
+    let mut text = "Linux 5.14.0 (db1) \t11/24/2026 \t_x86_64_\t(2 CPU)\n\n\
+        00:00:01        CPU     %user     %nice   %system   %iowait    %steal     %idle\n"
+        .to_owned();
+    for (at, busy) in (1..).zip(busy) {
+        let (hour, minute) = (at * 10 / 60, at * 10 % 60);
+        let idle = 100.0 - busy;
+        let _ = writeln!(
+            text,
+            "{hour:02}:{minute:02}:01        all     {busy:.2}      0.00      0.00      0.00      0.00     {idle:.2}"
+        );
+    }
+    text
+}
+
+#[test]
+fn cpus_that_are_full_for_a_part_of_the_time_are_found_then_and_only_then() {
+    for (rows, expected) in [
+        (&[(1, 5), (1, 5), (1, 5), (1, 5), (22, 100), (22, 100), (22, 100)][..], (5, 7, 7)),
+        (&[(12, 100), (12, 100), (12, 100), (12, 100), (0, 1), (0, 1), (0, 1), (0, 1)], (1, 4, 8)),
+        (&[(0, 1), (0, 2), (9, 100), (11, 100), (0, 1), (1, 3), (0, 2), (0, 1), (0, 1)], (3, 4, 9)),
+    ] {
+        let d = judged(&vmstat(rows));
+        assert_eq!((d.verdict, &*first(&d)), (Verdict::Bottleneck, "cpu.saturated@host"), "{rows:?}: {:?}", keys(&d));
+        assert_eq!(intervals(&d), Some(expected), "{rows:?}");
+        let (from, to, all) = expected;
+        let when = match () {
+            () if to == all => format!("in the last {} of {all} intervals", to + 1 - from),
+            () if from == 1 => format!("in the first {to} of {all} intervals"),
+            () => format!("in intervals {from} to {to} of {all}"),
+        };
+        assert!(d.findings[0].summary.contains(&when), "{}", d.findings[0].summary);
+    }
+}
+
+#[test]
+fn means_that_never_held_together_are_not_one_statement() {
+    // In the mean nine tasks run on four CPUs that are a quarter idle.
+    let d = judged(&vmstat(&[(12, 100), (12, 100), (12, 100), (12, 100), (12, 100), (12, 100), (0, 1), (0, 1)]));
+    assert!(d.not_cleared.iter().all(|entry| !entry.because.contains("quota")), "{:?}", d.not_cleared);
+    assert!(keys(&d).iter().all(|key| !key.contains("throttled")), "{:?}", keys(&d));
+}
+
+#[test]
+fn a_steady_capture_is_judged_as_a_whole() {
+    let d = judged(&vmstat(&[(22, 100); 8]));
+    assert_eq!((first(&d), intervals(&d)), ("cpu.saturated@host".to_owned(), None));
+    let calm = judged(&vmstat(&[(1, 9), (0, 4), (2, 12), (1, 7), (1, 9), (0, 3)]));
+    assert!(calm.findings.is_empty() && calm.not_cleared.is_empty(), "{:?}", keys(&calm));
+}
+
+#[test]
+fn a_disk_that_is_saturated_in_a_part_of_the_reports_is_found_with_the_numbers_of_then() {
+    let d = judged(&iostat(&[(0.01, 1.0), (0.01, 1.0), (0.02, 1.0), (30.0, 200.0), (30.0, 200.0)]));
+    assert_eq!((d.verdict, &*first(&d)), (Verdict::Bottleneck, "disk.saturated@sda"));
+    assert_eq!(intervals(&d), Some((4, 5, 5)));
+    assert!(d.findings[0].summary.contains("200 ms"), "{}", d.findings[0].summary);
+}
+
+#[test]
+fn a_single_short_interval_is_a_suspicion() {
+    let d = judged(&vmstat(&[(1, 5), (1, 5), (1, 5), (22, 100), (1, 5), (1, 5), (1, 5), (1, 5)]));
+    assert_eq!((&*first(&d), intervals(&d)), ("cpu.saturated@host", Some((4, 4, 8))));
+    assert_eq!((d.findings[0].confidence, d.verdict), (Confidence::Low, Verdict::Undetermined));
+}
+
+#[test]
+fn what_is_cleared_overall_and_not_in_a_part_is_said_with_its_time() {
+    let mut busy = [4.0; 12];
+    busy[7..9].fill(100.0);
+    let d = judged(&sar(&busy));
+    assert_eq!(d.verdict, Verdict::Undetermined);
+    assert!(d.ruled_out.iter().all(|entry| entry.id != "cpu"), "{:?}", d.ruled_out);
+    let entry = d.not_cleared.iter().find(|entry| entry.id == "cpu").expect("the CPUs stand out");
+    assert!(entry.because.contains("from 01:10:01 to 01:30:01"), "{}", entry.because);
+    assert!(judged(&sar(&[4.0; 12])).not_cleared.is_empty());
+}
+
+#[test]
+fn a_capture_is_judged_as_its_parts_are() {
+    // What is cleared in a capture is cleared in each half of it, or the answer says otherwise.
+    let (calm, full) = ([(1, 5); 6], [(20, 100); 6]);
+    let both = judged(&vmstat(&[calm, full].concat()));
+    let [first_half, second_half] = [judged(&vmstat(&calm)), judged(&vmstat(&full))];
+    assert_eq!(keys(&both), keys(&second_half));
+    assert!(first_half.findings.is_empty());
+    let numbers =
+        |d: &Diagnosis| d.findings[0].evidence.iter().map(|e| (e.metric.clone(), e.value.clone())).collect::<Vec<_>>();
+    assert_eq!(numbers(&both), numbers(&second_half));
+}
