@@ -1,13 +1,13 @@
 //! `whyslow read`: diagnoses the output of other tools.
 
 use crate::experiments;
+use crate::interrupt::ending_signals;
 use crate::observe::print_diagnosis;
 use crate::options::OutputOptions;
 use crate::output::{Failure, ProgressLine, complain};
 use crate::pseudonymise::PseudonymOptions;
 use crate::user_rules::{self, Rules};
 use clap::Args;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_default};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -112,11 +112,11 @@ fn nothing_in(files: &[PathBuf]) -> String {
     )
 }
 
-/// Reads while another thread shows progress; Ctrl-C and SIGTERM end the reading, and remove what it unpacked.
+/// Reads while another thread shows progress; Ctrl-C, SIGTERM and SIGHUP end the reading, and remove what it unpacked.
 fn watched<T>(reads: impl FnOnce(&Arc<ReadMonitor>) -> Result<T, Failure>) -> Result<T, Failure> {
     let watch = Arc::<ReadMonitor>::default();
     // The second Ctrl-C ends the program at once, as does the first if no handler can be set.
-    for signal in [SIGINT, SIGTERM] {
+    for signal in ending_signals() {
         let _ = register_conditional_default(signal, Arc::clone(&watch.stop))
             .and_then(|_| register(signal, Arc::clone(&watch.stop)));
     }
@@ -173,10 +173,12 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result
             incident.add(&name, DeviceReader { file, left: MOST_OF_DEVICE })
         } else if !kind.is_file() {
             incident.add(&name, InterruptibleReader::new(file, watch))
-        } else if let Some(converted) = whyslow_import::converted(path, &mut file, watch).map_err(failed)? {
-            incident.add(&name, converted)
         } else {
-            incident.add(&name, file)
+            match whyslow_import::converted(path, &mut file, watch) {
+                Ok(Some(converted)) => incident.add(&name, converted),
+                Ok(None) => incident.add(&name, file),
+                Err(e) => incident.skip(&name, &e),
+            }
         }
     };
     added.map_err(|e| Failure::usage(e.to_string()))

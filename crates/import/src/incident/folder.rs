@@ -13,17 +13,22 @@ pub struct FolderFile {
     pub inside: String,
 }
 
-/// Every regular file whose path is wanted, sorted by path. Links are not followed: they may lead outside, or in circles.
+/// Every regular file whose path is wanted, sorted by path, and what ended the search early. Links are not followed: they may lead
+/// outside, or in circles.
 ///
 /// # Errors
-/// If the folder itself cannot be read, or contains too much.
-pub fn files(folder: &Path, monitor: &ReadMonitor, wanted: fn(&str) -> bool) -> io::Result<Vec<FolderFile>> {
+/// If the folder itself cannot be read.
+pub fn files(
+    folder: &Path,
+    monitor: &ReadMonitor,
+    wanted: fn(&str) -> bool,
+) -> io::Result<(Vec<FolderFile>, Option<io::Error>)> {
     let mut found = Vec::new();
     let first = fs::read_dir(folder)?;
     let proc = ["stat", "meminfo"].iter().all(|sign| folder.join(sign).is_file());
-    walk(first, "", 0, &FolderWalk { monitor, wanted, proc }, &mut found)?;
+    let ended = walk(first, "", 0, &FolderWalk { monitor, wanted, proc }, &mut found).err();
     found.sort_by(|a, b| a.inside.cmp(&b.inside));
-    Ok(found)
+    Ok((found, ended))
 }
 
 struct FolderWalk<'w> {

@@ -37,6 +37,8 @@ use whyslow_model::value::Name;
 
 /// How much of a file is read at a time.
 const BUFFER: usize = 256 * 1024;
+/// What to do where a folder or archive was not read to its end.
+const GIVE_FILES: &str = "give the files of it that matter";
 
 /// The input of one incident.
 pub struct Incident {
@@ -63,34 +65,73 @@ impl Incident {
         Self { captures: Captures::default(), staging: StagingArea::default(), monitor, strict, skipped: Vec::new() }
     }
 
-    /// Adds a file: a capture, compressed or not, or an archive of many.
+    /// Adds a file: a capture, compressed or not, or an archive of many. One that cannot be read is skipped.
     ///
     /// # Errors
-    /// If its meaning is uncertain, or it cannot be read.
+    /// If the reading was interrupted; if strict, also if the file cannot be read or its meaning is uncertain.
     pub fn add(&mut self, name: &str, reader: impl Read) -> Result<(), Refusal> {
         let reader = MonitoredReader::new(reader, Arc::clone(&self.monitor));
-        let unreadable = |e: io::Error| unreadable(name, &e);
-        let mut reader = archive::opened(reader, &self.monitor).map_err(unreadable)?;
-        if archive::is_tar(&mut reader).map_err(unreadable)? {
-            self.archive(name, reader)
-        } else {
-            let input = Input { name: name.to_owned(), reader: Box::new(reader) };
-            self.skipped.extend(read_file(input, self.strict, &mut self.captures)?);
-            Ok(())
+        let opened = archive::opened(reader, &self.monitor);
+        let opened = opened.and_then(|mut reader| Ok((archive::is_tar(&mut reader)?, reader)));
+        match opened {
+            Ok((true, reader)) => self.archive(name, reader),
+            Ok((false, reader)) => {
+                let input = Input { name: name.to_owned(), reader: Box::new(reader) };
+                self.skipped.extend(read_file(input, self.strict, &mut self.captures)?);
+                Ok(())
+            }
+            Err(e) => self.skip(name, &e),
         }
+    }
+
+    /// Skips a file or folder that cannot be read, and reads the others.
+    ///
+    /// # Errors
+    /// If strict, or if the reading was interrupted.
+    pub fn skip(&mut self, name: &str, why: &io::Error) -> Result<(), Refusal> {
+        let refusal = unreadable(name, why);
+        if self.strict {
+            return Err(refusal);
+        }
+        self.monitor.interrupted().map_err(|e| unreadable(name, &e))?;
+        self.captures.not_recognized(&refusal);
+        self.skipped.push(refusal);
+        Ok(())
+    }
+
+    /// Notes that a part of a folder or archive was not read.
+    ///
+    /// # Errors
+    /// If strict and a limit was reached, or if the reading was interrupted.
+    fn skip_part(&mut self, name: &str, part: &str, why: &io::Error, remedy: &str) -> Result<(), Refusal> {
+        if self.strict && monitor::is_over_limit(why) {
+            return Err(unreadable(name, why));
+        }
+        self.monitor.interrupted().map_err(|e| unreadable(name, &e))?;
+        self.captures.not_recognized(&unreadable(name, why));
+        self.captures.note(&Name::from(name), part, why.to_string(), remedy);
+        Ok(())
     }
 
     /// Adds the files of a folder.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the reading was interrupted; if strict, also if the folder cannot be read.
     pub fn add_folder(&mut self, path: &Path) -> Result<(), Refusal> {
         let shown = path.display().to_string();
         let shown = shown.trim_end_matches('/');
         let wanted = |path: &str| file_kind(path) != FileKind::Other;
-        let found = folder::files(path, &self.monitor, wanted).map_err(|e| unreadable(shown, &e))?;
+        let (found, ended) = match folder::files(path, &self.monitor, wanted) {
+            Ok(files) => files,
+            Err(e) => return self.skip(shown, &e),
+        };
+        if let Some(e) = ended {
+            self.skip_part(shown, "the rest of the folder", &e, GIVE_FILES)?;
+        }
         for file in found {
-            self.monitor.stopped().map_err(|e| unreadable(shown, &e))?;
+            if let Err(e) = self.monitor.stopped() {
+                return self.skip_part(shown, "the rest of the folder", &e, GIVE_FILES);
+            }
             // It may have been replaced by a pipe meanwhile, or behave like one: /proc/kmsg.
             let opened =
                 OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&file.path);
@@ -113,12 +154,7 @@ impl Incident {
         match converted(path, &mut file, &self.monitor) {
             Ok(Some(reader)) => self.captured(name.to_owned(), reader),
             Ok(None) => Ok(()),
-            Err(e) if monitor::is_over_limit(&e) && self.strict => Err(unreadable(name, &e)),
-            Err(e) => {
-                self.captures.not_recognized(&unreadable(name, &e));
-                self.captures.note(&Name::from(name), "the file", e.to_string(), "convert it by hand");
-                Ok(())
-            }
+            Err(e) => self.skip_part(name, "the file", &e, "convert it by hand"),
         }
     }
 
@@ -137,27 +173,21 @@ impl Incident {
                 Err(e) => break Some(e),
             }
         };
-        self.monitor.stopped().map_err(|e| unreadable(name, &e))?;
-        if let Some(e) = ends {
-            if monitor::is_over_limit(&e) && self.strict {
-                return Err(unreadable(name, &e));
-            }
-            self.captures.note(
-                &Name::from(name),
-                "the rest of the archive",
-                e.to_string(),
-                "give the files of it that matter",
-            );
-        }
-        Ok(())
+        ends.map_or(Ok(()), |e| self.skip_part(name, "the rest of the archive", &e, GIVE_FILES))
     }
 
     /// Adds a file of a folder or archive if it is relevant.
     fn member(&mut self, container: &str, inside: &str, reader: impl Read) -> Result<(), Refusal> {
         match file_kind(inside) {
             FileKind::Capture => self.captured(format!("{container}/{inside}"), reader),
-            FileKind::InProcTree { root, path } => self.staging.put(container, &root, &path, reader),
-            FileKind::MayBeProc { root, path } => self.staging.put_aside(container, &root, &path, reader),
+            FileKind::InProcTree { root, path } => {
+                let staged = self.staging.put(container, &root, &path, reader);
+                self.staged(container, inside, staged)
+            }
+            FileKind::MayBeProc { root, path } => {
+                let staged = self.staging.put_aside(container, &root, &path, reader);
+                self.staged(container, inside, staged)
+            }
             FileKind::Recording => {
                 let why = "its tool reads it only where its files are on disk".into();
                 self.captures.note(
@@ -172,22 +202,25 @@ impl Incident {
         }
     }
 
+    fn staged(&mut self, container: &str, inside: &str, staged: io::Result<()>) -> Result<(), Refusal> {
+        let name = format!("{container}/{inside}");
+        match staged {
+            Err(e) if self.strict => Err(unreadable(&name, &e)),
+            Err(e) => self.skip_part(&name, "the file", &e, GIVE_FILES),
+            Ok(()) => Ok(()),
+        }
+    }
+
     /// Adds one file among many: what cannot be read of it is skipped.
     fn captured(&mut self, name: String, reader: impl Read) -> Result<(), Refusal> {
         let reader = match archive::opened(reader, &self.monitor) {
             Ok(reader) => reader,
-            Err(e) if monitor::is_over_limit(&e) && self.strict => return Err(unreadable(&name, &e)),
-            Err(_) => {
-                let why = "it cannot be unpacked".into();
-                self.captures.note(&Name::from(name.as_str()), "the file", why, "unpack it by hand");
-                return Ok(());
-            }
+            Err(e) => return self.skip_part(&name, "the file", &e, "unpack it by hand"),
         };
-        self.monitor.stopped().map_err(|e| unreadable(&name, &e))?;
         read_file(Input { name: name.clone(), reader: Box::new(reader) }, false, &mut self.captures)?;
         // A limit reached in this file ends the others, too.
         let within = self.monitor.stopped().and_then(|()| self.monitor.unpack(0));
-        within.or_else(|e| if self.strict { Err(unreadable(&name, &e)) } else { Ok(()) })
+        within.or_else(|e| self.skip_part(&name, "the rest of the file", &e, GIVE_FILES))
     }
 
     /// Writes files of /proc and /sys that stand in texts where those of archives are.
@@ -202,7 +235,8 @@ impl Incident {
             self.staging.put_time(&name, set.at);
             for (path, (content, location)) in set.files {
                 let parts: Vec<String> = path.split('/').map(str::to_owned).collect();
-                self.staging.put(&name, "", &parts, content.as_bytes())?;
+                let staged = self.staging.put(&name, "", &parts, content.as_bytes());
+                self.staged(&name, &path, staged)?;
                 self.staging.locate(&name, path, location);
             }
         }

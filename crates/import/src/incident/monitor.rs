@@ -79,11 +79,15 @@ impl ReadMonitor {
     }
 
     /// # Errors
+    /// If the reading was interrupted.
+    pub(crate) fn interrupted(&self) -> io::Result<()> {
+        if self.stop.load(Ordering::Relaxed) { Err(io::Error::other("interrupted")) } else { Ok(()) }
+    }
+
+    /// # Errors
     /// If the reading was interrupted, or has used too much CPU time.
     pub(crate) fn stopped(&self) -> io::Result<()> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(io::Error::other("interrupted"));
-        }
+        self.interrupted()?;
         if cpu_ns() > self.limits.cpu_ns {
             let minutes = self.limits.cpu_ns / 60_000_000_000;
             return Err(over_limit(format!(

@@ -3,7 +3,6 @@
 use super::join::ProcCopy;
 use super::monitor::{ReadMonitor, is_over_limit, over_limit};
 use crate::clock::PrintedTime;
-use crate::refusal::Refusal;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -83,14 +82,6 @@ impl ProcTrees {
 }
 
 impl StagingArea {
-    /// Copies a file of /proc or /sys into its tree.
-    ///
-    /// # Errors
-    /// If a limit is reached, or it cannot be read.
-    pub fn put(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> Result<(), Refusal> {
-        self.copy(container, root, path, reader).map_err(|e| super::unreadable(container, &e))
-    }
-
     /// Records where a file of a tree stands.
     pub fn locate(&mut self, name: &str, path: String, location: SourceLocation) {
         self.locations.entry(name.to_owned()).or_default().push((path, location));
@@ -105,18 +96,16 @@ impl StagingArea {
     ///
     /// # Errors
     /// As [`put`](Self::put).
-    pub fn put_aside(
-        &mut self,
-        container: &str,
-        root: &str,
-        path: &[String],
-        reader: impl Read,
-    ) -> Result<(), Refusal> {
+    pub fn put_aside(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> io::Result<()> {
         let aside: Vec<String> = [ASIDE.to_owned()].into_iter().chain(path.iter().cloned()).collect();
         self.put(container, root, &aside, reader)
     }
 
-    fn copy(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> io::Result<()> {
+    /// Copies a file of /proc or /sys into its tree.
+    ///
+    /// # Errors
+    /// If a limit is reached, or it cannot be read.
+    pub fn put(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> io::Result<()> {
         if self.bytes >= MOST_BYTES {
             return Err(over_limit(format!(
                 "more than {} MiB of /proc and /sys; give the files that matter",
@@ -177,7 +166,7 @@ impl StagingArea {
             if is_proc && fs::rename(&aside, root.join("proc")).is_ok() {
                 continue;
             }
-            for found in super::folder::files(&aside, &ReadMonitor::default(), |_| true).unwrap_or_default() {
+            for found in super::folder::files(&aside, &ReadMonitor::default(), |_| true).unwrap_or_default().0 {
                 captures.push((format!("{name}/{}", found.inside), found.path));
             }
         }

@@ -139,6 +139,7 @@ fn hostile_archives_lead_nowhere() {
     assert_eq!(
         folder::files(&tree, &ReadMonitor::default(), |_| true)
             .unwrap()
+            .0
             .into_iter()
             .map(|f| f.inside)
             .collect::<Vec<_>>(),
@@ -165,6 +166,44 @@ fn what_is_packed_in_a_way_not_known_is_refused() {
         assert_eq!(&*refusal.file, "x.tar");
         assert!(refusal.found.contains("unpack it first"), "{refusal}");
     }
+}
+
+#[test]
+fn an_archive_that_cannot_be_read_does_not_keep_others_from_being_read() {
+    let good = gzip(&tar_of(&[("sos/dmesg", b'0', LOG)]));
+    let truncated = &good[..5];
+    let broken: [&[u8]; 4] = [b"\x1f\x8bgarbage that is no gzip", truncated, b"\xfd7zXZ\0 and no more", b"BZh91AY"];
+    for (number, bytes) in broken.into_iter().enumerate() {
+        let read = |with_good: bool| {
+            let mut incident = Incident::new(false, Arc::default());
+            incident.add("broken", bytes)?;
+            if with_good {
+                incident.add("good", &*good)?;
+            }
+            incident.done()
+        };
+        let all = read(true).unwrap_or_else(|e| panic!("{number}: {e}"));
+        assert_eq!(files(&all), ["good/sos/dmesg"], "{number}");
+        let skipped: Vec<&str> = all.skipped.iter().map(|refusal| &*refusal.file).collect();
+        assert_eq!(skipped, ["broken"], "{number}: {:?}", all.skipped);
+        let refusal = read(false).err().expect("nothing can be read");
+        assert_eq!((&*refusal.file, refusal.found.is_empty()), ("broken", false), "{number}: {refusal}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_or_has_too_much_does_not_keep_others_from_being_read() {
+    let folder = whyslow_testing::folder();
+    (0..20).for_each(|n| std::fs::write(folder.path().join(format!("messages-{n:02}")), LOG).unwrap());
+    let mut incident = Incident::new(false, little(1 << 20, 10));
+    incident.add_folder(Path::new("/nonexistent/wsl")).unwrap();
+    incident.add_folder(folder.path()).unwrap();
+    let all = incident.done().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(all.skipped.len(), 1, "{:?}", all.skipped);
+    let read = files(&all).iter().filter(|file| file.contains("messages-")).count();
+    assert_eq!(read, 10);
+    let sources = all.captures.iter().flat_map(|c| c.window.snapshots()).flat_map(|s| &s.sources);
+    assert!(sources.clone().any(|s| s.tells.contains("the rest of the folder")), "{:?}", sources.collect::<Vec<_>>());
 }
 
 #[test]
