@@ -10,14 +10,16 @@ use crate::relate::relate;
 use crate::response_curve;
 use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
+use crate::signals::task::CLOCK_TICK_NS;
 use crate::since_boot;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 use whyslow_model::blind_spots;
-use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
+use whyslow_model::catalogue::{Family, MachineInfo, Meminfo, Observer, Process};
 use whyslow_model::diagnosis::{
     BlindSpot, Diagnosis, Finding, Host, NotCleared, ObserverCost, Origin, RuledOut, SCHEMA, TimeSpan, Verdict,
 };
+use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
 /// Share of the CPU time that has to be explained by processes before the gap is called a blind spot.
@@ -28,6 +30,8 @@ const IDLE_FOR_STORAGE: f64 = 0.2;
 const AT_WORK: f64 = 0.1;
 /// TCP segments sent a second from which a network is.
 const SEGMENTS_AT_WORK: f64 = 100.0;
+/// How long after its start the observer is loading what it needs, nanoseconds.
+const STARTING_NS: u64 = 10 * 1_000_000_000;
 /// How many look-alikes are worth naming.
 const MOST_RULED_OUT: usize = 12;
 
@@ -251,19 +255,62 @@ fn span(window: &Window, source: Origin) -> TimeSpan {
     }
 }
 
-/// A live window is all that was observed; a recorder has been at it for longer than the window.
+/// What observing cost over the window; just after it was started, over all its time, since what it loads first is part of the cost.
 fn cost(window: &Window, source: Origin) -> ObserverCost {
     let Some(own) = window.change::<Observer>() else { return ObserverCost::default() };
-    let cpu_ns = match source {
-        Origin::Recording => own.grown(|o| o.cpu_time),
-        Origin::Live | Origin::Import => own.last().cpu_time.get().map(|ns| ns as f64),
+    let since_start = if source == Origin::Live { seconds_since_start(window, own.last()) } else { None };
+    let (cpu_ns, seconds) = match since_start {
+        Some(seconds) => (own.last().cpu_time.get().map(|ns| ns as f64), seconds),
+        None => (own.grown(|o| o.cpu_time), own.counted_seconds(|o| o.cpu_time)),
     };
     let cpu_seconds = cpu_ns.unwrap_or(0.0) / 1e9;
     let cpus = window.the::<MachineInfo>().and_then(|m| m.processors.get()).unwrap_or(1.0);
-    let all = window.seconds() * cpus;
+    let all = seconds * cpus;
     ObserverCost {
         cpu_seconds,
         cpu_share: if all > 0.0 { cpu_seconds / all } else { 0.0 },
         memory_bytes: own.max(|o| o.rss).unwrap_or(0.0) as u64,
+    }
+}
+
+/// For how long the observer has run, if the window begins just after its start.
+fn seconds_since_start(window: &Window, own: &Observer) -> Option<f64> {
+    let pid = own.pid.get()? as u32;
+    let process =
+        |sample: &Snapshot| Process::rows(sample).iter().find(|row| row.task.pid == pid).map(|row| row.task.start);
+    let start = window.snapshots().iter().rev().find_map(process)?.checked_mul(CLOCK_TICK_NS)?;
+    let (first, last) = (window.snapshots().first()?.boot_ns, window.last()?.boot_ns);
+    (first.saturating_sub(start) <= STARTING_NS).then(|| last.saturating_sub(start) as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{SECOND, window};
+    use whyslow_model::key::{MachineKey, TaskKey};
+
+    /// The cost over these seconds since boot, of an observer that began after four seconds and takes a tenth of one CPU of two,
+    /// after a second of CPU time to load what it needs.
+    fn cost_of(seconds: std::ops::RangeInclusive<u64>, source: Origin) -> (f64, f64) {
+        let window = window(seconds.map(|second| second - 1), |second, sample| {
+            let ran = second + 1 - 4;
+            let cpu_time = SECOND + ran * SECOND / 10;
+            sample.kernel.observer =
+                vec![Observer { cpu_time: cpu_time.into(), pid: 7_u64.into(), ..Observer::new(MachineKey) }];
+            sample.kernel.machine = vec![MachineInfo { processors: 2_u64.into(), ..MachineInfo::new(MachineKey) }];
+            sample.task.process = vec![Process::new(TaskKey { pid: 7, tid: 7, start: 400 })];
+        });
+        let cost = cost(&window, source);
+        let to_thousandths = |value: f64| (value * 1000.0).round() / 1000.0;
+        (to_thousandths(cost.cpu_seconds), to_thousandths(cost.cpu_share))
+    }
+
+    #[test]
+    fn the_cost_and_the_time_that_it_is_a_share_of_begin_together() {
+        // Just started: two seconds of CPU time in ten seconds of two CPUs.
+        assert_eq!(cost_of(5..=14, Origin::Live), (2.0, 0.1));
+        // Hours later, only what the window saw: a second in ten.
+        assert_eq!(cost_of(10_000..=10_010, Origin::Live), (1.0, 0.05));
+        assert_eq!(cost_of(5..=15, Origin::Recording), (1.0, 0.05));
     }
 }

@@ -16,7 +16,7 @@ use whyslow_model::window::{Change, Window, counted_seconds};
 pub const BACKGROUND_NICE: f64 = 10.0;
 
 /// The clock tick in which the kernel reports when a task began (USER_HZ, 100 on all current architectures).
-const CLOCK_TICK_NS: u64 = 10_000_000;
+pub(crate) const CLOCK_TICK_NS: u64 = 10_000_000;
 
 /// A process or thread over the window. Rates are per second of the time it was seen.
 #[derive(Clone, Debug, Default)]
