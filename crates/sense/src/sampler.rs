@@ -107,9 +107,11 @@ impl Sampler {
         Self::with_sources(root.without_bpf(), crate::processor::sources())
     }
 
-    /// These sources.
-    pub fn with_sources(root: Root, sources: Vec<Box<dyn Source>>) -> Self {
+    /// These sources. Those that are read once in a while come last: the others are then read as long after the time of a sample in each,
+    /// so that their counters grow by what belongs to the time between two samples.
+    pub fn with_sources(root: Root, mut sources: Vec<Box<dyn Source>>) -> Self {
         let btf = KernelBtf::of(&root).ok();
+        sources.sort_by_key(|source| source.info().schedule == Schedule::Slow);
         Self { root, slots: sources.into_iter().map(SourceSlot::new).collect(), patience: PATIENCE, slow: SLOW, btf }
     }
 
@@ -422,5 +424,12 @@ mod tests {
         let mut names: Vec<&str> = sampler.sources().map(|source| source.name).collect();
         names.sort_unstable();
         assert_eq!(names, OF_STACKS);
+    }
+
+    #[test]
+    fn what_is_read_once_in_a_while_is_read_last() {
+        let sampler = Sampler::with_sources(Root::captured("/nonexistent"), all_sources().collect());
+        let is_slow: Vec<bool> = sampler.sources().map(|source| source.schedule == Schedule::Slow).collect();
+        assert!(is_slow.contains(&true) && is_slow.is_sorted(), "{is_slow:?}");
     }
 }

@@ -5,8 +5,8 @@
 //! includes the descendants, and that of the root cgroup (`/`) the whole machine, so rows must not be summed.
 //!
 //! A machine can have thousands of cgroups, most of them idle, each with thirty files. So limits are read once in a while, and a
-//! cgroup in which no task ran or stalled since the last sample keeps its row. So does the root, which other families
-//! describe better.
+//! cgroup in which no task ran or stalled since the last sample keeps its row, unless its pages are still being written back. No row of
+//! a cgroup in which something is going on may be kept: what its counters grew by meanwhile would count as that of one sample.
 
 mod files;
 mod hierarchy;
@@ -34,7 +34,7 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::State;
 
 const LIMITS_TTL: Duration = Duration::from_secs(30);
-/// For the rows of idle cgroups (others can reclaim their memory and write back their pages) and of the root.
+/// For the rows of idle cgroups: others can reclaim their memory, and begin to write back their pages.
 const IDLE_TTL: Duration = Duration::from_secs(10);
 
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
@@ -127,6 +127,8 @@ struct TrackedGroup {
     limits_read: Option<Instant>,
     rows: GroupRows,
     rows_read: Option<Instant>,
+    /// No I/O was done for it between its last two readings.
+    is_settled: bool,
     /// CPU time and stall time at the last sample; empty if no hierarchy has them.
     activity: Vec<u64>,
     is_root: bool,
@@ -135,8 +137,8 @@ struct TrackedGroup {
 impl TrackedGroup {
     /// Reads what may have changed.
     fn refresh(&mut self, root: &Root, devices: &mut DeviceNames<'_>, denied: &mut Option<SourceError>) {
-        let idle = self.is_root || self.is_idle(root);
-        if idle && self.rows_read.is_some_and(|at| at.elapsed() < IDLE_TTL) {
+        let idle = !self.is_root && self.is_idle(root);
+        if idle && self.is_settled && self.rows_read.is_some_and(|at| at.elapsed() < IDLE_TTL) {
             return;
         }
         let mut limits_are_new = false;
@@ -145,11 +147,13 @@ impl TrackedGroup {
             limits_are_new = true;
         }
         let polled = !idle && self.rows_read.is_some();
+        let before = self.rows.clone();
         if !self.read_usage(root, devices, denied, polled) && !limits_are_new {
             // The cgroup is gone, and its limits with it.
             self.read_limits(root, devices, denied);
             self.rows = self.limits.clone();
         }
+        self.is_settled = idle && self.rows.has_io_of(&before);
         self.rows_read = Some(Instant::now());
     }
 

@@ -26,6 +26,11 @@ impl GroupRows {
             .or_insert_with_key(|device| GroupIo::new(LinkKey { upper: path.clone(), lower: device.clone() }))
     }
 
+    /// Whether all I/O is counted in these rows, too.
+    pub(super) fn has_io_of(&self, before: &Self) -> bool {
+        self.io == before.io
+    }
+
     /// Notes that a hierarchy of this version has the cgroup.
     pub(super) fn note_version(&mut self, version: &str) {
         match self.group.version.get() {

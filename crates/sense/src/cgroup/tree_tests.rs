@@ -208,3 +208,26 @@ fn without_hierarchies_it_is_absent() {
     let (outcome, _) = tree.read(&mut Cgroups::default());
     assert!(matches!(outcome, Err(SourceError::Absent(_))), "{outcome:?}");
 }
+
+#[test]
+fn counters_of_the_root_and_of_pages_written_back_later_are_not_kept_for_several_samples() {
+    let stat = |reads: u32| format!("8:0 rbytes=0 wbytes={reads} rios=0 wios=1 dbytes=0 dios=0\n");
+    let controllers = ("cgroup.controllers", "cpu io memory\n");
+    let tree = tree_of(V2, "", &[controllers, ("cpu.stat", "usage_usec 100\n")]);
+    for (file, text) in
+        [controllers, ("cgroup.type", "domain\n"), ("cpu.stat", "usage_usec 7\n"), ("io.stat", stat(1).as_str())]
+    {
+        tree.write(&format!("sys/fs/cgroup/idle/{file}"), text);
+    }
+    let mut source = Cgroups::default();
+    let mut seen = Vec::new();
+    for sample in 1..=3 {
+        tree.write("sys/fs/cgroup/cpu.stat", &format!("usage_usec {}\n", 100 * sample));
+        tree.write("sys/fs/cgroup/idle/io.stat", &stat(sample));
+        let (outcome, snapshot) = tree.read(&mut source);
+        assert_eq!(outcome, Ok(()));
+        seen.push((group(&snapshot, "/").cpu_usage.get(), io(&snapshot, "/idle", "sda").write_bytes.get()));
+    }
+    let expected = [(Some(100_000), Some(1)), (Some(200_000), Some(2)), (Some(300_000), Some(3))];
+    assert_eq!(seen, expected);
+}
