@@ -4,7 +4,8 @@
 //! 127.0.0.1 and read what listens there (DNS rebinding). So the `Host` header must be an address or a known name, an `Origin` header
 //! the server's own, beyond this machine a token is needed, and connections, headers and times are limited.
 //!
-//! Connections are served in one thread. Answers are computed in others, so that one that takes long delays no other.
+//! Connections are served in one thread. Answers are computed in others, so that one that takes long delays no other. Everybody is let
+//! in at once: of those who have not asked for anything yet, the oldest have to leave when there are too many.
 
 mod access;
 mod api;
@@ -13,6 +14,7 @@ mod gate;
 mod listen;
 mod page;
 mod request;
+mod strangers;
 
 pub use access::{AccessRules, HostNames};
 pub use api::{ApiError, PageContent, Parameters};
@@ -32,15 +34,18 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use page::{only_get, refused, words};
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::TcpStream;
+use strangers::{Connections, Place};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 
-/// The most connections at once; further ones wait to be accepted.
-const MOST_CONNECTIONS: usize = 32;
+/// The most connections at once. Each needs a file descriptor, and a program may usually have a thousand.
+const MOST_CONNECTIONS: usize = 256;
+/// The most connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
 /// The most answers that are computed at once; further ones wait.
 const MOST_ANSWERS: usize = 8;
 /// How long a client may take to send its request's headers.
@@ -72,9 +77,6 @@ impl Server {
     /// # Errors
     /// The address cannot be listened on, or the thread cannot be started.
     pub fn start(listen: SocketAddr, access: AccessRules, pages: PageFn) -> io::Result<Self> {
-        let listener = TcpListener::bind(listen)?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -85,8 +87,12 @@ impl Server {
         let listener = {
             // Registered with the runtime of the thread that will run it.
             let _entered = runtime.enter();
-            tokio::net::TcpListener::from_std(listener)?
+            let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+            socket.set_reuseaddr(true)?;
+            socket.bind(listen)?;
+            socket.listen(BACKLOG)?
         };
+        let address = listener.local_addr()?;
         let site = Arc::new(Site { access, pages, answers: Arc::new(Semaphore::new(MOST_ANSWERS)) });
         let serve = move || {
             runtime.spawn(accept(listener, site));
@@ -120,27 +126,30 @@ struct Site {
     answers: Arc<Semaphore>,
 }
 
-async fn accept(listener: tokio::net::TcpListener, site: Arc<Site>) {
-    let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+async fn accept(listener: TcpListener, site: Arc<Site>) {
+    let connections = Connections::new(MOST_CONNECTIONS);
     loop {
-        // The semaphore is never closed.
-        let Ok(permit) = connections.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
+                // Without a place the connection is closed.
+                let Some(place) = connections.enter() else { continue };
                 let site = site.clone();
-                tokio::spawn(async move {
-                    serve(stream, &site).await;
-                    drop(permit);
-                });
+                let number = place.number();
+                let task = tokio::spawn(async move { serve(stream, &site, &place).await });
+                connections.may_end(number, task.abort_handle());
             }
-            Err(_) => tokio::time::sleep(PAUSE).await,
+            Err(_) => {
+                connections.send_oldest_away();
+                tokio::time::sleep(PAUSE).await;
+            }
         }
     }
 }
 
-async fn serve(stream: TcpStream, site: &Arc<Site>) {
+async fn serve(stream: TcpStream, site: &Arc<Site>, place: &Place) {
     let deadline = &Deadline::within(TRANSFER_WITHIN);
     let answer = service_fn(|request: Request<Incoming>| async move {
+        place.has_asked();
         let asked = site.check(&request);
         Ok::<_, Infallible>(match asked {
             Ok(asked) => site.answer(asked, deadline).await,

@@ -159,9 +159,50 @@ fn headers_without_end_and_slow_clients_are_cut_off() {
 #[test]
 fn idle_connections_do_not_keep_others_out_for_long() {
     let server = server(AccessRules::default());
-    let idle: Vec<TcpStream> = (0..MOST_CONNECTIONS).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
-    assert!(get(&server, "/metrics", "Host: localhost\r\n").ends_with("up 1\n"));
-    drop(idle);
+    let idle: Vec<TcpStream> =
+        (0..MOST_CONNECTIONS + 50).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    for _ in 0..20 {
+        assert!(get(&server, "/metrics", "Host: localhost\r\n").ends_with("up 1\n"));
+    }
+    // It did not wait for them to run out of time: most of them are still connected.
+    let is_connected = |stream: &&TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        (&**stream).read(&mut [0]).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+    };
+    let connected = idle.iter().filter(is_connected).count();
+    assert!(connected > MOST_CONNECTIONS / 2, "{connected} are still connected");
+    assert!(!is_connected(&&idle[0]), "the oldest had to leave");
+}
+
+#[test]
+fn strangers_who_come_back_do_not_keep_others_out() {
+    let server = server(AccessRules::default());
+    let address = server.address();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for number in 0..6 {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                let mut open: Vec<TcpStream> = Vec::new();
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    let Ok(mut stream) = TcpStream::connect(address) else { continue };
+                    if number % 2 == 0 {
+                        let _ = stream.write_all(b"garbage\r\n\r\n");
+                    }
+                    open.push(stream);
+                    if open.len() > 50 {
+                        open.clear();
+                    }
+                }
+            });
+        }
+        let began = Instant::now();
+        for _ in 0..20 {
+            assert!(get(&server, "/metrics", "Host: localhost\r\n").ends_with("up 1\n"));
+        }
+        println!("20 answers took {:?}", began.elapsed());
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
 }
 
 #[test]
