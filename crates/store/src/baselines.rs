@@ -6,6 +6,7 @@
 
 use crate::error::StoreError;
 use crate::folder::sync_folder;
+use crate::permissions::{create_folder, restrict_file, restrict_folder};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -41,10 +42,15 @@ impl Baselines {
         if !replace && path.exists() {
             return Err(StoreError::invalid(&path, "a baseline of this name exists; overwrite it with --replace"));
         }
-        fs::create_dir_all(&self.folder).map_err(StoreError::io(&self.folder))?;
+        create_folder(&self.folder).map_err(StoreError::io(&self.folder))?;
+        restrict_folder(&self.folder);
         let draft = path.with_extension("new");
         let json = serde_json::to_vec(baseline).expect("a baseline's keys are strings");
-        let written = File::create(&draft).and_then(|mut file| file.write_all(&json).and_then(|()| file.sync_all()));
+        let write = |mut file: File| {
+            restrict_file(&file);
+            file.write_all(&json).and_then(|()| file.sync_all())
+        };
+        let written = File::create(&draft).and_then(write);
         let placed = written.and_then(|()| fs::rename(&draft, &path)).map_err(StoreError::io(&path));
         if placed.is_err() {
             // A full disk is the usual reason.

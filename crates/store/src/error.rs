@@ -19,6 +19,7 @@ pub struct StoreError {
 enum Problem {
     Io(io::Error),
     Invalid(String),
+    Shared(Arc<StoreError>),
 }
 
 impl StoreError {
@@ -42,6 +43,11 @@ impl StoreError {
         }
     }
 
+    /// The same failure of something else that was to be written along with it.
+    pub(crate) fn shared(error: &Arc<Self>) -> Self {
+        Self { path: error.path.clone(), problem: Problem::Shared(error.clone()) }
+    }
+
     /// Whether the file's content is to blame: it was truncated, changed, never belonged to a recording, or the device
     /// cannot read it.
     pub(crate) fn is_damage(&self) -> bool {
@@ -51,6 +57,7 @@ impl StoreError {
                     || error.raw_os_error() == Some(libc::EIO)
             }
             Problem::Invalid(_) => true,
+            Problem::Shared(error) => error.is_damage(),
         }
     }
 
@@ -59,6 +66,7 @@ impl StoreError {
         match &self.problem {
             Problem::Io(error) => Some(error.kind()),
             Problem::Invalid(_) => None,
+            Problem::Shared(error) => error.kind(),
         }
     }
 }
@@ -72,6 +80,7 @@ impl fmt::Display for StoreError {
                 write!(f, "{} is not a folder: it, or a part of its path, is a file", self.path.display())
             }
             Problem::Io(error) => write!(f, "{}: {error}", self.path.display()),
+            Problem::Shared(error) => error.fmt(f),
             Problem::Invalid(what) => write!(f, "{}: {what}", self.path.display()),
         }
     }

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::error::StoreError;
+use crate::permissions::{create_folder, restrict_file, restrict_folder};
 use crate::tail::MAGIC_PREFIX;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -77,9 +78,10 @@ impl Folder {
     /// # Errors
     /// It cannot be created, or contains other people's files and no recording.
     pub(crate) fn create(path: &Path) -> Result<Self, StoreError> {
-        fs::create_dir_all(path).map_err(StoreError::io(path))?;
+        create_folder(path).map_err(StoreError::io(path))?;
         let folder = Self { path: path.to_owned() };
         if folder.may_be_recorded_into()? {
+            restrict_folder(path);
             return Ok(folder);
         }
         Err(StoreError::invalid(path, "not a recording, and not empty: name an empty or a new folder to record into"))
@@ -142,6 +144,7 @@ impl Folder {
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(false).custom_flags(libc::O_NOFOLLOW).open(&path);
         let mut file = file.map_err(StoreError::io(&path))?;
+        restrict_file(&file);
         // SAFETY: flock takes a descriptor, which `file` keeps open, and touches no memory of ours.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
             if file.metadata().is_ok_and(|metadata| metadata.len() == 0) {

@@ -139,7 +139,7 @@ impl HistoryPart {
         let tables = tables();
         let mut next = 0;
         for block in &self.blocks {
-            let (samples, _) = TailByEntity::of_frames(&tables, block.frames.iter());
+            let samples = TailByEntity::of_frames(&tables, block.frames.iter());
             let position = |at: &i64| {
                 let position = self.span.contains(at).then_some(next)?;
                 next += 1;

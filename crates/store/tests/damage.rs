@@ -28,7 +28,8 @@ fn tail() -> (String, Vec<u8>) {
 fn chunk_ends(tail: &[u8]) -> Vec<usize> {
     let mut at = b"whyslow tail 1\n".len();
     let mut ends = Vec::new();
-    while at < tail.len() {
+    // Up to the first parity block.
+    while at < tail.len() && !tail[at..].starts_with(b"WS") {
         at += 8 + u32::from_le_bytes(tail[at..at + 4].try_into().unwrap()) as usize;
         ends.push(at);
     }
@@ -95,6 +96,99 @@ fn damage_beyond_repair_is_reported_and_earlier_samples_are_kept() {
     assert!(read(dir.path()) == samples[..10]);
 }
 
+/// A sample with few families, so that minutes of them fit into a tail.
+fn small(second: u64) -> Snapshot {
+    let made = made(second);
+    let mut small = Snapshot { wall_ns: made.wall_ns, boot_ns: made.boot_ns, ..Snapshot::default() };
+    small.processor.cpu = made.processor.cpu.clone();
+    small.block.disk = made.block.disk.clone();
+    small.memory.meminfo = made.memory.meminfo.clone();
+    small
+}
+
+/// The seconds of small samples that read back as they were made.
+fn seconds_of(samples: &[Snapshot]) -> Vec<u64> {
+    let second = |sample: &Snapshot| {
+        let second = (sample.wall_ns - common::START) as u64 / common::SECOND;
+        assert!(*sample == small(second), "the sample of second {second} is another");
+        second
+    };
+    samples.iter().map(second).collect()
+}
+
+#[test]
+fn damage_that_parity_cannot_undo_costs_the_samples_up_to_the_next_state() {
+    const LONG: u64 = 300;
+    let dir = folder();
+    let mut recorder = recorder(dir.path());
+    (0..LONG).for_each(|second| add(&mut recorder, small(second), Instant::now()));
+    common::wait_until_written(&recorder);
+    assert_eq!(tails(dir.path()).len(), 1);
+    let tail = tails(dir.path()).remove(0);
+    let whole = fs::read(&tail).unwrap();
+    std::mem::forget(recorder);
+    let dir = folder();
+    let path = dir.path().join(tail.file_name().unwrap());
+    let frames = chunk_ends(&whole)[0]..whole.len();
+    let mut beyond_repair = 0;
+    for start in 1..7 {
+        let mut damaged = whole.clone();
+        let at = |tenths: usize| frames.start + frames.len() * tenths / 10;
+        damaged[at(start)..at(start + 2)].fill(0);
+        fs::write(&path, damaged).unwrap();
+        let (read, logged) = read_with_log(dir.path());
+        let seconds = seconds_of(&read);
+        let lost: Vec<u64> = (0..LONG).filter(|second| !seconds.contains(second)).collect();
+        assert!(lost.len() <= 160, "damaged from {start} tenths: {} samples are lost", lost.len());
+        assert!(lost.windows(2).all(|pair| pair[0] + 1 == pair[1]), "damaged from {start} tenths: {lost:?}");
+        let recording = Recording::open(dir.path()).unwrap();
+        match recording.losses() {
+            [] => assert!(lost.is_empty() && logged.is_empty(), "{lost:?} {logged:?}"),
+            [loss] => {
+                beyond_repair += 1;
+                assert!(logged.len() == 1 && logged[0].contains("damaged beyond repair"), "{logged:?}");
+                assert!(loss.what.contains("damaged beyond repair") && recording.span().contains(&loss.at), "{loss:?}");
+            }
+            several => panic!("{several:?}"),
+        }
+    }
+    assert!(beyond_repair >= 3, "{beyond_repair}");
+    let before = read(dir.path());
+    self::recorder(dir.path()).finish().unwrap();
+    assert_eq!(tails(dir.path()).len(), 0);
+    assert_eq!(seconds_of(&read(dir.path())), seconds_of(&before), "closing it changes nothing");
+}
+
+#[test]
+fn a_tail_that_is_cut_off_says_so() {
+    let (name, tail) = tail();
+    let dir = folder();
+    let losses = |bytes: &[u8]| {
+        fs::write(dir.path().join(&name), bytes).unwrap();
+        let recording = Recording::open(dir.path()).unwrap();
+        recording.losses().iter().map(|loss| loss.what.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(losses(&tail), [""; 0]);
+    let said = losses(&tail[..tail.len() - 3]);
+    assert!(said.len() == 1 && said[0].contains("ends within a sample"), "{said:?}");
+    let (kept, logged) = read_with_log(dir.path());
+    assert_eq!(kept.len() as u64, SAMPLES - 1);
+    assert!(logged.len() == 1 && logged[0].contains("ends within a sample"), "{logged:?}");
+    // The recorder that closes it says it in the recording.
+    let mut recorder = recorder(dir.path());
+    while !tails(dir.path()).is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    (SAMPLES..SAMPLES + 2).for_each(|second| add(&mut recorder, made(second), Instant::now()));
+    recorder.finish().unwrap();
+    let events: Vec<String> = all(dir.path())
+        .iter()
+        .flat_map(|sample| &sample.kernel.sample)
+        .filter_map(|row| row.event.get().map(str::to_owned))
+        .collect();
+    assert!(events.iter().any(|event| event.contains("ended within a sample")), "{events:?}");
+}
+
 #[test]
 fn the_next_recorder_closes_the_tail_of_a_killed_one() {
     let (name, tail) = tail();
@@ -132,7 +226,7 @@ fn foreign_files_are_reported_by_name() {
         fs::write(dir.path().join("1.tail"), bytes).unwrap();
         Recording::open(dir.path()).err().unwrap().to_string()
     };
-    assert!(complaint(b"whyslow tail 3\n").contains("written by a newer whyslow"));
+    assert!(complaint(b"whyslow tail 4\n").contains("written by a newer whyslow"));
     assert!(complaint(b"#!/bin/sh").contains("1.tail: not a recording of whyslow"));
 }
 

@@ -40,6 +40,13 @@ impl FrameEncoder {
     }
 }
 
+impl FrameEncoder {
+    /// All that the next frame is relative to, as a frame that is relative to nothing: the newest rows of all tables, and all texts.
+    pub(crate) fn state(&self) -> Vec<u8> {
+        Self { last: Snapshot::default(), texts: self.texts.renewed() }.encode(self.last.clone())
+    }
+}
+
 struct TablesEncoder<'e> {
     last: &'e mut Snapshot,
     texts: &'e mut TextTable,

@@ -11,7 +11,7 @@
 //!
 //! Numbers are encoded as in [`bytes`](crate::bytes); a text is referred to by its index among all texts since the header. A
 //! table that is missing in a frame was not read; its next rows are relative to the last ones. The encoding is lossless, bit for
-//! bit.
+//! bit. A state is a frame, relative to nothing, of everything that the next frame is relative to.
 
 mod decode;
 mod encode;

@@ -29,6 +29,13 @@ impl TextTable {
         self.new.push(text);
         index
     }
+
+    /// The same texts with the same indexes, all to be written.
+    pub(super) fn renewed(&self) -> Self {
+        let mut all: Vec<(&Name, u64)> = self.indexes.iter().map(|(text, index)| (text, *index)).collect();
+        all.sort_unstable_by_key(|(_, index)| *index);
+        Self { indexes: self.indexes.clone(), new: all.into_iter().map(|(text, _)| text.clone()).collect() }
+    }
 }
 
 /// Appends `now` relative to `before`, which is of the same kind.

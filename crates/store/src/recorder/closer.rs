@@ -3,8 +3,8 @@
 use super::{SharedState, lock};
 use crate::error::LogFn;
 use crate::folder::Folder;
-use crate::segment::close;
-use std::path::PathBuf;
+use crate::segment::{ClosedTail, close};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -38,35 +38,60 @@ impl TailCloser {
                 tails.recv_timeout(RETRY)
             };
             match next {
-                Ok(path) => left.push(FinishedTail { path, reported: false }),
+                // After many restarts many are waiting, which are closed together.
+                Ok(path) => left.extend(std::iter::once(path).chain(tails.try_iter()).map(FinishedTail::new)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self,
             }
-            left.retain_mut(|tail| !self.try_close(tail));
+            self.try_close(&mut left);
         }
     }
 
     /// Closes a tail, or leaves it to the next recorder.
     pub(super) fn close(&self, path: PathBuf) {
-        self.try_close(&mut FinishedTail { path, reported: false });
+        self.try_close(&mut vec![FinishedTail::new(path)]);
     }
 
-    fn try_close(&self, tail: &mut FinishedTail) -> bool {
-        let closed = close(&self.folder, &tail.path);
-        if let (Err(error), false) = (&closed, tail.reported) {
-            (self.log)(&format!("cannot close {}: {error}; it stays readable", tail.path.display()));
-            tail.reported = true;
-        }
-        if let Ok((kept, lost @ 1..)) = closed {
-            let what =
-                format!("{lost} samples recorded before were damaged on disk and are lost; {kept} of them are kept");
-            (self.log)(&format!("{}: {what}", tail.path.display()));
-            self.shared.lost.fetch_add(lost, Ordering::Relaxed);
-            lock(&self.shared.events).push(what);
-        }
+    /// Closes tails, and leaves those that cannot be closed in the list.
+    fn try_close(&self, tails: &mut Vec<FinishedTail>) {
+        let paths: Vec<PathBuf> = tails.iter().map(|tail| tail.path.clone()).collect();
+        let mut closed = close(&self.folder, &paths).into_iter();
+        tails.retain_mut(|tail| match closed.next() {
+            Some(Err(error)) => {
+                if !std::mem::replace(&mut tail.reported, true) {
+                    (self.log)(&format!("cannot close {}: {error}; it stays readable", tail.path.display()));
+                }
+                true
+            }
+            Some(Ok(content)) => {
+                self.report(&tail.path, content);
+                false
+            }
+            None => true,
+        });
         return_freed_memory();
         self.shared.closed.store(true, Ordering::Relaxed);
-        closed.is_ok()
+    }
+
+    /// Says what is missing.
+    fn report(&self, tail: &Path, ClosedTail { samples, lost, is_cut }: ClosedTail) {
+        let damaged = (lost > 0).then(|| {
+            format!("{lost} samples recorded before were damaged on disk and are lost; {samples} of them are kept")
+        });
+        let cut = is_cut.then(|| {
+            format!("the recording before ended within a sample, which is lost: {samples} of its last ones are kept")
+        });
+        for what in damaged.into_iter().chain(cut) {
+            (self.log)(&format!("{}: {what}", tail.display()));
+            lock(&self.shared.events).push(what);
+        }
+        self.shared.lost.fetch_add(lost, Ordering::Relaxed);
+    }
+}
+
+impl FinishedTail {
+    fn new(path: PathBuf) -> Self {
+        Self { path, reported: false }
     }
 }
 

@@ -18,6 +18,7 @@ pub use retention::Retention;
 use crate::error::{LogFn, StoreError};
 use crate::folder::Folder;
 use crate::frame::FrameEncoder;
+use crate::tail::takes_state_after;
 use clocks::{ClockGap, Clocks};
 use closer::TailCloser;
 use free_space::{KEEP_ONE_IN, SpaceLevel};
@@ -42,6 +43,8 @@ const SEGMENT_NS: i64 = 600 * 1_000_000_000;
 pub(crate) const MOST_BYTES: usize = 2 << 20;
 /// But not before they reach this multiple of the first frame, which is complete and, with ten thousand processes, large.
 pub(crate) const MOST_TIMES: usize = 8;
+/// About how often what the next sample is relative to is written in full: damage costs the samples up to there, nanoseconds.
+const STATE_NS: u64 = 60 * 1_000_000_000;
 /// The most samples that wait for a slow disk; further ones are missed.
 const MOST_WAITING: usize = 60;
 /// The resolution of the wall clock, nanoseconds. It is for people (rates use the time since boot), and repeated in each table:
@@ -104,7 +107,28 @@ struct OpenSegment {
     /// The size of all frames, and of the first.
     bytes: usize,
     first: usize,
+    frames: usize,
+    /// Time since boot when everything was last written in full.
+    stated: u64,
     begun: Instant,
+}
+
+impl OpenSegment {
+    fn begin(clocks: Clocks, begun: Instant) -> Self {
+        Self { start: clocks.wall, bytes: 0, first: 0, frames: 0, stated: clocks.boot, begun }
+    }
+
+    /// Counts a frame, and returns whether everything is to be written in full after it.
+    fn count(&mut self, bytes: usize, boot_ns: u64) -> bool {
+        self.bytes += bytes;
+        self.first = if self.first == 0 { bytes } else { self.first };
+        self.frames += 1;
+        let is_due = takes_state_after(self.frames) && boot_ns.saturating_sub(self.stated) >= STATE_NS;
+        if is_due {
+            self.stated = boot_ns;
+        }
+        is_due
+    }
 }
 
 /// How intake, writer and closer inform each other.
@@ -261,7 +285,7 @@ impl SampleIntake {
         self.last = Some(clocks);
         if refused || self.segment_ends(clocks, gap) {
             self.encoder = FrameEncoder::default();
-            self.segment = Some(OpenSegment { start: clocks.wall, bytes: 0, first: 0, begun });
+            self.segment = Some(OpenSegment::begin(clocks, begun));
             send(WriterCommand::BeginSegment { start: clocks.wall, boot: self.boot.clone() });
         }
         snapshot.kernel.sample = vec![self.sample_row(clocks, gap)];
@@ -271,12 +295,12 @@ impl SampleIntake {
             judging.add(&mut snapshot);
         }
         let frame = self.encoder.encode(snapshot);
-        if let Some(segment) = &mut self.segment {
-            segment.bytes += frame.len();
-            segment.first = if segment.first == 0 { frame.len() } else { segment.first };
-        }
+        let is_state_due = self.segment.as_mut().is_some_and(|segment| segment.count(frame.len(), clocks.boot));
         self.shared.pending.fetch_add(1, Ordering::Relaxed);
         send(WriterCommand::Append(frame, clocks));
+        if is_state_due {
+            send(WriterCommand::AppendState(self.encoder.state()));
+        }
     }
 
     /// Why a sample cannot be recorded, if it cannot.

@@ -24,6 +24,8 @@ pub(super) enum WriterCommand {
     },
     /// Append the segment's next frame; the clocks are those at its sample.
     Append(Vec<u8>, Clocks),
+    /// Append what the next frame is relative to.
+    AppendState(Vec<u8>),
     /// Only check for errors and free space.
     Check,
 }
@@ -96,6 +98,11 @@ impl SampleWriter {
         let gone = self.is_gone();
         match command {
             WriterCommand::Append(frame, clocks) => self.append(&frame, clocks)?,
+            WriterCommand::AppendState(state) => {
+                if let Some((path, tail)) = &mut self.tail {
+                    tail.append_state(&state).map_err(StoreError::io(path))?;
+                }
+            }
             WriterCommand::BeginSegment { start, boot } if !gone => self.begin_segment(start, &boot)?,
             WriterCommand::BeginSegment { .. } | WriterCommand::Check => {}
         }

@@ -4,7 +4,9 @@ use super::rows::{SortByKey, typed_row};
 use super::{DamageLog, FALLBACK_TABLES, Families, Span};
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
-use crate::segment::{AT_LEAST, COUNT, Cell, HourFile, Segment, Selection, buckets_name, hour_files, read_rows};
+use crate::segment::{
+    AT_LEAST, COUNT, Cell, FooterCache, HourFile, Segment, Selection, buckets_name, hour_files, read_rows,
+};
 use std::collections::{BTreeMap, VecDeque};
 use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, MetricKind, Sample};
 use whyslow_model::histogram::{Histogram, bucket_of};
@@ -12,15 +14,7 @@ use whyslow_model::key::{Key, KeyPart, MachineKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
-pub(super) fn read(
-    folder: &Folder,
-    hour: &Hour,
-    segment: &Segment,
-    span: &Span,
-    families: &Families<'_>,
-    damage: &DamageLog,
-) -> Result<Vec<Snapshot>, StoreError> {
-    let files = SegmentFiles { folder, hour, segment, damage };
+pub(super) fn read(files: SegmentFiles<'_>, span: &Span, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
     let mut reader =
         SegmentReader { files, span, families, samples: BTreeMap::new(), samples_incomplete: false, error: None };
     // First the samples, which the rows of other tables are then added to.
@@ -144,6 +138,7 @@ pub(super) struct SegmentFiles<'a> {
     pub(super) folder: &'a Folder,
     pub(super) hour: &'a Hour,
     pub(super) segment: &'a Segment,
+    pub(super) footers: &'a FooterCache,
     pub(super) damage: &'a DamageLog,
 }
 
@@ -202,12 +197,12 @@ impl SegmentFiles<'_> {
     ) -> Result<bool, StoreError> {
         let mut intact = true;
         let selection = Selection { columns, span: span.clone() };
-        for file in hour_files(self.folder, table, self.hour) {
+        for file in hour_files(self.folder, table, self.hour, self.footers) {
             let Some(file): Option<HourFile> = self.damage.skip(file)? else {
                 intact = false;
                 continue;
             };
-            if let Some(segment) = file.segments.iter().find(|s| s.start == self.segment.start) {
+            if let Some(segment) = file.segments().iter().find(|s| s.start == self.segment.start) {
                 intact &= self.damage.skip(read_rows(&file, segment, &selection, &mut each))?.is_some();
             }
         }

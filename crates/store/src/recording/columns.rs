@@ -11,11 +11,8 @@ use crate::error::StoreError;
 use crate::folder::Hour;
 use crate::schema::Table;
 use crate::segment::{Cell, Segment, Selection, TailByEntity, hour_files, read_rows};
-use crate::tail::TailReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::io::ErrorKind;
-use std::path::Path;
 use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, families};
 use whyslow_model::key::KeyPart;
 use whyslow_model::rename::ColumnRenamer;
@@ -81,12 +78,12 @@ impl Recording {
     }
 
     /// The times of a segment's samples, and the time since boot at each.
-    fn clocks(&self, segment: &SegmentRef, span: &Span) -> Result<Vec<(i64, u64)>, StoreError> {
+    pub(super) fn clocks(&self, segment: &SegmentRef, span: &Span) -> Result<Vec<(i64, u64)>, StoreError> {
         match &segment.location {
             SegmentLocation::Closed(hour, closed) => self.files(hour, closed).clocks(span),
             SegmentLocation::Tail(path) => {
-                let Some(tail) = read_tail(path)? else { return Ok(Vec::new()) };
-                let clocks = tail.times.iter().copied().zip(tail.clocks.iter().copied());
+                let Some(tail) = self.tails.get(path)? else { return Ok(Vec::new()) };
+                let clocks = tail.samples.times.iter().copied().zip(tail.samples.clocks.iter().copied());
                 Ok(clocks.filter(|(at, _)| span.contains(at)).collect())
             }
         }
@@ -101,10 +98,8 @@ impl Recording {
         let (all, mut found) = (families(), BTreeSet::new());
         for segment in &segments {
             let SegmentLocation::Tail(path) = &segment.location else { continue };
-            let Some(reader) = open_tail(path)? else { continue };
-            let tables = reader.header().tables.clone();
-            let tail = TailByEntity::read(reader);
-            for (table, _) in tables.iter().zip(&tail.tables).filter(|(_, history)| history.has_rows()) {
+            let Some(tail) = self.tails.get(path)? else { continue };
+            for (table, _) in tail.tables.iter().zip(&tail.samples.tables).filter(|(_, history)| history.has_rows()) {
                 found.extend(all.iter().find(|family| family.is_named(&table.name)).map(|family| family.name));
             }
         }
@@ -127,18 +122,14 @@ impl Recording {
         };
         let wanted: Vec<(Hour, i64)> = segments.iter().filter_map(closed).collect();
         let Some((hour, _)) = wanted.first() else { return Ok(false) };
-        for file in hour_files(&self.folder, table, hour) {
+        for file in hour_files(&self.folder, table, hour, &self.footers) {
             let Some(file) = self.damage.skip(file)? else { continue };
             let is_wanted = |segment: &Segment| wanted.iter().any(|(_, start)| *start == segment.start);
-            if file.segments.iter().any(|segment| segment.row_groups > 0 && is_wanted(segment)) {
+            if file.segments().iter().any(|segment| segment.row_groups > 0 && is_wanted(segment)) {
                 return Ok(true);
             }
         }
         Ok(false)
-    }
-
-    fn files<'a>(&'a self, hour: &'a Hour, segment: &'a Segment) -> SegmentFiles<'a> {
-        SegmentFiles { folder: &self.folder, hour, segment, damage: &self.damage }
     }
 
     /// Passes on readings with the position of their selection: those of an entity in order of time, the entities of a segment one
@@ -186,11 +177,9 @@ impl Recording {
         // Last: tails are the newest part of each boot, and each is parsed once.
         for part in &samples.parts {
             let SegmentLocation::Tail(path) = &part.segment.location else { continue };
-            let Some(reader) = open_tail(path)? else { continue };
-            let tables = reader.header().tables.clone();
-            let tail = TailByEntity::read(reader);
-            let numbers: Vec<Option<usize>> = tail.times.iter().map(|at| part.position(*at, &mut 0)).collect();
-            each_reading_of_tail(&tail, &tables, &numbers, selections, &mut each);
+            let Some(tail) = self.tails.get(path)? else { continue };
+            let numbers: Vec<Option<usize>> = tail.samples.times.iter().map(|at| part.position(*at, &mut 0)).collect();
+            each_reading_of_tail(&tail.samples, &tail.tables, &numbers, selections, &mut each);
         }
         Ok(())
     }
@@ -204,11 +193,11 @@ impl Recording {
         mut each: impl FnMut(ColumnReading<'_>),
     ) -> Result<(), StoreError> {
         let names = columns.names();
-        for file in hour_files(&self.folder, columns.family.name, hour) {
+        for file in hour_files(&self.folder, columns.family.name, hour, &self.footers) {
             let Some(file) = self.damage.skip(file)? else { continue };
             for part in parts {
                 let SegmentLocation::Closed(_, closed) = &part.segment.location else { continue };
-                let Some(segment) = file.segments.iter().find(|segment| segment.start == closed.start) else {
+                let Some(segment) = file.segments().iter().find(|segment| segment.start == closed.start) else {
                     continue;
                 };
                 let (Some(&start), Some(&end)) = (part.at.first(), part.at.last()) else { continue };
@@ -265,18 +254,6 @@ fn is_same_hour(a: &SegmentRef, b: &SegmentRef) -> bool {
         (SegmentLocation::Closed(a, _), SegmentLocation::Closed(b, _)) => a == b,
         _ => false,
     }
-}
-
-/// A tail's reader; `None` if the tail is still empty, or was just closed.
-fn open_tail(path: &Path) -> Result<Option<TailReader>, StoreError> {
-    match TailReader::open(path) {
-        Err(error) if error.kind() == Some(ErrorKind::NotFound) => Ok(None),
-        other => other,
-    }
-}
-
-fn read_tail(path: &Path) -> Result<Option<TailByEntity>, StoreError> {
-    Ok(open_tail(path)?.map(TailByEntity::read))
 }
 
 /// Columns of a family.

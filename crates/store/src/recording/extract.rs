@@ -6,13 +6,13 @@
 //! ```
 
 use super::inventory::{COMPLETE_NS, of_inventory};
-use super::windows::{VALID_NS, slices};
+use super::windows::VALID_NS;
 use super::{Families, Recording, Span};
 use crate::error::StoreError;
 use crate::folder::Folder;
 use crate::frame::FrameEncoder;
-use crate::tail::{TailHeader, TailReader, TailWriter};
-use std::fs::OpenOptions;
+use crate::permissions::create_file;
+use crate::tail::{TailHeader, TailPart, TailReader, TailWriter};
 use std::io::{self, Write};
 use std::path::Path;
 use whyslow_model::snapshot::Snapshot;
@@ -54,12 +54,12 @@ impl Recording {
             }
             // The tail's header only has to tell boots apart: the identifier stays here, as names of things may have to.
             let mut part = ExtractPart::new(boots.len().to_string());
-            for slice in slices(&segment.span, &before) {
+            for slice in self.slices(segment, &before)? {
                 let samples = self.read(segment, &slice, &of_inventory)?.into_iter();
                 let has_rows = |s: &Snapshot| !s.kernel.inventory.is_empty() || !s.kernel.change.is_empty();
                 self.add_to(&mut part, samples.filter(has_rows))?;
             }
-            for slice in slices(&segment.span, &with_valid) {
+            for slice in self.slices(segment, &with_valid)? {
                 let samples = self.read(segment, &slice, ALL)?;
                 is_empty &= !samples.iter().any(|sample| span.contains(&sample.wall_ns));
                 self.add_to(&mut part, samples)?;
@@ -94,7 +94,7 @@ impl ExtractPart {
 
     fn add(&mut self, sample: Snapshot) -> io::Result<()> {
         if self.tail.is_none() {
-            self.tail = Some((sample.wall_ns, TailWriter::new(Vec::new(), &TailHeader::new(&self.boot))?));
+            self.tail = Some((sample.wall_ns, TailWriter::without_states(Vec::new(), &TailHeader::new(&self.boot))?));
         }
         let frame = self.encoder.encode(sample);
         self.tail.as_mut().map_or(Ok(()), |(_, tail)| tail.append(&frame))
@@ -133,13 +133,13 @@ fn unpack_at_most(most: usize, extract: &[u8], folder: &Path) -> Result<(), Stor
         let (start, tail);
         (start, tail, rest) = next_part(rest).ok_or_else(|| invalid("is incomplete"))?;
         let path = folder.tail(start);
-        let file = OpenOptions::new().write(true).create_new(true).open(&path);
-        file.and_then(|mut file| file.write_all(tail)).map_err(StoreError::io(&path))?;
+        create_file(&path).and_then(|mut file| file.write_all(tail)).map_err(StoreError::io(&path))?;
         let Some(mut reader) = TailReader::open(&path)? else { return Err(invalid("is incomplete")) };
-        while let Some(frame) = reader.next_frame() {
+        while let Some(part) = reader.next_part() {
+            let (TailPart::Frame(frame) | TailPart::State(frame)) = part;
             left = left.checked_sub(frame.len()).ok_or_else(|| invalid("decompresses to more than it should"))?;
         }
-        if reader.lost() > 0 {
+        if reader.lost() > 0 || reader.is_cut() {
             return Err(invalid("is damaged"));
         }
     }

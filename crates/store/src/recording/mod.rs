@@ -6,6 +6,7 @@ mod extract;
 mod inventory;
 mod rows;
 mod tail;
+mod tail_cache;
 mod windows;
 
 pub use columns::SampleTimes;
@@ -16,12 +17,12 @@ pub use windows::WindowCutter;
 use crate::error::{LogFn, StoreError};
 use crate::folder::{Folder, Hour, NOTHING_RECORDED};
 use crate::schema::Span;
-use crate::segment::{Segment, TailByEntity, hour_files};
-use crate::tail::TailReader;
+use crate::segment::{FooterCache, HourFile, Segment, hour_files};
+use closed::SegmentFiles;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use tail_cache::{ReadTail, TailCache};
 use whyslow_model::catalogue::{Family, Sample};
 use whyslow_model::rename::Renamer;
 use whyslow_model::snapshot::Snapshot;
@@ -34,8 +35,20 @@ pub struct Recording {
     folder: Folder,
     segments: Vec<SegmentRef>,
     damage: DamageLog,
+    losses: Vec<RecordedLoss>,
+    footers: FooterCache,
+    tails: TailCache,
     /// Replaces the names in what is read.
     renamer: Option<Arc<dyn Renamer>>,
+}
+
+/// Something that the newest samples of a recording lack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedLoss {
+    /// When the last sample before it was taken, nanoseconds since 1970.
+    pub at: i64,
+    /// What is missing.
+    pub what: String,
 }
 
 /// Reports each damaged file once; the others are read.
@@ -116,20 +129,26 @@ impl Recording {
     /// As for [`open`](Self::open).
     pub fn open_with_log(path: &Path, log: LogFn) -> Result<Self, StoreError> {
         let damage = DamageLog::new(log);
+        let (footers, tails) = (FooterCache::default(), TailCache::default());
+        let mut losses = Vec::new();
         let folder = Folder::open(path)?;
         // Tails first: one that is closed meanwhile is then found among the hours.
         let mut all = Vec::new();
         let mut unreadable = None;
         for tail in folder.tails()? {
-            match tail_segment(&tail, &damage) {
+            match tails.get(&tail) {
                 Err(error) if error.is_damage() => unreadable = unreadable.or(Some(error)),
-                other => all.extend(other?),
+                other => {
+                    let Some(read) = other? else { continue };
+                    losses.extend(losses_of(&tail, &read, &damage));
+                    all.extend(tail_segment(&tail, &read));
+                }
             }
         }
-        let tails: BTreeSet<i64> = all.iter().map(|s: &SegmentRef| *s.span.start()).collect();
+        let open_tails: BTreeSet<i64> = all.iter().map(|s: &SegmentRef| *s.span.start()).collect();
         for hour in folder.hours()?.into_keys() {
-            for segment in segments(&folder, &hour, &damage)? {
-                if !tails.contains(&segment.start) {
+            for segment in segments(&folder, &hour, &footers, &damage)? {
+                if !open_tails.contains(&segment.start) {
                     all.push(SegmentRef {
                         span: segment.start..=segment.end,
                         boot: segment.boot.clone(),
@@ -149,7 +168,7 @@ impl Recording {
         if all.is_empty() {
             return Err(StoreError::invalid(path, NOTHING_RECORDED));
         }
-        Ok(Self { folder, segments: all, damage, renamer: None })
+        Ok(Self { folder, segments: all, damage, losses, footers, tails, renamer: None })
     }
 
     /// The same with the names in everything that is read from it replaced.
@@ -160,6 +179,11 @@ impl Recording {
     /// Its folder; `None` if names are replaced in what is read from it, since other files there have the real ones.
     pub fn path(&self) -> Option<&Path> {
         self.renamer.is_none().then(|| self.folder.path())
+    }
+
+    /// What its newest samples lack, as far as no recorder has reported that in the recording itself.
+    pub fn losses(&self) -> &[RecordedLoss] {
+        &self.losses
     }
 
     /// All segments, oldest first.
@@ -181,7 +205,7 @@ impl Recording {
         segments.all(|segment| match &segment.location {
             SegmentLocation::Closed(hour, _) => {
                 let mut tables = std::iter::once(Sample::INFO.name).chain(FALLBACK_TABLES);
-                tables.any(|table| hour_files(&self.folder, table, hour).next().is_some())
+                tables.any(|table| hour_files(&self.folder, table, hour, &self.footers).next().is_some())
             }
             SegmentLocation::Tail(path) => path.exists(),
         })
@@ -215,15 +239,11 @@ impl Recording {
         families: &Families<'_>,
     ) -> Result<Vec<Snapshot>, StoreError> {
         match &segment.location {
-            SegmentLocation::Tail(path) => match tail::read(path, span, families) {
-                Err(error) if error.kind() == Some(ErrorKind::NotFound) => {
-                    self.read_closed_since(segment, span, families)
-                }
-                other => other,
+            SegmentLocation::Tail(path) => match self.tails.get(path)? {
+                Some(tail) => Ok(tail::snapshots(&tail, span, families)),
+                None => self.read_closed_since(segment, span, families),
             },
-            SegmentLocation::Closed(hour, closed) => {
-                closed::read(&self.folder, hour, closed, span, families, &self.damage)
-            }
+            SegmentLocation::Closed(hour, closed) => closed::read(self.files(hour, closed), span, families),
         }
     }
 
@@ -235,25 +255,34 @@ impl Recording {
         families: &Families<'_>,
     ) -> Result<Vec<Snapshot>, StoreError> {
         let hour = Hour::of(*tail.span.start());
-        let segments = segments(&self.folder, &hour, &self.damage)?;
+        let segments = segments(&self.folder, &hour, &self.footers, &self.damage)?;
         if let Some(segment) = segments.iter().find(|segment| segment.start == *tail.span.start()) {
-            return closed::read(&self.folder, &hour, segment, span, families, &self.damage);
+            return closed::read(self.files(&hour, segment), span, families);
         }
         // It has expired.
         Ok(Vec::new())
     }
+
+    fn files<'a>(&'a self, hour: &'a Hour, segment: &'a Segment) -> SegmentFiles<'a> {
+        SegmentFiles { folder: &self.folder, hour, segment, footers: &self.footers, damage: &self.damage }
+    }
 }
 
 /// The segments of an hour, as listed by the table of samples, or by others if it is damaged.
-fn segments(folder: &Folder, hour: &Hour, damage: &DamageLog) -> Result<Vec<Segment>, StoreError> {
+fn segments(
+    folder: &Folder,
+    hour: &Hour,
+    footers: &FooterCache,
+    damage: &DamageLog,
+) -> Result<Vec<Segment>, StoreError> {
     let mut segments: BTreeMap<i64, Segment> = BTreeMap::new();
     for table in std::iter::once(Sample::INFO.name).chain(FALLBACK_TABLES) {
         let mut intact = true;
-        for file in hour_files(folder, table, hour) {
+        for file in hour_files(folder, table, hour, footers) {
             let file = damage.skip(file)?;
             intact &= file.is_some();
-            for segment in file.into_iter().flat_map(|file| file.segments) {
-                segments.entry(segment.start).or_insert(segment);
+            for segment in file.iter().flat_map(HourFile::segments) {
+                segments.entry(segment.start).or_insert_with(|| segment.clone());
             }
         }
         if intact && !segments.is_empty() {
@@ -273,23 +302,29 @@ fn sort(segments: &mut [SegmentRef]) {
     segments.sort_by(|a, b| (boots[&a.boot], &a.boot, a.clock).cmp(&(boots[&b.boot], &b.boot, b.clock)));
 }
 
-/// The samples of a tail; `None` if it is still empty, or was just closed.
-fn tail_segment(path: &Path, damage: &DamageLog) -> Result<Option<SegmentRef>, StoreError> {
-    let reader = match TailReader::open(path) {
-        Err(error) if error.kind() == Some(ErrorKind::NotFound) => return Ok(None),
-        other => other?,
-    };
-    let Some(reader) = reader else { return Ok(None) };
-    let boot = reader.header().boot.clone();
-    let tail = TailByEntity::read(reader);
-    if let lost @ 1.. = tail.lost {
-        damage.report(format!("{}: {lost} samples are damaged beyond repair and left out", path.display()));
-    }
-    let (Some(&start), Some(&end), Some(&clock)) = (tail.times.first(), tail.times.last(), tail.clocks.first()) else {
-        return Ok(None);
-    };
+/// The samples of a tail; `None` if it is still empty.
+fn tail_segment(path: &Path, tail: &ReadTail) -> Option<SegmentRef> {
+    let samples = &tail.samples;
+    let span = *samples.times.first()?..=*samples.times.last()?;
     let location = SegmentLocation::Tail(path.to_owned());
-    Ok(Some(SegmentRef { span: start..=end, boot, clock, location }))
+    Some(SegmentRef { span, boot: tail.boot.clone(), clock: *samples.clocks.first()?, location })
+}
+
+/// What a tail lacks, which is also reported.
+fn losses_of(path: &Path, tail: &ReadTail, damage: &DamageLog) -> Vec<RecordedLoss> {
+    let samples = &tail.samples;
+    let lost = (samples.lost > 0).then(|| format!("{} samples are damaged beyond repair and left out", samples.lost));
+    let cut = samples
+        .is_cut
+        .then(|| "it ends within a sample, which is left out: the recorder was killed, or the file cut off".into());
+    let at = samples.times.last().copied().unwrap_or(0);
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let all = lost.into_iter().chain(cut);
+    all.map(|what: String| {
+        damage.report(format!("{}: {what}", path.display()));
+        RecordedLoss { at, what: format!("{file}: {what}") }
+    })
+    .collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Rows of any family, and how they become rows of one.
 
-use super::windows::slices;
 use super::{Families, Recording, Span};
 use crate::error::StoreError;
 use crate::schema::Table;
@@ -21,7 +20,7 @@ impl Recording {
         mut each: impl FnMut(Snapshot) -> bool,
     ) -> Result<(), StoreError> {
         for segment in &self.segments {
-            for slice in slices(&segment.span, span) {
+            for slice in self.slices(segment, span)? {
                 for sample in self.read(segment, &slice, families)? {
                     if !each(sample) {
                         return Ok(());

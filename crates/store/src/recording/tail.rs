@@ -1,20 +1,16 @@
 //! Samples from a tail.
 
 use super::rows::{column_map, typed_row};
+use super::tail_cache::ReadTail;
 use super::{Families, Span};
-use crate::error::StoreError;
 use crate::schema::Table;
 use crate::segment::TailByEntity;
-use crate::tail::TailReader;
 use std::convert::Infallible;
-use std::path::Path;
 use whyslow_model::catalogue::{EachFamily, Family};
 use whyslow_model::snapshot::Snapshot;
 
-pub(super) fn read(path: &Path, span: &Span, families: &Families<'_>) -> Result<Vec<Snapshot>, StoreError> {
-    let Some(reader) = TailReader::open(path)? else { return Ok(Vec::new()) };
-    let tables = reader.header().tables.clone();
-    let tail = TailByEntity::read(reader);
+pub(super) fn snapshots(tail: &ReadTail, span: &Span, families: &Families<'_>) -> Vec<Snapshot> {
+    let ReadTail { tables, samples: tail, .. } = tail;
     let times = tail.times.iter().zip(&tail.clocks);
     let wanted = times.enumerate().filter(|(_, (at, _))| span.contains(at));
     let (mut snapshots, mut numbers) = (Vec::new(), vec![None; tail.times.len()]);
@@ -22,9 +18,9 @@ pub(super) fn read(path: &Path, span: &Span, families: &Families<'_>) -> Result<
         numbers[sample] = Some(snapshots.len());
         snapshots.push(Snapshot { wall_ns, boot_ns, ..Snapshot::default() });
     }
-    let mut filler = SnapshotFiller { tail: &tail, tables: &tables, numbers, families, snapshots };
+    let mut filler = SnapshotFiller { tail, tables, numbers, families, snapshots };
     Snapshot::default().each_family(&mut filler);
-    Ok(filler.snapshots)
+    filler.snapshots
 }
 
 /// Adds each family's rows to the snapshots.

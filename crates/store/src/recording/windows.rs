@@ -2,6 +2,7 @@
 
 use super::{Families, Recording, SLICE_NS, SegmentRef, Span};
 use crate::error::StoreError;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use whyslow_model::catalogue::{EachFamily, Family, Process, Thread};
 use whyslow_model::snapshot::Snapshot;
@@ -28,14 +29,15 @@ impl Recording {
         let mut cutter = WindowCutter::new(length_ns, each);
         let mut boot: Option<&str> = None;
         for segment in &self.segments {
-            if boot.replace(&segment.boot) != Some(&segment.boot) {
-                cutter.end_boot();
-                cutter.carried = self.carried_before(segment, *span.start(), families)?;
-            }
-            for slice in slices(&segment.span, span) {
-                for sample in self.read(segment, &slice, families)? {
-                    cutter.add(sample);
+            for slice in self.slices(segment, span)? {
+                let samples = self.read(segment, &slice, families)?;
+                if let Some(first) = samples.first()
+                    && boot.replace(&segment.boot) != Some(&segment.boot)
+                {
+                    cutter.end_boot();
+                    cutter.carried = self.carried_before(segment, first, *span.start(), families)?;
                 }
+                samples.into_iter().for_each(|sample| cutter.add(sample));
                 if !cutter.goes_on {
                     return Ok(());
                 }
@@ -45,11 +47,40 @@ impl Recording {
         Ok(())
     }
 
-    /// The rows that were still valid at a time, from earlier samples of the same boot. Tasks, most of a recording, are read in
-    /// every sample.
-    fn carried_before(&self, segment: &SegmentRef, time: i64, families: &Families<'_>) -> Result<Snapshot, StoreError> {
+    /// The parts of a segment within a span that have samples, each small enough to be in memory.
+    pub(super) fn slices(&self, segment: &SegmentRef, span: &Span) -> Result<Vec<Span>, StoreError> {
+        let (start, end) = ((*segment.span.start()).max(*span.start()), (*segment.span.end()).min(*span.end()));
+        if start > end {
+            return Ok(Vec::new());
+        }
+        if end.saturating_sub(start) < SLICE_NS {
+            return Ok(vec![start..=end]);
+        }
+        let mut times: Vec<i64> = self.clocks(segment, &(start..=end))?.into_iter().map(|(at, _)| at).collect();
+        times.sort_unstable();
+        let mut slices: Vec<Span> = Vec::new();
+        for at in times {
+            match slices.last_mut() {
+                Some(slice) if at.saturating_sub(*slice.start()) < SLICE_NS => *slice = *slice.start()..=at,
+                _ => slices.push(at..=at),
+            }
+        }
+        Ok(slices)
+    }
+
+    /// The rows that were still valid at a time, from earlier samples of the same boot, of families that the first sample lacks. Tasks,
+    /// most of a recording, are read in every sample.
+    fn carried_before(
+        &self,
+        segment: &SegmentRef,
+        first: &Snapshot,
+        time: i64,
+        families: &Families<'_>,
+    ) -> Result<Snapshot, StoreError> {
         let mut carried = Snapshot::default();
-        let families = &|name: &str| name != Process::INFO.name && name != Thread::INFO.name && families(name);
+        let present = families_of(first);
+        let is_needed = |name: &str| !present.contains(name) && name != Process::INFO.name && name != Thread::INFO.name;
+        let families = &|name: &str| is_needed(name) && families(name);
         let before = time.saturating_sub(VALID_NS)..=time.saturating_sub(1);
         for older in self.segments.iter().filter(|s| s.boot == segment.boot && overlap(&s.span, &before)) {
             for mut sample in self.read(older, &before, families)? {
@@ -62,13 +93,19 @@ impl Recording {
     }
 }
 
-/// The parts of a segment within a span, each small enough to be in memory.
-pub(super) fn slices(segment: &Span, span: &Span) -> impl Iterator<Item = Span> + use<> {
-    let (start, end) = ((*segment.start()).max(*span.start()), (*segment.end()).min(*span.end()));
-    let next = move |from: &i64| from.checked_add(SLICE_NS);
-    std::iter::successors(Some(start), next)
-        .take_while(move |from| *from <= end)
-        .map(move |from| from..=end.min(from.saturating_add(SLICE_NS - 1)))
+/// The families that have rows in a sample.
+fn families_of(sample: &Snapshot) -> BTreeSet<&'static str> {
+    struct Names(BTreeSet<&'static str>);
+    impl EachFamily for Names {
+        fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+            if !rows.is_empty() {
+                self.0.insert(F::INFO.name);
+            }
+        }
+    }
+    let mut names = Names(BTreeSet::new());
+    sample.clone().each_family(&mut names);
+    names.0
 }
 
 pub(super) fn overlap(a: &Span, b: &Span) -> bool {

@@ -1,14 +1,20 @@
 //! One file: one hour of one table.
 
+use super::footers::{FileVersion, FooterCache};
 use super::layout::TableLayout;
 use super::row_group::{RowGroupBuffer, properties};
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour, SEGMENTS, is_draft, sync_folder};
+use crate::permissions::{create_file, create_subfolder};
 use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::metadata::{KeyValue, RowGroupMetaData};
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::metadata::{
+    KeyValue, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy, RowGroupMetaData,
+};
+use parquet::file::properties::ReaderProperties;
+use parquet::file::reader::ChunkReader;
+use parquet::file::serialized_reader::SerializedRowGroupReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 use serde::{Deserialize, Serialize};
@@ -22,6 +28,9 @@ use whyslow_model::value::Value;
 
 /// Files up to this size are copied in one read; copying column by column takes five system calls for each column.
 const SMALL: u64 = 1 << 20;
+
+/// The place of the times among the columns of a file.
+const TIME_COLUMN: usize = 0;
 
 /// A segment, as listed in each file that has rows of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,26 +49,53 @@ pub(crate) struct Segment {
 
 pub(crate) struct HourFile {
     path: PathBuf,
-    pub(super) reader: SerializedFileReader<File>,
-    pub(crate) segments: Vec<Segment>,
+    file: Arc<File>,
+    footer: Arc<Footer>,
+}
+
+/// What stands at the end of a file.
+pub(super) struct Footer {
+    metadata: ParquetMetaData,
+    segments: Vec<Segment>,
 }
 
 impl HourFile {
-    /// Opens a file; `None` if there is no such file.
+    /// Opens a file to write a new version of it; `None` if there is no such file.
     ///
     /// # Errors
     /// The file cannot be read, or does not belong to a recording.
-    pub(crate) fn open(path: &Path) -> Result<Option<Self>, StoreError> {
-        let file = match File::open(path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(StoreError::io(path))?,
-        };
-        let reader = SerializedFileReader::new(file).map_err(StoreError::parquet(path))?;
-        let metadata = reader.metadata().file_metadata().key_value_metadata();
-        let listed = metadata.and_then(|all| all.iter().find(|w| w.key == SEGMENTS)).and_then(|w| w.value.as_deref());
-        let segments = listed.and_then(|listed| serde_json::from_str(listed).ok());
-        let segments: Vec<Segment> = segments.ok_or_else(|| StoreError::invalid(path, "not a recording of whyslow"))?;
-        Ok(Some(Self { path: path.to_owned(), reader, segments }))
+    fn open(path: &Path) -> Result<Option<Self>, StoreError> {
+        let Some(file) = open(path)? else { return Ok(None) };
+        let footer = Footer::read(path, &file, ParquetStatisticsPolicy::KeepAll)?;
+        Ok(Some(Self { path: path.to_owned(), file: Arc::new(file), footer: Arc::new(footer) }))
+    }
+
+    /// Opens a file to read rows of it. Its footer is parsed once.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    fn open_to_read(path: &Path, footers: &FooterCache) -> Result<Option<Self>, StoreError> {
+        let Some(file) = open(path)? else { return Ok(None) };
+        let version = FileVersion::of(&file).map_err(StoreError::io(path))?;
+        // What is not looked at would take most of the time and memory: a column of each segment has its own statistics.
+        let parse = || Footer::read(path, &file, ParquetStatisticsPolicy::skip_except(&[TIME_COLUMN]));
+        let footer = footers.get(path, version, parse)?;
+        Ok(Some(Self { path: path.to_owned(), file: Arc::new(file), footer }))
+    }
+
+    /// The segments that have rows in it.
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.footer.segments
+    }
+
+    /// A row group.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn row_group(&self, number: usize) -> ParquetResult<SerializedRowGroupReader<'_, File>> {
+        let metadata = self.footer.metadata.row_group(number);
+        let properties = Arc::new(ReaderProperties::builder().build());
+        SerializedRowGroupReader::new(Arc::clone(&self.file), metadata, None, properties)
     }
 
     /// Adds the path to an error of the parquet crate.
@@ -69,13 +105,39 @@ impl HourFile {
 
     /// The row groups of a segment.
     pub(super) fn row_groups(&self, segment: &Segment) -> std::ops::Range<usize> {
-        let before = self.segments.iter().take_while(|s| s.start != segment.start);
-        let first = before.map(|s| s.row_groups).sum::<usize>().min(self.reader.num_row_groups());
-        first..(first + segment.row_groups).min(self.reader.num_row_groups())
+        let all = self.footer.metadata.num_row_groups();
+        let before = self.segments().iter().take_while(|s| s.start != segment.start);
+        let first = before.map(|s| s.row_groups).sum::<usize>().min(all);
+        first..(first + segment.row_groups).min(all)
     }
 
     fn has_columns(&self, schema: &Type) -> bool {
-        self.reader.metadata().file_metadata().schema() == schema
+        self.footer.metadata.file_metadata().schema() == schema
+    }
+}
+
+impl Footer {
+    fn read(path: &Path, file: &File, statistics: ParquetStatisticsPolicy) -> Result<Self, StoreError> {
+        let options = ParquetMetaDataOptions::new().with_column_stats_policy(statistics);
+        let reader = ParquetMetaDataReader::new().with_metadata_options(Some(options));
+        let metadata = reader.parse_and_finish(file).map_err(StoreError::parquet(path))?;
+        let words = metadata.file_metadata().key_value_metadata();
+        let listed = words.and_then(|all| all.iter().find(|w| w.key == SEGMENTS)).and_then(|w| w.value.as_deref());
+        let segments = listed.and_then(|listed| serde_json::from_str(listed).ok());
+        let segments = segments.ok_or_else(|| StoreError::invalid(path, "not a recording of whyslow"))?;
+        Ok(Self { metadata, segments })
+    }
+
+    /// How many parts it describes, which its size in memory follows.
+    pub(super) fn parts(&self) -> usize {
+        self.metadata.row_groups().iter().map(RowGroupMetaData::num_columns).sum::<usize>() + 1
+    }
+}
+
+fn open(path: &Path) -> Result<Option<File>, StoreError> {
+    match File::open(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some).map_err(StoreError::io(path)),
     }
 }
 
@@ -117,35 +179,47 @@ impl Drafts {
     }
 }
 
-/// A file being written: everything it had before, and one more segment.
+/// A file being written: everything it had before, and more segments.
 pub(super) struct HourWriter {
     draft: HourDraft,
     writer: SerializedFileWriter<File>,
     segments: Vec<Segment>,
-    segment: Segment,
+    /// Those that files of the hour have already, because an earlier attempt was interrupted after this file.
+    present: BTreeSet<i64>,
     rows: RowGroupBuffer,
 }
 
 impl HourWriter {
-    /// Starts to add a segment to the hour's file in `folder`. `None` if the file has the segment already, because an earlier
-    /// attempt was interrupted after this file.
-    pub(super) fn begin(
+    /// Starts to add segments to the hour's file in `folder`. `None` if its files have all of them already.
+    pub(super) fn begin<'s>(
         folder: &Path,
         hour: u8,
         layout: &TableLayout,
-        segment: Segment,
+        segments: impl Iterator<Item = &'s Segment> + Clone,
     ) -> Result<Option<Self>, StoreError> {
-        fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
+        // The table's folder, and the day's.
+        for folder in folder.parent().into_iter().chain([folder]) {
+            create_subfolder(folder).map_err(StoreError::io(folder))?;
+        }
         let schema = layout.schema().map_err(StoreError::parquet(folder))?;
         let properties = properties(layout).map_err(StoreError::parquet(folder))?;
+        let mut present = BTreeSet::new();
         let mut part = 0;
         let (path, old) = loop {
             let path = folder.join(file_name(hour, part));
             match HourFile::open(&path) {
-                Ok(Some(old)) if old.segments.iter().any(|s| s.start == segment.start) => return Ok(None),
-                // Written by a version with another catalogue.
-                Ok(Some(old)) if !old.has_columns(&schema) => part += 1,
-                Ok(old) => break (path, old),
+                Ok(Some(old)) => {
+                    present.extend(old.segments().iter().map(|segment| segment.start));
+                    if segments.clone().all(|segment| present.contains(&segment.start)) {
+                        return Ok(None);
+                    }
+                    if old.has_columns(&schema) {
+                        break (path, Some(old));
+                    }
+                    // Written by a version with another catalogue.
+                    part += 1;
+                }
+                Ok(None) => break (path, None),
                 // Damaged, or not ours: left alone. Readers report it.
                 Err(error) if error.is_damage() => part += 1,
                 Err(error) => return Err(error),
@@ -157,35 +231,30 @@ impl HourWriter {
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties));
         let mut writer = writer.map_err(StoreError::parquet(&draft.temporary))?;
         if let Some(old) = &old {
-            copy_file(&mut writer, &draft, old.reader.metadata().row_groups())?;
+            copy_file(&mut writer, &draft, old.footer.metadata.row_groups())?;
         }
-        let segments = old.map_or_else(Vec::new, |old| old.segments);
-        Ok(Some(Self { draft, writer, segments, segment, rows: RowGroupBuffer::new(layout) }))
+        let segments = old.map_or_else(Vec::new, |old| old.segments().to_vec());
+        Ok(Some(Self { draft, writer, segments, present, rows: RowGroupBuffer::new(layout) }))
     }
 
-    /// Adds a row at each of these times, all with the same key and values.
-    pub(super) fn push(&mut self, at: &[i64], key: &[KeyPart], values: &[Value]) -> Result<(), StoreError> {
-        let mut left = at;
-        while !left.is_empty() {
-            left = &left[self.rows.push(left, key, values)..];
-            if self.rows.is_full() {
-                self.flush()?;
-            }
+    /// Adds a segment with what `put` pushes, unless the file has it already.
+    pub(super) fn add(
+        &mut self,
+        segment: &Segment,
+        put: impl FnOnce(&mut SegmentRows<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        if self.present.contains(&segment.start) {
+            return Ok(());
         }
+        let mut rows = SegmentRows { file: self, row_groups: 0 };
+        put(&mut rows)?;
+        rows.flush()?;
+        let row_groups = rows.row_groups;
+        self.segments.push(Segment { row_groups, ..segment.clone() });
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), StoreError> {
-        if self.rows.is_empty() {
-            return Ok(());
-        }
-        self.segment.row_groups += 1;
-        self.rows.write(&mut self.writer).map_err(StoreError::parquet(&self.draft.temporary))
-    }
-
     pub(super) fn finish(mut self, drafts: &mut Drafts) -> Result<(), StoreError> {
-        self.flush()?;
-        self.segments.push(self.segment.clone());
         let listed = serde_json::to_string(&self.segments).expect("plain data becomes JSON");
         self.writer.append_key_value_metadata(KeyValue::new(SEGMENTS.to_owned(), listed));
         drafts.files.push(self.writer.into_inner().map_err(StoreError::parquet(&self.draft.temporary))?);
@@ -194,12 +263,41 @@ impl HourWriter {
     }
 }
 
+/// Takes the rows of a segment.
+pub(super) struct SegmentRows<'w> {
+    file: &'w mut HourWriter,
+    row_groups: usize,
+}
+
+impl SegmentRows<'_> {
+    /// Adds a row at each of these times, all with the same key and values.
+    pub(super) fn push(&mut self, at: &[i64], key: &[KeyPart], values: &[Value]) -> Result<(), StoreError> {
+        let mut left = at;
+        while !left.is_empty() {
+            left = &left[self.file.rows.push(left, key, values)..];
+            if self.file.rows.is_full() {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        let HourWriter { draft, writer, rows, .. } = self.file;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.row_groups += 1;
+        rows.write(writer).map_err(StoreError::parquet(&draft.temporary))
+    }
+}
+
 /// Creates a draft. Replaces one that a killed recorder left behind, but no foreign file of that name.
 fn create_draft(path: &Path) -> Result<File, StoreError> {
     if is_draft(path) {
         fs::remove_file(path).map_err(StoreError::io(path))?;
     }
-    File::options().write(true).create_new(true).open(path).map_err(StoreError::io(path))
+    create_file(path).map_err(StoreError::io(path))
 }
 
 /// An hour has further parts if the catalogue changed within it.
@@ -245,16 +343,18 @@ fn copy_row_groups<R: ChunkReader>(
 }
 
 /// The files of a table's hour, those under former names of the table included.
-pub(crate) fn hour_files(
+pub(crate) fn hour_files<'c>(
     folder: &Folder,
     table: &str,
     hour: &Hour,
-) -> impl Iterator<Item = Result<HourFile, StoreError>> + use<> {
+    footers: &'c FooterCache,
+) -> impl Iterator<Item = Result<HourFile, StoreError>> + use<'c> {
     let family = families().into_iter().find(|family| family.name == table);
     let former_names = family.map_or_else(Default::default, |family| family.former_names);
     let days: Vec<PathBuf> =
         std::iter::once(table).chain(former_names.iter().copied()).map(|name| folder.day(name, &hour.day)).collect();
     let hour = hour.hour;
+    let open = |path: &Path| HourFile::open_to_read(path, footers);
     days.into_iter()
-        .flat_map(move |day| (0..).map_while(move |part| HourFile::open(&day.join(file_name(hour, part))).transpose()))
+        .flat_map(move |day| (0..).map_while(move |part| open(&day.join(file_name(hour, part))).transpose()))
 }

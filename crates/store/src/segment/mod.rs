@@ -10,11 +10,12 @@
 //! `TABLE_METRIC`, with a row for each bucket at the segment's first sample and wherever its count changed: `at_least` is the
 //! bucket's smallest value, `count` its count until the bucket's next row. Counts only grow, so a percentile is a sum in any engine.
 //!
-//! A segment is added by writing the whole file anew under a temporary name and renaming it: a file is complete at every moment,
+//! Segments are added by writing the whole file anew under a temporary name and renaming it: a file is complete at every moment,
 //! and lists the segments it contains.
 
 mod cell;
 mod close;
+mod footers;
 mod hour;
 mod layout;
 mod pages;
@@ -25,7 +26,8 @@ mod tests;
 mod transpose;
 
 pub(crate) use cell::Cell;
-pub(crate) use close::close;
+pub(crate) use close::{ClosedTail, close};
+pub(crate) use footers::FooterCache;
 pub(crate) use hour::{HourFile, Segment, hour_files};
 pub(crate) use layout::{AT_LEAST, COUNT, buckets_name};
 pub(crate) use read::{Selection, read_rows};

@@ -8,7 +8,7 @@ use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::RowGroupMetaData;
-use parquet::file::reader::{FileReader, RowGroupReader};
+use parquet::file::reader::RowGroupReader;
 use parquet::file::statistics::Statistics;
 use std::ops::RangeInclusive;
 use whyslow_model::value::Name;
@@ -33,13 +33,13 @@ pub(crate) fn read_rows(
 
 fn read(file: &HourFile, segment: &Segment, selection: &Selection, mut each: impl FnMut(i64, &[Cell])) -> Result<()> {
     for at in file.row_groups(segment) {
-        let group = file.reader.get_row_group(at)?;
+        let group = file.row_group(at)?;
         if !may_hold(group.metadata(), &selection.span) {
             continue;
         }
-        let times = numbers(&*group, AT)?;
+        let times = numbers(&group, AT)?;
         let mut columns =
-            selection.columns.iter().map(|name| ColumnCursor::open(&*group, name)).collect::<Result<Vec<_>>>()?;
+            selection.columns.iter().map(|name| ColumnCursor::open(&group, name)).collect::<Result<Vec<_>>>()?;
         let mut row = Vec::with_capacity(columns.len());
         let mut next = 0;
         for ranges in batches(&row_ranges(&times, &selection.span)) {

@@ -5,7 +5,7 @@
 use crate::bytes::{Cursor, Damaged, put_number};
 use crate::frame::{DecodedFrame, Edit, EncodedChange, TableEdits, Texts, absent_row};
 use crate::schema::Table;
-use crate::tail::TailReader;
+use crate::tail::{TailPart, TailReader};
 use std::ops::Range;
 use whyslow_model::key::KeyPart;
 use whyslow_model::value::Value;
@@ -20,6 +20,8 @@ pub(crate) struct TailByEntity {
     pub(crate) texts: Texts,
     /// Samples damaged beyond repair.
     pub(crate) lost: usize,
+    /// The last sample is incomplete, and left out.
+    pub(crate) is_cut: bool,
 }
 
 #[derive(Default)]
@@ -44,53 +46,119 @@ const GONE: u8 = 0;
 const CHANGED: u8 = 1;
 
 impl TailByEntity {
-    /// Reads a tail up to its end, or up to damage.
+    /// Reads a tail. Frames that are damaged are left out, and those after them up to the next state.
     pub(crate) fn read(mut tail: TailReader) -> Self {
         let tables = tail.header().tables.clone();
-        let (all, is_whole) = Self::of_frames(&tables, std::iter::from_fn(|| tail.next_frame()));
-        if !is_whole {
-            tail.give_up();
-        }
-        Self { lost: tail.lost(), ..all }
-    }
-
-    /// The samples of consecutive frames, the first of which is complete, and whether all frames were valid: those from the first
-    /// invalid one on are left out.
-    pub(crate) fn of_frames<B: AsRef<[u8]>>(tables: &[Table], frames: impl Iterator<Item = B>) -> (Self, bool) {
-        let histories = tables.iter().map(|_| TableHistory::default()).collect();
-        let mut all =
-            Self { times: Vec::new(), clocks: Vec::new(), tables: histories, texts: Texts::default(), lost: 0 };
-        let mut is_whole = true;
+        let mut all = Self::new(&tables);
         let mut before = (0, 0);
-        for bytes in frames {
-            let frame = DecodedFrame::parse(bytes.as_ref(), before, tables, &mut all.texts);
-            let Some(frame) = frame.ok().filter(|frame| all.add(frame).is_ok()) else {
-                is_whole = false;
-                break;
-            };
-            before = (frame.wall_ns, frame.boot_ns);
-            all.times.push(frame.wall_ns);
-            all.clocks.push(frame.boot_ns);
+        while let Some(part) = tail.next_part() {
+            match part {
+                TailPart::Frame(frame) => match all.add(&frame, before, &tables) {
+                    Ok(at) => before = at,
+                    Err(Damaged) => tail.reject(),
+                },
+                TailPart::State(state) => match all.restore(&state, &tables) {
+                    Ok(at) => before = at,
+                    Err(Damaged) => tail.reject_state(),
+                },
+            }
         }
-        let samples = all.times.len();
-        for table in &mut all.tables {
-            table.read_at.retain(|sample| *sample < samples);
-            // A third of the memory would be spare capacity.
-            table.entities.iter_mut().for_each(|entity| entity.log.shrink_to_fit());
-        }
-        (all, is_whole)
+        all.shrink();
+        Self { lost: tail.lost(), is_cut: tail.is_cut(), ..all }
     }
 
-    fn add(&mut self, frame: &DecodedFrame) -> Result<(), Damaged> {
+    /// The samples of consecutive frames, the first of which is complete, up to the first invalid one.
+    pub(crate) fn of_frames<B: AsRef<[u8]>>(tables: &[Table], frames: impl Iterator<Item = B>) -> Self {
+        let mut all = Self::new(tables);
+        let mut before = (0, 0);
+        for frame in frames {
+            let Ok(at) = all.add(frame.as_ref(), before, tables) else { break };
+            before = at;
+        }
+        all.shrink();
+        all
+    }
+
+    fn new(tables: &[Table]) -> Self {
+        Self {
+            times: Vec::new(),
+            clocks: Vec::new(),
+            tables: tables.iter().map(|_| TableHistory::default()).collect(),
+            texts: Texts::default(),
+            lost: 0,
+            is_cut: false,
+        }
+    }
+
+    /// Adds the next frame, all of it or nothing, and returns its times. `before` are those of the previous one.
+    fn add(&mut self, frame: &[u8], before: (i64, u64), tables: &[Table]) -> Result<(i64, u64), Damaged> {
+        let frame = DecodedFrame::parse(frame, before, tables, &mut self.texts)?;
+        let is_once = frame.tables.is_sorted_by(|a, b| a.table < b.table);
+        if !is_once || !frame.tables.iter().all(|edits| self.tables[edits.table].fits(edits)) {
+            return Err(Damaged);
+        }
         let sample = self.times.len();
-        frame.tables.iter().try_for_each(|edits| self.tables[edits.table].add(sample, edits))
+        frame.tables.iter().try_for_each(|edits| self.tables[edits.table].add(sample, edits))?;
+        self.times.push(frame.wall_ns);
+        self.clocks.push(frame.boot_ns);
+        Ok((frame.wall_ns, frame.boot_ns))
+    }
+
+    /// Replaces what the next frame is relative to, and returns the times of the sample before it.
+    fn restore(&mut self, state: &[u8], tables: &[Table]) -> Result<(i64, u64), Damaged> {
+        let mut texts = Texts::default();
+        let state = DecodedFrame::parse(state, (0, 0), tables, &mut texts)?;
+        let is_insert = |edit: &Edit| matches!(edit, Edit::Insert(..));
+        if !state.tables.iter().all(|edits| edits.edits.iter().all(is_insert)) {
+            return Err(Damaged);
+        }
+        // The rows that were read already refer to texts that come first in it.
+        self.texts = texts;
+        self.tables.iter_mut().for_each(TableHistory::forget);
+        state.tables.iter().try_for_each(|edits| self.tables[edits.table].apply(edits))?;
+        Ok((state.wall_ns, state.boot_ns))
+    }
+
+    /// A third of the memory would be spare capacity.
+    fn shrink(&mut self) {
+        self.tables.iter_mut().flat_map(|table| &mut table.entities).for_each(|entity| entity.log.shrink_to_fit());
+    }
+
+    /// About how much memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let entity = |entity: &EntityHistory| size_of::<EntityHistory>() + entity.log.len();
+        self.tables.iter().flat_map(|table| &table.entities).map(entity).sum()
     }
 }
 
 impl TableHistory {
     fn add(&mut self, sample: usize, edits: &TableEdits) -> Result<(), Damaged> {
-        let reading = self.read_at.len();
+        self.apply(edits)?;
         self.read_at.push(sample);
+        Ok(())
+    }
+
+    /// Whether edits cover the newest rows.
+    fn fits(&self, edits: &TableEdits) -> bool {
+        let rows = |edit: &Edit| match edit {
+            Edit::Keep(count) | Edit::Drop(count) => *count,
+            Edit::Change(_) => 1,
+            Edit::Insert(..) => 0,
+        };
+        edits.edits.iter().try_fold(0_usize, |sum, edit| sum.checked_add(rows(edit))) == Some(self.current.len())
+    }
+
+    /// Has all rows end with the newest reading.
+    fn forget(&mut self) {
+        let reading = self.read_at.len();
+        for entity in std::mem::take(&mut self.current) {
+            self.entities[entity].note(reading, GONE);
+        }
+    }
+
+    /// Notes what is different in the next reading.
+    fn apply(&mut self, edits: &TableEdits) -> Result<(), Damaged> {
+        let reading = self.read_at.len();
         let mut old = std::mem::take(&mut self.current).into_iter();
         for edit in &edits.edits {
             match edit {

@@ -1,34 +1,82 @@
 //! Splits a tail into its chunks, and restores damaged ones if possible.
 
-use super::LARGEST_CHUNK;
-use super::parity::{GROUP, MAGIC, ParityBlock, block_length, repair_bit};
+use super::parity::{GROUP, MAGIC, ParityBlock, block_at, block_length, repair_bit};
+use super::{LARGEST_CHUNK, ZSTD_MAGIC};
 use std::collections::VecDeque;
 
-/// In order; `None` for a chunk that is lost.
-type Chunks = VecDeque<Option<Vec<u8>>>;
+/// How a state begins. Read as the length of a chunk, it would be too large.
+pub(super) const STATE_MAGIC: &[u8; 8] = b"WSSTATE\n";
+
+/// What a tail consists of besides parity.
+pub(super) enum Piece {
+    Chunk(Vec<u8>),
+    /// A chunk that is lost.
+    Lost,
+    /// An intact state, compressed.
+    State(Vec<u8>),
+}
+
+/// The pieces of a tail, in order.
+#[derive(Default)]
+pub(super) struct Chunks {
+    pub(super) pieces: VecDeque<Piece>,
+    /// How many of them are chunks, and how many of those are lost.
+    count: usize,
+    lost: usize,
+    /// What stands at the end is incomplete.
+    pub(super) is_cut: bool,
+}
+
+impl Chunks {
+    fn push(&mut self, chunk: Option<Vec<u8>>) {
+        self.count += 1;
+        self.lost += usize::from(chunk.is_none());
+        self.pieces.push_back(chunk.map_or(Piece::Lost, Piece::Chunk));
+    }
+
+    /// The lengths of the chunks of the newest group, if it has just become complete, of `passed` chunks before it.
+    fn whole_group(&self, passed: usize) -> Option<Vec<usize>> {
+        if self.lost > 0 || self.count <= passed || !self.count.is_multiple_of(GROUP) {
+            return None;
+        }
+        let length = |piece: &Piece| if let Piece::Chunk(data) = piece { Some(data.len()) } else { None };
+        let mut group: Vec<usize> = self.pieces.iter().rev().filter_map(length).take(GROUP).collect();
+        group.reverse();
+        Some(group)
+    }
+}
 
 enum Next {
     /// An intact chunk, and where it ends.
     Chunk(Vec<u8>, usize),
     /// A parity block, and where it ends.
     Parity(usize),
+    /// A state, and where it ends.
+    State(Vec<u8>, usize),
     /// Nothing, or a truncated rest.
     End,
     Damaged,
 }
 
-/// The chunks of a tail, given without its magic. All but the oldest format have parity blocks.
+/// The pieces of a tail, given without its magic. All but the oldest format have parity blocks.
 pub(super) fn read_chunks(bytes: &[u8], has_parity: bool) -> Chunks {
-    let mut chunks = Chunks::new();
+    let mut chunks = Chunks::default();
     let mut at = 0;
     loop {
         match next(bytes, at) {
             Next::Chunk(data, end) => {
-                chunks.push_back(Some(data));
+                chunks.push(Some(data));
+                at = end;
+            }
+            Next::State(data, end) => {
+                chunks.pieces.push_back(Piece::State(data));
                 at = end;
             }
             Next::Parity(end) => at = end,
-            Next::End => return chunks,
+            Next::End => {
+                chunks.is_cut = at < bytes.len();
+                return chunks;
+            }
             Next::Damaged => return restored(bytes, has_parity),
         }
     }
@@ -36,31 +84,34 @@ pub(super) fn read_chunks(bytes: &[u8], has_parity: bool) -> Chunks {
 
 /// The chunks of a damaged tail: those of groups with an intact parity block are restored.
 fn restored(bytes: &[u8], has_parity: bool) -> Chunks {
-    let mut chunks = Chunks::new();
+    let mut chunks = Chunks::default();
     let mut at = 0;
     for block in parity_blocks(bytes) {
         let Some(start) = block.group_start().filter(|start| *start >= at) else { continue };
+        let group = block.chunks(bytes);
         if start > at {
-            // The parity block of what comes before is damaged.
-            read_without_parity(&mut chunks, &bytes[at..start], has_parity);
+            // There is a state, or the parity block of what comes before is damaged.
+            let is_new_stream =
+                group.first().is_some_and(|chunk| chunk.as_ref().is_some_and(|c| c.starts_with(ZSTD_MAGIC)));
+            read_without_parity(&mut chunks, &bytes[at..start], has_parity, is_new_stream);
+            chunks.is_cut = false;
         }
-        chunks.extend(block.chunks(bytes));
+        group.into_iter().for_each(|chunk| chunks.push(chunk));
         at = block.range.end;
     }
-    read_without_parity(&mut chunks, &bytes[at..], has_parity);
+    read_without_parity(&mut chunks, &bytes[at..], has_parity, false);
     chunks
 }
 
-/// Reads chunks that have no intact parity block: single flipped bits are repaired, everything else is lost.
-fn read_without_parity(chunks: &mut Chunks, bytes: &[u8], has_parity: bool) {
+/// Reads chunks that have no intact parity block: single flipped bits are repaired, everything else is lost. The stream may begin anew
+/// with what follows them.
+fn read_without_parity(chunks: &mut Chunks, bytes: &[u8], has_parity: bool, is_new_stream: bool) {
     let mut at = 0;
-    let mut passed = chunks.len();
+    let mut passed = chunks.count;
     while at < bytes.len() {
-        let count = chunks.len();
-        if has_parity && count > passed && count.is_multiple_of(GROUP) && chunks.iter().all(Option::is_some) {
+        if let Some(group) = chunks.whole_group(passed).filter(|_| has_parity) {
             // Skip the damaged parity block of an intact group, whose chunks tell its length.
-            let group: Vec<usize> = chunks.iter().skip(count - GROUP).flatten().map(Vec::len).collect();
-            (at, passed) = (at + block_length(&group), count);
+            (at, passed) = (at + block_length(&group), chunks.count);
             continue;
         }
         let (data, end) = match next(bytes, at) {
@@ -69,19 +120,38 @@ fn read_without_parity(chunks: &mut Chunks, bytes: &[u8], has_parity: bool) {
                 at = end;
                 continue;
             }
+            Next::State(data, end) => {
+                chunks.pieces.push_back(Piece::State(data));
+                at = end;
+                continue;
+            }
             Next::End | Next::Damaged => match repaired(bytes, at) {
                 Some((data, end)) => (Some(data), end),
                 None => match following(bytes, at) {
+                    // Only a state is lost: the stream begins anew behind it, between two groups.
+                    Some(following) if chunks.count.is_multiple_of(GROUP) && begins_stream(bytes, following) => {
+                        at = following;
+                        continue;
+                    }
                     Some(following) => (None, following),
+                    None if chunks.count.is_multiple_of(GROUP) && is_new_stream => return,
                     // Nothing recognizable follows: it was truncated, or the damage reaches the end.
                     None if bytes.len() - at > 8 && is_within(bytes, at) => (None, bytes.len()),
-                    None => return,
+                    None => {
+                        chunks.is_cut = true;
+                        return;
+                    }
                 },
             },
         };
-        chunks.push_back(data);
+        chunks.push(data);
         at = end;
     }
+}
+
+/// Whether the stream begins anew with the chunk that starts here.
+fn begins_stream(bytes: &[u8], at: usize) -> bool {
+    bytes.get(at + 8..).is_some_and(|data| data.starts_with(ZSTD_MAGIC))
 }
 
 fn head(bytes: &[u8], at: usize) -> Option<(usize, u32)> {
@@ -96,6 +166,13 @@ fn next(bytes: &[u8], at: usize) -> Next {
             Some(block) => Next::Parity(block.range.end),
             // A truncated block has nothing after it; its group is intact.
             None if parity_blocks(&bytes[at..]).next().is_none() && following(bytes, at).is_none() => Next::End,
+            None => Next::Damaged,
+        };
+    }
+    if bytes[at..].starts_with(STATE_MAGIC) {
+        return match block_at(bytes, at, STATE_MAGIC) {
+            Some((data, end)) => Next::State(data.to_vec(), end),
+            None if following(bytes, at).is_none() => Next::End,
             None => Next::Damaged,
         };
     }
@@ -136,7 +213,9 @@ fn following(bytes: &[u8], at: usize) -> Option<usize> {
             let (length, crc) = head(bytes, *at)?;
             data(bytes, *at, length).filter(|data| !data.is_empty() && crc32fast::hash(data) == crc)
         };
-        bytes[*at..].starts_with(MAGIC) && ParityBlock::at(bytes, *at).is_some() || chunk().is_some()
+        let is_parity = || bytes[*at..].starts_with(MAGIC) && ParityBlock::at(bytes, *at).is_some();
+        let is_state = || bytes[*at..].starts_with(STATE_MAGIC) && block_at(bytes, *at, STATE_MAGIC).is_some();
+        is_parity() || is_state() || chunk().is_some()
     };
     (at + 1..bytes.len()).find(is_intact)
 }

@@ -1,33 +1,47 @@
 //! The running end of a recording: an append-only file that survives a kill and a power cut.
 //!
 //! ```text
-//! file  = "whyslow tail 2\n", (chunk or parity)...
+//! file  = "whyslow tail 3\n", (chunk, parity or state)...
 //! chunk = length (4 bytes, little-endian), CRC-32 of the data (4 bytes), data
+//! state = "WSSTATE\n", length (4 bytes), inverted CRC-32 of the data (4 bytes), data
 //! ```
 //!
 //! The data of all chunks is one zstd stream, flushed at the end of each chunk. The first chunk is the header, as JSON; each of
 //! the others is a frame. A truncated file is good up to its first incomplete chunk. After every 32 chunks there is a parity block
-//! that can restore damaged ones ([`parity`]); if that is not enough, everything after the damage is lost, and counted.
+//! that can restore damaged ones ([`parity`]). About once a minute, after a parity block, there is all that the next frame is relative
+//! to, compressed by itself, and the stream begins anew: readers go on there after damage that parity cannot undo, and skip it
+//! otherwise. Frames between the damage and that place are lost, and counted.
 
 mod chunks;
 mod parity;
 mod read;
 mod write;
 
-pub(crate) use read::TailReader;
+pub(crate) use read::{TailPart, TailReader};
 pub(crate) use write::TailWriter;
 
 use crate::schema::{Table, tables};
 use serde::{Deserialize, Serialize};
 
 /// The first bytes of a tail. The format's number changes only when an older version would misread it.
-const MAGIC: &[u8] = b"whyslow tail 2\n";
-/// The previous format, without parity.
+const MAGIC: &[u8] = b"whyslow tail 3\n";
+/// The previous format, without states.
+const STATELESS_MAGIC: &[u8] = b"whyslow tail 2\n";
+/// The first format, without states or parity.
 const OLD_MAGIC: &[u8] = b"whyslow tail 1\n";
 /// How a tail of any format begins.
 pub(crate) const MAGIC_PREFIX: &[u8] = b"whyslow tail ";
 /// A chunk cannot be longer, so a larger length is damage.
 const LARGEST_CHUNK: usize = 256 << 20;
+
+/// How a zstd frame begins (RFC 8878), and so a chunk with which the stream begins anew. Read as the header of a block, it would be one
+/// that is too large.
+const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// Whether a state can follow so many frames: only between groups, which the header is part of.
+pub(crate) fn takes_state_after(frames: usize) -> bool {
+    frames > 0 && (1 + frames).is_multiple_of(parity::GROUP)
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TailHeader {
@@ -64,14 +78,27 @@ mod tests {
     fn read(path: &Path) -> Option<Vec<Vec<u8>>> {
         let mut reader = TailReader::open(path).unwrap()?;
         assert_eq!(reader.header(), &header());
-        Some(std::iter::from_fn(|| reader.next_frame()).collect())
+        Some(frames_of(&mut reader))
     }
 
-    /// A tail of 100 frames, and where each chunk ends.
+    fn frames_of(reader: &mut TailReader) -> Vec<Vec<u8>> {
+        let parts = std::iter::from_fn(|| reader.next_part());
+        let frame = |part| if let TailPart::Frame(frame) = part { Some(frame) } else { None };
+        parts.filter_map(frame).collect()
+    }
+
+    const STATE: &[u8] = b"all that the next frame is relative to";
+
+    /// A tail of 100 frames with a state after the sixty-third.
     fn written(dir: &Path) -> (std::path::PathBuf, Vec<u8>) {
         let path = dir.join("1.tail");
         let mut writer = TailWriter::create(&path, &header()).unwrap();
-        frames().iter().for_each(|frame| writer.append(frame).unwrap());
+        for (number, frame) in frames().iter().enumerate() {
+            writer.append(frame).unwrap();
+            if takes_state_after(number + 1) && number > 31 && number < 64 {
+                writer.append_state(STATE).unwrap();
+            }
+        }
         let whole = fs::read(&path).unwrap();
         (path, whole)
     }
@@ -102,8 +129,21 @@ mod tests {
             damaged[at..end].fill(0);
             fs::write(&path, damaged).unwrap();
             let mut reader = TailReader::open(&path).unwrap().unwrap();
-            let there: Vec<_> = std::iter::from_fn(|| reader.next_frame()).collect();
-            assert!(frames().starts_with(&there), "zeros at {at}");
+            let mut resumed = None;
+            let mut there: Vec<Vec<u8>> = Vec::new();
+            while let Some(part) = reader.next_part() {
+                match part {
+                    TailPart::Frame(frame) => there.push(frame),
+                    TailPart::State(state) => {
+                        assert_eq!(state, STATE);
+                        resumed = Some(there.len());
+                    }
+                }
+            }
+            // What follows the state is read whatever was lost before.
+            let (before, after) = there.split_at(resumed.unwrap_or(there.len()));
+            assert!(frames().starts_with(before), "zeros at {at}");
+            assert!(resumed.is_none() || frames()[63..].starts_with(after), "zeros at {at}");
             assert!(
                 there.len() == 100 || end > last || blocks.iter().any(|b| at < b.start && b.start < end),
                 "zeros at {at}: {}",
@@ -115,6 +155,39 @@ mod tests {
                 "zeros at {at}: not reported as lost"
             );
         }
+    }
+
+    #[test]
+    fn frames_after_a_state_are_read_whatever_was_lost_before() {
+        let dir = whyslow_testing::memory_folder();
+        let (path, whole) = written(dir.path());
+        let state = (0..whole.len()).find(|at| whole[*at..].starts_with(chunks::STATE_MAGIC)).unwrap();
+        let mut damaged = whole.clone();
+        // From the tenth frame or so to just before the state: no parity survives.
+        damaged[whole.len() / 8..state].fill(0);
+        fs::write(&path, damaged).unwrap();
+        let mut reader = TailReader::open(&path).unwrap().unwrap();
+        let there = frames_of(&mut reader);
+        assert!(there.ends_with(&frames()[63..]), "{} frames", there.len());
+        assert!(there.len() > 37 && frames().starts_with(&there[..there.len() - 37]), "{} frames", there.len());
+        assert!(reader.lost() > 0);
+        // Without its state a stream that was not damaged is read all the same.
+        let mut damaged = whole.clone();
+        damaged[state..state + 20].fill(0);
+        fs::write(&path, damaged).unwrap();
+        assert!(read(&path) == Some(frames()));
+    }
+
+    #[test]
+    fn it_is_known_whether_the_last_chunk_is_complete() {
+        let dir = whyslow_testing::memory_folder();
+        let (path, whole) = written(dir.path());
+        let is_cut = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            TailReader::open(&path).unwrap().unwrap().is_cut()
+        };
+        assert!(!is_cut(&whole));
+        assert!(is_cut(&whole[..whole.len() - 1]));
     }
 
     #[test]

@@ -42,11 +42,12 @@ impl GroupParity {
             data.extend((lane.len() as u32).to_le_bytes());
             data.append(lane);
         }
-        let mut block = MAGIC.to_vec();
-        block.extend((data.len() as u32).to_le_bytes());
-        block.extend(checksum(&data).to_le_bytes());
-        block.append(&mut data);
-        Some(block)
+        Some(block_of(MAGIC, &data))
+    }
+
+    /// Whether the group is complete, or there is none yet.
+    pub(super) fn is_between_groups(&self) -> bool {
+        self.chunks.is_empty() || self.chunks.len() >= GROUP
     }
 }
 
@@ -54,6 +55,23 @@ impl GroupParity {
 pub(super) fn block_length(chunks: &[usize]) -> usize {
     let lane = |lane| chunks.iter().skip(lane).step_by(LANES).max().copied().unwrap_or(0);
     HEAD + chunks.len() * 8 + (0..LANES).map(|number| 4 + lane(number)).sum::<usize>()
+}
+
+/// A block that is no chunk: magic, length, checksum and data.
+pub(super) fn block_of(magic: &[u8; 8], data: &[u8]) -> Vec<u8> {
+    let mut block = magic.to_vec();
+    block.extend((data.len() as u32).to_le_bytes());
+    block.extend(checksum(data).to_le_bytes());
+    block.extend(data);
+    block
+}
+
+/// The data of such a block, and where it ends; `None` if there is none here, or it is damaged.
+pub(super) fn block_at<'a>(bytes: &'a [u8], at: usize, magic: &[u8; 8]) -> Option<(&'a [u8], usize)> {
+    let head = bytes.get(at..at.checked_add(HEAD)?)?.strip_prefix(magic)?;
+    let end = (at + HEAD).checked_add(number(head)? as usize)?;
+    let data = bytes.get(at + HEAD..end)?;
+    (checksum(data) == number(&head[4..])?).then_some((data, end))
 }
 
 /// Inverted, so that a block whose magic is damaged does not look like a chunk.
@@ -79,12 +97,7 @@ pub(super) struct ParityBlock<'a> {
 impl<'a> ParityBlock<'a> {
     /// The block that starts here; `None` if there is none, or it is damaged.
     pub(super) fn at(bytes: &'a [u8], at: usize) -> Option<Self> {
-        let head = bytes.get(at..at.checked_add(HEAD)?)?.strip_prefix(MAGIC)?;
-        let length = number(head)? as usize;
-        let data = bytes.get(at + HEAD..(at + HEAD).checked_add(length)?)?;
-        if checksum(data) != number(&head[4..])? {
-            return None;
-        }
+        let (data, end) = block_at(bytes, at, MAGIC)?;
         let (table, mut rest) = data.split_at_checked(GROUP * 8)?;
         let chunks: Option<Vec<(usize, u32)>> =
             table.chunks(8).map(|entry| Some((number(entry)? as usize, number(&entry[4..])?))).collect();
@@ -94,7 +107,7 @@ impl<'a> ParityBlock<'a> {
             (lane, rest) = rest.get(4..)?.split_at_checked(number(rest)? as usize)?;
             lanes.push(lane);
         }
-        Some(Self { range: at..at + HEAD + length, chunks: chunks?, lanes })
+        Some(Self { range: at..end, chunks: chunks?, lanes })
     }
 
     /// Where its group starts; `None` if that is before the start of the file.

@@ -1,21 +1,31 @@
-//! Reads a tail up to its end, or up to damage.
+//! Reads a tail.
 
-use super::chunks::read_chunks;
-use super::{LARGEST_CHUNK, MAGIC, MAGIC_PREFIX, OLD_MAGIC, TailHeader};
+use super::chunks::{Chunks, Piece, read_chunks};
+use super::{LARGEST_CHUNK, MAGIC, MAGIC_PREFIX, OLD_MAGIC, STATELESS_MAGIC, TailHeader, ZSTD_MAGIC};
 use crate::error::StoreError;
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use zstd::stream::write::Decoder;
 
+/// What follows the header of a tail.
+pub(crate) enum TailPart {
+    /// The next sample.
+    Frame(Vec<u8>),
+    /// After damage, what the next frame is relative to.
+    State(Vec<u8>),
+}
+
 /// Reads a tail frame by frame.
 pub(crate) struct TailReader {
-    chunks: VecDeque<Option<Vec<u8>>>,
-    decompressor: Decoder<'static, BoundedBuffer>,
+    chunks: Chunks,
+    /// `None` from damage until the next state.
+    decompressor: Option<Decompressor>,
     header: TailHeader,
     lost: usize,
 }
+
+type Decompressor = Decoder<'static, BoundedBuffer>;
 
 impl TailReader {
     /// Opens a tail. `None` if it was truncated within its header, so that there is nothing in it.
@@ -26,20 +36,22 @@ impl TailReader {
         let mut file = File::open(path).map_err(StoreError::io(path))?;
         let mut magic = Vec::new();
         Read::by_ref(&mut file).take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(StoreError::io(path))?;
-        if !MAGIC.starts_with(&magic) && !OLD_MAGIC.starts_with(&magic) {
+        if ![MAGIC, STATELESS_MAGIC, OLD_MAGIC].iter().any(|known| known.starts_with(&magic)) {
             return Err(StoreError::invalid(path, wrong_magic(&magic)));
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(StoreError::io(path))?;
-        let decompressor = Decoder::new(BoundedBuffer::default()).map_err(StoreError::io(path))?;
-        let chunks = read_chunks(&bytes, magic == MAGIC);
+        let chunks = read_chunks(&bytes, magic != OLD_MAGIC);
         let header = TailHeader { boot: String::new(), tables: Vec::new() };
-        let mut tail = Self { chunks, decompressor, header, lost: 0 };
-        if tail.chunks.is_empty() {
+        let mut tail = Self { chunks, decompressor: decompressor().ok(), header, lost: 0 };
+        if tail.chunks.pieces.is_empty() {
             return Ok(None);
         }
         let damaged = || StoreError::invalid(path, "the header is damaged beyond repair");
-        let header = tail.next_frame().ok_or_else(damaged)?;
+        let header = match tail.chunks.pieces.pop_front() {
+            Some(Piece::Chunk(chunk)) => tail.decompressed(&chunk).ok_or_else(damaged)?,
+            _ => return Err(damaged()),
+        };
         let invalid = |e| StoreError::invalid(path, format!("invalid header: {e}"));
         tail.header = serde_json::from_slice(&header).map_err(invalid)?;
         Ok(Some(tail))
@@ -49,24 +61,52 @@ impl TailReader {
         &self.header
     }
 
-    /// The next frame; `None` at the end, and at a damaged frame, after which no other can be decompressed.
-    pub(crate) fn next_frame(&mut self) -> Option<Vec<u8>> {
-        let chunk = self.chunks.pop_front()?;
-        let frame = chunk.and_then(|data| {
-            self.decompressor.write_all(&data).and_then(|()| self.decompressor.flush()).ok()?;
-            Some(std::mem::take(&mut self.decompressor.get_mut().0))
-        });
-        if frame.is_none() {
-            self.lost = 1 + self.chunks.len();
-            self.chunks.clear();
+    /// What comes next; `None` at the end. After damage, that is the next state.
+    pub(crate) fn next_part(&mut self) -> Option<TailPart> {
+        loop {
+            match self.chunks.pieces.pop_front()? {
+                Piece::Chunk(chunk) if self.decompressor.is_some() => {
+                    if let Some(frame) = self.decompressed(&chunk) {
+                        return Some(TailPart::Frame(frame));
+                    }
+                    self.reject();
+                }
+                Piece::Chunk(_) | Piece::Lost => self.reject(),
+                Piece::State(state) if self.decompressor.is_none() => {
+                    self.decompressor = decompressor().ok();
+                    if let Some(state) = self.decompressed(&state) {
+                        return Some(TailPart::State(state));
+                    }
+                    self.decompressor = None;
+                }
+                Piece::State(_) => {}
+            }
         }
-        frame
     }
 
-    /// Counts the last frame and all that follow as lost, because the last one was invalid.
-    pub(crate) fn give_up(&mut self) {
-        self.lost = 1 + self.chunks.len();
-        self.chunks.clear();
+    fn decompressed(&mut self, chunk: &[u8]) -> Option<Vec<u8>> {
+        if chunk.starts_with(ZSTD_MAGIC) {
+            self.decompressor = decompressor().ok();
+        }
+        let decompressor = self.decompressor.as_mut()?;
+        decompressor.write_all(chunk).and_then(|()| decompressor.flush()).ok()?;
+        Some(std::mem::take(&mut decompressor.get_mut().0))
+    }
+
+    /// Counts the last frame as lost, because it was invalid, and those that follow until the next state.
+    pub(crate) fn reject(&mut self) {
+        self.decompressor = None;
+        self.lost += 1;
+    }
+
+    /// Has what follows a state that was invalid left out, too.
+    pub(crate) fn reject_state(&mut self) {
+        self.decompressor = None;
+    }
+
+    /// Whether what stands at its end is incomplete: the recorder was killed, or the file truncated.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.chunks.is_cut
     }
 
     /// How many frames could not be read, as far as that can be determined. Known at the end.
@@ -81,6 +121,10 @@ fn wrong_magic(magic: &[u8]) -> &'static str {
     } else {
         "not a recording of whyslow"
     }
+}
+
+fn decompressor() -> io::Result<Decompressor> {
+    Decoder::new(BoundedBuffer::default())
 }
 
 /// Limits what a chunk may decompress to, so that damage cannot exhaust memory.

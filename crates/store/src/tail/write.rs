@@ -1,8 +1,10 @@
 //! Appends to a tail.
 
-use super::parity::GroupParity;
-use super::{MAGIC, TailHeader};
-use std::fs::{File, OpenOptions};
+use super::chunks::STATE_MAGIC;
+use super::parity::{GroupParity, block_of};
+use super::{MAGIC, STATELESS_MAGIC, TailHeader};
+use crate::permissions::create_file;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use zstd::stream::write::Encoder;
@@ -25,7 +27,7 @@ pub(crate) struct TailWriter<W = File> {
 impl TailWriter {
     /// Creates a tail; the file must not exist yet.
     pub(crate) fn create(path: &Path, header: &TailHeader) -> io::Result<Self> {
-        Self::new(OpenOptions::new().write(true).create_new(true).open(path)?, header)
+        Self::new(create_file(path)?, header)
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -35,12 +37,19 @@ impl TailWriter {
 
 impl<W: Write> TailWriter<W> {
     /// Begins a tail.
-    pub(crate) fn new(mut sink: W, header: &TailHeader) -> io::Result<Self> {
-        sink.write_all(MAGIC)?;
-        let mut compressor = Encoder::new(Vec::new(), ZSTD_LEVEL)?;
-        compressor.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
-        compressor.set_parameter(CParameter::HashLog(HASH_LOG))?;
-        let mut tail = Self { sink, compressor, parity: GroupParity::default(), length: MAGIC.len() as u64 };
+    pub(crate) fn new(sink: W, header: &TailHeader) -> io::Result<Self> {
+        Self::of_format(MAGIC, sink, header)
+    }
+
+    /// Begins a tail without states, which versions that know none can read.
+    pub(crate) fn without_states(sink: W, header: &TailHeader) -> io::Result<Self> {
+        Self::of_format(STATELESS_MAGIC, sink, header)
+    }
+
+    fn of_format(magic: &[u8], mut sink: W, header: &TailHeader) -> io::Result<Self> {
+        sink.write_all(magic)?;
+        let length = magic.len() as u64;
+        let mut tail = Self { sink, compressor: compressor()?, parity: GroupParity::default(), length };
         tail.append(&serde_json::to_vec(header)?)?;
         Ok(tail)
     }
@@ -64,6 +73,22 @@ impl<W: Write> TailWriter<W> {
         Ok(())
     }
 
+    /// Appends what the next frame is relative to, and begins the stream anew, if it is between groups. Errors are those of
+    /// [`append`](Self::append).
+    pub(crate) fn append_state(&mut self, state: &[u8]) -> io::Result<()> {
+        if !self.parity.is_between_groups() {
+            return Ok(());
+        }
+        let mut compressed = compressor()?;
+        compressed.write_all(state)?;
+        let mut blocks = self.parity.take_block().unwrap_or_default();
+        blocks.append(&mut block_of(STATE_MAGIC, &compressed.finish()?));
+        self.sink.write_all(&blocks)?;
+        self.length += blocks.len() as u64;
+        self.compressor = compressor()?;
+        Ok(())
+    }
+
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
@@ -71,4 +96,11 @@ impl<W: Write> TailWriter<W> {
     pub(crate) fn into_inner(self) -> W {
         self.sink
     }
+}
+
+fn compressor() -> io::Result<Encoder<'static, Vec<u8>>> {
+    let mut compressor = Encoder::new(Vec::new(), ZSTD_LEVEL)?;
+    compressor.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
+    compressor.set_parameter(CParameter::HashLog(HASH_LOG))?;
+    Ok(compressor)
 }
