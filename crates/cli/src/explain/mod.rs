@@ -132,6 +132,9 @@ fn change_event(change: &MachineChange) -> ChangeEvent {
 
 /// What the recording says of itself.
 fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> Result<(), StoreError> {
+    let losses = recording.losses().iter().filter(|loss| span.contains(&loss.at));
+    let lost: Vec<TimelineEvent> =
+        losses.map(|loss| TimelineEvent { at: to_the_millisecond(loss.at), what: loss.what.clone() }).collect();
     recording.each_sample(span, &|family: &str| family == Sample::INFO.name, |sample| {
         let Some(row) = sample.the::<Sample>() else { return true };
         let at = to_the_millisecond(sample.wall_ns);
@@ -143,7 +146,9 @@ fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> 
         explanation.missed += row.missed.get().unwrap_or(0.0) as u64;
         explanation.events.extend(row.event.get().map(|what| TimelineEvent { at, what: what.to_owned() }));
         true
-    })
+    })?;
+    explanation.events.extend(lost);
+    Ok(())
 }
 
 /// Finds out about episodes.

@@ -15,6 +15,8 @@ const SECOND_NS: i64 = 1_000_000_000;
 const WINDOW: Duration = Duration::from_secs(10);
 /// A time shorter than this, beside others that were judged, is too short for the rules, nanoseconds.
 const SHORTEST_NS: i64 = 4 * SECOND_NS;
+/// Segments that are this far apart are judged together, nanoseconds.
+const APART_NS: i64 = 60 * SECOND_NS;
 /// How long after a window the sample may come that tells what the recorder found in it, nanoseconds.
 const LATEST_NS: i64 = 60 * SECOND_NS;
 /// The longest part that one thread judges at once, nanoseconds.
@@ -69,18 +71,60 @@ fn judged_by_recorder(recording: &Recording, span: &Span, rules: &str) -> Result
 
 /// The parts of a span between the windows, in pieces.
 fn unjudged(recording: &Recording, span: &Span, windows: &[JudgedWindow]) -> Vec<Span> {
-    let recorded = recording.span();
-    let (start, end) = ((*span.start()).max(*recorded.start()), (*span.end()).min(*recorded.end()));
-    let starts = std::iter::once(start).chain(windows.iter().map(|((_, end), _)| *end));
-    let ends = windows.iter().map(|((start, _), _)| *start).chain([end]);
-    let shortest = if windows.is_empty() { 0 } else { SHORTEST_NS };
-    let gaps = starts.zip(ends).filter(|(from, to)| from < to && to - from >= shortest);
-    gaps.flat_map(|(from, to)| pieces(from, to)).collect()
+    let mut recorded: Vec<Span> =
+        recording.segments().iter().filter_map(|segment| common(&segment.span, span)).collect();
+    recorded.sort_by_key(|part| *part.start());
+    let times: Vec<Span> = windows.iter().map(|((start, end), _)| *start..=*end).collect();
+    pieces(recorded, &times)
 }
 
-fn pieces(start: i64, end: i64) -> impl Iterator<Item = Span> {
-    let starts = std::iter::successors(Some(start), |from| from.checked_add(PIECE_NS));
+/// The parts of what was recorded, in order of time, that no window covers. Time without a recording, which can be decades where the clock
+/// was set, is passed over: no piece begins or ends in it.
+fn pieces(recorded: Vec<Span>, windows: &[Span]) -> Vec<Span> {
+    let mut pieces: Vec<Span> = Vec::new();
+    for part in recorded {
+        // A recording that goes on in its next segment, or after a restart, is judged in one go.
+        match pieces.last_mut() {
+            Some(last) if part.start().saturating_sub(*last.end()) <= APART_NS => {
+                *last = *last.start()..=(*last.end()).max(*part.end());
+            }
+            _ => pieces.push(part),
+        }
+    }
+    let shortest = if windows.is_empty() { 0 } else { SHORTEST_NS };
+    pieces.iter().flat_map(|part| gaps(part, windows)).filter(|gap| length(gap) >= shortest).flat_map(cut).collect()
+}
+
+/// What windows, in order of time, leave of a span.
+fn gaps(span: &Span, windows: &[Span]) -> Vec<Span> {
+    let mut gaps = Vec::new();
+    let mut from = *span.start();
+    for window in windows.iter().filter(|window| common(window, span).is_some()) {
+        if from < *window.start() {
+            gaps.push(from..=*window.start());
+        }
+        from = from.max(*window.end());
+    }
+    if from < *span.end() {
+        gaps.push(from..=*span.end());
+    }
+    gaps
+}
+
+fn cut(span: Span) -> impl Iterator<Item = Span> {
+    let end = *span.end();
+    let starts = std::iter::successors(Some(*span.start()), |from| from.checked_add(PIECE_NS));
     starts.take_while(move |from| *from < end).map(move |from| from..=end.min(from.saturating_add(PIECE_NS)))
+}
+
+fn length(span: &Span) -> i64 {
+    span.end().saturating_sub(*span.start())
+}
+
+/// What two spans have in common.
+fn common(a: &Span, b: &Span) -> Option<Span> {
+    let common = (*a.start()).max(*b.start())..=(*a.end()).min(*b.end());
+    (!common.is_empty()).then_some(common)
 }
 
 fn judge(recording: &Recording, part: &Span, book: &RuleBook) -> Result<Vec<JudgedWindow>, StoreError> {
@@ -130,4 +174,39 @@ fn threads() -> usize {
 fn times(window: &Window) -> (i64, i64) {
     let first = window.snapshots().first().map_or(0, |sample| sample.wall_ns);
     (first, window.last().map_or(first, |sample| sample.wall_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(spans: &[(i64, i64)]) -> Vec<Span> {
+        spans.iter().map(|(from, to)| from * SECOND_NS..=to * SECOND_NS).collect()
+    }
+
+    #[test]
+    fn what_is_judged_follows_what_was_recorded_and_not_the_time_between() {
+        const DECADES: i64 = 50 * 365 * 86_400;
+        let recorded = seconds(&[(0, 4), (DECADES, DECADES + 1500), (DECADES + 1501, DECADES + 1510)]);
+        let expected =
+            [(0, 4), (DECADES, DECADES + 600), (DECADES + 600, DECADES + 1200), (DECADES + 1200, DECADES + 1510)];
+        assert_eq!(pieces(recorded, &[]), seconds(&expected));
+    }
+
+    #[test]
+    fn restarts_one_after_the_other_are_judged_in_one_go() {
+        let restarts: Vec<(i64, i64)> = (0..100).map(|number| (number * 3, number * 3 + 1)).collect();
+        assert_eq!(pieces(seconds(&restarts), &[]), seconds(&[(0, 298)]));
+    }
+
+    #[test]
+    fn what_the_recorder_judged_is_not_judged_again() {
+        let windows = seconds(&[(2, 12), (12, 22), (40, 50), (50, 60)]);
+        // Two seconds at the start are too short for the rules.
+        assert_eq!(pieces(seconds(&[(0, 70)]), &windows), seconds(&[(22, 40), (60, 70)]));
+        assert_eq!(pieces(seconds(&[(100, 120)]), &windows), seconds(&[(100, 120)]));
+        // After the clock was set back windows overlap.
+        let set_back = seconds(&[(0, 30), (10, 20)]);
+        assert_eq!(pieces(seconds(&[(0, 40)]), &set_back), seconds(&[(30, 40)]));
+    }
 }
