@@ -165,7 +165,7 @@ fn recorders_killed_at_200_moments_lose_nothing_and_the_next_goes_on() {
 
 #[test]
 fn sigterm_ends_it_as_ctrl_c_does() {
-    for end in [libc::SIGTERM, libc::SIGINT] {
+    for end in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
         let dir = whyslow_testing::folder();
         let child = begin(dir.path().to_str().unwrap());
         wait_for(dir.path(), 2);
@@ -217,7 +217,7 @@ fn a_recording_whose_folder_is_removed_ends_with_an_error() {
 
 #[test]
 fn a_baseline_that_is_interrupted_is_not_saved() {
-    for end in [libc::SIGINT, libc::SIGTERM] {
+    for end in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let dir = whyslow_testing::folder();
         let save = ["baseline", "--dir", dir.path().to_str().unwrap(), "save", "--for", "1m", "--interval", "200ms"];
         let child = whyslow(&save).spawn().unwrap();

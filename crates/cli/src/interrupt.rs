@@ -77,9 +77,10 @@ impl Interrupt {
         holding_back(&signals, register).map_err(cannot_listen)
     }
 
-    /// Starts to listen for these signals.
-    pub fn listen_for(signals: &[i32]) -> Result<Self, Failure> {
-        holding_back(signals, || Self::registered(signals)).map_err(cannot_listen)
+    /// Starts to listen for what ends a service. Being stopped is its usual end, which the exit status does not report.
+    pub fn listen_as_service() -> Result<Self, Failure> {
+        let signals: Vec<i32> = ending_signals().collect();
+        holding_back(&signals, || Self::registered(&signals)).map_err(cannot_listen)
     }
 
     fn registered(signals: &[i32]) -> io::Result<Self> {

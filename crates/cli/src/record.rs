@@ -9,7 +9,6 @@ use crate::sampling::SamplingLoop;
 use crate::ship::{BackgroundDelivery, Delivery, DeliveryOptions, destination};
 use crate::user_rules;
 use clap::Args;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -133,7 +132,7 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<RecordingEnd, Failure>
     args.check()?;
     let names = args.pseudonyms.begin()?;
     let destination = args.ship.as_deref().map(destination).transpose()?;
-    let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
+    let interrupt = Interrupt::listen_as_service()?;
     let retention = Retention { time: args.keep, bytes: args.keep_size, thin_when_full: args.thin_when_full };
     // Loads the BPF programs before the recording begins.
     let mut sampler = Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() });

@@ -7,7 +7,6 @@ use crate::output::{Failure, ProgressLine, complain, tell};
 use crate::pseudonymise::{PseudonymOptions, PseudonymSession};
 use crate::recordings::{self, for_people};
 use clap::Args;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::File;
@@ -125,7 +124,7 @@ fn label(text: &str) -> Result<(String, String), String> {
 /// Wrong usage; with `--once`, nothing was recorded.
 pub fn run(args: &ShipArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     args.delivery.check(&args.pseudonyms)?;
-    let mut interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
+    let mut interrupt = Interrupt::listen_as_service()?;
     let names = args.pseudonyms.begin()?;
     let folder = recordings::folder(args.dir.as_deref())?;
     let destination = destination(&args.store)?;

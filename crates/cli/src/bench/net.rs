@@ -5,7 +5,6 @@ use crate::interrupt::Interrupt;
 use crate::options::{OutputOptions, duration, one_of, size};
 use crate::output::{Failure, print};
 use clap::{Args, Subcommand};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -156,7 +155,7 @@ fn serve(args: &ServeArgs, look: &OutputOptions) -> Result<(), Failure> {
     let token = given.map_or_else(Token::random, Ok).map_err(|e| Failure::usage(e.to_string()))?;
     let listen = SocketAddr::new(args.listen, args.port);
     let asked = ServerOptions { listen, token: token.clone(), seconds: seconds(args.time)? };
-    let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
+    let interrupt = Interrupt::listen_as_service()?;
     let stop = Stop::from(interrupt.flag());
     let mut printed = Ok(());
     let ready = |at: SocketAddr| printed = print(invitation(at, &asked, made.then_some(&token), look));

@@ -15,7 +15,6 @@ use clap::Args;
 use clap_complete::ArgValueCandidates;
 use judging::Judging;
 use receivers::Receivers;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use state::ExporterState;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -124,7 +123,7 @@ fn once(args: &ExporterArgs, selection: Selection) -> Result<ExitCode, Failure> 
 }
 
 fn export(args: &ExporterArgs, selection: Selection) -> Result<ExitCode, Failure> {
-    let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
+    let interrupt = Interrupt::listen_as_service()?;
     let receivers = Receivers::start(args)?;
     let state = Arc::new(ExporterState::new(Collector::new(selection), receivers, args.interval));
     let server = args.listening.listen.map(|listen| serve(listen, args, &state)).transpose()?;

@@ -17,7 +17,6 @@ use crate::user_rules;
 use clap::Args;
 use hosts::Hosts;
 use live_host::LiveHost;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -99,7 +98,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     args.check()?;
     let roots = args.roots()?;
     let token = args.listening.page_token().map_err(Failure::usage)?;
-    let mut interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM])?;
+    let mut interrupt = Interrupt::listen_as_service()?;
     crate::keep_freed_memory();
     let book = Arc::new(user_rules::load().book);
     let names = Arc::new(args.pseudonyms.begin()?);
