@@ -18,7 +18,7 @@ trap 'rm -rf "$made"' EXIT
 share=$root$prefix/share
 
 case $program in
-    whyslow) services='whyslow-record whyslow-exporter whyslow-ship whyslow-recover' settings='whyslow-exporter whyslow-ship' ;;
+    whyslow) services='whyslow-record whyslow-exporter whyslow-serve whyslow-ship whyslow-recover' settings='whyslow-exporter whyslow-ship' ;;
     whyslow-fleet) services=whyslow-fleet-compact settings=whyslow-fleet ;;
     *) echo "stage.sh: no program '$program': whyslow, whyslow-fleet" >&2; exit 2 ;;
 esac

@@ -80,3 +80,76 @@ fn what_was_installed_is_uninstalled() {
     let left = Command::new("find").arg(installed.path().join("usr")).args(["-type", "f"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
 }
+
+/// The settings of a service, without comments.
+fn settings_of(unit: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join("systemd").join(unit)).unwrap();
+    text.lines().filter(|line| line.contains('=') && !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+#[test]
+fn no_service_has_more_privileges_than_are_listed() {
+    for unit in names(&root().join("systemd")) {
+        let settings = settings_of(&unit);
+        let capabilities =
+            settings.iter().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).expect("a list");
+        assert!(
+            !capabilities.starts_with('~'),
+            "{unit}: a list of what is withheld has what is added to the kernel later"
+        );
+        for must in [
+            "NoNewPrivileges=yes",
+            "ProtectClock=yes",
+            "MemoryDenyWriteExecute=yes",
+            "LockPersonality=yes",
+            "UMask=0077",
+        ] {
+            assert!(settings.iter().any(|line| line == must), "{unit}: {must}");
+        }
+        let namespaces = settings.iter().find_map(|line| line.strip_prefix("RestrictNamespaces="));
+        assert!(namespaces.is_some_and(|may| ["yes", "net"].contains(&may)), "{unit}: {namespaces:?}");
+    }
+}
+
+#[test]
+fn what_has_to_see_the_machines_file_systems_has_no_view_of_its_own_of_them() {
+    const OWN_VIEW: [&str; 11] = [
+        "ProtectSystem",
+        "ProtectHome",
+        "PrivateTmp",
+        "PrivateDevices",
+        "PrivateMounts",
+        "ProtectKernelTunables",
+        "ProtectKernelModules",
+        "ProtectKernelLogs",
+        "ProtectControlGroups",
+        "TemporaryFileSystem",
+        "BindReadOnlyPaths",
+    ];
+    for unit in ["whyslow-record.service", "whyslow-exporter.service", "whyslow-recover.service"] {
+        let settings = settings_of(unit);
+        let own = settings.iter().find(|line| OWN_VIEW.iter().any(|name| line.starts_with(&format!("{name}="))));
+        assert_eq!(own, None, "{unit}");
+    }
+}
+
+#[test]
+fn services_are_as_little_exposed_as_their_work_allows() {
+    let most =
+        [("record", 4.8), ("exporter", 4.9), ("recover", 3.9), ("ship", 2.2), ("serve", 1.4), ("fleet-compact", 2.2)];
+    for (service, most) in most {
+        let unit = root().join(format!("systemd/whyslow-{service}.service"));
+        let out = Command::new("systemd-analyze").args(["security", "--offline=true", "--no-pager"]).arg(unit).output();
+        let Ok(out) = out else {
+            eprintln!("skipped: no systemd-analyze");
+            return;
+        };
+        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        let Some((_, rest)) = said.split_once("Overall exposure level for ") else {
+            eprintln!("skipped: systemd-analyze cannot do this offline: {}", String::from_utf8_lossy(&out.stderr));
+            return;
+        };
+        let level: f64 = rest.split_whitespace().nth(1).and_then(|level| level.parse().ok()).expect("a number");
+        assert!(level <= most, "{service}: {level}");
+    }
+}

@@ -5,6 +5,7 @@ mod recorded;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use whyslow_model::catalogue::{Disk, MachineInfo, Queue};
@@ -413,8 +414,26 @@ fn the_machine_is_profiled_or_it_is_said_why_not() {
 }
 
 #[test]
+fn it_has_only_the_capabilities_that_it_needs() {
+    const DAC_READ_SEARCH: u64 = 1 << 2;
+    const SETUID: u64 = 1 << 7;
+    let dirs = two_hosts();
+    for (server, may) in [(Server::of_recordings(&[dirs.path()]), DAC_READ_SEARCH), (Server::live(&[]), !SETUID)] {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.http.child.id())).unwrap();
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+        let mask = |name: &str| u64::from_str_radix(&field(name), 16).unwrap();
+        assert_eq!(field("NoNewPrivs:"), "1");
+        for set in ["CapEff:", "CapPrm:", "CapBnd:", "CapInh:", "CapAmb:"] {
+            // Without privileges there is nothing to give up, nor may the bounding set be changed.
+            let is_privileged = std::path::Path::new("/proc/self").metadata().unwrap().uid() == 0;
+            assert!(mask(set) & !may == 0 || set == "CapBnd:" && !is_privileged, "{set} {:x}", mask(set));
+        }
+    }
+}
+
+#[test]
 fn it_ends_cleanly_on_a_signal() {
-    for signal in [libc::SIGTERM, libc::SIGINT] {
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
         let mut server = Server::live(&[]);
         server.live_page();
         let pid = libc::pid_t::try_from(server.http.child.id()).unwrap();

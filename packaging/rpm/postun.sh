@@ -1,4 +1,4 @@
 if [ -d /run/systemd/system ]; then
     systemctl daemon-reload || :
-    [ "$1" -eq 0 ] || systemctl try-restart whyslow-record whyslow-exporter whyslow-ship || :
+    [ "$1" -eq 0 ] || systemctl try-restart whyslow-record whyslow-exporter whyslow-serve whyslow-ship || :
 fi

@@ -19,6 +19,7 @@ mod mcp;
 mod observe;
 mod options;
 mod output;
+mod privileges;
 mod profile;
 mod pseudonymise;
 mod read;

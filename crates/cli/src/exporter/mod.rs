@@ -10,6 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::observe::observed;
 use crate::options::{Observe, duration};
 use crate::output::{Failure, complain, print};
+use crate::privileges;
 use crate::sampling::SamplingLoop;
 use clap::Args;
 use clap_complete::ArgValueCandidates;
@@ -124,6 +125,8 @@ fn once(args: &ExporterArgs, selection: Selection) -> Result<ExitCode, Failure> 
 
 fn export(args: &ExporterArgs, selection: Selection) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::listen_as_service()?;
+    privileges::keep_only(privileges::OF_LIVE_MACHINE)
+        .map_err(|e| Failure::usage(format!("cannot give up privileges: {e}")))?;
     let receivers = Receivers::start(args)?;
     let state = Arc::new(ExporterState::new(Collector::new(selection), receivers, args.interval));
     let server = args.listening.listen.map(|listen| serve(listen, args, &state)).transpose()?;

@@ -11,6 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::live::{self, LiveOptions};
 use crate::options::duration;
 use crate::output::{Failure, complain, print};
+use crate::privileges;
 use crate::pseudonymise::{PseudonymOptions, PseudonymSession};
 use crate::recordings;
 use crate::user_rules;
@@ -99,6 +100,8 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let roots = args.roots()?;
     let token = args.listening.page_token().map_err(Failure::usage)?;
     let mut interrupt = Interrupt::listen_as_service()?;
+    let needed = if args.no_live { privileges::OF_RECORDINGS } else { privileges::OF_LIVE_MACHINE };
+    privileges::keep_only(needed).map_err(|e| Failure::usage(format!("cannot give up privileges: {e}")))?;
     crate::keep_freed_memory();
     let book = Arc::new(user_rules::load().book);
     let names = Arc::new(args.pseudonyms.begin()?);
