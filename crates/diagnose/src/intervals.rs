@@ -346,7 +346,10 @@ impl Felt<'_> {
 
     /// Whether it is no more than one short interval among others.
     fn is_brief(&self) -> bool {
-        self.parts.len() == 1 && self.grid.parts.len() > 2 && self.seconds() < BRIEF_SECONDS
+        let [part] = self.parts[..] else { return false };
+        let is_captured = !self.grid.window.origins().is_empty();
+        let is_one_step = is_captured || part.to - part.from == 1;
+        is_one_step && self.grid.parts.len() > 2 && self.seconds() < BRIEF_SECONDS
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod attribution;
+mod bursts;
 mod disks;
 mod guests;
 mod memory;

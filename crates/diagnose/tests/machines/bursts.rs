@@ -1,0 +1,62 @@
+//! Loads that last for a part of the window.
+
+use crate::{MS, SAMPLES, SECOND, first, key, machine, pressure};
+use whyslow_model::catalogue::{Cpu, Process, ProcessRow};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Verdict};
+
+/// Eight processes compute on two CPUs from one second to another, and at no other time.
+fn computing(from: u64, to: u64) -> Diagnosis {
+    machine(|t, s| {
+        let seconds = t.clamp(from, to) - from;
+        for number in [0, 1] {
+            let (user, idle) = (seconds * SECOND, (t - seconds) * SECOND);
+            s.processor.cpu.push(Cpu { user: user.into(), system: 0.into(), idle: idle.into(), ..Cpu::new(number) });
+        }
+        pressure(seconds, s, 100, 0, 0);
+        let process = |number: u32| {
+            Process::from(ProcessRow {
+                command: "convert".into(),
+                state: if t > from && t <= to { "R" } else { "S" }.into(),
+                user: (seconds * 250 * MS).into(),
+                system: 0.into(),
+                run_delay: (seconds * 750 * MS).into(),
+                voluntary_switches: (seconds * 10).into(),
+                involuntary_switches: (seconds * 100).into(),
+                nice: 0.0.into(),
+                threads: 1.0.into(),
+                kernel_thread: 0.0.into(),
+                ..ProcessRow::new(key(10 + number))
+            })
+        };
+        s.task.process.extend((0..8).map(process));
+    })
+}
+
+#[test]
+fn a_burst_of_three_seconds_in_ten_is_found_with_its_own_numbers() {
+    for (from, to) in [(4, 7), (0, 3), (7, 10), (2, 6)] {
+        let d = computing(from, to);
+        assert_eq!((d.verdict, first(&d)), (Verdict::Bottleneck, ("cpu.saturated", "host")), "{from}..{to}");
+        let finding = &d.findings[0];
+        let during = finding.during.as_ref().expect("the time of the burst");
+        assert_eq!((during.from, during.to), (from as f64, to as f64));
+        assert!(finding.impact > 0.9, "{}", finding.impact);
+        assert_eq!(finding.culprits.first().map(|culprit| &*culprit.name), Some("convert"));
+        let words = format!("for {} s of {} s", to - from, SAMPLES - 1);
+        assert!(finding.summary.contains(&words), "{}", finding.summary);
+    }
+}
+
+#[test]
+fn a_load_of_the_whole_window_has_no_time_of_its_own() {
+    let d = computing(0, 10);
+    assert_eq!(first(&d), ("cpu.saturated", "host"));
+    assert_eq!(d.findings[0].during, None);
+}
+
+#[test]
+fn a_single_second_is_a_suspicion() {
+    let d = computing(5, 6);
+    assert_ne!(d.verdict, Verdict::Bottleneck);
+    assert!(d.findings.iter().all(|finding| finding.confidence == Confidence::Low), "{:?}", d.findings);
+}

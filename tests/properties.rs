@@ -1,0 +1,228 @@
+//! What holds for every diagnosis of captures, whatever they show: checked on all fixtures, on all written captures, and on damaged ones.
+//! `WHYSLOW_PROPERTIES=N` damages each of them N times; a minute's worth is the default.
+
+mod captured;
+
+use captured::{FIXTURES, captures_of};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses, virtual_machines};
+use whyslow_import::Capture;
+use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Origin, Reading};
+
+static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
+/// The rounding of what tools print.
+const ROUNDING: f64 = 0.01;
+/// Ratios that are no shares of a whole: deviations from a mean, clocks of which some are above the nominal one, and memory of a process by
+/// what it holds of data.
+const NO_SHARES: [&str; 5] =
+    ["disk.size_spread", "disk.bytes_spread", "cpu.clock_share", "cpu.slowest_share", "db.resident_share"];
+/// Differences, which can be below zero.
+const DIFFERENCES: [&str; 1] = ["disk.service_excess"];
+
+/// Every capture of ours, by its file's name.
+fn texts() -> Vec<(String, String)> {
+    let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/written");
+    let files = [Path::new(FIXTURES), &written].into_iter().flat_map(|folder| fs::read_dir(folder).expect("a folder"));
+    let mut texts: Vec<(String, String)> = files
+        .map(|entry| entry.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .filter_map(|path| Some((path.file_name()?.to_string_lossy().into_owned(), fs::read_to_string(&path).ok()?)))
+        .collect();
+    texts.sort();
+    assert!(texts.len() > 300, "only {} captures", texts.len());
+    texts
+}
+
+/// Checks each text in a few threads; the names of those of which something is not so, with what it is.
+fn wrong<T: Sync>(all: &[T], check: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut wrong = Vec::new();
+        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            wrong.extend(check(one));
+        }
+        wrong
+    };
+    std::thread::scope(|scope| {
+        let running = [scope.spawn(run), scope.spawn(run)];
+        running.into_iter().flat_map(|one| one.join().expect("no panic")).collect()
+    })
+}
+
+fn read(inputs: &[(&str, &str)]) -> Option<Vec<Capture>> {
+    captures_of(inputs.iter().copied(), false).ok()
+}
+
+fn diagnosed(captures: &[Capture]) -> Option<Diagnosis> {
+    let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
+    let windows: Vec<_> = captures.iter().map(|c| (c.label(), &c.window)).collect();
+    merge_diagnoses(captures.iter().map(of).collect(), virtual_machines(&windows), &RULES)
+}
+
+fn numbers(d: &Diagnosis) -> impl Iterator<Item = (&str, &Evidence, f64)> {
+    let of_findings = d.findings.iter().flat_map(|f| f.evidence.iter().map(|e| (&*f.subject.name, e)));
+    let of_figures = d.figures.iter().flat_map(|f| f.values.iter().map(|e| (&*f.subject.name, e)));
+    of_findings.chain(of_figures).filter_map(|(subject, evidence)| match evidence.value {
+        Reading::Number(number) => Some((subject, evidence, number)),
+        Reading::Text(_) => None,
+    })
+}
+
+/// What is impossible in a diagnosis: shares beyond the whole, amounts below nothing, numbers that are none.
+fn impossible(d: &Diagnosis) -> Vec<String> {
+    let mut found = Vec::new();
+    let is_share = |share: f64| (0.0..=1.0 + ROUNDING).contains(&share);
+    for finding in &d.findings {
+        let Finding { impact, during, culprits, .. } = finding;
+        if !is_share(*impact) {
+            found.push(format!("impact {impact} of {}", finding.key()));
+        }
+        found.extend(
+            culprits.iter().filter(|c| !is_share(c.share)).map(|c| format!("{} with {} of {}", c.name, c.share, c.of)),
+        );
+        if let Some(during) = during.as_ref().filter(|during| !is_share(during.share)) {
+            found.push(format!("{} for {} of the time", finding.key(), during.share));
+        }
+    }
+    for (subject, evidence, number) in numbers(d) {
+        let is_impossible = match evidence.unit.as_str() {
+            _ if DIFFERENCES.contains(&&*evidence.metric) => false,
+            "ratio" if NO_SHARES.contains(&&*evidence.metric) => number < 0.0,
+            "ratio" => !is_share(number),
+            "bytes" | "bytes/s" | "1/s" | "bit/s" | "s" => number < 0.0,
+            _ => false,
+        };
+        if is_impossible || !number.is_finite() {
+            found.push(format!("{} = {number} {} of {subject}", evidence.metric, evidence.unit));
+        }
+    }
+    found
+}
+
+/// The text with a few lines lost, doubled, cut or exchanged.
+fn damaged(text: &str, seed: u64) -> String {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for _ in 0..random.random_range(1..4) {
+        if lines.len() < 2 {
+            break;
+        }
+        let at = random.random_range(0..lines.len());
+        match random.random_range(0..4) {
+            0 => drop(lines.remove(at)),
+            1 => lines.insert(at, lines[at].clone()),
+            2 => {
+                let end = random.random_range(0..=lines[at].len());
+                let end = (0..=end).rev().find(|end| lines[at].is_char_boundary(*end)).unwrap_or(0);
+                lines[at].truncate(end);
+            }
+            _ => {
+                let other = random.random_range(0..lines.len());
+                lines.swap(at, other);
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn no_share_is_beyond_its_whole_and_no_amount_below_nothing() {
+    let rounds: u64 = std::env::var("WHYSLOW_PROPERTIES").ok().and_then(|count| count.parse().ok()).unwrap_or(1);
+    let all: Vec<(String, String, Option<u64>)> = texts()
+        .into_iter()
+        .flat_map(|(name, text)| {
+            std::iter::once(None).chain((0..rounds).map(Some)).map(move |seed| (name.clone(), text.clone(), seed))
+        })
+        .collect();
+    let wrong = wrong(&all, |(name, text, seed)| {
+        let text = seed.map_or_else(|| text.clone(), |seed| damaged(text, seed));
+        let diagnosis = read(&[(name, &text)]).and_then(|captures| diagnosed(&captures));
+        let found = diagnosis.map(|d| impossible(&d)).unwrap_or_default();
+        found.into_iter().map(|what| format!("{name} {seed:?}: {what}")).collect()
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn what_is_cleared_is_cleared_in_each_half() {
+    let all = texts();
+    let wrong = wrong(&all, |(name, text)| {
+        let mut wrong = Vec::new();
+        for capture in read(&[(name, text)]).unwrap_or_default() {
+            let count = capture.window.snapshots().len();
+            if count < 5 {
+                continue;
+            }
+            let whole = diagnose(&capture.window, Origin::Import, &RULES);
+            for (from, to) in [(0, count / 2), (count / 2, count - 1)] {
+                let half = diagnose(&capture.window.part(from, to), Origin::Import, &RULES);
+                for finding in half.findings.iter().filter(|finding| finding.is_felt()) {
+                    let resource = match finding.id.split('.').next().unwrap_or_default() {
+                        "mem" => "memory",
+                        "net" => "network",
+                        "fs" => "disk",
+                        other => other,
+                    };
+                    let is_cleared = whole.ruled_out.iter().any(|entry| entry.id == resource);
+                    if is_cleared && !whole.not_cleared.iter().any(|entry| entry.id == resource) {
+                        wrong.push(format!("{name}: {} in {from}..{to}, {resource} cleared in all", finding.key()));
+                    }
+                }
+            }
+        }
+        wrong
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn another_capture_removes_no_finding() {
+    const MORE: &str = "$ uname -r\n6.1.0-18-amd64\n$ uptime\n 10:41:07 up 20 days,  4:11,  2 users,  load average: 0.02, 0.04, 0.11\n";
+    let all = texts();
+    let wrong = wrong(&all, |(name, text)| {
+        let keys = |d: &Diagnosis| -> BTreeSet<String> {
+            d.findings.iter().filter(|f| f.is_felt()).map(|f| format!("{}@{}", f.id, f.subject.name)).collect()
+        };
+        let Some(alone) = read(&[(name, text)]).and_then(|captures| diagnosed(&captures)) else { return Vec::new() };
+        let Some(both) = read(&[(name, text), ("more.txt", MORE)]).and_then(|captures| diagnosed(&captures)) else {
+            return vec![format!("{name}: refused beside another capture")];
+        };
+        let said = |key: &&String| !both.ruled_out.iter().any(|entry| entry.id == **key);
+        keys(&alone).difference(&keys(&both)).filter(said).map(|key| format!("{name}: {key}")).collect()
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn subjects_are_those_of_the_input() {
+    let all = texts();
+    let wrong = wrong(&all, |(name, text)| {
+        let Some(d) = read(&[(name, text)]).and_then(|captures| diagnosed(&captures)) else { return Vec::new() };
+        // The input may have the number of a device in place of its name (253:4, dev8-144, 08:03).
+        let is_numbered = |name: &str| {
+            let number = |word: &str| {
+                word.trim_start_matches("dev").split(['-', ':']).filter(|n| n.parse::<u32>().is_ok()).count() == 2
+            };
+            ["dm-", "sd"].iter().any(|kind| name.starts_with(kind))
+                && text.split([' ', '\t', '\n', '(', ')', ',']).any(number)
+        };
+        let is_named = |name: &str| {
+            // Names that are composed of several words of the input: 'TCP 10.0.0.1:80', 'a, b'; and of ours.
+            let words = name.split([' ', ',', ':', '/', '@', '(', ')']).filter(|word| !word.is_empty());
+            let is_ours = |word: &str| ["line", "all", "programs", "guest", "write", "read"].contains(&word);
+            words.clone().all(|word| is_ours(word) || word.parse::<u32>().is_ok() || text.contains(word))
+                || is_numbered(name)
+        };
+        let subjects = d.findings.iter().filter(|f| ["device", "interface", "process"].contains(&&*f.subject.kind));
+        let culprits = d.findings.iter().flat_map(|f| &f.culprits).map(|culprit| &culprit.name);
+        let names: BTreeSet<&String> = subjects.map(|f| &f.subject.name).chain(culprits).collect();
+        names.into_iter().filter(|name| !is_named(name)).map(|subject| format!("{name}: {subject}")).collect()
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
