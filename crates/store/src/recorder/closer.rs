@@ -79,7 +79,9 @@ impl TailCloser {
             format!("{lost} samples recorded before were damaged on disk and are lost; {samples} of them are kept")
         });
         let cut = is_cut.then(|| {
-            format!("the recording before ended within a sample, which is lost: {samples} of its last ones are kept")
+            format!(
+                "the recording before ended within a sample, which is lost; the {samples} samples before it are kept"
+            )
         });
         for what in damaged.into_iter().chain(cut) {
             (self.log)(&format!("{}: {what}", tail.display()));
