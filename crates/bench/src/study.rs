@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_model::bench::{BenchKind, BenchReport, Measurement, Study};
+use whyslow_model::human;
 use whyslow_sense::Root;
 
 pub(crate) const REPETITIONS: u32 = 10;
@@ -96,7 +97,7 @@ where
             let (result_to, prepare) = (result_to.clone(), &prepare);
             let thread = thread::Builder::new().name("bench".into());
             let started = thread.spawn_scoped(scope, move || run_thread(cpu, options, prepare, &begin, &result_to));
-            started.map_err(|e| Error::new(format!("cannot start a thread: {e}")))?;
+            started.map_err(|e| Error::new(human::no_thread(&e)))?;
             starts.push(start);
         }
         drop(result_to);

@@ -104,7 +104,7 @@ pub fn begin<R: Send + 'static>(
 
 /// That a thread cannot be started.
 pub fn cannot_start(error: std::io::Error) -> Failure {
-    Failure::usage(format!("cannot start a thread: {error}"))
+    Failure::usage(whyslow_model::human::no_thread(&error))
 }
 
 /// Does something when the thread that has it panics.

@@ -123,7 +123,9 @@ fn watched<T>(reads: impl FnOnce(&Arc<ReadMonitor>) -> Result<T, Failure>) -> Re
     std::thread::scope(|scope| {
         let (done, ends) = channel::<()>();
         let progress = &*watch;
-        scope.spawn(move || say_how_far(progress, &ends));
+        // Without a thread nobody says how far it is.
+        let progress = move || say_how_far(progress, &ends);
+        let _ = std::thread::Builder::new().name("progress".into()).spawn_scoped(scope, progress);
         let result = reads(&watch);
         drop(done);
         result

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
+use whyslow_model::human;
 use whyslow_rollup::Hour;
 
 /// The memory a query may take, unless another amount is asked for.
@@ -133,6 +134,9 @@ impl Fleet {
 
 /// Where requests to the store and queries run.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
-    let runtime = Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|e| Failure::usage(format!("cannot start threads: {e}")))
+    // The runtime panics if it cannot start its threads.
+    let started = std::thread::Builder::new().name("probe".into()).spawn(|| {});
+    let started = started.map(|thread| drop(thread.join()));
+    let runtime = started.and_then(|()| Builder::new_multi_thread().enable_all().build());
+    runtime.map_err(|e| Failure::usage(human::no_thread(&e)))
 }

@@ -14,12 +14,16 @@ use rmcp::ServiceExt;
 use server::Server;
 use std::io;
 use std::path::PathBuf;
+use whyslow_model::human;
 
 /// Answers until the client closes standard input. `program` is run for each call.
 ///
 /// # Errors
 /// The client does not speak the protocol; the runtime cannot be started.
 pub fn serve(program: PathBuf) -> io::Result<()> {
+    // Standard input is read in a thread, and the runtime panics if none can be started.
+    let started = std::thread::Builder::new().name("probe".into()).spawn(|| {});
+    started.map(|thread| drop(thread.join())).map_err(|e| io::Error::new(e.kind(), human::no_thread(&e)))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         let service = Server::new(program).serve(rmcp::transport::stdio()).await.map_err(io::Error::other)?;

@@ -118,6 +118,13 @@ pub fn io_error(error: &std::io::Error) -> String {
     without_error_numbers(&error.to_string()).into_owned()
 }
 
+/// Why no thread could be started, and what to do: nearly always a limit on the number of tasks was reached (pthread_create(3)).
+pub fn no_thread(error: &std::io::Error) -> String {
+    let remedy =
+        "raise the limit on tasks (pids.max of the control group, TasksMax= of the unit, ulimit -u), or end some";
+    format!("cannot start a thread: {}; {remedy}", io_error(error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -77,12 +77,7 @@ impl Server {
     /// # Errors
     /// The address cannot be listened on, or the thread cannot be started.
     pub fn start(listen: SocketAddr, access: AccessRules, pages: PageFn) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .max_blocking_threads(MOST_ANSWERS)
-            .thread_name("answer")
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (stop, stopped) = oneshot::channel::<()>();
         let listener = {
             // Registered with the runtime of the thread that will run it.
@@ -191,12 +186,20 @@ impl Site {
         // The semaphore is never closed.
         let permit = self.answers.clone().acquire_owned().await;
         let site = self.clone();
+        let (answer, answered) = oneshot::channel();
         let compute = move || {
             let page = (site.pages)(&asked);
             drop(permit);
-            page
+            // Nobody waits for an answer that took too long.
+            drop(answer.send(page));
         };
-        match tokio::task::spawn_blocking(compute).await {
+        // The runtime's own threads for this panic if none can be started.
+        if std::thread::Builder::new().name("answer".into()).spawn(compute).is_err() {
+            let why =
+                "cannot start a thread for the answer: raise the limit on tasks (pids.max, TasksMax=, ulimit -u)\n";
+            return words(StatusCode::SERVICE_UNAVAILABLE, why);
+        }
+        match answered.await {
             Ok(Some(page)) => page.into(),
             Ok(None) => words(StatusCode::NOT_FOUND, "no such page\n"),
             Err(_) => words(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be computed\n"),

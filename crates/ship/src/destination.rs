@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use whyslow_bucket::{AddressError, BucketAddress, StoreAddress, in_one_line};
+use whyslow_model::human;
 
 /// What is added to the name of a file that is not complete yet: no reader takes it for one.
 const PART: &str = ".part";
@@ -164,6 +165,8 @@ impl Bucket {
         stop: &AtomicBool,
         request: impl Future<Output = Result<T, String>>,
     ) -> Result<T, ShipError> {
+        // Names are resolved in a thread, and the runtime panics if none can be started.
+        can_start_threads().map_err(|why| ShipError::new(format!("{path}: {why}")))?;
         let begun = Instant::now();
         let result = async {
             let mut request = pin!(request);
@@ -180,6 +183,11 @@ impl Bucket {
         };
         self.runtime.block_on(result).map_err(|error| ShipError::new(format!("{path}: {error}")))
     }
+}
+
+fn can_start_threads() -> Result<(), String> {
+    let started = std::thread::Builder::new().name("probe".into()).spawn(|| {});
+    started.map(|thread| drop(thread.join())).map_err(|e| human::no_thread(&e))
 }
 
 /// The path as it is: `from` would encode its percent signs again.

@@ -13,6 +13,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_model::bench::{Latency, Measurement, Study};
+use whyslow_model::human;
 
 const METHOD: &str = "Timer: lateness of a sleep until a set time on every CPU (cyclictest). Thread: time from a futex wake-up until the thread runs.";
 
@@ -137,7 +138,7 @@ fn become_real_time() -> io::Result<()> {
 fn by_thread(context: &StudyContext, cpu: u32, other: u32) -> Result<Vec<LatencyHistogram>> {
     let (wakeups, stop) = (wakeups(context, PERIOD) as usize, &context.session.stop);
     let on = |cpu: u32| pin_to(&[cpu]).map_err(|e| Error::new(format!("cannot pin a thread to CPU {cpu}: {e}")));
-    let no_thread = |e| Error::new(format!("cannot start a thread: {e}"));
+    let no_thread = |e| Error::new(human::no_thread(&e));
     let ended = |_| Error::new("a measuring thread has ended");
     thread::scope(|scope| {
         let (wake, woken) = mpsc::channel::<Instant>();

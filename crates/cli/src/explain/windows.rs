@@ -155,12 +155,15 @@ pub fn in_parallel<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -
     };
     let run = || std::iter::from_fn(take).collect::<Vec<_>>();
     let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads().min(all.len())).map(|_| scope.spawn(run)).collect();
-        // A panic is a bug: propagate it.
-        running
-            .into_iter()
-            .flat_map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
+        let start = |_| std::thread::Builder::new().name("parallel".into()).spawn_scoped(scope, run).ok();
+        // This thread works as well, and alone if no other can be started.
+        let running: Vec<_> = (1..threads().min(all.len())).map_while(start).collect();
+        let mut results = run();
+        for one in running {
+            // A panic is a bug: propagate it.
+            results.extend(one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        results
     });
     results.sort_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()

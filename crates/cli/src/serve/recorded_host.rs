@@ -109,7 +109,8 @@ impl RecordedHost {
         let RecordedMachine { name, recording, span, .. } = &machine;
         let explain = || explain_by(&machine, &[], Extent::Page, book, &ProgressLine::silent());
         let (charts, explanation) = std::thread::scope(|scope| {
-            let explanation = part.content.has_answer().then(|| scope.spawn(explain));
+            let start = || std::thread::Builder::new().name("explain".into()).spawn_scoped(scope, explain);
+            let explanation = part.content.has_answer().then(start);
             let charts = match part.content {
                 PageContent::Outline => outline_of_recording(recording, span, &part.specs),
                 PageContent::Answer => Ok(Vec::new()),
@@ -117,9 +118,12 @@ impl RecordedHost {
                     charts_of_recording(recording, span, &part.specs, |samples| part.most_intervals(samples))
                 }
             };
-            // A panic is a bug: propagate it.
-            let joined =
-                explanation.map(|running| running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            let joined = explanation.map(|running| match running {
+                // A panic is a bug: propagate it.
+                Ok(running) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                // No thread could be started: one after the other takes longer.
+                Err(_) => explain(),
+            });
             (charts, joined.transpose())
         });
         let (from, to) = (seconds(*span.start()), seconds(*span.end()));

@@ -234,7 +234,7 @@ impl InventoryThread {
             }
         };
         let thread = thread::Builder::new().name(INVENTORY.into()).spawn(run);
-        thread.map_err(|error| SourceError::Failed(format!("cannot start a thread: {error}")))?;
+        thread.map_err(|error| SourceError::Failed(whyslow_model::human::no_thread(&error)))?;
         Ok(Self { findings, _end: end })
     }
 }

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::NetworkNamespaces;
+use whyslow_model::human;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
@@ -225,7 +226,15 @@ fn visit_by_thread(
     if namespaces.is_empty() {
         return Ok(());
     }
-    thread::scope(|scope| scope.spawn(|| visit(namespaces, read)).join()).unwrap_or_else(|panic| resume_unwind(panic))
+    in_thread(|| visit(namespaces, read)).map_err(|e| SourceError::Failed(human::no_thread(&e)))?
+}
+
+/// Runs something in a thread of its own, and waits for it.
+fn in_thread<T: Send>(run: impl FnOnce() -> T + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let running = thread::Builder::new().name("namespaces".into()).spawn_scoped(scope, run)?;
+        Ok(running.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 /// Finds every namespace, which of them can be entered, and whether a thread can return.
@@ -236,7 +245,8 @@ fn scan(processes: &ProcessNamespaces) -> NamespaceScan {
     let tried = &namespaces[..namespaces.len() - beyond];
     let visit_each = || tried.iter().map(|namespace| try_to_enter(namespace, home.as_ref())).collect::<Vec<_>>();
     // In a thread of its own: it may not be able to return.
-    let entries = thread::scope(|scope| scope.spawn(visit_each).join()).unwrap_or_else(|panic| resume_unwind(panic));
+    // Without a thread none is entered; the next scan tries again.
+    let entries = in_thread(visit_each).unwrap_or_else(|_| vec![Entry::Refused; tried.len()]);
     let is_open = |entry: &Entry| matches!(entry, Entry::Open { .. });
     // Root is refused only by processes with capabilities it lacks itself, such as the init of a sandbox.
     let unknown = if is_root() { 0 } else { unknown };

@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use whyslow_model::human;
 
 /// How often it is looked whether it shall end, and whether a sample is due.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
@@ -149,11 +150,15 @@ impl RunningCommand {
     fn finish(self, words: &[String], meter: &mut dyn Meter, stop: &AtomicBool) -> Result<LoadResult, Error> {
         let Self { mut child, group, start } = self;
         let (send, receive) = mpsc::channel();
-        std::thread::spawn(move || {
+        let wait = move || {
             let number = child.stdout.take().and_then(last_number);
             let status = child.wait();
             let _ = send.send((status, start.elapsed().as_secs_f64(), number));
-        });
+        };
+        if let Err(e) = std::thread::Builder::new().name("load".into()).spawn(wait) {
+            let _ = killpg(group.group(), Signal::SIGKILL);
+            return Err(Error::Usage(human::no_thread(&e)));
+        }
         let (status, time, number) = loop {
             match receive.recv_timeout(LOOK) {
                 Ok(ended) => break ended,

@@ -3,6 +3,7 @@
 use super::args::TryArgs;
 use super::task::Task;
 use super::{ended, progress, say_step};
+use crate::live::cannot_start;
 use crate::observe::diagnosed;
 use crate::options::Observe;
 use crate::output::{Failure, complain};
@@ -87,7 +88,8 @@ fn under<T>(command: &[String], stop: &AtomicBool, act: impl FnOnce() -> T) -> R
         Ok(())
     };
     std::thread::scope(|scope| {
-        let runs = scope.spawn(run_again);
+        let runs = std::thread::Builder::new().name("load".into()).spawn_scoped(scope, run_again);
+        let runs = runs.map_err(cannot_start)?;
         let acted = act();
         done.store(true, Ordering::Relaxed);
         match runs.join() {

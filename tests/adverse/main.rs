@@ -1,0 +1,15 @@
+//! The program where a machine is in trouble: no threads left.
+
+#[path = "../skip/mod.rs"]
+mod skip;
+mod threads;
+
+use std::process::{Command, Stdio};
+use whyslow_testing::ends_with_test;
+
+/// `whyslow` with these arguments.
+fn whyslow(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    ends_with_test(command.args(args).stdin(Stdio::null()));
+    command
+}
