@@ -1,5 +1,7 @@
-//! The program where a machine is in trouble: no threads left.
+//! The program where a machine is in trouble: mounts that never answer, no threads left.
 
+mod mounts;
+mod silent_mount;
 #[path = "../skip/mod.rs"]
 mod skip;
 mod threads;

@@ -238,11 +238,12 @@ pub fn named(baselines: &Baselines, name: &str) -> Result<Baseline, Failure> {
 /// The default baseline of this machine, if there is one that can be read: a diagnosis can do without.
 pub fn default() -> Option<Baseline> {
     let folder = recordings::folder(None).ok()?;
+    // The warning about the home folder covers it.
+    if recordings::closed_home().is_some_and(|home| folder.starts_with(home.folder)) {
+        return None;
+    }
     default_of(&folder).unwrap_or_else(|error| {
-        // The warning about the home folder covers it.
-        if !recordings::closed_home().is_some_and(|home| folder.starts_with(home)) {
-            complain(&format!("the default baseline is left out: {error}"));
-        }
+        complain(&format!("the default baseline is left out: {error}"));
         None
     })
 }

@@ -37,8 +37,16 @@ mod user_rules;
 mod why;
 
 use std::process::ExitCode;
+use whyslow_sense::storage;
+
+/// As whose only argument this program asks mounts for another run of it.
+const MOUNT_HELPER: &str = "mount-helper";
 
 fn main() -> ExitCode {
+    if std::env::args_os().skip(1).eq([MOUNT_HELPER]) {
+        return storage::serve_helper().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
+    storage::set_helper("/proc/self/exe".into(), vec![MOUNT_HELPER.into()]);
     // Answers the shell, and ends, where COMPLETE is set.
     clap_complete::CompleteEnv::with_factory(args::description).complete();
     give_freed_memory_back();

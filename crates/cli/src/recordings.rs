@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use whyslow_model::catalogue::{Family, MachineInfo};
 use whyslow_model::value::Value;
+use whyslow_sense::{Root, storage};
 use whyslow_show::clock::{self, ZonedClock};
 use whyslow_store::{Recording, Span, StoreError};
 
@@ -155,11 +156,21 @@ pub fn absolute(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// The home folder if this user may not look into it, as after `su` or `setpriv` that keeps root's environment.
-pub fn closed_home() -> Option<PathBuf> {
-    let home = absolute("HOME")?;
-    let denied = std::fs::metadata(home.join(".")).is_err_and(|e| e.kind() == ErrorKind::PermissionDenied);
-    denied.then_some(home)
+/// A home folder that is not looked into.
+pub struct ClosedHome {
+    pub folder: PathBuf,
+    pub why: &'static str,
+}
+
+/// The home folder if this user may not look into it, as after `su` or `setpriv` that keeps root's environment, or if whoever looked
+/// would wait for a server.
+pub fn closed_home() -> Option<ClosedHome> {
+    let folder = absolute("HOME")?;
+    if !storage::answers(&Root::live(), folder.to_str()?) {
+        return Some(ClosedHome { folder, why: "is on a mount that does not answer" });
+    }
+    let denied = std::fs::metadata(folder.join(".")).is_err_and(|e| e.kind() == ErrorKind::PermissionDenied);
+    denied.then_some(ClosedHome { folder, why: "belongs to another user" })
 }
 
 #[cfg(test)]

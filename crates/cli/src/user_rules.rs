@@ -16,10 +16,8 @@ pub struct Rules {
 pub fn load() -> Rules {
     let mut rules = Rules { book: RuleBook::built_in(), broken: 0 };
     if let Some(home) = recordings::closed_home() {
-        let home = home.display();
-        output::complain(&format!(
-            "{home} (HOME) belongs to another user: your own rules and the default baseline are left out"
-        ));
+        let (folder, why) = (home.folder.display(), home.why);
+        output::complain(&format!("{folder} (HOME) {why}: your own rules and the default baseline are left out"));
     }
     for folder in folders() {
         rules.read(&folder);

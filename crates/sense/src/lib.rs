@@ -31,6 +31,14 @@ pub mod netlink {
     pub use crate::net::netlink::{Netlink, attribute, attributes_after, text, u32_at};
 }
 
+/// Mounts, and where block devices keep their data, for code that must not touch what is in use.
+pub mod storage {
+    pub use crate::block::mapped_parts::{LowerRange, MappedData, MappedPart, mapped_parts};
+    pub use crate::block::mountinfo::{MountInfo, holder, read as mounts};
+    pub use crate::block::remote_helper::{serve as serve_helper, set_helper};
+    pub use crate::block::remote_mounts::answers;
+}
+
 pub use inventory::INVENTORY;
 pub use net::tcp_info;
 pub use root::Root;

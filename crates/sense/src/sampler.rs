@@ -1,6 +1,6 @@
 //! Reads every source and merges what they read into a Snapshot.
 //!
-//! A thread that lives as long as one sample reads the sources in turn. If one hangs (a file of a dead network mount, a driver
+//! A thread that lives as long as one sample reads the sources in turn. If one hangs (a driver
 //! that does not answer), its thread is abandoned and another reads the rest; for as long as the abandoned thread holds the
 //! source, the source is reported as hung and not read. No thread exists between samples.
 //!

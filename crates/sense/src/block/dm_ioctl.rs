@@ -16,6 +16,8 @@ const FLAGS: usize = 28;
 const DEVICE: usize = 40;
 /// struct dm_target_spec, and where its fields are.
 const TARGET: usize = 40;
+const START: usize = 0;
+const LENGTH: usize = 8;
 const NEXT: usize = 20;
 const KIND: usize = 24;
 /// `_IOWR(0xfd, 12, struct dm_ioctl)`.
@@ -48,6 +50,10 @@ pub(super) struct Target {
     pub(super) stripes: Option<u64>,
     /// Bytes.
     pub(super) chunk: Option<u64>,
+    /// Where it begins on the device, bytes.
+    pub(super) start: u64,
+    /// Bytes.
+    pub(super) bytes: u64,
 }
 
 pub(super) struct DmControl(File);
@@ -71,6 +77,15 @@ impl DmControl {
             }
         }
         Some(DmState { suspended: u32_at(&answer, FLAGS)? & SUSPENDED != 0, targets })
+    }
+
+    /// The table of a device, in the order of its parts. The parameters of one that is encrypted, which hold its key, are not asked for.
+    pub(super) fn table(&self, major: u32, minor: u32) -> Option<Vec<Target>> {
+        let parts = parse(&self.ask(major, minor, 0)?);
+        if parts.iter().any(|part| part.kind.contains("crypt")) {
+            return Some(parts.into_iter().map(|part| Target { status: String::new(), ..part }).collect());
+        }
+        Some(parse(&self.ask(major, minor, TABLE)?))
     }
 
     fn ask(&self, major: u32, minor: u32, flags: u32) -> Option<Vec<u8>> {
@@ -106,7 +121,8 @@ fn parse(answer: &[u8]) -> Vec<Target> {
         let Some(spec) = at.checked_add(TARGET).and_then(|end| answer.get(at..end)) else { break };
         let kind = text(&spec[KIND..]);
         let parameters = text(&answer[at + TARGET..]);
-        targets.push(Target { kind, status: parameters, stripes: None, chunk: None });
+        let [start_at, bytes] = [START, LENGTH].map(|at| u64_at(spec, at).saturating_mul(SECTOR));
+        targets.push(Target { kind, status: parameters, start: start_at, bytes, ..Target::default() });
         let Some(next) = u32_at(spec, NEXT).and_then(|next| start.checked_add(next as usize)) else { break };
         if next <= at {
             break;
@@ -114,6 +130,11 @@ fn parse(answer: &[u8]) -> Vec<Target> {
         at = next;
     }
     targets
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..at + 8).and_then(|word| word.try_into().ok());
+    word.map_or(0, u64::from_ne_bytes)
 }
 
 /// Stripes and bytes of a chunk, from a line of a table (Documentation/admin-guide/device-mapper/striped.rst, dm-raid.rst).

@@ -7,6 +7,7 @@ mod dm_ioctl;
 mod file_systems;
 mod layers;
 mod mapped;
+pub(crate) mod mapped_parts;
 mod md;
 pub(crate) mod mountinfo;
 mod mounts;
@@ -14,12 +15,14 @@ mod mountstats;
 mod nvme_paths;
 mod page_cache;
 mod queue;
+pub(crate) mod remote_helper;
+pub(crate) mod remote_mounts;
 mod requests;
 mod scsi;
 mod statvfs;
 mod zram;
 
-pub(crate) use mounts::{FullMount, FullMounts};
+pub(crate) use mounts::FullMount;
 
 use crate::source::{Source, listed, loaded, stateless};
 

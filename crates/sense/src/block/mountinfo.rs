@@ -13,17 +13,23 @@ const PATH: &str = "proc/self/mountinfo";
 /// so silently.
 const WATCH_TTL: Duration = Duration::from_secs(5);
 
+/// A mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MountInfo {
+pub struct MountInfo {
     /// `major:minor` of the file system (st_dev of its files); major 0 without a block device.
-    pub(crate) number: String,
+    pub number: String,
     /// The directory of the file system that is mounted; `/` except for bind mounts and subvolumes.
-    pub(crate) root: String,
-    pub(crate) point: String,
-    pub(crate) options: String,
-    pub(crate) kind: String,
-    pub(crate) source: String,
-    pub(crate) super_options: String,
+    pub root: String,
+    /// The mount point.
+    pub point: String,
+    /// Options of the mount.
+    pub options: String,
+    /// Type of the file system.
+    pub kind: String,
+    /// What is mounted: a device, `server:/export`, or any name.
+    pub source: String,
+    /// Options of the file system.
+    pub super_options: String,
 }
 
 impl MountInfo {
@@ -40,18 +46,56 @@ impl MountInfo {
     }
 
     /// Whether this option is set, for the mount or for the file system.
-    pub(crate) fn has(&self, option: &str) -> bool {
+    pub fn has(&self, option: &str) -> bool {
         self.options.split(',').chain(self.super_options.split(',')).any(|o| o == option)
+    }
+
+    /// The folders that an overlay shows as one, the topmost first, as whoever mounted it named them
+    /// (Documentation/filesystems/overlayfs.rst; escapes: ovl_show_options in fs/overlayfs/params.c). Empty for other file systems.
+    pub fn layers(&self) -> Vec<String> {
+        let (mut upper, mut lower) = (Vec::new(), Vec::new());
+        let options = self.super_options.split(',').filter(|_| self.kind == "overlay");
+        for (key, value) in options.filter_map(|option| option.split_once('=')) {
+            match key {
+                "upperdir" => upper.push(path(value)),
+                "lowerdir" => lower.extend(folders(&path(value))),
+                "lowerdir+" | "datadir+" => lower.push(path(value)),
+                _ => {}
+            }
+        }
+        upper.extend(lower);
+        upper
     }
 }
 
-pub(crate) fn read(root: &Root) -> Result<Vec<MountInfo>, SourceError> {
+/// Folders between colons; a backslash precedes a colon that belongs to a name.
+fn folders(text: &str) -> Vec<String> {
+    let mut folders = vec![String::new()];
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match (c, folders.last_mut()) {
+            (':', _) => folders.push(String::new()),
+            ('\\', Some(folder)) => folder.extend(rest.next()),
+            (c, Some(folder)) => folder.push(c),
+            (_, None) => {}
+        }
+    }
+    // Two colons precede folders that only hold data.
+    folders.retain(|folder| !folder.is_empty());
+    folders
+}
+
+/// All mounts of this mount namespace.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read(root: &Root) -> Result<Vec<MountInfo>, SourceError> {
     root.text(PATH).map(|text| parse(&text))
 }
 
 /// The mount that holds the file at `path`: the one with the longest matching mount point.
-pub(crate) fn holder<'m>(mounts: &'m [MountInfo], path: &str) -> Option<&'m MountInfo> {
-    mounts.iter().filter(|m| leads_to(&m.point, path)).max_by_key(|m| m.point.len())
+pub fn holder<'m>(mounts: &'m [MountInfo], path: &str) -> Option<&'m MountInfo> {
+    mounts.iter().filter(|m| m.point == path || leads_to(&m.point, path)).max_by_key(|m| m.point.len())
 }
 
 fn leads_to(point: &str, path: &str) -> bool {
@@ -153,6 +197,14 @@ mod tests {
         assert_eq!(holds("/var/lib/x"), Some("/var/lib"));
         assert_eq!(holds("/etc"), Some("/"));
         assert_eq!(holds("not a path"), None);
+    }
+
+    #[test]
+    fn the_layers_of_an_overlay_are_read() {
+        let layers = |options: &str| parse(&format!("1 0 0:40 / /m rw - overlay o {options}")).remove(0).layers();
+        assert_eq!(layers("rw,lowerdir=/a\\134:b:/c::/d,upperdir=/u\\054x,workdir=/w"), ["/u,x", "/a:b", "/c", "/d"]);
+        assert_eq!(layers("ro,lowerdir+=/a:b,lowerdir+=/c,datadir+=/d"), ["/a:b", "/c", "/d"]);
+        assert!(parse("1 0 8:1 / /m rw - ext4 /dev/sda1 rw,upperdir=/u").remove(0).layers().is_empty());
     }
 
     #[test]

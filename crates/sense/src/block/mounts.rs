@@ -1,11 +1,12 @@
 //! /proc/self/mountinfo and statvfs(3): mounted file systems, their space and inodes, and which of them are full.
 
 use super::mountinfo::{self, MountInfo, MountWatch};
-use super::statvfs::{FsSpace, StatvfsCalls};
+use super::remote_mounts::{self, Space};
+use super::statvfs::FsSpace;
 use crate::{Root, Source, SourceError, SourceInfo};
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::ffi::CString;
+use std::mem::MaybeUninit;
 use whyslow_model::catalogue::Mount;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
@@ -45,7 +46,6 @@ pub(super) struct MountTable {
     watch: MountWatch,
     /// The rows without the space.
     mounted: Vec<(Mount, MountInfo)>,
-    statvfs: StatvfsCalls,
 }
 
 impl Source for MountTable {
@@ -56,17 +56,25 @@ impl Source for MountTable {
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         if let Some(lines) = self.watch.changed(root)? {
             self.mounted = visible(lines).map(|line| (row(root, &line), line)).collect();
-            self.statvfs.retain(|point| self.mounted.iter().any(|(_, line)| line.point == point));
         }
+        let mut silent: Vec<&str> = Vec::new();
         for (row, line) in &self.mounted {
             let mut row = row.clone();
             // A captured tree does not hold the space.
-            if let Some(space) = root.is_live().then(|| self.statvfs.space(line)).flatten() {
-                fill(&mut row, &space);
+            match if root.is_live() { remote_mounts::space(root, line) } else { Space::Unknown } {
+                Space::Known(space) => fill(&mut row, &space),
+                Space::Silent => silent.push(&line.point),
+                Space::Unknown => {}
             }
             out.block.mount.push(row);
         }
-        Ok(())
+        if silent.is_empty() {
+            return Ok(());
+        }
+        let which = silent.join(", ");
+        Err(SourceError::Failed(format!(
+            "{which}: the server or FUSE program does not answer, so the space is unknown"
+        )))
     }
 }
 
@@ -102,24 +110,28 @@ pub(crate) struct FullMount {
     pub(crate) device: u64,
 }
 
-/// Finds full file systems; remembers which mounts do not respond.
-#[derive(Default)]
-pub(crate) struct FullMounts {
-    calls: StatvfsCalls,
+impl FullMount {
+    /// The mounts of full file systems that can be written to.
+    pub(crate) fn read_all(root: &Root) -> Result<Vec<Self>, SourceError> {
+        root.require_live()?;
+        let lines = visible(mountinfo::read(root)?).filter(|line| !line.has("ro"));
+        let full =
+            lines.filter(|line| matches!(remote_mounts::space(root, line), Space::Known(space) if is_full(&space)));
+        let device = |line: &MountInfo| statx_device(&line.point);
+        Ok(full.filter_map(|line| Some(Self { point: line.point.as_str().into(), device: device(&line)? })).collect())
+    }
 }
 
-impl FullMounts {
-    /// The mounts of full file systems that can be written to.
-    pub(crate) fn read(&mut self, root: &Root) -> Result<Vec<FullMount>, SourceError> {
-        root.require_live()?;
-        let lines: Vec<MountInfo> = visible(mountinfo::read(root)?).filter(|line| !line.has("ro")).collect();
-        self.calls.retain(|point| lines.iter().any(|line| line.point == point));
-        let full = lines.iter().filter(|line| self.calls.space(line).is_some_and(|space| is_full(&space)));
-        let device = |line: &MountInfo| Some(fs::metadata(&line.point).ok()?.dev());
-        Ok(full
-            .filter_map(|line| Some(FullMount { point: line.point.as_str().into(), device: device(line)? }))
-            .collect())
-    }
+/// The device number of files (st_dev), from the kernel's memory.
+fn statx_device(point: &str) -> Option<u64> {
+    let point = CString::new(point).ok()?;
+    let mut answer = MaybeUninit::<libc::statx>::zeroed();
+    let flags = libc::AT_STATX_DONT_SYNC | libc::AT_NO_AUTOMOUNT;
+    // SAFETY: `point` is a C string and `answer` has room for one statx; both outlive the call.
+    let status = unsafe { libc::statx(libc::AT_FDCWD, point.as_ptr(), flags, libc::STATX_TYPE, answer.as_mut_ptr()) };
+    // SAFETY: all bytes were zero before the call, which is a value of this type.
+    let answer = unsafe { answer.assume_init() };
+    (status == 0).then(|| libc::makedev(answer.stx_dev_major, answer.stx_dev_minor))
 }
 
 /// By what df calls used and available.

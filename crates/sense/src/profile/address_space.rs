@@ -3,6 +3,7 @@
 //! The files are held open: a process may end, and its files be deleted, before their symbols are read.
 
 use super::recorder::AddressSpaceId;
+use crate::block::remote_mounts::answers_process;
 use crate::os;
 use crate::root::Root;
 use std::collections::HashMap;
@@ -165,6 +166,10 @@ impl MappedFiles {
 /// Uses map_files if permitted (CAP_SYS_ADMIN), which is the mapped file whatever became of its name; otherwise the name under the
 /// process's root, which in a container is not ours (proc(5)).
 fn open(pid: u32, mapping: &Mapping, root: &Root) -> Option<File> {
+    // A thread that waits for a server or a FUSE program may never end.
+    if root.is_live() && !answers_process(root, pid, &mapping.path) {
+        return None;
+    }
     let addresses = &mapping.addresses;
     let link = format!("proc/{pid}/map_files/{:x}-{:x}", addresses.start, addresses.end);
     open_regular(&root.at(link)).or_else(|| open_regular(&root.at(format!("proc/{pid}/root{}", mapping.path))))

@@ -5,7 +5,7 @@
 
 use super::proc_reader::{others, remedy};
 use super::stat::Stat;
-use crate::block::{FullMount, FullMounts};
+use crate::block::FullMount;
 use crate::root::Root;
 use crate::source::{Source, SourceInfo};
 use crate::source_error::SourceError;
@@ -23,9 +23,7 @@ use whyslow_model::value::Name;
 
 /// The source of family `writer`.
 #[derive(Default)]
-pub(super) struct OpenFiles {
-    mounts: FullMounts,
-}
+pub(super) struct OpenFiles;
 
 impl Source for OpenFiles {
     fn info(&self) -> SourceInfo {
@@ -33,7 +31,7 @@ impl Source for OpenFiles {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let full = self.mounts.read(root)?;
+        let full = FullMount::read_all(root)?;
         if full.is_empty() {
             return Ok(());
         }

@@ -4,6 +4,7 @@
 
 use super::monitor::Monitor;
 use super::{QemuProcess, processes};
+use crate::block::remote_mounts::answers_process;
 use crate::root::{Root, status_field};
 use crate::source::SourceInfo;
 use crate::source_error::SourceError;
@@ -114,6 +115,9 @@ impl Reader<'_> {
     /// The block device that this is, or that the file is on, as the process sees it: libvirt gives each a /dev of its own. File systems
     /// on several devices, and those on the network, have none.
     fn device_of(&self, file: &str) -> Option<String> {
+        if self.root.is_live() && !answers_process(self.root, self.process.task.pid, file) {
+            return None;
+        }
         let seen_by = |root: String| fs::metadata(self.root.at(format!("{root}{file}"))).ok();
         let meta = seen_by(format!("proc/{}/root", self.process.task.pid)).or_else(|| seen_by(".".into()))?;
         let number = if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };
