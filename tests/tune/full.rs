@@ -52,7 +52,7 @@ fn a_full_file_system_keeps_nobody_from_undoing() {
         let before = values();
         let state = cage.path("tune");
         fs::create_dir_all(&state).unwrap();
-        tool("mount", &["-t", "tmpfs", "-o", "size=64k", "wsl-tune-full", state.to_str().unwrap()]);
+        tool("mount", &["-t", "tmpfs", "-o", "size=64k,mode=700", "wsl-tune-full", state.to_str().unwrap()]);
         fs::write(state.join("lock"), "").unwrap();
         fill(&state);
         let args = changes();

@@ -5,6 +5,7 @@ mod cage;
 mod changes;
 mod disk;
 mod disks;
+mod forged;
 mod full;
 mod group;
 mod interfaces;

@@ -104,7 +104,11 @@ impl Baselines {
         }
     }
 
-    fn path(&self, name: &str) -> Result<PathBuf, StoreError> {
+    /// The file of a baseline, which need not exist.
+    ///
+    /// # Errors
+    /// The name is invalid.
+    pub fn path(&self, name: &str) -> Result<PathBuf, StoreError> {
         let path = self.folder.join(format!("{name}.{EXTENSION}"));
         if is_name(name) {
             return Ok(path);

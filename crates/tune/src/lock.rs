@@ -5,9 +5,8 @@ use crate::Error;
 use crate::machine;
 use crate::store::PRIVATE;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use whyslow_model::tune::ChangedBy;
@@ -36,14 +35,7 @@ impl Lock {
     pub(crate) fn take(folder: &Path, who: &ChangedBy, wait: Option<Duration>) -> Result<Self, Error> {
         let path = folder.join("lock");
         let failed = |e: io::Error| Error::Journal(format!("{}: {e}", path.display()));
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(PRIVATE)
-            .open(&path)
-            .map_err(failed)?;
+        let mut file = whyslow_trusted::open_or_create(&path, PRIVATE).map_err(failed)?;
         let give_up = wait.map(|wait| Instant::now() + wait);
         loop {
             match file.try_lock() {

@@ -2,8 +2,8 @@
 
 use crate::Error;
 use nix::unistd::{User, getuid};
-use std::fs::{self, DirBuilder, Permissions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use whyslow_model::mask;
 use whyslow_model::tune::ChangedBy;
@@ -39,14 +39,11 @@ impl Store {
 
     /// Makes the folder where it is not there yet.
     pub(crate) fn prepare(&self) -> Result<(), Error> {
-        let above = self.folder.parent().unwrap_or(Path::new("/"));
-        let made = DirBuilder::new().recursive(true).mode(0o755).create(above);
-        let made = made.and_then(|()| DirBuilder::new().recursive(true).mode(0o700).create(&self.folder));
-        made.map_err(|e| self.refused(&e))?;
-        // Fails before anything is tried if the user may not change settings.
-        let is_writable = fs::OpenOptions::new().append(true).create(true).mode(PRIVATE).open(self.folder.join("lock"));
-        is_writable.map(|_| ()).map_err(|e| self.refused(&e))?;
+        whyslow_trusted::create_folder(&self.folder, 0o755, 0o700).map_err(|e| self.refused(&e))?;
         self.tighten();
+        // Fails before anything is tried if the user may not change settings.
+        let is_writable = whyslow_trusted::open_or_create(&self.folder.join("lock"), PRIVATE);
+        is_writable.map(|_| ()).map_err(|e| self.refused(&e))?;
         Ok(())
     }
 
@@ -71,7 +68,7 @@ impl Store {
     fn refused(&self, error: &std::io::Error) -> Error {
         let remedy = if error.kind() == std::io::ErrorKind::PermissionDenied { "; run as root" } else { "" };
         Error::Journal(format!(
-            "nothing is changed without a journal, and {} cannot be written: {error}{remedy}",
+            "nothing is changed without a journal, and {} cannot be used: {error}{remedy}",
             self.folder.display()
         ))
     }

@@ -2,9 +2,8 @@
 
 use crate::Error;
 use crate::store::{PRIVATE, Store};
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use whyslow_model::mask;
 use whyslow_model::tune::Trial;
@@ -22,7 +21,8 @@ pub fn remember(store: &Store, trial: &Trial) -> Result<(), Error> {
     let failed = |e: std::io::Error| Error::Journal(format!("{}: {e}", path.display()));
     let line = serde_json::to_string(&masked(trial.clone())).map_err(|e| Error::Journal(e.to_string()))? + "\n";
     let line = if is_torn(&path) { format!("\n{line}") } else { line };
-    let mut file = OpenOptions::new().append(true).create(true).mode(PRIVATE).open(&path).map_err(failed)?;
+    let mut file = whyslow_trusted::open_or_create(&path, PRIVATE).map_err(failed)?;
+    file.seek(SeekFrom::End(0)).map_err(failed)?;
     file.write_all(line.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }
 
@@ -42,7 +42,7 @@ fn masked(mut trial: Trial) -> Trial {
 /// The file cannot be read.
 pub fn remembered(store: &Store) -> Result<(Vec<Trial>, usize), Error> {
     let path = path(store);
-    let bytes = match fs::read(&path) {
+    let bytes = match whyslow_trusted::read(&path) {
         Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
         other => other.map_err(|e| Error::Journal(format!("{}: {e}", path.display())))?,
     };
