@@ -1,6 +1,6 @@
 //! Loop devices and folders to measure, and running the program on them.
 
-use crate::skip::is_root;
+use crate::skip::{is_root, skip};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -57,6 +57,24 @@ impl Fixture {
         let gone = node.clone();
         self.undo(move || drop(losetup(&["--detach", &gone])));
         node
+    }
+
+    /// A volume with this table, and its UUID; `None` without the device mapper.
+    pub(crate) fn volume(&mut self, table: &str) -> Option<(String, String)> {
+        if Command::new("dmsetup").arg("version").output().map_or(true, |out| !out.status.success()) {
+            skip("no device mapper");
+            return None;
+        }
+        let name = whyslow_testing::name("volume");
+        must(Command::new("dmsetup").args(["create", &name, "--uuid", &name, "--table", table]));
+        let gone = name.clone();
+        self.undo(move || drop(Command::new("dmsetup").args(["remove", "--retry", &gone]).status()));
+        let node = format!("/dev/mapper/{name}");
+        if fs::metadata(&node).is_err() {
+            skip("no node for a volume");
+            return None;
+        }
+        Some((node, name))
     }
 
     pub(crate) fn undo(&mut self, how: impl FnOnce() + 'static) {

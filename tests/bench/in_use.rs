@@ -1,11 +1,11 @@
 //! A device that is in use is refused, whatever it is used by and whatever it is called.
 
 use crate::fixture::{Fixture, MIB, assert_in_use, assert_refused, must, report};
-use crate::skip::{has_program, skip};
+use crate::skip::has_program;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{OpenOptionsExt, symlink};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 #[test]
 fn a_mounted_device_is_refused_by_any_of_its_names() {
@@ -98,19 +98,150 @@ fn a_device_mounted_in_another_namespace_is_refused() {
     let device = fixture.device("a.img", 16 * MIB);
     let serial = fixture.name("a.img");
     must(Command::new("mkfs.ext4").args(["-q", "-F", &device]));
-    // What is mounted there is in no list that can be seen from here; it goes with the namespace.
-    let script = format!("mount {device} /mnt && echo mounted && read -r end");
-    let mut other = Command::new("unshare");
-    let mut other =
-        other.args(["--mount", "sh", "-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    BufReader::new(other.stdout.take().unwrap()).read_line(&mut said).unwrap();
-    assert_eq!(said, "mounted\n");
-    let refused = std::panic::catch_unwind(|| assert_in_use(&device, &serial, &["claimed"]));
-    drop(other.stdin.take());
-    other.wait().unwrap();
-    refused.unwrap();
+    let elsewhere = MountedElsewhere::new(&device);
+    assert_in_use(&device, &serial, &["claimed"]);
+    drop(elsewhere);
     assert!(!report(&[&device]).rounds.is_empty(), "it can be read again");
+}
+
+/// A mount in another mount namespace: it is in no list that can be seen from here, and goes with the namespace.
+struct MountedElsewhere(Child);
+
+impl MountedElsewhere {
+    fn new(device: &str) -> Self {
+        let script = format!("mount {device} /mnt && echo mounted && read -r end");
+        let mut other = Command::new("unshare");
+        other.args(["--mount", "sh", "-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut other = Self(whyslow_testing::ends_with_test(&mut other).spawn().unwrap());
+        let mut said = String::new();
+        BufReader::new(other.0.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "mounted\n");
+        other
+    }
+}
+
+impl Drop for MountedElsewhere {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        drop(self.0.wait());
+    }
+}
+
+/// Two loop devices on one file, the first with a file system.
+fn twins(fixture: &mut Fixture) -> (String, String, String) {
+    let first = fixture.device("a.img", 16 * MIB);
+    must(Command::new("mkfs.ext4").args(["-q", "-F", &first]));
+    let serial = fixture.name("a.img");
+    let second = fixture.attach(&[&serial]);
+    (first, second, serial)
+}
+
+#[test]
+fn a_device_whose_file_is_mounted_in_another_namespace_by_a_second_loop_device_is_not_destroyed() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    let (first, second, serial) = twins(&mut fixture);
+    let upper = fixture.attach(&[&second]);
+    let elsewhere = MountedElsewhere::new(&first);
+    let before = fs::read(&serial).unwrap();
+    let words = ["is in use", "has data of", "another namespace", first.trim_start_matches("/dev/")];
+    assert_refused(&[&upper, "--destroy", &second], &words);
+    assert!(before == fs::read(&serial).unwrap(), "it was written to");
+    drop(elsewhere);
+    assert!(!report(&[&upper, "--destroy", &second]).rounds.is_empty());
+}
+
+#[test]
+fn a_device_below_a_loop_device_that_is_mounted_in_another_namespace_is_not_destroyed_through_it() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    let lower = fixture.device("a.img", 16 * MIB);
+    must(Command::new("mkfs.ext4").args(["-q", "-F", &lower]));
+    let upper = fixture.attach(&["--offset", "1048576", &lower]);
+    let elsewhere = MountedElsewhere::new(&lower);
+    let words = ["is in use", "has data of", "claimed", lower.trim_start_matches("/dev/")];
+    assert_refused(&[&upper, "--destroy", &lower], &words);
+    drop(elsewhere);
+}
+
+#[test]
+fn a_device_whose_file_a_lazily_unmounted_second_loop_device_still_uses_is_not_destroyed() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    let (first, second, serial) = twins(&mut fixture);
+    let point = fixture.mount_made(&first);
+    let mut user = Command::new("sleep");
+    let mut user = whyslow_testing::ends_with_test(user.arg("600").current_dir(&point)).spawn().unwrap();
+    must(Command::new("umount").args(["--lazy", &point]));
+    let refused = std::panic::catch_unwind(|| {
+        assert_refused(&[&second, "--destroy", &serial], &["is in use", "has data of", "unmounted lazily"]);
+    });
+    user.kill().unwrap();
+    user.wait().unwrap();
+    refused.unwrap();
+}
+
+#[test]
+fn a_device_whose_deleted_file_is_mounted_by_a_second_loop_device_is_not_destroyed() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    let (first, second, serial) = twins(&mut fixture);
+    let point = fixture.mount_made(&first);
+    fs::remove_file(&serial).unwrap();
+    let typed = format!("{serial} (deleted)");
+    assert_refused(&[&second, "--destroy", &typed], &["is in use", "has data of", "is mounted on", &point]);
+}
+
+/// An overlay over two folders of a fixture, `upper` and `lower`; its mount point.
+fn overlay(fixture: &mut Fixture) -> String {
+    for folder in ["lower", "upper", "work", "merged"] {
+        fs::create_dir_all(fixture.path(folder)).unwrap();
+    }
+    let [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map(|name| fixture.name(name));
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    must(Command::new("mount").args(["-t", "overlay", "-o", &options, "overlay", &merged]));
+    let gone = merged.clone();
+    fixture.undo(move || drop(Command::new("umount").arg(gone).status()));
+    merged
+}
+
+#[test]
+fn a_device_on_an_overlay_whose_layer_has_the_mounted_file_is_not_destroyed() {
+    for layer in ["upper", "lower"] {
+        let Some(mut fixture) = Fixture::new() else { return };
+        fs::create_dir_all(fixture.path(&format!("{layer}/d"))).unwrap();
+        let file = format!("{layer}/d/a.img");
+        let mounted = fixture.device(&file, 16 * MIB);
+        let point = fixture.mount(&mounted);
+        let merged = overlay(&mut fixture);
+        let serial = format!("{merged}/d/a.img");
+        // What the lower layer has is only read: a loop device that writes has a copy made first.
+        let second = fixture.attach(&["--read-only", &serial]);
+        let before = fs::read(fixture.path(&file)).unwrap();
+        let writable = layer == "upper";
+        let second = if writable { fixture.attach(&[&serial]) } else { second };
+        let words: &[&str] = if writable { &["is in use", "has data of", &point] } else { &["is read-only"] };
+        assert_refused(&[&second, "--destroy", &serial], words);
+        assert!(before == fs::read(fixture.path(&file)).unwrap(), "it was written to");
+        // The other way around: the overlay's device is mounted, and that of the layer is destroyed.
+        if writable {
+            must(Command::new("umount").arg(&point));
+            let merged_point = fixture.mount_made(&second);
+            let layer = fixture.name(&file);
+            assert_refused(&[&mounted, "--destroy", &layer], &["is in use", "has data of", &merged_point]);
+        }
+    }
+}
+
+#[test]
+fn a_volume_on_the_same_range_of_a_device_is_a_use_and_one_beside_it_is_not() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 32 * MIB);
+    let Some(first) = fixture.volume(&format!("0 32768 linear {device} 0")) else { return };
+    let Some(same) = fixture.volume(&format!("0 16384 linear {device} 8192")) else { return };
+    let Some(beside) = fixture.volume(&format!("0 32768 linear {device} 32768")) else { return };
+    let Some(striped) = fixture.volume(&format!("0 8192 striped 2 16 {device} 28672 {device} 49152")) else { return };
+    let point = fixture.mount(&first.0);
+    for (volume, uuid) in [&same, &striped] {
+        assert_refused(&[volume, "--destroy", uuid], &["is in use", "has data of", &point]);
+    }
+    assert!(!report(&[&beside.0, "--destroy", &beside.1]).rounds.is_empty());
 }
 
 #[test]
@@ -159,7 +290,7 @@ fn a_second_loop_device_on_the_file_of_a_mounted_one_is_not_destroyed() {
     let point = fixture.mount(&mounted);
     let before = fs::read(&serial).unwrap();
     for (device, serial) in [(&second, &serial), (&third, &linked)] {
-        let words = ["is in use", "has the same data as", "is mounted on", &point];
+        let words = ["is in use", "has data of", "is mounted on", &point];
         assert_refused(&[device, "--destroy", serial], &words);
     }
     assert!(before == fs::read(&serial).unwrap(), "it was written to");
@@ -192,27 +323,10 @@ fn a_device_whose_file_a_process_has_open_or_swaps_to_is_not_destroyed() {
 #[test]
 fn a_volume_on_a_second_loop_device_of_a_mounted_file_is_not_destroyed() {
     let Some(mut fixture) = Fixture::new() else { return };
-    if Command::new("dmsetup").arg("version").output().map_or(true, |out| !out.status.success()) {
-        return skip("no device mapper");
-    }
     let mounted = fixture.device("a.img", 16 * MIB);
     let serial = fixture.name("a.img");
     let second = fixture.attach(&[&serial]);
-    let name = whyslow_testing::name("volume");
-    must(Command::new("dmsetup").args([
-        "create",
-        &name,
-        "--uuid",
-        &name,
-        "--table",
-        &format!("0 32768 linear {second} 0"),
-    ]));
-    let gone = name.clone();
-    fixture.undo(move || drop(Command::new("dmsetup").args(["remove", "--retry", &gone]).status()));
-    let volume = format!("/dev/mapper/{name}");
-    if fs::metadata(&volume).is_err() {
-        return skip("no node for a volume");
-    }
+    let Some((volume, name)) = fixture.volume(&format!("0 32768 linear {second} 0")) else { return };
     let point = fixture.mount(&mounted);
-    assert_refused(&[&volume, "--destroy", &name], &["is in use", "has the same data as", &point]);
+    assert_refused(&[&volume, "--destroy", &name], &["is in use", "has data of", &point]);
 }

@@ -26,6 +26,8 @@ pub(crate) struct BenchSession<'w> {
     pub(crate) targets: Vec<BenchTarget>,
     /// Targets that are no longer open; in the report, after the others.
     pub(crate) closed: Vec<TargetInfo>,
+    /// Devices claimed until the benchmark ends.
+    pub(crate) guards: Vec<File>,
     accounting: AccountingRecorder,
     budget: Budget,
     root: Root,
@@ -43,6 +45,7 @@ impl<'w> BenchSession<'w> {
             map: StorageMap::new(root.clone()),
             targets: Vec::new(),
             closed: Vec::new(),
+            guards: Vec::new(),
             accounting: AccountingRecorder::new(root.clone()),
             budget: Budget::new(&root),
             root: root.clone(),

@@ -107,7 +107,7 @@ pub fn compare(options: &JournalOptions, stop: &Stop, progress: &mut dyn FnMut(P
     Ok(BenchReport { studies, ..session.finish(BenchKind::Fs) })
 }
 
-/// Checks both devices as if they were written right away, and lets go of them for mkfs.
+/// Checks both devices as if they were written right away, and lets go of them for mkfs. What else leads to their data stays claimed.
 fn devices(session: &mut BenchSession, options: &JournalOptions) -> Result<[TargetInfo; 2]> {
     let paths = [&options.data, &options.log];
     let mut names = Vec::new();
@@ -131,7 +131,11 @@ fn devices(session: &mut BenchSession, options: &JournalOptions) -> Result<[Targ
     }
     // The first stays open, so that no name leads to both.
     let opened: Vec<BenchTarget> = paths.into_iter().map(|path| open(session, path, options)).collect::<Result<_>>()?;
-    let abouts: Vec<TargetInfo> = opened.into_iter().map(|target| target.about).collect();
+    let mut abouts = Vec::new();
+    for target in opened {
+        session.guards.extend(target.guards);
+        abouts.push(target.about);
+    }
     abouts.try_into().map_err(|_| Error::new("a device has vanished"))
 }
 

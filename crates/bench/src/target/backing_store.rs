@@ -1,151 +1,234 @@
-//! Where a device keeps its data: the file behind a loop device, the unit behind a path.
+//! Where a device keeps its data: the ranges of files, units of storage and other devices that it consists of.
 //!
-//! Two loop devices on one file, or two paths to one LUN, are separate devices to the kernel: neither is claimed when
-//! the other is mounted, yet writing to one destroys the data of the other.
+//! Two loop devices on one file, two volumes on one range of a disk, or two paths to one LUN, are separate devices to the kernel:
+//! neither is claimed when the other is mounted, yet writing to one destroys the data of the other.
 
-use super::device::{folder, identity};
-use super::{StorageMap, in_use};
+use super::StorageMap;
+use super::backing_file::{self, Backing, BackingFile};
+use super::device::{folder, identity, name};
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use whyslow_sense::storage::{LowerRange, MappedData, mapped_parts};
 
 /// Identifies stored data, whatever the device is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum BackingStore {
-    File {
-        device: u64,
-        inode: u64,
-    },
+    File(BackingFile),
     /// A unit of storage, by its own name and size.
     Unit {
         name: String,
         bytes: u64,
     },
+    /// A volume of a thin pool.
+    Thin {
+        pool: String,
+        volume: u64,
+    },
     /// A device without an identity of its own, by its number.
     Device(String),
 }
 
+impl BackingStore {
+    fn may_be(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(own), Self::File(other)) => own.may_be(other),
+            (own, other) => own == other,
+        }
+    }
+}
+
+/// A range of a store that a device may write to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ByteRange {
     store: BackingStore,
     start: u64,
     end: u64,
+    /// Where it begins on the device; `None` if only the device's driver knows what is where in it.
+    at: Option<u64>,
+    /// Devices above the store whose drivers alone know what is where. They are stores themselves: what two devices on one of them
+    /// have in common is decided there.
+    through: BTreeSet<String>,
 }
 
 impl ByteRange {
-    fn overlaps(&self, other: &Self) -> bool {
-        self.store == other.store && self.start < other.end && other.start < self.end
+    fn whole(store: BackingStore) -> Self {
+        Self { store, start: 0, end: u64::MAX, at: Some(0), through: BTreeSet::new() }
     }
 
-    /// `size` 0 means up to the end.
-    fn part(self, start: u64, size: u64) -> Self {
-        let begin = self.start.saturating_add(start);
-        let end = if size == 0 { self.end } else { self.end.min(begin.saturating_add(size)) };
-        Self { start: begin, end, ..self }
+    fn overlaps(&self, other: &Self) -> bool {
+        let is_decided_above = !self.through.is_disjoint(&other.through);
+        !is_decided_above && self.start < other.end && other.start < self.end && self.store.may_be(&other.store)
+    }
+
+    /// What a part of the device has of it; `size` 0 means up to the end.
+    fn part(self, start: u64, size: u64) -> Option<Self> {
+        let Some(at) = self.at else { return Some(self) };
+        let end = if size == 0 { u64::MAX } else { start.saturating_add(size) };
+        let (from, to) = (at.max(start), at.saturating_add(self.end - self.start).min(end));
+        let part = || Self {
+            start: self.start.saturating_add(from - at),
+            end: self.start.saturating_add(to - at),
+            at: Some(from - start),
+            ..self
+        };
+        (from < to).then(part)
+    }
+
+    /// The same on a device that has it elsewhere.
+    fn moved(self, by: u64) -> Self {
+        Self { at: self.at.map(|at| at.saturating_add(by)), ..self }
+    }
+
+    /// The same on a device whose driver alone knows what is where.
+    fn spread(mut self, through: &str) -> Self {
+        self.through.insert(through.to_owned());
+        Self { at: None, ..self }
     }
 }
 
 /// A device and everything below it.
 #[derive(Default)]
-struct DeviceStack {
-    devices: BTreeSet<String>,
-    regions: Vec<ByteRange>,
+pub(super) struct DeviceStack {
+    /// Every device that it consists of, itself included.
+    pub(super) devices: BTreeSet<String>,
+    /// Those of them that a loop device is on: the kernel does not claim them for it.
+    pub(super) unclaimed: BTreeSet<String>,
+    ranges: Vec<ByteRange>,
 }
 
 impl DeviceStack {
-    /// Whether both have the same data. A device that shares only lower devices with another, such as another partition, is
-    /// its neighbour.
-    fn is_twin_of(&self, other: &Self) -> bool {
-        let overlaps = self.regions.iter().any(|mine| other.regions.iter().any(|theirs| mine.overlaps(theirs)));
-        overlaps && self.devices.is_disjoint(&other.devices)
+    pub(super) fn of(map: &StorageMap, device: &str) -> Self {
+        let mut stack = Self::default();
+        stack.ranges = stack.walk(map, device, &mut Vec::new());
+        stack
+    }
+
+    /// Whether writing to one may change what the other reads.
+    pub(super) fn has_common_data(&self, other: &Self) -> bool {
+        self.ranges.iter().any(|own| other.ranges.iter().any(|others| own.overlaps(others)))
+    }
+
+    /// Device and inode number of each file that may have the data.
+    pub(super) fn inodes(&self) -> BTreeSet<(u64, u64)> {
+        let files = self.ranges.iter().filter_map(|range| match &range.store {
+            BackingStore::File(file) => Some(&file.inodes),
+            _ => None,
+        });
+        files.flatten().copied().collect()
+    }
+
+    fn walk(&mut self, map: &StorageMap, device: &str, above: &mut Vec<String>) -> Vec<ByteRange> {
+        if above.iter().any(|name| name == device) {
+            return Vec::new();
+        }
+        self.devices.insert(device.to_owned());
+        above.push(device.to_owned());
+        let ranges = self.ranges_of(map, device, above);
+        above.pop();
+        ranges
+    }
+
+    fn ranges_of(&mut self, map: &StorageMap, device: &str, above: &mut Vec<String>) -> Vec<ByteRange> {
+        if let Some(backing) = loop_backing(map, device) {
+            let below = match backing.at {
+                Backing::Device(number) => {
+                    let Some(lower) = name(map, number) else { return Vec::new() };
+                    self.unclaimed.insert(lower.clone());
+                    self.walk(map, &lower, above)
+                }
+                Backing::File(file) => vec![ByteRange::whole(BackingStore::File(file))],
+            };
+            return below.into_iter().filter_map(|range| range.part(backing.offset, backing.limit)).collect();
+        }
+        if let Some(ranges) = self.mapped(map, device, above) {
+            return ranges;
+        }
+        let lowers: Vec<String> = map.topology.below(device).map(|name| name.to_string()).collect();
+        let lowers: Vec<&String> = lowers.iter().filter(|lower| map.root.at(folder(lower)).exists()).collect();
+        if let [disk] = lowers[..]
+            && is_disk_of(map, device, disk)
+        {
+            let (start, size) = (map.start(device), bytes(map, device));
+            let below = self.walk(map, disk, above);
+            return below.into_iter().filter_map(|range| range.part(start, size)).collect();
+        }
+        if lowers.is_empty() {
+            return vec![ByteRange::whole(unit(map, device))];
+        }
+        let below: Vec<ByteRange> = lowers.into_iter().flat_map(|lower| self.walk(map, lower, above)).collect();
+        opaque(map, device, below)
+    }
+
+    /// By its table, if it is a device of the device mapper that can be read.
+    fn mapped(&mut self, map: &StorageMap, device: &str, above: &mut Vec<String>) -> Option<Vec<ByteRange>> {
+        if !map.root.is_live() || !map.root.at(format!("{}/dm", folder(device))).exists() {
+            return None;
+        }
+        let (major, minor) = number(&map.root.word(&format!("{}/dev", folder(device)))?)?;
+        let mut ranges = Vec::new();
+        for part in mapped_parts(major, minor)? {
+            let mut lower = |map: &StorageMap, range: &LowerRange| {
+                let below = self.walk(map, &named(map, range.device)?, above);
+                let parts = below.into_iter().filter_map(|below| below.part(range.start, range.bytes));
+                Some(parts.collect::<Vec<ByteRange>>())
+            };
+            match part.data {
+                MappedData::Linear(range) => {
+                    ranges.extend(lower(map, &range)?.into_iter().map(|range| range.moved(part.start)));
+                }
+                MappedData::Spread(all) => {
+                    for range in all {
+                        ranges.extend(lower(map, &range)?.into_iter().map(|range| ByteRange { at: None, ..range }));
+                    }
+                }
+                MappedData::Thin { pool, volume } => {
+                    let pool = named(map, pool)?;
+                    let store = BackingStore::Thin { pool: pool.clone(), volume };
+                    ranges.push(ByteRange::whole(store).part(0, part.bytes)?.moved(part.start));
+                    // Its volumes have blocks of their own.
+                    let volumes = format!("volumes of {pool}");
+                    ranges.extend(self.walk(map, &pool, above).into_iter().map(|range| range.spread(&volumes)));
+                }
+                MappedData::Nowhere => {}
+                MappedData::Unknown => return None,
+            }
+        }
+        Some(ranges)
     }
 }
 
-/// Whether two devices are one, one lies on the other, or both have the same data.
+/// Whether two devices are one, one lies on the other, or both have common data.
 pub(super) fn have_common_data(map: &StorageMap, device: &str, other: &str) -> bool {
-    let [own, theirs] = [device, other].map(|device| stack(map, device));
-    own.devices.contains(other) || theirs.devices.contains(device) || own.is_twin_of(&theirs)
+    let [own, others] = [device, other].map(|device| DeviceStack::of(map, device));
+    own.devices.contains(other) || others.devices.contains(device) || own.has_common_data(&others)
 }
 
-/// Uses of a device's data that are not uses of the device itself.
-pub(super) fn uses(map: &StorageMap, device: &str) -> Vec<String> {
-    let own = stack(map, device);
+/// Devices other than this one, and those it consists of, that have some of its data.
+pub(super) fn twins(map: &StorageMap, device: &str, own: &DeviceStack) -> Vec<String> {
     let over: BTreeSet<String> = map.topology.over(device).iter().map(|name| name.to_string()).collect();
-    let mut uses = Vec::new();
-    for other in devices(map) {
-        if own.devices.contains(&other) || over.contains(&other) {
-            continue;
-        }
-        if own.is_twin_of(&stack(map, &other)) {
-            let what = in_use::uses(map, &other);
-            uses.extend(what.into_iter().map(|what| format!("{other} has the same data as {device}, and {what}")));
-        }
-    }
-    // Lower devices that are mounted themselves.
-    for lower in own.devices.iter().filter(|lower| *lower != device && !is_disk_of(map, device, lower)) {
-        uses.extend(in_use::mounts(map, lower));
-    }
-    for region in &own.regions {
-        if let BackingStore::File { device: number, inode } = region.store {
-            uses.extend(uses_of_file(map, number, inode));
-        }
-    }
-    uses.sort();
-    uses.dedup();
-    uses
+    let others = map.root.list("sys/class/block").into_iter().map(|name| name.replace('!', "/"));
+    // A path of a multipath NVMe disk has no node, and is only used through the disk.
+    let is_hidden = |name: &str| map.root.number(&format!("{}/hidden", folder(name))) == Some(1);
+    let is_other = |name: &String| !own.devices.contains(name) && !over.contains(name) && !is_hidden(name);
+    others.filter(is_other).filter(|name| own.has_common_data(&DeviceStack::of(map, name))).collect()
+}
+
+/// A device whose driver alone knows what is where below.
+fn opaque(map: &StorageMap, device: &str, below: Vec<ByteRange>) -> Vec<ByteRange> {
+    let number = map.root.word(&format!("{}/dev", folder(device))).unwrap_or_else(|| device.to_owned());
+    let own = ByteRange::whole(BackingStore::Device(number));
+    std::iter::once(own).chain(below.into_iter().map(|range| range.spread(device))).collect()
 }
 
 fn is_disk_of(map: &StorageMap, part: &str, disk: &str) -> bool {
     map.relation(part, disk) == Some("partition")
 }
 
-fn devices(map: &StorageMap) -> Vec<String> {
-    map.root.list("sys/class/block").into_iter().map(|name| name.replace('!', "/")).collect()
-}
-
-fn stack(map: &StorageMap, device: &str) -> DeviceStack {
-    let mut stack = DeviceStack::default();
-    stack.regions = regions(map, device, &mut stack.devices);
-    stack
-}
-
-/// Adds the devices it passes to `seen`.
-fn regions(map: &StorageMap, device: &str, seen: &mut BTreeSet<String>) -> Vec<ByteRange> {
-    if !seen.insert(device.to_owned()) {
-        return Vec::new();
-    }
-    if let Some(backing) = loop_backing(map, device) {
-        let below = match backing.at {
-            Backing::Device(lower) => regions(map, &lower, seen),
-            Backing::File { device, inode } => {
-                vec![ByteRange { store: BackingStore::File { device, inode }, start: 0, end: u64::MAX }]
-            }
-        };
-        return below.into_iter().map(|region| region.part(backing.offset, backing.limit)).collect();
-    }
-    let lowers: Vec<String> = map.topology.below(device).map(|name| name.to_string()).collect();
-    let lowers: Vec<&String> = lowers.iter().filter(|lower| map.root.at(folder(lower)).exists()).collect();
-    if lowers.is_empty() {
-        return vec![ByteRange { store: unit(map, device), start: 0, end: u64::MAX }];
-    }
-    let mut all = Vec::new();
-    for lower in lowers {
-        let below = regions(map, lower, seen);
-        if is_disk_of(map, device, lower) {
-            let size = map.root.number(&format!("{}/size", folder(device))).unwrap_or(0).saturating_mul(512);
-            all.extend(below.into_iter().map(|region| region.part(map.start(device), size)));
-        } else {
-            // Only the driver of a dm or md device knows which part of a member it uses: assume all.
-            all.extend(below);
-        }
-    }
-    all
+fn bytes(map: &StorageMap, device: &str) -> u64 {
+    map.root.number(&format!("{}/size", folder(device))).unwrap_or(0).saturating_mul(512)
 }
 
 fn unit(map: &StorageMap, device: &str) -> BackingStore {
-    let bytes = map.root.number(&format!("{}/size", folder(device))).unwrap_or(0).saturating_mul(512);
+    let bytes = bytes(map, device);
     let word = |file: &str| map.root.word(&format!("{}/{file}", folder(device))).filter(|text| !text.is_empty());
     let name = word("wwid").or_else(|| word("device/wwid")).or_else(|| {
         let identity = identity(map, device);
@@ -157,96 +240,30 @@ fn unit(map: &StorageMap, device: &str) -> BackingStore {
     }
 }
 
+fn number(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn named(map: &StorageMap, (major, minor): (u32, u32)) -> Option<String> {
+    name(map, libc::makedev(major, minor))
+}
+
 struct LoopBacking {
     at: Backing,
     offset: u64,
     limit: u64,
 }
 
-enum Backing {
-    Device(String),
-    File { device: u64, inode: u64 },
-}
-
 /// `None` if it is not a configured loop device.
 fn loop_backing(map: &StorageMap, device: &str) -> Option<LoopBacking> {
-    let entry = |file: &str| format!("{}/loop/{file}", folder(device));
-    let path = map.root.maybe(&entry("backing_file"))?;
-    let path = path.trim_end_matches('\n');
-    let number = |file: &str| map.root.number(&entry(file)).unwrap_or(0);
+    let path = backing_file::path(map, device)?;
+    let number = |file: &str| map.root.number(&format!("{}/loop/{file}", folder(device))).unwrap_or(0);
     let (offset, limit) = (number("offset"), number("sizelimit"));
-    let known = map.root.is_live().then(|| status(device)).flatten();
-    let at = match fs::metadata(map.root.at(path.trim_start_matches('/'))) {
-        Ok(meta) if meta.file_type().is_block_device() => {
-            let (major, minor) = (libc::major(meta.rdev()), libc::minor(meta.rdev()));
-            let link = map.root.link(&format!("sys/dev/block/{major}:{minor}"))?;
-            Backing::Device(link.rsplit('/').next()?.replace('!', "/"))
-        }
-        // The path may no longer lead to the file, but the kernel knows its inode.
-        found => {
-            let found = found.ok().map(|meta| (meta.dev(), meta.ino()));
-            let (device, inode) = known.or(found)?;
-            Backing::File { device, inode }
-        }
-    };
+    let at = backing_file::of_device(map, device, &path)?;
     Some(LoopBacking { at, offset, limit })
 }
 
-/// struct loop_info64 (include/uapi/linux/loop.h).
-#[repr(C)]
-struct LoopInfo {
-    device: u64,
-    inode: u64,
-    rest: [u64; 27],
-}
-
-const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
-
-/// Device and inode number of the file behind a loop device.
-fn status(device: &str) -> Option<(u64, u64)> {
-    let file = File::open(format!("/dev/{device}")).ok()?;
-    let mut info = LoopInfo { device: 0, inode: 0, rest: [0; 27] };
-    // SAFETY: `info` is as large as the kernel's structure, which it fills.
-    let status = unsafe { libc::ioctl(file.as_raw_fd(), LOOP_GET_STATUS64 as _, &raw mut info) };
-    (status == 0).then_some((info.device, info.inode))
-}
-
-/// Uses of a file other than by a loop device: open in a process, swap, mounted directly.
-fn uses_of_file(map: &StorageMap, device: u64, inode: u64) -> Vec<String> {
-    if !map.root.is_live() {
-        return Vec::new();
-    }
-    let is_it = |path: &str| {
-        fs::metadata(Path::new(path)).is_ok_and(|meta| meta.is_file() && (meta.dev(), meta.ino()) == (device, inode))
-    };
-    let mut uses = in_use::openers_of_file(device, inode);
-    let swaps = map.root.maybe("proc/swaps").unwrap_or_default();
-    let swap = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).filter(|path| is_it(path));
-    uses.extend(swap.map(|path| format!("{path} is swap")));
-    // erofs mounts files without a loop device (Documentation/filesystems/erofs.rst).
-    let mounts = map.root.maybe("proc/self/mountinfo").unwrap_or_default();
-    uses.extend(mounts.lines().filter_map(|line| {
-        let (place, source) = line.split_once(" - ")?;
-        let source = source.split(' ').nth(1).filter(|source| source.starts_with('/') && is_it(source))?;
-        Some(format!("{source} is mounted on {}", place.split(' ').nth(4)?))
-    }));
-    uses
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn byte_ranges_of_one_store_are_checked_for_overlap() {
-        let store = BackingStore::File { device: 1, inode: 2 };
-        let whole = ByteRange { store: store.clone(), start: 0, end: u64::MAX };
-        let part = |start, size| whole.clone().part(start, size);
-        assert!(part(0, 0).overlaps(&part(4096, 512)));
-        assert!(part(0, 4096).overlaps(&part(0, 1)));
-        assert!(!part(0, 4096).overlaps(&part(4096, 4096)));
-        assert!(part(0, 8192).part(4096, 0).overlaps(&part(8191, 0)));
-        let other = ByteRange { store: BackingStore::Device("7:0".into()), ..whole.clone() };
-        assert!(!whole.overlaps(&other));
-    }
-}
+#[path = "backing_store_tests.rs"]
+mod tests;

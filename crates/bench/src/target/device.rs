@@ -1,7 +1,7 @@
 //! Opening a block device.
 
-use super::backing_store;
 use super::in_use::uses;
+use super::shared_data::SharedData;
 use super::{BenchTarget, StorageMap, TargetSpec, cannot_open, open, refused};
 use crate::extents;
 use crate::{Error, Result};
@@ -13,22 +13,33 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use whyslow_model::{bench, human};
+use whyslow_sense::storage;
 
 /// How long a device may stay claimed without a visible user: after a program was killed, the kernel releases its
 /// io_uring late (io_uring/io_uring.c, `io_ring_exit_work`).
 const LINGERING: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_millis(10);
 
-fn claim(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result<(String, File)> {
+/// An opened device, and others that are claimed as long as it is written to.
+struct ClaimedDevice {
+    name: String,
+    file: File,
+    guards: Vec<File>,
+}
+
+fn claim(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result<ClaimedDevice> {
     let name = name(map, number).ok_or_else(|| refused(ask, "is not a device known to this kernel"))?;
     if ask.write {
         may_destroy(map, &name, ask)?;
     }
     let shared = ask.in_use && !ask.write;
+    // Reading does not endanger data that is also used elsewhere.
+    let other_ways = ask.write.then(|| SharedData::of_device(map, &name));
     if !shared {
-        let uses = uses(map, &name);
-        // Reading does not endanger data that is also used elsewhere.
-        let uses = if uses.is_empty() && ask.write { backing_store::uses(map, &name) } else { uses };
+        let mut uses = uses(map, &name);
+        if let Some(ways) = other_ways.as_ref().filter(|_| uses.is_empty()) {
+            uses = ways.uses();
+        }
         if !uses.is_empty() {
             return Err(refused(ask, &format!("is in use: {}{}", uses.join("; "), instead(ask))));
         }
@@ -36,7 +47,7 @@ fn claim(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result
     // Without O_CREAT, O_EXCL claims a block device: it fails if a mount or an array claims it, and excludes them
     // afterwards (open(2)).
     let flags = if shared { 0 } else { libc::O_EXCL };
-    let file = open_patiently(path, ask, flags).map_err(|e| match e.raw_os_error() {
+    let file = open_patiently(path, ask.write, ask.direct, flags).map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => {
             let why = "is in use: it, or a part of it, is claimed: mounted in another namespace, part of an array or volume, or \
                        opened exclusively by a program";
@@ -48,14 +59,15 @@ fn claim(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result
     if opened.rdev() != number {
         return Err(refused(ask, "was replaced while it was being opened"));
     }
-    Ok((name, file))
+    let guards = other_ways.map_or(Ok(Vec::new()), |ways| ways.claim()).map_err(|why| refused(ask, &why))?;
+    Ok(ClaimedDevice { name, file, guards })
 }
 
 /// Retries while the device may still be claimed by a killed program.
-fn open_patiently(path: &Path, ask: &TargetSpec, flags: i32) -> io::Result<File> {
+pub(super) fn open_patiently(path: &Path, write: bool, direct: bool, flags: i32) -> io::Result<File> {
     let patience = Instant::now() + LINGERING;
     loop {
-        match open(path, ask.write, ask.direct, flags) {
+        match open(path, write, direct, flags) {
             Err(e) if e.raw_os_error() == Some(libc::EBUSY) && Instant::now() < patience => sleep(AGAIN),
             opened => return opened,
         }
@@ -63,7 +75,7 @@ fn open_patiently(path: &Path, ask: &TargetSpec, flags: i32) -> io::Result<File>
 }
 
 pub(super) fn as_target(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result<BenchTarget> {
-    let (device, file) = claim(map, path, number, ask)?;
+    let ClaimedDevice { name: device, file, guards } = claim(map, path, number, ask)?;
     let bytes = size(map, &device).ok_or_else(|| refused(ask, "has size 0: there is nothing to read"))?;
     let kind = if map.topology.is_partition(&device) { "partition" } else { "device" };
     let about = bench::TargetInfo {
@@ -76,12 +88,13 @@ pub(super) fn as_target(map: &StorageMap, path: &Path, number: u64, ask: &Target
         bytes,
     };
     let grain = if ask.direct { grain(map, &device) } else { 1 };
-    Ok(BenchTarget { about, file: Arc::new(file), grain, temporary: false, caveats: thin(map, &device) })
+    Ok(BenchTarget { about, file: Arc::new(file), grain, temporary: false, caveats: thin(map, &device), guards })
 }
 
 /// A caveat for a loop device whose file has parts that were never written.
 fn thin(map: &StorageMap, device: &str) -> Vec<String> {
     let path = map.root.maybe(&format!("{}/loop/backing_file", folder(device)));
+    let path = path.filter(|path| storage::answers(&map.root, path.trim_end_matches('\n')));
     let file = path.and_then(|path| File::open(path.trim_end_matches('\n')).ok());
     let Some((file, size)) = file.and_then(|file| file.metadata().ok().map(|meta| (file, meta.len()))) else {
         return Vec::new();
@@ -98,7 +111,8 @@ pub(super) fn unallocated(map: &StorageMap, device: &str) -> Vec<(PathBuf, u64)>
     let stack = std::iter::once(device.to_owned()).chain(map.below(device));
     let grows = |device: String| {
         let path = map.root.maybe(&format!("{}/loop/backing_file", folder(&device)))?;
-        let path = Path::new(path.trim_end_matches('\n'));
+        let path = path.trim_end_matches('\n');
+        let path = storage::answers(&map.root, path).then(|| Path::new(path))?;
         let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         // st_blocks counts units of 512 bytes (stat(2)).
         let missing = meta.len().saturating_sub(meta.blocks().saturating_mul(512));

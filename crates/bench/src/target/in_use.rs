@@ -1,7 +1,7 @@
 //! Whether a block device is in use, and by what.
 
-use super::StorageMap;
 use super::device::folder;
+use super::{StorageMap, exports};
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs;
@@ -16,9 +16,22 @@ pub(super) fn uses(map: &StorageMap, device: &str) -> Vec<String> {
     uses.extend(all.iter().flat_map(|part| holders(map, part)));
     uses.extend(all.iter().filter(|part| is_swap(map, part)).map(|part| format!("{part} is swap")));
     uses.extend(all.iter().filter(|part| is_btrfs(map, part)).map(|part| format!("{part} belongs to a mounted btrfs")));
-    if map.root.is_live() {
-        uses.extend(openers(&numbers(map, device, &all)));
+    uses.extend(openers_of(map, &numbers(map, device, &all)));
+    uses
+}
+
+/// Uses of a device itself by programs, whether or not something is stacked on it.
+pub(super) fn uses_itself(map: &StorageMap, device: &str) -> Vec<String> {
+    let openers = openers_of(map, &numbers(map, device, &[device.to_owned()]));
+    openers.into_iter().map(|what| format!("{device}: {what}")).collect()
+}
+
+fn openers_of(map: &StorageMap, numbers: &[(u32, u32)]) -> Vec<String> {
+    if !map.root.is_live() {
+        return Vec::new();
     }
+    let mut uses = openers(numbers);
+    uses.extend(exports::of_devices(map, numbers));
     uses
 }
 
@@ -65,8 +78,8 @@ fn openers(numbers: &[(u32, u32)]) -> Vec<String> {
     pids.filter(|&pid| has_open(pid, numbers)).map(|pid| format!("process {pid} ({}) has it open", name(pid))).collect()
 }
 
-/// Other processes that have a file open.
-pub(super) fn openers_of_file(device: u64, inode: u64) -> Vec<String> {
+/// Other processes that have a file open or mapped.
+pub(super) fn openers_of_file((device, inode): (u64, u64)) -> Vec<String> {
     let device = (libc::major(device), libc::minor(device));
     let is_it = |found: &libc::statx| (found.stx_dev_major, found.stx_dev_minor) == device && found.stx_ino == inode;
     let own = std::process::id();
@@ -80,9 +93,10 @@ fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
 }
 
+/// Open files, and mapped ones, which a process need not have open.
 fn open_files(pid: u32) -> impl Iterator<Item = libc::statx> {
-    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    files.filter_map(|file| looked_at(&file.path()))
+    let entries = move |folder| fs::read_dir(format!("/proc/{pid}/{folder}")).into_iter().flatten().flatten();
+    ["fd", "map_files"].into_iter().flat_map(entries).filter_map(|file| looked_at(&file.path()))
 }
 
 fn has_open(pid: u32, numbers: &[(u32, u32)]) -> bool {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::cpu_topology;
-use crate::target::{backing_store, device};
+use crate::target::device;
+use crate::target::shared_data::SharedData;
 use std::fs;
 use std::path::Path;
 use whyslow_sense::Sampler;
@@ -129,12 +130,9 @@ fn a_second_path_to_a_unit_that_is_mounted_is_a_use_of_the_first() {
         let more = [&units[..], &[("sys/class/block/sdb/size", size)]].concat();
         let (_folder, map) = machine(&more);
         assert_eq!(uses(&map, "sdb"), [""; 0]);
-        backing_store::uses(&map, "sdb")
+        SharedData::of_device(&map, "sdb").uses()
     };
     let said = found("4096\n");
-    assert!(
-        said.iter().any(|use_| use_.ends_with("has the same data as sdb, and sda1 is mounted on /srv")),
-        "{said:?}"
-    );
+    assert!(said.iter().any(|use_| use_.ends_with("has data of sdb, and sda1 is mounted on /srv")), "{said:?}");
     assert_eq!(found("2048\n"), [""; 0], "another unit");
 }

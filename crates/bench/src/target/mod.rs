@@ -1,12 +1,15 @@
 //! What is measured: a block device, a file, or a folder, in which a temporary file is created.
 //!
 //! No existing data is at risk. Devices in use are refused, whatever name they are given by; a device is written only
-//! if its serial number was typed; existing files are only read; temporary files have no name, so that nothing is left
+//! if its serial number was typed, and whatever else leads to its data is claimed meanwhile; existing files are only read; temporary files have no name, so that nothing is left
 //! of them, however the program ends.
 
+mod backing_file;
 mod backing_store;
 mod device;
+mod exports;
 mod in_use;
+mod shared_data;
 
 use crate::extents;
 use crate::{Error, Result};
@@ -58,6 +61,8 @@ pub(crate) struct BenchTarget {
     /// Whether it is an empty temporary file.
     pub(crate) temporary: bool,
     pub(crate) caveats: Vec<String>,
+    /// Other devices with its data, claimed as long as it may be written to.
+    pub(crate) guards: Vec<File>,
 }
 
 /// The block devices, mounts and stacking of the machine.
@@ -223,6 +228,7 @@ impl BenchTarget {
             grain: 1,
             temporary: self.temporary,
             caveats: Vec::new(),
+            guards: Vec::new(),
         })
     }
 
@@ -320,7 +326,7 @@ fn on_mount(
         bytes,
     };
     let grain = if ask.direct { device.map_or(512, |device| device::grain(map, device)) } else { 1 };
-    BenchTarget { about, file: Arc::new(file), grain, temporary: kind == "folder", caveats }
+    BenchTarget { about, file: Arc::new(file), grain, temporary: kind == "folder", caveats, guards: Vec::new() }
 }
 
 fn open(path: &Path, write: bool, direct: bool, flags: i32) -> io::Result<File> {
