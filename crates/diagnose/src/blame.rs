@@ -10,7 +10,7 @@ use crate::rule::{CulpritSpec, Rule, find};
 use crate::rule_context::RuleContext;
 use crate::signal::Entity;
 use crate::sources::NotRead;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::diagnosis::{CgroupShare, Culprit, Subject, Unattributed};
 
 /// The most culprits that are named.
@@ -37,6 +37,27 @@ pub(crate) struct Blame {
     pub(crate) low_priority: Option<f64>,
     /// Share of the first culprit's part that is buffered writes.
     pub(crate) buffered: Option<f64>,
+    /// How far a nice value of the first culprit reaches.
+    pub(crate) nice: NiceReach,
+    /// The first culprit's processes that are in the same control group as its largest: a command that changes processes changes no
+    /// others.
+    pub(crate) together: BTreeSet<u32>,
+}
+
+/// How far a nice value reaches (sched(7)): it weighs a task against those of the same control group with the controller cpu; outside of
+/// any, with autogroups, against those of the same session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct NiceReach {
+    /// Share of what others wait that it can shorten.
+    pub(crate) share: f64,
+    /// Whether it ends at the session: who is in it is not seen.
+    pub(crate) by_session: bool,
+}
+
+impl Default for NiceReach {
+    fn default() -> Self {
+        Self { share: 1.0, by_session: false }
+    }
 }
 
 /// The culprits of a rule's finding, by its measures in turn.
@@ -46,10 +67,11 @@ pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts
         if spec.otherwise && !all.culprits.is_empty() {
             continue;
         }
-        let Blame { culprits, unattributed, others_wait, low_priority, buffered } =
+        let Blame { culprits, unattributed, others_wait, low_priority, buffered, nice, together } =
             Candidates::of(spec, context, facts).blame(rule, context, facts);
         if all.culprits.is_empty() {
             (all.others_wait, all.low_priority, all.buffered) = (others_wait, low_priority, buffered);
+            (all.nice, all.together) = (nice, together);
         }
         // The reason that goes with who is named; where nobody is, the first that can be remedied.
         let is_better = |old: &Unattributed, new: &Unattributed| old.remedy.is_empty() && !new.remedy.is_empty();
@@ -89,7 +111,11 @@ struct Group<'a> {
     parts: BTreeMap<Option<u32>, f64>,
     /// By control group, the part of those in it.
     cgroups: BTreeMap<Option<&'a str>, f64>,
+    /// The control group of each process.
+    homes: BTreeMap<u32, Option<&'a str>>,
     waits: f64,
+    /// Part and waits by control group with the controller cpu; `None` for those outside of any.
+    by_cpu_group: BTreeMap<Option<&'a str>, (f64, f64)>,
     /// The part of those with a low priority.
     low_priority: f64,
     buffered: f64,
@@ -109,7 +135,13 @@ impl<'a> Candidates<'a> {
                 let group = candidates.group_of(candidate);
                 *group.parts.entry(candidate.subject.pid).or_insert(0.0) += part;
                 *group.cgroups.entry(candidate.deepest_cgroup()).or_insert(0.0) += part;
-                group.waits += number(&spec.waits);
+                if let Some(pid) = candidate.subject.pid {
+                    group.homes.insert(pid, candidate.deepest_cgroup());
+                }
+                let waits = number(&spec.waits);
+                group.waits += waits;
+                let in_group = group.by_cpu_group.entry(facts.cpu_group(candidate.cgroup.as_deref())).or_default();
+                *in_group = (in_group.0 + part, in_group.1 + waits);
                 group.low_priority += part * number(&spec.low_priority);
                 group.buffered += number(&spec.buffered);
             }
@@ -123,7 +155,9 @@ impl<'a> Candidates<'a> {
         group.or_insert_with(|| Group {
             parts: BTreeMap::new(),
             cgroups: BTreeMap::new(),
+            homes: BTreeMap::new(),
             waits: 0.0,
+            by_cpu_group: BTreeMap::new(),
             low_priority: 0.0,
             buffered: 0.0,
             entity: candidate,
@@ -158,6 +192,10 @@ impl<'a> Candidates<'a> {
             };
             named.low_priority = share(&spec.low_priority, |first| first.low_priority);
             named.buffered = share(&spec.buffered, |first| first.buffered);
+            if let Some((first, others)) = groups.split_first() {
+                named.nice = nice_reach(first, others, facts);
+                named.together = first.together();
+            }
             let culprits = groups.into_iter().map(|group| group.culprit(all, &spec.of));
             named.culprits = culprits.filter(|c| c.share >= SMALLEST_SHARE).collect();
         }
@@ -172,7 +210,28 @@ impl<'a> Candidates<'a> {
     }
 }
 
+/// How far a nice value of a program's processes reaches among others that wait.
+fn nice_reach(first: &Group<'_>, others: &[Group<'_>], facts: &Facts) -> NiceReach {
+    let parts = first.by_cpu_group.iter().map(|(group, (part, _))| (*group, *part)).collect();
+    let Some((own, _)) = largest_first(parts).next() else { return NiceReach::default() };
+    if own.is_none() && facts.setting("kernel.sched_autogroup_enabled") == Some("1") {
+        return NiceReach { share: 0.0, by_session: true };
+    }
+    let (mut all, mut reached) = (0.0, 0.0);
+    for (group, (_, waits)) in others.iter().flat_map(|other| &other.by_cpu_group) {
+        all += waits;
+        reached += if *group == own { *waits } else { 0.0 };
+    }
+    NiceReach { share: if all > 0.0 { reached / all } else { 1.0 }, by_session: false }
+}
+
 impl Group<'_> {
+    /// Its processes in the control group that does the most of its part.
+    fn together(&self) -> BTreeSet<u32> {
+        let Some((home, _)) = largest_first(self.cgroups.clone()).next() else { return BTreeSet::new() };
+        self.homes.iter().filter(|(_, own)| **own == home).map(|(pid, _)| *pid).collect()
+    }
+
     fn part(&self) -> f64 {
         self.parts.values().sum()
     }

@@ -11,7 +11,8 @@ use crate::signals::{io, task};
 use crate::since::History;
 use crate::sources::{Sources, is_bpf};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{self, FamilyInfo, Link, Observer, Process, Setting};
+use std::path::Path;
+use whyslow_model::catalogue::{self, FamilyInfo, Group, Link, Observer, Process, Setting};
 use whyslow_model::diagnosis::{Reading, Subject};
 use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::topology::Topology;
@@ -39,6 +40,8 @@ pub struct Facts {
     pub(crate) running: Option<Running>,
     /// The settings that were read, by their sysctl name.
     pub(crate) settings: BTreeMap<String, String>,
+    /// Control groups with the controller cpu.
+    pub(crate) cpu_groups: BTreeSet<String>,
     pub(crate) entities: BTreeMap<Scope, Vec<Entity>>,
     pub(crate) origins: Origins,
     /// How long the present losses have lasted.
@@ -100,6 +103,7 @@ impl Facts {
             observers,
             running,
             settings: settings(window),
+            cpu_groups: cpu_groups(window),
             entities,
             origins: window.origins().clone(),
             history: History::of(window),
@@ -141,6 +145,14 @@ impl Facts {
     /// The value of a sysctl when it was last read.
     pub(crate) fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
+    }
+
+    /// The control group among whose tasks a nice value counts: the deepest with the controller cpu of these and those above them, one a
+    /// line. `None` if there is none, and the root is it.
+    pub(crate) fn cpu_group(&self, cgroups: Option<&str>) -> Option<&str> {
+        let above = |path: &str| self.cpu_groups.get(path).map(String::as_str);
+        let of_line = |line: &'_ str| Path::new(line).ancestors().find_map(|path| above(path.to_str()?));
+        cgroups?.lines().filter_map(of_line).filter(|path| *path != "/").max_by_key(|path| path.matches('/').count())
     }
 
     /// A signal of the host.
@@ -240,6 +252,12 @@ fn settings(window: &Window) -> BTreeMap<String, String> {
         Some((format!("nic.coalesce.rx_usecs@{}", key.name), format!("{:.0}", link.coalesce_rx.get()? / 1e3)))
     });
     coalescing.chain(changes.iter().filter_map(read)).collect()
+}
+
+/// A group has a weight only if the controller is on (Documentation/admin-guide/cgroup-v2.rst: cpu.weight).
+fn cpu_groups(window: &Window) -> BTreeSet<String> {
+    let groups = window.newest::<Group>();
+    groups.iter().filter(|(_, group)| group.weight.get().is_some()).map(|(path, _)| path.to_string()).collect()
 }
 
 fn with_descendants(own: u32, changes: &[Change<'_, Process>]) -> BTreeSet<u32> {

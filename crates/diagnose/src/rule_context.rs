@@ -22,7 +22,7 @@ pub struct RuleContext<'a> {
 const MOST_PIDS: usize = 8;
 
 /// The variables every rule may use besides signals.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 16] = [
     "subject",
     "subject.pid",
     "subject.cgroup",
@@ -43,6 +43,10 @@ pub const NAMES: [&str; 14] = [
     "culprit.low_priority",
     // Share of its part that is buffered writes; 0 where that is not seen.
     "culprit.buffered",
+    // Share of what other programs wait that a nice value of it can shorten: those in its control group.
+    "culprit.nice_reach",
+    // 1 if a nice value of it counts within its session only (autogroups).
+    "culprit.by_session",
 ];
 
 /// The signal whose usual value, of the baseline, is read by this name: `baseline.disk.alone_time`.
@@ -85,6 +89,8 @@ impl<'a> RuleContext<'a> {
         }
         self.names.insert("culprit.low_priority", Reading::Number(low_priority.unwrap_or(0.0)));
         self.names.insert("culprit.buffered", Reading::Number(buffered.unwrap_or(0.0)));
+        self.names.insert("culprit.nice_reach", Reading::Number(blame.nice.share));
+        self.names.insert("culprit.by_session", Reading::Number(f64::from(u8::from(blame.nice.by_session))));
         let lasting = |first: &Culprit| match self.running {
             Some(running) => running.lasting(first.processes()),
             None => first.processes().collect(),
@@ -92,6 +98,8 @@ impl<'a> RuleContext<'a> {
         let pids = culprits.first().map(lasting).unwrap_or_default();
         let lasts = culprits.first().is_none_or(|first| first.pid.is_none() || !pids.is_empty());
         self.names.insert("culprit.lasts", Reading::Number(f64::from(u8::from(lasts))));
+        // A command stays within one control group: processes of one name in others may be somebody else's.
+        let pids: Vec<u32> = pids.into_iter().filter(|pid| blame.together.contains(pid)).collect();
         let Some(first) = culprits.first() else {
             self.names.insert("culprit", Reading::Text("an unidentified process".into()));
             return;

@@ -465,6 +465,58 @@ fn a_lower_priority_is_not_advised_where_it_is_low_already() {
     }
 }
 
+/// Gives every process of a name this control group, and the group a CPU weight.
+fn in_weighted_group(s: &mut Snapshot, name: &str, path: &str) {
+    for row in s.task.process.iter_mut().filter(|row| row.command.get() == Some(name)) {
+        row.cgroup = path.into();
+    }
+    if s.cgroup.group.iter().all(|group| &*group.path != path) {
+        s.cgroup.group.push(Group { weight: 100.0.into(), ..Group::new(path.into()) });
+    }
+}
+
+#[test]
+fn a_nice_value_is_not_advised_where_it_does_not_reach_those_that_wait() {
+    let actions = |of: fn(u64, &mut Snapshot)| finding(&machine(of), "cpu.saturated").actions.clone();
+    let renices =
+        |all: &[Action]| all.iter().any(|action| action.try_command.iter().any(|c| c.contains("process.nice")));
+    // In one group with a weight, and in two.
+    let together = actions(|t, s| {
+        filled_by_workers(t, s);
+        in_weighted_group(s, "worker", "/all");
+        in_weighted_group(s, "web", "/all");
+    });
+    assert!(renices(&together), "{together:?}");
+    let apart = actions(|t, s| {
+        filled_by_workers(t, s);
+        in_weighted_group(s, "worker", "/a");
+        in_weighted_group(s, "web", "/b");
+    });
+    assert!(!renices(&apart) && apart[0].text.contains("a lower CPU weight"), "{apart:?}");
+    // With autogroups, outside of any group.
+    let autogrouped = actions(|t, s| {
+        filled_by_workers(t, s);
+        s.kernel.setting.push(Setting { value: "1".into(), ..Setting::new("kernel.sched_autogroup_enabled".into()) });
+    });
+    assert!(!renices(&autogrouped) && autogrouped[0].text.contains("within its session"), "{autogrouped:?}");
+}
+
+#[test]
+fn a_command_stays_within_one_control_group() {
+    let d = machine(|t, s| {
+        busy(t, s);
+        process(t, s, 7, "web", 5, Some(0));
+        for (pid, group, cpu) in [(8, "/a", 60), (9, "/a", 60), (10, "/b", 70)] {
+            process(t, s, pid, "worker", cpu, Some(0));
+            s.task.process.last_mut().expect("the worker").cgroup = group.into();
+        }
+    });
+    let finding = finding(&d, "cpu.saturated");
+    assert_eq!(finding.culprits[0].pids.len(), 3, "one culprit");
+    let command = finding.actions[0].try_command.as_deref();
+    assert_eq!(command, Some("whyslow try process.nice@8,9=10 --metric cpu.waiting_normal"));
+}
+
 #[test]
 fn a_lower_io_priority_is_not_advised_where_it_is_the_lowest() {
     let actions = |policy: &'static str| {
