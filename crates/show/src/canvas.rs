@@ -227,7 +227,7 @@ impl Canvas {
     }
 
     /// A command to paste: if it is too long for a line, it continues in the next after a backslash, but is not broken within
-    /// quotes or between an option and its value.
+    /// quotes or between an option and its value, unless a single word is longer than a line.
     pub(crate) fn command(&mut self, column: usize, piece: &Piece) {
         let text = piece.text.as_str();
         let is_option = |at: usize| text[..at].rsplit(' ').next().is_some_and(|word| word.starts_with("--"));
@@ -237,7 +237,12 @@ impl Canvas {
         ends.push(text.len());
         let (mut from, mut upto, mut indent) = (0, 0, column);
         let line = |canvas: &mut Self, indent: usize, text: String| {
-            canvas.verbatim(indent, &Piece { ink: piece.ink, text });
+            let mut indent = indent;
+            for text in words_broken(&text, indent, canvas.width) {
+                canvas.verbatim(indent, &Piece { ink: piece.ink, text });
+                // A blank before the rest of a word would make two words of it.
+                indent = 0;
+            }
         };
         for end in ends {
             if indent + text[from..end].width() + 2 > self.width && upto > from {
@@ -289,8 +294,36 @@ fn whole_words(text: &str, next: char) -> &str {
     }
 }
 
+/// A line of a command as lines that fit, each but the last with a backslash at its end, which a shell takes away with the end of
+/// the line; within single quotes it does not, so those are closed and opened again.
+fn words_broken(text: &str, indent: usize, width: usize) -> Vec<String> {
+    // Room for a quote and the backslash.
+    const MARK: usize = 2;
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    let mut column = indent;
+    for (at, c) in text.char_indices() {
+        let rest = text[at..].width();
+        // What follows a backslash belongs to it.
+        let may_break = !line.ends_with('\\') && column > MARK;
+        if may_break && column + rest > width && column + c.width().unwrap_or(0) + MARK > width {
+            let quote = if quote_at(text, at) == Some('\'') { "'" } else { "" };
+            lines.push(format!("{line}{quote}\\"));
+            (line, column) = (quote.to_owned(), quote.len());
+        }
+        line.push(c);
+        column += c.width().unwrap_or(0);
+    }
+    lines.push(line);
+    lines
+}
+
 /// Whether a position in a command is within quotes.
 fn is_quoted(command: &str, at: usize) -> bool {
+    quote_at(command, at).is_some()
+}
+
+/// The quote that a position in a command is within.
+fn quote_at(command: &str, at: usize) -> Option<char> {
     let mut quote = None;
     for c in command[..at].chars() {
         match quote {
@@ -299,7 +332,7 @@ fn is_quoted(command: &str, at: usize) -> bool {
             _ => {}
         }
     }
-    quote.is_some()
+    quote
 }
 
 /// A line under construction: runs of one style.
@@ -401,6 +434,31 @@ mod tests {
         canvas.command(4, &plain("whyslow try net.ipv4.tcp_rmem='4096 131072 6291456' --metric x"));
         let expected = "    whyslow try \\\n      net.ipv4.tcp_rmem='4096 131072 6291456' \\\n      --metric x\n";
         assert_eq!(canvas.finish(), expected);
+    }
+
+    /// As a shell reads a command that was drawn, word by word.
+    fn pasted(drawn: &str) -> Vec<String> {
+        let script = format!("set -- {drawn}\nprintf '%s\\n' \"$@\"");
+        let out = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_command_with_a_word_longer_than_a_line_fits_and_stays_the_same() {
+        let pids = (100_000..100_012).map(|pid| pid.to_string()).collect::<Vec<_>>().join(",");
+        let long = "x ".repeat(40);
+        for command in [
+            format!("whyslow try process.nice@{pids}=10 --metric cpu.waiting_normal"),
+            format!("whyslow tune set 'a.b={long}' c=d"),
+            format!("whyslow tune set \"a.b={long}\" c=d"),
+            format!("cat {}\\ b", "y".repeat(33)),
+        ] {
+            let mut canvas = Canvas::new(40, false);
+            canvas.command(4, &plain(&command));
+            let drawn = canvas.finish();
+            assert!(drawn.lines().all(|line| line.width() <= 40), "{drawn}");
+            assert_eq!(pasted(&drawn), pasted(&command), "{drawn}");
+        }
     }
 
     #[test]
