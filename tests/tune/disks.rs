@@ -45,6 +45,15 @@ fn a_scheduler_brings_back_what_it_reset() {
         assert_eq!(read("nr_requests"), "32");
         cage.expect(0, &["undo"]);
         assert_eq!((read("scheduler").as_str(), read("nr_requests").as_str()), ("[none] mq-deadline kyber bfq", "96"));
+        // By another name that the kernel has for it, and one that it had.
+        for (asked, shown) in [("deadline", "none [mq-deadline] kyber bfq"), ("noop", "[none] mq-deadline kyber bfq")] {
+            cage.expect(0, &["set", &change(&format!("disk.scheduler@#={asked}"))]);
+            assert_eq!(read("scheduler"), shown);
+        }
+        let out = cage.expect(2, &["set", "--dry-run", &change("disk.scheduler@#=cfq")]);
+        assert!(out.contains("this kernel has no cfq; it has none, mq-deadline, kyber, bfq"), "{out}");
+        cage.expect(0, &["undo", "--all"]);
+        fs::write(file("nr_requests"), "96").unwrap();
         // What somebody sets after the scheduler was changed is his.
         cage.expect(0, &["set", &change("disk.scheduler@#=kyber")]);
         fs::write(file("nr_requests"), "48").unwrap();

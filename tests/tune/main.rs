@@ -15,6 +15,7 @@ mod known;
 mod load;
 mod postgres;
 mod profiles;
+mod refused;
 mod scheduler;
 #[path = "../skip/mod.rs"]
 mod skip;

@@ -61,6 +61,8 @@ fn line(step: Step) -> PlanLine {
         effect: Effect::Instant,
         risk: Risk::Low,
         network: false,
+        confirm: false,
+        lowers: false,
     }
 }
 
@@ -106,6 +108,8 @@ fn a_plan_says_what_changes_what_stays_and_what_cannot_be() {
         PlanLine {
             risk: Risk::High,
             network: true,
+            confirm: true,
+            lowers: true,
             reason: "as asked".into(),
             ..line(Step::Change { from: "bfq".into() })
         },
@@ -116,7 +120,7 @@ fn a_plan_says_what_changes_what_stays_and_what_cannot_be() {
     let plan = PlanDocument { why: String::new(), lines, files: Vec::new() };
     assert_eq!(
         tune::plan(&plan, &TextStyle { all: false, ..STYLE }),
-        "disk.scheduler@sda bfq → none  dangerous  of the network\n    as asked\ne.f none: unsupported here: no driver\nalready set: a.b, c.d\n"
+        "disk.scheduler@sda bfq → none  dangerous  of the network  lowers the limit  rolled back unless confirmed\n    as asked\ne.f none: unsupported here: no driver\nalready set: a.b, c.d\n"
     );
     assert!(tune::plan(&plan, &STYLE).contains("a.b stays 7: only more is asked for\nc.d none already\n"));
 }
@@ -131,6 +135,8 @@ fn what_is_done_to_all_disks_is_shown_once() {
         effect: Effect::Instant,
         risk: Risk::Low,
         network: false,
+        confirm: false,
+        lowers: false,
     };
     let from = |from: &str| Step::Change { from: from.into() };
     let missing = |disk: &str| Step::Cannot(Unavailable::Unsupported(format!("no /sys/block/{disk}/x")));

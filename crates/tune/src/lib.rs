@@ -13,6 +13,8 @@ mod journal;
 mod lock;
 mod machine;
 mod mounts;
+mod offered;
+mod own_session;
 mod persist;
 mod plan;
 pub mod profile;

@@ -1,6 +1,7 @@
 //! Which values a tunable takes, and when two spellings are the same value.
 
 use crate::amount;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use whyslow_model::cpu_list;
 
@@ -11,6 +12,8 @@ pub(crate) enum Values {
     Number(Range),
     /// Several numbers.
     Numbers(usize, Range),
+    /// Several numbers, none lower than the one before it.
+    Ascending(usize, Range),
     /// One of some words.
     OneOf(Vec<String>),
     /// One of those that the kernel lists, the one in force in brackets.
@@ -43,7 +46,10 @@ impl FromStr for Values {
             _ => match text.split_once(" x ") {
                 Some((count, range)) => {
                     let count = count.parse().map_err(|_| format!("'{text}': no count before x"))?;
-                    Self::Numbers(count, range.parse()?)
+                    match range.strip_suffix(" ascending") {
+                        Some(range) => Self::Ascending(count, range.parse()?),
+                        None => Self::Numbers(count, range.parse()?),
+                    }
                 }
                 None if text.contains("..") => Self::Number(text.parse()?),
                 None if text.contains('|') => Self::OneOf(text.split('|').map(str::to_owned).collect()),
@@ -95,7 +101,7 @@ impl Values {
         let text = squeeze(text);
         match self {
             Self::Number(range) => range.check(&text, unit),
-            Self::Numbers(count, range) => {
+            Self::Numbers(count, range) | Self::Ascending(count, range) => {
                 let numbers: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
                 if numbers.len() != *count {
                     return Err(format!(
@@ -104,7 +110,12 @@ impl Values {
                     ));
                 }
                 let checked: Result<Vec<_>, _> = numbers.into_iter().map(|number| range.check(number, unit)).collect();
-                Ok(checked?.join(" "))
+                let checked = checked?;
+                let numbers: Vec<i128> = checked.iter().filter_map(|number| number.parse().ok()).collect();
+                if matches!(self, Self::Ascending(..)) && !numbers.is_sorted() {
+                    return Err(format!("'{text}' is not in ascending order"));
+                }
+                Ok(checked.join(" "))
             }
             Self::OneOf(words) => {
                 let word = flag(&text, words);
@@ -135,7 +146,7 @@ impl Values {
                 Some(number) => number.to_owned(),
                 None => text,
             },
-            Self::Numbers(..) | Self::Text => text,
+            Self::Numbers(..) | Self::Ascending(..) | Self::Text => text,
         }
     }
 
@@ -245,6 +256,14 @@ fn cpu_mask(text: &str) -> Option<String> {
             .collect::<Vec<_>>()
             .join(","),
     )
+}
+
+/// The CPUs of a mask as [`cpu_mask`] spells it.
+pub(crate) fn mask_cpus(mask: &str) -> BTreeSet<u32> {
+    let words = mask.split(',').rev().map(|word| u32::from_str_radix(word, 16).unwrap_or(0));
+    let cpus =
+        |(at, word): (usize, u32)| (0..32).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at as u32 * 32 + bit);
+    words.enumerate().flat_map(cpus).collect()
 }
 
 /// Numbers and ranges in ascending order, as short as can be.

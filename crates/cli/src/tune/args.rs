@@ -141,7 +141,7 @@ pub struct How {
     /// Go ahead even if the change is risky
     #[arg(long, short)]
     pub yes: bool,
-    /// Roll back unless 'whyslow tune confirm' is run within this time [default: 5m for network settings]
+    /// Roll back unless 'whyslow tune confirm' is run within this time [default: 5m for what could cut you off or stall the machine, and lowered limits]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub confirm_within: Option<Duration>,
     /// Never roll back automatically

@@ -26,7 +26,7 @@ use whyslow_tune::{ChangeRequest, Error, Machine, Plan, Session, Store, Target, 
 
 /// How long another run is waited for.
 const WAIT: Duration = Duration::from_secs(10);
-/// How long a setting of the network stands unconfirmed.
+/// How long a change that could cut off or stall whoever made it stands unconfirmed.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(300);
 /// Something was left unchanged, or differs from what was set.
 const NOT_ALL: u8 = 1;
@@ -151,7 +151,8 @@ impl Tune<'_> {
             self.tell(&document, |style| text::plan(&document, style))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let within = how.confirm_within.or_else(|| (plan.is_of_network() && !how.no_confirm).then_some(CONFIRM_WITHIN));
+        let within =
+            how.confirm_within.or_else(|| (plan.needs_confirmation() && !how.no_confirm).then_some(CONFIRM_WITHIN));
         let stop = stop_on_signals()?;
         let terms = Terms {
             confirm: within.map(|within| (within, &whyslow_tune::start_guard as whyslow_tune::Guard)),

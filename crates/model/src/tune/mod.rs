@@ -16,4 +16,4 @@ pub use trial::{
     PreparedChange, Promise, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, WalkStep,
     Watched, unit_of,
 };
-pub use tunable::{Access, Effect, Here, Persist, Risk, Scope, Tunable, TunableDocument, Unavailable};
+pub use tunable::{Access, Effect, Here, Persist, Risk, Scope, Stalls, Tunable, TunableDocument, Unavailable};

@@ -32,8 +32,14 @@ pub struct PlanLine {
     pub effect: Effect,
     /// What can go wrong.
     pub risk: Risk,
-    /// Whether it affects the network, so that it has to be confirmed.
+    /// Whether it affects the network.
     pub network: bool,
+    /// Whether the change could cut off or stall whoever makes it, or lowers a limit: it is rolled back unless it is confirmed.
+    #[serde(default)]
+    pub confirm: bool,
+    /// Whether the change lowers a limit.
+    #[serde(default)]
+    pub lowers: bool,
 }
 
 /// What has to be done about a setting.

@@ -19,7 +19,7 @@ pub struct Tunable {
     /// The kernel's unit: `bytes`, `KiB`, `pages`, `s`, `ms`, `us`, `ns`, `%`, or a word; empty for none.
     #[serde(default)]
     pub unit: String,
-    /// The allowed values: `0..200`, `1.. or max`, `3 x 0..`, `never|madvise`, `listed`, `cpu mask`, `cpu list`, `text`.
+    /// The allowed values: `0..200`, `1.. or max`, `3 x 0..`, `2 x 1.. ascending`, `never|madvise`, `listed`, `cpu mask`, `cpu list`, `text`.
     pub values: String,
     /// The kernel's default, or what it is computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,6 +38,25 @@ pub struct Tunable {
     /// Whether it affects the network: a change that could cut off the user is rolled back unless it is confirmed.
     #[serde(default)]
     pub network: bool,
+    /// Whether a wrong value can stall the machine, or whoever would set it right: a change is rolled back unless it is confirmed.
+    /// Unless the entry says otherwise, it follows from risk and scope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalls: Option<Stalls>,
+    /// Whether it limits what programs may use: a change that lowers it is rolled back unless it is confirmed.
+    #[serde(default)]
+    pub limit: bool,
+    /// The number that stands for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlimited: Option<String>,
+    /// Other names of values, by name: `deadline` for `mq-deadline`. The value is shown by its own name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub aliases: BTreeMap<String, String>,
+    /// The file in which the kernel lists the values it has; `{}` stands for the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed_in: Option<String>,
+    /// The kernel module that adds a value to those, as the kernel requests it: `tcp_{}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
     /// Whether the kernel rounds the value, so that another one is read back.
     #[serde(default)]
     pub rounds: bool,
@@ -199,6 +218,18 @@ pub enum Risk {
     Medium,
     /// Processes may be killed, data endangered or the machine lost.
     High,
+}
+
+/// What a wrong value can stall, so that nobody can set it right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Stalls {
+    /// At most what it is about.
+    Nothing,
+    /// The machine.
+    Machine,
+    /// The control group it is set for: the one of this session, or of what it was started from.
+    Session,
 }
 
 /// How a setting is made persistent.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 use toml::{Table, Value};
 use whyslow_model::suggest::did_you_mean;
-use whyslow_model::tune::{Access, Effect, Persist, Risk, Scope, Tunable};
+use whyslow_model::tune::{Access, Effect, Persist, Risk, Scope, Stalls, Tunable};
 
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tunables.rs"));
 
@@ -83,6 +83,7 @@ impl Catalogue {
             if !matches!(tunable.effect, Effect::WashOut | Effect::Reopen) {
                 tunable.settle = None;
             }
+            tunable.stalls.get_or_insert(stalls(&tunable));
             let entry = Entry::try_from(tunable).map_err(|why| format!("{name}: {why}"))?;
             if self.by_name.insert(entry.tunable.name.clone(), self.entries.len()).is_some() {
                 return Err(format!("{name} stands there twice"));
@@ -220,6 +221,16 @@ impl Catalogue {
     }
 }
 
+/// What a wrong value can stall, where the entry does not say it: a risky one has to say that it stalls nothing.
+fn stalls(tunable: &Tunable) -> Stalls {
+    match tunable.scope {
+        _ if tunable.risk == Risk::Low => Stalls::Nothing,
+        Scope::Cgroup | Scope::GroupDisk => Stalls::Session,
+        Scope::Process => Stalls::Nothing,
+        _ => Stalls::Machine,
+    }
+}
+
 /// A line of a file, as a tunable.
 fn line_entry(tunable: &Tunable, access: Access, kept: &Target) -> Result<Entry, String> {
     Entry::try_from(Tunable {
@@ -231,6 +242,11 @@ fn line_entry(tunable: &Tunable, access: Access, kept: &Target) -> Result<Entry,
         settle: None,
         access,
         network: false,
+        stalls: Some(Stalls::Nothing),
+        limit: false,
+        aliases: BTreeMap::new(),
+        listed_in: None,
+        module: None,
         rounds: false,
         unset: None,
         disturbs: Vec::new(),
@@ -256,6 +272,12 @@ fn uncatalogued(name: &str, path: &str) -> Result<Entry, String> {
         settle: None,
         risk: Risk::Medium,
         network: path.contains("/net/"),
+        stalls: Some(Stalls::Machine),
+        limit: false,
+        unlimited: None,
+        aliases: BTreeMap::new(),
+        listed_in: None,
+        module: None,
         rounds: false,
         unset: None,
         disturbs: Vec::new(),
@@ -296,10 +318,34 @@ mod tests {
             if let Access::File(path) = &t.access {
                 assert_eq!(path.contains('{'), !t.scope.is_one(), "{}: {path}", t.name);
             }
+            assert!(!t.limit || !matches!(entry.values, Values::OneOf(_)), "{}: a limit is a number", t.name);
+            for alias in t.aliases.values() {
+                assert!(entry.values.check(alias, "").is_ok(), "{}: {alias}", t.name);
+            }
             if let Some(default) = t.default.as_deref().filter(|d| d.parse::<i128>().is_ok()) {
                 assert_eq!(entry.values.check(default, "").as_deref(), Ok(default), "{}", t.name);
             }
         }
+    }
+
+    #[test]
+    fn what_can_stall_the_machine_says_so() {
+        let stalls = |name: &str| Catalogue::built_in().find(name).unwrap().tunable.stalls;
+        for name in ["vm.min_free_kbytes", "vm.overcommit_memory", "vm.nr_hugepages", "kernel.sched_rt_runtime_us"] {
+            assert_eq!(stalls(name), Some(Stalls::Machine), "{name}");
+        }
+        for name in
+            ["cgroup.memory.max", "cgroup.cpu.max", "cgroup.cpuset.cpus", "cgroup.pids.max", "cgroup.io.max.rbps"]
+        {
+            assert_eq!(stalls(name), Some(Stalls::Session), "{name}");
+        }
+        for name in ["vm.swappiness", "disk.scheduler", "disk.iostats", "cgroup.cpu.weight", "process.oom_score_adj"] {
+            assert_eq!(stalls(name), Some(Stalls::Nothing), "{name}");
+        }
+        let machine = Machine::live();
+        let (entry, _) =
+            Catalogue::built_in().resolve(&"/sys/devices/system/cpu/cpu1/online".parse().unwrap(), &machine).unwrap();
+        assert_eq!(entry.tunable.stalls, Some(Stalls::Machine), "nobody knows what it does");
     }
 
     /// Files that are missing beside others of their folder, and what they need.

@@ -79,9 +79,9 @@ impl Plan {
         self.changes().map(|item| item.line.risk).max().unwrap_or(Risk::Low)
     }
 
-    /// Whether it changes the network, which can cut off the connection it is made over.
-    pub fn is_of_network(&self) -> bool {
-        self.changes().any(|item| item.line.network)
+    /// Whether it could cut off or stall whoever makes it, or lowers a limit.
+    pub fn needs_confirmation(&self) -> bool {
+        self.changes().any(|item| item.line.confirm)
     }
 
     /// How long the traces of the old values take to go.

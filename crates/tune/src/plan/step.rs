@@ -2,17 +2,30 @@
 
 use super::PlanItem;
 use crate::machine::Machine;
+use crate::own_session;
 use crate::request::{ChangeRequest, RequestedValue};
 use crate::system_setting::SystemSetting;
 use crate::target::Target;
 use crate::values::Values;
-use whyslow_model::tune::{Effect, PlanLine, Risk, Step, Unavailable};
+use whyslow_model::tune::{Effect, PlanLine, Risk, Scope, Stalls, Step, Tunable, Unavailable};
 
 pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: Target) -> PlanItem {
     match SystemSetting::of(machine, &target) {
         Ok(setting) => {
             let (wanted, step) = step(&setting, &request.wanted);
+            let step = match step {
+                Step::Change { from } => match setting.may_write() {
+                    // Nobody may, whoever asks.
+                    Err(why @ Unavailable::Unsupported(_)) => Step::Cannot(why),
+                    _ => Step::Change { from },
+                },
+                other => other,
+            };
             let tunable = &setting.entry.tunable;
+            let lowers = match &step {
+                Step::Change { from } => lowers(tunable, from, &wanted),
+                _ => false,
+            };
             let line = PlanLine {
                 target: setting.target.to_string(),
                 wanted,
@@ -21,6 +34,8 @@ pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: Target) -
                 effect: tunable.effect,
                 risk: tunable.risk,
                 network: tunable.network,
+                confirm: tunable.network || lowers || can_stall(machine, &setting),
+                lowers,
             };
             PlanItem { line, setting: Some(setting) }
         }
@@ -37,8 +52,38 @@ pub(super) fn impossible(target: &Target, wanted: String, reason: String, why: U
         effect: Effect::Instant,
         risk: Risk::Low,
         network: false,
+        confirm: false,
+        lowers: false,
     };
     PlanItem { line, setting: None }
+}
+
+/// Whether a change makes a limit, or one of several, lower.
+fn lowers(tunable: &Tunable, from: &str, to: &str) -> bool {
+    let number = |word: &str| match word.parse::<i128>() {
+        _ if tunable.unlimited.as_deref() == Some(word) => i128::MAX,
+        Ok(number) => number,
+        // `max`, `unlimited`.
+        Err(_) => i128::MAX,
+    };
+    tunable.limit && from.split(' ').zip(to.split(' ')).any(|(from, to)| number(to) < number(from))
+}
+
+/// Whether a wrong value could keep whoever makes the change from making it undone.
+fn can_stall(machine: &Machine, setting: &SystemSetting) -> bool {
+    match setting.entry.tunable.stalls {
+        None | Some(Stalls::Nothing) => false,
+        Some(Stalls::Machine) => true,
+        Some(Stalls::Session) => {
+            // A group's use of a disk is named DISK/GROUP.
+            let name = setting.target.instance.as_deref().unwrap_or_default();
+            let group = match setting.entry.tunable.scope {
+                Scope::GroupDisk => name.split_once('/').map_or("", |(_, group)| group),
+                _ => name,
+            };
+            own_session::is_in_group(machine, &setting.entry.tunable.access, group)
+        }
+    }
 }
 
 /// The value that a request resolves to, and the step it needs.
@@ -48,7 +93,7 @@ fn step(setting: &SystemSetting, wanted: &RequestedValue) -> (String, Step) {
         Err(why) => return (wanted.words(), Step::Cannot(why)),
     };
     let entry = &setting.entry;
-    let check = |value: &str| entry.values.check(value, &entry.tunable.unit);
+    let check = |value: &str| setting.offered(entry.values.check(value, &entry.tunable.unit)?);
     let refused = |why: String| (wanted.words(), Step::Cannot(Unavailable::Failed(why)));
     let value = match wanted {
         RequestedValue::Exactly(value) => check(value),
@@ -128,8 +173,8 @@ impl SystemSetting {
     /// What else the value could be, where the kernel lists that.
     fn choices(&self) -> Vec<String> {
         match self.entry.values {
-            Values::Listed | Values::OneOf(_) => self.listed(),
-            _ => Vec::new(),
+            Values::OneOf(_) => self.listed(),
+            _ => self.kernel_lists(),
         }
     }
 }

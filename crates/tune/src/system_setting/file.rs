@@ -3,7 +3,8 @@
 use super::{Handle, sorted};
 use crate::machine::Machine;
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use whyslow_model::tune::Unavailable;
 
@@ -25,6 +26,20 @@ impl SettingFile {
     pub(super) fn of(path: PathBuf, name: String) -> Self {
         Self { path, name }
     }
+
+    fn write_refused(&self, error: &io::Error) -> Unavailable {
+        self.refused(error, 0o222, "read-only: this kernel shows it, but nobody can change it")
+    }
+
+    /// Why access was refused: by its mode to everyone, or to this user.
+    fn refused(&self, error: &io::Error, mode: u32, to_everyone: &str) -> Unavailable {
+        let is_refused = matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EIO));
+        let nobody = || std::fs::metadata(&self.path).is_ok_and(|meta| meta.permissions().mode() & mode == 0);
+        if is_refused && nobody() {
+            return Unavailable::Unsupported(format!("{} is {to_everyone}", self.name));
+        }
+        sorted(&self.name, error)
+    }
 }
 
 impl Handle for SettingFile {
@@ -40,13 +55,15 @@ impl Handle for SettingFile {
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
                 Err(Unavailable::Unsupported(format!("{} has no value here", self.name)))
             }
-            Err(e) => Err(sorted(&self.name, &e)),
+            Err(e) => {
+                Err(self.refused(&e, 0o444, "write-only: it has no value that could be shown, checked or rolled back"))
+            }
         }
     }
 
     fn may_write(&self) -> Result<(), Unavailable> {
         // Opening a setting changes nothing.
-        OpenOptions::new().write(true).open(&self.path).map(|_| ()).map_err(|e| sorted(&self.name, &e))
+        OpenOptions::new().write(true).open(&self.path).map(|_| ()).map_err(|e| self.write_refused(&e))
     }
 
     fn write(&self, value: &str) -> Result<(), Unavailable> {
@@ -60,7 +77,7 @@ impl Handle for SettingFile {
         match written {
             Ok(length) if length == text.len() => Ok(()),
             Ok(length) => Err(Unavailable::Failed(format!("{}: took {length} of {} bytes", self.name, text.len()))),
-            Err(e) => Err(sorted(&self.name, &e)),
+            Err(e) => Err(self.write_refused(&e)),
         }
     }
 }

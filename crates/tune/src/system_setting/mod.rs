@@ -17,6 +17,7 @@ use std::io;
 use std::sync::Arc;
 use whyslow_model::human;
 use whyslow_model::tune::{Access, Here, Scope, SettingChange, Unavailable};
+use whyslow_sense::Root;
 
 /// One way to read and write a setting.
 trait Handle {
@@ -25,6 +26,11 @@ trait Handle {
 
     /// Writes a value as [`Values::check`](crate::values::Values::check) left it.
     fn write(&self, value: &str) -> Result<(), Unavailable>;
+
+    /// A value as the kernel shows it, where it takes more than one spelling.
+    fn spelled(&self, value: &str) -> Result<String, String> {
+        Ok(value.to_owned())
+    }
 
     /// The largest number that the thing takes, where it says so.
     fn most(&self) -> Option<i128> {
@@ -97,7 +103,16 @@ impl SystemSetting {
         self.handle.most()
     }
 
-    /// The values that the kernel lists.
+    /// A value as the kernel shows it.
+    pub(crate) fn spelled(&self, value: &str) -> Result<String, String> {
+        self.handle.spelled(value)
+    }
+
+    pub(crate) fn root(&self) -> &Root {
+        self.machine.root()
+    }
+
+    /// The values that the setting's own file lists.
     pub(crate) fn listed(&self) -> Vec<String> {
         self.read_here().map(|(_, choices)| choices).unwrap_or_default()
     }
@@ -129,7 +144,8 @@ impl SystemSetting {
             (held, Err(why)) => return (held.ok(), Err(why)),
             (Err(why), Ok(())) => return (None, Err(why)),
         };
-        let is_taken = self.means(value, &held) || (self.entry.tunable.rounds && held != before);
+        let is_taken =
+            self.means(value, &held) || (self.entry.tunable.rounds && held != before) || self.is_alias(value, &held);
         let written = if is_taken {
             Ok(())
         } else if held == before {
@@ -138,6 +154,13 @@ impl SystemSetting {
             Err(Unavailable::Failed(format!("the kernel set {held} instead of {value}")))
         };
         (Some(held), written)
+    }
+
+    /// Whether the kernel took a name that it does not list, and shows a value by one that it lists: the first is another name of it,
+    /// since a kernel that lists its values returns an error for any other name.
+    fn is_alias(&self, asked: &str, held: &str) -> bool {
+        let listed = self.kernel_lists();
+        listed.iter().any(|word| word == held) && !listed.iter().any(|word| word == asked)
     }
 
     /// Whether a value that was asked for is the one that the kernel shows, in its own spelling: `1` and `Y` of a module's
@@ -293,7 +316,10 @@ fn sorted(what: &str, error: &io::Error) -> Unavailable {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => Unavailable::NotPermitted {
             why: format!("{what}: {words}"),
-            remedy: "run as root, outside of a container".into(),
+            remedy: match nix::unistd::geteuid().is_root() {
+                false => "run as root, outside of a container".into(),
+                true => "not even root may: a container, or a security module, forbids it".into(),
+            },
         },
         Some(libc::EROFS) => Unavailable::NotPermitted {
             why: format!("{what}: mounted read-only"),

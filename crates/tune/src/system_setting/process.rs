@@ -105,6 +105,17 @@ impl Handle for ProcessSetting {
         common.ok_or_else(|| self.gone())
     }
 
+    fn spelled(&self, value: &str) -> Result<String, String> {
+        match self.property {
+            ProcessProperty::Ionice => {
+                io_priority(value).map(|(class, level)| io_priority_words(class, level)).ok_or_else(|| {
+                    format!("'{value}' is not an I/O priority: {}, and a level from 0 to 7", CLASSES.join(", "))
+                })
+            }
+            _ => Ok(value.to_owned()),
+        }
+    }
+
     fn write(&self, value: &str) -> Result<(), Unavailable> {
         let threads = if let ProcessProperty::Limit(_) = self.property { vec![self.pid] } else { self.threads()? };
         for thread in threads {
@@ -157,17 +168,29 @@ fn ionice(thread: libc::pid_t) -> io::Result<String> {
     // SAFETY: ioprio_get has no preconditions.
     let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, thread) } as i32;
     outcome(priority)?;
-    let class = CLASSES.get((priority >> CLASS_SHIFT) as usize & 7).ok_or_else(invalid)?;
-    Ok(match *class {
+    let class = (priority >> CLASS_SHIFT) as usize & 7;
+    if class < CLASSES.len() { Ok(io_priority_words(class, priority & 7)) } else { Err(invalid()) }
+}
+
+fn io_priority_words(class: usize, level: i32) -> String {
+    match CLASSES[class] {
         word @ ("none" | "idle") => word.to_owned(),
-        word => format!("{word} {}", priority & 7),
-    })
+        word => format!("{word} {level}"),
+    }
+}
+
+/// Class and level, by the names and numbers of ionice(1); without a level it is 4, as there. Classes without levels have 0.
+fn io_priority(value: &str) -> Option<(usize, i32)> {
+    let (class, level) = value.split_once(' ').unwrap_or((value, "4"));
+    let number = || class.parse::<usize>().ok().filter(|class| *class < CLASSES.len());
+    let class = CLASSES.iter().position(|word| *word == class).or_else(number)?;
+    let level = level.parse().ok().filter(|level| (0..8).contains(level))?;
+    Some((class, if matches!(CLASSES[class], "none" | "idle") { 0 } else { level }))
 }
 
 fn set_ionice(thread: libc::pid_t, value: &str) -> io::Result<()> {
-    let (class, level) = value.split_once(' ').unwrap_or((value, "0"));
-    let class = CLASSES.iter().position(|word| *word == class).ok_or_else(invalid)? as i32;
-    let level: i32 = level.parse().ok().filter(|level| (0..8).contains(level)).ok_or_else(invalid)?;
+    let (class, level) = io_priority(value).ok_or_else(invalid)?;
+    let class = class as i32;
     // SAFETY: ioprio_set has no preconditions.
     outcome(unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, thread, class << CLASS_SHIFT | level) } as i32)
 }

@@ -137,6 +137,12 @@ fn warnings(line: &PlanLine) -> Vec<String> {
     if line.network {
         warnings.push("of the network".to_owned());
     }
+    if line.lowers {
+        warnings.push("lowers the limit".to_owned());
+    }
+    if line.confirm {
+        warnings.push("rolled back unless confirmed".to_owned());
+    }
     warnings
 }
 

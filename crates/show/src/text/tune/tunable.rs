@@ -3,7 +3,7 @@
 use super::{effect, risk, value};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
-use whyslow_model::tune::{Access, Effect, Here, Persist, Tunable, TunableDocument, Unavailable};
+use whyslow_model::tune::{Access, Effect, Here, Persist, Stalls, Tunable, TunableDocument, Unavailable};
 
 /// How many objects with the same value are named without `all`.
 const NAMED: usize = 4;
@@ -152,10 +152,7 @@ fn facts(canvas: &mut Canvas, tunable: &Tunable) {
         ("default", tunable.default.as_deref().map(|default| value(default).to_owned())),
         ("takes effect", Some(format!("{}{settle}", effect(tunable.effect)))),
         ("risk", Some(risk(tunable.risk).to_owned())),
-        (
-            "careful",
-            tunable.network.then(|| "network setting that can cut you off: rolled back unless confirmed".to_owned()),
-        ),
+        ("careful", careful(tunable).map(|why| format!("{why}: rolled back unless confirmed"))),
         ("also changes", (!tunable.disturbs.is_empty()).then(|| tunable.disturbs.join(", "))),
         ("written to", Some(access(tunable))),
         ("persisted in", Some(persist(&tunable.persist))),
@@ -170,6 +167,16 @@ fn facts(canvas: &mut Canvas, tunable: &Tunable) {
     for (system, name) in &tunable.elsewhere {
         let system = format!("on {system}");
         canvas.paragraph(2, 18, &[Piece::cell(Ink::Dim, &system, 14), plain("  "), plain(name)]);
+    }
+}
+
+fn careful(tunable: &Tunable) -> Option<&'static str> {
+    match tunable.stalls {
+        _ if tunable.network => Some("network setting that can cut you off"),
+        Some(Stalls::Machine) => Some("a wrong value can stall the machine"),
+        Some(Stalls::Session) => Some("a wrong value for your own session's group can stall it"),
+        _ if tunable.limit => Some("a lower limit can stop programs"),
+        _ => None,
     }
 }
 
