@@ -120,7 +120,7 @@ fn a_plan_says_what_changes_what_stays_and_what_cannot_be() {
     let plan = PlanDocument { why: String::new(), lines, files: Vec::new() };
     assert_eq!(
         tune::plan(&plan, &TextStyle { all: false, ..STYLE }),
-        "disk.scheduler@sda bfq → none  dangerous  of the network  lowers the limit  rolled back unless confirmed\n    as asked\ne.f none: unsupported here: no driver\nalready set: a.b, c.d\n"
+        "disk.scheduler@sda bfq → none  dangerous  of the network  lowers the limit\n    rolled back unless confirmed\n    as asked\ne.f none: unsupported here: no driver\nalready set: a.b, c.d\n"
     );
     assert!(tune::plan(&plan, &STYLE).contains("a.b stays 7: only more is asked for\nc.d none already\n"));
 }

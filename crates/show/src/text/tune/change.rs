@@ -62,7 +62,7 @@ fn alike(lines: Vec<&PlanLine>) -> Vec<Vec<&PlanLine>> {
         let (name, thing) = parted(&line.target);
         // The reason why something cannot be set includes the object's name too.
         let what = match &line.step {
-            Step::Change { .. } => "change".to_owned(),
+            Step::Change { .. } => format!("change {} {}", line.lowers, line.confirm),
             other => format!("{other:?}").replace(thing.unwrap_or("\0"), "*"),
         };
         let known = places.entry((name, &line.wanted, &line.reason, what)).or_insert(groups.len());
