@@ -16,12 +16,16 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-const LINK: MetricColumns<Link> = columns!["mtu" => mtu];
+const LINK: MetricColumns<Link> = columns!["mtu" => mtu, "txqueuelen" => tx_queue_length];
 const INTERFACE: MetricColumns<Interface> = columns![
     "RX packets" => rx_packets, "RX errors" => rx_errors, "RX dropped" => rx_dropped, "RX overruns" => rx_fifo,
     "RX frame" => rx_frame, "RX bytes" => rx_bytes, "TX packets" => tx_packets, "TX errors" => tx_errors,
     "TX dropped" => tx_dropped, "TX overruns" => tx_fifo, "TX carrier" => tx_carrier, "TX bytes" => tx_bytes,
+    "collisions" => tx_collisions,
 ];
+
+/// What is not counted by direction.
+const UNDIRECTED: [&str; 3] = ["mtu", "collisions", "txqueuelen"];
 
 /// `em1       Link encap:Ethernet ...`, `eth0: flags=4163<UP,...>  mtu 1500`
 fn title(line: &str) -> Option<&str> {
@@ -52,6 +56,10 @@ fn is_cut(text: &str, name: &str) -> bool {
         return text.trim_end().rsplit_once("MTU:").is_some_and(|(_, rest)| !rest.contains(' '));
     }
     let word = name.rsplit(' ').next().unwrap_or_default();
+    // In the old layout the length of the queue follows.
+    if word == "collisions" {
+        return text.trim_end().rsplit_once("collisions:").is_some_and(|(_, rest)| !rest.contains(' '));
+    }
     let rest = text.rsplit_once(word).map_or("", |(_, rest)| rest);
     followed.contains(&word) && rest.split([' ', '\t', ':']).filter(|part| !part.is_empty()).count() < 2
 }
@@ -66,7 +74,8 @@ fn values(text: &str) -> Vec<(String, f64)> {
         if word == "RX" || word == "TX" {
             direction = word;
         } else if let Some(value) = words.peek().and_then(|next| next.parse::<u64>().ok()) {
-            let name = if word.eq_ignore_ascii_case("mtu") { "mtu".into() } else { format!("{direction} {word}") };
+            let undirected = UNDIRECTED.iter().find(|name| word.eq_ignore_ascii_case(name));
+            let name = undirected.map_or_else(|| format!("{direction} {word}"), |name| (*name).to_owned());
             values.push((name, value as f64));
         }
     }
@@ -92,5 +101,36 @@ mod tests {
         let window = window_of(new);
         let row = window.the::<Interface>().unwrap();
         assert_eq!((row.rx_packets.get(), row.rx_bytes.get(), row.rx_frame.get()), (Some(100), Some(6400), Some(5)));
+    }
+
+    #[test]
+    fn every_number_is_the_one_beside_its_name() {
+        let old = "eth0      Link encap:Ethernet  HWaddr 00:1e:67:aa:bb:cc
+          inet addr:10.0.0.5  Bcast:10.0.0.255  Mask:255.255.255.0
+          UP BROADCAST RUNNING MULTICAST  MTU:1492  Metric:1
+          RX packets:11 errors:12 dropped:13 overruns:14 frame:15
+          TX packets:21 errors:22 dropped:23 overruns:24 carrier:25
+          collisions:98000 txqueuelen:1001
+          RX bytes:16 (16.0 b)  TX bytes:26 (26.0 b)
+";
+        let new = "eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1492
+        inet 10.0.0.5  netmask 255.255.255.0  broadcast 10.0.0.255
+        ether 00:1e:67:aa:bb:cc  txqueuelen 1001  (Ethernet)
+        RX packets 11  bytes 16 (16.0 B)
+        RX errors 12  dropped 13  overruns 14  frame 15
+        TX packets 21  bytes 26 (26.0 B)
+        TX errors 22  dropped 23 overruns 24  carrier 25  collisions 98000
+";
+        for text in [old, new] {
+            let window = window_of(text);
+            let row = window.the::<Interface>().unwrap();
+            let received = [row.rx_packets, row.rx_errors, row.rx_dropped, row.rx_fifo, row.rx_frame, row.rx_bytes];
+            assert_eq!(received.map(|n| n.get().unwrap()), [11, 12, 13, 14, 15, 16], "{text}");
+            let sent = [row.tx_packets, row.tx_errors, row.tx_dropped, row.tx_fifo, row.tx_carrier, row.tx_bytes];
+            assert_eq!(sent.map(|n| n.get().unwrap()), [21, 22, 23, 24, 25, 26], "{text}");
+            assert_eq!(row.tx_collisions.get(), Some(98_000), "{text}");
+            let link = window.the::<Link>().unwrap();
+            assert_eq!((link.mtu.get(), link.tx_queue_length.get()), (Some(1492.0), Some(1001.0)));
+        }
     }
 }
