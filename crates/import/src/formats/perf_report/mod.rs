@@ -19,7 +19,7 @@ pub const FORMAT: Format = Format {
         lines.next_is(|line| {
             event(line).is_some()
                 || is_broken_header(line)
-                || uncommented(line).starts_with(NO_HEADER)
+                || begins_header(line)
                 || TableColumns::of(line).is_some()
                 || SampleRow::without_header(line).is_some()
         }) || broken_before_symbol(lines).is_some_and(|row| SampleRow::without_header(&row).is_some())
@@ -30,6 +30,9 @@ pub const FORMAT: Format = Format {
 
 /// The comment that perf report begins with.
 const NO_HEADER: &str = "To display the perf.data header info";
+/// What the header begins with that perf report prints with --header, and its line with the command.
+const HEADER: [&str; 2] = ["captured on ", COMMAND_LINE];
+const COMMAND_LINE: &str = "cmdline :";
 /// All programs together, where the profile does not tell them apart.
 const ALL_PROGRAMS: &str = "all programs";
 /// A profile has fewer rows.
@@ -38,6 +41,11 @@ const MOST_ROWS: usize = 50_000;
 /// A line without the sign that perf puts before headers.
 fn uncommented(line: &str) -> &str {
     line.trim_start().trim_start_matches('#').trim_start()
+}
+
+fn begins_header(line: &str) -> bool {
+    let text = uncommented(line);
+    text.starts_with(NO_HEADER) || line.starts_with('#') && HEADER.iter().any(|begin| text.starts_with(begin))
 }
 
 /// The columns of a table: one or two percentages, numbers, then words.
@@ -285,7 +293,8 @@ fn is_broken_graph(line: &str) -> bool {
     line.starts_with('|') || line.starts_with("--")
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let mut profiled = context.command_of("perf").and_then(|command| cpus_of(command.arguments()));
     let mut columns: Option<TableColumns> = None;
     let mut rows: Vec<SampleRow> = Vec::new();
     let mut is_time = true;
@@ -298,6 +307,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             (count, line.text) = (2, whole);
         }
         let text = line.text.as_str();
+        profiled = profiled_cpus(text).or(profiled);
         if let Some(name) = event(text) {
             // A second screen of perf top, or the next event.
             if event_read && !rows.is_empty() {
@@ -330,10 +340,38 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         }
         lines.skip(count);
     }
-    if is_time && !rows.is_empty() {
+    if let Some(cpus) = profiled.filter(|_| is_time && !rows.is_empty()) {
+        let what = "where the CPU time of the whole machine goes";
+        run.note(what, format!("the profile is of CPU {cpus} alone"), "profile all CPUs: perf record -a -g sleep 10");
+    } else if is_time && !rows.is_empty() {
         record(&rows, kernel, are_rows_lost, run);
     }
     Ok(())
+}
+
+/// The CPUs that a profile was limited to: of `-C 3`, `--cpu=0-3`, 3 and 0-3.
+fn cpus_of<'w>(mut words: impl Iterator<Item = &'w str>) -> Option<String> {
+    let is_list = |list: &&str| !list.is_empty() && list.bytes().all(|b| b.is_ascii_digit() || b"-,".contains(&b));
+    while let Some(word) = words.next() {
+        let list = match word {
+            "-C" | "--cpu" => words.next(),
+            _ => word.strip_prefix("--cpu=").or_else(|| word.strip_prefix("-C")),
+        };
+        if let Some(list) = list.filter(is_list) {
+            return Some(list.to_owned());
+        }
+    }
+    None
+}
+
+/// The same as perf says it: `# cmdline : /usr/bin/perf record -C 3 -g`, `PerfTop: ... (all, CPU: 3)`.
+fn profiled_cpus(line: &str) -> Option<String> {
+    let text = uncommented(line);
+    if let Some(command) = text.strip_prefix(COMMAND_LINE) {
+        return cpus_of(command.split_whitespace());
+    }
+    let (_, cpus) = text.strip_prefix("PerfTop:")?.split_once("CPU: ").or_else(|| text.split_once("CPU(s): "))?;
+    Some(cpus.trim_end_matches(')').to_owned())
 }
 
 /// The row that a line is, by the header's columns or, where there is none, by its own.

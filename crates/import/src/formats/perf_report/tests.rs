@@ -171,3 +171,19 @@ fn perf_top_prints_the_kernel_s_share_of_what_it_does_not_list_too() {
     let broken = text("memset").replace(" [4000Hz", "\n[4000Hz");
     assert!((row_of::<Profile>(&broken).kernel.get().unwrap() - 0.9).abs() < 1e-9);
 }
+
+#[test]
+fn a_profile_of_one_cpu_is_not_that_of_the_machine() {
+    let text = "# Samples: 39K of event 'cpu-clock:ppp'\n#\n# Overhead  Command  Shared Object      Symbol\n\
+        # ........  .......  .................  ......\n#\n    97.98%  fio      [kernel.kallsyms]  [k] futex_wake\n";
+    let programs = |text: &str| window_of(text).newest::<Profile>().len();
+    assert_eq!(programs(text), 1);
+    assert_eq!(programs(&format!("$ perf report --stdio --no-children\n{text}")), 1);
+    for command in [
+        "$ perf report --stdio -C 3\n",
+        "$ perf record -C3 -g; perf report --stdio\n",
+        "# cmdline : perf record --cpu=3\n",
+    ] {
+        assert_eq!(programs(&format!("{command}{text}")), 0, "{command}");
+    }
+}
