@@ -1,6 +1,7 @@
 //! iperf 2 as text: a stream, its rate, its socket buffer, its segment size.
 
 use crate::command::CommandLine;
+use crate::lines::TextLine;
 use crate::prelude::*;
 use crate::run_options::{RunOptions, count, flag, size, value};
 use whyslow_model::catalogue::Transfer;
@@ -34,58 +35,97 @@ fn is_lone_result(line: &str) -> bool {
     line.starts_with('[') && interval == Some(true) && line.ends_with("bits/sec") && IperfResult::of(line).is_some()
 }
 
+/// What a client or server prints above and below its results.
+struct Section {
+    peer: String,
+    protocol: Option<&'static str>,
+    streams: usize,
+    window: Option<f64>,
+    segment: Option<f64>,
+    results: Vec<(u32, IperfResult)>,
+}
+
+impl Default for Section {
+    fn default() -> Self {
+        let peer = String::from("a server");
+        Self { peer, protocol: None, streams: 0, window: None, segment: None, results: Vec::new() }
+    }
+}
+
+impl Section {
+    /// The section that a title begins.
+    fn titled(text: &str) -> Option<Self> {
+        let of_client = text.strip_prefix("Client connecting to ");
+        let is_title = of_client.is_some() || text.starts_with("Server listening");
+        let named = of_client.and_then(|rest| rest.split_once(',')).map(|(peer, _)| peer.trim());
+        let section = Self::default();
+        let peer = named.filter(|peer| !peer.is_empty()).map_or(section.peer, str::to_owned);
+        is_title.then_some(Self { peer, ..section })
+    }
+
+    fn take(&mut self, line: &TextLine, lines: &Lines<'_>) -> ReadResult {
+        let text = &line.text;
+        for name in ["TCP", "UDP"] {
+            if text.contains(&format!("{name} port")) || text.contains(&format!("on {name}")) {
+                self.protocol = Some(name);
+            }
+        }
+        self.streams += usize::from(text.contains(" local ") && text.contains(" connected with "));
+        if let Some((_, rest)) = text.split_once("TCP window size:") {
+            self.window = amount(&rest.split_whitespace().collect::<Vec<_>>(), KIB, "Byte");
+        } else if let Some((_, rest)) = text.split_once("MSS size ") {
+            self.segment = rest.split_once(" bytes").and_then(|(bytes, _)| number(bytes.trim()));
+        } else if text.starts_with('[') && text.contains("sec ") {
+            let Some(result) = IperfResult::of(text) else {
+                let expected = "interval, transfer and bandwidth: 0.0-10.0 sec  900 MBytes  955 Mbits/sec";
+                return Err(lines.refuse_at(line, expected));
+            };
+            self.results.push((line.number, result));
+        }
+        Ok(())
+    }
+
+    fn record(&self, command: Option<&CommandLine>, run: &mut ToolRun) {
+        for (line, result) in &self.results {
+            let row = result.record(run, *line, FORMAT.name, &self.peer);
+            row.window = self.window.into();
+            row.segment = self.segment.into();
+            row.options = options_of(command, self.protocol, self.streams).state();
+        }
+    }
+}
+
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let command = context.command_of(FORMAT.name);
-    let (mut protocol, mut streams) = (None, 0);
-    let (mut peer, mut window, mut segment) = (String::from("a server"), None, None);
-    let mut results = Vec::new();
+    let mut section = Section::default();
     let begin = lines.number();
     let is_own = |text: &str| {
-        let starts = ["Client connecting to ", RULER, "[", "Server listening"].iter().any(|s| text.starts_with(s));
-        starts || text.contains("TCP window size:") || text.contains("MSS size ")
+        const BEGINNINGS: [&str; 7] =
+            ["Client connecting to ", RULER, "[", "Server listening", "Sending ", "Receiving ", "UDP buffer size:"];
+        BEGINNINGS.iter().any(|begin| text.starts_with(begin))
+            || text.contains("TCP window size:")
+            || text.contains("MSS size ")
     };
+    let mut has_results = false;
     let mut wrap = lines.wrap();
     while let Some((count, line)) =
         lines.peek_whole(&mut wrap, FORMAT.name, is_own).filter(|(_, line)| is_own(&line.text))
     {
         lines.skip(count);
-        let text = &line.text;
-        for name in ["TCP", "UDP"] {
-            if text.contains(&format!("{name} port")) || text.contains(&format!("on {name}")) {
-                protocol = Some(name);
-            }
+        // The title of a client or server begins what is printed of it.
+        if let Some(titled) = Section::titled(&line.text) {
+            section.record(command, run);
+            section = titled;
         }
-        streams += usize::from(text.contains(" local ") && text.contains(" connected with "));
-        if let Some(rest) = text.strip_prefix("Client connecting to ") {
-            let named = rest.split_once(',').map(|(peer, _)| peer.trim()).filter(|peer| !peer.is_empty());
-            peer = named.unwrap_or("a server").to_owned();
-            window = None;
-        } else if text.starts_with("Server listening") {
-            window = None;
-        } else if let Some((_, rest)) = text.split_once("TCP window size:") {
-            let words: Vec<&str> = rest.split_whitespace().collect();
-            window = amount(&words, KIB, "Byte");
-        } else if let Some((_, rest)) = text.split_once("MSS size ") {
-            segment = rest.split_once(" bytes").and_then(|(bytes, _)| number(bytes.trim()));
-        } else if text.starts_with('[') && text.contains("sec ") {
-            let Some(result) = IperfResult::of(text) else {
-                let expected = "interval, transfer and bandwidth: 0.0-10.0 sec  900 MBytes  955 Mbits/sec";
-                return Err(lines.refuse_at(&line, expected));
-            };
-            results.push((line.number, result));
-        }
+        section.take(&line, lines)?;
+        has_results |= !section.results.is_empty();
     }
-    if results.is_empty() {
+    section.record(command, run);
+    if !has_results {
         // A server without clients prints only its buffer size.
-        let row = run.row::<Transfer>(0.0, begin, format!("{peer}, line {begin}").into());
-        row.tool = "iperf".into();
-        row.window = window.into();
-    }
-    for (line, result) in results {
-        let row = result.record(run, line, "iperf", &peer);
-        row.window = window.into();
-        row.segment = segment.into();
-        row.options = options_of(command, protocol, streams).state();
+        let row = run.row::<Transfer>(0.0, begin, format!("{}, line {begin}", section.peer).into());
+        row.tool = FORMAT.name.into();
+        row.window = section.window.into();
     }
     Ok(())
 }
@@ -162,6 +202,34 @@ mod tests {
         assert_eq!((row.window.get(), row.segment.get()), (Some(27.5 * 1024.0), Some(8948.0)));
         let after = window_of(&fixture("power5-iperf-after.txt"));
         assert!((after.the::<Transfer>().unwrap().rate.get().unwrap() * 8.0 / 1.05e9 - 1.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn each_result_has_the_protocol_and_buffer_above_it() {
+        let text = "\
+------------------------------------------------------------
+Client connecting to db9, TCP port 5001
+TCP window size: 85.0 KByte (default)
+------------------------------------------------------------
+[  3] local 10.0.0.5 port 40000 connected with 10.0.0.9 port 5001
+[  3]  0.0-10.0 sec  1.10 GBytes   945 Mbits/sec
+------------------------------------------------------------
+Client connecting to db9, UDP port 5001
+Sending 1470 byte datagrams
+------------------------------------------------------------
+[  3] local 10.0.0.5 port 40001 connected with 10.0.0.9 port 5001
+[  3]  0.0-10.0 sec  1.25 MBytes  1.05 Mbits/sec
+";
+        let window = window_of(text);
+        let rows = window.newest::<Transfer>();
+        let mut found: Vec<_> = rows
+            .values()
+            .map(|row| {
+                (row.options.get().unwrap().contains("protocol=UDP"), row.window.get(), row.bytes.get().unwrap() > 1e9)
+            })
+            .collect();
+        found.sort_by_key(|(is_udp, ..)| *is_udp);
+        assert_eq!(found, [(false, Some(85.0 * KIB), true), (true, None, false)]);
     }
 
     #[test]
