@@ -22,7 +22,12 @@ struct DfColumns {
     kind: bool,
     /// Bytes of a number without suffix.
     unit: f64,
+    /// How many columns stand between the share and the mount point: those of inodes on macOS.
+    between: usize,
 }
+
+/// File systems of other systems than Linux that hold no data, and are always full.
+const ALWAYS_FULL: [&str; 6] = ["devfs", "map", "procfs", "fdescfs", "linprocfs", "/dev/fd"];
 
 impl DfColumns {
     /// `Filesystem     1K-blocks    Used Available Use% Mounted on`
@@ -37,7 +42,10 @@ impl DfColumns {
             "Size" | "Inodes" => 1.0,
             _ => return None,
         };
-        rest.contains("Mounted on").then_some(Self { inodes: rest.contains("Inodes"), kind, unit })
+        let share = words.iter().position(|word| word.ends_with("Use%") || ["Capacity", "IUse%"].contains(word))?;
+        let point = words.iter().position(|word| *word == "Mounted")?;
+        let between = point.checked_sub(share + 1)?;
+        rest.contains("Mounted on").then_some(Self { inodes: rest.contains("Inodes"), kind, unit, between })
     }
 }
 
@@ -64,7 +72,7 @@ fn is_row(line: &str) -> bool {
 /// What the columns of a row without header are; `None` if it can be read in two ways.
 fn columns_of_row(line: &str, context: &CaptureContext) -> Option<DfColumns> {
     let size = line.split_whitespace().nth(1)?;
-    let columns = DfColumns { inodes: false, kind: false, unit: KIB };
+    let columns = DfColumns { inodes: false, kind: false, unit: KIB, between: 0 };
     let is_plain =
         |argument: &str| argument.strip_prefix('-').is_none_or(|flags| flags.bytes().all(|b| b"hikmal".contains(&b)));
     match context.command_of("df") {
@@ -110,12 +118,19 @@ fn row_of(lines: &mut Lines<'_>, columns: DfColumns, run: &mut ToolRun) -> Resul
     {
         fields.extend(crate::table::words(&rest.text));
     }
+    if ALWAYS_FULL.contains(&fields[0].as_str()) {
+        return Ok(true);
+    }
     let first = 1 + usize::from(columns.kind);
     let amounts = fields.get(first..first + 3).and_then(|f| f.iter().map(|f| amount(f, columns.unit)).collect());
     let amounts: Option<Vec<f64>> = amounts;
-    let (Some(amounts), Some(point)) = (amounts, fields.get(first + 4..).filter(|p| !p.is_empty())) else {
-        let expected = "a device, its size, used and free space, a percentage and its mount point";
-        return Err(lines.refuse_at(&line, expected));
+    let (Some(amounts), Some(point)) = (amounts, fields.get(first + 4 + columns.between..).filter(|p| !p.is_empty()))
+    else {
+        let refusal =
+            lines.refuse_at(&line, "a device, its size, used and free space, a percentage and its mount point");
+        // Rows below a damaged one can still be read.
+        let is_row = fields.iter().any(|field| field.ends_with('%'));
+        return if is_row { lines.keep(Err::<bool, _>(refusal)).map(|_| true) } else { Err(refusal) };
     };
     let row = run.row::<Mount>(0.0, line.number, point.join(" ").as_str().into());
     row.device = fields[0].trim_start_matches("/dev/").into();
@@ -137,6 +152,8 @@ fn row_of(lines: &mut Lines<'_>, columns: DfColumns, run: &mut ToolRun) -> Resul
 /// `19G`, `1.5T`, `512K`, `-` for a file system that creates inodes on demand. Less than nothing is available where the
 /// reserve for root is in use.
 fn amount(field: &str, unit: f64) -> Option<f64> {
+    // macOS: `460Gi`, `0Bi`.
+    let field = field.strip_suffix("Bi").or(field.strip_suffix('i')).unwrap_or(field);
     match field.strip_prefix('-') {
         Some("") => Some(0.0),
         Some(below) => scaled(below, KIB, unit).map(|_| 0.0),
@@ -161,6 +178,31 @@ tmpfs                   512000         0    512000   0% /dev/shm
         let full = rows.values().find(|m| &*m.point == "/var/lib/my data").unwrap();
         assert_eq!((full.available.get(), full.device.get()), (Some(0.0), Some("mapper/vg_data-lv_a_long_name")));
         assert_eq!(refusal_of(&text.replace("512000         0    512000   0%", "512000 0%")).line, 4);
+    }
+
+    #[test]
+    fn a_damaged_row_does_not_end_the_table() {
+        let text = "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/sda1 1000 x 500 50% /\n\
+            /dev/sdb1 1000 500 500 50% /srv\n";
+        let captures = crate::read(vec![crate::Input { name: "x".into(), reader: Box::new(text.as_bytes()) }], false);
+        let captures = captures.unwrap();
+        let rows = captures[0].window.newest::<Mount>();
+        assert_eq!(rows.values().map(|row| row.point.to_string()).collect::<Vec<_>>(), ["/srv"]);
+    }
+
+    #[test]
+    fn columns_of_macos_are_no_mount_point() {
+        let text = "Filesystem       Size   Used  Avail Capacity iused ifree %iused  Mounted on
+/dev/disk3s1s1  460Gi  9.5Gi   32Gi    23%    356k  337M    0%   /
+devfs           205Ki  205Ki    0Bi   100%     710     0  100%   /dev
+/dev/disk3s5    460Gi  410Gi   32Gi    93%    4.2M  337M    1%   /System/Volumes/Data
+map auto_home     0Bi    0Bi    0Bi   100%       0     0     -   /System/Volumes/Data/home
+";
+        let window = window_of(text);
+        let rows = window.newest::<Mount>();
+        let points: Vec<_> = rows.values().map(|row| (row.point.to_string(), row.available.get())).collect();
+        let available = Some(32.0 * GIB);
+        assert_eq!(points, [("/".to_owned(), available), ("/System/Volumes/Data".to_owned(), available)]);
     }
 
     #[test]

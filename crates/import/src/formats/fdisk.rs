@@ -30,9 +30,11 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     lines.skip(1);
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
-        if let Some((name, start)) = partition(&text, geometry) {
+        if let Some(partition) = PartitionRow::of(&text, geometry) {
             let line = lines.number() + blanks as u32;
-            run.row::<Partition>(0.0, line, name.into()).start = geometry.bytes(start).into();
+            if !partition.is_container(geometry) {
+                run.row::<Partition>(0.0, line, partition.name.into()).start = geometry.bytes(partition.start).into();
+            }
         } else if text.contains("Units") || text.contains("sectors/track") {
             geometry = geometry.with(&text);
         } else if !text.trim_start().starts_with("Device")
@@ -70,17 +72,36 @@ impl Geometry {
     }
 }
 
-/// Name and start in `/dev/sdj1  *  1  267349  ...`, if start, end and the number of units or of blocks of 1 KiB agree.
-fn partition(text: &str, geometry: Geometry) -> Option<(&str, f64)> {
-    let mut fields = text.split_whitespace();
-    let name = fields.next()?.strip_prefix("/dev/")?;
-    let mut numbers = fields.filter(|field| *field != "*").map(|field| number(field.trim_end_matches(['+', '-'])));
-    let (start, end, amount) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    let units = end - start + 1.0;
-    let unit = geometry.unit.unwrap_or(SECTOR);
-    // The partition table takes a part of the first cylinder.
-    let are_blocks = (amount * KIB - units * unit).abs() <= unit.max(KIB);
-    (units > 0.0 && (amount == units || are_blocks)).then_some((name, start))
+/// What a line of the table shows of a partition.
+struct PartitionRow<'t> {
+    name: &'t str,
+    start: f64,
+    /// Its type as a number, if the table has one.
+    id: Option<&'t str>,
+}
+
+impl<'t> PartitionRow<'t> {
+    /// `/dev/sdj1  *  1  267349  ...`, if start, end and the number of units or of blocks of 1 KiB agree.
+    fn of(text: &'t str, geometry: Geometry) -> Option<Self> {
+        let mut fields = text.split_whitespace().filter(|field| *field != "*");
+        let name = fields.next()?.strip_prefix("/dev/")?;
+        let mut next = || number(fields.next()?.trim_end_matches(['+', '-']));
+        let (start, end, amount) = (next()?, next()?, next()?);
+        let units = end - start + 1.0;
+        let unit = geometry.unit.unwrap_or(SECTOR);
+        // The partition table takes a part of the first cylinder.
+        let are_blocks = (amount * KIB - units * unit).abs() <= unit.max(KIB);
+        // New versions print the size before the type.
+        let id = fields.take(2).find(|field| field.len() <= 2 && field.bytes().all(|b| b.is_ascii_hexdigit()));
+        (units > 0.0 && (amount == units || are_blocks)).then_some(Self { name, start, id })
+    }
+
+    /// Whether nothing is stored in it: an extended partition only contains others, and the entry that protects a GPT stands for the
+    /// whole disk behind its first sector. In cylinders, that entry cannot be told from a partition that begins on the second track.
+    fn is_container(&self, geometry: Geometry) -> bool {
+        let Some(id) = self.id.map(str::to_ascii_lowercase) else { return false };
+        ["5", "f", "85"].contains(&id.as_str()) || id == "ee" && !geometry.cylinders
+    }
 }
 
 #[cfg(test)]
@@ -92,6 +113,30 @@ mod tests {
     fn a_first_partition_on_the_second_track() {
         let row = row_of::<Partition>(&fixture("san-fdisk.txt"));
         assert_eq!(row.start.get(), Some(63.0 * 512.0));
+    }
+
+    #[test]
+    fn what_only_contains_partitions_is_none() {
+        let text = "Disk /dev/sda: 2199.0 GB, 2199023255040 bytes
+255 heads, 63 sectors/track, 267349 cylinders, total 4294967295 sectors
+Units = sectors of 1 * 512 = 512 bytes
+
+   Device Boot      Start         End      Blocks   Id  System
+/dev/sda1   *        2048      206847      102400   83  Linux
+/dev/sda2          206849      411649      102400+   5  Extended
+/dev/sda5          206911      411647      102368+  83  Linux
+/dev/sda9               1  4294967295  2147483647+  ee  GPT
+";
+        let window = window_of(text);
+        let names: Vec<_> = window.newest::<Partition>().keys().map(ToString::to_string).collect();
+        assert_eq!(names, ["sda1", "sda5"]);
+        let new = "Disk /dev/sda: 20 GiB, 21474836480 bytes, 41943040 sectors
+Units: sectors of 1 * 512 = 512 bytes
+Device     Boot Start      End  Sectors Size Id Type
+/dev/sda1       4094  41943038 41938945  20G  f W95 Ext'd (LBA)
+/dev/sda5       4096  41943038 41938943  20G 83 Linux
+";
+        assert_eq!(&*row_of::<Partition>(new).device, "sda5");
     }
 
     #[test]

@@ -92,6 +92,10 @@ fn partition(
         run.note("where partitions start", "rounded by parted", "print it exactly: parted DEVICE unit s print");
         return Ok(());
     };
+    // It only contains others.
+    if fields.get(4) == Some(&"extended") {
+        return Ok(());
+    }
     let separator = if device.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
     let name = format!("{device}{separator}{count}");
     run.row::<Partition>(0.0, line.number, name.into()).start = bytes.into();
@@ -114,5 +118,24 @@ mod tests {
         assert!(rounded.newest::<Partition>().is_empty());
         assert_eq!(rounded.the::<Queue>().unwrap().physical_block.get(), Some(512.0));
         refusal_of(&text.replace("512B/512B", "512/512"));
+    }
+
+    #[test]
+    fn an_extended_partition_only_contains_others() {
+        let text = "Model: ATA (scsi)
+Disk /dev/sda: 41943040s
+Sector size (logical/physical): 512B/512B
+Partition Table: msdos
+Disk Flags:
+
+Number  Start   End        Size       Type      File system  Flags
+ 1      2048s   206847s    204800s    primary   ext4         boot
+ 2      206849s 41943039s  41736191s  extended
+ 5      206911s 41943039s  41736129s  logical   xfs
+
+";
+        let window = window_of(text);
+        let names: Vec<_> = window.newest::<Partition>().keys().map(ToString::to_string).collect();
+        assert_eq!(names, ["sda1", "sda5"]);
     }
 }

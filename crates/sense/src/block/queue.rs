@@ -49,7 +49,9 @@ impl Source for DiskQueues {
                 let folder = format!("{folder}/{partition}");
                 let row = of_partition(root, &folder, &partition);
                 let start = gauge(root, &folder, "start", SECTOR);
-                out.block.partition.push(Partition { device: row.device.clone(), start });
+                if row.size.get().is_none_or(|bytes| bytes > EXTENDED) {
+                    out.block.partition.push(Partition { device: row.device.clone(), start });
+                }
                 out.block.queue.push(row);
             }
             self.identities.insert(disk, identity);
@@ -68,6 +70,9 @@ impl Identity {
         }
     }
 }
+
+/// The size that the kernel gives extended partitions, in bytes, so that nothing is stored in them (block/partitions/msdos.c).
+const EXTENDED: f64 = 1024.0;
 
 /// A partition uses the queue of its disk.
 fn of_partition(root: &Root, folder: &str, name: &str) -> Queue {
