@@ -1,6 +1,7 @@
 //! What programs and drives report about themselves: transfers that a tool timed, databases, SMART health.
 
 use crate::signal::{Entity, over, ratio, signals};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use whyslow_model::catalogue::{Condition, Database, Drive, Latency, Monitor, Ping, Profile, Transfer, Zone};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
@@ -61,38 +62,59 @@ fn scheduler(transfer: &Transfer) -> Option<&str> {
     transfer.options.get()?.split(", ").find_map(|option| option.strip_prefix("scheduler="))
 }
 
-/// Whether two transfers differ in nothing but the I/O scheduler, which is known of both.
-fn is_rival(a: &Transfer, b: &Transfer) -> bool {
-    let rest = |t: &Transfer| -> Vec<String> {
-        other_options(t).filter(|option| !option.starts_with("scheduler=")).map(str::to_owned).collect()
-    };
-    let known = scheduler(a).zip(scheduler(b)).is_some_and(|(own, other)| own != other);
-    known
-        && (a.tool.get(), a.what.get()) == (b.tool.get(), b.what.get())
-        && (a.block.get(), a.bytes.get()) == (b.block.get(), b.bytes.get())
-        && rest(a) == rest(b)
+/// What transfers have in common that can be compared: the tool, where it read or wrote, and the options that matter.
+type TransferKind<'w> = (Option<&'w str>, Option<&'w str>, Vec<&'w str>);
+
+/// What transfers have in common that differ in nothing but the I/O scheduler: also the block and the bytes, as bits of numbers.
+type SchedulerTrial<'w> = (TransferKind<'w>, Option<u64>, Option<u64>);
+
+fn kind_of(transfer: &Transfer) -> TransferKind<'_> {
+    (transfer.tool.get(), transfer.what.get(), other_options(transfer).collect())
+}
+
+/// The trial of a scheduler, and the scheduler.
+fn trial_of(transfer: &Transfer) -> Option<(SchedulerTrial<'_>, &str)> {
+    let scheduler = scheduler(transfer)?;
+    let (tool, what, mut options) = kind_of(transfer);
+    options.retain(|option| !option.starts_with("scheduler="));
+    let bits = |number: Option<f64>| number.map(f64::to_bits);
+    Some((((tool, what, options), bits(transfer.block.get()), bits(transfer.bytes.get())), scheduler))
+}
+
+/// The faster of two transfers with a known rate.
+fn faster<'w>(best: Option<&'w Transfer>, other: &'w Transfer) -> Option<&'w Transfer> {
+    let rate = |transfer: &Transfer| transfer.rate.get().unwrap_or(0.0);
+    other.rate.get()?;
+    Some(best.filter(|best| rate(best) > rate(other)).unwrap_or(other))
 }
 
 /// Every transfer.
 pub fn transfers(window: &Window) -> Vec<Entity> {
     let all = window.newest::<Transfer>();
     // What differs in more than its blocks or its buffer is not slower because of them.
-    let same = |a: &Transfer, b: &Transfer| {
-        (a.tool.get(), a.what.get()) == (b.tool.get(), b.what.get()) && other_options(a).eq(other_options(b))
-    };
+    let mut best_of: HashMap<TransferKind<'_>, &Transfer> = HashMap::new();
+    let mut trials: HashMap<SchedulerTrial<'_>, BTreeMap<&str, &Transfer>> = HashMap::new();
+    for transfer in all.values().copied().filter(|transfer| transfer.rate.get().is_some()) {
+        let best = best_of.entry(kind_of(transfer)).or_insert(transfer);
+        *best = faster(Some(*best), transfer).unwrap_or(transfer);
+        if let Some((trial, scheduler)) = trial_of(transfer) {
+            let best = trials.entry(trial).or_default().entry(scheduler).or_insert(transfer);
+            *best = faster(Some(*best), transfer).unwrap_or(transfer);
+        }
+    }
     all.values()
         .map(|transfer| {
-            let others = all.values().filter(|other| same(transfer, other) && other.rate.get().is_some());
-            let best = others.max_by(|a, b| a.rate.get().unwrap_or(0.0).total_cmp(&b.rate.get().unwrap_or(0.0)));
             // A transfer that has not run yet still shows its buffer.
-            let best = best.unwrap_or(transfer);
+            let best = best_of.get(&kind_of(transfer)).copied().unwrap_or(transfer);
             let kind = if transfer.tool.get().is_some_and(|tool| tool.starts_with("iperf")) {
                 "connection"
             } else {
                 "process"
             };
-            let rivals = all.values().copied().filter(|other| is_rival(transfer, other) && other.rate.get().is_some());
-            let rival = rivals.max_by(|a, b| a.rate.get().unwrap_or(0.0).total_cmp(&b.rate.get().unwrap_or(0.0)));
+            let rival = trial_of(transfer).and_then(|(trial, own)| {
+                let others = trials.get(&trial)?.iter().filter(|(scheduler, _)| **scheduler != own);
+                others.fold(None, |best, (_, other)| faster(best, other))
+            });
             Entity::of(Subject::new(kind, transfer.transfer.to_string()), &Timed { transfer, best, rival })
         })
         .collect()
@@ -122,11 +144,14 @@ signals! { p: PingUse<'_>;
 /// Every host that was pinged, for each size.
 pub fn pings(window: &Window) -> Vec<Entity> {
     let all = window.newest::<Ping>();
+    // Sizes are whole numbers of bytes.
+    let mut came_back: HashMap<Option<&str>, BTreeSet<u64>> = HashMap::new();
+    for ping in all.values().filter(|ping| ping.received.get().is_some_and(|count| count > 0.0)) {
+        came_back.entry(ping.host.get()).or_default().extend(ping.size.get().map(|size| size as u64));
+    }
     let of = |ping: &&Ping| {
-        let came_back = |other: &&&Ping| other.received.get().is_some_and(|count| count > 0.0);
-        let smaller = all.values().filter(came_back).filter(|other| other.host.get() == ping.host.get());
-        let sizes = smaller.filter_map(|other| other.size.get().zip(ping.size.get()));
-        let passed = sizes.filter(|(size, own)| size < own).map(|(size, _)| size).reduce(f64::max);
+        let smaller = |size: f64| came_back.get(&ping.host.get())?.range(..size as u64).next_back().copied();
+        let passed = ping.size.get().and_then(smaller).map(|size| size as f64);
         let subject = Subject::new("connection", ping.host.get().unwrap_or(&ping.peer).to_string());
         Entity::of(subject, &PingUse { ping, passed })
     };
