@@ -72,7 +72,7 @@ pub fn netlink_socket(namespace: &Name, line: &str) -> Option<NetlinkSocket> {
     if port == 0 || is_idle {
         return None;
     }
-    let protocol = NETLINK_PROTOCOLS.get(protocol).map_or_else(|| protocol.to_string(), |name| (*name).to_owned());
+    let protocol = netlink_protocol(protocol);
     let inode: u64 = inode.parse().ok()?;
     Some(NetlinkSocket {
         receive_queue: receive_queue.into(),
@@ -80,6 +80,11 @@ pub fn netlink_socket(namespace: &Name, line: &str) -> Option<NetlinkSocket> {
         identity: inode.to_string().into(),
         ..NetlinkSocket::new(NetKey { ns: namespace.clone(), name: format!("{protocol}:{port}").into() })
     })
+}
+
+/// The name of a netlink protocol, or its number if it has no name here.
+pub fn netlink_protocol(number: usize) -> String {
+    NETLINK_PROTOCOLS.get(number).map_or_else(|| number.to_string(), |name| (*name).to_owned())
 }
 
 /// Protocols by number (include/uapi/linux/netlink.h).

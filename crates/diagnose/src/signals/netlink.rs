@@ -23,6 +23,11 @@ impl NetlinkUse<'_> {
         is_known.then(|| queue.windows(2).any(|pair| pair[1] < pair[0]))
     }
 
+    /// What waits to be read, where nothing says whether any of it was lost.
+    fn unread(&self) -> Option<f64> {
+        if self.socket.last().drops.get().is_some() { Some(0.0) } else { self.socket.max(|s| s.receive_queue) }
+    }
+
     /// States T and t of proc_pid_stat(5).
     fn is_owner_stopped(&self) -> Option<bool> {
         Some(matches!(self.owner?.last().state.get()?, "T" | "t"))
@@ -34,6 +39,7 @@ signals! { n: NetlinkUse<'_>;
     "netlink.dropped" "count" "the same, in the window", "Δdrops", "/proc/net/netlink" => n.socket.grown(|s| s.drops);
     "netlink.dropping_share" "ratio" "share of the samples in which it lost any", "steps with Δdrops > 0 / steps", "/proc/net/netlink" => n.dropping_share();
     "netlink.queued" "bytes" "buffer memory of messages that waited to be read, most seen", "max(Rmem)", "/proc/net/netlink" => n.socket.max(|s| s.receive_queue);
+    "netlink.unread" "bytes" "the same where it is not known how many messages were lost, as in the output of ss; otherwise 0", "max(Rmem) without Drops", "/proc/net/netlink" => n.unread();
     "netlink.read" "flag" "1 if the program read messages: what waited became less from one sample to the next", "Rmem decreased", "/proc/net/netlink" => n.is_read();
     "netlink.owner_stopped" "flag" "1 if the process that holds the socket is stopped, by a signal or a debugger", "state T or t", "/proc/PID/stat" => n.is_owner_stopped();
     "netlink.protocol" "text" "what its messages are about: route (interfaces, addresses, routes), uevent (devices), netfilter, audit ...", "protocol", "/proc/net/netlink" => n.socket.key().name.split(':').next();
@@ -85,6 +91,18 @@ mod tests {
         assert_eq!((found.number("netlink.drops"), found.number("netlink.dropped")), (Some(5.0), Some(50.0)));
         assert_eq!((found.number("netlink.dropping_share"), found.number("netlink.queued")), (Some(0.5), Some(900.0)));
         assert_eq!(found.number("netlink.owner_stopped"), Some(0.0));
+    }
+
+    #[test]
+    fn what_is_unread_counts_where_losses_are_unknown() {
+        assert_eq!(socket("S", [200, 900, 300]).number("netlink.unread"), Some(0.0));
+        let window = window([0], |_, s| {
+            s.net.netlink_socket.push(NetlinkSocket {
+                receive_queue: 213_760.into(),
+                ..NetlinkSocket::new(NetKey { ns: "".into(), name: "route:700".into() })
+            });
+        });
+        assert_eq!(entities(&window)[0].number("netlink.unread"), Some(213_760.0));
     }
 
     #[test]

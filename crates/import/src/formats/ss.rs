@@ -4,14 +4,15 @@ use super::ss_info::{SocketMemory, record_tcp_info, value};
 use crate::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use whyslow_model::catalogue::{Connection, Datagram, Listener, PortsUsed, Process};
+use whyslow_model::catalogue::{Connection, Datagram, Listener, NetlinkSocket, PortsUsed, Process};
 use whyslow_model::key::{NetKey, SocketKey};
+use whyslow_proc::net::netlink_protocol;
 
 pub const FORMAT: Format = Format {
     name: "ss",
-    versions: "iproute2 3 to 6: -t, -u, -l, -n, -i, -m, -p, -e in any mix; numeric addresses; rows of LISTEN without the header",
-    shows: "accept queues that are full; each connection's round trip, windows and losses; of two with times, rates, and connections limited by a buffer",
-    lacks: "sockets printed with names instead of numbers",
+    versions: "iproute2 3 to 6: -t, -u, -l, -n, -i, -m, -p, -e in any mix; numeric addresses; -f netlink; rows of LISTEN without the header",
+    shows: "accept queues that are full; each connection's round trip, windows and losses; of two with times, rates, and connections limited by a buffer; what netlink sockets have not read",
+    lacks: "sockets printed with names instead of numbers; those of other families than TCP, UDP and netlink",
     programs: &[word("ss")],
     files: &["ss"],
     columns: &[&super::ss_info::INFO],
@@ -75,7 +76,7 @@ fn is_listener(line: &str) -> bool {
         && SocketColumns::of(&fields[1..]).is_some_and(|s| address(s.local).is_some() && address(s.remote).is_some())
 }
 
-fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let is_row = lines.next_is(is_listener);
     let header = if is_row { None } else { lines.take() }.map(|line| line.text).unwrap_or_default();
     let protocol =
@@ -86,7 +87,13 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         let field = line.split_whitespace().nth(usize::from(protocol));
         field.and_then(|f| STATES.iter().find(|(s, _)| *s == f))
     };
+    // Where only one protocol was asked for, there is no column for it.
+    let is_udp_alone = context.command_of(FORMAT.name).is_some_and(|command| {
+        let has = |letter, name: &str| command.has(letter) || command.arguments().any(|word| word == name);
+        has('u', "--udp") && !has('t', "--tcp")
+    });
     let mut seen = BTreeSet::new();
+    let mut is_other_family_seen = false;
     let mut peers: BTreeMap<(IpAddr, SocketAddr), PeerPorts> = BTreeMap::new();
     if lines.peek_past_blanks(0).is_none() {
         run.note("sockets", "the table is empty", "list all of them: ss -tuanmi");
@@ -102,9 +109,17 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         if text.starts_with(char::is_whitespace) || (has_state && state.is_none()) || fields.len() < 4 {
             break;
         }
-        let wanted = !protocol || matches!(fields.first(), Some(&("tcp" | "udp")));
         let begin = usize::from(protocol) + usize::from(has_state);
         let line = lines.number();
+        if let Some(socket) = NetlinkColumns::of(&fields[begin..]) {
+            socket.record(run, line, &text);
+            lines.skip(1);
+            continue;
+        }
+        let wanted = match protocol {
+            true => matches!(fields.first(), Some(&("tcp" | "udp"))),
+            false => !is_of_other_family(&fields[begin..]),
+        };
         let socket = SocketColumns::of(&fields[begin..])
             .ok_or_else(|| lines.refuse("a state, two queues, an address and port, and those of the peer"));
         lines.skip(1);
@@ -116,12 +131,15 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         // What is printed of two sockets belongs to neither.
         let is_mixed =
             ["rto:", "skmem:"].iter().any(|name| info.split_whitespace().filter(|w| w.starts_with(name)).count() > 1);
-        let socket = if is_mixed {
+        let socket = if !wanted {
+            is_other_family_seen = true;
+            continue;
+        } else if is_mixed {
             Err(Refusal::described(lines.file(), line, "what is known of one socket", "that of two"))
         } else {
             socket
         };
-        let Some(socket) = lines.keep(socket)?.filter(|_| wanted) else { continue };
+        let Some(socket) = lines.keep(socket)? else { continue };
         let Some(key) = socket.key(&info) else {
             run.note("sockets by name", "ports or addresses are names, which do not identify them", "add -n to ss");
             continue;
@@ -131,7 +149,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             continue;
         }
         let state = state.map_or("established", |(_, name)| name);
-        let udp = fields.first() == Some(&"udp") || (!protocol && state == "unconnected");
+        let udp = fields.first() == Some(&"udp") || (!protocol && (state == "unconnected" || is_udp_alone));
         if !udp && state != "listen" {
             let ports = peers.entry((key.local.ip(), key.remote)).or_default();
             ports.used += 1;
@@ -144,7 +162,68 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         socket.record(run, line, key, state, udp, &info);
     }
     record_ports(run, peers);
+    if is_other_family_seen && run.series.is_empty() {
+        run.note("sockets", "none of them is of TCP, UDP or netlink", "list those: ss -tuanmi");
+    }
     Ok(())
+}
+
+/// A row of a netlink socket: `213760 0 rtnl:dhcpd/5819 *`, or with -n, `213760 0 0:5819 *`.
+struct NetlinkColumns {
+    receive_queue: f64,
+    protocol: String,
+    /// `None` of the kernel's own.
+    port: Option<i64>,
+    /// The process that the port is named for, with its number.
+    owner: Option<(String, u32)>,
+}
+
+impl NetlinkColumns {
+    /// Protocols as ss names them where the kernel's headers have another name.
+    const NAMES: [(&str, usize); 5] = [("rtnl", 0), ("fw", 3), ("tcpdiag", 4), ("nft", 12), ("genl", 16)];
+
+    fn of(fields: &[&str]) -> Option<Self> {
+        let &[receive, send, local, "*", ..] = fields else { return None };
+        let (protocol, port) = local.split_once(':')?;
+        let (receive_queue, _) = (number(receive)?, number(send)?);
+        // A listening socket of TCP has a port behind `*`.
+        let named = Self::NAMES.iter().find(|(name, _)| *name == protocol).map(|(_, number)| *number);
+        let numbered = || protocol.parse::<usize>().ok().filter(|number| *number < 32);
+        let is_name = protocol.starts_with(|c: char| c.is_ascii_lowercase());
+        let protocol = named.or_else(numbered).map(netlink_protocol).or(is_name.then(|| protocol.to_owned()))?;
+        let (port, owner) = match port.rsplit_once('/') {
+            Some((name, pid)) => {
+                let pid: u32 = pid.parse().ok()?;
+                (Some(i64::from(pid)), Some((name.to_owned(), pid)))
+            }
+            None if port == "kernel" => (None, None),
+            None => (Some(port.parse::<i64>().ok()?), None),
+        };
+        // The kernel's own are numbered 0.
+        Some(Self { receive_queue, protocol, port: port.filter(|port| *port != 0), owner })
+    }
+
+    fn record(&self, run: &mut ToolRun, line: u32, text: &str) {
+        let Some(port) = self.port else {
+            return;
+        };
+        let key = NetKey { ns: "".into(), name: format!("{}:{port}", self.protocol).into() };
+        let named = owner(text).map(|(name, pid)| (name.to_owned(), pid)).or_else(|| self.owner.clone());
+        let pid = named.map(|(name, pid)| {
+            run.row::<Process>(0.0, line, process(pid)).command = name.as_str().into();
+            f64::from(pid)
+        });
+        let row = run.row::<NetlinkSocket>(0.0, line, key);
+        row.pid = pid.into();
+        row.receive_queue = self.receive_queue.into();
+    }
+}
+
+/// Whether a row without the name of its protocol is of a socket that has no addresses of IP: of Unix, of a packet socket.
+fn is_of_other_family(fields: &[&str]) -> bool {
+    let &[_, _, local, port, ..] = fields else { return false };
+    let is_path = local.starts_with(['/', '@']) || local == "*";
+    is_path && port.bytes().all(|b| b.is_ascii_digit())
 }
 
 struct SocketColumns<'t> {
@@ -235,6 +314,48 @@ mod tests {
         let pid = sender.pid.get().expect("its owner is told") as u32;
         let process = &window.newest::<Process>()[&TaskKey { pid, tid: pid, start: 0 }];
         assert!(process.command.get().is_some());
+    }
+
+    #[test]
+    fn netlink_sockets_and_what_they_have_not_read() {
+        let sockets = |text: &str| {
+            let window = window_of(text);
+            let rows = window.newest::<NetlinkSocket>();
+            let shown =
+                |(key, row): (&NetKey, &&NetlinkSocket)| (key.name.to_string(), row.pid.get(), row.receive_queue.get());
+            (rows.iter().map(shown).collect::<Vec<_>>(), window.newest::<Process>().len())
+        };
+        let dhcpd = vec![("route:5819".to_owned(), Some(5819.0), Some(213_760.0))];
+        assert_eq!(sockets(&fixture("ss-netlink.txt")), (dhcpd, 1));
+        let numeric = "State  Recv-Q Send-Q Local Address:Port Peer Address:Port Process\n\
+            UNCONN 4352   0                  4:7065             *     sk=0 cb=0 groups=0x00000000\n\
+            UNCONN 832    0                 16:-3917            *     users:((\"NetworkManager\",pid=812,fd=5))\n";
+        let (rows, _) = sockets(numeric);
+        assert_eq!(rows[0], ("generic:-3917".to_owned(), Some(812.0), Some(832.0)));
+        assert_eq!(rows[1], ("sock_diag:7065".to_owned(), None, Some(4352.0)));
+    }
+
+    #[test]
+    fn a_connected_socket_of_udp_is_no_connection_of_tcp() {
+        let table = "State  Recv-Q Send-Q Local Address:Port Peer Address:Port Process\n\
+            ESTAB  213000 0           10.0.0.5:40000      10.0.0.9:514\n";
+        let kinds = |text: &str| {
+            let window = window_of(text);
+            (window.newest::<Datagram>().len(), window.newest::<Connection>().len())
+        };
+        assert_eq!([format!("# ss -uanmp\n{table}"), table.to_owned()].map(|text| kinds(&text)), [(1, 0), (0, 1)]);
+    }
+
+    #[test]
+    fn sockets_of_all_families_stand_side_by_side() {
+        let text = "Netid State  Recv-Q Send-Q Local Address:Port    Peer Address:Port Process\n\
+            nl    UNCONN 213760 0               rtnl:dhcpd/5819              *\n\
+            u_str ESTAB  0      0      /run/dbus/system_bus_socket 22334         * 22335 users:((\"a\",pid=1,fd=2))\n\
+            p_raw UNCONN 0      0                  arp:eth0                  *\n\
+            tcp   LISTEN 129    128            0.0.0.0:80            0.0.0.0:*\n";
+        let window = window_of(text);
+        assert_eq!(window.newest::<NetlinkSocket>().len(), 1);
+        assert_eq!(window.the::<Listener>().unwrap().backlog.get(), Some(129.0));
     }
 
     #[test]
