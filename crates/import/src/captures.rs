@@ -54,6 +54,12 @@ impl Captures {
         }
     }
 
+    /// Notes what a command answered by printing nothing.
+    pub(crate) fn answer(&mut self, file: &Name, what: &str, why: &str) {
+        self.recognized = true;
+        self.note(file, what, why.to_owned(), "");
+    }
+
     /// Adds the output that begins at this line.
     pub(crate) fn add(&mut self, mut run: ToolRun, file: &Name, line: u32) -> Result<(), Refusal> {
         run.note_thinning();

@@ -1,5 +1,6 @@
-//! Times as tools print them: often a time of day without a date, never a time zone. They are taken as UTC.
+//! Times as tools print them: often a time of day without a date, seldom with a zone. Without one they are the machine's own.
 
+use crate::zone::Zone;
 use jiff::civil::Date;
 
 /// Days and months of the C locale.
@@ -40,50 +41,174 @@ pub fn nanoseconds(seconds: f64) -> u64 {
     (seconds * SECOND).round() as u64
 }
 
+/// Whole seconds in words: `1 h`, `1 h 5 s`.
+pub fn spelled_seconds(seconds: f64) -> String {
+    let whole = seconds.round().max(0.0) as u64;
+    let parts = [(whole / 3600, "h"), (whole / 60 % 60, "min"), (whole % 60, "s")];
+    let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count} {unit}"));
+    let spelled = parts.collect::<Vec<_>>().join(" ");
+    if spelled.is_empty() { "0 s".to_owned() } else { spelled }
+}
+
 /// A time, as far as it was printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PrintedTime {
     pub date: Option<Date>,
     /// Seconds since midnight.
     pub time: Option<f64>,
+    pub zone: Zone,
 }
 
 impl PrintedTime {
-    /// Seconds since 1970, if both date and time are known.
+    const EPOCH: Date = Date::constant(1970, 1, 1);
+
+    /// A time of day of an unknown date.
+    pub fn of_day(time: f64) -> Self {
+        Self { time: Some(time), ..Self::default() }
+    }
+
+    pub fn new(date: Option<Date>, time: f64) -> Self {
+        Self { date, time: Some(time), zone: Zone::Local }
+    }
+
+    /// A time in seconds since 1970, which is UTC. `None` if it is beyond the dates that there are.
+    pub fn of_epoch(seconds: f64) -> Option<Self> {
+        let days = (seconds / DAY).floor();
+        let date = Self::EPOCH.checked_add(jiff::Span::new().try_days(days as i64).ok()?).ok()?;
+        Some(Self { date: Some(date), time: Some(seconds - days * DAY), zone: Zone::UTC })
+    }
+
+    /// Seconds since 1970, if both date and time are known; by the local clock unless the zone is known.
     pub fn since_1970(self) -> Option<f64> {
-        let days = (self.date? - Date::constant(1970, 1, 1)).get_days();
+        Some(self.local()? - self.zone.offset().unwrap_or(0.0))
+    }
+
+    fn local(self) -> Option<f64> {
+        let days = (self.date? - Self::EPOCH).get_days();
         Some(f64::from(days) * DAY + self.time?)
     }
 
-    /// Seconds from an earlier time to this one; without dates, both are taken to be of the same day.
+    /// Seconds from an earlier time to this one; without dates, both are taken to be of the same day. Zones count where both are
+    /// known.
     pub fn since(self, earlier: Self) -> Option<f64> {
-        match (self.since_1970(), earlier.since_1970()) {
-            (Some(later), Some(earlier)) => Some(later - earlier),
-            _ => Some(self.time? - earlier.time?),
+        let shift = self.zone.offset().zip(earlier.zone.offset()).map_or(0.0, |(own, other)| own - other);
+        let local = match (self.local(), earlier.local()) {
+            (Some(later), Some(earlier)) => later - earlier,
+            _ => self.time? - earlier.time?,
+        };
+        Some(local - shift)
+    }
+
+    /// The time this many seconds later, or earlier; without a date it may be below zero or above a day.
+    pub fn after(self, seconds: f64) -> Self {
+        let Some(time) = self.time.map(|time| time + seconds) else { return self };
+        let days = (time / DAY).floor();
+        let moved = self.date.filter(|_| days != 0.0).map(|date| {
+            let span = jiff::Span::new().try_days(days as i64);
+            span.and_then(|span| date.checked_add(span)).ok()
+        });
+        match moved {
+            Some(date) => Self { date, time: Some(time - days * DAY), ..self },
+            None => Self { time: Some(time), ..self },
         }
+    }
+
+    /// The same time in UTC, if it is of a zone this many seconds ahead.
+    pub fn in_utc(self, offset: f64) -> Self {
+        Self { zone: Zone::UTC, ..self.after(-offset) }
+    }
+}
+
+/// What stands for AM and for PM, in front of the time or behind it.
+const HALVES: [(&str, Half); 20] = [
+    ("AM", Half::Morning),
+    ("PM", Half::Afternoon),
+    ("am", Half::Morning),
+    ("pm", Half::Afternoon),
+    ("a.m.", Half::Morning),
+    ("p.m.", Half::Afternoon),
+    ("上午", Half::Morning),
+    ("下午", Half::Afternoon),
+    ("午前", Half::Morning),
+    ("午後", Half::Afternoon),
+    ("오전", Half::Morning),
+    ("오후", Half::Afternoon),
+    ("πμ", Half::Morning),
+    ("μμ", Half::Afternoon),
+    ("ص", Half::Morning),
+    ("م", Half::Afternoon),
+    ("SA", Half::Morning),
+    ("CH", Half::Afternoon),
+    ("पूर्वाह्न", Half::Morning),
+    ("अपराह्न", Half::Afternoon),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Morning,
+    Afternoon,
+}
+
+impl Half {
+    fn of(word: &str) -> Option<Self> {
+        HALVES.iter().find(|(name, _)| *name == word).map(|(_, half)| *half)
+    }
+
+    /// The half of the day at the end of `02:04:04AM`, and the text before it.
+    fn attached(word: &str) -> Option<(Self, &str)> {
+        HALVES.iter().find_map(|(name, half)| Some((*half, word.strip_suffix(name)?)))
     }
 }
 
 /// The time of day at the start of these fields, in seconds, and how many fields it takes: `14:19:48`, `02:04:04 AM`,
-/// `02:04:04AM`.
+/// `02:04:04AM`, `下午 02:04:04`, `14时19分48秒`.
 pub fn time_of_day(fields: &[&str]) -> Option<(f64, usize)> {
-    let first = fields.first()?;
-    let attached = ["AM", "PM"].into_iter().find(|half| first.ends_with(half));
-    let half = attached.or_else(|| fields.get(1).copied().filter(|f| ["AM", "PM"].contains(f)));
-    let clock = attached.map_or(*first, |half| first.trim_end_matches(half));
-    let mut parts = clock.split(':');
+    let first = *fields.first()?;
+    if first.starts_with(|c: char| c.is_ascii_digit()) {
+        // Nearly all times are of this kind.
+        let is_plain = first.ends_with(|c: char| c.is_ascii_digit());
+        let attached = if is_plain { None } else { Half::attached(first) };
+        let clock = attached.map_or(first, |(_, clock)| clock);
+        let time = clock_time(clock)?;
+        if let Some((half, _)) = attached {
+            return Some((of_half(time, half), 1));
+        }
+        let spaced = || match fields.get(1..3) {
+            Some(["a.", "m."]) => Some((Half::Morning, 3)),
+            Some(["p.", "m."]) => Some((Half::Afternoon, 3)),
+            _ => Some((Half::of(fields.get(1)?)?, 2)),
+        };
+        return Some(spaced().map_or((time, 1), |(half, taken)| (of_half(time, half), taken)));
+    }
+    let half = Half::of(first)?;
+    Some((of_half(clock_time(fields.get(1)?)?, half), 2))
+}
+
+fn of_half(time: f64, half: Half) -> f64 {
+    const NOON: f64 = DAY / 2.0;
+    const ONE: f64 = 3600.0;
+    match half {
+        Half::Afternoon if time < NOON => time + NOON,
+        Half::Morning if (NOON..NOON + ONE).contains(&time) => time - NOON,
+        _ => time,
+    }
+}
+
+/// `14:19:48`, `14时19分48秒`
+fn clock_time(clock: &str) -> Option<f64> {
+    let is_mark = |c: char| matches!(c, ':' | '时' | '時' | '分');
+    let mut parts = clock.strip_suffix('秒').unwrap_or(clock).split(is_mark);
     let mut part = |most: f64| parts.next()?.parse::<f64>().ok().filter(|n| (0.0..most).contains(n));
     let (hours, minutes, seconds) = (part(24.0)?, part(60.0)?, part(61.0)?);
-    if parts.next().is_some() {
-        return None;
-    }
-    let hours = match half {
-        Some("PM") if hours < 12.0 => hours + 12.0,
-        Some("AM") if hours == 12.0 => 0.0,
-        _ => hours,
-    };
-    let taken = if half.is_some() && attached.is_none() { 2 } else { 1 };
-    Some((hours * 3600.0 + minutes * 60.0 + seconds, taken))
+    parts.next().is_none().then_some(hours * 3600.0 + minutes * 60.0 + seconds)
+}
+
+/// Seconds since 1970 as a tool prints them: `1795514400`, `1795514400.123`.
+pub fn epoch_time(word: &str) -> Option<PrintedTime> {
+    let (seconds, fraction) = word.split_once('.').unwrap_or((word, ""));
+    let is_epoch = seconds.len() == 10 && seconds.starts_with(['1', '2']);
+    let is_number = seconds.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit());
+    PrintedTime::of_epoch(word.parse().ok().filter(|_| is_epoch && is_number)?)
 }
 
 /// The time of day at the start of a line, and the fields after it.
@@ -92,6 +217,15 @@ pub fn timed_fields(line: &str) -> Option<(f64, Vec<&str>)> {
     let (time, taken) = time_of_day(&fields)?;
     fields.drain(..taken);
     Some((time, fields))
+}
+
+/// The time at the start of a line, of the day or since 1970, and the fields after it.
+pub fn stamped_fields(line: &str) -> Option<(PrintedTime, Vec<&str>)> {
+    if let Some((time, fields)) = timed_fields(line) {
+        return Some((PrintedTime::of_day(time), fields));
+    }
+    let mut fields = line.split_whitespace();
+    Some((epoch_time(fields.next()?)?, fields.collect()))
 }
 
 /// The fields of a line of averages, which sysstat begins with a word for that in any language: `Average:`, `Media:`, `Moyenne :`.
@@ -121,34 +255,61 @@ pub fn date(field: &str) -> Option<Date> {
 }
 
 /// A line with only a time, as date(1) prints it: `Sat Nov 21 16:54:34 UTC 2026`, `Sat 21 Nov 2026 04:54:34 PM UTC`,
-/// `2026-11-21T16:54:34+00:00`; also after OSWatcher's `zzz ***`.
+/// `Sat, 21 Nov 2026 16:54:34 +0000`, `2026-11-21T16:54:34+00:00`; also after OSWatcher's `zzz ***`.
 pub fn date_line(line: &str) -> Option<PrintedTime> {
     let line = line.trim().trim_start_matches("zzz").trim_start().trim_start_matches('*');
-    let fields: Vec<&str> = line.split_whitespace().collect();
+    let mut fields: Vec<&str> = line.split_whitespace().collect();
     // `date +%T`
     if let [time] = fields[..]
         && time.len() == "14:19:48".len()
         && let Some((time, _)) = time_of_day(&fields)
     {
-        return Some(PrintedTime { date: None, time: Some(time) });
+        return Some(PrintedTime::of_day(time));
     }
-    if fields.len() <= 2 {
-        let (day, time) = line.split_once(['T', ' '])?;
-        let time = time.split(['+', 'Z', ' ']).next()?.split('.').next()?;
-        return Some(PrintedTime { date: Some(date(day)?), time: Some(time_of_day(&[time])?.0) });
+    if let Some(iso) = iso_time(&fields) {
+        return Some(iso);
     }
-    let weekday = DAYS.contains(fields.first()?);
+    let first = fields.first_mut()?;
+    *first = first.trim_end_matches(',');
+    let weekday = DAYS.contains(first);
     let at = fields.iter().position(|f| f.contains(':')).filter(|at| *at > 0)?;
     let (time, taken) = time_of_day(&fields[at..])?;
     let mut rest: Vec<&str> = fields[1..].to_vec();
     rest.drain(at - 1..at - 1 + taken);
     let month = rest.iter().find_map(|f| MONTHS.iter().position(|m| m == f))?;
-    let mut numbers = rest.iter().filter_map(|f| f.parse::<i16>().ok());
+    let is_number = |field: &&&str| field.starts_with(|c: char| c.is_ascii_digit());
+    let mut numbers = rest.iter().filter(is_number).filter_map(|f| f.parse::<i16>().ok());
     let (day, year) = (numbers.next()?, numbers.next()?);
     let date = Date::new(year, i8::try_from(month + 1).ok()?, i8::try_from(day).ok()?).ok()?;
+    let zone = rest.iter().filter(|field| field.parse::<i16>().is_err() || !is_number(field));
+    let zone = zone.filter(|field| !MONTHS.contains(*field)).find_map(|field| Zone::read(field));
     // A weekday, a month, a day, a year and possibly a zone.
-    (weekday && numbers.next().is_none() && (3..=4).contains(&rest.len()))
-        .then_some(PrintedTime { date: Some(date), time: Some(time) })
+    (weekday && numbers.next().is_none() && (3..=4).contains(&rest.len())).then_some(PrintedTime {
+        date: Some(date),
+        time: Some(time),
+        zone: zone.unwrap_or_default(),
+    })
+}
+
+/// A time as in ISO 8601 and RFC 3339: `2026-11-21T16:54:34+00:00`, `2026-11-21 16:54:34.5 +0100`, `2026-11-21 16:54:34 CET`.
+fn iso_time(fields: &[&str]) -> Option<PrintedTime> {
+    let (first, behind) = fields.split_first()?;
+    let (day, rest) = match first.split_once('T') {
+        Some(parts) => parts,
+        None => (*first, *behind.first()?),
+    };
+    let apart = if first.contains('T') { behind } else { &behind[1..] };
+    let date = date(day)?;
+    let end = rest.find(['+', '-', 'Z']).unwrap_or(rest.len());
+    let (clock, attached) = rest.split_at(end);
+    let time = time_of_day(&[clock.split(['.', ',']).next()?])?.0;
+    let zone = match (attached, apart) {
+        ("", []) => Zone::Local,
+        ("", [zone]) => Zone::read(zone)?,
+        (zone, []) => Zone::read(zone)?,
+        _ => return None,
+    };
+    Some(PrintedTime { date: Some(date), time: Some(time), zone })
 }
 
 /// The time over which counters grew, in seconds since the run began.
@@ -164,42 +325,6 @@ impl ReportInterval {
     }
 }
 
-/// Seconds since the first reading, from times of day that start over at midnight.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ElapsedTime {
-    last: Option<f64>,
-    elapsed: f64,
-}
-
-impl ElapsedTime {
-    /// Seconds from the first reading to this one. A time that goes back by less than half a day does not advance.
-    pub fn read(&mut self, time: f64) -> f64 {
-        if let Some(last) = self.last {
-            let step = if time < last - DAY / 2.0 { time + DAY - last } else { time - last };
-            if step <= 0.0 {
-                return self.elapsed;
-            }
-            self.elapsed += step;
-        }
-        self.last = Some(time);
-        self.elapsed
-    }
-}
-
-/// Seconds since the first reading of several tables that each cover the same times.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TableTime {
-    first: Option<f64>,
-}
-
-impl TableTime {
-    /// Seconds from the first reading to this one; an earlier time of day is on the next day.
-    pub fn read(&mut self, time: f64) -> f64 {
-        let first = *self.first.get_or_insert(time);
-        if time < first { time + DAY - first } else { time - first }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,6 +335,12 @@ mod tests {
         assert_eq!(time_of_day(&["12:00:01", "AM"]), Some((1.0, 2)));
         assert_eq!(time_of_day(&["09:43:08PM"]), Some((78_188.0, 1)));
         assert_eq!(time_of_day(&["14:19:48"]), Some((51_588.0, 1)));
+        let afternoon =
+            ["02:19:48 pm", "02:19:48 p.m.", "02:19:48 p. m.", "下午 02:19:48", "14时19分48秒", "오후 02:19:48"];
+        for text in afternoon {
+            let fields: Vec<&str> = text.split(' ').collect();
+            assert_eq!(time_of_day(&fields), Some((51_588.0, fields.len())), "{text}");
+        }
         for wrong in ["24:00:00", "12:60:00", "1:2", "1:2:3:4", "a:b:c", "-1:00:00", ""] {
             assert_eq!(time_of_day(&[wrong]), None, "{wrong}");
         }
@@ -228,18 +359,28 @@ mod tests {
 
     #[test]
     fn moments_as_date_prints_them() {
-        let at = Some(PrintedTime { date: Some(Date::constant(2026, 11, 21)), time: Some(60_874.0) });
-        for text in [
-            "Sat Nov 21 16:54:34 UTC 2026",
-            "Sat Nov 21 16:54:34 2026",
-            "Sat 21 Nov 2026 04:54:34 PM UTC",
-            "2026-11-21T16:54:34+00:00",
-            "2026-11-21 16:54:34",
-            "zzz ***Sat Nov 21 16:54:34 UTC 2026",
+        let local = PrintedTime::new(Some(Date::constant(2026, 11, 21)), 60_874.0);
+        for (text, zone) in [
+            ("Sat Nov 21 16:54:34 UTC 2026", Some("UTC")),
+            ("Sat Nov 21 16:54:34 2026", None),
+            ("Sat 21 Nov 2026 04:54:34 PM UTC", Some("UTC")),
+            ("Sat Nov 21 04:54:34 PM CET 2026", Some("CET")),
+            ("Sat Nov 21 16:54:34 IST 2026", Some("IST")),
+            ("Sat Nov 21 16:54:34 +03 2026", Some("+03")),
+            ("Sat, 21 Nov 2026 16:54:34 +0530", Some("+0530")),
+            ("2026-11-21T16:54:34+00:00", Some("UTC")),
+            ("2026-11-21T16:54:34-08:00", Some("PST")),
+            ("2026-11-21T16:54:34Z", Some("UTC")),
+            ("2026-11-21 16:54:34", None),
+            ("2026-11-21 16:54:34.25 +0100", Some("CET")),
+            ("2026-11-21 16:54:34+01:00", Some("CET")),
+            ("2026-11-21 16:54:34 CET", Some("CET")),
+            ("zzz ***Sat Nov 21 16:54:34 UTC 2026", Some("UTC")),
         ] {
-            assert_eq!(date_line(text), at, "{text}");
+            let zone = zone.map(|zone| Zone::read(zone).unwrap()).unwrap_or_default();
+            assert_eq!(date_line(text), Some(PrintedTime { zone, ..local }), "{text}");
         }
-        assert_eq!(date_line("16:54:34"), Some(PrintedTime { date: None, time: Some(60_874.0) }));
+        assert_eq!(date_line("16:54:34"), Some(PrintedTime::of_day(60_874.0)));
         for wrong in [
             "16:54:34.5",
             "16:54",
@@ -248,6 +389,8 @@ mod tests {
             "a b c",
             "",
             "Sat Nov 2026 16:54:34",
+            "2026-11-21 16:54:34 host kernel",
+            "2026-11-21 16:54:34 up",
         ] {
             assert_eq!(date_line(wrong), None, "{wrong}");
         }
@@ -260,8 +403,31 @@ mod tests {
     }
 
     #[test]
-    fn midnight_is_no_step_back() {
-        let mut clock = ElapsedTime::default();
-        assert_eq!([86_390.0, 10.0, 9.0, 30.0].map(|t| clock.read(t)), [0.0, 20.0, 20.0, 40.0]);
+    fn times_of_known_zones_are_compared_in_utc() {
+        let at = |text: &str| date_line(text).unwrap();
+        let (summer, winter) = (at("Sun Oct 25 02:59:59 CEST 2026"), at("Sun Oct 25 02:00:00 CET 2026"));
+        assert_eq!(winter.since(summer), Some(1.0));
+        assert_eq!(winter.since_1970(), at("2026-10-25T01:00:00Z").since_1970());
+        let india = at("Sun Oct 25 02:00:01 IST 2026");
+        assert_eq!(india.since(winter), Some(1.0), "by the clock on the wall: it may be Israel");
+        assert_eq!(winter.in_utc(3600.0), at("2026-10-25T01:00:00Z"));
+    }
+
+    #[test]
+    fn seconds_since_1970_are_dates() {
+        let at = epoch_time("1795514400").unwrap();
+        assert_eq!(at, date_line("Tue Nov 24 10:00:00 UTC 2026").unwrap());
+        assert_eq!(epoch_time("1709164800").unwrap().date, Some(Date::constant(2024, 2, 29)));
+        for wrong in ["", "179551440", "17955144000", "x795514400", "1795514400a", "3795514400"] {
+            assert_eq!(epoch_time(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_go_past_midnight() {
+        let new_year = PrintedTime::new(Some(Date::constant(2024, 2, 28)), DAY - 1.0).after(2.0);
+        assert_eq!(new_year, PrintedTime::new(Some(Date::constant(2024, 2, 29)), 1.0));
+        assert_eq!(new_year.after(-2.0).date, Some(Date::constant(2024, 2, 28)));
+        assert_eq!(PrintedTime::of_day(1.0).after(-2.0).time, Some(-1.0));
     }
 }

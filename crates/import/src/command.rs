@@ -166,6 +166,17 @@ impl CommandLine {
         self.container.as_deref()
     }
 
+    /// The command as it was typed, without its quotes, and shortened.
+    pub fn shown(&self) -> String {
+        const LONGEST: usize = 80;
+        let filters = self.command.filters.iter().map(|filter| format!(" | {}", filter.join(" ")));
+        let text = self.command.words.join(" ") + &filters.collect::<String>();
+        match text.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{} ...", &text[..end]),
+            None => text,
+        }
+    }
+
     /// Whether it is a shell for commands that follow.
     pub fn is_shell(&self) -> bool {
         self.command.words.len() == 1 && SHELLS.contains(&self.program())
@@ -208,6 +219,31 @@ impl CommandLine {
         let words = &self.command.words;
         let start = words.iter().position(|word| base_name(word) == self.program());
         start.is_some_and(|start| GREPS.contains(&self.program()) && only_drops_lines(&words[start..]))
+    }
+
+    /// Whether it is grep or one of its like.
+    pub fn is_grep(&self) -> bool {
+        GREPS.contains(&self.program())
+    }
+
+    /// Whether other programs make something else of what it prints: `| sort | uniq -c`, `| wc -l`.
+    pub fn is_summed_up(&self) -> bool {
+        const SUMMARIES: [&str; 6] = ["uniq", "wc", "cut", "awk", "sed", "sort"];
+        self.command.filters.iter().flatten().any(|word| SUMMARIES.contains(&base_name(word)))
+    }
+
+    /// Whether what it prints first was left out: `| tail -n 5`, `| sed 1,7d`, `| awk 'NR > 7'`.
+    pub fn cuts_beginning(&self) -> bool {
+        let cuts = |filter: &Vec<String>| {
+            let Some((program, arguments)) = filter.split_first() else { return false };
+            match base_name(program) {
+                "tail" => !arguments.iter().any(|word| word.ends_with("+1")),
+                "sed" => arguments.iter().any(|word| word.starts_with("1,") && word.ends_with('d')),
+                "awk" | "gawk" | "mawk" => arguments.iter().any(|word| word.replace(' ', "").starts_with("NR>")),
+                _ => false,
+            }
+        };
+        self.command.filters.iter().any(cuts)
     }
 
     fn is_alone(&self) -> bool {
@@ -376,6 +412,12 @@ pub fn host_at_prompt(line: &str) -> Option<&str> {
     let is_container = name.len() == CONTAINER_ID && name.bytes().all(|b| b.is_ascii_hexdigit());
     let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
     (is_name && !name.is_empty() && !is_container && !ANY_HOST.contains(&name)).then_some(name)
+}
+
+/// Whether a line is a prompt, with a command or without.
+pub fn is_prompt_line(line: &str) -> bool {
+    // Without a command, no space needs to follow.
+    split_prompt(&format!("{} ", line.trim_end())).is_some()
 }
 
 /// The prompt of a line, or the sign of a shell trace, and what stands behind it.

@@ -1,10 +1,11 @@
 //! What a capture says before an output begins: the command at the prompt, the time, and the first line of sysstat's tools,
 //! `Linux 2.6.18-92.el5 (host) 01/14/2010 _x86_64_ (4 CPU)`.
 
-use crate::clock::{PrintedTime, date};
+use crate::clock::{self, DAY, PrintedTime, date};
 use crate::command::CommandLine;
 use crate::formats::kernel_files::PrintedFiles;
 use crate::print_steps::PrintSteps;
+use crate::timeline::ReportClock;
 use crate::tool_run::ToolRun;
 use jiff::civil::Date;
 use std::collections::{BTreeMap, HashMap};
@@ -38,6 +39,11 @@ pub struct CaptureContext {
     pub prompts: PromptHosts,
     /// The time printed before the output.
     pub at: PrintedTime,
+    /// The clock that the times before outputs show, and whether it was set.
+    pub clock: ReportClock,
+    pub is_clock_set: bool,
+    /// Whether the last command line prints seconds since 1970.
+    pub prints_epoch: bool,
     /// Seconds that a command line with several steps waited since then.
     pub waited: f64,
     /// Seconds that the last command line waits between what it prints.
@@ -179,14 +185,48 @@ impl Scheduler {
 impl CaptureContext {
     /// The date in the banner, for tools that print only the time of each row.
     pub fn day(&self) -> PrintedTime {
-        PrintedTime { date: self.banner.as_ref().and_then(|b| b.date), time: None }
+        PrintedTime { date: self.banner.as_ref().and_then(|b| b.date), ..PrintedTime::default() }
+    }
+
+    /// Seconds since 1970 that `date +%s` printed: only below that command, since other numbers stand alone in a line, too.
+    pub fn epoch_line(&self, text: &str) -> Option<PrintedTime> {
+        clock::epoch_time(text.trim()).filter(|_| self.prints_epoch || self.command.is_none())
+    }
+
+    /// Sets the time that was printed before what comes next. Returns by how many seconds the clock was set since the time before, if
+    /// times had been printed at regular intervals until then: otherwise outputs are merely in another order.
+    pub fn set_at(&mut self, at: PrintedTime) -> Option<f64> {
+        let is_regular = self.clock.is_regular();
+        let reading = self.clock.read(at, None);
+        let set_by = reading.set_by.filter(|_| is_regular);
+        self.is_clock_set |= set_by.is_some();
+        // Times of day go on after midnight.
+        let is_counted = self.is_clock_set || at.date.is_none();
+        self.at = if is_counted { self.clock.first().after(reading.elapsed) } else { at };
+        if reading.set_by.is_some() && !is_regular {
+            (self.clock, self.is_clock_set, self.at) = (ReportClock::default(), false, at);
+            self.clock.read(at, None);
+        }
+        self.waited = 0.0;
+        self.outputs.clear();
+        set_by
+    }
+
+    /// A time of day that comes after the time printed before the output.
+    pub fn at_time_of_day(&self, time: f64) -> PrintedTime {
+        let is_next_day = self.at.time.is_some_and(|before| time < before % DAY - DAY / 2.0);
+        let same_day = PrintedTime { time: Some(time), ..self.at };
+        match (self.at.date, is_next_day) {
+            (Some(_), true) => same_day.after(DAY),
+            _ => same_day,
+        }
     }
 
     /// The time at which the next files of /proc and /sys are printed. Where no time is printed, that of the first step is zero.
     pub fn files_at(&self) -> PrintedTime {
         let is_relative = self.steps.as_ref().is_some_and(PrintSteps::is_timed_by_pauses);
         let time = self.at.time.or(is_relative.then_some(0.0));
-        PrintedTime { date: self.at.date, time: time.map(|time| time + self.waited) }
+        PrintedTime { time: time.map(|time| time + self.waited), ..self.at }
     }
 
     /// Whether only pauses say when the command line printed what it did: a date in the midst of that must not set the clock.
@@ -232,6 +272,13 @@ impl CaptureContext {
             Some(command) => command.program() == tool && command.reports() == Some(1),
             None => self.banner.is_some() && !self.is_past_banner,
         }
+    }
+
+    /// Whether the command line has left out the beginning of what this tool printed.
+    pub fn lacks_beginning(&self, tool: &str) -> bool {
+        let is_below_banner = self.banner.is_some() && !self.is_past_banner;
+        let command = self.command_of(tool).filter(|command| command.reports() != Some(1));
+        command.is_some_and(CommandLine::cuts_beginning) && !is_below_banner
     }
 
     /// Whether another output was read since the last command and banner: what comes now may be the rest of it.

@@ -2,11 +2,13 @@
 
 use crate::captures::Captures;
 use crate::clock;
-use crate::command::{CommandLine, host_at_prompt};
+use crate::command::{CommandLine, host_at_prompt, is_prompt_line};
 use crate::context::{Banner, CaptureContext, Scheduler};
 use crate::format::Format;
 use crate::formats::kernel_files::{self, PrintedFiles};
-use crate::formats::{FORMATS, begins_with_comment, command_in_file_name, command_of, is_fully_read, kernel_log};
+use crate::formats::{
+    FORMATS, begins_with_comment, command_in_file_name, command_of, is_for_people, is_fully_read, is_read, kernel_log,
+};
 use crate::kernel_file::KernelFile;
 use crate::lines::Lines;
 use crate::margin::Margin;
@@ -15,7 +17,7 @@ use crate::print_steps::PrintSteps;
 use crate::refusal::Refusal;
 use crate::supportconfig;
 use crate::table::{is_remark, is_table_row};
-use crate::tool_run::ToolRun;
+use crate::tool_run::{REGULAR_CLOCK, ToolRun, clock_was_set};
 use std::io::BufRead;
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::key::MachineKey;
@@ -66,6 +68,7 @@ pub(crate) fn read_file(input: Input<'_>, strict: bool, captures: &mut Captures)
         captures,
         any: false,
         recognized: false,
+        empty_output: None,
         console: false,
         skipped: 0,
         left_out: Vec::new(),
@@ -121,6 +124,8 @@ struct FileReader<'r, 'a> {
     any: bool,
     /// Whether anything was read.
     recognized: bool,
+    /// The format of an output that had nothing in it.
+    empty_output: Option<&'static str>,
     /// Whether it is console output, with the kernel's messages among other lines.
     console: bool,
     skipped: usize,
@@ -150,6 +155,7 @@ impl FileReader<'_, '_> {
             let (line, found) = (self.lines.number(), failure.to_string());
             self.skip(Refusal::described(&self.file, line, "a file that can be read to its end", found))?;
         }
+        self.note_unread(&context);
         if !self.any {
             let found = match (self.lines.number(), self.lines.is_binary()) {
                 (1, _) => "nothing: it is empty",
@@ -194,14 +200,17 @@ impl FileReader<'_, '_> {
                 context.advance();
             }
             context.prompts.enter(command.remote_host(), host_at_prompt(text), &mut context.host);
+            self.note_silence(&command, text);
+            context.prints_epoch = text.contains("date") && text.contains("+%s");
             context.command = Some(command);
             context.counts_cpus = CommandLine::counts_cpus(text);
             (context.pause, context.outputs) = (CommandLine::pause(text), Vec::new());
             context.is_past_command = false;
             context.banner = None;
-        } else if context.steps.is_some() && kernel_files::is_message(text) {
+        } else if (context.steps.is_some() || context.printed.is_some()) && kernel_files::is_message(text) {
             // What is printed next is not certain any more.
             (context.printed, context.steps) = (None, None);
+            self.note_message(text, context);
         } else if let Some(printed) = &context.printed
             && (context.steps.is_none() || printed.begin_next(&mut self.lines))
         {
@@ -246,12 +255,18 @@ impl FileReader<'_, '_> {
             let read = self.output(format, context);
             self.lines.set_margin(Margin::None);
             return read;
-        } else if let Some(at) = clock::date_line(text) {
+        } else if let Some(at) = clock::date_line(text).or_else(|| context.epoch_line(text)) {
             if !context.is_timed_by_pauses() {
-                (context.at, context.waited) = (at, 0.0);
-                context.outputs.clear();
+                let set_by = context.set_at(at);
+                if let Some(by) = set_by {
+                    let line = self.lines.number();
+                    let what = format!("the printed times from line {line} on");
+                    self.captures.note(&self.file, &what, clock_was_set(by, line), REGULAR_CLOCK);
+                }
             }
         } else if self.quotations(text, context)? {
+        } else if is_error(text) && context.command.is_some() {
+            self.note_message(text, context);
         } else if is_remark(text) || is_of_unknown_program(context) || self.console {
             context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());
             self.captures.complaint.add(text);
@@ -265,6 +280,51 @@ impl FileReader<'_, '_> {
         }
         self.lines.skip(1);
         Ok(())
+    }
+
+    /// Notes why no figures are taken from a file of which nothing was read, if that is no mistake.
+    fn note_unread(&mut self, context: &CaptureContext) {
+        let command = context.command.as_ref().filter(|command| is_for_people(command));
+        let (what, why) = match (self.empty_output, command) {
+            _ if self.recognized => return,
+            (Some(format), _) => (format!("the output of {format}"), "it lists nothing, or nothing that can be slow"),
+            (None, Some(command)) => (
+                format!("the output of '{}'", command.shown()),
+                "no figures are taken from it: it is for people to read",
+            ),
+            (None, None) => return,
+        };
+        self.captures.answer(&self.file, &what, why);
+        (self.any, self.recognized) = (true, true);
+    }
+
+    /// Notes that a command printed an error instead of what was asked.
+    fn note_message(&mut self, text: &str, context: &CaptureContext) {
+        const LONGEST: usize = 160;
+        let Some(command) = context.command.as_ref().filter(|command| is_read(command) || is_for_people(command))
+        else {
+            return;
+        };
+        let what = format!("the output of '{}'", command.shown());
+        let message: String = text.trim().chars().take(LONGEST).collect();
+        self.captures.answer(&self.file, &what, &format!("it printed an error: {message}"));
+        (self.any, self.recognized) = (true, true);
+    }
+
+    /// Notes that a command printed nothing, if its output is read: that is an answer, too.
+    fn note_silence(&mut self, command: &CommandLine, text: &str) {
+        let next = self.lines.peek_past_blanks(1).map(|(_, next)| next.to_owned());
+        // A comment that begins an output looks like a prompt of root.
+        let is_at_end = next.is_none_or(|next| is_prompt_line(&next) && !next.starts_with("# "));
+        if is_at_end && is_read(command) && CommandLine::at_prompt(text).is_some() && !command.is_silent() {
+            let what = format!("the output of '{}'", command.shown());
+            self.captures.answer(
+                &self.file,
+                &what,
+                "it printed nothing: there was nothing to find, or it was not copied",
+            );
+            (self.any, self.recognized) = (true, true);
+        }
     }
 
     /// Reads what a sentence quotes between backquotes, as far as it is output; whether any is.
@@ -344,11 +404,13 @@ impl FileReader<'_, '_> {
         run.line = before;
         context.set_time(&mut run);
         run.host = context.host.clone();
+        run.container = context.container.as_ref().map(|(name, _)| name.as_str().into());
         let copy = context.pause.and_then(|_| self.lines_of_copy());
         if !format.streamed {
             self.lines.end_after(copy.unwrap_or(MOST_LINES));
         }
         let mut result = (format.read)(&mut self.lines, context, &mut run);
+        let is_of_files = format.name == kernel_files::FORMAT.name;
         for file in std::mem::take(&mut run.kernel_files) {
             self.kernel_file(file, context)?;
         }
@@ -365,6 +427,9 @@ impl FileReader<'_, '_> {
             context.outputs.push(format.name);
         }
         (context.is_past_banner, context.is_past_command) = (true, true);
+        if run.is_empty() && !is_of_files && result.is_ok() && self.lines.number() > before {
+            self.empty_output.get_or_insert(format.name);
+        }
         if !run.is_empty() {
             (self.any, self.recognized) = (true, true);
             self.console |= format.name == kernel_log::FORMAT.name;
@@ -456,6 +521,24 @@ impl FileReader<'_, '_> {
 /// Whether a place was skipped because no format knows it, rather than because it is empty, binary or damaged.
 pub(crate) fn is_unknown_text(refusal: &Refusal) -> bool {
     refusal.expected == KNOWN_OUTPUT && [UNKNOWN_ROW, UNKNOWN_TEXT, NOTHING].contains(&refusal.found.as_str())
+}
+
+/// Whether a line is what a program says that cannot do what was asked.
+fn is_error(text: &str) -> bool {
+    const LONGEST: usize = 300;
+    const ERRORS: [&str; 9] = [
+        "No such file or directory",
+        "Permission denied",
+        "Operation not permitted",
+        "No such device",
+        "command not found",
+        "Operation not supported",
+        "Invalid argument",
+        "onnection refused",
+        "was refused",
+    ];
+    let is_usage = ["Usage: ", "usage: ", "Error: "].iter().any(|begin| text.trim_start().starts_with(begin));
+    is_usage || text.len() <= LONGEST && text.contains(':') && ERRORS.iter().any(|error| text.contains(error))
 }
 
 /// What a sentence quotes between backquotes and may be output.

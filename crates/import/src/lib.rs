@@ -32,9 +32,11 @@ mod supportconfig;
 mod table;
 #[cfg(test)]
 mod testing;
+mod timeline;
 mod tool_run;
 mod wrap;
 mod wrapped_table;
+mod zone;
 
 pub use file_reader::Input;
 pub use format::Format;

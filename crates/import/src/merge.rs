@@ -3,6 +3,7 @@
 use crate::clock::{PrintedTime, SECOND};
 use crate::series::AnySeries;
 use crate::tool_run::{EntityKey, Note, ToolRun};
+use crate::zone::Zone;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::catalogue::{Family, MachineInfo, Transfer};
@@ -95,6 +96,7 @@ impl RunGroups {
         let from = kind.and_then(|kind| self.last.get(&kind).copied()).unwrap_or(0);
         let has_room = |group: &RunGroup| {
             !Host::names_differ(group.host.as_deref(), run.host.as_deref())
+                && !group.numbers_otherwise(&run)
                 && !group.sharing(&run).any(|other| conflicts(other, &run))
         };
         let place = self.all[from..].iter().position(has_room).map(|at| from + at);
@@ -198,6 +200,7 @@ impl RunGroups {
             let has_room = |group: &RunGroup| {
                 group.host.is_some()
                     && !Host::names_differ(group.host.as_deref(), Some(&own))
+                    && !group.numbers_otherwise(&run)
                     && !group.sharing(&run).any(|other| conflicts(other, &run))
             };
             let place = self.all.iter().position(has_room).unwrap_or(at);
@@ -208,6 +211,12 @@ impl RunGroups {
 }
 
 impl RunGroup {
+    /// Whether its processes have other numbers than those of a run: those of another container's PID namespace, or of the host's.
+    fn numbers_otherwise(&self, run: &ToolRun) -> bool {
+        run.has_tasks()
+            && self.runs.iter().find(|own| own.has_tasks()).is_some_and(|own| own.container != run.container)
+    }
+
     /// The line on which its first run with figures begins.
     fn first_line(&self) -> u32 {
         self.runs.iter().map(|run| run.line).filter(|line| *line > 0).min().unwrap_or(1)
@@ -252,11 +261,8 @@ impl RunGroup {
 fn continues(last: &ToolRun, run: &ToolRun) -> bool {
     let (before, start) = (last.newest(), run.start);
     let untimed = before.time.is_none() && start.time.is_none();
-    let later = match (start.since_1970(), before.since_1970()) {
-        (Some(later), Some(before)) => later >= before,
-        _ => start.date == before.date && start.time.zip(before.time).is_some_and(|(later, before)| later >= before),
-    };
-    untimed || later
+    let is_comparable = start.date.is_some() == before.date.is_some() && start.zone.is_comparable(before.zone);
+    untimed || is_comparable && start.since(before).is_some_and(|seconds| seconds >= 0.0)
 }
 
 /// Whether both describe the same entities with the same metrics, and it is not known that one is later.
@@ -297,12 +303,13 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     }
     runs.sort_by_key(|run| rank(run.tool));
     let mut has_assumed_times = runs.iter().any(|run| run.has_assumed_times);
+    let zones = align_zones(&mut runs);
     let epoch = Epoch::of(&runs);
     let mut files: Vec<String> = runs.iter().map(|run| run.file.to_string()).collect();
     files.sort();
     files.dedup();
     let mut entities = Entities::default();
-    let mut notes = Vec::new();
+    let mut notes = Vec::from_iter(zones);
     let mut averages = Snapshot::default();
     let mut origins = Origins::default();
     let mut repetitions: BTreeMap<(&'static str, Name), u64> = BTreeMap::new();
@@ -333,6 +340,52 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     let window = window(entities.merged(), notes, epoch, origins).with_totals(totals);
     let window = window.with_assumed_times(has_assumed_times);
     Capture { files, host: host.map(|host| host.to_string()), window }
+}
+
+/// Converts the times of runs to UTC where their zone is known. A time without a zone is of the one that the rest of its file shows, or
+/// else of the only one that is known. Returns a note if that leaves times of several zones.
+fn align_zones(runs: &mut [ToolRun]) -> Option<SourceReport> {
+    let offset = |run: &ToolRun| run.start.zone.offset();
+    let known = |file: Option<&Name>| {
+        let of_file = runs.iter().filter(|run| file.is_none_or(|file| run.file == *file));
+        let mut offsets: Vec<f64> = of_file.filter_map(offset).collect();
+        offsets.sort_by(f64::total_cmp);
+        offsets.dedup();
+        offsets
+    };
+    let all = known(None);
+    let files: BTreeSet<&Name> = runs.iter().map(|run| &run.file).collect();
+    let only = |offsets: &[f64]| if let [offset] = offsets { Some(*offset) } else { None };
+    let of_file: BTreeMap<Name, Option<f64>> =
+        files.into_iter().map(|file| (file.clone(), only(&known(Some(file))).or(only(&all)))).collect();
+    let zones: Vec<Zone> = runs.iter().filter(|run| run.start.time.is_some()).map(|run| run.start.zone).collect();
+    let mut unknown: Option<(Name, String)> = None;
+    for run in runs.iter_mut().filter(|run| run.start.time.is_some() && !run.is_relative) {
+        let offset = match run.start.zone {
+            Zone::Offset(_) => run.start.zone.offset(),
+            Zone::Local => of_file.get(&run.file).copied().flatten(),
+            Zone::Ambiguous(_) => None,
+        };
+        match (offset, run.start.zone) {
+            (Some(offset), _) => run.start = run.start.in_utc(offset),
+            (None, zone)
+                if zone == Zone::Local && all.len() > 1 || !zones.iter().all(|other| other.is_comparable(zone)) =>
+            {
+                let what = match zone {
+                    Zone::Ambiguous(name) => format!("{name}, a name that several zones have,"),
+                    _ => "no zone".to_owned(),
+                };
+                unknown.get_or_insert((run.file.clone(), what));
+            }
+            _ => {}
+        }
+    }
+    let (file, what) = unknown?;
+    let why = format!("some have {what} and others another one: those of the first are used as they were printed");
+    Some(report(
+        &file,
+        &Note { what: "times of one zone".into(), why, remedy: "print all of them in UTC: TZ=UTC".into() },
+    ))
 }
 
 /// Each tool's series of an entity, the preferred tool first.
@@ -416,7 +469,7 @@ impl Epoch {
         let time = absolute().filter_map(|run| run.start.time).reduce(f64::min);
         let dated = absolute().filter_map(|run| Some((run.start.since_1970()?, run.start)));
         let earliest = dated.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, start)| start);
-        Self(earliest.unwrap_or(PrintedTime { date, time }))
+        Self(earliest.unwrap_or(PrintedTime { date, time, ..PrintedTime::default() }))
     }
 
     /// Seconds from here to the start of a run; 0 if unknown.

@@ -4,15 +4,16 @@
 //! reading in which every counter has grown by its rate times the interval, and the rate between two readings is the one
 //! that was printed.
 
-use crate::clock::{PrintedTime, ReportInterval, SECOND, nanoseconds};
+use crate::clock::{PrintedTime, ReportInterval, SECOND, nanoseconds, spelled_seconds};
 use crate::kernel_file::KernelFile;
 use crate::series::{AnySeries, EntitySeries};
 use crate::table::{MetricColumns, TableRow};
+use crate::timeline::ClockReading;
 use std::any::{Any, TypeId};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included};
-use whyslow_model::catalogue::{Family, MetricKind};
+use whyslow_model::catalogue::{Family, MetricKind, Process, Thread};
 use whyslow_model::key::MachineKey;
 use whyslow_model::value::{Name, Value};
 
@@ -27,6 +28,18 @@ const MOST_ENTITIES: usize = 100_000;
 const MOST_NOTES: usize = 100;
 /// The most intervals that are remembered for a lost row.
 const MOST_LOST: usize = 1000;
+
+/// What to do about times that are not even.
+pub(crate) const REGULAR_CLOCK: &str = "print times in UTC, which has no daylight saving time: TZ=UTC";
+
+/// Says by how many seconds a clock was set.
+pub(crate) fn clock_was_set(by: f64, line: u32) -> String {
+    let direction = if by < 0.0 { "back" } else { "forward" };
+    let how_far = spelled_seconds(by.abs());
+    format!(
+        "the clock was set {direction} by {how_far} at line {line}; the interval there is that of the rows around it"
+    )
+}
 
 /// Something uncertain or skipped that the user should know about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +60,8 @@ pub struct ToolRun {
     pub line: u32,
     /// The machine it is of, if it says so.
     pub host: Option<Name>,
+    /// The container in which it was printed, whose PID namespace numbers its processes.
+    pub container: Option<Name>,
     pub start: PrintedTime,
     pub notes: Vec<Note>,
     /// Whether its rates are averages since boot, and its counters grew at them over [`AVERAGED`](whyslow_model::since_boot::AVERAGED).
@@ -139,6 +154,11 @@ impl ToolRun {
         self.keep_in_bounds();
     }
 
+    /// Whether it lists processes or threads.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.series.keys().any(|(family, _)| [Process::INFO.name, Thread::INFO.name].contains(family))
+    }
+
     /// Whether both have an entity in common.
     pub(crate) fn shares_entities(&self, other: &Self) -> bool {
         other.series.keys().any(|entity| self.series.contains_key(entity))
@@ -208,6 +228,14 @@ impl ToolRun {
         if self.notes.len() < MOST_NOTES && !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+
+    /// Notes that the clock was set before a line, if a reading shows it. Returns the seconds elapsed at that reading.
+    pub fn note_clock(&mut self, reading: ClockReading, line: u32) -> f64 {
+        if let Some(by) = reading.set_by {
+            self.note(&format!("the printed times from line {line} on"), clock_was_set(by, line), REGULAR_CLOCK);
+        }
+        reading.elapsed
     }
 
     /// The row of an entity this many seconds after the start, to be filled in; it stands on this line (0: on none).

@@ -58,7 +58,7 @@ impl<'t> Sample<'t> {
         };
         let (host, epoch, date, time, seconds) = (next()?, next()?, next()?, next()?, next()?);
         let time = clock::time_of_day(&[time])?.0;
-        let at = PrintedTime { date: Some(clock::date(&date.replace('/', "-"))?), time: Some(time) };
+        let at = PrintedTime::new(Some(clock::date(&date.replace('/', "-"))?), time);
         let (epoch, seconds) = (number(epoch)?, number(seconds)?);
         (epoch > 1e8 && seconds > 0.0).then_some(Self { label, host, epoch, at, seconds, rest })
     }

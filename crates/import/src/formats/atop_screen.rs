@@ -38,10 +38,8 @@ impl Title {
     fn of(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.strip_prefix("ATOP - ")?.split_whitespace().collect();
         let [host, date, time, .., elapsed, "elapsed"] = words[..] else { return None };
-        let at = PrintedTime {
-            date: Some(clock::date(&date.replace('/', "-"))?),
-            time: Some(clock::time_of_day(&[time])?.0),
-        };
+        let date = clock::date(&date.replace('/', "-"))?;
+        let at = PrintedTime::new(Some(date), clock::time_of_day(&[time])?.0);
         let seconds = duration(elapsed).filter(|seconds| *seconds > 0.0)?;
         Some(Self { host: host.to_owned(), at, seconds })
     }

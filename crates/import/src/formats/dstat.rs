@@ -140,11 +140,11 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             continue;
         }
         lines.skip(1);
-        if let Some((rows, interval)) = intervals.next(rows, None, context, run) {
+        for (rows, interval) in intervals.next(rows, None, context, run) {
             record(run, &rows, interval);
         }
     }
-    if let Some((rows, interval)) = intervals.only(context, run) {
+    for (rows, interval) in intervals.finish(context, run) {
         record(run, &rows, interval);
     }
     Ok(())

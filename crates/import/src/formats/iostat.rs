@@ -40,6 +40,8 @@ fn is_device_column(name: &str) -> bool {
 #[derive(Default)]
 pub struct IostatReport {
     pub when: Option<PrintedTime>,
+    /// The line on which the time stands.
+    line: u32,
     /// All CPUs together.
     pub cpus: Option<TableRow>,
     pub devices: Vec<TableRow>,
@@ -140,7 +142,7 @@ fn time_line(line: &str) -> Option<PrintedTime> {
     let at = fields.iter().position(|f| clock::date(f).is_some());
     let date = at.and_then(|at| clock::date(fields.remove(at)));
     let (time, taken) = clock::time_of_day(&fields)?;
-    (fields.len() == taken).then_some(PrintedTime { date, time: Some(time) })
+    (fields.len() == taken).then_some(PrintedTime::new(date, time))
 }
 
 /// The header of a device table on the line `at` lines behind the next one.
@@ -182,7 +184,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         lines.skip(blanks);
         if let Some(when) = time_line(&text) {
             reader.next_report();
-            reader.at(when);
+            reader.at(when, lines.number());
             lines.skip(1);
         } else if is_cpu_header(&text) {
             reader.cpus(lines)?;
@@ -216,7 +218,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
 
 /// Records the only report.
 pub fn end(intervals: ReportIntervals<IostatReport>, context: &CaptureContext, run: &mut ToolRun) {
-    if let Some((report, interval)) = intervals.only(context, run) {
+    for (report, interval) in intervals.finish(context, run) {
         report.record(run, interval);
     }
     run.start.date = run.start.date.or(context.day().date);
@@ -238,10 +240,10 @@ impl ReportReader<'_> {
     fn next_report(&mut self) {
         if self.open.cpus.is_some() || !self.open.devices.is_empty() {
             let report = std::mem::take(&mut self.open);
-            let when = report.when;
-            if let Some((report, interval)) = self.intervals.next(report, when, self.context, self.run) {
+            let when = report.when.map(|when| (when, report.line));
+            for (report, interval) in self.intervals.next(report, when, self.context, self.run) {
                 // iostat was started again, and the report before this one was lost.
-                if when.is_some() && report.is_of_longer_time(interval) {
+                if report.when.is_some() && report.is_of_longer_time(interval) {
                     self.run.lose_row(interval.to);
                 } else {
                     report.record(self.run, interval);
@@ -250,7 +252,8 @@ impl ReportReader<'_> {
         }
     }
 
-    fn at(&mut self, when: PrintedTime) {
+    fn at(&mut self, when: PrintedTime, line: u32) {
+        self.open.line = line;
         self.date = when.date.or(self.date);
         self.open.when = Some(PrintedTime { date: self.date, ..when });
     }
@@ -372,7 +375,7 @@ impl ReportReader<'_> {
         if self.layout.stamped > 0 {
             let fields: Vec<&str> = row.labels.iter().map(String::as_str).collect();
             if let Some((time, _)) = clock::time_of_day(&fields) {
-                self.at(PrintedTime { date: None, time: Some(time) });
+                self.at(PrintedTime::of_day(time), row.line);
             }
         }
         if names.iter().any(|name| !self.open.columns.contains(name)) {

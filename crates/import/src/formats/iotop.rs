@@ -46,7 +46,7 @@ fn starts(lines: &mut Lines<'_>) -> bool {
 struct IotopReport {
     has_header: bool,
     /// The time with which -t begins each line.
-    time: Option<f64>,
+    time: Option<(f64, u32)>,
     rows: Vec<IotopRow>,
     is_row_lost: bool,
 }
@@ -95,9 +95,9 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut open: Option<IotopReport> = None;
     let mut close = |report: Option<IotopReport>, run: &mut ToolRun| {
         let Some(report) = report else { return };
-        let at = report.time.map(|time| PrintedTime { date: None, time: Some(time) });
+        let at = report.time.map(|(time, line)| (PrintedTime::of_day(time), line));
         let is_row_lost = report.is_row_lost;
-        if let Some((rows, interval)) = intervals.next(report.rows, at, context, run) {
+        for (rows, interval) in intervals.next(report.rows, at, context, run) {
             record(run, interval, rows);
             if is_row_lost {
                 run.lose_row(interval.to);
@@ -127,13 +127,13 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         let report = open.get_or_insert_default();
         report.has_header |= header;
         if let Some((time, _)) = clock::time_of_day(&line.text.split_whitespace().collect::<Vec<_>>()) {
-            report.time = Some(time);
+            report.time = Some((time, line.number));
         }
         report.rows.extend(row(line.number, &line.text));
         lines.reuse(line);
     }
     close(open, run);
-    if let Some((rows, interval)) = intervals.only(context, run) {
+    for (rows, interval) in intervals.finish(context, run) {
         record(run, interval, rows);
     }
     Ok(())

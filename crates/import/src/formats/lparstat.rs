@@ -102,14 +102,14 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         } else if text.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
             let row = take_row(lines, &header.names, 0);
             let Some(row) = lines.keep(row.and_then(|row| check_shares(lines, &header, row)))? else { continue };
-            if let Some((row, interval)) = intervals.next(row, None, context, run) {
+            for (row, interval) in intervals.next(row, None, context, run) {
                 end = record(run, &row, interval);
             }
         } else {
             break;
         }
     }
-    if let Some((row, interval)) = intervals.only(context, run) {
+    for (row, interval) in intervals.finish(context, run) {
         end = record(run, &row, interval);
     }
     if let Some((line, partition)) = configured {

@@ -91,6 +91,7 @@ mod ps_headerless;
 mod psql;
 mod raid_controller;
 mod redis;
+mod sadf_d;
 mod sar;
 mod sar_reports;
 mod slab;
@@ -141,6 +142,7 @@ pub const FORMATS: &[Format] = &[
     sar::SAR,
     sar::MPSTAT,
     sysstat_json::FORMAT,
+    sadf_d::FORMAT,
     pidstat::FORMAT,
     pidstat_headerless::FORMAT,
     iostat::FORMAT,
@@ -301,6 +303,19 @@ pub(crate) fn rank(name: &str) -> usize {
 /// Whether all output of a program is in known formats, so that a line in none is suspicious.
 pub(crate) fn is_fully_read(program: &str) -> bool {
     PROGRAMS.get(program).is_some_and(|recognized| *recognized != Recognized::Partly)
+}
+
+/// Whether output of a command is in a known format, or lines of files that are.
+pub(crate) fn is_read(command: &CommandLine) -> bool {
+    PROGRAMS.contains_key(command.program()) || command.is_grep() || command.program() == CAT
+}
+
+/// Whether no figures are expected from what a command prints, although it is a reasonable thing to ask: it is summed up or picked by
+/// other programs, or of a program that prints other things, too.
+pub(crate) fn is_for_people(command: &CommandLine) -> bool {
+    const PROGRAMS_FOR_PEOPLE: [&str; 6] = ["taskset", "cut", "sort", "for", "timeout", "ulimit"];
+    let is_partly_read = PROGRAMS.get(command.program()) == Some(&Recognized::Partly);
+    is_partly_read || command.is_summed_up() || PROGRAMS_FOR_PEOPLE.contains(&command.program())
 }
 
 fn is_bare_command(program: &str) -> bool {

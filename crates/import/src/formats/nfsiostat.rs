@@ -45,9 +45,9 @@ struct MountReport {
 }
 
 impl MountReport {
-    /// Retransmissions per second. Their number since the mount is no rate, as its age is not printed; their share is.
-    fn sent_again(&self, is_since_mount: bool, interval: ReportInterval) -> Option<f64> {
-        if is_since_mount { self.retransmission_rate } else { Some(self.retransmissions / interval.seconds()) }
+    /// Retransmissions per second. Their number is no rate if it is not known over how long it was counted; their share is.
+    fn sent_again(&self, interval: ReportInterval, is_known: bool) -> Option<f64> {
+        if is_known { Some(self.retransmissions / interval.seconds()) } else { self.retransmission_rate }
     }
 }
 
@@ -58,8 +58,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut intervals = ReportIntervals::since_boot();
     let mut open = MountReports::new();
     let mut next = |open: MountReports, run: &mut ToolRun| {
-        if let Some((mounts, interval)) = intervals.next(open, None, context, run) {
-            record(run, &mounts, interval);
+        for (mounts, interval) in intervals.next(open, None, context, run) {
+            record(run, &mounts, interval, context);
         }
     };
     while let Some(line) = lines.take_past_blanks_if(|text| title(text).is_some()) {
@@ -76,17 +76,18 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     if !open.is_empty() {
         next(open, run);
     }
-    if let Some((mounts, interval)) = intervals.only(context, run) {
-        record(run, &mounts, interval);
+    for (mounts, interval) in intervals.finish(context, run) {
+        record(run, &mounts, interval, context);
     }
     Ok(())
 }
 
-fn record(run: &mut ToolRun, mounts: &MountReports, interval: ReportInterval) {
+fn record(run: &mut ToolRun, mounts: &MountReports, interval: ReportInterval, context: &CaptureContext) {
+    let is_known = context.interval().is_some() && !run.is_average;
     for (point, mount) in mounts {
         let rates = [
             ("operations", Some(mount.operations)),
-            ("sent_again", mount.sent_again(run.is_average, interval)),
+            ("sent_again", mount.sent_again(interval, is_known)),
             ("queue_time", mount.queue.map(|ms| ms * NS_PER_MS)),
             ("round_trip_time", Some(mount.round_trip * NS_PER_MS)),
             ("execute_time", Some(mount.execute * NS_PER_MS)),

@@ -3,8 +3,9 @@
 //! Many people sort these files, as nmon itself advises; then the times come last, and the snapshots are placed by their
 //! numbers and the interval at the beginning.
 
-use crate::clock::{ElapsedTime, MONTHS, time_of_day};
+use crate::clock::{MONTHS, time_of_day};
 use crate::prelude::*;
+use crate::timeline::ReportClock;
 use jiff::civil::Date;
 use std::collections::{BTreeMap, HashMap};
 use whyslow_model::catalogue::{Cpu, CpuMean, Disk, Interface, MachineInfo, Meminfo, Process, System, Vmstat};
@@ -57,8 +58,7 @@ impl Time {
         let mut fields = line.trim_end().split(',');
         let (section, snapshot, time) = (fields.next()?, snapshot(fields.next()?)?, fields.next()?);
         let time = time_of_day(&[time])?.0;
-        (section == "ZZZZ")
-            .then(|| Self { snapshot, at: PrintedTime { date: fields.next().and_then(date), time: Some(time) } })
+        (section == "ZZZZ").then(|| Self { snapshot, at: PrintedTime::new(fields.next().and_then(date), time) })
     }
 }
 
@@ -91,7 +91,7 @@ struct NmonFile {
     headers: HashMap<String, Vec<String>>,
     interval: Option<f64>,
     start: PrintedTime,
-    clock: ElapsedTime,
+    clock: ReportClock,
     /// The newest snapshot whose time was read, and its time and that of the one before.
     newest: Option<(u32, f64)>,
     before: Option<f64>,
@@ -129,13 +129,14 @@ impl NmonFile {
         }
     }
 
-    fn timed(&mut self, time: &Time) {
-        if let Some(at) = time.at.time {
+    fn timed(&mut self, time: &Time, line: u32, run: &mut ToolRun) {
+        if time.at.time.is_some() {
             self.start = if self.start.time.is_none() { time.at } else { self.start };
             // The time of the snapshot before may have been lost.
             let before = self.newest.filter(|(snapshot, _)| snapshot.checked_add(1) == Some(time.snapshot));
             self.before = before.map(|(_, at)| at);
-            self.newest = Some((time.snapshot, self.clock.read(at)));
+            let elapsed = run.note_clock(self.clock.read(time.at, self.interval), line);
+            self.newest = Some((time.snapshot, elapsed));
         }
     }
 }
@@ -150,7 +151,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             file.general(&line.text);
             machine(run, line.number, second, fields.get(2).copied().unwrap_or_default());
         } else if let Some(time) = Time::of(&line.text) {
-            file.timed(&time);
+            file.timed(&time, line.number, run);
         } else if section == "TOP" {
             top(&mut file, run, line.number, &fields);
         } else if let Some(snapshot) = snapshot(second) {

@@ -263,7 +263,7 @@ fn reading(text: &str) -> Option<DumpLine<'static>> {
         [between @ .., "<mark>"] => (None, between),
         _ => return None,
     };
-    let at = PrintedTime { date, time: Some(time) };
+    let at = PrintedTime::new(date, time);
     (between.len() <= MOST).then_some(DumpLine::Reading { at, metrics })
 }
 

@@ -1,14 +1,15 @@
 //! pidstat(1) of sysstat 7 to 12: what each process did, a table per interval; several kinds of table in turn.
 
-use crate::clock::{TableTime, timed_fields};
+use crate::clock::{stamped_fields, timed_fields};
 use crate::prelude::*;
 use crate::table::is_table_row;
+use crate::timeline::{Cursor, Timeline};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Process, Thread};
 
 pub const FORMAT: Format = Format {
     name: "pidstat",
-    versions: "sysstat 7 to 12: -u, -d, -r, -w, with threads (-t) or without",
+    versions: "sysstat 7 to 12: -u, -d, -r, -w, with threads (-t) or without, -h, -H, -U",
     shows: "which process or thread uses CPUs and storage, waits for a CPU, switches, faults",
     lacks: "why; without -t, waits and switches of other threads than a process's first",
     programs: &[program("pidstat")],
@@ -38,19 +39,68 @@ const LONGEST_NAME: usize = 15;
 const OF_FIRST_THREAD: [&str; 3] = ["%wait", "cswch/s", "nvcswch/s"];
 /// How the names of threads of the kernel begin that no program has.
 const KERNEL_THREADS: [&str; 6] = ["kworker/", "ksoftirqd/", "migration/", "jbd2/", "irq/", "rcu_"];
+/// What is no average over an interval.
+const LEVELS: [&str; 2] = ["RSS", "VSZ"];
+/// Seconds that an interval took of which nothing shows how long it was; no rate depends on it.
+const ASSUMED: f64 = 1.0;
 /// More kinds of table than there are options.
 const MOST_KINDS: usize = 64;
 
-/// The time and the columns of a header: `02:03:50 AM   UID       PID    %usr ... Command`.
-fn header(line: &str) -> Option<(f64, Vec<String>)> {
-    let (time, names) = timed_fields(line.trim_start_matches('#'))?;
-    let pid = names.contains(&"PID") || names.contains(&"TGID");
-    (pid && names.last() == Some(&"Command")).then(|| (time, names.into_iter().map(str::to_owned).collect()))
+/// What stands at the beginning of a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stamp {
+    Time(PrintedTime),
+    /// The word above the times of rows: `# Time`.
+    Heading,
+    /// The word in front of averages.
+    Average,
 }
 
-/// The time and the fields of a row.
-fn row(line: &str) -> Option<(f64, Vec<&str>)> {
-    timed_fields(line).filter(|(_, fields)| fields.first().is_some_and(|f| number(f).is_some() || *f == "-"))
+/// The time and the columns of a header: `02:03:50 AM   UID       PID    %usr ... Command`, `# Time        UID ...`.
+fn header(line: &str) -> Option<(Stamp, Vec<String>)> {
+    // Asked of every line.
+    if !line.trim_end().ends_with("Command") {
+        return None;
+    }
+    let line = line.trim_start_matches('#');
+    let (stamp, names) = match (line.trim_start().strip_prefix("Time "), clock::averaged_fields(line)) {
+        (Some(names), _) => (Stamp::Heading, names.split_whitespace().collect()),
+        (None, Some(names)) => (Stamp::Average, names),
+        (None, None) => timed_fields(line).map(|(time, names)| (Stamp::Time(PrintedTime::of_day(time)), names))?,
+    };
+    let pid = names.contains(&"PID") || names.contains(&"TGID");
+    (pid && names.last() == Some(&"Command")).then(|| (stamp, names.into_iter().map(str::to_owned).collect()))
+}
+
+/// The time and the fields of a row below these columns: the user's number, or with -U the name, and a number or a dash.
+fn row<'l>(line: &'l str, columns: &[String]) -> Option<(Stamp, Vec<&'l str>)> {
+    let (stamp, fields) = match stamped_fields(line) {
+        Some((time, fields)) => (Stamp::Time(time), fields),
+        None => (Stamp::Average, clock::averaged_fields(line)?),
+    };
+    let first = usize::from(columns.first().is_some_and(|name| name == "USER"));
+    let is_number = fields.get(first).is_some_and(|field| number(field).is_some() || *field == "-");
+    is_number.then_some((stamp, fields))
+}
+
+/// A kind of table, of which there is one at each time.
+#[derive(Clone, Copy, Default)]
+struct TableProgress {
+    cursor: Cursor,
+    /// The end of the previous interval.
+    end: Option<f64>,
+}
+
+/// The most lines to look for the next time.
+const MOST_OF_ONE_TIME: usize = 2000;
+
+/// Seconds from the time of the next line to the next one below it.
+fn spacing(lines: &mut Lines<'_>, time: PrintedTime, columns: &[String]) -> Option<f64> {
+    let later = |text: &str| match row(text, columns)?.0 {
+        Stamp::Time(other) => other.since(time).filter(|seconds| *seconds > 0.0),
+        Stamp::Heading | Stamp::Average => None,
+    };
+    (0..MOST_OF_ONE_TIME).map_while(|at| Some(lines.peek(at).map(later)?)).flatten().next()
 }
 
 /// Whether numbers, or dashes in their place, stand in all columns but those of names: the user and the command.
@@ -66,25 +116,47 @@ fn are_numbers(columns: &[String], fields: &[&str]) -> bool {
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     run.start = context.day();
-    let mut times = TableTime::default();
+    let mut timeline = Timeline::default();
     let mut columns: Vec<String> = Vec::new();
     let mut open: Option<OpenProcess> = None;
-    // The end of the previous interval, by kind of table.
-    let mut ends: BTreeMap<Vec<String>, f64> = BTreeMap::new();
-    while let Some(line) =
-        lines.take_past_blanks_if(|text| header(text).is_some() || text.starts_with("Average:") || row(text).is_some())
-    {
-        if let Some((time, names)) = header(&line.text) {
-            run.start.time.get_or_insert(time);
-            let at = times.read(time);
-            if ends.len() >= MOST_KINDS && !ends.contains_key(&names) {
-                ends.clear();
+    let mut tables: BTreeMap<Vec<String>, TableProgress> = BTreeMap::new();
+    // Averages repeat the rows above them, if there are any.
+    let are_alone = lines.next_is(|text| header(text).is_some_and(|(stamp, _)| stamp == Stamp::Average));
+    while let Some(line) = lines.take_past_blanks_if(|text| header(text).is_some() || row(text, &columns).is_some()) {
+        if let Some((stamp, names)) = header(&line.text) {
+            if tables.len() >= MOST_KINDS && !tables.contains_key(&names) {
+                tables.clear();
             }
-            ends.entry(names.clone()).or_insert(at);
+            let table = tables.entry(names.clone()).or_default();
+            if let Stamp::Time(time) = stamp {
+                run.start =
+                    if run.start.time.is_none() { PrintedTime { time: time.time, ..run.start } } else { run.start };
+                let reading = timeline.read(&mut table.cursor, time, context.interval());
+                let at = run.note_clock(reading, line.number);
+                table.end.get_or_insert(at);
+            }
             columns = names;
-        } else if let Some((time, fields)) = row(&line.text) {
-            let at = times.read(time);
-            let interval = ReportInterval { from: ends.get(&columns).copied().unwrap_or(0.0), to: at };
+        } else if let Some((stamp, fields)) = row(&line.text, &columns) {
+            let table = tables.entry(columns.clone()).or_default();
+            let interval = match stamp {
+                Stamp::Time(time) => {
+                    if run.start.time.is_none() {
+                        // Below a header without a time, nothing else shows when the first interval began.
+                        let length = context.interval().or_else(|| spacing(lines, time, &columns)).unwrap_or(ASSUMED);
+                        let begin = time.after(-length);
+                        run.start = PrintedTime { date: begin.date.or(run.start.date), ..begin };
+                        table.end = Some(timeline.read(&mut table.cursor, begin, None).elapsed);
+                    }
+                    let reading = timeline.read(&mut table.cursor, time, context.interval());
+                    let at = run.note_clock(reading, line.number);
+                    ReportInterval { from: table.end.unwrap_or(0.0), to: at }
+                }
+                _ if !are_alone => continue,
+                _ => {
+                    run.has_assumed_times |= context.interval().is_none();
+                    ReportInterval { from: 0.0, to: context.interval().unwrap_or(ASSUMED) }
+                }
+            };
             // Two rows that were joined have two times.
             let is_joined = || {
                 let rest = &fields[columns.len()..];
@@ -96,7 +168,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
                     open.is_whole = false;
                 }
                 close(run, &mut open);
-                run.lose_row(at);
+                run.lose_row(interval.to);
                 let expected = format!("{} columns as in the header ({})", columns.len(), columns.join(" "));
                 Err(lines.refuse_at(&line, expected))
             } else {
@@ -104,10 +176,12 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
                 Ok(())
             };
             lines.keep(recorded)?;
-            let next_time = lines.peek_past_blanks(0).and_then(|(_, next)| row(next)).map(|(time, _)| time);
-            if next_time != Some(time) {
+            let next = lines.peek_past_blanks(0).and_then(|(_, next)| row(next, &columns)).map(|(stamp, _)| stamp);
+            if next != Some(stamp) {
                 close(run, &mut open);
-                ends.insert(columns.clone(), at);
+                if let Some(table) = tables.get_mut(&columns) {
+                    table.end = Some(interval.to);
+                }
             }
         }
     }
@@ -178,13 +252,22 @@ fn record(
     columns: &[String],
     fields: &[&str],
 ) {
-    // Two tables of the same second.
-    if interval.seconds() <= 0.0 {
-        return;
-    }
     let id = |name: &str| fields.get(columns.iter().position(|c| c == name)?).and_then(|id| id.parse::<u32>().ok());
     let numbers = columns.iter().zip(fields).filter_map(|(name, field)| Some((name.clone(), number(field)?)));
-    let row = TableRow::of(line, "", numbers);
+    let mut row = TableRow::of(line, "", numbers);
+    if interval.seconds() <= 0.0 {
+        if interval.to > 0.0 {
+            // Two tables of the same second.
+            return;
+        }
+        let counted: Vec<&str> = columns.iter().map(String::as_str).filter(|name| !LEVELS.contains(name)).collect();
+        row.remove(&counted);
+        run.note(
+            "what processes do now",
+            "the only report is an average since boot, since no interval was given",
+            "give an interval and a count: pidstat 5 3",
+        );
+    }
     let command = fields[columns.len() - 1].trim_start_matches("|__");
     if let Some(pid) = id("PID").or_else(|| id("TGID")) {
         close(run, open);
@@ -292,6 +375,66 @@ Average:        0       812   50.00   10.00    0.00   20.00   60.00     -  hog
         assert_eq!(found, [("CPU 0/KVM", 4.0), ("CPU 1/KVM", 5.0), ("/usr/bin/qemu-system-x86_64", 5.0)]);
         let processes = window.newest::<Process>();
         assert_eq!(processes.values().map(|p| p.threads.get()).collect::<Vec<_>>(), [Some(3.0)]);
+    }
+
+    /// For each process what it waited, in percent, by interval.
+    fn waits(text: &str) -> Vec<(u32, Vec<f64>)> {
+        let window = window_of(text);
+        let steps = |change: &whyslow_model::window::Change<'_, Process>| {
+            let steps = change.steps(|p| p.run_delay);
+            steps.map(|(seconds, grown)| (grown.unwrap() / seconds / PERCENT).round()).collect()
+        };
+        window.changes::<Process>().iter().map(|change| (change.key().pid, steps(change))).collect()
+    }
+
+    #[test]
+    fn users_by_name_and_seconds_since_1970_are_read() {
+        let by_name = fixture("pidstat-U.txt");
+        assert_eq!(waits(&by_name), [(4100, vec![60.0]), (4101, vec![55.0])]);
+        let since_1970 = fixture("pidstat-H-epoch.txt");
+        assert_eq!(waits(&since_1970), [(4100, vec![60.0, 60.0]), (4101, vec![55.0, 55.0])]);
+        let window = window_of(&since_1970);
+        assert_eq!((window.seconds(), window.last().unwrap().wall_ns), (2.0, 1_795_514_401_000_000_000));
+        let with_times = since_1970.replace("1795514400", "10:00:00  ").replace("1795514401", "10:00:05  ");
+        assert_eq!(window_of(&with_times).seconds(), 10.0);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_loses_no_row() {
+        let row = |time: &str, pid: u32, wait: f64| {
+            format!("{time}        0       {pid}   40.00   10.00    0.00   {wait:.2}   50.00     1  hog\n")
+        };
+        let header = |time: &str| {
+            format!("\n{time}      UID       PID    %usr %system  %guest   %wait    %CPU   CPU  Command\n")
+        };
+        let times = ["01:59:57", "01:59:58", "01:59:59", "01:00:00", "01:00:01"];
+        let reports = times.windows(2).enumerate().map(|(at, pair)| {
+            let wait = 10.0 * (at + 1) as f64;
+            format!("{}{}{}", header(pair[0]), row(pair[1], 7, wait), row(pair[1], 8, wait + 1.0))
+        });
+        let text: String = reports.collect();
+        assert_eq!(waits(&text), [(7, vec![10.0, 20.0, 30.0, 40.0]), (8, vec![11.0, 21.0, 31.0, 41.0])]);
+        let window = window_of(&text);
+        assert_eq!(window.seconds(), 4.0);
+        let notes: Vec<_> = window.snapshots()[0].sources.iter().map(|note| format!("{note:?}")).collect();
+        assert!(notes.len() == 1 && notes[0].contains("set back by 1 h at line"), "{notes:?}");
+    }
+
+    #[test]
+    fn averages_alone_are_rates() {
+        let text = "Average:      UID       PID    %usr %system  %guest   %wait    %CPU   CPU  Command\n\
+            Average:        0       812   50.00   10.00    0.00   20.00   60.00     -  hog\n";
+        assert_eq!(waits(text), [(812, vec![20.0])]);
+    }
+
+    #[test]
+    fn without_an_interval_only_levels_are_of_now() {
+        let text = "10:00:00      UID       PID  minflt/s  majflt/s     VSZ     RSS   %MEM  Command\n\
+            10:00:00        0       812    100.00      7.00   10000    2000   0.10  hog\n";
+        let window = window_of(text);
+        let processes = window.newest::<Process>();
+        let row = processes.values().next().unwrap();
+        assert_eq!((row.rss.get(), row.major_faults.get()), (Some(2000.0 * KIB), None));
     }
 
     #[test]

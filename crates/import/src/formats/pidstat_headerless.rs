@@ -2,8 +2,9 @@
 //! of their numbers.
 
 use super::pidstat::record_row;
-use crate::clock::{TableTime, timed_fields};
+use crate::clock::timed_fields;
 use crate::prelude::*;
+use crate::timeline::ReportClock;
 
 pub const FORMAT: Format = Format {
     name: "pidstat rows",
@@ -97,11 +98,14 @@ fn next_row(lines: &mut Lines<'_>) -> Option<(Row, usize)> {
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     run.start = context.day();
     let mut rows = Vec::new();
-    let mut clock = TableTime::default();
+    let mut clock = ReportClock::default();
     while let Some((row, count)) = next_row(lines) {
         // An average repeats the rows above it.
         let is_repeated = row.time.is_none() && (run.start.time.is_some() || context.is_past_output());
-        let at = row.time.map_or(0.0, |time| clock.read(time));
+        let at = row.time.map_or(0.0, |time| {
+            let reading = clock.read(PrintedTime::of_day(time), context.interval());
+            run.note_clock(reading, lines.number())
+        });
         run.start.time = run.start.time.or(row.time);
         if !is_repeated {
             rows.push((at, lines.number(), row));
@@ -113,7 +117,9 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let (rows, damaged): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(.., row)| row.columns.len() == most);
     let first = rows.first().map_or(0.0, |(at, ..)| *at);
     let interval = rows.iter().find(|(at, ..)| *at > first).map(|(at, ..)| at - first);
-    let interval = interval.or(context.interval()).unwrap_or(INTERVAL);
+    let interval = interval.or(context.interval());
+    run.has_assumed_times |= interval.is_none();
+    let interval = interval.unwrap_or(INTERVAL);
     for (at, line, _) in damaged {
         let refusal = Refusal::described(lines.file(), line, "as many columns as in other rows", "fewer");
         lines.keep(Err::<(), _>(refusal))?;

@@ -292,7 +292,11 @@ fn timestamp(text: &str) -> Option<f64> {
     let rest = rest.trim_start();
     let sign = rest.find(['+', '-']);
     let (time, zone) = rest.split_at(sign.unwrap_or(rest.len()));
-    let printed = clock::PrintedTime { date: date(day), time: clock::time_of_day(&[time]).map(|(seconds, _)| seconds) };
+    let printed = clock::PrintedTime {
+        date: date(day),
+        time: clock::time_of_day(&[time]).map(|(seconds, _)| seconds),
+        ..clock::PrintedTime::default()
+    };
     let mut parts = zone.trim_start_matches(['+', '-']).split(':').map(|part| number(part).unwrap_or(0.0));
     let ahead = parts.next().unwrap_or(0.0) * 3600.0 + parts.next().unwrap_or(0.0) * 60.0;
     printed.since_1970().map(|local| if zone.starts_with('-') { local + ahead } else { local - ahead })

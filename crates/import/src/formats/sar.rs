@@ -2,9 +2,12 @@
 
 use super::sar_reports::{COLUMNS, SarReport, headerless, is_skipped};
 use super::sysstat::{ALL_CPUS, ONE_CPU, check_shares};
-use crate::clock::{TableTime, timed_fields};
+use crate::clock::timed_fields;
 use crate::prelude::*;
 use crate::table::{TableHeader, is_remark, take_row_of};
+use crate::timeline::{Cursor, Timeline};
+use std::collections::BTreeMap;
+use whyslow_model::since_boot::AVERAGED;
 
 pub const SAR: Format = Format {
     name: "sar",
@@ -37,6 +40,8 @@ pub const MPSTAT: Format = Format {
 const GAP: f64 = 1.5;
 /// The most rows of one time that are held: more disks and CPUs than any machine has.
 const MOST_HELD: usize = 50_000;
+/// More kinds of table than there are reports.
+const MOST_KINDS: usize = 200;
 
 /// The time of a line, and the fields after it, of which there is at least one.
 fn timed(line: &str) -> Option<(f64, Vec<&str>)> {
@@ -81,7 +86,16 @@ fn is_mpstat(lines: &mut Lines<'_>) -> bool {
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own: &str) -> ReadResult {
     run.start = context.day();
     run.lists_all = true;
-    let mut reader = SarReader { context, run, clock: TableTime::default(), table: None, last: None, stamp: None };
+    let mut reader = SarReader {
+        context,
+        run,
+        timeline: Timeline::default(),
+        cursors: BTreeMap::new(),
+        cursor: Cursor::default(),
+        table: None,
+        last: None,
+        stamp: None,
+    };
     // That of averages in this language, once a header has shown it.
     let mut word: Option<String> = None;
     let mut is_after_average = false;
@@ -92,9 +106,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
         let text = text.to_owned();
         let is_last_average = std::mem::take(&mut is_after_average);
         if text.contains("LINUX RESTART") {
+            reader.restart(lines.number() + blanks as u32);
             lines.skip(blanks + 1);
-            // The first rows after a restart cover time in which the machine was down.
-            reader.close_table();
         } else if is_average(&text, word.as_deref()) {
             lines.skip(blanks);
             word = Some(first_word(&text).to_owned());
@@ -115,6 +128,10 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own:
             let stamp = text.split_whitespace().count() - fields.len();
             if let Some(report) = SarReport::of(&fields) {
                 lines.skip(blanks);
+                // What mpstat was run for again is no average since boot.
+                if reader.is_since_boot() && reader.run.start.time != Some(time) {
+                    break;
+                }
                 reader.stamp = Some(stamp);
                 reader.header(lines, Some(time), report, &fields);
             } else if is_skipped(&fields) {
@@ -173,8 +190,18 @@ struct SarTable {
 }
 
 impl SarTable {
-    fn new(report: &'static SarReport, header: TableHeader, is_labelled_last: bool, from: Option<f64>) -> Self {
-        Self { report, header, is_labelled_last, from, first: None, held: Vec::new(), interval: None }
+    fn new(report: &'static SarReport, header: TableHeader, is_labelled_last: bool) -> Self {
+        Self { report, header, is_labelled_last, from: None, first: None, held: Vec::new(), interval: None }
+    }
+
+    /// Whether its only rows are averages since boot: mpstat prints those below a header of the same time.
+    fn is_since_boot(&self, run: &ToolRun) -> bool {
+        run.tool == MPSTAT.name && self.first == Some(0.0) && self.from == self.first && self.interval.is_none()
+    }
+
+    /// What all tables of its kind have in common.
+    fn kind(&self) -> String {
+        self.header.names.join(" ")
     }
 
     /// Takes a row whose interval ends at this time.
@@ -206,7 +233,11 @@ impl SarTable {
             (None, usual) => first - usual.unwrap_or(1.0),
         };
         // A series without header begins before its first time.
-        let interval = ReportInterval { from: from.max(0.0), to: first };
+        let mut interval = ReportInterval { from: from.max(0.0), to: first };
+        if spacing.is_none() && self.is_since_boot(run) {
+            run.is_average = true;
+            interval = ReportInterval { from: 0.0, to: AVERAGED };
+        }
         self.interval = Some(interval);
         for row in self.held.drain(..).filter(|_| interval.seconds() > 0.0) {
             (self.report.record)(run, interval, &row);
@@ -217,7 +248,11 @@ impl SarTable {
 struct SarReader<'a> {
     context: &'a CaptureContext,
     run: &'a mut ToolRun,
-    clock: TableTime,
+    timeline: Timeline,
+    /// How far tables that were read before had come, by their columns.
+    cursors: BTreeMap<String, Cursor>,
+    /// How far the current table has come.
+    cursor: Cursor,
     table: Option<SarTable>,
     /// The time of day of the table's last row.
     last: Option<f64>,
@@ -226,8 +261,8 @@ struct SarReader<'a> {
 }
 
 impl SarReader<'_> {
-    /// When a row or header was printed; the end of the interval for averages, which have no time.
-    fn elapsed(&mut self, time: Option<f64>) -> f64 {
+    /// When a row or header on a line was printed; the end of the interval for averages, which have no time.
+    fn elapsed(&mut self, time: Option<f64>, line: u32) -> f64 {
         /// Of averages over an unknown time.
         const ASSUMED: f64 = 1.0;
         let Some(time) = time else {
@@ -236,36 +271,62 @@ impl SarReader<'_> {
             return interval.unwrap_or(ASSUMED);
         };
         self.run.start.time.get_or_insert(time);
-        self.clock.read(time)
+        let reading = self.timeline.read(&mut self.cursor, PrintedTime::of_day(time), self.context.interval());
+        self.run.note_clock(reading, line)
+    }
+
+    fn is_since_boot(&self) -> bool {
+        self.run.is_average || self.table.as_ref().is_some_and(|table| table.is_since_boot(self.run))
+    }
+
+    /// Begins a table. Each goes through the times by itself, and goes on where one with its columns ended.
+    fn open_table(&mut self, table: SarTable) {
+        self.close_table();
+        self.cursor = self.cursors.get(&table.kind()).copied().unwrap_or_default();
+        self.table = Some(table);
+    }
+
+    /// Ends what was counted since the previous boot. Rows of the same table may follow without a header.
+    fn restart(&mut self, line: u32) {
+        let Some(table) = &self.table else { return };
+        let (report, is_labelled_last) = (table.report, table.is_labelled_last);
+        let header = TableHeader { names: table.header.names.clone(), ..table.header };
+        self.run.note(
+            &format!("one run of the machine from line {line} on"),
+            "the machine was restarted there; nothing is computed across it",
+            "",
+        );
+        self.open_table(SarTable::new(report, header, is_labelled_last));
     }
 
     fn header(&mut self, lines: &mut Lines<'_>, time: Option<f64>, report: &'static SarReport, fields: &[&str]) {
-        let at = if time.is_some() { self.elapsed(time) } else { 0.0 };
         let is_labelled_last = report.is_labelled_last(fields);
         let names = match is_labelled_last {
             true => &fields[..fields.len() - 1],
             false => &fields[report.labels()..],
         };
-        let header = TableHeader::new(names, lines.number());
+        let line = lines.number();
+        let header = TableHeader::new(names, line);
         lines.skip(1);
         // Repeated for every screenful, and before each row if several reports were requested.
-        let same = |t: &&mut SarTable| std::ptr::eq(t.report, report) && t.header.names == header.names;
-        if let Some(table) = self.table.as_mut().filter(same) {
-            table.from.get_or_insert(at);
-            return;
+        let is_same = |t: &SarTable| std::ptr::eq(t.report, report) && t.header.names == header.names;
+        if !self.table.as_ref().is_some_and(is_same) {
+            self.open_table(SarTable::new(report, header, is_labelled_last));
         }
-        self.close_table();
-        self.table = Some(SarTable::new(report, header, is_labelled_last, Some(at)));
+        let at = if time.is_some() { self.elapsed(time, line) } else { 0.0 };
+        if let Some(table) = &mut self.table {
+            table.from.get_or_insert(at);
+        }
     }
 
     fn row(&mut self, lines: &mut Lines<'_>, time: Option<f64>, fields: &[&str]) -> ReadResult {
-        let at = self.elapsed(time);
-        self.last = time;
         if self.table.is_none()
             && let Some((report, names)) = headerless(fields)
         {
-            self.table = Some(SarTable::new(report, TableHeader::new(names, lines.number()), false, None));
+            self.open_table(SarTable::new(report, TableHeader::new(names, lines.number()), false));
         }
+        let at = self.elapsed(time, lines.number());
+        self.last = time;
         let Some(table) = self.table.as_mut() else { return Ok(()) };
         let stamp = lines.peek(0).unwrap_or_default().split_whitespace().count() - fields.len();
         let is_stamped = self.stamp.is_none_or(|own| own == stamp);
@@ -287,6 +348,10 @@ impl SarReader<'_> {
     fn close_table(&mut self) {
         self.last = None;
         if let Some(mut table) = self.table.take() {
+            if self.cursors.len() >= MOST_KINDS {
+                self.cursors.clear();
+            }
+            self.cursors.insert(table.kind(), self.cursor);
             table.release(None, self.context.interval(), self.run);
         }
     }
@@ -294,7 +359,7 @@ impl SarReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{fixture, refusal_of, window_of};
+    use crate::testing::{fixture, read_text, refusal_of, window_of};
     use whyslow_model::catalogue::{Cpu, CpuMean, Disk, Family, Interface, Meminfo, System};
     use whyslow_model::value::Counter;
     use whyslow_model::window::Window;
@@ -392,6 +457,23 @@ mod tests {
         let window = window_of(&fixture("irq-mpstat-2.txt"));
         assert_eq!(window.seconds(), 16.0);
         close(rate::<System>(&window, "host", |s| s.interrupts), 1212.0);
+    }
+
+    #[test]
+    fn mpstat_without_an_interval_prints_averages_since_boot() {
+        let report = |header: &str, row: &str, idle: f64| {
+            format!(
+                "\n{header}     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n\
+                 {row}     all   {:.2}    0.00    0.00    0.00    0.00    0.00    0.00    0.00    0.00   {idle:.2}\n",
+                100.0 - idle
+            )
+        };
+        let once = window_of(&report("10:00:00", "10:00:00", 60.0));
+        assert!(once.change::<CpuMean>().is_none() && !once.totals().is_empty());
+        let again = report("10:00:00", "10:00:00", 60.0) + &report("10:00:05", "10:00:06", 20.0);
+        let captures = read_text(&again).unwrap();
+        let windows: Vec<_> = captures.iter().filter_map(|capture| capture.window.change::<CpuMean>()).collect();
+        close(windows[0].rate(|cpu| cpu.idle).unwrap() / 1e9, 0.2);
     }
 
     #[test]

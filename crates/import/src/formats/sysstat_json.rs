@@ -4,14 +4,15 @@ use super::iostat::{self, IostatReport};
 use super::sar;
 use super::sar_reports::{COLUMNS, SarReport};
 use super::sysstat::check_shares;
-use crate::clock::TableTime;
 use crate::json::{self, NonNegative};
 use crate::prelude::*;
 use crate::report_intervals::ReportIntervals;
+use crate::timeline::ReportClock;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::MachineInfo;
+use whyslow_model::since_boot::AVERAGED;
 use whyslow_model::value::Name;
 
 pub const FORMAT: Format = Format {
@@ -145,11 +146,14 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         // The result is what the tool would have printed as text.
         if host.statistics.iter().any(is_iostat) {
             run.tool = iostat::FORMAT.name;
-            let mut intervals = ReportIntervals::default();
+            let mut intervals = match context.command_of(run.tool).is_some_and(|command| command.has('y')) {
+                true => ReportIntervals::without_first(),
+                false => ReportIntervals::since_boot(),
+            };
             for statistics in &host.statistics {
                 let report = iostat_report(&start, statistics)?;
-                let when = report.when;
-                if let Some((report, interval)) = intervals.next(report, when, context, run) {
+                let when = report.when.map(|when| (when, start.line));
+                for (report, interval) in intervals.next(report, when, context, run) {
                     report.record(run, interval);
                 }
             }
@@ -220,7 +224,7 @@ fn iostat_report(start: &DocumentStart, statistics: &Statistics) -> Result<Iosta
 fn report_time(timestamp: Option<&Value>) -> (Option<PrintedTime>, Option<f64>) {
     let of = |date: Option<&str>, time: &str| {
         let time = clock::time_of_day(&time.split_whitespace().collect::<Vec<_>>())?.0;
-        Some(PrintedTime { date: date.and_then(clock::date), time: Some(time) })
+        Some(PrintedTime::new(date.and_then(clock::date), time))
     };
     match timestamp {
         Some(Value::String(text)) => match text.split_once(' ') {
@@ -245,16 +249,19 @@ fn sar_reports(
 ) -> ReadResult {
     let times: Vec<_> = statistics.iter().map(|report| report_time(report.get("timestamp"))).collect();
     let begin = times.first().and_then(|(when, _)| *when).unwrap_or_default();
-    let mut clock = TableTime::default();
-    let mut elapsed = |when: Option<PrintedTime>| {
-        let when = when?;
-        let exact = when.since_1970().zip(begin.since_1970()).map(|(at, begin)| at - begin);
-        Some(exact.unwrap_or_else(|| clock.read(when.time.unwrap_or_default())))
+    let mut clock = ReportClock::default();
+    let mut elapsed = |(when, interval): &(Option<PrintedTime>, Option<f64>)| {
+        let reading = clock.read((*when)?, interval.or(context.interval()));
+        Some(run.note_clock(reading, start.line))
     };
-    let ends: Vec<Option<f64>> = times.iter().map(|(when, _)| elapsed(*when)).collect();
+    let ends: Vec<Option<f64>> = times.iter().map(&mut elapsed).collect();
     let spacing = ends.get(1).copied().flatten().zip(ends.first().copied().flatten()).map(|(b, a)| b - a);
     let first = times.first().and_then(|(_, interval)| *interval).or(context.interval()).or(spacing).unwrap_or(1.0);
-    run.start = PrintedTime { time: begin.time.map(|time| (time - first).max(0.0)), ..begin };
+    run.start = begin.after(-first);
+    if let ([report], true) = (statistics, run.tool == sar::MPSTAT.name && context.prints_once(run.tool)) {
+        run.is_average = true;
+        return record_sections(start, report, ReportInterval { from: 0.0, to: AVERAGED }, run);
+    }
     let mut from = 0.0;
     for ((report, end), (_, interval)) in statistics.iter().zip(ends).zip(&times) {
         // A report without time comes one interval after the previous one.

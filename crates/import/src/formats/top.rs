@@ -2,9 +2,11 @@
 
 use super::task_table::{TaskColumns, TaskKind, read_tasks};
 use super::uptime::time_up;
-use crate::clock::{ElapsedTime, timed_fields};
+use crate::clock::timed_fields;
+use crate::command::CommandLine;
 use crate::prelude::*;
 use crate::run_options;
+use crate::timeline::ReportClock;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Cpu, CpuMean, Meminfo, System};
 
@@ -23,6 +25,8 @@ pub const FORMAT: Format = Format {
 
 /// The interval of a screen if nothing else is known (top(1), -d).
 const DELAY: f64 = 3.0;
+/// The most lines to look for the next screen.
+const MOST_LINES_OF_SCREEN: usize = 2000;
 const MODES: [(&str, &str); 8] = [
     ("us", "user"),
     ("sy", "system"),
@@ -108,15 +112,26 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         return cut_out(lines, run);
     }
     let mut screens = 0;
-    let mut interval = ReportInterval { from: 0.0, to: DELAY };
-    let mut clock = ElapsedTime::default();
+    // The first screen of several that top prints by itself covers the time since boot, and only marks the beginning of the next.
+    let is_batch = context.command_of("top").is_some_and(|command| {
+        let count = run_options::value(command, 'n', "iterations").or_else(|| bundled_count(command)).and_then(number);
+        command.has('b') && !command.cuts_beginning() && count.is_none_or(|count| count > 1.0)
+    });
+    let covered = if is_batch && follows_another(lines) { 0.0 } else { DELAY };
+    let mut interval = ReportInterval { from: 0.0, to: covered };
+    let mut clock = ReportClock::default();
+    let delay = context.command_of("top").and_then(|command| number(run_options::value(command, 'd', "delay")?));
     while let Some(title) = lines.take_past_blanks_if(is_title) {
         if let Some((time, _)) = timed_fields(title.text.trim_start_matches("top - ")) {
-            let at = clock.read(time);
+            let now = context.at_time_of_day(time);
+            let at = run.note_clock(clock.read(now, delay), title.number) + covered;
+            // Times are printed in whole seconds.
+            let step = delay.filter(|delay| *delay < 1.0).unwrap_or(0.0);
+            let at = if at > interval.to { at } else { interval.to + step };
             if screens == 0 {
-                run.start = PrintedTime { date: None, time: Some(time) };
-            } else if at > interval.to - DELAY {
-                interval = ReportInterval { from: interval.to, to: at + DELAY };
+                run.start = now;
+            } else if at > interval.to {
+                interval = ReportInterval { from: interval.to, to: at };
             }
         }
         if let Some(loads) = loads(&title.text) {
@@ -136,6 +151,16 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         run.note("current CPU use", why, "capture several: top -b -d 2 -n 5");
     }
     Ok(())
+}
+
+/// The count in `-bn2` or `-b -n2`.
+fn bundled_count(command: &CommandLine) -> Option<&str> {
+    command.arguments().find_map(|word| word.strip_prefix("-b")?.strip_prefix('n')).filter(|count| !count.is_empty())
+}
+
+/// Whether another screen follows the one that begins at the next line.
+fn follows_another(lines: &mut Lines<'_>) -> bool {
+    (1..MOST_LINES_OF_SCREEN).map_while(|at| lines.peek(at).map(is_title)).any(|is_title| is_title)
 }
 
 /// Records load averages, and returns how many there are: `5,02, 5,45, 5,17`.
@@ -302,6 +327,37 @@ mod tests {
     use super::*;
     use crate::testing::{fixture, refusal_of, window_of};
     use whyslow_model::catalogue::Process;
+
+    /// Idle time in each step, in percent, and its seconds.
+    fn idle(command: &str, screens: &[(&str, f64)]) -> Vec<(f64, f64)> {
+        let screen = |(time, idle): &(&str, f64)| {
+            format!(
+                "top - {time} up 10 days,  1 user,  load average: 0.10, 0.10, 0.10\n\
+                 Tasks: 100 total,   1 running,  99 sleeping,   0 stopped,   0 zombie\n\
+                 %Cpu(s): {:.1} us,  0.0 sy,  0.0 ni, {idle:.1} id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st\n\n",
+                100.0 - idle
+            )
+        };
+        let window = window_of(&format!("{command}{}", screens.iter().map(screen).collect::<String>()));
+        let change = window.change::<CpuMean>().unwrap();
+        change.steps(|cpu| cpu.idle).map(|(seconds, grown)| (seconds, grown.unwrap() / seconds / 1e7)).collect()
+    }
+
+    #[test]
+    fn the_first_screen_that_top_prints_by_itself_covers_the_time_since_boot() {
+        let screens = [("10:00:00", 90.0), ("10:00:05", 10.0), ("10:00:10", 20.0)];
+        assert_eq!(idle("$ top -b -d 5 -n 3\n", &screens), [(5.0, 10.0), (5.0, 20.0)]);
+        assert_eq!(idle("$ top -bn3 | head -60\n", &screens), [(5.0, 10.0), (5.0, 20.0)]);
+        assert_eq!(idle("", &screens), [(3.0, 90.0), (5.0, 10.0), (5.0, 20.0)], "pasted from a terminal");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_loses_no_screen() {
+        let screens = [("01:59:55", 90.0), ("01:59:58", 10.0), ("01:00:01", 20.0), ("01:00:04", 30.0)];
+        assert_eq!(idle("", &screens), [(3.0, 90.0), (3.0, 10.0), (3.0, 20.0), (3.0, 30.0)]);
+        let fast = [("10:00:00", 90.0), ("10:00:00", 10.0), ("10:00:01", 20.0)];
+        assert_eq!(idle("$ top -b -d 0.5\n", &fast), [(0.5, 10.0), (0.5, 20.0)]);
+    }
 
     /// German, and French with words for the modes too.
     #[test]

@@ -61,7 +61,7 @@ pub fn time_up(title: &str) -> Counter {
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let Some(line) = lines.take() else { return Ok(()) };
-    run.start = PrintedTime { date: context.at.date, time: timed_fields(&line.text).map(|(time, _)| time) };
+    run.start = timed_fields(&line.text).map_or(context.at, |(time, _)| context.at_time_of_day(time));
     let (_, loads) = line.text.split_once(LOADS).unwrap_or_default();
     let mut system = System::new(MachineKey);
     if loads.split_whitespace().count() != 3 || record_load(&mut system, loads) != 3 {

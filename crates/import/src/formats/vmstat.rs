@@ -3,6 +3,7 @@
 use crate::prelude::*;
 use crate::report_intervals::ReportIntervals;
 use crate::table::{TableHeader, is_header, take_header, take_row};
+use crate::zone::Zone;
 use whyslow_model::catalogue::{CpuMean, Meminfo, System, Vmstat};
 
 pub const FORMAT: Format = Format {
@@ -84,6 +85,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         lines.skip(1);
     }
     let headerless = lines.peek(0).and_then(headerless);
+    let zone = lines.peek(0).and_then(|header| Zone::read(header.split_whitespace().last()?)).unwrap_or_default();
     // The header is repeated once a screen, and nobody pastes a single row below that.
     let is_headed = headerless.is_none();
     let header = headerless.unwrap_or_else(|| take_columns(lines));
@@ -108,15 +110,15 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             if counts_itself {
                 row.add("r", -1.0);
             }
-            let when = time_stamp(&row);
-            if let Some((row, interval)) = intervals.next(row, when, context, run) {
+            let when = time_stamp(&row, zone).map(|when| (when, row.line));
+            for (row, interval) in intervals.next(row, when, context, run) {
                 record(run, &row, interval);
             }
         } else {
             break;
         }
     }
-    if let Some((row, interval)) = intervals.only(context, run) {
+    for (row, interval) in intervals.finish(context, run) {
         record(run, &row, interval);
     }
     Ok(())
@@ -143,11 +145,11 @@ fn check_shares(lines: &Lines<'_>, header: &TableHeader, row: TableRow) -> Resul
     Ok(row)
 }
 
-fn time_stamp(row: &TableRow) -> Option<PrintedTime> {
+fn time_stamp(row: &TableRow, zone: Zone) -> Option<PrintedTime> {
     let fields: Vec<&str> = row.rest.iter().map(String::as_str).collect();
     let date = clock::date(fields.first()?)?;
     let (time, _) = clock::time_of_day(&fields[1..])?;
-    Some(PrintedTime { date: Some(date), time: Some(time) })
+    Some(PrintedTime { zone, ..PrintedTime::new(Some(date), time) })
 }
 
 /// The unit of memory and swap, from `-S` (vmstat(8)).

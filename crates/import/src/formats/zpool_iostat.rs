@@ -108,7 +108,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         false => ReportIntervals::since_boot().headed(context.prints_once("zpool")),
     };
     let mut next = |report: Report, run: &mut ToolRun| {
-        if let Some((report, interval)) = intervals.next(report, None, context, run) {
+        for (report, interval) in intervals.next(report, None, context, run) {
             record(&report, interval, run);
         }
     };
@@ -149,7 +149,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     if !report.is_empty() {
         next(report, run);
     }
-    if let Some((report, interval)) = intervals.only(context, run) {
+    for (report, interval) in intervals.finish(context, run) {
         record(&report, interval, run);
     }
     Ok(())

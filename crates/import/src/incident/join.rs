@@ -274,7 +274,7 @@ mod tests {
         snapshot.cgroup.group.push(Group { high_events: events.into(), ..Group::new("/app.slice".into()) });
         let location = SourceLocation { file: "x".into(), first: 1, last: 1 };
         let locations = vec![("sys/fs/cgroup/app.slice/memory.events".to_owned(), location)];
-        ProcCopy { name: "x".into(), snapshot, locations, at: PrintedTime { date: None, time: Some(at) } }
+        ProcCopy { name: "x".into(), snapshot, locations, at: PrintedTime::of_day(at) }
     }
 
     #[test]

@@ -23,7 +23,8 @@ impl LogTime<'_> {
 }
 
 /// `Dec 20 10:33:23`, `Sat Jun  1 12:00:00 2024`, `2024-06-01T12:00:00,123456+02:00`, `Sat 2024-06-01 12:00:00 CEST`,
-/// `1717236000.123456`, and the journal's microseconds `1717236000123456`. Zones are ignored: a file has only one.
+/// `1717236000.123456`, and the journal's microseconds `1717236000123456`. Where a zone is known, the time is UTC: a log goes on
+/// when daylight saving time ends.
 fn of_printed(text: &str) -> Option<f64> {
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return text.parse::<f64>().ok().map(|us| us / 1e6);
@@ -36,8 +37,8 @@ fn of_printed(text: &str) -> Option<f64> {
     let fields: Vec<&str> = text.split_whitespace().collect();
     match fields[..] {
         [month, day, time] if clock::month(month).is_some() => of_any_year(month, day, time),
-        [_, date, time, _] if date.contains('-') => clock::date_line(&format!("{date} {time}"))?.since_1970(),
-        _ => clock::date_line(text.split(',').next()?)?.since_1970(),
+        [_, date, time, zone] if date.contains('-') => clock::date_line(&format!("{date} {time} {zone}"))?.since_1970(),
+        _ => clock::date_line(text)?.since_1970(),
     }
 }
 
@@ -45,7 +46,7 @@ fn of_any_year(month: &str, day: &str, time: &str) -> Option<f64> {
     let month = clock::month(month)? + 1;
     let date = Date::new(ANY_YEAR, i8::try_from(month).ok()?, day.parse().ok()?).ok()?;
     let (time, _) = clock::time_of_day(&[time])?;
-    PrintedTime { date: Some(date), time: Some(time) }.since_1970()
+    PrintedTime::new(Some(date), time).since_1970()
 }
 
 /// The time that a log covers.
@@ -89,10 +90,11 @@ mod tests {
         let noon = 1_717_243_200.0;
         for text in [
             "Sat Jun  1 12:00:00 2024",
-            "2024-06-01T12:00:00+02:00",
+            "2024-06-01T14:00:00+02:00",
             "2024-06-01T12:00:00.000Z",
-            "2024-06-01T12:00:00,000000+02:00",
-            "Sat 2024-06-01 12:00:00 CEST",
+            "2024-06-01T14:00:00,000000+02:00",
+            "Sat 2024-06-01 14:00:00 CEST",
+            "Sat 2024-06-01 12:00:00 BST",
             "1717243200.000000",
             "1717243200000000",
         ] {
@@ -100,6 +102,7 @@ mod tests {
         }
         let apart = |a, b| of_printed(b).unwrap() - of_printed(a).unwrap();
         assert_eq!(apart("Feb 28 23:59:50", "Mar  1 00:00:10"), 86_420.0);
+        assert_eq!(apart("2026-10-25T02:59:59+0200", "2026-10-25T02:00:00+0100"), 1.0);
         for wrong in ["", "Dec 20", "Dec 40 10:00:00", "Dec 20 25:00:00", "12.5", "x"] {
             assert_eq!(of_printed(wrong), None, "{wrong}");
         }
