@@ -5,12 +5,12 @@ use whyslow_model::catalogue::Ipc;
 
 pub const FORMAT: Format = Format {
     name: "ipcs",
-    versions: "util-linux, all tables",
+    versions: "util-linux, all tables; sums with -u",
     shows: "shared memory segments and semaphores; with sysctl, whether the limits are reached",
     lacks: "whose segments they are",
     programs: &[program("ipcs")],
     files: &["ipcs"],
-    starts: |lines| lines.next_is(|line| table(line).is_some()),
+    starts: |lines| lines.next_is(|line| table(line).is_some() || is_status(line)),
     read,
     ..Format::NEW
 };
@@ -36,9 +36,42 @@ fn table(line: &str) -> Option<IpcsTable> {
     }
 }
 
+/// What `ipcs -u` sums up: `------ Shared Memory Status --------`.
+fn is_status(line: &str) -> bool {
+    let title = line.trim();
+    let title = if title.starts_with("---") { title.trim_matches(['-', ' ']) } else { "" };
+    ["Shared Memory Status", "Semaphore Status", "Messages Status", "Messages: Status"].contains(&title)
+}
+
+/// The number behind a name: `segments allocated 3`, `used arrays = 1`.
+fn named_number(text: &str, name: &str) -> Option<f64> {
+    number(text.trim().strip_prefix(name)?.trim_start_matches([' ', '=']).trim_end())
+}
+
+fn status(lines: &mut Lines<'_>, run: &mut ToolRun, line: u32) {
+    while let Some(line_of) = lines.take_if(|text| !text.trim().is_empty() && !text.trim().starts_with("---")) {
+        let text = &line_of.text;
+        let row = run.row::<Ipc>(0.0, line, MachineKey);
+        if let Some(count) = named_number(text, "segments allocated") {
+            row.shm_segments = count.into();
+        } else if let Some(pages) = named_number(text, "pages allocated") {
+            row.shm_bytes = (pages * PAGE).into();
+        } else if let Some(count) = named_number(text, "used arrays") {
+            row.sem_arrays = count.into();
+        } else if let Some(count) = named_number(text, "allocated semaphores") {
+            row.semaphores = count.into();
+        } else if let Some(count) = named_number(text, "allocated queues") {
+            row.msg_queues = count.into();
+        }
+    }
+}
+
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    while let Some(title) = lines.take_past_blanks_if(|text| table(text).is_some()) {
-        let Some(kind) = table(&title.text) else { break };
+    while let Some(title) = lines.take_past_blanks_if(|text| table(text).is_some() || is_status(text)) {
+        let Some(kind) = table(&title.text) else {
+            status(lines, run, title.number);
+            continue;
+        };
         let amounts = amounts(lines, kind)?;
         let row = run.row::<Ipc>(0.0, title.number, MachineKey);
         let count = Some(amounts.len() as f64);
@@ -88,6 +121,18 @@ fn amounts(lines: &mut Lines<'_>, kind: IpcsTable) -> Result<Vec<f64>, Refusal> 
 mod tests {
     use super::*;
     use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn sums_are_read() {
+        let text = "\n------ Messages Status --------\nallocated queues = 4\nused headers = 0\nused space = 0 bytes\n\n\
+            ------ Shared Memory Status --------\nsegments allocated 3\npages allocated 20\npages resident  1\n\
+            pages swapped   0\nSwap performance: 0 attempts\t 0 successes\n\n\
+            ------ Semaphore Status --------\nused arrays = 1\nallocated semaphores = 2\n\n";
+        let window = window_of(text);
+        let row = window.the::<Ipc>().unwrap();
+        let found = [row.msg_queues, row.shm_segments, row.shm_bytes, row.sem_arrays, row.semaphores];
+        assert_eq!(found.map(|number| number.get().unwrap()), [4.0, 3.0, 20.0 * PAGE, 1.0, 2.0]);
+    }
 
     #[test]
     fn shared_memory_against_its_limit() {
