@@ -326,6 +326,90 @@ fn a_memory_card_is_not_asked_for_smart_data() {
     assert!(part.actions.iter().all(|action| action.try_command.is_none()), "{:?}", part.actions);
 }
 
+/// Two disks that fail months apart, or one with a bad medium, say nothing of what they share.
+#[test]
+fn a_bus_is_blamed_only_for_what_fails_together_and_on_the_way() {
+    let timed_out = |day: &str, id: u32, disk: &str| {
+        format!(
+            "{day} nas kernel: sd 2:0:{id}:0: [{disk}] tag#1 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK cmd_age=30s\n\
+             {day} nas kernel: blk_update_request: I/O error, dev {disk}, sector {id}\n"
+        )
+    };
+    let medium = |day: &str, id: u32, disk: &str| {
+        format!(
+            "{day} nas kernel: sd 2:0:{id}:0: [{disk}] tag#1 Sense Key : Medium Error [current]\n\
+             {day} nas kernel: sd 2:0:{id}:0: [{disk}] tag#1 Add. Sense: Unrecovered read error\n"
+        )
+    };
+    let points_at = |log: String, key: &str| {
+        let d = diagnosis(&log);
+        let found = d.findings.iter().find(|finding| finding.key() == key).unwrap_or_else(|| panic!("{key}"));
+        let words = told(found, "part.points_at");
+        words.split([':', ',']).next().unwrap_or_default().to_owned()
+    };
+    let together = timed_out("Mar  1 10:00:00", 1, "sdb") + &timed_out("Mar  1 10:20:00", 2, "sdc");
+    assert_eq!(points_at(together, "disk.errors@2:0:1:0"), "the bus");
+    let apart = timed_out("Mar  1 10:00:00", 1, "sdb") + &timed_out("May  3 10:00:00", 2, "sdc");
+    assert_eq!(points_at(apart.clone(), "disk.errors@2:0:1:0"), "this one target");
+    assert_eq!(points_at(apart, "disk.errors@2:0:2:0"), "this one target");
+    let bad_medium = timed_out("Mar  1 10:00:00", 1, "sdb")
+        + &medium("Mar  1 10:00:10", 2, "sdc")
+        + &timed_out("Mar  1 10:00:20", 2, "sdc");
+    assert_eq!(points_at(bad_medium.clone(), "disk.errors@2:0:1:0"), "this one target");
+    assert_eq!(points_at(bad_medium, "disk.errors@2:0:2:0"), "the disk itself");
+}
+
+/// Advice is for the program that logs the message.
+#[test]
+fn advice_is_for_the_program_that_the_log_shows() {
+    let only = |log: &str| diagnosis_of(log).findings.into_iter().next().unwrap_or_else(|| panic!("{log}"));
+    let etcd = "2026-11-29 10:00:00.000000 W | wal: sync duration of 2.1s, expected less than 1s\n";
+    let finding = only(etcd);
+    assert!(finding.summary.starts_with("etcd reports") && !advice(&finding).contains("no-appendfsync"), "{finding:?}");
+    let redis = "[812] 03 May 11:20:36 * Asynchronous AOF fsync is taking too long (disk is busy?). Writing the AOF buffer without waiting for fsync to complete, this may slow down Redis.\n";
+    let finding = only(redis);
+    assert!(finding.summary.starts_with("Redis reports") && advice(&finding).contains("no-appendfsync"), "{finding:?}");
+    let postgres = "FATAL:  sorry, too many clients already\n";
+    let finding = only(postgres);
+    let commands: Vec<&str> = finding.actions.iter().filter_map(|action| action.try_command.as_deref()).collect();
+    assert!(finding.summary.starts_with("PostgreSQL refused"), "{}", finding.summary);
+    assert!(commands.iter().all(|command| command.starts_with("psql")) && !commands.is_empty(), "{commands:?}");
+}
+
+/// How long tasks and CPUs were stuck is what the kernel logged.
+#[test]
+fn how_long_a_task_hung_is_what_the_log_says() {
+    let hung =
+        |seconds: u32| format!("[70614.000000] INFO: task backup:812 blocked for more than {seconds} seconds.\n");
+    let summary = |log: &str, key: &str| first(log, key).summary.clone();
+    assert!(summary(&hung(70614), "task.blocked@host").starts_with("Tasks hung for more than 19.6 h (1×)"));
+    assert!(summary(&(hung(10) + &hung(20)), "task.blocked@host").starts_with("Tasks hung for more than 20 s (2×)"));
+    let lockup = "[  812.000000] watchdog: BUG: soft lockup - CPU#1 stuck for 522s! [kworker/1:2:1234]\n";
+    assert!(summary(lockup, "cpu.lockup@host").starts_with("A CPU was stuck in the kernel for 8.70 min (1×"));
+}
+
+/// The share of a process that was killed is of what ran out.
+#[test]
+fn whose_memory_it_was_is_a_share_of_the_limit() {
+    let log = |limit: u64, resident: u64| {
+        format!(
+            "[  247.000000] cron invoked oom-killer: gfp_mask=0x14000c0(GFP_KERNEL), nodemask=(null), order=0\n\
+             [  247.000000] memory: usage {limit}kB, limit {limit}kB, failcnt 12\n\
+             [  247.000000] Memory cgroup out of memory: Killed process 900 (web) total-vm:9kB, anon-rss:{resident}kB, file-rss:0kB, shmem-rss:0kB\n"
+        )
+    };
+    let who = |limit, resident| -> Vec<(String, f64)> {
+        let finding = first(&log(limit, resident), "mem.oom_kill@web[900]");
+        finding.culprits.iter().map(|culprit| (culprit.name.clone(), (culprit.share * 100.0).round())).collect()
+    };
+    let rest = "memory that the log does not show";
+    assert_eq!(who(409_600, 242_688), [("web".to_owned(), 59.0), (rest.to_owned(), 41.0)]);
+    assert_eq!(who(1_048_576, 1_536), [(rest.to_owned(), 100.0)]);
+    // Nothing says how much there was.
+    let bare = "[  247.000000] Out of memory: Killed process 900 (web) total-vm:9kB, anon-rss:1536kB, file-rss:0kB\n";
+    assert!(first(bare, "mem.oom_kill@web[900]").culprits.is_empty());
+}
+
 /// Who was killed, what held the memory, and whose limit it was; as far as the log of each generation shows it.
 #[test]
 fn the_headline_of_an_oom_kill() {
@@ -527,7 +611,7 @@ fn hung_tasks_name_what_holds_them_up() {
     let finding = first(FROZEN, "task.blocked@host");
     assert_eq!(
         finding.summary,
-        "Tasks hung for minutes (10×): 2 tasks wait for a frozen file system (lo_rw_aio); 8 others wait for each other or for I/O."
+        "Tasks hung for more than 2 min (10×): 2 tasks wait for a frozen file system (lo_rw_aio); 8 others wait for each other or for I/O."
     );
     assert_eq!(told(&finding, "notice.count"), "10");
     assert!(

@@ -100,6 +100,8 @@ scopes! { of;
     Io from IoUse<'_> => io::entities(of.uses);
     /// A process the kernel killed for memory.
     Kill from log::OomKill => log::kills(of.window);
+    /// What held memory when the kernel killed a process for it.
+    Holder from log::MemoryHolder => log::holders(of.window);
     /// A message that the kernel logged about one thing, however often.
     Notice from log::Noticed<'_> => log::notices(of.window);
     /// A network interface.

@@ -51,6 +51,8 @@ pub enum LogSubject {
     StoragePath,
     /// The daemon of a disk in a Ceph cluster.
     CephOsd,
+    /// The machine, and as the detail the program that logs it.
+    Program(&'static str),
     /// The machine, if a temporary file is large.
     TemporaryFile,
     /// A PCIe device, by its address.
@@ -167,9 +169,12 @@ log_patterns! {
         | ["o space left on device", "dd: writing"];
     "no_space" Host => ["o space left on device"];
     "fork_refused" Host => ["sh: fork: ", "Resource temporarily unavailable"];
-    "slow_fsync" Host => ["AOF fsync is taking too long"] | ["slow fdatasync"]        | ["sync duration of ", "expected less than"] | ["fsync-ing the write ahead log in "];
+    "slow_fsync" Program("Redis") => ["AOF fsync is taking too long"];
+    "slow_fsync" Program("etcd") => ["slow fdatasync"] | ["sync duration of ", "expected less than"];
+    "slow_fsync" Program("ZooKeeper") => ["fsync-ing the write ahead log in "];
     "temp_file" TemporaryFile => ["emporary file: path ", "size "];
-    "too_many_clients" Host => ["oo many connections", "1040"] | ["sorry, too many clients already"]
+    "too_many_clients" Program("MySQL") => ["oo many connections", "1040"];
+    "too_many_clients" Program("PostgreSQL") => ["sorry, too many clients already"]
         | ["remaining connection slots are reserved"];
     // Where an address is bound instead, it is one that this machine does not have. What has no IPv6 says so of ::1.
     "no_port" Host => ["annot assign requested address", "connect"];
@@ -294,9 +299,23 @@ pub const MEMORY_REPORT: &[&str] = &[
     "writeback ",
     "shmem ",
     "slab_unreclaimable ",
+    "kernel ",
     "slab_reclaimable:",
     "mapped:",
+    "free:",
 ];
+
+/// How lines of that report end that are parsed: a number of pages stands before them.
+const PAGE_COUNTS: [&str; 4] = [" pages RAM", " pages of RAM", " pages reserved", " reserved pages"];
+
+/// Whether a line of the report before an OOM kill is parsed.
+pub fn is_memory_report(text: &str) -> bool {
+    let counts_pages = || {
+        text.starts_with(|c: char| c.is_ascii_digit())
+            && PAGE_COUNTS.contains(&text.trim_end().trim_start_matches(|c: char| c.is_ascii_digit()))
+    };
+    MEMORY_REPORT.iter().any(|words| text.starts_with(words)) || counts_pages()
+}
 
 /// The line after which the kernel lists who is registered for an interrupt that it is about to disable, and how each of these
 /// lines begins (kernel/irq/spurious.c).

@@ -10,7 +10,7 @@ impl Pseudonyms {
     /// The name of a subject of this kind: the same as if it had been found among rows with pseudonyms.
     pub(crate) fn subject_name(&self, kind: &str, name: &str) -> String {
         match kind {
-            "host" | "cpu" | "irq" | "limit" | "core" | "node" | "zone" => name.to_owned(),
+            "host" | "cpu" | "irq" | "limit" | "core" | "memory" | "node" | "zone" => name.to_owned(),
             "process" | "thread" => self.process_or_label(name),
             "guest" => self.host(name),
             "cgroup" => self.cgroups(name),

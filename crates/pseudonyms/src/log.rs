@@ -8,7 +8,7 @@ use crate::sentence::MetNames;
 use aho_corasick::AhoCorasick;
 use std::ops::Range;
 use std::sync::LazyLock;
-use whyslow_model::kernel_log::{HANDLERS, MEMORY_REPORT, prefilter};
+use whyslow_model::kernel_log::{HANDLERS, is_memory_report, prefilter};
 use whyslow_model::kernel_stack::{frame, stack_task};
 
 /// Stands for a line that no rule needs.
@@ -99,7 +99,7 @@ fn is_needed(line: &str) -> bool {
     RELEVANT.is_match(line)
         || text.starts_with('[')
         || HANDLERS.iter().any(|words| text.starts_with(words))
-        || MEMORY_REPORT.iter().any(|words| text.starts_with(words))
+        || is_memory_report(text)
         || text.contains("last message repeated")
         || text.contains("invoked oom-killer")
         || frame(line).is_some()

@@ -6,6 +6,7 @@ pub mod array;
 mod fuzz;
 pub mod notice;
 pub mod oom;
+pub mod oom_holders;
 pub mod stack;
 pub mod storage;
 mod words;

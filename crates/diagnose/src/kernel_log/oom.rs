@@ -1,8 +1,9 @@
 //! Kills for memory and the report before them (mm/oom_kill.c, mm/memcontrol.c, mm/show_mem.c).
 
+use super::oom_holders::{DIRTY_CACHE, SHARED_MEMORY};
 use super::words::{after, between, number_after, says, until};
 use super::{LogMessage, passes_prefilter};
-use whyslow_model::kernel_log::MEMORY_REPORT;
+use whyslow_model::kernel_log::is_memory_report;
 
 /// Bytes of a page: the kernel lists processes in pages without their size.
 const PAGE: f64 = 4096.0;
@@ -13,6 +14,9 @@ const GROUP_IS_FULL: &str = "Memory cgroup out of memory";
 
 /// How a line says that no process is left to kill.
 const NO_VICTIM: &str = "no killable processes";
+
+/// The most processes of a report that are kept by name; all of them count in the sum.
+const MOST_PROCESSES: usize = 32;
 
 /// One kill, put together from the lines the kernel logs about it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,15 +48,15 @@ impl OomKill {
     /// process's own. `None` if the killed process held the most, or the log does not show it.
     pub fn holder(&self) -> Option<(String, f64)> {
         let report = &self.report;
-        let process = report.largest.as_ref().filter(|(_, pid, _)| *pid != self.pid);
-        let process = process.map(|(name, pid, bytes)| (format!("{name} (pid {pid})"), *bytes));
+        let process = report.largest().filter(|process| process.pid != self.pid);
+        let process = process.map(|process| (format!("{} (pid {})", process.name, process.pid), process.bytes));
         let shared = |words: &str, bytes: Option<f64>| bytes.map(|bytes| (words.to_owned(), bytes));
-        let of_victim = report.largest.as_ref().filter(|(_, pid, _)| *pid == self.pid).map(|(.., bytes)| *bytes);
+        let of_victim = report.largest().filter(|process| process.pid == self.pid).map(|process| process.bytes);
         let killed = self.resident.into_iter().chain(of_victim).reduce(f64::max)?;
         [
             process,
-            shared("page cache waiting to be written", report.dirty),
-            shared("tmpfs and shared memory", report.shmem),
+            shared(DIRTY_CACHE, report.dirty),
+            shared(SHARED_MEMORY, report.shmem),
             shared("unreclaimable kernel memory (slab)", report.slab),
             shared("caches of files and directories (slab), which reclaim could not free", report.caches),
         ]
@@ -61,6 +65,17 @@ impl OomKill {
         .filter(|(_, bytes)| *bytes > killed)
         .max_by(|a, b| a.1.total_cmp(&b.1))
     }
+}
+
+/// A process in the list before a kill.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedProcess {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub pid: u32,
+    /// Its resident memory, without shared memory where that is listed by itself.
+    pub bytes: f64,
 }
 
 /// Memory at the time of a kill, in bytes: of the group, or of the machine.
@@ -82,14 +97,19 @@ pub struct MemoryReport {
     pub slab: Option<f64>,
     /// Kernel memory in slabs that can be reclaimed, and was not.
     pub caches: Option<f64>,
-    /// Name, number and resident memory of the largest process listed.
-    pub largest: Option<(String, u32, f64)>,
+    /// All kernel memory of the group.
+    pub kernel: Option<f64>,
+    /// Memory of the machine that programs and the kernel may use.
+    pub ram: Option<f64>,
+    /// The part of it that nobody uses.
+    pub free: Option<f64>,
+    /// The largest processes listed, the largest first.
+    pub processes: Vec<ListedProcess>,
     /// Resident memory of all processes listed.
     pub listed: Option<f64>,
     /// Whether only the NUMA nodes that the process may use ran out.
     pub nodes_only: bool,
-    /// Columns of the list of processes: how many there are, and which is the resident memory.
-    columns: Option<(usize, usize)>,
+    columns: Option<ProcessColumns>,
     in_group: bool,
     group: Option<String>,
 }
@@ -176,12 +196,25 @@ fn kib_after(text: &str, word: &str) -> Option<f64> {
     number_after::<u64>(text, word).map(|kib| kib as f64 * KIB)
 }
 
+/// Columns of the list of processes: how many there are, which is the resident memory, and which the shared part of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ProcessColumns {
+    count: usize,
+    resident: usize,
+    shared: Option<usize>,
+}
+
 impl MemoryReport {
+    /// The largest process listed.
+    pub fn largest(&self) -> Option<&ListedProcess> {
+        self.processes.first()
+    }
+
     fn line(&mut self, text: &str) {
         let before = cfg!(test).then(|| self.clone());
         self.parse(text);
         if before.is_some_and(|before| before != *self) {
-            let is_kept = text.starts_with('[') || MEMORY_REPORT.iter().any(|words| text.starts_with(words));
+            let is_kept = text.starts_with('[') || is_memory_report(text);
             assert!(is_kept || passes_prefilter(text), "add words of {text:?} to model/src/kernel_log.rs");
         }
     }
@@ -205,6 +238,19 @@ impl MemoryReport {
             (self.slab, self.caches) = (bytes("slab_unreclaimable:"), bytes("slab_reclaimable:"));
         } else if text.starts_with("mapped:") {
             self.shmem = number_after::<u64>(text, "shmem:").map(|pages| pages as f64 * PAGE);
+        } else if text.starts_with("free:") {
+            self.free = number_after::<u64>(text, "free:").map(|pages| pages as f64 * PAGE);
+        } else if let Some((pages, what)) = text.split_once(' ')
+            && let Ok(pages) = pages.parse::<u64>()
+        {
+            // `262013 pages RAM`, `9384 pages reserved`; before 2.6.27 `114672 pages of RAM`, `5150 reserved pages`
+            match what.trim_end() {
+                "pages RAM" | "pages of RAM" => self.ram = Some(pages as f64 * PAGE),
+                "pages reserved" | "reserved pages" => {
+                    self.ram = self.ram.map(|ram| (ram - pages as f64 * PAGE).max(0.0));
+                }
+                _ => {}
+            }
         } else if let Some(statistics) = after(text, "Memory cgroup stats for ") {
             // Before Linux 5.3 all on one line: `/shop: cache:0KB rss:1024KB shmem:0KB dirty:0KB writeback:0KB`.
             let kib = |word: &str| {
@@ -232,6 +278,7 @@ impl MemoryReport {
             "anon" | "rss" => &mut self.anon,
             "shmem" => &mut self.shmem,
             "slab_unreclaimable" => &mut self.slab,
+            "kernel" => &mut self.kernel,
             _ => return,
         };
         *field = Some(field.unwrap_or(0.0) + bytes);
@@ -242,15 +289,22 @@ impl MemoryReport {
         let Some(pid) = between(text, '[', ']').map(str::trim) else { return };
         let fields: Vec<&str> = after(text, "]").unwrap_or_default().split_whitespace().collect();
         if pid == "pid" {
-            self.columns = fields.iter().position(|name| *name == "rss").map(|rss| (fields.len(), rss));
+            let at = |wanted: &str| fields.iter().position(|name| *name == wanted);
+            let (count, shared) = (fields.len(), at("rss_shmem"));
+            self.columns = at("rss").map(|resident| ProcessColumns { count, resident, shared });
             return;
         }
-        let Some((count, rss)) = self.columns.filter(|(count, _)| fields.len() >= *count && *count > 0) else { return };
-        let (Ok(pid), Ok(pages)) = (pid.parse(), fields[rss].parse::<u32>()) else { return };
-        let bytes = f64::from(pages) * PAGE;
+        let columns = self.columns.filter(|columns| fields.len() >= columns.count && columns.count > 0);
+        let Some(ProcessColumns { count, resident, shared }) = columns else { return };
+        let pages = |column: usize| fields[column].parse::<u32>();
+        let (Ok(pid), Ok(resident)) = (pid.parse(), pages(resident)) else { return };
+        let shared = shared.and_then(|column| pages(column).ok()).unwrap_or(0);
+        let bytes = f64::from(resident.saturating_sub(shared)) * PAGE;
         self.listed = Some(self.listed.unwrap_or(0.0) + bytes);
-        if self.largest.as_ref().is_none_or(|(.., most)| bytes > *most) {
-            self.largest = Some((fields[count - 1..].join(" "), pid, bytes));
+        let at = self.processes.partition_point(|process| process.bytes >= bytes);
+        if at < MOST_PROCESSES {
+            self.processes.truncate(MOST_PROCESSES - 1);
+            self.processes.insert(at, ListedProcess { name: fields[count - 1..].join(" "), pid, bytes });
         }
     }
 }
@@ -280,7 +334,8 @@ mod tests {
         assert_eq!((kill.group.as_deref(), kill.in_group), (Some("/shop"), true));
         let report = &kill.report;
         assert_eq!((report.limit, report.dirty), (Some(32768.0 * 1024.0), Some(26_927_104.0)));
-        assert_eq!(report.largest, Some(("rsync".into(), 128825, 864.0 * 4096.0)));
+        let largest = report.largest().map(|process| (process.name.as_str(), process.pid, process.bytes));
+        assert_eq!(largest, Some(("rsync", 128825, 864.0 * 4096.0)));
         assert_eq!(report.listed, Some(1152.0 * 4096.0));
     }
 

@@ -17,7 +17,7 @@ use crate::signal::{mean, over, page_size, ratio, share_of_true, signals, sum};
 use crate::sources::Sources;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{
-    Board, Cpu, CpuMean, DirectReclaim, Disk, Family, Guest, GuestMemory, HiddenGroups, Interface, Link,
+    Board, Cpu, CpuMean, DirectReclaim, Disk, Family, Group, Guest, GuestMemory, HiddenGroups, Interface, Link,
     LogicalPartition, MachineInfo, Meminfo, NetworkNamespaces, Observer, Pressure, Process, Protocol, RunQueue,
     Sharing, System, Thread, Transfer, Vmstat,
 };
@@ -488,6 +488,11 @@ impl<'w> HostUse<'w> {
         self.vmstat.as_ref()?.grown(f)
     }
 
+    fn oom_in_group(&self) -> bool {
+        let counted = || self.window.changes::<Group>().iter().any(|g| g.grown(|g| g.oom_kills) > Some(0.0));
+        self.log.is_some_and(|log| log.group_kills > 0.0) || counted()
+    }
+
     /// The level of dirty memory at which writers are held back.
     fn dirty_limit(&self) -> Option<f64> {
         Some(self.vmstat.as_ref()?.last().nr_dirty_threshold.get()? * page_size(self.window))
@@ -521,9 +526,16 @@ impl<'w> HostUse<'w> {
         (!waits.is_empty()).then(|| waits.iter().filter(|share| **share > ALL).count() as f64)
     }
 
-    /// The receive coalescing of the card that coalesces least.
+    fn busiest_interface(&self) -> Option<&str> {
+        interface_among(self.window, self.busiest.as_ref()?.devices.as_deref()?)
+    }
+
+    /// The receive coalescing of the card with the busiest interrupt line; another card's says nothing of it.
     fn coalesce(&self) -> Option<f64> {
-        self.window.newest::<Link>().values().filter_map(|l| l.coalesce_rx.get()).reduce(f64::min)
+        let name = self.busiest_interface()?;
+        let links = self.window.newest::<Link>();
+        let (_, link) = links.iter().find(|(key, _)| key.ns.is_empty() && &*key.name == name)?;
+        link.coalesce_rx.get()
     }
 
     fn own_cpu(&self) -> Option<f64> {
@@ -630,6 +642,7 @@ signals! { h: HostUse<'_>;
     "mem.read_rate" "bytes/s" "bytes read from block devices", "Δpgpgin / Δt", "/proc/vmstat" => h.vm(|v| v.pgpgin);
     "mem.direct_scan_rate" "1/s" "pages scanned by tasks that wanted memory", "Δpgscan_direct / Δt", "/proc/vmstat" => h.vm(|v| v.pgscan_direct);
     "mem.oom_kills" "count" "processes killed for memory in the window", "Δoom_kill", "/proc/vmstat" => h.grown(|v| v.oom_kill);
+    "mem.oom_in_group" "flag" "1 where one of them was killed for the limit of a control group, of which others are no cause", "'Memory cgroup out of memory'; Δoom_kill", "/dev/kmsg, memory.events" => h.oom_in_group();
     "mem.dirty_fill" "ratio" "dirty pages against the level at which writers are held back", "mean(nr_dirty + nr_writeback) / nr_dirty_threshold", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| over(sum([v.mean(|v| v.nr_dirty), v.mean(|v| v.nr_writeback)]), v.last().nr_dirty_threshold.get()));
     "mem.unaccounted" "bytes" "memory that neither processes, page cache nor a known part of the kernel holds", "MemTotal - MemFree - Active - Inactive - Slab - PageTables - KernelStack - Percpu - Hugetlb - VmallocUsed", "/proc/meminfo" => h.unaccounted();
     "mem.unaccounted_share" "ratio" "the same as a share of memory", "unaccounted / MemTotal", "/proc/meminfo" => over(h.unaccounted(), h.memory(|m| m.mem_total));
@@ -687,18 +700,18 @@ signals! { h: HostUse<'_>;
     "irq.busiest" "text" "the interrupt line with most interrupts, timers left out", "max Δcount, or max count since boot if read once", "/proc/interrupts" => h.busiest.as_ref().map(|b| &*b.line);
     "irq.busiest_rate" "1/s" "its interrupts", "Δcount / Δt, all CPUs", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.rate);
     "irq.busiest_devices" "text" "the devices behind it", "as the kernel gives them", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.devices.as_deref());
-    "irq.busiest_interface" "text" "the network interface among them", "by its name", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| interface_among(h.window, b.devices.as_deref()?));
+    "irq.busiest_interface" "text" "the network interface among them", "by its name", "/proc/interrupts" => h.busiest_interface();
     "irq.nic" "text" "the network interface with most interrupts, if they were read once", "by its name", "/proc/interrupts" => h.nic_interrupts.as_ref().map(|nic| nic.interface.as_str());
     "irq.nic_count" "count" "its interrupts since boot", "sum over its lines and CPUs", "/proc/interrupts" => h.nic_interrupts.as_ref().map(|nic| nic.count);
     "irq.nic_share" "ratio" "the part of them that one CPU handled", "maximum / sum over CPUs", "/proc/interrupts" => h.nic_interrupts.as_ref().map(|nic| nic.most);
     "irq.nic_cpu" "text" "that CPU", "column", "/proc/interrupts" => h.nic_interrupts.as_ref().map(|nic| format!("cpu{}", nic.cpu)).as_deref();
     "irq.cpus" "count" "CPUs with interrupts", "columns", "/proc/interrupts" => h.nic_interrupts.as_ref().map(|nic| nic.cpus as f64);
-    "net.coalesce_rx" "s" "delay before a receive interrupt, of the card with the shortest", "rx-usecs", "ethtool" => ratio(h.coalesce());
+    "net.coalesce_rx" "s" "delay before a receive interrupt, of the card with the busiest interrupt line", "rx-usecs", "ethtool" => ratio(h.coalesce());
     "asked.largest_block" "bytes" "the most that a measured transfer asked for at a time", "bs=", "output of dd, iperf" => h.largest_block();
     "disk.devices" "count" "block devices whose requests were seen", "rows", "/proc/diskstats" => h.window.newest::<Disk>().len() as f64;
     "net.bytes_rate" "bytes/s" "bytes through all interfaces, loopback included", "Σ(Δrx_bytes + Δtx_bytes) / Δt", "/proc/net/dev" => sum([h.interfaces(|i| i.rx_bytes), h.interfaces(|i| i.tx_bytes)]);
     "net.segments" "1/s" "TCP segments sent", "ΔOutSegs / Δt", "/proc/net/snmp" => h.protocol(|p| p.tcp_out_segs);
-    "net.retransmit_share" "ratio" "segments sent again", "ΔRetransSegs / ΔOutSegs", "/proc/net/snmp" => over(h.protocol(|p| p.tcp_retrans_segs), h.protocol(|p| p.tcp_out_segs)).or_else(|| h.protocol(|p| p.tcp_out_segs).map(|_| 0.0));
+    "net.retransmit_share" "ratio" "segments sent again", "ΔRetransSegs / ΔOutSegs", "/proc/net/snmp" => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_out_segs)).map(|(again, all)| if all > 0.0 { again / all } else { 0.0 });
     "net.retransmitted" "count" "segments sent again in the window", "ΔRetransSegs", "/proc/net/snmp" => h.counted(|p| p.tcp_retrans_segs);
     "net.retransmitted_opening" "ratio" "share of the segments sent again that open connections", "ΔTCPSynRetrans / ΔRetransSegs", "/proc/net/netstat, /proc/net/snmp" => over(h.counted(|p| p.tcp_ext_tcp_syn_retrans), h.counted(|p| p.tcp_retrans_segs));
     "net.retransmits" "1/s" "segments sent again, those that open connections not included", "(ΔRetransSegs - ΔTCPSynRetrans) / Δt", "/proc/net/snmp, /proc/net/netstat" => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_ext_tcp_syn_retrans)).map(|(all, opening)| (all - opening).max(0.0));

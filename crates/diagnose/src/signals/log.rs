@@ -3,10 +3,11 @@
 use crate::cgroup;
 use crate::kernel_log::notice::Notice;
 pub use crate::kernel_log::oom::OomKill;
+pub use crate::kernel_log::oom_holders::MemoryHolder;
 use crate::kernel_log::{self, oom};
 use crate::signal::{Entity, over, signals};
 use std::collections::BTreeMap;
-use whyslow_model::catalogue::{LogLine, LogRead};
+use whyslow_model::catalogue::{LogLine, LogRead, Meminfo};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::human;
 use whyslow_model::kernel_log::ALARMS;
@@ -21,6 +22,8 @@ pub struct Logged {
     pub alarms: f64,
     /// Processes killed because the machine ran out of memory. Where a control group did, other processes had no part in it.
     pub kills: f64,
+    /// Processes killed because a control group reached its limit.
+    pub group_kills: f64,
     /// How often memory ran out without any process left to kill.
     pub no_victim: f64,
 }
@@ -35,11 +38,12 @@ impl Logged {
         }
         let alarming = said.iter().filter(|s| ALARMS.iter().any(|words| s.text.contains(words)));
         let kills = oom::kills(said.iter().copied());
-        let of_machine = kills.iter().filter(|kill| !kill.in_group);
+        let killed = |in_group| kills.iter().filter(|kill| kill.in_group == in_group).map(|kill| kill.times).sum();
         Some(Self {
             lines,
             alarms: alarming.map(|s| s.times).sum(),
-            kills: of_machine.map(|kill| kill.times).sum(),
+            kills: killed(false),
+            group_kills: killed(true),
             no_victim: oom::without_victim(said.iter().copied()),
         })
     }
@@ -87,6 +91,7 @@ signals! { n: Noticed<'_>;
     "notice.stands" "flag" "1 where the log does not say that it is over", "no message that ends it after the last that begins it", "/dev/kmsg" => n.notice.stands;
     "notice.ended" "flag" "1 where the log said at least once that it is over", "a message that ends it", "/dev/kmsg" => n.notice.ended;
     "notice.returns" "count" "how often it began again after it was over; absent below two", "messages that begin it after one that ended it", "/dev/kmsg" => Some(n.notice.returns).filter(|returns| *returns > 1.0);
+    "notice.longest" "s" "how long a task or CPU had been stuck, at least, when it was logged; the longest", "'blocked for more than N seconds', 'stuck for Ns'", "/dev/kmsg" => n.notice.longest;
     "notice.details" "text" "what differs from message to message", "as logged", "/dev/kmsg" => n.details().as_deref();
     "notice.places" "count" "different details", "as logged", "/dev/kmsg" => n.notice.details.len() as f64;
     "notice.follows" "flag" "1 where a task or CPU was reported as stuck before, in the same boot", "a hung task or lockup above the first line", "/dev/kmsg" => n.follows_hang;
@@ -154,6 +159,7 @@ signals! { k: OomKill;
     "kill.dirty" "bytes" "page cache of the group that must be written back before it can be given back", "'file_dirty' + 'file_writeback'", "/dev/kmsg" => k.report.dirty;
     "kill.dirty_share" "ratio" "the same as a share of the limit", "('file_dirty' + 'file_writeback') / limit", "/dev/kmsg" => over(k.report.dirty, k.report.limit);
     "kill.largest" "text" "the largest process listed", "largest 'rss' of the list of processes", "/dev/kmsg" => largest(k).as_deref();
+    "kill.whole" "bytes" "the memory that ran out: the group's limit, or the machine's memory", "'memory: usage ... limit'; 'pages RAM' - 'pages reserved', MemTotal", "/dev/kmsg, /proc/meminfo" => k.whole();
     "kill.listed" "bytes" "resident memory of all processes listed", "Σ'rss' x 4 KiB", "/dev/kmsg" => k.report.listed;
 }
 
@@ -183,13 +189,35 @@ fn holder(kill: &OomKill) -> Option<String> {
 }
 
 fn largest(kill: &OomKill) -> Option<String> {
-    let (name, pid, bytes) = kill.report.largest.as_ref()?;
-    Some(format!("{name}[{pid}], {}", human::quantity(*bytes, "bytes")))
+    let largest = kill.report.largest()?;
+    Some(format!("{}[{}], {}", largest.name, largest.pid, human::quantity(largest.bytes, "bytes")))
+}
+
+signals! { h: MemoryHolder;
+    "holder.bytes" "bytes" "memory that it held when a process was killed for it", "'rss' of the list of processes; 'file_dirty' + 'file_writeback', 'shmem', 'kernel', 'slab'; the rest", "/dev/kmsg" => h.bytes;
+    "holder.kill" "count" "the process killed, by its number", "'Killed process PID (NAME)'", "/dev/kmsg" => f64::from(h.kill);
+}
+
+/// What held memory at every kill.
+pub fn holders(window: &Window) -> Vec<Entity> {
+    let entity = |holder: MemoryHolder| {
+        let kind = if holder.pid.is_some() { "process" } else { "memory" };
+        Entity::of(Subject { pid: holder.pid, ..Subject::new(kind, holder.name.clone()) }, &holder)
+    };
+    logged_kills(window).iter().flat_map(OomKill::holders).map(entity).collect()
+}
+
+/// The kills in the window, those of one program for one limit together.
+fn logged_kills(window: &Window) -> Vec<OomKill> {
+    let mut kills = oom::together(oom::kills(kernel_log::lines(window).into_iter()));
+    let memory = window.the::<Meminfo>().and_then(|memory| memory.mem_total.get());
+    kills.iter_mut().for_each(|kill| kill.report.ram = kill.report.ram.or(memory));
+    kills
 }
 
 /// Every kill logged in the window.
 pub fn kills(window: &Window) -> Vec<Entity> {
-    oom::together(oom::kills(kernel_log::lines(window).into_iter()))
+    logged_kills(window)
         .iter()
         .map(|k| {
             let pid = (!k.is_cut).then_some(k.pid);

@@ -118,7 +118,11 @@ pub(super) fn subject(subject: &Subject) -> String {
 
 /// A culprit by name, with the number of its processes and their unit or container; its kind only if it is not a process.
 pub(super) fn culprit(culprit: &Culprit) -> String {
-    let Some(pid) = culprit.pid else { return format!("{} {}", culprit.kind, culprit.name) };
+    let Some(pid) = culprit.pid else {
+        // What holds memory and is no process is named in words.
+        let is_in_words = culprit.kind == "memory";
+        return if is_in_words { culprit.name.clone() } else { format!("{} {}", culprit.kind, culprit.name) };
+    };
     let container = culprit.container.as_ref().map(|id| format!("container{NO_BREAK}{id}"));
     // The scope of a virtual machine only repeats its name.
     let unit = culprit.unit.as_ref().filter(|_| culprit.cgroup.as_deref().and_then(cgroup::guest).is_none());

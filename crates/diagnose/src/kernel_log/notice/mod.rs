@@ -35,6 +35,8 @@ pub struct Notice {
     pub details: Vec<String>,
     /// Other names of the subject.
     pub aliases: Vec<String>,
+    /// The longest time that a task or CPU was stuck when it was logged, in seconds, if the messages say that.
+    pub longest: Option<f64>,
     /// The first and last line about it.
     pub lines: (u64, u64),
     /// What the tasks wait for that it is about, by their stacks.
@@ -73,6 +75,7 @@ fn add_stacks(notices: &mut Vec<Notice>, lines: &[LogMessage<'_>]) {
             stands: true,
             ended: false,
             returns: 0.0,
+            longest: None,
             details: names,
             aliases,
             lines: waits.lines,
@@ -137,6 +140,7 @@ fn begin(topic: &'static str, about: &MessageSubject, line: u64) -> Notice {
         stands: true,
         ended: false,
         returns: 0.0,
+        longest: None,
         details: Vec::new(),
         aliases: Vec::new(),
         lines: (line, line),
@@ -152,6 +156,9 @@ impl Notice {
         self.lines.1 = said.sequence;
         self.stands = true;
         self.count += said.times + held_back;
+        let stuck = ["blocked for more than ", "stuck for "].iter();
+        let stuck = stuck.filter_map(|words| number_after::<u32>(said.text, words)).max().map(f64::from);
+        self.longest = self.longest.into_iter().chain(stuck).reduce(f64::max);
         if let Some(total) = about.total {
             self.count = self.count.max(total);
         }
@@ -219,6 +226,7 @@ mod tests {
         ];
         let all = gather(log(&lines));
         assert_eq!(all[0].details, ["CPU 1 in kworker/1:2:1234", "CPU 2"]);
+        assert_eq!(all[0].longest, Some(23.0));
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub const SNAPSHOT: &str = "snapshot";
 pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
     match subject {
         LogSubject::Host => Some(MessageSubject::host()),
+        LogSubject::Program(name) => Some(MessageSubject::host().detail(name)),
         LogSubject::TemporaryFile => {
             const LARGE: u64 = 50_000_000;
             number_after::<u64>(text, "size ").filter(|size| *size > LARGE).map(|_| MessageSubject::host())

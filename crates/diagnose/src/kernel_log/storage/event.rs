@@ -30,11 +30,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether it makes a device suspect; a reset hits bystanders too, and a failed request has its reason elsewhere.
-    pub fn accuses(self) -> bool {
-        !matches!(self, Self::Reset | Self::Request)
-    }
-
     /// Whether it is an error, and not what the kernel did about errors.
     pub fn is_error(self) -> bool {
         !matches!(self, Self::Reset | Self::Offline)

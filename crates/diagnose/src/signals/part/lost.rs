@@ -10,6 +10,11 @@ const FILE: u32 = 32;
 /// A log without years that goes back by more than half of one has come to the next.
 const YEAR: f64 = 366.0 * 86_400.0;
 
+/// The file that an event was logged in.
+pub fn file_of(event: &Event) -> u64 {
+    event.sequence >> FILE
+}
+
 /// The log's lines, and the time they cover.
 pub struct Clock<'w> {
     log: &'w BTreeMap<u64, &'w LogLine>,
@@ -30,7 +35,7 @@ impl<'w> Clock<'w> {
     }
 
     /// When a line was logged, in seconds on a clock that the lines of its file share.
-    fn at(&self, event: &Event) -> Option<f64> {
+    pub fn at(&self, event: &Event) -> Option<f64> {
         let line = self.log.get(&event.sequence)?;
         line.clock.get().or(line.time.get().map(|ns| ns as f64)).map(|ns| ns / 1e9)
     }
@@ -42,7 +47,7 @@ impl<'w> Clock<'w> {
         let mut before: Option<(u64, f64)> = None;
         for event in events {
             let Some((mut at, held)) = self.at(event).zip(event.held) else { continue };
-            let file = event.sequence >> FILE;
+            let file = file_of(event);
             let last = before.filter(|(other, _)| *other == file).map(|(_, at)| at).or(self.begin);
             if last.is_some_and(|last| at < last - YEAR / 2.0) {
                 at += YEAR;

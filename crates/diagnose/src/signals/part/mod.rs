@@ -184,7 +184,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     let log = kernel_log::rows(window);
     let clock = Clock::of(window, &log);
     let errors = parse(kernel_log::lines(window).into_iter());
-    let suspects = Suspects::of(&errors);
+    let suspects = Suspects::of(&errors, |event| Some((lost::file_of(event), clock.at(event)?)));
     let queues = Queues::of(window);
     let part = |target: &'_ str| {
         let logged = errors.known.name(target);

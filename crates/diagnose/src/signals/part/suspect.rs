@@ -55,11 +55,24 @@ impl Suspect {
     }
 }
 
+/// Targets that fail because of what they share fail within this of one another, in seconds.
+const TOGETHER: f64 = 3600.0;
+/// Errors of one target that are less than this apart are one, in seconds.
+const SHORTLY: f64 = 300.0;
+
+/// What a target that is cut off, or does not answer, has.
+const CUT_OFF: [Kind; 6] = [Kind::Transport, Kind::Timeout, Kind::Abort, Kind::NoAnswer, Kind::Offline, Kind::NotReady];
+
+/// When an event was logged: its file, and seconds on a clock that the lines of that file share.
+pub type EventTime = Option<(u64, f64)>;
+
 /// The errors of one target.
 #[derive(Default)]
 struct TargetErrors<'e> {
     events: Vec<&'e Event>,
     kinds: BTreeSet<Kind>,
+    /// When it was cut off or did not answer.
+    cut_off: Vec<EventTime>,
 }
 
 impl TargetErrors<'_> {
@@ -68,17 +81,39 @@ impl TargetErrors<'_> {
         self.kinds.iter().any(|kind| *kind != Kind::Reset)
     }
 
-    /// Whether it is cut off or does not answer, or worse.
-    fn fails(&self) -> bool {
-        self.kinds.iter().any(|kind| kind.accuses() && *kind != Kind::Recovered)
+    /// Whether it was cut off or did not answer, and does not say itself that its medium or its electronics are bad, which has
+    /// the same effect.
+    fn is_cut_off(&self) -> bool {
+        !self.cut_off.is_empty() && !self.kinds.contains(&Kind::Medium) && !self.kinds.contains(&Kind::Hardware)
+    }
+
+    /// Adds a time, unless it is shortly after the last one: a log can have any number of errors.
+    fn add_time(&mut self, time: EventTime) {
+        let is_shortly_after = match (self.cut_off.last(), time) {
+            (Some(Some((file, last))), Some((own, time))) => *file == own && (time - last).abs() < SHORTLY,
+            (Some(None), None) => true,
+            _ => false,
+        };
+        if !is_shortly_after {
+            self.cut_off.push(time);
+        }
+    }
+
+    /// Whether both were cut off at about the same time, as far as the log has times.
+    fn fails_with(&self, other: &Self) -> bool {
+        let is_near = |a: &EventTime, b: &EventTime| match (a, b) {
+            (Some((file, a)), Some((other, b))) => file == other && (a - b).abs() <= TOGETHER,
+            _ => true,
+        };
+        self.cut_off.iter().any(|a| other.cut_off.iter().any(|b| is_near(a, b)))
     }
 }
 
 /// What several targets of one host have in common.
 #[derive(Default)]
 struct HostErrors<'e> {
-    /// How many of them fail.
-    failing: usize,
+    /// Those that were cut off or did not answer.
+    cut_off: Vec<&'e str>,
     /// Those that only report a reset, with the last line that does, the newest first.
     bystanders: Vec<(u64, &'e str)>,
 }
@@ -94,12 +129,15 @@ pub struct Suspects<'e> {
 
 impl<'e> Suspects<'e> {
     /// Over the errors of a log.
-    pub fn of(errors: &'e Errors) -> Self {
+    pub fn of(errors: &'e Errors, time: impl Fn(&Event) -> EventTime) -> Self {
         let mut targets: BTreeMap<&str, TargetErrors<'_>> = BTreeMap::new();
         for event in &errors.events {
             let errors = targets.entry(&event.target).or_default();
             errors.kinds.insert(event.kind);
             errors.events.push(event);
+            if CUT_OFF.contains(&event.kind) {
+                errors.add_time(time(event));
+            }
         }
         let adapter = targets.values().any(|errors| errors.kinds.contains(&Kind::Adapter));
         let mut all = Self { errors, targets, hosts: BTreeMap::new(), adapter };
@@ -111,7 +149,7 @@ impl<'e> Suspects<'e> {
         let mut hosts: BTreeMap<&str, HostErrors<'_>> = BTreeMap::new();
         for (target, errors) in &self.targets {
             let host = hosts.entry(self.host_of(target)).or_default();
-            host.failing += usize::from(errors.fails());
+            host.cut_off.extend(Some(*target).filter(|_| errors.is_cut_off()));
             if !errors.is_suspicious() {
                 host.bystanders.extend(errors.events.last().map(|event| (event.sequence, *target)));
             }
@@ -167,10 +205,10 @@ impl<'e> Suspects<'e> {
         }
     }
 
-    /// Whether another target of the same host is cut off or does not answer.
+    /// Whether another target of the same host is cut off or does not answer at about the same time.
     fn failing_beside(&self, target: &str, errors: &TargetErrors<'_>) -> bool {
-        let failing = self.hosts.get(self.host_of(target)).map_or(0, |host| host.failing);
-        failing > usize::from(errors.fails())
+        let others = self.hosts.get(self.host_of(target)).into_iter().flat_map(|host| &host.cut_off);
+        others.filter(|other| **other != target).any(|other| self.targets[other].fails_with(errors))
     }
 
     /// What a target is reached by: the ports of ATA controllers count as one.

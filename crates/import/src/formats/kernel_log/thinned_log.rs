@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::LazyLock;
 use whyslow_model::catalogue::{LogLine, LogRead};
-use whyslow_model::kernel_log::{HANDLERS, MEMORY_REPORT, UNMISTAKABLE, prefilter};
+use whyslow_model::kernel_log::{HANDLERS, UNMISTAKABLE, is_memory_report, prefilter};
 
 /// How many lines of a shape are kept one by one.
 const EACH: u32 = 20;
@@ -321,7 +321,7 @@ fn ends_memory_report(text: &str) -> bool {
 fn is_in_memory_report(text: &str) -> bool {
     let text = text.trim_start();
     let process = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == 'p');
-    text.strip_prefix('[').is_some_and(process) || MEMORY_REPORT.iter().any(|words| text.starts_with(words))
+    text.strip_prefix('[').is_some_and(process) || is_memory_report(text)
 }
 
 #[cfg(test)]
