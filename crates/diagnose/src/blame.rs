@@ -8,6 +8,7 @@ use crate::expr::Expr;
 use crate::facts::Facts;
 use crate::rule::{CulpritSpec, Rule, find};
 use crate::rule_context::RuleContext;
+use crate::scope::Scope;
 use crate::signal::Entity;
 use crate::sources::NotRead;
 use std::collections::{BTreeMap, BTreeSet};
@@ -196,7 +197,13 @@ impl<'a> Candidates<'a> {
                 named.nice = nice_reach(first, others, facts);
                 named.together = first.together();
             }
-            let culprits = groups.into_iter().map(|group| group.culprit(all, &spec.of));
+            // Of a capture nobody knows whether it lists everyone, unless the whole is the subject's own.
+            let is_partial = facts.running.is_none()
+                && self.total.is_none()
+                && [Scope::Process, Scope::Thread, Scope::Io, Scope::Connection].contains(&spec.scope)
+                && !groups.iter().all(is_subject);
+            let of = if is_partial { format!("{}, as far as listed", spec.of) } else { spec.of.clone() };
+            let culprits = groups.into_iter().map(|group| group.culprit(all, &of));
             named.culprits = culprits.filter(|c| c.share >= SMALLEST_SHARE).collect();
         }
         if !named.culprits.is_empty() && missing.is_none_or(|missing| missing < NOTABLE) {

@@ -45,7 +45,12 @@ fn name_users(cause: usize, effect: usize, judged: &mut [Judged], topology: &Top
     let (lower, upper) = (&judged[cause].finding, &judged[effect].finding);
     let is_below = topology.rests_on(&upper.subject.name, &lower.subject.name);
     if lower.culprits.is_empty() && !judged[cause].is_unattributed && !upper.culprits.is_empty() && is_below {
-        let (culprits, unattributed) = (upper.culprits.clone(), upper.unattributed.clone());
+        let (mut culprits, mut unattributed) = (upper.culprits.clone(), upper.unattributed.clone());
+        // Their shares are of what the upper device did.
+        let bases = culprits.iter_mut().map(|culprit| &mut culprit.of);
+        for of in bases.chain(unattributed.iter_mut().map(|gap| &mut gap.of)).filter(|of| !of.contains(" on ")) {
+            of.push_str(&format!(" on {}", upper.subject.name));
+        }
         (judged[cause].finding.culprits, judged[cause].finding.unattributed) = (culprits, unattributed);
     }
 }
