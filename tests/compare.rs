@@ -187,6 +187,30 @@ fn spreading_a_load_over_disks_only_moves_the_wait() {
     assert!(small.contains("moves no more") && small.contains("1.28 ms instead of 975 µs"), "{small}");
 }
 
+/// Something must say that a setting was changed: two hosts, two days and two programs are no experiment.
+#[test]
+fn captures_that_nothing_connects_are_not_compared() {
+    let dir = folder();
+    let single = fs::read_to_string(capture("san-iostat-x-2k-1reader")).unwrap();
+    let other = fs::read_to_string(capture("san-iostat-x-2k-6readers")).unwrap();
+    let compared = |a: &str, b: &str, before: &str, after: &str| {
+        let [first, second] = [a, b].map(|name| dir.path().join(name));
+        fs::write(&first, before).unwrap();
+        fs::write(&second, after).unwrap();
+        let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+        let out = whyslow.args(["read", "--json"]).args([first, second]).stdin(Stdio::null()).output().unwrap();
+        let d: Diagnosis = serde_json::from_slice(&out.stdout).expect("a diagnosis");
+        d.comparisons.len()
+    };
+    assert_eq!(compared("disk-before.txt", "disk-after.txt", &single, &other), 1);
+    assert_eq!(compared("disk-monday.txt", "disk-tuesday.txt", &single, &other), 0);
+    assert_eq!(compared("a.txt", "b.txt", &single, &other), 0);
+    let renamed = ["sdi", "sdj", "sdc", "sdb", "sda"]
+        .iter()
+        .fold(other.clone(), |text, disk| text.replace(disk, &format!("vd{}", &disk[2..])));
+    assert_eq!(compared("x-before.txt", "x-after.txt", &single, &renamed), 0, "other devices");
+}
+
 #[test]
 fn more_requests_in_flight_only_wait_longer() {
     let readers = concluded("san-iostat-x-2k-1reader", "san-iostat-x-2k-6readers");

@@ -11,7 +11,11 @@ use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 
 fn judged(text: &str) -> Diagnosis {
-    let captures = captures_of([("x", text)], false).unwrap_or_else(|refusal| panic!("{refusal}"));
+    judged_together(&[("x", text)])
+}
+
+fn judged_together(texts: &[(&str, &str)]) -> Diagnosis {
+    let captures = captures_of(texts.iter().copied(), false).unwrap_or_else(|refusal| panic!("{refusal}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
     merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES).expect("a diagnosis")
 }
@@ -46,6 +50,32 @@ fn one_member_of_a_mirror_that_takes_many_times_as_long_is_slow() {
     assert!(slow.summary.contains("1 other disk with the same load"), "{}", slow.summary);
     // A spinning disk beside flash.
     assert_eq!(keys(&judged(&iostat(&rows(9.0)))), [""; 0]);
+}
+
+/// Two hosts with nothing to do with one another: sums that happen to be equal are no evidence.
+#[test]
+fn devices_of_two_hosts_do_not_contend_for_one() {
+    let row = |disk: &str, reads: u32, wait: f64| {
+        let rate = f64::from(reads) * 25.0;
+        let queue = f64::from(reads) * wait / 1e3;
+        format!(
+            "{disk} {reads}.00 0.00 {rate:.2} 0.00 0.00 0.00 0.00 0.00 {wait:.2} 0.00 {queue:.2} 25.00 0.00 3.00 97.00\n"
+        )
+    };
+    let volumes = |wait: f64| iostat(&(row("sda", 120, wait) + &row("sdb", 180, wait)));
+    let carrier = iostat(&row("sdc", 300, 70.0));
+    let shares = |above: &str, below: &str| {
+        let d = judged_together(&[("a", above), ("b", below)]);
+        d.findings.iter().any(|finding| finding.id == "disk.shared")
+    };
+    let of = |host: &str, text: &str| text.replace("$ ", &format!("[root@{host} ~]# "));
+    assert!(shares(&volumes(75.0), &carrier), "the same requests, which wait for those of the device below");
+    assert!(!shares(&volumes(12.0), &carrier), "they are done before the device has done them");
+    assert!(!shares(&of("web1", &volumes(75.0)), &of("mail7", &carrier)), "two hosts");
+    let writes = carrier
+        .replace("300.00 0.00 7500.00 0.00", "0.00 300.00 0.00 7500.00")
+        .replace("70.00 0.00 21.00 25.00 0.00", "0.00 70.00 21.00 0.00 25.00");
+    assert!(!shares(&volumes(75.0), &writes), "one reads, the other writes");
 }
 
 #[test]

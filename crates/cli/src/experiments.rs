@@ -1,10 +1,13 @@
 //! Captures of the same things as experiments: what was changed between them, and what the result was.
 
+use crate::experiment_names::tell_a_change;
 use crate::output::Failure;
 use crate::pseudonymise::PseudonymSession;
 use crate::read::{ReadArgs, captures};
 use std::path::Path;
-use whyslow_compare::{conclusions, conclusions_within, inventory, of_capture};
+use whyslow_compare::{
+    conclusions, conclusions_within, differ_in_options, differ_in_settings, disks_at_ceiling, inventory, of_capture,
+};
 use whyslow_diagnose::known_signals;
 use whyslow_import::Capture;
 use whyslow_model::baseline::Baseline;
@@ -13,13 +16,34 @@ use whyslow_model::window::Window;
 
 /// The most pairs that are compared: of more than these nobody reads all.
 const MOST_PAIRS: usize = 20;
+/// The finding that promises more from more requests in flight.
+const DEPTH_ONE: &str = "disk.depth_one";
 /// The most intervals of one capture; in a longer one, several in a row are combined.
 const MOST_INTERVALS: usize = 128;
 
-/// Compares each capture with the next one of the same things, unless they are of two hosts, or one is what the other sees of it.
+/// Adds what comparing the captures shows to their diagnosis.
+pub fn add(captures: &[Capture], diagnosis: &mut Diagnosis) {
+    diagnosis.comparisons = comparisons(captures, diagnosis);
+    for comparison in &diagnosis.comparisons {
+        let side = |label: &String| captures.iter().find(|capture| capture.label() == *label).map(summed_up);
+        let Some((a, b)) = side(&comparison.a).zip(side(&comparison.b)) else { continue };
+        let at_ceiling = disks_at_ceiling(&a, &b);
+        let is_of_them = |finding: &&mut Finding| {
+            let Finding { id, subject, .. } = &**finding;
+            id == DEPTH_ONE && at_ceiling.contains(&subject.name)
+        };
+        // What one capture promises, both together have measured.
+        for action in diagnosis.findings.iter_mut().filter(is_of_them).flat_map(|finding| &mut finding.actions) {
+            (action.expect, action.gain) = (None, None);
+        }
+    }
+}
+
+/// Compares each capture with the next one of the same things, if something says that a setting was changed between them, unless
+/// they are of two hosts, or one is what the other sees of it.
 ///
 /// Runs in one capture that differ in one option are compared with each other.
-pub fn comparisons(captures: &[Capture], diagnosis: &Diagnosis) -> Vec<CaptureComparison> {
+fn comparisons(captures: &[Capture], diagnosis: &Diagnosis) -> Vec<CaptureComparison> {
     let own = captures.iter().take(MOST_PAIRS).filter_map(|capture| {
         let conclusions = conclusions_within(&summed_up(capture));
         let label = capture.label();
@@ -29,7 +53,10 @@ pub fn comparisons(captures: &[Capture], diagnosis: &Diagnosis) -> Vec<CaptureCo
     let compared = pairs.take(MOST_PAIRS).filter_map(|pair| {
         let [a, b] = [&pair[0], &pair[1]].map(Capture::label);
         let are_layers = diagnosis.findings.iter().any(|finding| is_across(finding, &a, &b));
-        let conclusions = conclusions(&summed_up(&pair[0]), &summed_up(&pair[1]));
+        let [before, after] = [&pair[0], &pair[1]].map(summed_up);
+        let is_experiment =
+            tell_a_change(&a, &b) || differ_in_settings(&before, &after) || differ_in_options(&before, &after);
+        let conclusions = if is_experiment { conclusions(&before, &after) } else { Vec::new() };
         (!conclusions.is_empty() && !are_layers).then_some(CaptureComparison { a, b, conclusions })
     });
     compared.chain(own).collect()

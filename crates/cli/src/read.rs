@@ -89,7 +89,7 @@ pub fn diagnosed(captures: &[Capture], rules: &Rules, files: &[PathBuf]) -> Resu
     let machines = virtual_machines(&labelled);
     let diagnosis = merge_diagnoses(captures.iter().map(of).collect(), machines, &rules.book);
     let mut diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(files)))?;
-    diagnosis.comparisons = experiments::comparisons(captures, &diagnosis);
+    experiments::add(captures, &mut diagnosis);
     Ok(diagnosis)
 }
 

@@ -5,7 +5,7 @@ use crate::compare::changed as changed_inventory;
 use crate::experiment::{counterparts, sentences, within};
 use std::cmp::Ordering;
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Inventory};
-use whyslow_model::human::{percent, quantity};
+use whyslow_model::human::{change, quantity};
 
 /// How much what was measured only once may differ by itself, as a share of it.
 const ONCE: f64 = 0.1;
@@ -19,6 +19,13 @@ const IDLE: f64 = 0.05;
 const CARRIED: f64 = 0.5;
 /// Sizes and numbers of requests that differ by this factor are others.
 const OTHER: f64 = 1.3;
+/// Loads of which the share that is read differs by more than this are of different programs.
+const OTHER_MIX: f64 = 0.3;
+/// No request is smaller.
+const SECTOR: f64 = 512.0;
+/// The ends of what does not change on one machine.
+const HARDWARE: [&str; 8] =
+    [": product", ": processor", ": processors", ": mem_total", ": model", ": size", ": hardware_max", ": start"];
 /// The most measurements or disks in a sentence.
 const MOST_NAMED: usize = 6;
 
@@ -27,7 +34,7 @@ pub fn conclusions(a: &Baseline, b: &Baseline) -> Vec<String> {
     if a.kind != BaselineKind::Captures || b.kind != BaselineKind::Captures {
         return Vec::new();
     }
-    let disks = Load::of(a).zip(Load::of(b)).map(|(a, b)| disks(&a, &b));
+    let disks = Load::of(a).zip(Load::of(b)).filter(|(a, b)| a.can_be_compared_with(b)).map(|(a, b)| disks(&a, &b));
     let results: Vec<String> = measurements(a, b).into_iter().chain(disks).collect();
     // Without a result, a setting is no experiment.
     let settings = settings(&a.inventory, &b.inventory).filter(|_| !results.is_empty());
@@ -37,6 +44,27 @@ pub fn conclusions(a: &Baseline, b: &Baseline) -> Vec<String> {
 /// What the runs of one capture show that differ in one option.
 pub fn conclusions_within(capture: &Baseline) -> Vec<String> {
     within(&capture.series)
+}
+
+/// The disks of which more requests in flight move no more: they are at their ceiling in both captures.
+pub fn disks_at_ceiling(a: &Baseline, b: &Baseline) -> Vec<String> {
+    let loads = Load::of(a).zip(Load::of(b)).filter(|(a, b)| a.can_be_compared_with(b));
+    let Some((a, b)) = loads.filter(|(a, b)| a.names() == b.names()) else { return Vec::new() };
+    let names = |load: &Load<'_>| load.disks.iter().map(|disk| disk.name.to_owned()).collect();
+    if changed(&a, &b, a.bytes().effect(b.bytes())).ends_with(NO_MORE) { names(&a) } else { Vec::new() }
+}
+
+/// Whether two captures are of one machine as far as they show its hardware, with different settings.
+pub fn differ_in_settings(a: &Baseline, b: &Baseline) -> bool {
+    let changed = changed_inventory(&a.inventory, &b.inventory);
+    let mut both = changed.iter().filter(|one| one.a.is_some() && one.b.is_some()).peekable();
+    both.peek().is_some() && !both.any(|one| HARDWARE.iter().any(|end| one.what.ends_with(end)))
+}
+
+/// Whether tools that ran in both captures ran with different options.
+pub fn differ_in_options(a: &Baseline, b: &Baseline) -> bool {
+    let [of_a, of_b] = [a, b].map(measured);
+    counterparts(&of_a, &of_b).iter().any(|pair| !pair.changed.is_empty())
 }
 
 /// The settings that were changed.
@@ -69,25 +97,57 @@ impl Usual {
         (value > 0.0).then_some(Self { value, noise })
     }
 
-    /// How many times as much the other is; `None` if it is the same within what both vary by.
-    pub(crate) fn times(self, other: Self) -> Option<f64> {
+    /// How many times as much the other is, and whether that is more than what both vary by.
+    pub(crate) fn effect(self, other: Self) -> Effect {
         let ratio = other.value / self.value;
-        ((ratio - 1.0).abs() > self.noise.max(other.noise)).then_some(ratio)
+        match (ratio - 1.0).abs() {
+            difference if difference > self.noise.max(other.noise) => Effect::Differs(ratio),
+            difference if difference <= ONCE => Effect::Same,
+            _ => Effect::Unclear(ratio),
+        }
+    }
+
+    /// How many times as much the other is; `None` if that is not more than what both vary by.
+    fn times(self, other: Self) -> Option<f64> {
+        match self.effect(other) {
+            Effect::Differs(ratio) => Some(ratio),
+            Effect::Same | Effect::Unclear(_) => None,
+        }
     }
 }
 
-/// `+11 %`, `-93 %`, `5.3 times`
-pub(crate) fn change(ratio: f64) -> String {
-    match ratio {
-        3.0.. => format!("{ratio:.1} times"),
-        1.0.. => format!("+{}", percent(ratio - 1.0)),
-        _ => format!("-{}", percent(1.0 - ratio)),
+/// What the value after says beside the one before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Effect {
+    /// It is so many times as much.
+    Differs(f64),
+    /// It is about as much.
+    Same,
+    /// It is so many times as much, but both vary by more than that.
+    Unclear(f64),
+}
+
+impl Effect {
+    /// The same with before and after exchanged.
+    fn reversed(self) -> Self {
+        match self {
+            Self::Differs(ratio) => Self::Differs(1.0 / ratio),
+            Self::Same => Self::Same,
+            Self::Unclear(ratio) => Self::Unclear(1.0 / ratio),
+        }
     }
+}
+
+/// How a sentence calls a difference that proves nothing.
+pub(crate) const UNCLEAR: &str = "no more than it varies by itself";
+
+fn measured(side: &Baseline) -> Vec<&BaselineSeries> {
+    side.series.iter().filter(|one| one.experiment.is_some()).collect()
 }
 
 /// What tools measured themselves.
 fn measurements(a: &Baseline, b: &Baseline) -> Vec<String> {
-    let [of_a, of_b] = [a, b].map(|side| side.series.iter().filter(|one| one.experiment.is_some()).collect::<Vec<_>>());
+    let [of_a, of_b] = [a, b].map(measured);
     let (same, changed): (Vec<_>, Vec<_>) =
         counterparts(&of_a, &of_b).into_iter().partition(|pair| pair.changed.is_empty());
     let same: Vec<(&BaselineSeries, &BaselineSeries)> = same.iter().map(|pair| (pair.a, pair.b)).collect();
@@ -96,14 +156,15 @@ fn measurements(a: &Baseline, b: &Baseline) -> Vec<String> {
 
 /// What was measured twice in the same way: which of it differs.
 fn repeated(of_a: &[&BaselineSeries], pairs: &[(&BaselineSeries, &BaselineSeries)]) -> Option<String> {
-    let (mut differ, mut alike, mut by_cpu) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut differ, mut alike, mut unclear, mut by_cpu) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (one, other) in pairs {
         let name = one.metric.trim_end_matches(BY_CPU);
         let (Some(before), Some(after)) = (Usual::of(one), Usual::of(other)) else { continue };
-        match before.times(after) {
+        match before.effect(after) {
             _ if [one, other].iter().any(|side| side.metric.ends_with(BY_CPU)) => by_cpu.push(name),
-            Some(ratio) => differ.push((name, &one.unit, before, after, ratio)),
-            None => alike.push(name),
+            Effect::Differs(ratio) => differ.push((name, &one.unit, before, after, ratio)),
+            Effect::Same => alike.push(name),
+            Effect::Unclear(ratio) => unclear.push((name, ratio)),
         }
     }
     // The tool is said once.
@@ -118,13 +179,18 @@ fn repeated(of_a: &[&BaselineSeries], pairs: &[(&BaselineSeries, &BaselineSeries
         format!("{} {before} → {after} ({})", short(name), change(*ratio))
     });
     let mut parts: Vec<String> = match differ.len() {
-        0 if alike.is_empty() && by_cpu.is_empty() => return None,
-        0 => vec!["No measurement differs".to_owned()],
+        0 if alike.is_empty() && unclear.is_empty() && by_cpu.is_empty() => return None,
+        0 if unclear.is_empty() => vec!["No measurement differs".to_owned()],
+        0 => vec!["No measurement differs by more than it varies by itself".to_owned()],
         _ => vec![shown.collect::<Vec<_>>().join(", ")],
     };
     parts.extend(differ.len().checked_sub(MOST_NAMED).filter(|more| *more > 0).map(|more| format!("and {more} more")));
     if !alike.is_empty() && !differ.is_empty() {
         parts.push(format!("about the same: {}", alike.iter().map(|name| short(name)).collect::<Vec<_>>().join(", ")));
+    }
+    if !unclear.is_empty() {
+        let shown = unclear.iter().map(|(name, ratio)| format!("{} ({})", short(name), change(*ratio)));
+        parts.push(format!("{UNCLEAR}: {}", shown.collect::<Vec<_>>().join(", ")));
     }
     if !by_cpu.is_empty() {
         let names: Vec<String> = by_cpu.iter().map(|name| short(name)).collect();
@@ -142,7 +208,10 @@ struct DiskLoad<'b> {
     name: &'b str,
     /// Per second.
     bytes: Usual,
-    requests: f64,
+    /// Per second; unknown where they were not counted together with the bytes.
+    requests: Option<f64>,
+    /// Share of the bytes that is read, if both directions are known.
+    read: Option<f64>,
     /// Of a request, in seconds.
     wait: Option<f64>,
     /// Requests in flight.
@@ -168,12 +237,24 @@ impl<'b> Load<'b> {
         Usual { value, noise: self.disks.iter().map(|disk| disk.bytes.noise).fold(0.0, f64::max) }
     }
 
-    fn requests(&self) -> f64 {
+    /// Whether this can be the same load as the other, on things they have in common.
+    fn can_be_compared_with(&self, other: &Self) -> bool {
+        let is_shared = self.disks.iter().any(|disk| other.disk(disk.name).is_some());
+        let mixes = self.read().zip(other.read());
+        is_shared && mixes.is_none_or(|(a, b)| (a - b).abs() <= OTHER_MIX)
+    }
+
+    fn requests(&self) -> Option<f64> {
         self.disks.iter().map(|disk| disk.requests).sum()
     }
 
-    fn request_size(&self) -> f64 {
-        self.bytes().value / self.requests()
+    fn request_size(&self) -> Option<f64> {
+        Some(self.bytes().value / self.requests()?).filter(|size| *size >= SECTOR)
+    }
+
+    fn read(&self) -> Option<f64> {
+        let read: Option<f64> = self.disks.iter().map(|disk| Some(disk.read? * disk.bytes.value)).sum();
+        Some(read? / self.bytes().value)
     }
 
     fn queue(&self) -> Option<f64> {
@@ -182,8 +263,11 @@ impl<'b> Load<'b> {
 
     /// The mean over all requests.
     fn wait(&self) -> Option<f64> {
-        let total: Option<f64> = self.disks.iter().map(|disk| Some(disk.wait? * disk.requests)).sum();
-        total.map(|total| total / self.requests())
+        if let [disk] = &self.disks[..] {
+            return disk.wait;
+        }
+        let total: Option<f64> = self.disks.iter().map(|disk| Some(disk.wait? * disk.requests?)).sum();
+        Some(total? / self.requests()?)
     }
 
     fn rate(&self) -> String {
@@ -209,9 +293,12 @@ impl<'b> DiskLoad<'b> {
         if !busy.is_empty() && mean(busy) < IDLE {
             return None;
         }
-        let rates = sums(samples("disk.read_rate"), samples("disk.write_rate"));
-        let requests = sums(samples("disk.reads"), samples("disk.writes"));
-        let bytes = Usual::of_samples(&rates)?;
+        let [read_rates, write_rates] = ["disk.read_rate", "disk.write_rate"].map(samples);
+        let [reads, writes] = ["disk.reads", "disk.writes"].map(samples);
+        let bytes = Usual::of_samples(&sums(read_rates, write_rates))?;
+        let requests = sums(reads, writes);
+        let is_counted_together = (read_rates.len(), write_rates.len()) == (reads.len(), writes.len());
+        let read = (!read_rates.is_empty() && !write_rates.is_empty()).then(|| mean(read_rates) / bytes.value);
         let waits = samples("disk.wait");
         // An interval without a request has no wait.
         let of_requests: Vec<f64> = requests.iter().copied().filter(|requests| *requests > 0.0).collect();
@@ -225,7 +312,8 @@ impl<'b> DiskLoad<'b> {
         };
         let queue = samples("disk.queue");
         let queue = (!queue.is_empty()).then(|| mean(queue));
-        Some(Self { name, bytes, requests: mean(&requests), wait, queue })
+        let requests = Some(mean(&requests)).filter(|requests| is_counted_together && *requests > 0.0);
+        Some(Self { name, bytes, requests, read, wait, queue })
     }
 }
 
@@ -285,44 +373,49 @@ fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
 
 /// What was changed in the load of the disks, and what the result was.
 fn disks(a: &Load<'_>, b: &Load<'_>) -> String {
-    let times = a.bytes().times(b.bytes());
+    let effect = a.bytes().effect(b.bytes());
     match a.disks.len().cmp(&b.disks.len()) {
-        Ordering::Less => few_and_many(a, b, times),
-        Ordering::Greater => few_and_many(b, a, times.map(|times| 1.0 / times)),
-        Ordering::Equal => as_many(a, b, times),
+        Ordering::Less => few_and_many(a, b, effect),
+        Ordering::Greater => few_and_many(b, a, effect.reversed()),
+        Ordering::Equal => as_many(a, b, effect),
     }
 }
 
 /// Loads on as many disks.
-fn as_many(a: &Load<'_>, b: &Load<'_>, times: Option<f64>) -> String {
+fn as_many(a: &Load<'_>, b: &Load<'_>, effect: Effect) -> String {
     let names = if a.names() == b.names() { b.names() } else { format!("{} instead of {}", b.names(), a.names()) };
     let rate = b.rate();
-    let (changed, waits) = (changed(a, b, times), Waits::of(a, b));
+    let (changed, waits) = (changed(a, b, effect), Waits::of(a, b));
     let within = b.bytes().value / a.bytes().value - 1.0;
-    let moves = match times {
-        Some(ratio) => format!("{names}: {} → {rate} ({})", a.rate(), change(ratio)),
-        None if changed.is_empty() && waits.as_ref().is_none_or(Waits::are_same) => {
+    let moves = match effect {
+        Effect::Differs(ratio) => format!("{names}: {} → {rate} ({})", a.rate(), change(ratio)),
+        Effect::Unclear(ratio) => format!("{names}: {} → {rate} ({}, {UNCLEAR})", a.rate(), change(ratio)),
+        Effect::Same if changed.is_empty() && waits.as_ref().is_none_or(Waits::are_same) => {
             return format!("{names}: no difference beyond what varies by itself ({rate}, {:+.1} %).", within * 100.0);
         }
-        None => format!("{names}: the same {rate} within what varies by itself ({:+.1} %)", within * 100.0),
+        Effect::Same => format!("{names}: the same {rate} within what varies by itself ({:+.1} %)", within * 100.0),
     };
     format!("{moves}{changed}{}.", said(waits.as_ref()))
 }
 
+/// What a sentence ends with if a disk is at its ceiling.
+const NO_MORE: &str = ": more in flight move no more";
+
 /// How the requests were changed, and whether that moves more.
-fn changed(a: &Load<'_>, b: &Load<'_>, times: Option<f64>) -> String {
-    let (before, after) = (a.request_size(), b.request_size());
-    if !is_near(before, after) {
+fn changed(a: &Load<'_>, b: &Load<'_>, effect: Effect) -> String {
+    let sizes = a.request_size().zip(b.request_size());
+    if let Some((before, after)) = sizes.filter(|(before, after)| !is_near(*before, *after)) {
         let [before, after] = [before, after].map(|size| quantity(size, "bytes"));
         return format!(" with requests of {after} instead of {before}");
     }
     let Some((before, after)) = a.queue().zip(b.queue()).filter(|(a, b)| !is_near(*a, *b)) else {
         return String::new();
     };
-    let gain = match times {
-        None if after < before => ": fewer in flight move as much",
-        Some(ratio) if ratio > 1.0 => "",
-        _ if after > before => ": more in flight move no more",
+    let gain = match effect {
+        Effect::Unclear(_) => "",
+        Effect::Same if after < before => ": fewer in flight move as much",
+        Effect::Differs(ratio) if ratio > 1.0 => "",
+        _ if after > before => NO_MORE,
         _ => "",
     };
     format!(" with {after:.1} requests in flight instead of {before:.1}{gain}")
@@ -355,11 +448,15 @@ fn said(waits: Option<&Waits>) -> String {
 }
 
 /// A load on few disks, and one on more.
-fn few_and_many(few: &Load<'_>, many: &Load<'_>, times: Option<f64>) -> String {
-    let size = few.request_size();
-    let is_same_load = many.disks.iter().all(|disk| is_near(disk.bytes.value / disk.requests, size));
-    let slower = if is_same_load && times.is_none_or(|times| times > 1.0) { None } else { slower_together(few, many) };
-    slower.unwrap_or_else(|| spread(few, many, times))
+fn few_and_many(few: &Load<'_>, many: &Load<'_>, effect: Effect) -> String {
+    let has_its_size = |disk: &DiskLoad<'_>| {
+        let sizes = disk.requests.map(|requests| disk.bytes.value / requests).zip(few.request_size());
+        sizes.is_some_and(|(own, size)| is_near(own, size))
+    };
+    let is_same_load = many.disks.iter().all(has_its_size);
+    let moves_less = matches!(effect, Effect::Differs(times) if times <= 1.0);
+    let slower = if is_same_load && !moves_less { None } else { slower_together(few, many) };
+    slower.unwrap_or_else(|| spread(few, many, effect))
 }
 
 fn is_near(a: f64, b: f64) -> bool {
@@ -367,25 +464,27 @@ fn is_near(a: f64, b: f64) -> bool {
 }
 
 /// The same load on few disks and on many.
-fn spread(few: &Load<'_>, many: &Load<'_>, times: Option<f64>) -> String {
+fn spread(few: &Load<'_>, many: &Load<'_>, effect: Effect) -> String {
     let of_few = format!("{} ({})", few.disks.len(), few.names());
     let of_many = format!("{} disks ({})", many.disks.len(), many.names());
     let waits = Waits::of(few, many);
     let still = waits.as_ref().is_some_and(Waits::are_same);
     let waits = said(waits.as_ref());
-    match times {
-        None => format!(
+    let moves = |difference: String| {
+        let (many, few) = (many.rate(), few.rate());
+        format!(
+            "Spread over {of_many} instead of {of_few}, the load moves {many} instead of {few} ({difference}){waits}."
+        )
+    };
+    match effect {
+        Effect::Same => format!(
             "Spread over {of_many} instead of {of_few}, the load moves no more ({} and {}){waits}: {}.",
             many.rate(),
             few.rate(),
             if still { "the wait was moved, not shortened" } else { "more disks gain nothing" }
         ),
-        Some(ratio) => format!(
-            "Spread over {of_many} instead of {of_few}, the load moves {} instead of {} ({}){waits}.",
-            many.rate(),
-            few.rate(),
-            change(ratio)
-        ),
+        Effect::Differs(ratio) => moves(change(ratio)),
+        Effect::Unclear(ratio) => moves(format!("{}, {UNCLEAR}", change(ratio))),
     }
 }
 
@@ -405,7 +504,8 @@ mod tests {
     use super::*;
 
     fn disk(name: &str, bytes: f64) -> DiskLoad<'_> {
-        DiskLoad { name, bytes: Usual { value: bytes, noise: STEADY }, requests: 1.0, wait: None, queue: None }
+        let bytes = Usual { value: bytes, noise: STEADY };
+        DiskLoad { name, bytes, requests: Some(1.0), read: None, wait: None, queue: None }
     }
 
     fn left(disks: &[(&'static str, f64)]) -> Vec<&'static str> {
@@ -420,6 +520,47 @@ mod tests {
         assert_eq!(left(&all.map(|name| (name, 1e6))), ["sda", "nvme0n1"]);
         let volumes = ["dm-1", "dm-12", "md1", "md127", "loop1", "loop10"];
         assert_eq!(left(&volumes.map(|name| (name, 1e6))), volumes, "without their disks they are all there is");
+    }
+
+    fn load<'d>(name: &'d str, bytes: f64, noise: f64, queue: f64) -> Load<'d> {
+        let bytes = Usual { value: bytes, noise };
+        let disk = DiskLoad { name, bytes, requests: Some(100.0), read: None, wait: Some(0.01), queue: Some(queue) };
+        Load { disks: vec![disk] }
+    }
+
+    #[test]
+    fn what_varies_by_more_than_it_differs_is_not_the_same() {
+        const MIB: f64 = 1_048_576.0;
+        let unclear = disks(&load("sda", 116.0 * MIB, 0.6, 1.0), &load("sda", 57.0 * MIB, 0.1, 6.0));
+        assert!(unclear.contains("116 MiB/s → 57 MiB/s (-50.9 %, no more than it varies by itself)"), "{unclear}");
+        assert!(!unclear.contains("the same") && !unclear.contains("move no more"), "{unclear}");
+        let same = disks(&load("sda", 58.0 * MIB, 0.6, 1.0), &load("sda", 57.0 * MIB, 0.1, 6.0));
+        assert!(same.contains("the same 57 MiB/s") && same.contains("more in flight move no more"), "{same}");
+    }
+
+    #[test]
+    fn a_size_of_requests_is_given_only_if_both_are_counted_together() {
+        let mut before = load("sda", 1e6, STEADY, 1.0);
+        let mut after = load("sda", 1e8, STEADY, 1.0);
+        assert!(disks(&before, &after).contains("with requests of"));
+        before.disks[0].requests = None;
+        assert!(!disks(&before, &after).contains("with requests of"));
+        before.disks[0].requests = Some(1e9);
+        assert!(!disks(&before, &after).contains("with requests of"), "less than a sector is no size");
+        after.disks[0].bytes.value = 1e6;
+        let small = disks(&before, &after);
+        assert!(!small.contains("> -0.01") && !small.contains("< 0.01"), "{small}");
+    }
+
+    #[test]
+    fn loads_of_other_disks_or_another_mix_are_not_compared() {
+        let (mut a, mut b) = (load("sda", 1e8, STEADY, 1.0), load("sda", 1e6, STEADY, 1.0));
+        assert!(a.can_be_compared_with(&b));
+        (a.disks[0].read, b.disks[0].read) = (Some(0.95), Some(0.05));
+        assert!(!a.can_be_compared_with(&b), "one reads, the other writes");
+        b.disks[0].read = Some(0.9);
+        assert!(a.can_be_compared_with(&b));
+        assert!(!a.can_be_compared_with(&load("sdb", 1e6, STEADY, 1.0)));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Runs of a benchmark that differ in their options: which option was changed, and what the result says.
 
-use crate::conclusion::{Usual, change};
+use crate::conclusion::{Effect, UNCLEAR, Usual};
 use std::collections::BTreeMap;
 use whyslow_model::baseline::{BaselineSeries, Experiment};
-use whyslow_model::human::quantity;
+use whyslow_model::human::{change, quantity};
 
 /// Options whose value is a number of bytes.
 const SIZES: [&str; 3] = [BLOCK, "window", "message size"];
@@ -130,24 +130,30 @@ fn sentence(group: &[&RunPair<'_>]) -> Option<String> {
             "{how}: not compared, as UDP sends at the rate that it is given (-b), and TCP as fast as the path allows."
         ));
     }
-    let measured: Vec<(f64, Option<f64>, String)> = group.iter().filter_map(|pair| measured(pair)).collect();
-    let (proportion, ratio, _) = measured.first()?;
+    let measured: Vec<(f64, Effect, String)> = group.iter().filter_map(|pair| measured(pair)).collect();
+    let (proportion, effect, _) = measured.first()?;
     let shown: Vec<&str> = measured.iter().take(MOST_NAMED).map(|(.., text)| text.as_str()).collect();
-    let meaning = match &changed[..] {
-        [(name, before, after)] => meaning(name, before, after, *ratio, *proportion),
+    let meaning = match (&changed[..], effect) {
+        (_, Effect::Unclear(_)) => None,
+        ([(name, before, after)], Effect::Same) => meaning(name, before, after, None, *proportion),
+        ([(name, before, after)], Effect::Differs(ratio)) => meaning(name, before, after, Some(*ratio), *proportion),
         _ => Some("which of the changes made the difference is not known"),
     };
     let meaning = meaning.map_or_else(String::new, |meaning| format!(": {meaning}"));
     Some(format!("{how}: {}{meaning}.", shown.join(", ")))
 }
 
-/// The rate after over the rate before, the same if it is more than noise, and both in words.
-fn measured(pair: &RunPair<'_>) -> Option<(f64, Option<f64>, String)> {
+/// The rate after over the rate before, what that says, and both in words.
+fn measured(pair: &RunPair<'_>) -> Option<(f64, Effect, String)> {
     let (before, after) = (Usual::of(pair.a)?, Usual::of(pair.b)?);
-    let ratio = before.times(after);
+    let effect = before.effect(after);
     let [from, to] = [before, after].map(|side| quantity(side.value, &pair.a.unit));
-    let differs = ratio.map_or_else(|| "about the same".to_owned(), change);
-    Some((after.value / before.value, ratio, format!("{}{from} → {to} ({differs})", work(pair))))
+    let differs = match effect {
+        Effect::Differs(ratio) => change(ratio),
+        Effect::Same => "about the same".to_owned(),
+        Effect::Unclear(ratio) => format!("{}, {UNCLEAR}", change(ratio)),
+    };
+    Some((after.value / before.value, effect, format!("{}{from} → {to} ({differs})", work(pair))))
 }
 
 /// What was done to what, as far as both runs have it in common.

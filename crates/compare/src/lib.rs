@@ -18,7 +18,7 @@ mod summary;
 pub use bench::of_bench;
 pub use captures::of_capture;
 pub use compare::{LEAST, compare};
-pub use conclusion::{conclusions, conclusions_within};
+pub use conclusion::{conclusions, conclusions_within, differ_in_options, differ_in_settings, disks_at_ceiling};
 pub use inventory::{OF_THE_RECORDER, inventory};
 pub use remember::{remember, usual};
 pub use summary::Summary;

@@ -1,5 +1,6 @@
 //! A device of one capture that carries several of another's: what a guest or client sees as devices of its own are volumes on
-//! one device of its host or server. Each capture alone shows a part; rule `disk.shared` is judged on both together.
+//! one device of its host or server. Each capture alone shows a part; rule `disk.shared` is judged on both together. Equal sums
+//! alone are no evidence, as any two machines may have them: nothing else may speak against it.
 
 use crate::facts::Facts;
 use crate::judge::judge;
@@ -25,16 +26,40 @@ pub fn findings(parts: &[Diagnosis], book: &RuleBook) -> Vec<Finding> {
     for (below, devices) in contended.iter().enumerate() {
         let [carrier] = devices[..] else { continue };
         for (above, volumes) in contended.iter().enumerate().filter(|(above, v)| *above != below && v.len() >= 2) {
-            if can_be_of_one_machine(&parts[below], carrier, volumes) {
-                continue;
-            }
-            let sum: f64 = volumes.iter().filter_map(|volume| rate(volume)).sum();
-            if rate(carrier).is_some_and(|rate| (sum / rate - 1.0).abs() <= SLACK) {
-                found.extend(finding(rule, carrier, volumes, [&parts[above], &parts[below]]));
+            let pair = [&parts[above], &parts[below]];
+            let is_ruled_out = pair[0].host.is_another(&pair[1].host)
+                || are_of_different_times(pair)
+                || can_be_of_one_machine(pair[1], carrier, volumes);
+            if !is_ruled_out && carries(carrier, volumes) {
+                found.extend(finding(rule, carrier, volumes, pair));
             }
         }
     }
     found
+}
+
+/// Whether the device can be what serves the volumes: it moves what they move in each direction, and none of their requests is done
+/// before its own are.
+fn carries(carrier: &SubjectFigures, volumes: &[&SubjectFigures]) -> bool {
+    let Some(rate) = rate(carrier) else { return false };
+    let sum = |metric: &str| volumes.iter().map(|volume| volume.number(metric)).sum::<Option<f64>>();
+    let is_near = |a: f64, b: f64| (a - b).abs() <= SLACK * rate;
+    let matches = |metric: &str| sum(metric).zip(carrier.number(metric)).is_none_or(|(a, b)| is_near(a, b));
+    let is_whole = sum("disk.rate").is_some_and(|sum| is_near(sum, rate));
+    let longest = volumes.iter().filter_map(|volume| volume.number("disk.wait")).reduce(f64::max);
+    let waits = longest.zip(carrier.number("disk.wait"));
+    let is_slower = waits.is_none_or(|(volume, device)| volume >= device * (1.0 - SLACK));
+    is_whole && matches("disk.read_rate") && matches("disk.write_rate") && is_slower
+}
+
+/// Whether the times of both captures are known, and have nothing in common.
+fn are_of_different_times([a, b]: [&Diagnosis; 2]) -> bool {
+    let span = |part: &Diagnosis| {
+        let time = |text: &Option<String>| text.as_ref()?.parse::<jiff::Timestamp>().ok();
+        time(&part.window.start).zip(time(&part.window.end))
+    };
+    let spans = span(a).zip(span(b));
+    spans.is_some_and(|((a_start, a_end), (b_start, b_end))| a_end < b_start || b_end < a_start)
 }
 
 /// Whether the device and the volumes can be of the same machine at different times: single and striped, for example. What moves

@@ -51,6 +51,15 @@ pub fn factor(factor: f64) -> String {
     if factor < 9.95 { format!("{factor:.1}") } else { format!("{factor:.0}") }
 }
 
+/// How a value changed, from its ratio to the one before: `+11 %`, `-93 %`, `5.3 times`. Percentages are of the value before.
+pub fn change(ratio: f64) -> String {
+    match ratio {
+        3.0.. => format!("{ratio:.1} times"),
+        1.0.. => format!("+{}", percent(ratio - 1.0)),
+        _ => format!("-{}", percent(1.0 - ratio)),
+    }
+}
+
 /// A ratio as a percentage.
 pub fn percent(ratio: f64) -> String {
     format!("{} %", digits(ratio * 100.0))
@@ -81,6 +90,8 @@ fn scaled(number: f64, steps: &[(f64, &str)], unit: &str) -> String {
 /// two decimals is a bound, not an exponent: nobody reads '1.14e-3 %' in passing.
 fn digits(number: f64) -> String {
     let magnitude = number.abs();
+    // Minus zero is zero.
+    let number = if magnitude == 0.0 { 0.0 } else { number };
     if magnitude >= 1e15 {
         format!("{number:.2e}")
     } else if number.fract() == 0.0 || magnitude >= 100.0 {
@@ -177,10 +188,20 @@ mod tests {
     }
 
     #[test]
+    fn a_change_is_in_percent_of_the_value_before() {
+        assert_eq!((change(452.0 / 327.0), change(327.0 / 452.0)), ("+38.2 %".into(), "-27.7 %".into()));
+        assert_eq!((change(1.0), change(5.31), change(0.0)), ("+0 %".into(), "5.3 times".into(), "-100 %".into()));
+    }
+
+    #[test]
     fn small_numbers_have_no_exponent() {
         assert_eq!(drawn(1.14e-5, "ratio"), "< 0.01 %");
         assert_eq!(drawn(0.004, "1/s"), "< 0.01/s");
         assert_eq!(drawn(-0.004, "count"), "> -0.01");
+        assert_eq!(
+            (drawn(-0.0, "bytes"), drawn(-0.0, "count"), drawn(-0.0, "s")),
+            ("0 B".into(), "0".into(), "0 s".into())
+        );
         assert_eq!(drawn(40.362_240_871, "s"), "40.4 s");
         assert_eq!(drawn(3e-10, "s"), "0.30 ns");
     }

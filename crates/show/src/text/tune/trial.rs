@@ -91,11 +91,34 @@ fn caveat(canvas: &mut Canvas, caveat: Option<&str>) {
     }
 }
 
-/// The words for a higher and a lower effect of a metric: faster and slower for times and rates.
-fn words(metric: &str) -> [&'static str; 2] {
-    match unit_of(metric) {
-        "s" | "1/s" | "bytes/s" | "bit/s" => ["faster", "slower"],
-        _ => ["better", "worse"],
+/// How an effect on a metric is worded.
+#[derive(Clone, Copy)]
+struct EffectWords {
+    lower_is_better: bool,
+    /// For an improvement and its opposite: in percent of the value before, and as a factor.
+    percent: [&'static str; 2],
+    factor: [&'static str; 2],
+}
+
+impl EffectWords {
+    fn new(metric: &str, lower_is_better: bool) -> Self {
+        let (percent, factor) = match unit_of(metric) {
+            // A time that is 38 % longer is not work that is 38 % slower.
+            "s" if lower_is_better => (["shorter", "longer"], ["faster", "slower"]),
+            "s" => (["longer", "shorter"], ["longer", "shorter"]),
+            "1/s" | "bytes/s" | "bit/s" if !lower_is_better => (["faster", "slower"], ["faster", "slower"]),
+            _ => (["better", "worse"], ["better", "worse"]),
+        };
+        Self { lower_is_better, percent, factor }
+    }
+
+    fn of_trial(trial: &Trial) -> Self {
+        Self::new(&trial.metric, trial.lower_is_better)
+    }
+
+    /// By how much the value changed, as a share of the one before.
+    fn change(self, ratio: f64) -> f64 {
+        if self.lower_is_better { 1.0 / (1.0 + ratio).max(1e-6) - 1.0 } else { ratio }
     }
 }
 
@@ -109,9 +132,9 @@ fn factor(ratio: f64) -> f64 {
 }
 
 /// The size of an effect without direction: `4.7 %`, or `17×`.
-fn size(ratio: f64, as_factor: bool) -> String {
+fn size(ratio: f64, as_factor: bool, words: EffectWords) -> String {
     match factor(ratio) {
-        _ if !as_factor => format!("{:.1} %", ratio.abs() * 100.0),
+        _ if !as_factor => format!("{:.1} %", words.change(ratio).abs() * 100.0),
         times if times > 999.0 => "at least 1000×".to_owned(),
         times if times >= FACTOR => format!("{times:.0}×"),
         times => format!("{times:.1}×"),
@@ -119,24 +142,25 @@ fn size(ratio: f64, as_factor: bool) -> String {
 }
 
 /// An effect with its direction: `4.7 % slower`.
-fn directed(ratio: f64, as_factor: bool, [more, less]: [&str; 2]) -> String {
-    format!("{} {}", size(ratio, as_factor), if ratio >= 0.0 { more } else { less })
+fn directed(ratio: f64, as_factor: bool, words: EffectWords) -> String {
+    let [more, less] = if as_factor { words.factor } else { words.percent };
+    format!("{} {}", size(ratio, as_factor, words), if ratio >= 0.0 { more } else { less })
 }
 
 /// An effect alone, in a suitable unit.
-fn of(ratio: f64, words: [&str; 2]) -> String {
+fn of(ratio: f64, words: EffectWords) -> String {
     directed(ratio, factor(ratio) >= FACTOR, words)
 }
 
 /// An effect with its interval, all in one unit, the lower bound first.
-fn with_interval(effect: &TrialEffect, words: [&str; 2]) -> String {
+fn with_interval(effect: &TrialEffect, words: EffectWords) -> String {
     let TrialEffect { better, low, high, .. } = *effect;
     let as_factor = [better, low, high].into_iter().any(|ratio| factor(ratio) >= FACTOR);
     let is_one_way =
         [better, low, high].iter().all(|ratio| *ratio >= 0.0) || [better, low, high].iter().all(|ratio| *ratio < 0.0);
     let bounds = if is_one_way {
         let (small, large) = if factor(low) <= factor(high) { (low, high) } else { (high, low) };
-        format!("{} to {}", size(small, as_factor), size(large, as_factor))
+        format!("{} to {}", size(small, as_factor, words), size(large, as_factor, words))
     } else {
         format!("{} to {}", directed(low, as_factor, words), directed(high, as_factor, words))
     };
@@ -151,14 +175,14 @@ fn measured(metric: &str) -> String {
 }
 
 /// The effect with its interval and p value.
-pub(super) fn better(effect: Option<&TrialEffect>, metric: &str) -> String {
-    effect.map_or(String::new(), |effect| format!(" {}, p = {:.3}", with_interval(effect, words(metric)), effect.p))
+fn better(effect: Option<&TrialEffect>, words: EffectWords) -> String {
+    effect.map_or(String::new(), |effect| format!(" {}, p = {:.3}", with_interval(effect, words), effect.p))
 }
 
 /// The result of an interrupted experiment: an estimate without interval, which would not have the planned number of pairs.
 pub(super) fn so_far(trial: &Trial) -> String {
     let (pairs, planned) = (trial.pairs.len(), trial.looks.last().copied().unwrap_or_default());
-    let words = words(&trial.metric);
+    let words = EffectWords::of_trial(trial);
     let better = trial.effect.as_ref().map_or(String::new(), |effect| format!("{} ", of(effect.better, words)));
     format!("{better}over {pairs} of {planned} pairs, too few to prove anything")
 }
@@ -182,7 +206,7 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
     } else if let Some(effect) = &trial.effect {
         let result = format!(
             "{}; {}, p = {:.3}; differences below {:.1} % count as noise.",
-            with_interval(effect, words(&trial.metric)),
+            with_interval(effect, EffectWords::of_trial(trial)),
             counted(trial),
             effect.p,
             effect.threshold * 100.0
@@ -261,7 +285,7 @@ fn watched(canvas: &mut Canvas, role: &str, watched: &Watched) {
         dim(format!("{role}: ")),
         plain(format!("{} ", watched.metric)),
         Piece::new(ink, words),
-        plain(better(watched.effect.as_ref(), &watched.metric)),
+        plain(better(watched.effect.as_ref(), EffectWords::new(&watched.metric, watched.lower_is_better))),
     ];
     canvas.paragraph(2, 4, &line);
 }
@@ -308,7 +332,9 @@ pub fn walk(walk: &Walk, style: &TextStyle) -> String {
         let mut line = vec![plain(format!("{}. ", number + 1)), bold(step.changes.join(" ")), plain(": ")];
         match (&step.trial, &step.skipped) {
             (Some(trial), _) if trial.interrupted => line.extend([headline(trial), plain(", "), plain(so_far(trial))]),
-            (Some(trial), _) => line.extend([headline(trial), plain(better(trial.effect.as_ref(), &trial.metric))]),
+            (Some(trial), _) => {
+                line.extend([headline(trial), plain(better(trial.effect.as_ref(), EffectWords::of_trial(trial)))])
+            }
             (None, why) => line.push(dim(format!("not tried: {}", why.as_deref().unwrap_or("no reason is known")))),
         }
         canvas.paragraph(0, 3, &line);
@@ -321,7 +347,7 @@ pub fn walk(walk: &Walk, style: &TextStyle) -> String {
             bold(figures),
             plain(", all that helped together, on new pairs: "),
             headline(together),
-            plain(better(together.effect.as_ref(), &together.metric)),
+            plain(better(together.effect.as_ref(), EffectWords::of_trial(together))),
             dim(format!(" ({})", together.metric)),
         ];
         canvas.paragraph(0, 2, &line);
@@ -343,25 +369,38 @@ mod tests {
 
     #[test]
     fn an_effect_is_said_as_people_say_it() {
-        let of = |ratio, metric: &str| of(ratio, words(metric));
-        assert_eq!(of(-0.047, "s, of: dd in=x"), "4.7 % slower");
-        assert_eq!(of(0.25, "disk.read_rate@vda in bytes/s"), "25.0 % faster");
-        assert_eq!(of(-0.2, "cpu.iowait in ratio"), "20.0 % worse");
-        assert_eq!(of(0.2, "as the command says, of: x in s"), "20.0 % better");
+        let rate = |ratio, metric: &str| of(ratio, EffectWords::new(metric, false));
+        let of = |ratio, metric: &str| of(ratio, EffectWords::new(metric, true));
+        assert_eq!(rate(0.25, "disk.read_rate@vda in bytes/s"), "25.0 % faster");
+        assert_eq!(rate(-0.2, "disk.read_rate@vda in bytes/s"), "20.0 % slower");
+        assert_eq!(rate(0.2, "as the command says, of: x in s"), "20.0 % better");
         assert_eq!(of(11.0, "s, of: x"), "12× faster");
         assert_eq!(of(-0.95, "s, of: x"), "20× slower");
         assert_eq!(of(5000.0, "s, of: x"), "at least 1000× faster");
     }
 
     #[test]
+    fn a_change_is_in_percent_of_the_value_before() {
+        let effect = |before: f64, after: f64, lower_is_better: bool| {
+            let better = if lower_is_better { before / after } else { after / before } - 1.0;
+            of(better, EffectWords::new("s, of: x", lower_is_better))
+        };
+        assert_eq!(effect(327.0, 452.0, true), "38.2 % longer");
+        assert_eq!(effect(452.0, 327.0, true), "27.7 % shorter");
+        assert_eq!(effect(100.0, 150.0, false), "50.0 % longer");
+        let worse = of(100.0 / 150.0 - 1.0, EffectWords::new("cpu.iowait in ratio", true));
+        assert_eq!(worse, "50.0 % worse");
+    }
+
+    #[test]
     fn an_interval_has_one_unit_and_its_smaller_bound_first() {
         let said = |better, low, high| {
             let effect = TrialEffect { better, low, high, alpha: 0.05, p: 0.031, threshold: 0.2 };
-            with_interval(&effect, words("s, of: x"))
+            with_interval(&effect, EffectWords::new("s, of: x", true))
         };
         assert_eq!(said(-0.941, -0.952, -0.875), "17× slower (95 % interval 8.0× to 21×)");
-        assert_eq!(said(-0.3, -0.4, -0.2), "30.0 % slower (95 % interval 20.0 % to 40.0 %)");
-        assert_eq!(said(0.3, 0.2, 0.4), "30.0 % faster (95 % interval 20.0 % to 40.0 %)");
-        assert_eq!(said(0.05, -0.1, 0.2), "5.0 % faster (95 % interval 10.0 % slower to 20.0 % faster)");
+        assert_eq!(said(-0.2, -0.5, -0.1), "25.0 % longer (95 % interval 11.1 % to 100.0 %)");
+        assert_eq!(said(0.25, 0.0, 1.0), "20.0 % shorter (95 % interval 0.0 % to 50.0 %)");
+        assert_eq!(said(0.25, -0.2, 1.0), "20.0 % shorter (95 % interval 25.0 % longer to 50.0 % shorter)");
     }
 }

@@ -1,0 +1,182 @@
+//! What the names of two files say: that something was changed between them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Words for a change, and for what is changed in experiments with storage, memory and networks. Names of hosts, days and numbers
+/// are none of them: two files with those are of two machines, or of two days.
+const SETTINGS: &[&str] = &[
+    "after",
+    "alone",
+    "async",
+    "autogroup",
+    "bad",
+    "base",
+    "baseline",
+    "before",
+    "bfq",
+    "bonded",
+    "btrfs",
+    "buffered",
+    "cached",
+    "cfq",
+    "changed",
+    "compressed",
+    "concurrent",
+    "cubic",
+    "bbr",
+    "deadline",
+    "default",
+    "direct",
+    "disabled",
+    "enabled",
+    "encrypted",
+    "ext2",
+    "ext3",
+    "ext4",
+    "external",
+    "extlog",
+    "f2fs",
+    "fast",
+    "fifo",
+    "fixed",
+    "flash",
+    "fsync",
+    "good",
+    "gro",
+    "hdd",
+    "huge",
+    "hugepages",
+    "internal",
+    "jfs",
+    "jumbo",
+    "kyber",
+    "less",
+    "linear",
+    "local",
+    "lro",
+    "luks",
+    "mirror",
+    "mirrored",
+    "mixed",
+    "more",
+    "mq",
+    "new",
+    "noatime",
+    "nobarrier",
+    "nocache",
+    "none",
+    "noop",
+    "nosync",
+    "nvme",
+    "off",
+    "old",
+    "on",
+    "optimized",
+    "original",
+    "parallel",
+    "patched",
+    "performance",
+    "post",
+    "powersave",
+    "pre",
+    "raid",
+    "rand",
+    "randread",
+    "random",
+    "randrw",
+    "randwrite",
+    "read",
+    "reader",
+    "readers",
+    "readahead",
+    "reiserfs",
+    "remote",
+    "schedutil",
+    "seq",
+    "seqread",
+    "seqwrite",
+    "sequential",
+    "serial",
+    "single",
+    "slow",
+    "ssd",
+    "striped",
+    "sync",
+    "tcp",
+    "thp",
+    "tso",
+    "tuned",
+    "tuning",
+    "udp",
+    "unpatched",
+    "untuned",
+    "with",
+    "without",
+    "write",
+    "writeback",
+    "writer",
+    "writers",
+    "writethrough",
+    "xfs",
+    "zfs",
+];
+
+/// Whether the names of two files, which have the rest in common, differ in words for a setting: `iostat-before` and
+/// `iostat-after`, `fio-4k-1job` and `fio-4k-8jobs`.
+pub fn tell_a_change(a: &str, b: &str) -> bool {
+    let [a, b] = [a, b].map(words);
+    let differing: Vec<&String> = a.symmetric_difference(&b).collect();
+    !differing.is_empty() && differing.into_iter().all(|word| is_setting(word))
+}
+
+/// The words of a file's name.
+fn words(file: &str) -> BTreeSet<String> {
+    let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
+    stem.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// A word for a setting, or a number of something: `512k`, `6readers`, `raid5`.
+fn is_setting(word: &str) -> bool {
+    let of = word.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_quantity =
+        of.len() < word.len() && of.starts_with(char::is_alphabetic) && of.chars().all(char::is_alphabetic);
+    let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    is_quantity || SETTINGS.contains(&word) || SETTINGS.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_a_setting_tell_an_experiment() {
+        for (a, b) in [
+            ("before.txt", "after.txt"),
+            ("/srv/in/iostat-old.log", "/srv/in/iostat-new.log"),
+            ("san-2k-1reader.txt", "san-2k-6readers.txt"),
+            ("san-2k-6readers.txt", "san-2k-6readers-striped.txt"),
+            ("bonnie-ext3.txt", "bonnie-xfs.txt"),
+            ("raid5.txt", "raid10.txt"),
+            ("fio-4096k", "fio-1024k"),
+        ] {
+            assert!(tell_a_change(a, b) && tell_a_change(b, a), "{a}, {b}");
+        }
+    }
+
+    #[test]
+    fn hosts_days_and_copies_tell_none() {
+        for (a, b) in [
+            ("two-hosts-a.txt", "two-hosts-b.txt"),
+            ("iostat-web1.txt", "iostat-db2.txt"),
+            ("iostat-monday.txt", "iostat-tuesday.txt"),
+            ("iostat-2026-11-01.txt", "iostat-2026-11-02.txt"),
+            ("1.txt", "2.txt"),
+            ("iostat.txt", "iostat.txt"),
+            ("one.txt:3", "one.txt:40"),
+            ("web-before.txt", "mail-after.txt"),
+        ] {
+            assert!(!tell_a_change(a, b), "{a}, {b}");
+        }
+    }
+}
