@@ -7,7 +7,7 @@ use crate::rule::{ActionSpec, Rule, find};
 use crate::rule_context::{RuleContext, usual_signal};
 use crate::scope::Scope;
 use crate::signal::Entity;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::diagnosis::{
     Action, ActionKind, Basis, Confidence, Culprit, Evidence, Finding, Gain, RuledOut, Since, Subject, Unattributed,
 };
@@ -54,6 +54,7 @@ pub fn judge_where(
     applies: impl Fn(&Rule, &Entity) -> bool,
 ) -> (Vec<Judged>, Vec<RuledOut>) {
     let mut found = Vec::new();
+    let mut left_out = Vec::new();
     let mut ruled_out = Vec::new();
     for rule in rules {
         let mut of_rule: Vec<Judged> = Vec::new();
@@ -73,14 +74,26 @@ pub fn judge_where(
             }
         }
         of_rule.sort_by(|a, b| weight(&b.finding).total_cmp(&weight(&a.finding)));
-        let more = of_rule.len().saturating_sub(MOST_OF_ONE_RULE);
-        of_rule.truncate(MOST_OF_ONE_RULE);
-        if let Some(first) = of_rule.first_mut() {
-            first.finding.more = more;
-        }
+        left_out.extend(of_rule.drain(of_rule.len().min(MOST_OF_ONE_RULE)..).map(|judged| judged.finding));
         add(&mut found, of_rule);
     }
+    count_left_out(&mut found, &left_out);
     (found, ruled_out)
+}
+
+/// Counts what was left out: once, however many rules of one id found it, and with what has the same cause in the same program.
+fn count_left_out(found: &mut [Judged], left_out: &[Finding]) {
+    let mut counted: BTreeSet<String> = found.iter().map(|judged| judged.finding.key()).collect();
+    for left in left_out.iter().filter(|left| counted.insert(left.key())) {
+        let is_of_program =
+            |own: &Finding| (&own.subject.kind, &own.subject.name) == (&left.subject.kind, &left.subject.name);
+        let of_id = || (0..found.len()).filter(|&at| found[at].finding.id == left.id);
+        let heaviest = |a: &usize, b: &usize| weight(&found[*a].finding).total_cmp(&weight(&found[*b].finding));
+        let of_program = of_id().filter(|&at| is_of_program(&found[at].finding)).max_by(heaviest);
+        if let Some(at) = of_program.or_else(|| of_id().max_by(heaviest)) {
+            found[at].finding.more += 1;
+        }
+    }
 }
 
 /// The key of the finding that it would have been, without the process.
@@ -286,4 +299,40 @@ fn action(spec: &ActionSpec, context: &RuleContext<'_>, facts: &Facts) -> Option
         expect: gain.as_ref().map(Gain::to_string).or_else(expected),
         gain,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(name: &str, pid: u32, impact: f64) -> Judged {
+        let subject = Subject { pid: Some(pid), ..Subject::new("process", name) };
+        let finding = Finding { id: "x.y".into(), subject, impact, confidence: Confidence::High, ..Finding::default() };
+        Judged {
+            finding,
+            explains: vec![],
+            explains_all: false,
+            is_unattributed: false,
+            shares: BTreeMap::new(),
+            cgroup: None,
+            aliases: vec![],
+            is_since_boot: false,
+            is_since_boot_rule: false,
+            measures_time: true,
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_once_and_with_its_program() {
+        let mut found: Vec<Judged> = (0..4).map(|n| judged("db", n, 0.9 - f64::from(n) / 10.0)).collect();
+        found.push(judged("web", 10, 0.3));
+        let left: Vec<Finding> = (4..8).map(|n| judged("db", n, 0.1).finding).collect();
+        let web = judged("web", 11, 0.1).finding;
+        let other = judged("cron", 12, 0.1).finding;
+        // Another rule of the id left the same out, and one that was found.
+        let again = [left.clone(), left, vec![web, other, judged("db", 3, 0.6).finding]].concat();
+        count_left_out(&mut found, &again);
+        let more: Vec<usize> = found.iter().map(|judged| judged.finding.more).collect();
+        assert_eq!(more, [5, 0, 0, 0, 1], "with one of a program that is not listed");
+    }
 }

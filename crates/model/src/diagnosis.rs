@@ -439,7 +439,8 @@ pub struct Finding {
     /// The unattributed share, if it is large or no culprit is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unattributed: Option<Unattributed>,
-    /// How many more findings with this id on other subjects were left out; set on the most severe one.
+    /// How many more findings with this id on other subjects were left out; set on the most severe one, if possible of the same
+    /// program.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
     /// The part of the window in which it was found; absent if it was found throughout, or its time is unknown.

@@ -346,7 +346,8 @@ fn is_same_of_program(first: &Finding, other: &Finding) -> bool {
 
 /// How many tasks of the program have the same cause.
 fn alike(d: &Diagnosis, finding: &Finding) -> usize {
-    d.findings.iter().filter(|other| is_same_of_program(finding, other)).count()
+    let alike = d.findings.iter().filter(|other| is_same_of_program(finding, other));
+    alike.map(|other| 1 + other.more).sum()
 }
 
 fn more_like_it(count: usize) -> String {
