@@ -64,7 +64,7 @@ pub(crate) fn not_captured(facts: &Facts, since_boot: Option<&Facts>) -> Vec<Bli
         why: NOT_CAPTURED.into(),
         remedy: (*remedy).into(),
     });
-    spots.chain(uncounted(facts)).collect()
+    spots.chain(uncounted(facts)).chain(facts.impossible.iter().cloned()).collect()
 }
 
 /// The number of CPUs, by which the run queue is judged, if only their average was captured.

@@ -1,5 +1,6 @@
 //! Everything that rules judge, computed once from a Window.
 
+use crate::impossible;
 use crate::scope::{EntitySources, Scope};
 use crate::signal::{Entity, Signal};
 use crate::signals::blocked::Blocked;
@@ -13,7 +14,7 @@ use crate::sources::{Sources, is_bpf};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use whyslow_model::catalogue::{self, FamilyInfo, Group, Link, Observer, Process, Setting};
-use whyslow_model::diagnosis::{Reading, Subject};
+use whyslow_model::diagnosis::{BlindSpot, Reading, Subject};
 use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, UsualValues, Window};
@@ -44,6 +45,8 @@ pub struct Facts {
     pub(crate) cpu_groups: BTreeSet<String>,
     pub(crate) entities: BTreeMap<Scope, Vec<Entity>>,
     pub(crate) origins: Origins,
+    /// Shares that are impossible, and so unknown.
+    pub(crate) impossible: Vec<BlindSpot>,
     /// How long the present losses have lasted.
     pub(crate) history: History,
 }
@@ -86,6 +89,13 @@ impl Facts {
         let mut entities: BTreeMap<Scope, Vec<Entity>> =
             scopes.map(|scope| (*scope, scope.entities(&sources))).collect();
         entities.values_mut().flatten().chain([&mut host]).for_each(|entity| add_usual(entity, window.usual()));
+        let is_captured = !window.origins().is_empty();
+        let mut impossible = Vec::new();
+        if is_captured {
+            impossible.extend(entities.values_mut().flatten().flat_map(impossible::take_out));
+            // It is among the entities, too.
+            impossible::take_out(&mut host);
+        }
         let disks = entities.get(&Scope::Disk).map_or(&[][..], Vec::as_slice);
         let longest = longest_stall(disks.iter());
         let steady = longest_stall(disks.iter().filter(|disk| !is_paced(disk)));
@@ -93,7 +103,6 @@ impl Facts {
         host.set("disk.steady_stall", steady.or(longest.map(|_| 0.0)));
         let observer = window.the::<Observer>().and_then(|observer| observer.pid.get()).map(|pid| pid as u32);
         let observers = observer.map(|own| with_descendants(own, &changes)).unwrap_or_default();
-        let is_captured = !window.origins().is_empty();
         let running = (!is_captured).then(|| Running::of(window, &processes, &observers));
         Self {
             host,
@@ -107,6 +116,7 @@ impl Facts {
             entities,
             origins: window.origins().clone(),
             history: History::of(window),
+            impossible,
         }
     }
 

@@ -11,6 +11,7 @@ mod document;
 mod expect;
 mod expr;
 mod facts;
+mod impossible;
 mod interference;
 mod intervals;
 mod judge;

@@ -24,6 +24,7 @@ pub mod listing;
 pub mod mask;
 pub mod origin;
 pub mod overview;
+pub mod plausible;
 pub mod polling;
 pub mod profile;
 pub mod rename;

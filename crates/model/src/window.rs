@@ -8,9 +8,10 @@ mod part;
 use crate::catalogue::{EachFamily, Family};
 use crate::histogram::Histogram;
 use crate::origin::Origins;
+use crate::plausible::{self, ImpossibleValue};
 use crate::rename::{RenamedKeys, Renamer, rename_all};
 use crate::since_boot::SinceBoot;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, SourceReport};
 use crate::value::{Counter, Gauge, Name};
 use std::collections::BTreeMap;
 
@@ -116,6 +117,22 @@ impl Window {
         self.totals.rename(renamer, &mut keys);
         let origins = self.origins.renamed(renamer, &keys);
         Self { origins, ..self }
+    }
+
+    /// The same without values that cannot be, and those values.
+    pub fn without_impossible_values(mut self) -> (Self, Vec<ImpossibleValue>) {
+        let mut found = plausible::take_out_levels(&mut self.snapshots, &self.origins);
+        let columns = plausible::impossible_counters(&self, &mut found);
+        plausible::take_out_counters(&mut self.snapshots, &columns);
+        (self, found.into_iter().collect())
+    }
+
+    /// The same with reports added to those of its last reading.
+    pub fn with_reports(mut self, reports: impl Iterator<Item = SourceReport>) -> Self {
+        if let Some(last) = self.snapshots.last_mut() {
+            last.sources.extend(reports);
+        }
+        self
     }
 
     /// Whether the time between its readings is assumed. Rates were printed and do not depend on it; how fast a level changes

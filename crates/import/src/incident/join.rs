@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{EachFamily, Family, MachineInfo};
 use whyslow_model::diagnosis::Host;
 use whyslow_model::origin::{Origins, SourceLocation};
+use whyslow_model::plausible::ImpossibleValue;
 use whyslow_model::since_boot::SinceBoot;
-use whyslow_model::snapshot::{ReadOutcome, Snapshot};
+use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
+use whyslow_model::value::Name;
 use whyslow_model::window::Window;
 
 /// A copy of /proc, as the readers of the live kernel read it.
@@ -54,7 +56,24 @@ pub fn join(mut captures: Vec<Capture>, mut copies: Vec<ProcCopy>) -> Vec<Captur
         }
     }
     captures.extend(added);
-    captures
+    captures.into_iter().map(without_impossible_values).collect()
+}
+
+/// Values that cannot be are unknown, and noted.
+fn without_impossible_values(capture: Capture) -> Capture {
+    let (window, found) = capture.window.without_impossible_values();
+    let report = |ImpossibleValue { of, why }: ImpossibleValue| {
+        let of: Name = of.into();
+        let remedy = "compare it with the original: it was damaged, or misread".to_owned();
+        SourceReport {
+            source: of.clone(),
+            tells: of,
+            outcome: ReadOutcome::Partly { why, remedy },
+            ..SourceReport::default()
+        }
+    };
+    let window = if found.is_empty() { window } else { window.with_reports(found.into_iter().map(report)) };
+    Capture { window, ..capture }
 }
 
 /// Copies that were printed over more seconds than this are of different occasions.
