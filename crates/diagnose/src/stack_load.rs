@@ -2,8 +2,8 @@
 
 use crate::facts::Facts;
 use crate::scope::Scope;
-use crate::signal::{Entity, over, ratio};
-use crate::signals::disk;
+use crate::signal::{Entity, ratio};
+use crate::signals::{disk, per_request};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Disk;
 use whyslow_model::diagnosis::Subject;
@@ -47,7 +47,7 @@ fn of_device(change: &Change<'_, Disk>, judged: Option<&Entity>) -> NodeLoad {
         read: change.rate(|d| d.read_bytes),
         write: change.rate(|d| d.write_bytes),
         requests,
-        latency: over(disk::time(change), requests),
+        latency: per_request::wait(change),
         queue: ratio(change.rate(|d| d.weighted_time)),
         ceiling: judged("disk.ceiling_rate"),
         request_ceiling: judged("disk.ceiling"),

@@ -4,6 +4,7 @@ use super::blocked::Blocked;
 use super::curve::{Curve, alone_time};
 use super::depth;
 use super::io::IoUse;
+use super::per_request;
 use super::size_slope::{SizeSlope, Stream};
 use super::volume;
 use crate::kernel_log::has_smart;
@@ -12,11 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Array, Disk, MappedDevice, Path, Queue, Request, Response, ScsiDisk, Throughput};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
+use whyslow_model::human;
 use whyslow_model::key::LinkKey;
 use whyslow_model::topology::Topology;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
 
+/// The least gain that is worth a promise.
+const LEAST_GAIN: f64 = 1.1;
 /// Mean requests in flight from which a device on top of another counts as one that uses it.
 const SHARER_QUEUE: f64 = 0.2;
 /// A device with less than this share of the requests of the largest one does not contend with it.
@@ -101,7 +105,7 @@ impl DiskUse<'_> {
     }
 
     fn service_excess(&self) -> Option<f64> {
-        Some(self.interval()? - over(self.bytes(), self.transfers())? / SLOW_STREAM)
+        Some(self.interval()? - per_request::size(self.change)? / SLOW_STREAM)
     }
 
     fn in_flight(&self) -> Option<f64> {
@@ -264,7 +268,31 @@ impl DiskUse<'_> {
     }
 
     fn members_taken(&self) -> Option<f64> {
-        over(Some(self.asked_size()? * (1.0 - self.beneath.sequential?)), self.beneath.read_size)
+        let pieces = over(Some(self.asked_size()? * (1.0 - self.beneath.sequential?)), self.beneath.read_size)?;
+        // Of more pieces than members several are on one.
+        Some(self.beneath.members.filter(|members| *members > 0.0).map_or(pieces, |members| pieces.min(members)))
+    }
+
+    /// What requests are that no task waits for.
+    fn unwaited(&self) -> Option<&'static str> {
+        let (reads, all) = (self.change.rate(|d| d.reads)?, self.transfers()?);
+        match over(Some(reads), Some(all))? {
+            share if share < 0.5 => Some("write-back"),
+            _ => Some("read-ahead, or asynchronous reads"),
+        }
+    }
+
+    /// What a second request in flight can bring at most, in words: no more than the ceiling, where that was measured.
+    fn depth_gain(&self) -> Option<String> {
+        let ceiling = self.curve.ceiling().map(|ceiling| ceiling.requests);
+        match ceiling.map(|ceiling| over(Some(ceiling), self.requests())) {
+            None => Some("up to twice".to_owned()),
+            Some(factor) => match factor? {
+                2.0.. => Some("up to twice".to_owned()),
+                factor if factor >= LEAST_GAIN => Some(format!("up to {} times", human::factor(factor))),
+                _ => None,
+            },
+        }
     }
 
     /// Mean size of the discards that were traced.
@@ -303,19 +331,20 @@ signals! { d: DiskUse<'_>;
     "disk.service" "s" "time of service a request, as iostat computed it: busy time over requests, which on devices with queues of their own is none", "svctm", "/proc/diskstats" => d.change.mean(|d| d.service_time).map(|ns| ns / 1e9);
     "disk.usual_rate" "bytes/s" "bytes read and written a second, in the middle one of the samples with any", "median(Δsectors x 512 / Δt)", "/proc/diskstats" => d.usual_rate();
     "disk.rate" "bytes/s" "bytes read and written", "Δsectors x 512 / Δt", "/proc/diskstats" => d.bytes();
-    "disk.request_size" "bytes" "mean size of a read or write at the device", "Δbytes / Δ(reads + writes)", "/proc/diskstats" => over(d.bytes(), d.transfers());
+    "disk.request_size" "bytes" "mean size of a read or write at the device", "Δbytes / Δ(reads + writes)", "/proc/diskstats" => per_request::size(d.change);
     "disk.read_share" "ratio" "share of the reads and writes that are reads", "Δreads / Δ(reads + writes)", "/proc/diskstats" => over(d.change.rate(|d| d.reads), d.transfers());
+    "disk.unwaited" "text" "what its requests are if no task waits for them", "by disk.read_share", "/proc/diskstats" => d.unwaited();
     "disk.merge_share" "ratio" "share of what was asked that was merged into larger requests", "Δmerged / Δ(merged + requests)", "/proc/diskstats" => over(sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged)]), sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged), d.transfers()]));
-    "disk.wait" "s" "mean time a read or write took, queue included", "Δ(read time + write time) / Δ(reads + writes)", "/proc/diskstats fields 4, 8" => over(d.time(), d.transfers());
+    "disk.wait" "s" "mean time a read or write took, queue included", "Δ(read time + write time) / Δ(reads + writes)", "/proc/diskstats fields 4, 8" => per_request::wait(d.change);
     "disk.peers_wait" "s" "the same of the other disks with requests, the middle one of them", "median of Δtime / Δ(reads + writes) over other whole disks", "/proc/diskstats" => d.peers_wait;
     "disk.alike" "count" "other disks with the same load: as many reads and writes of the same size, as of members of one mirror or stripe, or as many writes and more reads", "disks whose rates and sizes are within 25 %, and whose read shares are within 10 %; or whose writes are, and whose reads are more", "/proc/diskstats" => d.alike.len() as f64;
     "disk.better" "count" "other disks that did at least as many requests of this size, and were far less busy", "disks of the same kind with Δrequests no smaller, sizes within 25 %, and Δbusy time < 0.6 x this one's", "/proc/diskstats" => d.better.len() as f64;
     "disk.better_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => middle(&d.better);
     "disk.alike_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => middle(&d.alike);
     "disk.service_excess" "s" "busy time per request beyond what a slow disk takes to move its bytes", "Δbusy time / Δrequests - request size / 10 MB/s", "/proc/diskstats" => d.service_excess();
-    "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.read_time)), d.change.rate(|d| d.reads));
-    "disk.write_wait" "s" "mean time a write took", "Δwrite time / Δwrites", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.write_time)), d.change.rate(|d| d.writes));
-    "disk.write_size" "bytes" "mean size of a write at the device", "Δsectors written x 512 / Δwrites", "/proc/diskstats fields 5, 7" => over(d.change.rate(|d| d.write_bytes), d.change.rate(|d| d.writes));
+    "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => ratio(per_request::quotient(d.change, |d| d.read_time, |d| d.reads));
+    "disk.write_wait" "s" "mean time a write took", "Δwrite time / Δwrites", "/proc/diskstats" => ratio(per_request::quotient(d.change, |d| d.write_time, |d| d.writes));
+    "disk.write_size" "bytes" "mean size of a write at the device", "Δsectors written x 512 / Δwrites", "/proc/diskstats fields 5, 7" => per_request::quotient(d.change, |d| d.write_bytes, |d| d.writes);
     "disk.queue_time" "s" "mean time a read or write waited before the device got it", "mean(issue - allocation)", "BPF: block_rq_issue" => ratio(d.spread(|r| &r.queue_time).and_then(|h| h.mean()));
     "disk.queue_time_p99" "s" "time within which 99 of 100 reads and writes were with the device", "99th percentile of issue - allocation", "BPF: block_rq_issue" => d.percentile(|r| &r.queue_time, 0.99);
     "disk.device_time" "s" "mean time the device took for a read or write", "mean(completion - issue)", "BPF: block_rq_issue, block_rq_complete" => ratio(d.spread(|r| &r.device_time).and_then(|h| h.mean()));
@@ -363,11 +392,13 @@ signals! { d: DiskUse<'_>;
     "disk.bytes_spread" "ratio" "how far the samples' bytes a second are from their mean; near 0 at a limit", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|dt, _, b| b / dt);
     "disk.mix_spread" "ratio" "how far the samples' shares of reads among the requests are apart, halved", "(max - min) / 2 of Δreads / Δ(reads + writes) over samples", "/proc/diskstats" => d.mix_spread();
     "disk.round_rate" "flag" "1 where the bytes a second are 1, 2 or 5 times a power of ten of MB or MiB, within 2 %: a limit that someone set, or chance", "|rate / limit - 1| < 0.02", "/proc/diskstats" => d.is_round_rate();
-    "disk.round_size" "flag" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => over(d.bytes(), d.transfers()).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
+    "disk.round_size" "flag" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => per_request::size(d.change).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
     "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2 and > 10 % of the largest", "/sys/block, /proc/diskstats" => d.sharers as f64;
     "disk.chunk" "bytes" "bytes on one of the devices it is striped over before the next one follows", "chunk_size; the table of the device mapper", "/sys/block/md*/md; DM_TABLE_STATUS" => d.chunk;
     "disk.asked_size" "bytes" "mean size of a read that it is asked for, before it is cut at the ends of chunks", "mean read; where none is larger than a chunk, mean read call of the process that read most from it", "/sys/block, /proc/diskstats, /proc/PID/io" => d.asked_size();
-    "disk.members_taken" "count" "how many of the devices that it is striped over such a read takes", "asked for / mean read of the devices directly below x (1 - share of adjacent ones)", "/sys/block, /proc/diskstats, /proc/PID/io; BPF: block_rq_issue" => d.members_taken();
+    "disk.members_taken" "count" "how many of the devices that it is striped over such a read takes", "asked for / mean read of the devices directly below x (1 - share of adjacent ones), at most as many as there are", "/sys/block, /proc/diskstats, /proc/PID/io; BPF: block_rq_issue" => d.members_taken();
+    "disk.chunk_gain" "count" "how many times as many reads members without time left serve at most where hardly any read takes more than one of them", "disk.members_taken / 1.25", "/sys/block, /proc/diskstats, /proc/PID/io; BPF: block_rq_issue" => d.members_taken().map(|members| members / 1.25);
+    "disk.depth_gain" "text" "how many times as many requests two in flight bring at most; absent where the ceiling that was measured leaves no room", "2, or disk.ceiling / disk.requests if that is less", "BPF: block_rq_issue, block_rq_complete" => d.depth_gain().as_deref();
     "disk.below_size" "bytes" "mean size of a read of the devices that it rests on", "Δbytes read / Δreads of the devices directly below", "/sys/block, /proc/diskstats" => d.beneath.read_size;
     "disk.below_busy" "ratio" "share of the time in which requests were in flight on the devices that it rests on, mean", "mean(Δbusy time / Δt) of the devices directly below", "/sys/block, /proc/diskstats" => d.beneath.busy;
     "disk.member" "flag" "1 where what it does is done for devices on top of it; a loop device or volume without I/O does not count", "Δbytes of the loop, dm and md devices above / Δbytes > 0.3; 1 where their bytes are unknown", "/sys/block, /proc/diskstats" => d.member;
@@ -483,6 +514,8 @@ fn share<'r>(
 /// What the devices did that one rests on; nothing is known of one that rests on none.
 #[derive(Default)]
 struct Beneath {
+    /// How many devices are directly below.
+    members: Option<f64>,
     /// Mean size of a read of those directly below.
     read_size: Option<f64>,
     /// Mean number of requests in flight on all below that BPF saw requests of.
@@ -507,6 +540,7 @@ impl Beneath {
             all.contains(disk.key()) && requests.iter().filter(own).any(|r| r.rate(|r| r.requests) > Some(0.0))
         };
         Self {
+            members: Some(count as f64),
             read_size: over(total(|d| d.read_bytes), total(|d| d.reads)),
             queue: ratio(disks.iter().filter(makes_requests).map(|disk| disk.rate(|d| d.weighted_time)).sum()),
             busy: ratio(total(|d| d.busy_time)).map(|busy| (busy / count as f64).min(1.0)),
@@ -589,7 +623,8 @@ fn carried(topology: &Topology, device: &str) -> BTreeSet<Name> {
 
 /// Mean time of a request, where there were enough.
 fn wait_of(change: &Change<'_, Disk>) -> Option<f64> {
-    over(time(change), transfers(change).filter(|n| *n > PEER_REQUESTS))
+    transfers(change).filter(|n| *n > PEER_REQUESTS)?;
+    per_request::wait(change)
 }
 
 /// Bytes read and written a second.
@@ -603,7 +638,7 @@ pub fn transfers(change: &Change<'_, Disk>) -> Option<f64> {
 }
 
 /// Time they took, summed, per second.
-pub fn time(change: &Change<'_, Disk>) -> Option<f64> {
+fn time(change: &Change<'_, Disk>) -> Option<f64> {
     let split = sum([change.rate(|d| d.read_time), change.rate(|d| d.write_time)]);
     ratio(split.or_else(|| change.rate(|d| d.transfer_time)))
 }

@@ -1,8 +1,8 @@
 //! What lies between disks and file systems: software RAID arrays, devices with several paths, and partitions.
 
-use super::disk;
+use super::{disk, per_request};
 use crate::kernel_log::{self, array::ArrayLog};
-use crate::signal::{Entity, mean, over, ratio, signals, sum};
+use crate::signal::{Entity, mean, ratio, signals};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Array, Disk, MappedDevice, Partition, Path, Volume};
 use whyslow_model::diagnosis::Subject;
@@ -34,12 +34,11 @@ struct MemberMeans {
 impl MemberMeans {
     fn of(disks: &[&Change<'_, Disk>]) -> Self {
         let over_all = |of: &dyn Fn(&Change<'_, Disk>) -> Option<f64>| mean(disks.iter().filter_map(|disk| of(disk)));
-        let bytes = |c: &Change<'_, Disk>| sum([c.rate(|d| d.read_bytes), c.rate(|d| d.write_bytes)]);
         Self {
             busy: over_all(&|c| ratio(c.rate(|d| d.busy_time))),
-            request_size: over_all(&|c| over(bytes(c), disk::transfers(c))),
+            request_size: over_all(&|c| per_request::size(c)),
             requests: over_all(&|c| disk::transfers(c)),
-            wait: over_all(&|c| over(disk::time(c), disk::transfers(c))),
+            wait: over_all(&|c| per_request::wait(c)),
         }
     }
 }
@@ -108,7 +107,7 @@ signals! { a: ArrayUse<'_>;
     "array.member_request_size" "bytes" "size of the requests its members get, mean", "mean of Δbytes / Δ(reads + writes)", "/proc/diskstats" => a.members.request_size;
     "array.member_requests" "1/s" "requests each of its members gets, mean", "mean of Δ(reads + writes) / Δt", "/proc/diskstats" => a.members.requests;
     "array.requests" "1/s" "requests to the array itself; those of a check or rebuild are not among them", "Δ(reads + writes) / Δt", "/proc/diskstats" => a.own.and_then(disk::transfers);
-    "array.wait" "s" "time that these take", "Δtime / Δ(reads + writes)", "/proc/diskstats" => a.own.and_then(|own| over(disk::time(own), disk::transfers(own)));
+    "array.wait" "s" "time that these take", "Δtime / Δ(reads + writes)", "/proc/diskstats" => a.own.and_then(per_request::wait);
     "array.member_wait" "s" "time its members take for a request, mean", "mean of Δtime / Δ(reads + writes)", "/proc/diskstats" => a.members.wait;
 }
 
