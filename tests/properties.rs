@@ -18,10 +18,8 @@ use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Origin, Reading};
 static RULES: LazyLock<RuleBook> = LazyLock::new(RuleBook::built_in);
 /// The rounding of what tools print.
 const ROUNDING: f64 = 0.01;
-/// Ratios that are no shares of a whole: deviations from a mean, clocks of which some are above the nominal one, and memory of a process by
-/// what it holds of data.
-const NO_SHARES: [&str; 5] =
-    ["disk.size_spread", "disk.bytes_spread", "cpu.clock_share", "cpu.slowest_share", "db.resident_share"];
+/// How far a share may be above 1: the tick samples, the scheduler measures, and counters are not read at one instant.
+const SLACK: f64 = 0.1;
 /// Differences, which can be below zero.
 const DIFFERENCES: [&str; 1] = ["disk.service_excess"];
 
@@ -93,8 +91,8 @@ fn impossible(d: &Diagnosis) -> Vec<String> {
     for (subject, evidence, number) in numbers(d) {
         let is_impossible = match evidence.unit.as_str() {
             _ if DIFFERENCES.contains(&&*evidence.metric) => false,
-            "ratio" if NO_SHARES.contains(&&*evidence.metric) => number < 0.0,
-            "ratio" => !is_share(number),
+            "ratio" if whyslow_diagnose::is_share(&evidence.metric) => number > 1.0 + SLACK,
+            "ratio" => false,
             "bytes" | "bytes/s" | "1/s" | "bit/s" | "s" => number < 0.0,
             _ => false,
         };
@@ -216,8 +214,10 @@ fn subjects_are_those_of_the_input() {
             // Names that are composed of several words of the input: 'TCP 10.0.0.1:80', 'a, b'; and of ours.
             let words = name.split([' ', ',', ':', '/', '@', '(', ')']).filter(|word| !word.is_empty());
             let is_ours = |word: &str| ["line", "all", "programs", "guest", "write", "read"].contains(&word);
+            let is_remainder = name == "the kernel and what is unaccounted for";
             words.clone().all(|word| is_ours(word) || word.parse::<u32>().is_ok() || text.contains(word))
                 || is_numbered(name)
+                || is_remainder
         };
         let subjects = d.findings.iter().filter(|f| ["device", "interface", "process"].contains(&&*f.subject.kind));
         let culprits = d.findings.iter().flat_map(|f| &f.culprits).map(|culprit| &culprit.name);

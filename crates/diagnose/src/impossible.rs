@@ -39,8 +39,6 @@ const ABOVE_ONE: &[(&str, &str)] = &[
     ("group.high_fill", "usage may stay above memory.high"),
     ("group.page_tables_share", "the limit was lowered below what is charged"),
     ("guest.limit_used", "a burst above the limit"),
-    ("cpu.attributed", "the tick samples, and the scheduler measures"),
-    ("cpu.guest_share", "the tick samples, and the scheduler measures"),
     ("cpu.clock_share", "turbo frequencies above the base"),
     ("cpu.fastest_share", "turbo frequencies above the nominal maximum"),
     ("cpu.slowest_share", "a frequency against the lowest one"),
@@ -80,6 +78,11 @@ const BELOW_ZERO: &[&str] = &[
     "core.uncharged",
 ];
 
+/// Whether a ratio is a share of a whole, so that it is at most 1.
+pub fn is_share(signal: &str) -> bool {
+    ABOVE_ONE.iter().all(|(known, _)| *known != signal)
+}
+
 /// Takes the impossible shares of an entity out, and says which they were.
 pub(crate) fn take_out(entity: &mut Entity) -> Vec<BlindSpot> {
     let signals = entity.signals.iter();
@@ -87,7 +90,7 @@ pub(crate) fn take_out(entity: &mut Entity) -> Vec<BlindSpot> {
     let is_impossible = |name: &str, value: f64| {
         // The kernel computes these averages itself (kernel/sched/psi.c), and never above 100 %.
         let slack = if name.ends_with("_minute") { ROUNDING } else { SLACK };
-        let is_above = value > 1.0 + slack && ABOVE_ONE.iter().all(|(known, _)| *known != name);
+        let is_above = value > 1.0 + slack && is_share(name);
         is_above || value < -SLACK && !BELOW_ZERO.contains(&name)
     };
     let subject = &entity.subject;

@@ -44,6 +44,7 @@ mod virtual_machines;
 pub use coverage::known_signals;
 pub use document::{diagnose, findings_with_id};
 pub use expect::{DriveFacts, expectations};
+pub use impossible::is_share;
 pub use merge::{merge_diagnoses, merge_machines};
 pub use on_demand::requested_sources;
 pub use rule::RuleError;

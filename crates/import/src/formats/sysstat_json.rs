@@ -258,7 +258,9 @@ fn sar_reports(
     let spacing = ends.get(1).copied().flatten().zip(ends.first().copied().flatten()).map(|(b, a)| b - a);
     let first = times.first().and_then(|(_, interval)| *interval).or(context.interval()).or(spacing).unwrap_or(1.0);
     run.start = begin.after(-first);
-    if let ([report], true) = (statistics, run.tool == sar::MPSTAT.name && context.prints_once(run.tool)) {
+    // With an interval, the first report of mpstat is already of that.
+    let is_since_boot = run.tool == sar::MPSTAT.name && context.interval().is_none() && context.prints_once(run.tool);
+    if let ([report], true) = (statistics, is_since_boot) {
         run.is_average = true;
         return record_sections(start, report, ReportInterval { from: 0.0, to: AVERAGED }, run);
     }
