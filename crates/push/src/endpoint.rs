@@ -179,6 +179,13 @@ impl Sender {
             Some(Err(why)) => return later(why),
             None => {}
         }
+        // The client resolves names in a thread, and panics if none can be started.
+        let probe = std::thread::Builder::new().name("probe".into()).spawn(|| {});
+        if let Err(e) = probe.map(|thread| drop(thread.join())) {
+            return later(format!(
+                "cannot start a thread: {e}; raise the limit on tasks (pids.max, TasksMax=, ulimit -u)"
+            ));
+        }
         match request.send(body) {
             Ok(response) => self.outcome(response),
             Err(error) => later(error.to_string()),

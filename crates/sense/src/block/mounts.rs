@@ -61,7 +61,8 @@ impl Source for MountTable {
         for (row, line) in &self.mounted {
             let mut row = row.clone();
             // A captured tree does not hold the space.
-            match if root.is_live() { remote_mounts::space(root, line) } else { Space::Unknown } {
+            let space = if root.is_live() { remote_mounts::space(root, line) } else { Space::Unknown };
+            match space {
                 Space::Known(space) => fill(&mut row, &space),
                 Space::Silent => silent.push(&line.point),
                 Space::Unknown => {}
