@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::Mutex;
 use whyslow_import::{Input, read};
+use whyslow_testing::{ends_with_test, folder};
 
 /// What begins a command that changes something, creates load, or is no capture.
 const NO_CAPTURES: [&str; 17] = [
@@ -122,10 +123,11 @@ fn the_output_of_every_recommended_command_can_be_read() {
             scope.spawn(|| {
                 while let Some(command) = { queue.lock().unwrap().next() } {
                     // Not into a pipe: perf would write its data there.
-                    let folder = tempfile::tempdir().unwrap();
+                    let folder = folder();
                     let script = format!("{{ {command}\n}} > printed 2>&1 < /dev/null");
                     let mut shell = Command::new("timeout");
-                    shell.args([MOST_SECONDS, "bash", "-c", &script]).current_dir(folder.path()).status().unwrap();
+                    shell.args([MOST_SECONDS, "bash", "-c", &script]).current_dir(folder.path());
+                    ends_with_test(&mut shell).status().unwrap();
                     let printed = std::fs::read(folder.path().join("printed")).unwrap();
                     let printed = String::from_utf8_lossy(&printed);
                     let pasted = format!("root@web1:~# {command}\n{printed}root@web1:~# \n");
