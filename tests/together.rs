@@ -63,7 +63,8 @@ fn devices_of_two_hosts_do_not_contend_for_one() {
         )
     };
     let volumes = |wait: f64| iostat(&(row("sda", 120, wait) + &row("sdb", 180, wait)));
-    let carrier = iostat(&row("sdc", 300, 70.0));
+    // A disk that both list makes them two captures.
+    let carrier = iostat(&(row("sda", 0, 0.0) + &row("sdc", 300, 70.0)));
     let shares = |above: &str, below: &str| {
         let d = judged_together(&[("a", above), ("b", below)]);
         d.findings.iter().any(|finding| finding.id == "disk.shared")
