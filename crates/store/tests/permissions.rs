@@ -27,15 +27,16 @@ fn files_are_for_the_owner_and_the_group_whatever_the_umask() {
         let recording = dir.path().join("recording");
         common::record(&recording, 0..3);
         // As an older version left them.
-        let cpu = recording.join("cpu/day=2026-11-21");
+        let day = recording.join("disk/day=2026-11-21");
         fs::set_permissions(&recording, fs::Permissions::from_mode(0o2777)).unwrap();
-        fs::set_permissions(&cpu, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(&day, fs::Permissions::from_mode(0o700)).unwrap();
         fs::set_permissions(recording.join("lock"), fs::Permissions::from_mode(0o666)).unwrap();
         let mut recorder = common::recorder(&recording);
         common::add(&mut recorder, common::made(3), std::time::Instant::now());
         common::wait_until_written(&recorder);
         assert_eq!(common::tails(&recording).iter().map(|tail| mode(tail)).collect::<Vec<_>>(), [0o640], "{umask:o}");
         recorder.finish().unwrap();
+        drop(recorder);
         assert_eq!(mode(&recording), 0o2750, "{umask:o}");
         for path in all_below(&recording) {
             let expected = if path.is_dir() { 0o750 } else { 0o640 };

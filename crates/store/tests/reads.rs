@@ -39,27 +39,6 @@ fn record_with_restarts(dir: &Path, restarts: u64, killed: Option<&Path>) {
 }
 
 #[test]
-fn each_file_is_read_a_few_times_however_many_segments_it_has() {
-    let dir = folder();
-    record_with_restarts(dir.path(), 20, None);
-    let recording = Recording::open(dir.path()).unwrap();
-    assert_eq!(recording.segments().len(), 20);
-    let size = size(dir.path());
-    for length in [10, 1000] {
-        let before = of_this_thread("rchar");
-        let mut samples = 0;
-        let each = |window: whyslow_model::window::Window| {
-            samples += window.snapshots().len();
-            true
-        };
-        recording.each_window(&recording.span(), Duration::from_secs(length), &EVERY, each).unwrap();
-        let read = of_this_thread("rchar") - before;
-        println!("{read} bytes read of {size}");
-        assert!(samples >= 40 && read <= 3 * size, "{read} bytes were read of {size}");
-    }
-}
-
-#[test]
 fn a_tail_is_read_once_however_long_it_is() {
     let dir = folder();
     let mut recorder = recorder(dir.path());

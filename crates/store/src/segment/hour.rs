@@ -358,3 +358,40 @@ pub(crate) fn hour_files<'c>(
     days.into_iter()
         .flat_map(move |day| (0..).map_while(move |part| open(&day.join(file_name(hour, part))).transpose()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::{Recorder, Retention};
+    use std::time::{Duration, Instant};
+    use whyslow_model::catalogue::{Cpu, Family};
+    use whyslow_model::snapshot::Snapshot;
+
+    /// Records two samples that begin at this second after 1970, and ends the recording.
+    fn record(folder: &Path, second: u64) {
+        let log = Arc::new(|_: &str| {});
+        let recorder = Recorder::begin(folder, Duration::from_secs(1), Retention::default(), log).unwrap();
+        for second in [second, second + 1] {
+            let ns = second * 1_000_000_000;
+            let mut sample = Snapshot { wall_ns: ns as i64, boot_ns: ns, ..Snapshot::default() };
+            sample.processor.cpu.push(Cpu::keyed(0));
+            recorder.add(sample, Instant::now());
+        }
+        recorder.finish().unwrap();
+    }
+
+    #[test]
+    fn the_footer_of_a_version_of_a_file_is_parsed_once() {
+        let folder = whyslow_testing::memory_folder();
+        let footers = FooterCache::default();
+        let file = folder.path().join("cpu/day=1970-01-01/00.parquet");
+        let open = || HourFile::open_to_read(&file, &footers).unwrap().unwrap();
+        record(folder.path(), 1000);
+        let (first, second) = (open(), open());
+        assert!(Arc::ptr_eq(&first.footer, &second.footer));
+        record(folder.path(), 1010);
+        let later = open();
+        assert_eq!([first.segments().len(), later.segments().len()], [1, 2]);
+        assert!(Arc::ptr_eq(&later.footer, &open().footer));
+    }
+}

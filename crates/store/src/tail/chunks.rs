@@ -172,9 +172,17 @@ fn next(bytes: &[u8], at: usize) -> Next {
     if bytes[at..].starts_with(STATE_MAGIC) {
         return match block_at(bytes, at, STATE_MAGIC) {
             Some((data, end)) => Next::State(data.to_vec(), end),
-            None if following(bytes, at).is_none() => Next::End,
-            None => Next::Damaged,
+            None => {
+                match state_with_flipped_head(bytes, at).or_else(|| Some((Vec::new(), damaged_state(bytes, at)?))) {
+                    Some((state, end)) => Next::State(state, end),
+                    None if following(bytes, at).is_none() => Next::End,
+                    None => Next::Damaged,
+                }
+            }
         };
+    }
+    if let Some((state, end)) = state_with_flipped_head(bytes, at) {
+        return Next::State(state, end);
     }
     match data(bytes, at, length) {
         Some(data) if length > 0 && crc32fast::hash(data) == crc => Next::Chunk(data.to_vec(), at + 8 + length),
@@ -183,6 +191,30 @@ fn next(bytes: &[u8], at: usize) -> Next {
         None if repaired(bytes, at).is_none() && following(bytes, at).is_none() => Next::End,
         None => Next::Damaged,
     }
+}
+
+/// Where a state ends whose data are damaged: with the chunk that follows it.
+fn damaged_state(bytes: &[u8], at: usize) -> Option<usize> {
+    let length = bytes.get(at + STATE_MAGIC.len()..)?.first_chunk::<4>()?;
+    let end = (at + 16).checked_add(u32::from_le_bytes(*length) as usize)?;
+    let (length, crc) = head(bytes, end)?;
+    data(bytes, end, length).filter(|data| begins_stream(bytes, end) && crc32fast::hash(data) == crc).map(|_| end)
+}
+
+/// A state with a flipped bit before its data.
+fn state_with_flipped_head(bytes: &[u8], at: usize) -> Option<(Vec<u8>, usize)> {
+    let start = bytes.get(at..at + 16)?;
+    let differences: u32 = start.iter().zip(STATE_MAGIC).map(|(a, b)| (a ^ b).count_ones()).sum();
+    if differences > 1 {
+        return None;
+    }
+    (0..128).find_map(|bit| {
+        let mut head = start.to_vec();
+        head[bit / 8] ^= 1 << (bit % 8);
+        let length = u32::from_le_bytes(*head.get(8..)?.first_chunk::<4>()?) as usize;
+        let data = data(bytes, at + 8, length)?;
+        (block_at(&[&head[..], data].concat(), 0, STATE_MAGIC)?.1 > 0).then(|| (data.to_vec(), at + 16 + length))
+    })
 }
 
 fn data(bytes: &[u8], at: usize, length: usize) -> Option<&[u8]> {

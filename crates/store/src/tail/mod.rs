@@ -123,6 +123,7 @@ mod tests {
             (0..whole.len()).filter_map(|at| Some(parity::ParityBlock::at(&whole, at)?.range)).collect();
         assert_eq!(blocks.len(), 3);
         let last = blocks[2].end;
+        let state = (0..whole.len()).find(|at| whole[*at..].starts_with(chunks::STATE_MAGIC)).unwrap();
         for at in (MAGIC.len()..whole.len()).step_by(101) {
             let mut damaged = whole.clone();
             let end = (at + 200).min(whole.len());
@@ -145,7 +146,10 @@ mod tests {
             assert!(frames().starts_with(before), "zeros at {at}");
             assert!(resumed.is_none() || frames()[63..].starts_with(after), "zeros at {at}");
             assert!(
-                there.len() == 100 || end > last || blocks.iter().any(|b| at < b.start && b.start < end),
+                there.len() == 100
+                    || end > last
+                    || blocks.iter().any(|b| at < b.start && b.start < end)
+                    || at < state + 100 && state < end,
                 "zeros at {at}: {}",
                 there.len()
             );
@@ -171,11 +175,11 @@ mod tests {
         assert!(there.ends_with(&frames()[63..]), "{} frames", there.len());
         assert!(there.len() > 37 && frames().starts_with(&there[..there.len() - 37]), "{} frames", there.len());
         assert!(reader.lost() > 0);
-        // Without its state a stream that was not damaged is read all the same.
+        // Where it cannot be known how much is missing, nothing is made up.
         let mut damaged = whole.clone();
         damaged[state..state + 20].fill(0);
         fs::write(&path, damaged).unwrap();
-        assert!(read(&path) == Some(frames()));
+        assert!(frames().starts_with(&read(&path).unwrap()));
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(crate) struct TailReader {
     decompressor: Option<Decompressor>,
     header: TailHeader,
     lost: usize,
+    /// What was read last is a state, whatever became of it.
+    is_after_state: bool,
 }
 
 type Decompressor = Decoder<'static, BoundedBuffer>;
@@ -43,7 +45,7 @@ impl TailReader {
         file.read_to_end(&mut bytes).map_err(StoreError::io(path))?;
         let chunks = read_chunks(&bytes, magic != OLD_MAGIC);
         let header = TailHeader { boot: String::new(), tables: Vec::new() };
-        let mut tail = Self { chunks, decompressor: decompressor().ok(), header, lost: 0 };
+        let mut tail = Self { chunks, decompressor: decompressor().ok(), header, lost: 0, is_after_state: true };
         if tail.chunks.pieces.is_empty() {
             return Ok(None);
         }
@@ -64,7 +66,11 @@ impl TailReader {
     /// What comes next; `None` at the end. After damage, that is the next state.
     pub(crate) fn next_part(&mut self) -> Option<TailPart> {
         loop {
-            match self.chunks.pieces.pop_front()? {
+            let piece = self.chunks.pieces.pop_front()?;
+            let is_after_state = std::mem::replace(&mut self.is_after_state, matches!(piece, Piece::State(_)));
+            match piece {
+                // Where the stream begins anew without a state, any number of frames is missing.
+                Piece::Chunk(chunk) if chunk.starts_with(ZSTD_MAGIC) && !is_after_state => self.reject(),
                 Piece::Chunk(chunk) if self.decompressor.is_some() => {
                     if let Some(frame) = self.decompressed(&chunk) {
                         return Some(TailPart::Frame(frame));
