@@ -233,12 +233,12 @@ mod tests {
         let mut s = Snapshot { boot_ns: 1, ..Snapshot::default() };
         s.net.conntrack.push(Conntrack { count: 719.0.into(), max: 123.0.into(), ..Conntrack::new(MachineKey) });
         s.block.mount.push(Mount { size: 100.0.into(), free: (-5.0).into(), ..Mount::new("/srv".into()) });
-        s.kernel.pressure.push(Pressure { cpu_avg60: 1.01.into(), io_avg60: 1.0.into(), ..Pressure::new(MachineKey) });
+        s.processor.pressure.push(Pressure { cpu_avg60: 1.01.into(), io_avg60: 1.0.into(), ..Pressure::new(MachineKey) });
         let (window, found) = Window::new(vec![s]).without_impossible_values();
         let s = &window.snapshots()[0];
         assert_eq!((s.net.conntrack[0].count.get(), s.net.conntrack[0].max.get()), (None, Some(123.0)));
         assert_eq!((s.block.mount[0].free.get(), s.block.mount[0].size.get()), (None, Some(100.0)));
-        assert_eq!((s.kernel.pressure[0].cpu_avg60.get(), s.kernel.pressure[0].io_avg60.get()), (None, Some(1.0)));
+        assert_eq!((s.processor.pressure[0].cpu_avg60.get(), s.processor.pressure[0].io_avg60.get()), (None, Some(1.0)));
         let found: Vec<String> = found.into_iter().map(|value| format!("{}: {}", value.of, value.why)).collect();
         let expected = [
             "conntrack count: impossible value: 719 (there are 123)",
