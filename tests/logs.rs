@@ -611,7 +611,7 @@ fn hung_tasks_name_what_holds_them_up() {
     let finding = first(FROZEN, "task.blocked@host");
     assert_eq!(
         finding.summary,
-        "Tasks hung for more than 2 min (10×): 2 tasks wait for a frozen file system (lo_rw_aio); 8 others wait for each other or for I/O."
+        "Tasks hung for more than 4 s (10×): 2 tasks wait for a frozen file system (lo_rw_aio); 8 others wait for each other or for I/O."
     );
     assert_eq!(told(&finding, "notice.count"), "10");
     assert!(

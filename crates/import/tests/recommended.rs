@@ -89,9 +89,7 @@ fn shortened(text: &str) -> String {
         let before = words[at - 1].clone();
         if before.ends_with("sleep") && is_number(&words[at]) {
             words[at] = format!("1{end}");
-        } else if before == "1" && is_number(&words[at]) {
-            words[at] = format!("2{end}");
-        } else if ["-c", "rwc", "-rwc"].contains(&before.as_str()) && is_number(&words[at]) {
+        } else if ["1", "-c", "rwc", "-rwc"].contains(&before.as_str()) && is_number(&words[at]) {
             words[at] = format!("2{end}");
         } else if before == "--interval" || before == "timeout" {
             words[at] = format!("1{end}");

@@ -3,6 +3,7 @@
 
 use crate::catalogue::{EachFamily, Family, Metric, MetricKind, Unit};
 use crate::human;
+use crate::key::MachineKey;
 use crate::origin::Origins;
 use crate::snapshot::Snapshot;
 use crate::value::{Counter, Gauge, Value};
@@ -99,7 +100,7 @@ fn add(found: &mut BTreeSet<ImpossibleValue>, of: String, why: String) {
 
 fn name<F: Family>(origins: &Origins, key: &F::Key, metric: &Metric) -> String {
     let key = key.to_string();
-    let of = if key.is_empty() { String::new() } else { format!(" of {key}") };
+    let of = if key.is_empty() || key == MachineKey.to_string() { String::new() } else { format!(" of {key}") };
     let what = format!("{} {}{of}", F::INFO.name, metric.name);
     match origins.of(F::INFO.name, &key).first() {
         Some(place) => format!("{place}: {what}"),
@@ -233,12 +234,19 @@ mod tests {
         let mut s = Snapshot { boot_ns: 1, ..Snapshot::default() };
         s.net.conntrack.push(Conntrack { count: 719.0.into(), max: 123.0.into(), ..Conntrack::new(MachineKey) });
         s.block.mount.push(Mount { size: 100.0.into(), free: (-5.0).into(), ..Mount::new("/srv".into()) });
-        s.processor.pressure.push(Pressure { cpu_avg60: 1.01.into(), io_avg60: 1.0.into(), ..Pressure::new(MachineKey) });
+        s.processor.pressure.push(Pressure {
+            cpu_avg60: 1.01.into(),
+            io_avg60: 1.0.into(),
+            ..Pressure::new(MachineKey)
+        });
         let (window, found) = Window::new(vec![s]).without_impossible_values();
         let s = &window.snapshots()[0];
         assert_eq!((s.net.conntrack[0].count.get(), s.net.conntrack[0].max.get()), (None, Some(123.0)));
         assert_eq!((s.block.mount[0].free.get(), s.block.mount[0].size.get()), (None, Some(100.0)));
-        assert_eq!((s.processor.pressure[0].cpu_avg60.get(), s.processor.pressure[0].io_avg60.get()), (None, Some(1.0)));
+        assert_eq!(
+            (s.processor.pressure[0].cpu_avg60.get(), s.processor.pressure[0].io_avg60.get()),
+            (None, Some(1.0))
+        );
         let found: Vec<String> = found.into_iter().map(|value| format!("{}: {}", value.of, value.why)).collect();
         let expected = [
             "conntrack count: impossible value: 719 (there are 123)",

@@ -231,7 +231,9 @@ impl Canvas {
     pub(crate) fn command(&mut self, column: usize, piece: &Piece) {
         let text = piece.text.as_str();
         let is_option = |at: usize| text[..at].rsplit(' ').next().is_some_and(|word| word.starts_with("--"));
-        let is_break = |(at, c): &(usize, char)| *c == ' ' && !is_quoted(text, *at) && !is_option(*at);
+        let is_break = |(at, c): &(usize, char)| {
+            *c == ' ' && !is_quoted(text, *at) && !is_option(*at) && !text[..*at].ends_with('\\')
+        };
         let breaks = text.char_indices().filter(is_break).map(|(at, _)| at);
         let mut ends: Vec<usize> = breaks.collect();
         ends.push(text.len());
@@ -430,7 +432,7 @@ mod tests {
 
     #[test]
     fn a_long_command_goes_on_behind_a_backslash_but_not_within_quotes() {
-        let mut canvas = Canvas::new(40, false);
+        let mut canvas = Canvas::new(50, false);
         canvas.command(4, &plain("whyslow try net.ipv4.tcp_rmem='4096 131072 6291456' --metric x"));
         let expected = "    whyslow try \\\n      net.ipv4.tcp_rmem='4096 131072 6291456' \\\n      --metric x\n";
         assert_eq!(canvas.finish(), expected);

@@ -36,7 +36,7 @@ fn own_files_are_trusted_and_those_that_others_may_write_are_not() {
     // The sticky bit keeps others from replacing a file, but not from adding one.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
     assert_eq!(refusal(&file), None);
-    assert_eq!(refusal(folder.path()).is_some(), true);
+    assert!(refusal(folder.path()).is_some());
 }
 
 #[test]

@@ -383,7 +383,7 @@ signals! { d: DiskUse<'_>;
     "disk.stall" "ratio" "share of the time in which a task waited for this device", "share of the time in which its users were blocked (state D, or in io_getevents or io_uring_enter), at most that with requests of theirs in flight; where they are not known min(stall.io, disk.busy); where no waiting was counted, min(disk.queue, disk.busy)", "/proc/PID/stat, /proc/pressure/io, /proc/diskstats" => d.waited_for();
     "disk.held_back" "ratio" "share of the time in which a process that writes to it was held back because too much memory was dirty", "share of the time asleep in balance_dirty_pages, of its users that write", "BPF: sched_switch, sched_waking; /proc/PID/task/TID/stat, wchan (mm/page-writeback.c)" => d.users.as_ref().map(|users| users.held_back);
     "disk.flushes" "1/s" "flush requests", "Δflushes / Δt", "/proc/diskstats field 16" => d.change.rate(|d| d.flushes);
-    "disk.flush_share" "count" "flushes in flight, mean", "Δflush time / Δt", "/proc/diskstats field 17" => d.flush_share();
+    "disk.flush_share" "ratio" "flushes in flight, mean", "Δflush time / Δt", "/proc/diskstats field 17" => d.flush_share();
     "disk.flush_wait" "s" "mean time a flush took", "Δflush time / Δflushes", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.flush_time)), d.change.rate(|d| d.flushes));
     "disk.peak_write_rate" "bytes/s" "bytes written in the fastest sample", "max(Δbytes / Δt)", "/proc/diskstats" => d.peak_write_rate();
     "disk.idle_steps" "ratio" "share of the samples in which it was busy less than a tenth of the time", "steps with Δbusy < Δt / 10", "/proc/diskstats" => d.idle_steps();

@@ -100,7 +100,7 @@ fn spacing(lines: &mut Lines<'_>, time: PrintedTime, columns: &[String]) -> Opti
         Stamp::Time(other) => other.since(time).filter(|seconds| *seconds > 0.0),
         Stamp::Heading | Stamp::Average => None,
     };
-    (0..MOST_OF_ONE_TIME).map_while(|at| Some(lines.peek(at).map(later)?)).flatten().next()
+    (0..MOST_OF_ONE_TIME).map_while(|at| lines.peek(at).map(later)).flatten().next()
 }
 
 /// Whether numbers, or dashes in their place, stand in all columns but those of names: the user and the command.

@@ -157,8 +157,8 @@ mod tests {
             row.user = ns.into();
             row
         };
-        all[0].task.process = vec![process(0)].into();
-        all[2].task.process = vec![process(SECOND)].into();
+        all[0].task.process = vec![process(0)];
+        all[2].task.process = vec![process(SECOND)];
         let part = Window::new(all).part(4, 5);
         assert_eq!(part.changes::<Process>()[0].rate(|p| p.user), Some(0.5 * SECOND as f64));
     }

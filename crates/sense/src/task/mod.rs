@@ -51,7 +51,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         loaded(sleep::INFO, sleep::SleepTracer::load, sleep::SleepTracer::read),
         loaded(kernel_locks::INFO, kernel_locks::load, kernel_locks::read),
         loaded(direct_reclaim::INFO, direct_reclaim::load, direct_reclaim::read),
-        Box::new(open_files::OpenFiles::default()),
+        Box::new(open_files::OpenFiles),
         Box::new(numa_maps::NumaMaps::default()),
         stateless(guest::SETTINGS, guest::read_settings),
         stateless(guest::STATISTICS, guest::read_statistics),
