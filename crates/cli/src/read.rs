@@ -172,7 +172,10 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result
         } else if kind.is_block_device() {
             return Err(failed(io::Error::other("it is a disk; specify files or a folder")));
         } else if kind.is_char_device() && !file.is_terminal() {
-            incident.add(&name, DeviceReader { file, left: MOST_OF_DEVICE })
+            // One without an end is an error, whatever its beginning looks like.
+            let mut bytes = Vec::new();
+            DeviceReader { file, left: MOST_OF_DEVICE }.read_to_end(&mut bytes).map_err(failed)?;
+            incident.add(&name, io::Cursor::new(bytes))
         } else if !kind.is_file() {
             incident.add(&name, InterruptibleReader::new(file, watch))
         } else {

@@ -133,6 +133,7 @@ use crate::command::CommandLine;
 use crate::context::Banner;
 use crate::format::{Format, Recognized};
 use crate::lines::Lines;
+use crate::margin::{Margin, indentation};
 use crate::supportconfig;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -339,7 +340,18 @@ pub(crate) fn command_in_file_name(file: &str) -> Option<CommandLine> {
 
 /// Whether the next line begins an output with a comment, which looks like a command at root's prompt.
 pub(crate) fn begins_with_comment(lines: &mut Lines<'_>) -> bool {
-    lines.next_is(|text| text.trim_start().starts_with('#')) && FORMATS.iter().any(|f| (f.starts)(lines))
+    let starts = |lines: &mut Lines<'_>| FORMATS.iter().any(|f| (f.starts)(lines));
+    if !lines.next_is(|text| text.trim_start().starts_with('#')) {
+        return false;
+    }
+    let indent = lines.peek(0).map_or(0, indentation);
+    if indent == 0 || starts(lines) {
+        return starts(lines);
+    }
+    lines.set_margin(Margin::Indent(indent));
+    let begins = starts(lines);
+    lines.set_margin(Margin::None);
+    begins
 }
 
 /// Whether the next line begins something other than the output of `own`: a prompt, or another tool's output.
