@@ -116,8 +116,9 @@ fn regular(entry: File, flags: libc::c_int) -> io::Result<File> {
         return Err(io::Error::other("not a regular file"));
     }
     let path = CString::new(format!("/proc/self/fd/{}", entry.as_raw_fd()))?;
+    // Files of the kernel, such as /proc/kmsg, call themselves regular and wait for something to read.
     // SAFETY: `path` is a C string and outlives the call.
-    owned(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) })
+    owned(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC | libc::O_NONBLOCK) })
 }
 
 /// A walk along a path, from the root.
