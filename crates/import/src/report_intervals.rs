@@ -167,9 +167,9 @@ impl<R> ReportIntervals<R> {
             left.push(self.place(report, to));
         }
         let Some(first) = self.first.filter(|_| self.reports == 1) else { return left };
-        // A command line says more than a header: below it, people paste the report that matters.
+        // A count says more than a header: of several reports, people paste the one that matters.
         let is_first = match context.command_of(run.tool) {
-            Some(command) => command.reports() == Some(1),
+            Some(command) => command.reports().map_or(self.is_headed, |count| count == 1),
             None => self.is_headed || context.prints_once(run.tool),
         };
         if self.is_since_boot && is_first {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_says_less_than_the_command_line() {
+    fn a_header_says_less_than_a_count() {
         let is_average = |command: &str| {
             let mut run = ToolRun::new("vmstat", &"x".into());
             let context = CaptureContext { command: CommandLine::at_prompt(command), ..CaptureContext::default() };
@@ -260,7 +260,7 @@ mod tests {
         };
         assert_eq!(
             ["", "$ vmstat", "$ vmstat 5 1", "$ vmstat 5 3", "$ vmstat 5"].map(is_average),
-            [true, true, true, false, false]
+            [true, true, true, false, true]
         );
     }
 
