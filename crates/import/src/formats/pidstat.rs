@@ -121,7 +121,8 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let mut open: Option<OpenProcess> = None;
     let mut tables: BTreeMap<Vec<String>, TableProgress> = BTreeMap::new();
     // Averages repeat the rows above them, if there are any.
-    let are_alone = lines.next_is(|text| header(text).is_some_and(|(stamp, _)| stamp == Stamp::Average));
+    let are_alone = !context.is_past_output()
+        && lines.next_is(|text| header(text).is_some_and(|(stamp, _)| stamp == Stamp::Average));
     while let Some(line) = lines.take_past_blanks_if(|text| header(text).is_some() || row(text, &columns).is_some()) {
         if let Some((stamp, names)) = header(&line.text) {
             if tables.len() >= MOST_KINDS && !tables.contains_key(&names) {

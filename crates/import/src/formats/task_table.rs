@@ -162,6 +162,8 @@ fn is_of_column(name: &str, field: &str) -> bool {
         || match name {
             "PID" | "PPID" | "LWP" | "TID" | "SPID" => field.bytes().all(|b| b.is_ascii_digit()),
             "%CPU" | "%MEM" | "C" | "NLWP" | "THCNT" | "VSZ" | "RSS" | "VIRT" | "RES" | "SHR" => is_number(field),
+            // The number of one, where it is not a share: pidstat prints both.
+            "CPU" => field.parse::<f64>().is_err() || !field.contains('.'),
             "NI" => is_number(field.trim_start_matches('-')),
             // An address has more digits.
             "WCHAN" => field.len() > 3 || field.bytes().any(|b| !b.is_ascii_digit()),
