@@ -142,10 +142,10 @@ fn a_slow_source_is_read_at_the_first_sample_and_then_at_its_interval() {
         Box::new(TestSource { info: SourceInfo::new("slow", "nothing").slow(), act: || Ok(()) });
     let mut sampler = sampler(vec![slow, source("reads", || Ok(()))]).slow(Duration::from_secs(1000));
     let names = |s: &Snapshot| s.sources.iter().map(|r| r.source.to_string()).collect::<Vec<_>>();
-    assert_eq!(names(&sampler.sample()), ["slow", "reads"]);
+    assert_eq!(names(&sampler.sample()), ["reads", "slow"]);
     assert_eq!(names(&sampler.sample()), ["reads"]);
     let mut sampler = sampler.slow(Duration::ZERO);
-    assert_eq!(names(&sampler.sample()), ["slow", "reads"]);
+    assert_eq!(names(&sampler.sample()), ["reads", "slow"]);
 }
 
 /// CPU time of this thread.
