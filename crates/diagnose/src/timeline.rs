@@ -112,14 +112,9 @@ impl FoundEpisode {
         self.worst.id == id && self.worst.subject.is_namesake_of(subject)
     }
 
-    /// Whether a finding just before or after it, or within it, is of the same cause.
-    pub(crate) fn continues_with_finding(&self, finding: &Finding) -> bool {
-        self.has(&finding.id, &finding.subject) || self.has_namesake(&finding.id, &finding.subject)
-    }
-
-    /// Whether a cause that is felt just before or after it belongs to it.
-    pub fn continues_with(&self, cause: &FeltCause) -> bool {
-        self.has(&cause.id, &cause.subject) || self.has_namesake(&cause.id, &cause.subject)
+    /// Whether what is felt on this subject just before or after it, or within it, is of the same cause.
+    pub fn continues_with(&self, id: &str, subject: &Subject) -> bool {
+        self.has(id, subject) || self.has_namesake(id, subject)
     }
 }
 

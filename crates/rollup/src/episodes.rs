@@ -24,7 +24,7 @@ pub(crate) fn episodes(windows: &[JudgedWindow], hour: (i64, i64)) -> Vec<HourEp
         let (start, end) = found.span;
         let before = |window: &JudgedWindow| window.span.0 < hour.0 && window.span.1 >= start - MAX_GAP_NS;
         let after = |window: &JudgedWindow| window.span.1 > hour.1 && window.span.0 <= end + MAX_GAP_NS;
-        let continues = |cause: &FeltCause| found.continues_with(cause);
+        let continues = |cause: &FeltCause| found.continues_with(&cause.id, &cause.subject);
         let felt = |is_near: &dyn Fn(&JudgedWindow) -> bool| {
             windows.iter().filter(|window| is_near(window)).any(|window| window.felt.iter().any(continues))
         };

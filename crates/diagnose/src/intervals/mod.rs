@@ -4,39 +4,28 @@
 //! itself with the same rules; what is felt in some of them becomes a finding of that time, with the numbers of that time. What the
 //! rules find in the mean alone, and refute in every interval, is dropped.
 
+mod felt;
+mod grid;
+mod times;
+
 use crate::document::findings_of;
 use crate::facts::Facts;
 use crate::merge::by_rank;
 use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
-use crate::timeline::{FoundEpisode, Timeline, felt_causes};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use crate::timeline::FoundEpisode;
+use felt::{Felt, during, in_words, with_time};
+use grid::{Grid, LongPart, Part};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{EachFamily, Family, Pressure};
+use times::{cadences, stalls};
 use whyslow_model::diagnosis::{Basis, Confidence, During, Finding, NotCleared, RuledOut};
 use whyslow_model::human;
-use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::Counter;
 use whyslow_model::window::Window;
 
-/// The most parts that a window is judged in; of more intervals, several are one part.
-const MOST_PARTS: usize = 200;
-/// The most tools with intervals of their own.
-const MOST_GRIDS: usize = 3;
-/// Seconds and intervals that a part must have to clear a resource or to put it in doubt: about as long as the windows that recordings are
-/// judged in. One blocked process in one of two samples is no more than that.
-const CLEARING: (f64, usize) = (10.0, 4);
-/// Seconds from which a single interval is long enough for that.
-const LONG_SECONDS: f64 = 60.0;
 /// How many times the mean impact that in its part must be for a cause that the mean shows as well to be of that part.
 const CONCENTRATED: f64 = 1.25;
 /// Share of the intervals from which something is so throughout.
 const THROUGHOUT: f64 = 0.8;
-/// Share of a step for which tasks stalled, from which the step differs from a calm one.
-const STALLED: f64 = 0.5;
-/// A single interval shorter than this, in seconds, is no more than a suspicion.
-const BRIEF_SECONDS: f64 = 5.0;
 /// The most episodes that are diagnosed by themselves.
 const MOST_EPISODES: usize = 12;
 
@@ -104,188 +93,6 @@ pub(crate) fn judge(whole: &Whole<'_>) -> Option<ByInterval> {
     (!is_like_the_mean).then_some(result)
 }
 
-/// The ends of the parts of a window in which tasks stalled for at least half of each step, and of the others; `None` if it is all of one
-/// kind. A calm or steady window is judged only once, as observing must not become the load.
-fn stalls(window: &Window) -> Option<Vec<usize>> {
-    let all = window.snapshots();
-    let is_stalled = |pair: &[Snapshot]| {
-        let (a, b) = (pair[0].the::<Pressure>()?, pair[1].the::<Pressure>()?);
-        let seconds = (pair[1].boot_ns - pair[0].boot_ns) as f64;
-        let share = |f: fn(&Pressure) -> Counter| Some(f(b).get()?.checked_sub(f(a).get()?)? as f64 / seconds);
-        let most = [share(|p| p.cpu_some), share(|p| p.memory_some), share(|p| p.io_some)].into_iter().flatten();
-        most.reduce(f64::max).map(|most| most >= STALLED)
-    };
-    let steps: Vec<Option<bool>> = all.windows(2).map(is_stalled).collect();
-    let changes = (1..steps.len()).filter(|at| steps[*at] != steps[at - 1]);
-    let ends: Vec<usize> = std::iter::once(0).chain(changes).chain([all.len().saturating_sub(1)]).collect();
-    (ends.len() > 2).then_some(ends)
-}
-
-/// The positions of the snapshots at which the intervals of each tool begin and end, the tool with the most intervals first.
-fn cadences(window: &Window) -> Vec<Vec<usize>> {
-    let mut all = Cadences { snapshots: window.snapshots(), found: Vec::new() };
-    Snapshot::default().each_family(&mut all);
-    let mut found = all.found;
-    found.sort_by_key(|times| std::cmp::Reverse(times.len()));
-    let mut chosen: Vec<Vec<usize>> = Vec::new();
-    for times in found {
-        // Levels have no reading at the beginning of the first interval.
-        let is_contained = |other: &Vec<usize>| times.iter().filter(|at| !other.contains(at)).count() <= 1;
-        let is_as_long = |other: &Vec<usize>| times.len() + 1 >= other.len();
-        if !chosen.iter().any(|other| is_contained(other) && is_as_long(other)) && chosen.len() < MOST_GRIDS {
-            chosen.push(times);
-        }
-    }
-    chosen
-}
-
-/// Whether everything in the window that was read more than once was read at these times: what the mean of one tool's run and that of
-/// another's suggest together is not refuted by the intervals of one.
-fn has_no_other_times(window: &Window, times: &[usize]) -> bool {
-    struct OtherTimes<'w>(&'w [Snapshot], &'w [usize], bool);
-    impl EachFamily for OtherTimes<'_> {
-        fn family<F: Family>(&mut self, _: &mut Vec<F>) {
-            let read: Vec<usize> = (0..self.0.len()).filter(|at| !F::rows(&self.0[*at]).is_empty()).collect();
-            self.2 |= !F::INFO.events && read.len() > 1 && read.iter().any(|at| !self.1.contains(at));
-        }
-    }
-    let mut others = OtherTimes(window.snapshots(), times, false);
-    Snapshot::default().each_family(&mut others);
-    !others.2
-}
-
-/// Collects at which snapshots the families have rows.
-struct Cadences<'w> {
-    snapshots: &'w [Snapshot],
-    found: Vec<Vec<usize>>,
-}
-
-impl EachFamily for Cadences<'_> {
-    fn family<F: Family>(&mut self, _: &mut Vec<F>) {
-        if F::INFO.events {
-            return;
-        }
-        let mut readings: BTreeMap<&F::Key, usize> = BTreeMap::new();
-        let mut times = Vec::new();
-        for (at, snapshot) in self.snapshots.iter().enumerate() {
-            let rows = F::rows(snapshot);
-            rows.iter().for_each(|row| *readings.entry(row.key()).or_default() += 1);
-            if !rows.is_empty() {
-                times.push(at);
-            }
-        }
-        // Two intervals of one entity, at least.
-        if readings.values().any(|count| *count >= 3) && !self.found.contains(&times) {
-            self.found.push(times);
-        }
-    }
-}
-
-/// The consecutive parts of a window at the times of one tool.
-struct Grid<'w> {
-    window: &'w Window,
-    parts: Vec<Part>,
-    /// Parts long enough to clear a resource.
-    long: Vec<LongPart>,
-    /// The keys of findings in the mean that hold in no part, and are refuted in each.
-    refuted: BTreeSet<String>,
-}
-
-/// A part of the window, by the positions of its first and last snapshots, and what was found in it.
-struct Part {
-    from: usize,
-    to: usize,
-    findings: Vec<Finding>,
-}
-
-/// A part of the window, and the resources that are in doubt in it.
-struct LongPart {
-    from: usize,
-    to: usize,
-    in_doubt: Vec<NotCleared>,
-}
-
-impl<'w> Grid<'w> {
-    fn judged(whole: &Whole<'w>, times: &[usize]) -> Self {
-        let step = (times.len() - 1).div_ceil(MOST_PARTS).max(1);
-        let mut ends: Vec<usize> = times.iter().copied().step_by(step).collect();
-        if let Some(last) = times.last().filter(|last| ends.last() != Some(last)) {
-            ends.push(*last);
-        }
-        let mut grid = Self { window: whole.window, parts: Vec::new(), long: Vec::new(), refuted: BTreeSet::new() };
-        let mut refuted = whole.of_now.clone();
-        for pair in ends.windows(2) {
-            let (from, to) = (pair[0], pair[1]);
-            let facts = whole.facts_of(from, to);
-            let findings = findings_of(&facts, whole.book);
-            refuted.retain(|key| {
-                let is_it = |finding: &&Finding| finding.key() == *key;
-                !findings.iter().any(|finding| is_it(&finding))
-                    && whole.findings.iter().find(is_it).is_some_and(|finding| is_decided(finding, &facts, whole.book))
-            });
-            if whole.seconds(from, to) >= LONG_SECONDS {
-                grid.long.push(LongPart { from, to, in_doubt: whole.in_doubt(&facts, &findings) });
-            }
-            grid.parts.push(Part { from, to, findings });
-        }
-        if grid.parts.len() > 1 && has_no_other_times(whole.window, times) {
-            grid.refuted = refuted;
-        }
-        if grid.long.is_empty() {
-            grid.long = long_parts(whole, &ends);
-        }
-        grid
-    }
-
-    /// What is felt in each part, as episodes.
-    fn episodes(&self) -> Vec<FoundEpisode> {
-        let mut timeline = Timeline::without_gaps();
-        for part in &self.parts {
-            timeline.add(self.times(part.from, part.to), &felt_causes(&part.findings));
-        }
-        timeline.finish()
-    }
-
-    /// The time since boot at two snapshots.
-    fn times(&self, from: usize, to: usize) -> (i64, i64) {
-        let time = |at: usize| i64::try_from(self.window.snapshots()[at].boot_ns).unwrap_or(i64::MAX);
-        (time(from), time(to))
-    }
-
-    /// The parts that lie within a span.
-    fn parts_in(&self, span: (i64, i64)) -> impl Iterator<Item = &Part> {
-        self.parts.iter().filter(move |part| {
-            let (from, to) = self.times(part.from, part.to);
-            span.0 <= from && to <= span.1
-        })
-    }
-}
-
-/// Consecutive parts that are each long enough to clear a resource.
-fn long_parts(whole: &Whole<'_>, ends: &[usize]) -> Vec<LongPart> {
-    let mut spans: Vec<(usize, usize)> = Vec::new();
-    let mut first = 0;
-    for last in 0..ends.len() {
-        if last - first >= CLEARING.1 && whole.seconds(ends[first], ends[last]) >= CLEARING.0 {
-            spans.push((ends[first], ends[last]));
-            first = last;
-        }
-    }
-    if spans.len() < 2 {
-        return Vec::new();
-    }
-    let judged = |(from, to): (usize, usize)| {
-        let facts = whole.facts_of(from, to);
-        LongPart { from, to, in_doubt: whole.in_doubt(&facts, &findings_of(&facts, whole.book)) }
-    };
-    spans.into_iter().map(judged).collect()
-}
-
-fn part_seconds(window: &Window, from: usize, to: usize) -> f64 {
-    let all = window.snapshots();
-    (all[to].boot_ns - all[from].boot_ns) as f64 / 1e9
-}
-
 /// Whether each rule that could find it is known on its subject.
 fn is_decided(finding: &Finding, facts: &Facts, book: &RuleBook) -> bool {
     let mut is_seen = false;
@@ -298,80 +105,6 @@ fn is_decided(finding: &Finding, facts: &Facts, book: &RuleBook) -> bool {
         }
     }
     is_seen
-}
-
-/// A cause that is felt in some of the intervals.
-struct Felt<'g> {
-    grid: &'g Grid<'g>,
-    /// Its episodes, by the time that they cost.
-    episodes: Vec<FoundEpisode>,
-    /// The parts in which it is felt.
-    parts: Vec<&'g Part>,
-}
-
-impl Felt<'_> {
-    fn key(&self) -> String {
-        self.episodes[0].worst.key()
-    }
-
-    fn share(&self) -> f64 {
-        self.parts.len() as f64 / self.grid.parts.len() as f64
-    }
-
-    fn seconds(&self) -> f64 {
-        self.parts.iter().map(|part| part_seconds(self.grid.window, part.from, part.to)).sum()
-    }
-
-    fn lost_seconds(&self) -> f64 {
-        self.episodes.iter().map(FoundEpisode::lost_seconds).sum()
-    }
-
-    fn during(&self) -> During {
-        let window = self.grid.window;
-        let at = |part: &Part| self.grid.parts.iter().position(|other| other.from == part.from).unwrap_or(0) + 1;
-        let first = self.parts.first().map_or(1, |part| at(part));
-        let last = self.parts.last().map_or(1, |part| at(part));
-        let (from, to) = (self.grid.parts[first - 1].from, self.grid.parts[last - 1].to);
-        During {
-            seconds: self.seconds(),
-            share: self.seconds() / window.seconds(),
-            intervals: self.parts.len(),
-            first_interval: first,
-            last_interval: last,
-            of_intervals: self.grid.parts.len(),
-            episodes: self.episodes.len(),
-            ..during(window, from, to)
-        }
-    }
-
-    /// Whether it is no more than one short interval among others.
-    fn is_brief(&self) -> bool {
-        let [part] = self.parts[..] else { return false };
-        let is_captured = !self.grid.window.origins().is_empty();
-        let is_one_step = is_captured || part.to - part.from == 1;
-        is_one_step && self.grid.parts.len() > 2 && self.seconds() < BRIEF_SECONDS
-    }
-}
-
-/// A span of the window, without its intervals.
-fn during(window: &Window, from: usize, to: usize) -> During {
-    let time = |at: usize| {
-        let wall_ns = Some(window.snapshots()[at].wall_ns).filter(|ns| *ns != 0)?;
-        Timestamp::from_nanosecond(wall_ns.into()).ok().map(|time| format!("{time:.3}"))
-    };
-    During {
-        start: time(from),
-        end: time(to),
-        from: part_seconds(window, 0, from),
-        to: part_seconds(window, 0, to),
-        seconds: part_seconds(window, from, to),
-        share: part_seconds(window, from, to) / window.seconds(),
-        intervals: 1,
-        first_interval: 1,
-        last_interval: 1,
-        of_intervals: 1,
-        episodes: 1,
-    }
 }
 
 struct Judging<'j> {
@@ -398,7 +131,7 @@ impl Judging<'_> {
             self.whole
                 .findings
                 .iter()
-                .any(|whole| whole.explained_by.is_some() && felt.episodes[0].continues_with_finding(whole))
+                .any(|whole| whole.explained_by.is_some() && continues(&felt.episodes[0], whole))
         };
         let in_parts: Vec<&Felt<'_>> =
             felt.iter().filter(|felt| !is_throughout(felt) && !is_effect(felt)).take(MOST_EPISODES).collect();
@@ -422,7 +155,7 @@ impl Judging<'_> {
                 continue;
             }
             let is_felt_somewhere =
-                felt.iter().any(|felt| felt.episodes.iter().any(|e| e.continues_with_finding(finding)));
+                felt.iter().any(|felt| felt.episodes.iter().any(|e| continues(e, finding)));
             if !is_felt_somewhere
                 && !patterns.contains(&key)
                 && self.grids.iter().any(|grid| grid.refuted.contains(&key))
@@ -510,7 +243,7 @@ impl Judging<'_> {
                 let is_felt = |part: &&Part| {
                     let span = grid.times(part.from, part.to);
                     let within = episodes.iter().filter(|e| e.span.0 <= span.0 && span.1 <= e.span.1);
-                    within.into_iter().any(|e| part.findings.iter().any(|f| f.is_felt() && e.continues_with_finding(f)))
+                    within.into_iter().any(|e| part.findings.iter().any(|f| f.is_felt() && continues(e, f)))
                 };
                 let parts: Vec<&Part> = grid.parts.iter().filter(is_felt).collect();
                 let felt = Felt { grid, episodes, parts };
@@ -533,7 +266,7 @@ impl Judging<'_> {
         let first = parts.next().unwrap_or(felt.parts[0]);
         let last = parts.last().unwrap_or(first);
         let mut span = (first.from, last.to);
-        let has_it = |found: &[Finding]| found.iter().any(|f| f.is_felt() && episode.continues_with_finding(f));
+        let has_it = |found: &[Finding]| found.iter().any(|f| f.is_felt() && continues(episode, f));
         let mut found = if span == (first.from, first.to) {
             first.findings.clone()
         } else {
@@ -545,7 +278,7 @@ impl Judging<'_> {
             found.clone_from(&worst.findings);
         }
         let mut keys: BTreeSet<String> =
-            found.iter().filter(|f| f.is_felt() && episode.continues_with_finding(f)).map(Finding::key).collect();
+            found.iter().filter(|f| f.is_felt() && continues(episode, f)).map(Finding::key).collect();
         // Findings are ordered causes first, but an effect can precede one that explains it in turn.
         for _ in 0..found.len() {
             let before = keys.len();
@@ -621,35 +354,14 @@ impl Judging<'_> {
     }
 }
 
-/// A summary whose first sentence says when it was so.
-fn with_time(summary: &str, time: &str) -> String {
-    let starts_anew = |at: &usize| summary[at + 2..].starts_with(char::is_uppercase);
-    let end = summary.match_indices(". ").map(|(at, _)| at).find(starts_anew);
-    let end = end.unwrap_or(summary.trim_end_matches('.').len());
-    format!("{}, {time}{}", &summary[..end], if end < summary.len() { &summary[end..] } else { "." })
+fn part_seconds(window: &Window, from: usize, to: usize) -> f64 {
+    let all = window.snapshots();
+    (all[to].boot_ns - all[from].boot_ns) as f64 / 1e9
 }
 
-/// `from 14:00:01 to 14:20:01, the last 2 of 4 intervals`: the times as the capture prints them.
-fn in_words(during: &During) -> String {
-    let During { intervals, first_interval: first, last_interval: last, of_intervals: all, .. } = *during;
-    let intervals = match intervals {
-        _ if last + 1 - first != intervals => format!("{intervals} of {all} intervals"),
-        1 if last == all => format!("the last of {all} intervals"),
-        1 if first == 1 => format!("the first of {all} intervals"),
-        1 => format!("interval {first} of {all}"),
-        _ if last == all => format!("the last {intervals} of {all} intervals"),
-        _ if first == 1 => format!("the first {intervals} of {all} intervals"),
-        _ => format!("intervals {first} to {last} of {all}"),
-    };
-    let time = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<Timestamp>().ok());
-    match time(&during.start).zip(time(&during.end)) {
-        Some((start, end)) => {
-            let [start, end] = [start, end].map(|time| time.to_zoned(TimeZone::UTC));
-            let format = if start.date() == end.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
-            format!("from {} to {}, {intervals}", start.strftime(format), end.strftime(format))
-        }
-        None => format!("in {intervals}"),
-    }
+/// Whether a finding is of an episode's cause.
+fn continues(episode: &FoundEpisode, finding: &Finding) -> bool {
+    episode.continues_with(&finding.id, &finding.subject)
 }
 
 /// Drops links to findings that are not there any longer.

@@ -1,0 +1,89 @@
+//! Where the intervals of a window begin and end: as tools report, or as tasks stall.
+
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::{EachFamily, Family, Pressure};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::Counter;
+use whyslow_model::window::Window;
+
+/// The most tools with intervals of their own.
+const MOST_GRIDS: usize = 3;
+/// Share of a step for which tasks stalled, from which the step differs from a calm one.
+const STALLED: f64 = 0.5;
+
+/// The ends of the parts of a window in which tasks stalled for at least half of each step, and of the others; `None` if it is all of one
+/// kind. A calm or steady window is judged only once, as observing must not become the load.
+pub(super) fn stalls(window: &Window) -> Option<Vec<usize>> {
+    let all = window.snapshots();
+    let is_stalled = |pair: &[Snapshot]| {
+        let (a, b) = (pair[0].the::<Pressure>()?, pair[1].the::<Pressure>()?);
+        let seconds = (pair[1].boot_ns - pair[0].boot_ns) as f64;
+        let share = |f: fn(&Pressure) -> Counter| Some(f(b).get()?.checked_sub(f(a).get()?)? as f64 / seconds);
+        let most = [share(|p| p.cpu_some), share(|p| p.memory_some), share(|p| p.io_some)].into_iter().flatten();
+        most.reduce(f64::max).map(|most| most >= STALLED)
+    };
+    let steps: Vec<Option<bool>> = all.windows(2).map(is_stalled).collect();
+    let changes = (1..steps.len()).filter(|at| steps[*at] != steps[at - 1]);
+    let ends: Vec<usize> = std::iter::once(0).chain(changes).chain([all.len().saturating_sub(1)]).collect();
+    (ends.len() > 2).then_some(ends)
+}
+
+/// The positions of the snapshots at which the intervals of each tool begin and end, the tool with the most intervals first.
+pub(super) fn cadences(window: &Window) -> Vec<Vec<usize>> {
+    let mut all = Cadences { snapshots: window.snapshots(), found: Vec::new() };
+    Snapshot::default().each_family(&mut all);
+    let mut found = all.found;
+    found.sort_by_key(|times| std::cmp::Reverse(times.len()));
+    let mut chosen: Vec<Vec<usize>> = Vec::new();
+    for times in found {
+        // Levels have no reading at the beginning of the first interval.
+        let is_contained = |other: &Vec<usize>| times.iter().filter(|at| !other.contains(at)).count() <= 1;
+        let is_as_long = |other: &Vec<usize>| times.len() + 1 >= other.len();
+        if !chosen.iter().any(|other| is_contained(other) && is_as_long(other)) && chosen.len() < MOST_GRIDS {
+            chosen.push(times);
+        }
+    }
+    chosen
+}
+
+/// Whether everything in the window that was read more than once was read at these times: what the mean of one tool's run and that of
+/// another's suggest together is not refuted by the intervals of one.
+pub(super) fn has_no_other_times(window: &Window, times: &[usize]) -> bool {
+    struct OtherTimes<'w>(&'w [Snapshot], &'w [usize], bool);
+    impl EachFamily for OtherTimes<'_> {
+        fn family<F: Family>(&mut self, _: &mut Vec<F>) {
+            let read: Vec<usize> = (0..self.0.len()).filter(|at| !F::rows(&self.0[*at]).is_empty()).collect();
+            self.2 |= !F::INFO.events && read.len() > 1 && read.iter().any(|at| !self.1.contains(at));
+        }
+    }
+    let mut others = OtherTimes(window.snapshots(), times, false);
+    Snapshot::default().each_family(&mut others);
+    !others.2
+}
+
+/// Collects at which snapshots the families have rows.
+struct Cadences<'w> {
+    snapshots: &'w [Snapshot],
+    found: Vec<Vec<usize>>,
+}
+
+impl EachFamily for Cadences<'_> {
+    fn family<F: Family>(&mut self, _: &mut Vec<F>) {
+        if F::INFO.events {
+            return;
+        }
+        let mut readings: BTreeMap<&F::Key, usize> = BTreeMap::new();
+        let mut times = Vec::new();
+        for (at, snapshot) in self.snapshots.iter().enumerate() {
+            let rows = F::rows(snapshot);
+            rows.iter().for_each(|row| *readings.entry(row.key()).or_default() += 1);
+            if !rows.is_empty() {
+                times.push(at);
+            }
+        }
+        // Two intervals of one entity, at least.
+        if readings.values().any(|count| *count >= 3) && !self.found.contains(&times) {
+            self.found.push(times);
+        }
+    }
+}
