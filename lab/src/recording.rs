@@ -7,11 +7,15 @@ use crate::observer::Observer;
 use crate::testbed::Testbed;
 use crate::trial::Trial;
 use std::time::Duration;
-use whyslow_model::diagnosis::{Diagnosis, Finding, Origin, TimeSpan, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, TimeSpan, Verdict};
 use whyslow_model::explanation::Explanation;
 
 /// How long `whyslow record` may take beyond its time, and `whyslow explain`.
 const GRACE: Duration = Duration::from_secs(60);
+/// The rounding of shares.
+const ROUNDING: f64 = 0.01;
+/// The impact from which what half a recording shows cannot be lost in all of it by averaging.
+const NOTICEABLE: f64 = 0.3;
 
 /// What whyslow explains of a recording of the running trial, and what is wrong with it. `live` is the observation just before: if it
 /// found nothing noticeable, the recording need not have an episode.
@@ -28,13 +32,50 @@ pub fn judged(
     let mut record = vec!["record", "--dir", &*folder, "--for", &time];
     record.extend((!observer.bpf).then_some("--no-bpf"));
     observer.run(bed, &record, None, Duration::from_secs(observer.seconds) + GRACE)?;
-    let text = observer.run(bed, &["explain", "--json", &*folder], None, GRACE)?;
-    let explanation: Explanation = serde_json::from_slice(&text).context("the output of whyslow explain")?;
+    let explained = |part: &[&str]| -> Result<Explanation> {
+        let text = observer.run(bed, &[&["explain", "--json", &*folder], part].concat(), None, GRACE)?;
+        serde_json::from_slice(&text).context("the output of whyslow explain")
+    };
+    let explanation = explained(&[])?;
+    let half = explained(&["--since", &format!("{}s", observer.seconds / 2)])?;
     let answer = answer(&explanation);
     let is_unnoticed = answer.findings.is_empty() && !live.findings.iter().any(Finding::is_felt);
-    let wrong = if is_unnoticed { Vec::new() } else { judge::mismatches_of_less(&answer, trial, expect) };
+    let mut wrong = if is_unnoticed { Vec::new() } else { judge::mismatches_of_less(&answer, trial, expect) };
+    wrong.extend(shares_beyond_the_whole(&explanation));
+    wrong.extend(lost_in_the_whole(&half, &explanation));
     let wrong = wrong.into_iter().map(|why| format!("the recording: {why}")).collect();
     Ok((answer, wrong))
+}
+
+/// Shares that are impossible, whatever was recorded.
+fn shares_beyond_the_whole(explanation: &Explanation) -> Vec<String> {
+    let is_impossible = |share: f64| !(0.0..=1.0 + ROUNDING).contains(&share);
+    let mut found = Vec::new();
+    for episode in &explanation.episodes {
+        for finding in &episode.diagnosis.findings {
+            let during = finding.during.iter().map(|during| ("of the time", during.share));
+            let culprits = finding.culprits.iter().map(|culprit| (&*culprit.name, culprit.share));
+            let shares = [("impact", finding.impact)].into_iter().chain(during).chain(culprits);
+            let impossible = shares.filter(|(_, share)| is_impossible(*share));
+            found.extend(impossible.map(|(of, share)| format!("{}: {of} {share}", finding.key())));
+        }
+        if is_impossible(episode.impact) || is_impossible(episode.mean_impact) {
+            found.push(format!("the episode of {}: impact {}, on average {}", episode.key, episode.impact, episode.mean_impact));
+        }
+    }
+    found
+}
+
+/// Causes that are certain in the last half, and that the whole recording does not show: more samples take nothing away.
+fn lost_in_the_whole(half: &Explanation, whole: &Explanation) -> Vec<String> {
+    let certain = half.episodes.iter().filter_map(|episode| episode.finding()).filter(|finding| {
+        finding.confidence == Confidence::High && finding.explained_by.is_none() && finding.impact >= NOTICEABLE
+    });
+    let is_known = |finding: &Finding| {
+        let mut all = whole.episodes.iter().flat_map(|episode| &episode.diagnosis.findings);
+        all.any(|known| known.id == finding.id && known.subject.name == finding.subject.name)
+    };
+    certain.filter(|f| !is_known(f)).map(|f| format!("{} in the last half, and not in the whole", f.key())).collect()
 }
 
 /// The causes of all episodes, as a diagnosis: the one that cost most is the first.

@@ -57,6 +57,22 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "cpu.saturated.burst",
+        what: "more threads compute than there are CPUs, for about three of the ten seconds",
+        quick: true,
+        finding: Some("cpu.saturated"),
+        never: &["cpu.single_thread", "cpu.throttled", "cpu.steal"],
+        setup: |bed| {
+            let threads = 2 * cpus()? + bed.range(1..=3);
+            // Late enough for whyslow to observe, and not the last that it sees.
+            let (after, time) = (bed.range(4000..=5000), bed.range(2800..=3500));
+            let load = LoadCommand::new("spin").with("threads", threads).with("after-ms", after).with("for-ms", time);
+            let spinner = Process(load.start(bed)?.pid);
+            Ok(Expect::subject([Host]).culprit([spinner]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "cpu.single_thread",
         what: "one thread of a process fills a CPU while its siblings sleep and another CPU is idle",
         quick: true,
