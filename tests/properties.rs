@@ -226,3 +226,51 @@ fn subjects_are_those_of_the_input() {
     });
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+/// The numbers of a text, with those that a unit behind them makes: 3.1 GiB, 42k, 17 %.
+fn numbers_of(text: &str) -> Vec<f64> {
+    let is_part = |c: char| c.is_ascii_digit() || c == '.';
+    let mut found = Vec::new();
+    for (at, _) in text.char_indices().filter(|(at, c)| is_part(*c) && !text[..*at].ends_with(is_part)) {
+        let end = text[at..].find(|c| !is_part(c)).map_or(text.len(), |length| at + length);
+        found.extend(text[at..end].trim_matches('.').parse::<f64>());
+    }
+    found
+}
+
+/// Whether a number is printed in the input, in one of the units that tools print.
+fn is_printed(number: f64, printed: &[f64]) -> bool {
+    const UNITS: [f64; 15] =
+        [1.0, 100.0, 1e3, 1e6, 1e9, 1024.0, 1048576.0, 1073741824.0, 1099511627776.0, 512.0, 4096.0, 8.0, 8e3, 8e6, 60.0];
+    let is_it = |scaled: f64| printed.iter().any(|p| (p - scaled).abs() <= ROUNDING * scaled.abs().max(1e-9));
+    number == 0.0 || UNITS.iter().any(|unit| is_it(number * unit) || is_it(number / unit))
+}
+
+/// Whether a formula computes a number from others, or counts: what it gives need not be printed.
+fn is_computed(how: &str) -> bool {
+    const OPERATIONS: [&str; 14] =
+        ["Δ", "Σ", " + ", " - ", " x ", " / ", " mod ", "(", ";", "sum", "median", "mean", "number of", "since"];
+    OPERATIONS.iter().any(|operation| how.contains(operation))
+}
+
+#[test]
+fn what_no_formula_computes_is_printed_in_the_input() {
+    let checked = AtomicUsize::new(0);
+    let all = texts();
+    let wrong = wrong(&all, |(name, text)| {
+        let captures = read(&[(name, text)]).unwrap_or_default();
+        let [capture] = &captures[..] else { return Vec::new() };
+        // Of several intervals, means are shown.
+        if capture.window.snapshots().len() > 2 {
+            return Vec::new();
+        }
+        let d = diagnose(&capture.window, Origin::Import, &RULES);
+        let printed = numbers_of(text);
+        let plain: Vec<_> = numbers(&d).filter(|(_, evidence, _)| !is_computed(&evidence.how)).collect();
+        checked.fetch_add(plain.len(), Ordering::Relaxed);
+        let unknown = plain.iter().filter(|(_, _, number)| !is_printed(*number, &printed));
+        unknown.map(|(of, e, number)| format!("{name}: {} {number} {} of {of}: {}", e.metric, e.unit, e.how)).collect()
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(checked.into_inner() > 300, "too few numbers were checked");
+}

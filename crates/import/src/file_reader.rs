@@ -272,6 +272,7 @@ impl FileReader<'_, '_> {
             self.captures.complaint.add(text);
         } else if is_table_row(text) {
             // Numbers in columns could be misread or missed; other text is merely unknown here.
+            (context.is_past_banner, context.is_past_command) = (true, true);
             self.skip(Refusal::described(&self.file, self.lines.number(), KNOWN_OUTPUT, UNKNOWN_ROW))?;
         } else {
             context.scheduler = Scheduler::named(text, self.lines.number()).or(context.scheduler.take());

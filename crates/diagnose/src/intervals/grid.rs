@@ -1,7 +1,7 @@
 //! The intervals of one tool, each judged by itself.
 
 use super::times::has_no_other_times;
-use super::{Whole, is_decided, part_seconds};
+use super::{Whole, is_decided};
 use crate::document::findings_of;
 use crate::timeline::{FoundEpisode, Timeline, felt_causes};
 use std::collections::BTreeSet;

@@ -96,7 +96,7 @@ signals! { n: Noticed<'_>;
     "notice.places" "count" "different details", "as logged", "/dev/kmsg" => n.notice.details.len() as f64;
     "notice.follows" "flag" "1 where a task or CPU was reported as stuck before, in the same boot", "a hung task or lockup above the first line", "/dev/kmsg" => n.follows_hang;
     "notice.precedes" "flag" "1 where a task or CPU was reported as stuck later, in the same boot", "a hung task or lockup below the first line", "/dev/kmsg" => n.precedes_hang;
-    "notice.waiting" "count" "tasks whose stacks show what they wait for, or where they are stuck", "stacks", "/dev/kmsg, /proc/PID/stack" => n.notice.waits.as_ref().map(|waits| waits.tasks);
+    "notice.waiting" "count" "tasks whose stacks show what they wait for, or where they are stuck", "number of stacks", "/dev/kmsg, /proc/PID/stack" => n.notice.waits.as_ref().map(|waits| waits.tasks);
     "notice.cause" "text" "what the task waits for that waits for no other task; of a stuck CPU, where it is", "functions on the stacks", "/dev/kmsg, /proc/PID/stack" => n.cause().as_deref();
     "notice.waits" "text" "tasks by what they wait for", "functions on the stacks", "/dev/kmsg, /proc/PID/stack" => n.notice.waits.as_ref().map(|waits| waits.groups.as_str());
     "notice.check" "text" "what to look at next, by what is waited for", "functions on the stacks", "/dev/kmsg, /proc/PID/stack" => n.check();

@@ -35,7 +35,7 @@ signals! { t: Timed<'_>;
     "timed.bits" "bit/s" "the same in bits", "bytes x 8 / time", "output of dd, iperf" => t.transfer.rate.get().map(|r| r * 8.0);
     "timed.operations" "1/s" "operations a second", "as printed", "output of fio, bonnie++" => t.transfer.operations.get();
     "timed.cpu_share" "ratio" "CPU time it took, as a share of one CPU; near 1 it says nothing about the disk", "%CP", "output of bonnie++" => t.transfer.cpu_share.get();
-    "timed.bytes" "bytes" "bytes moved", "as printed", "output of dd, iperf" => t.transfer.bytes.get();
+    "timed.bytes" "bytes" "bytes moved", "as printed, or records x block size", "output of dd, iperf" => t.transfer.bytes.get();
     "timed.seconds" "s" "how long it took", "as printed", "output of dd, iperf" => t.seconds();
     "timed.block" "bytes" "bytes asked for at a time", "bs=", "output of dd, iperf" => t.transfer.block.get();
     "timed.window" "bytes" "socket buffer of the smaller end", "TCP window size", "output of dd, iperf" => t.transfer.window.get();
