@@ -1,11 +1,12 @@
 //! Records a fault and lets whyslow explain the recording: it must name the same first cause, or say what it could not see.
 
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Result};
 use crate::expect::Expect;
 use crate::judge;
 use crate::observer::Observer;
 use crate::testbed::Testbed;
 use crate::trial::Trial;
+use jiff::Timestamp;
 use std::time::Duration;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Origin, TimeSpan, Verdict};
 use whyslow_model::explanation::Explanation;
@@ -37,7 +38,7 @@ pub fn judged(
         serde_json::from_slice(&text).context("the output of whyslow explain")
     };
     let explanation = explained(&[])?;
-    let half = explained(&["--since", &format!("{}s", observer.seconds / 2)])?;
+    let half = explained(&["--from", &middle(&explanation)?])?;
     let answer = answer(&explanation);
     let is_unnoticed = answer.findings.is_empty() && !live.findings.iter().any(Finding::is_felt);
     let mut wrong = if is_unnoticed { Vec::new() } else { judge::mismatches_of_less(&answer, trial, expect) };
@@ -45,6 +46,13 @@ pub fn judged(
     wrong.extend(lost_in_the_whole(&half, &explanation));
     let wrong = wrong.into_iter().map(|why| format!("the recording: {why}")).collect();
     Ok((answer, wrong))
+}
+
+/// The time half way through the recording.
+fn middle(explanation: &Explanation) -> Result<String> {
+    let time = |text: &str| text.parse::<Timestamp>().map_err(|e| Error::failed(format!("{text}: {e}")));
+    let (start, end) = (time(&explanation.start)?, time(&explanation.end)?);
+    Ok((start + start.duration_until(end) / 2).to_string())
 }
 
 /// Shares that are impossible, whatever was recorded.
@@ -60,7 +68,10 @@ fn shares_beyond_the_whole(explanation: &Explanation) -> Vec<String> {
             found.extend(impossible.map(|(of, share)| format!("{}: {of} {share}", finding.key())));
         }
         if is_impossible(episode.impact) || is_impossible(episode.mean_impact) {
-            found.push(format!("the episode of {}: impact {}, on average {}", episode.key, episode.impact, episode.mean_impact));
+            found.push(format!(
+                "the episode of {}: impact {}, on average {}",
+                episode.key, episode.impact, episode.mean_impact
+            ));
         }
     }
     found

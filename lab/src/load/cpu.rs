@@ -22,12 +22,12 @@ pub struct Spin {
     /// Nice value
     #[arg(long, default_value_t = 0)]
     nice: i32,
-    /// Milliseconds after which they begin
-    #[arg(long, default_value_t = 0)]
-    after_ms: u64,
-    /// Milliseconds for which they compute; until they are ended if none are given
-    #[arg(long)]
+    /// Milliseconds for which they compute, again and again; they never rest if none are given
+    #[arg(long, requires = "rest_ms")]
     for_ms: Option<u64>,
+    /// Milliseconds for which they rest before
+    #[arg(long, default_value_t = 0)]
+    rest_ms: u64,
 }
 
 impl Spin {
@@ -38,15 +38,17 @@ impl Spin {
             thread::spawn(|| sleep_forever());
         }
         let (sender, tids) = mpsc::channel();
-        let after = Duration::from_millis(self.after_ms);
+        let rest = Duration::from_millis(self.rest_ms);
         let time = self.for_ms.map_or(Duration::MAX, Duration::from_millis);
         for _ in 0..self.threads {
             let sender = sender.clone();
             thread::spawn(move || {
                 // The receiver exists until the process ends.
                 let _ = sender.send(gettid());
-                thread::sleep(after);
-                compute(time)
+                loop {
+                    thread::sleep(rest);
+                    compute(time);
+                }
             });
         }
         ready(tids.recv().map_or(0, |tid| tid.as_raw()))?;

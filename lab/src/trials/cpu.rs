@@ -58,15 +58,13 @@ pub const TRIALS: &[Trial] = &[
     },
     Trial {
         name: "cpu.saturated.burst",
-        what: "more threads compute than there are CPUs, for about three of the ten seconds",
-        quick: true,
+        what: "more threads compute than there are CPUs, for three of nine seconds; nothing computes in the others",
         finding: Some("cpu.saturated"),
         never: &["cpu.single_thread", "cpu.throttled", "cpu.steal"],
         setup: |bed| {
             let threads = 2 * cpus()? + bed.range(1..=3);
-            // Late enough for whyslow to observe, and not the last that it sees.
-            let (after, time) = (bed.range(4000..=5000), bed.range(2800..=3500));
-            let load = LoadCommand::new("spin").with("threads", threads).with("after-ms", after).with("for-ms", time);
+            let load = LoadCommand::new("spin").with("threads", threads).with("for-ms", bed.range(2800..=3300));
+            let load = load.with("rest-ms", bed.range(5500..=6000));
             let spinner = Process(load.start(bed)?.pid);
             Ok(Expect::subject([Host]).culprit([spinner]))
         },

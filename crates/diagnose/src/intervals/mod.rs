@@ -128,10 +128,7 @@ impl Judging<'_> {
         };
         // An interval that shows an effect of what the mean shows may not show its cause.
         let is_effect = |felt: &Felt<'_>| {
-            self.whole
-                .findings
-                .iter()
-                .any(|whole| whole.explained_by.is_some() && continues(&felt.episodes[0], whole))
+            self.whole.findings.iter().any(|whole| whole.explained_by.is_some() && continues(&felt.episodes[0], whole))
         };
         let in_parts: Vec<&Felt<'_>> =
             felt.iter().filter(|felt| !is_throughout(felt) && !is_effect(felt)).take(MOST_EPISODES).collect();
@@ -154,8 +151,7 @@ impl Judging<'_> {
             if of_parts.contains(&key) {
                 continue;
             }
-            let is_felt_somewhere =
-                felt.iter().any(|felt| felt.episodes.iter().any(|e| continues(e, finding)));
+            let is_felt_somewhere = felt.iter().any(|felt| felt.episodes.iter().any(|e| continues(e, finding)));
             if !is_felt_somewhere
                 && !patterns.contains(&key)
                 && self.grids.iter().any(|grid| grid.refuted.contains(&key))

@@ -1,6 +1,6 @@
 //! Where the intervals of a window begin and end: as tools report, or as tasks stall.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{EachFamily, Family, Pressure};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Counter;
@@ -10,22 +10,47 @@ use whyslow_model::window::Window;
 const MOST_GRIDS: usize = 3;
 /// Share of a step for which tasks stalled, from which the step differs from a calm one.
 const STALLED: f64 = 0.5;
+/// Share of the longest stall of a step from which the stall took all of a step.
+const WHOLE: f64 = 0.85;
 
 /// The ends of the parts of a window in which tasks stalled for at least half of each step, and of the others; `None` if it is all of one
 /// kind. A calm or steady window is judged only once, as observing must not become the load.
 pub(super) fn stalls(window: &Window) -> Option<Vec<usize>> {
     let all = window.snapshots();
-    let is_stalled = |pair: &[Snapshot]| {
+    let stalled = |pair: &[Snapshot]| {
         let (a, b) = (pair[0].the::<Pressure>()?, pair[1].the::<Pressure>()?);
         let seconds = (pair[1].boot_ns - pair[0].boot_ns) as f64;
         let share = |f: fn(&Pressure) -> Counter| Some(f(b).get()?.checked_sub(f(a).get()?)? as f64 / seconds);
         let most = [share(|p| p.cpu_some), share(|p| p.memory_some), share(|p| p.io_some)].into_iter().flatten();
-        most.reduce(f64::max).map(|most| most >= STALLED)
+        most.reduce(f64::max)
     };
-    let steps: Vec<Option<bool>> = all.windows(2).map(is_stalled).collect();
-    let changes = (1..steps.len()).filter(|at| steps[*at] != steps[at - 1]);
-    let ends: Vec<usize> = std::iter::once(0).chain(changes).chain([all.len().saturating_sub(1)]).collect();
-    (ends.len() > 2).then_some(ends)
+    let shares: Vec<Option<f64>> = all.windows(2).map(stalled).collect();
+    let is_stalled = |share: &Option<f64>| share.map(|share| share >= STALLED);
+    let runs: Vec<&[Option<f64>]> = shares.chunk_by(|a, b| is_stalled(a) == is_stalled(b)).collect();
+    if runs.len() < 2 {
+        return None;
+    }
+    let mut ends = BTreeSet::from([0]);
+    let mut from = 0;
+    for run in runs {
+        if is_stalled(&run[0]) == Some(true) {
+            let (begin, end) = whole_steps(run);
+            ends.extend([from + begin, from + end]);
+        }
+        from += run.len();
+        ends.insert(from);
+    }
+    Some(ends.into_iter().collect())
+}
+
+/// The first of the stalled steps and the one after the last, without those at either end in which the stall began or ended: half
+/// a step of calm would be part of what holds in all of it.
+fn whole_steps(run: &[Option<f64>]) -> (usize, usize) {
+    let worst = run.iter().flatten().copied().fold(0.0, f64::max);
+    let is_whole = |share: &Option<f64>| share.is_some_and(|share| share >= WHOLE * worst);
+    let begin = usize::from(!run.first().is_some_and(is_whole));
+    let end = run.len() - usize::from(!run.last().is_some_and(is_whole));
+    if begin < end { (begin, end) } else { (0, run.len()) }
 }
 
 /// The positions of the snapshots at which the intervals of each tool begin and end, the tool with the most intervals first.

@@ -125,7 +125,7 @@ signals! { p: ProcessUse<'_>;
     "proc.short_lived_name" "text" "the name of those that used most", "comm", "BPF sched_process_exit" => p.task.short_lived.as_ref().and_then(|u| u.name.as_deref());
     "proc.run_delay" "count" "mean number of its threads that waited for a CPU", "Δrun_delay / Δt", "/proc/PID/schedstat" => p.task.run_delay;
     "proc.runnable" "ratio" "share of the samples in which its first thread ran or waited for a CPU", "samples in state R / samples", "/proc/PID/stat" => p.runnable();
-    "proc.threads" "count" "threads", "as the kernel gives it", "/proc/PID/stat" => p.task.threads;
+    "proc.threads" "count" "threads that it had at most", "max(num_threads)", "/proc/PID/stat" => p.task.threads;
     "proc.background" "flag" "1 for niced, batch and idle-class processes", "nice >= 10 or SCHED_BATCH or SCHED_IDLE", "/proc/PID/stat" => p.task.background;
     "proc.kernel" "flag" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => p.task.kernel;
     "proc.blocked_share" "ratio" "share of the samples in which one of its threads was blocked: in uninterruptible sleep, or waiting for asynchronous I/O", "samples in state D, or in io_getevents or io_uring_enter / samples", "/proc/PID/task/TID/stat, syscall" => p.task.blocked;
@@ -256,7 +256,7 @@ signals! { t: TaskUse;
     "thread.kernel" "flag" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => t.kernel;
     "thread.polls" "flag" "1 for threads that poll network cards or disks by design", "names of Open vSwitch, DPDK, VPP and SPDK", "/proc/PID/task/TID/stat" => is_polling_thread(&t.command);
     "thread.seconds" "s" "time it was seen", "last sample - first sample", "/proc/PID/task" => t.seconds;
-    "thread.threads" "count" "threads of its process", "1 where it is the only one", "/proc/PID/stat" => t.threads;
+    "thread.threads" "count" "threads of its process", "1 where it was the only one throughout", "/proc/PID/stat" => t.threads;
 }
 
 /// The threads that ran, were blocked, or kept others waiting.

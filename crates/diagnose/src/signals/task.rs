@@ -69,7 +69,7 @@ pub struct TaskUse {
     pub kernel: bool,
     /// Seconds over which it was seen.
     pub seconds: f64,
-    /// Threads it has.
+    /// The most threads that it had.
     pub threads: f64,
     /// Bytes a second it moved to and from storage; for a thread, its process'.
     pub storage: Option<f64>,
@@ -137,7 +137,7 @@ impl TaskUse {
         task.kernel = last.kernel_thread.get() == Some(1.0);
         task.cpu_seconds = sum([used(window, change, |p| p.user), used(window, change, |p| p.system)])
             .or_else(|| used(window, change, |p| p.cpu_time));
-        task.threads = last.threads.get().unwrap_or(1.0);
+        task.threads = change.max(|p| p.threads).unwrap_or(1.0);
         task.written = change.rate(|p| p.write_bytes);
         task.storage = sum([change.rate(|p| p.read_bytes), change.rate(|p| p.write_bytes)]);
         task
@@ -217,7 +217,7 @@ pub fn processes(window: &Window, changes: &[Change<'_, Process>], blocked: &Blo
     tasks
 }
 
-/// Every thread. A process stands for its thread if it has only one, or if the number is unknown and no threads are listed: the row
+/// Every thread. A process stands for its thread if it never had more than one, or if the number is unknown and no threads are listed: the row
 /// of a process whose threads are listed is their sum.
 pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
     let kept_waiting = sleep::kept_waiting(window);
