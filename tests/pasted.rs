@@ -93,8 +93,6 @@ fn is_excepted(name: &str, change: &str) -> bool {
     match change {
         // JSON strings and logs keep their own markup.
         "framed" | "double-spaced" | "no-break spaces" => name.contains("json"),
-        // Behind an indentation, its header, which is a comment, is a command at root's prompt.
-        "indented" | "tabbed" => name == "pidstat-H-epoch.txt",
         _ => false,
     }
 }

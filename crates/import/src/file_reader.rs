@@ -431,6 +431,11 @@ impl FileReader<'_, '_> {
         if run.is_empty() && !is_of_files && result.is_ok() && self.lines.number() > before {
             self.empty_output.get_or_insert(format.name);
         }
+        for other in std::mem::take(&mut run.of_others).into_iter().filter(|other| !other.is_empty()) {
+            let line = other.line;
+            let added = self.captures.add(other, &self.file, line);
+            added.or_else(|refusal| self.skip(refusal))?;
+        }
         if !run.is_empty() {
             (self.any, self.recognized) = (true, true);
             self.console |= format.name == kernel_log::FORMAT.name;

@@ -311,6 +311,8 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     let mut entities = Entities::default();
     let mut notes = Vec::from_iter(zones);
     let mut averages = Snapshot::default();
+    // Of the tool that shows most of them.
+    let mut clock_steps: Vec<(u64, i64)> = Vec::new();
     let mut origins = Origins::default();
     let mut repetitions: BTreeMap<(&'static str, Name), u64> = BTreeMap::new();
     for mut run in runs {
@@ -329,6 +331,10 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
         // The machine's name has no time of its own, and must not make the Window begin before the first reading.
         let machine = run.tool == MACHINE;
         let shift = if machine { entities.first().unwrap_or(shift) } else { shift };
+        if run.clock_steps.len() > clock_steps.len() {
+            let absolute = |(at, by): &(f64, f64)| (shift + (at * SECOND) as u64, (by * SECOND) as i64);
+            clock_steps = run.clock_steps.iter().map(absolute).collect();
+        }
         for (entity, mut series) in run.series {
             series.shift(shift);
             entities.add(entity, run.tool, series);
@@ -337,7 +343,8 @@ fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     let mut totals = SinceBoot::default();
     totals.add_counts(entities.totals());
     totals.add_averages(averages);
-    let window = window(entities.merged(), notes, epoch, origins).with_totals(totals);
+    let window =
+        window(entities.merged(), notes, PrintedClock { epoch, steps: clock_steps }, origins).with_totals(totals);
     let window = window.with_assumed_times(has_assumed_times);
     Capture { files, host: host.map(|host| host.to_string()), window }
 }
@@ -440,7 +447,7 @@ fn report(file: &Name, note: &Note) -> SourceReport {
 fn window(
     entities: impl Iterator<Item = Box<dyn AnySeries>>,
     notes: Vec<SourceReport>,
-    epoch: Epoch,
+    clock: PrintedClock,
     mut origins: Origins,
 ) -> Window {
     let mut snapshots = BTreeMap::new();
@@ -451,11 +458,29 @@ fn window(
     snapshots.entry(first).or_default().sources = notes;
     let finish = |(at, mut snapshot): (u64, Snapshot)| {
         snapshot.boot_ns = at;
-        snapshot.wall_ns = epoch.wall_ns(at - BEGIN);
+        snapshot.wall_ns = clock.wall_ns(at);
         snapshot.sort();
         snapshot
     };
     Window::new(snapshots.into_iter().map(finish).collect()).with_origins(origins)
+}
+
+/// The clock that the printed times are of.
+struct PrintedClock {
+    epoch: Epoch,
+    /// When it was set, and by how many nanoseconds.
+    steps: Vec<(u64, i64)>,
+}
+
+impl PrintedClock {
+    /// The printed time at this time of the capture, in nanoseconds since 1970; 0 if unknown.
+    fn wall_ns(&self, at: u64) -> i64 {
+        let set = self.steps.iter().filter(|(step, _)| *step <= at).map(|(_, by)| by);
+        match self.epoch.wall_ns(at - BEGIN) {
+            0 => 0,
+            wall_ns => set.fold(wall_ns, |wall_ns, by| wall_ns.saturating_add(*by)),
+        }
+    }
 }
 
 /// The earliest printed time.

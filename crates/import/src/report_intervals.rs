@@ -97,7 +97,7 @@ impl<R> ReportIntervals<R> {
         let count = self.waiting.len() + 1;
         let asked = context.interval().map(|interval| interval * count as f64);
         let reading = self.clock.read(when, asked);
-        let mut to = run.note_clock(reading, line) + self.before;
+        let mut to = run.note_clock_after(self.before, reading, line);
         // Times are printed in whole seconds, and may have been assumed where they were missing.
         if to <= from {
             to = from + context.interval().filter(|interval| *interval < 1.0 || self.before > to).unwrap_or(0.0);

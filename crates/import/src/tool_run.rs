@@ -74,6 +74,10 @@ pub struct ToolRun {
     pub lists_all: bool,
     /// The ends of the newest intervals of which a row could not be read, in nanoseconds.
     lost: BTreeSet<u64>,
+    /// When the clock was set, in seconds after the start, and by how many seconds.
+    pub(crate) clock_steps: Vec<(f64, f64)>,
+    /// What the same output holds of other machines.
+    pub(crate) of_others: Vec<ToolRun>,
     /// Files of /proc and /sys, which are no readings yet.
     pub(crate) kernel_files: Vec<KernelFile>,
     pub(crate) series: BTreeMap<EntityKey, Box<dyn AnySeries>>,
@@ -97,6 +101,18 @@ pub struct ToolRun {
 impl ToolRun {
     pub fn new(tool: &'static str, file: &Name) -> Self {
         Self { tool, file: file.clone(), thin_at: 2 * MOST_ROWS, ..Self::default() }
+    }
+
+    /// An empty run of the same tool, file and time, which begins on another line.
+    pub(crate) fn beside(&self, line: u32) -> Self {
+        Self {
+            line,
+            host: self.host.clone(),
+            container: self.container.clone(),
+            start: self.start,
+            is_relative: self.is_relative,
+            ..Self::new(self.tool, &self.file)
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -232,10 +248,17 @@ impl ToolRun {
 
     /// Notes that the clock was set before a line, if a reading shows it. Returns the seconds elapsed at that reading.
     pub fn note_clock(&mut self, reading: ClockReading, line: u32) -> f64 {
+        self.note_clock_after(0.0, reading, line)
+    }
+
+    /// The same for a clock that was first read this many seconds after the start.
+    pub fn note_clock_after(&mut self, before: f64, reading: ClockReading, line: u32) -> f64 {
+        let elapsed = before + reading.elapsed;
         if let Some(by) = reading.set_by {
+            self.clock_steps.push((elapsed, by));
             self.note(&format!("the printed times from line {line} on"), clock_was_set(by, line), REGULAR_CLOCK);
         }
-        reading.elapsed
+        elapsed
     }
 
     /// The row of an entity this many seconds after the start, to be filled in; it stands on this line (0: on none).

@@ -9,7 +9,7 @@ use whyslow_model::diagnosis::During;
 use whyslow_model::window::Window;
 
 /// A single interval shorter than this, in seconds, is no more than a suspicion.
-const BRIEF_SECONDS: f64 = 5.0;
+pub(super) const BRIEF_SECONDS: f64 = 5.0;
 
 /// A cause that is felt in some of the intervals.
 pub(super) struct Felt<'g> {

@@ -12,7 +12,7 @@ use whyslow_model::window::Window;
 const MOST_PARTS: usize = 200;
 /// Seconds and intervals that a part must have to clear a resource or to put it in doubt: about as long as the windows that recordings are
 /// judged in. One blocked process in one of two samples is no more than that.
-const CLEARING: (f64, usize) = (10.0, 4);
+pub(super) const CLEARING: (f64, usize) = (10.0, 4);
 /// Seconds from which a single interval is long enough for that.
 const LONG_SECONDS: f64 = 60.0;
 

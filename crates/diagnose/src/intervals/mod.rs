@@ -14,8 +14,8 @@ use crate::merge::by_rank;
 use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
 use crate::timeline::FoundEpisode;
-use felt::{Felt, during, in_words, with_time};
-use grid::{Grid, LongPart, Part};
+use felt::{BRIEF_SECONDS, Felt, during, in_words, with_time};
+use grid::{CLEARING, Grid, LongPart, Part};
 use std::collections::{BTreeMap, BTreeSet};
 use times::{cadences, stalls};
 use whyslow_model::diagnosis::{Basis, Confidence, During, Finding, NotCleared, RuledOut};
@@ -26,6 +26,10 @@ use whyslow_model::window::Window;
 const CONCENTRATED: f64 = 1.25;
 /// Share of the intervals from which something is so throughout.
 const THROUGHOUT: f64 = 0.8;
+/// The impact from which a suspicion in a part is worth saying.
+const SUSPICIOUS: f64 = 0.5;
+/// The most of those.
+const MOST_SUSPICIONS: usize = 3;
 /// The most episodes that are diagnosed by themselves.
 const MOST_EPISODES: usize = 12;
 
@@ -163,6 +167,7 @@ impl Judging<'_> {
                 findings.push(finding.clone());
             }
         }
+        findings.extend(self.suspicions(&findings));
         self.explain_by_patterns(&mut findings, &patterns);
         keep_known_links(&mut findings);
         let (not_cleared, doubtful) = self.not_cleared(&findings);
@@ -170,6 +175,62 @@ impl Judging<'_> {
         let is_changed = findings != self.whole.findings;
         let findings = if is_changed { by_rank(findings) } else { findings };
         ByInterval { findings, refuted, not_cleared, worst }
+    }
+
+    /// What is no more than a suspicion, and only in a part: the worst of it, if it lasted.
+    fn suspicions(&self, known: &[Finding]) -> Vec<Finding> {
+        let is_new = |finding: &Finding| {
+            let is_it = |other: &Finding| other.id == finding.id;
+            !known.iter().any(is_it) && !self.whole.findings.iter().any(is_it)
+        };
+        let is_suspicion = |finding: &&Finding| {
+            finding.confidence == Confidence::Low
+                && finding.explained_by.is_none()
+                && finding.impact_is == Basis::Measured
+                && finding.impact >= SUSPICIOUS
+                && is_new(finding)
+        };
+        let mut found: BTreeMap<String, (f64, Finding)> = BTreeMap::new();
+        for grid in &self.grids {
+            let keys: BTreeSet<String> = grid
+                .parts
+                .iter()
+                .flat_map(|part| part.findings.iter().filter(is_suspicion))
+                .map(Finding::key)
+                .collect();
+            for key in keys {
+                let of_part = |part: &Part| part.findings.iter().find(|f| f.key() == key).filter(is_suspicion).cloned();
+                let all: Vec<(usize, Option<Finding>)> = grid.parts.iter().map(of_part).enumerate().collect();
+                let runs = all.chunk_by(|a, b| a.1.is_some() == b.1.is_some()).filter(|run| run[0].1.is_some());
+                let seconds = |run: &[(usize, Option<Finding>)]| {
+                    let parts = &grid.parts[run[0].0..=run[run.len() - 1].0];
+                    self.whole.seconds(parts[0].from, parts[parts.len() - 1].to)
+                };
+                let lasted = |run: &&[(usize, Option<Finding>)]| {
+                    seconds(run) >= if run.len() >= CLEARING.1 { BRIEF_SECONDS } else { CLEARING.0 }
+                };
+                let Some(run) = runs.filter(lasted).max_by(|a, b| seconds(a).total_cmp(&seconds(b))) else { continue };
+                let (first, last) = (run[0].0, run[run.len() - 1].0);
+                let during = During {
+                    intervals: run.len(),
+                    first_interval: first + 1,
+                    last_interval: last + 1,
+                    of_intervals: grid.parts.len(),
+                    ..during(self.whole.window, grid.parts[first].from, grid.parts[last].to)
+                };
+                let worst = run.iter().filter_map(|(_, f)| f.clone()).max_by(|a, b| a.impact.total_cmp(&b.impact));
+                if let Some(worst) = worst
+                    && found.get(&key).is_none_or(|(known, _)| *known < seconds(run))
+                {
+                    let summary = with_time(&worst.summary, &self.in_words(&during));
+                    found.insert(key, (seconds(run), Finding { summary, during: Some(during), ..worst }));
+                }
+            }
+        }
+        let mut found: Vec<Finding> = found.into_values().map(|(_, finding)| finding).collect();
+        found.sort_by(|a, b| b.impact.total_cmp(&a.impact));
+        found.truncate(MOST_SUSPICIONS);
+        found
     }
 
     /// The keys of findings in the mean that are about how something changes over time, which no single interval shows: their conditions are

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{EachFamily, Family, Pressure};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::Counter;
+use whyslow_model::value::{Counter, Value};
 use whyslow_model::window::Window;
 
 /// The most tools with intervals of their own.
@@ -97,12 +97,15 @@ impl EachFamily for Cadences<'_> {
         if F::INFO.events {
             return;
         }
+        let all = || self.snapshots.iter().enumerate().map(|(at, snapshot)| (at, F::rows(snapshot)));
+        // A level between two readings of counters (uptime beside mpstat) ends no interval.
+        let is_counted = all().any(|(_, rows)| rows.iter().any(has_counters));
         let mut readings: BTreeMap<&F::Key, usize> = BTreeMap::new();
         let mut times = Vec::new();
-        for (at, snapshot) in self.snapshots.iter().enumerate() {
-            let rows = F::rows(snapshot);
-            rows.iter().for_each(|row| *readings.entry(row.key()).or_default() += 1);
-            if !rows.is_empty() {
+        for (at, rows) in all() {
+            let read: Vec<&F> = rows.iter().filter(|row| !is_counted || has_counters(*row)).collect();
+            read.iter().for_each(|row| *readings.entry(row.key()).or_default() += 1);
+            if !read.is_empty() {
                 times.push(at);
             }
         }
@@ -111,4 +114,10 @@ impl EachFamily for Cadences<'_> {
             self.found.push(times);
         }
     }
+}
+
+/// Whether a row has a reading of a counter.
+fn has_counters<F: Family>(row: &F) -> bool {
+    let mut columns = 0..F::INFO.metrics.len();
+    columns.any(|column| matches!(row.value(column), Some(Value::Counter(counter)) if counter.get().is_some()))
 }

@@ -59,6 +59,10 @@ impl Modes {
 const NO_IDLE_TIME: f64 = 0.005;
 /// One in so many samples of the run queue may be lower than there are CPUs though hardly any idle time was counted.
 const UNLUCKY: usize = 10;
+/// CPUs that a process uses from which it has several threads that run.
+const SEVERAL_CPUS: f64 = 1.2;
+/// Share of the CPU time that is idle below which the CPUs are full.
+const HARDLY_IDLE: f64 = 0.05;
 /// From this share of niced work on, it is not known how many of the tasks in a run queue that is only counted are niced: they
 /// get less time than they wait for.
 const NICED: f64 = 0.3;
@@ -299,6 +303,11 @@ impl<'w> HostUse<'w> {
         let Some(queued) = self.queued() else { return seen };
         // A list of processes does not show which threads wait; the pressure counts them.
         if queued == 0.0 && seen.is_none_or(|seen| seen == 0.0) && self.pressure_now(|p| p.cpu_avg60) > Some(PRESSED) {
+            return None;
+        }
+        // Nor does a count of processes that run count the threads of one that uses several CPUs.
+        let has_threads = || self.tasks.iter().any(|task| task.cpu > Some(SEVERAL_CPUS));
+        if queued == 0.0 && self.share(self.idle()) < Some(HARDLY_IDLE) && has_threads() {
             return None;
         }
         let unseen = (queued - self.waiting(|_| true).unwrap_or(0.0)).max(0.0);

@@ -219,7 +219,7 @@ const BLOCK: f64 = 4096.0;
 
 signals! { v: Volume;
     "volume.kind" "text" "thin pool, snapshot, cache, volume group, ...", "target or segment type", "/dev/mapper/control, lvs, vgs, dmsetup" => v.kind.get();
-    "volume.size" "bytes" "size", "as printed", "/dev/mapper/control, lvs, vgs, dmsetup" => v.size.get();
+    "volume.size" "bytes" "size", "as printed; Σ of its devices", "/dev/mapper/control, lvs, vgs, dmsetup" => v.size.get();
     "volume.free" "bytes" "space of a volume group that no volume has", "VFree", "vgs" => v.free.get();
     "volume.data_used" "ratio" "used share of a thin pool, of a snapshot's room for changes, or of a cache", "Data%; used / total blocks", "/dev/mapper/control, lvs, dmsetup status" => v.data_used.get();
     "volume.metadata_used" "ratio" "used share of the room for metadata", "Meta%; used / total blocks", "/dev/mapper/control, lvs, dmsetup status" => v.metadata_used.get();

@@ -42,6 +42,10 @@ impl TaskColumns {
     pub fn of(line: &str) -> Option<Self> {
         let names = crate::table::words(line);
         let has = |name: &str| names.iter().any(|n| n == name);
+        // A header that is a comment is sysstat's.
+        if has("#") {
+            return None;
+        }
         // In another language top's own columns are known by their places.
         let is_top = names.len() == 12 && names[0] == "PID" && names[8] == "%CPU" && !has("TIME+");
         let command = match names.iter().position(|name| COMMANDS.contains(&name.as_str())) {

@@ -124,7 +124,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     while let Some(title) = lines.take_past_blanks_if(is_title) {
         if let Some((time, _)) = timed_fields(title.text.trim_start_matches("top - ")) {
             let now = context.at_time_of_day(time);
-            let at = run.note_clock(clock.read(now, delay), title.number) + covered;
+            let at = run.note_clock_after(covered, clock.read(now, delay), title.number);
             // Times are printed in whole seconds.
             let step = delay.filter(|delay| *delay < 1.0).unwrap_or(0.0);
             let at = if at > interval.to { at } else { interval.to + step };

@@ -1,7 +1,8 @@
 //! Kernel logs as JSON: `journalctl -o json`, an entry a line; `journalctl -o json-pretty` and `dmesg -J`, a field a line.
 
+use super::host_logs::HostLogs;
 use super::log_time::LogTime;
-use super::thinned_log::{LogRecord, ThinnedLog, may_matter};
+use super::thinned_log::{LogRecord, may_matter};
 use crate::lines::Lines;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -16,7 +17,7 @@ pub fn starts(lines: &mut Lines<'_>) -> bool {
         && (0..AHEAD).any(|at| lines.peek(at).is_some_and(|line| FIELDS.iter().any(|field| line.contains(field))))
 }
 
-pub fn read(lines: &mut Lines<'_>, log: &mut ThinnedLog<'_>) {
+pub fn read(lines: &mut Lines<'_>, logs: &mut HostLogs) {
     let mut open = JsonEntry::default();
     loop {
         let number = lines.number();
@@ -25,16 +26,17 @@ pub fn read(lines: &mut Lines<'_>, log: &mut ThinnedLog<'_>) {
         if whole {
             // An entry is parsed only if it may matter.
             if may_matter(text) || text.contains("\"MESSAGE\":[") {
-                JsonEntry::of(text).record(lines, log);
+                JsonEntry::of(text).record(lines, logs);
             } else {
                 let (kernel, when) = (is_from_kernel(text), LogTime { printed: micros(text), since_boot_ns: None });
+                logs.choose(host(text), number);
                 if kernel {
-                    log.count(number, when);
+                    logs.current().count(number, when);
                 }
-                log.drop_line();
+                logs.current().drop_line();
             }
         } else if text.starts_with('}') {
-            std::mem::take(&mut open).record(lines, log);
+            std::mem::take(&mut open).record(lines, logs);
         } else if text.starts_with('"') {
             open.field(text);
         } else if !text.is_empty() && !text.starts_with(['{', '[', ']']) && text.parse::<f64>().is_err() {
@@ -42,7 +44,7 @@ pub fn read(lines: &mut Lines<'_>, log: &mut ThinnedLog<'_>) {
         }
         lines.skip(1);
     }
-    open.record(lines, log);
+    open.record(lines, logs);
 }
 
 /// The fields of an entry that are used.
@@ -52,6 +54,7 @@ struct JsonEntry {
     since_boot_ns: Option<u64>,
     printed: Option<String>,
     sender: Option<String>,
+    host: Option<String>,
     begun: bool,
 }
 
@@ -85,15 +88,18 @@ impl JsonEntry {
                 let time = micros().and_then(|us| Timestamp::from_microsecond(i64::try_from(us).ok()?).ok());
                 self.printed = time.map(|t| format!("{t:.3}"));
             }
+            "_HOSTNAME" => self.host = words(value),
             "SYSLOG_IDENTIFIER" => self.sender = words(value).filter(|name| name != "kernel"),
             _ => {}
         }
     }
 
-    fn record(self, lines: &Lines<'_>, log: &mut ThinnedLog<'_>) {
+    fn record(self, lines: &Lines<'_>, logs: &mut HostLogs) {
         if !self.begun {
             return;
         }
+        logs.choose(self.host.as_deref(), lines.number());
+        let log = logs.current();
         let when = LogTime { printed: self.printed.as_deref(), since_boot_ns: self.since_boot_ns };
         if self.sender.is_none() {
             log.count(lines.number(), when);
@@ -107,6 +113,11 @@ impl JsonEntry {
 
 fn is_from_kernel(text: &str) -> bool {
     text.contains("\"_TRANSPORT\":\"kernel\"") || !text.contains("\"SYSLOG_IDENTIFIER\"")
+}
+
+/// The machine that logged an entry.
+fn host(text: &str) -> Option<&str> {
+    text.split_once("\"_HOSTNAME\":\"")?.1.split('"').next()
 }
 
 /// An entry's microseconds since 1970.

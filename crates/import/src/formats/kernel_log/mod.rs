@@ -2,6 +2,7 @@
 //! stream: only lines that may matter are kept, and a bounded number of them.
 
 mod broken_message;
+mod host_logs;
 mod json_log;
 mod log_time;
 mod prefix;
@@ -12,9 +13,10 @@ mod text_log;
 mod thinned_log;
 
 use crate::prelude::*;
+use host_logs::HostLogs;
 use prefix::LogPrefix;
 use text_log::TextLog;
-use thinned_log::{ThinnedLog, is_unmistakable, may_matter};
+use thinned_log::{is_unmistakable, may_matter};
 use whyslow_model::kernel_log::LOG_PATTERNS;
 
 pub const FORMAT: Format = Format {
@@ -46,15 +48,16 @@ pub const FORMAT: Format = Format {
 const DAEMONS: [&str; 3] = ["multipathd", "iscsid", "mdadm"];
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let mut log = ThinnedLog::new(run);
-    let host = if json_log::starts(lines) {
-        json_log::read(lines, &mut log);
-        None
+    let mut logs = HostLogs::new(std::mem::take(run));
+    if json_log::starts(lines) {
+        json_log::read(lines, &mut logs);
     } else {
-        TextLog::new(&mut log, lines).read(lines)
-    };
-    log.finish();
-    run.host = host.or(run.host.take());
+        TextLog::new(&mut logs, lines).read(lines);
+    }
+    let mut runs = logs.finish();
+    let of_others = runs.split_off(1);
+    *run = runs.remove(0);
+    run.of_others = of_others;
     Ok(())
 }
 

@@ -1,17 +1,17 @@
 //! A log as text: finds each message, and joins those that a mail program broke into several lines.
 
 use super::broken_message::{completes, wrap_of};
+use super::host_logs::HostLogs;
 use super::log_time::LogTime;
 use super::prefix::LogPrefix;
 use super::stack_lines::names_task;
-use super::thinned_log::{LogRecord, ThinnedLog, is_repetition, is_unmistakable, may_matter, shape};
+use super::thinned_log::{LogRecord, is_repetition, is_unmistakable, may_matter, shape};
 use super::{FORMAT, daemon, is_of_program, is_relevant_sender};
 use crate::formats::another_output_starts;
 use crate::lines::{Lines, TextLine};
 use crate::wrap::{Wrap, columns};
 use std::collections::HashSet;
 use whyslow_model::kernel_stack::frame;
-use whyslow_model::value::Name;
 
 /// A message is not continued beyond this length: the kernel prints no longer one (PRINTKRB_RECORD_MAX).
 const LONGEST: usize = 1024;
@@ -21,10 +21,8 @@ const LONGEST_UNPROVEN: usize = 160;
 const MOST_SHAPES: usize = 50_000;
 
 /// Reads a log. Its last line stays open for the lines that continue it.
-pub struct TextLog<'k, 'r> {
-    log: &'k mut ThinnedLog<'r>,
-    /// The machine that the first line which says so is of.
-    host: Option<Name>,
+pub struct TextLog<'l> {
+    logs: &'l mut HostLogs,
     open: Option<OpenLine>,
     /// Whether lines begin with a time or a sender.
     prefixed: bool,
@@ -39,6 +37,8 @@ struct OpenLine {
     /// The length of what precedes the message.
     prefix: usize,
     sequence: u64,
+    /// The position of the log that it is of.
+    log: usize,
     /// Whether its sender's messages are used.
     relevant: bool,
     /// The columns of the last line that belongs to it; no limit allows so many if a blank line follows.
@@ -51,27 +51,25 @@ impl OpenLine {
     }
 }
 
-impl<'k, 'r> TextLog<'k, 'r> {
+impl<'l> TextLog<'l> {
     /// A log that begins at the next line.
-    pub fn new(log: &'k mut ThinnedLog<'r>, lines: &mut Lines<'_>) -> Self {
-        Self { log, host: None, open: None, prefixed: false, wrap: wrap_of(lines), own_shapes: HashSet::new() }
+    pub fn new(logs: &'l mut HostLogs, lines: &mut Lines<'_>) -> Self {
+        Self { logs, open: None, prefixed: false, wrap: wrap_of(lines), own_shapes: HashSet::new() }
     }
 
-    /// Reads all lines, and returns the machine that logged them.
-    pub fn read(mut self, lines: &mut Lines<'_>) -> Option<Name> {
+    /// Reads all lines.
+    pub fn read(mut self, lines: &mut Lines<'_>) {
         loop {
             let number = lines.number();
             let Some(text) = lines.peek(0) else { break };
             if let Some(prefix) = LogPrefix::of(text) {
                 self.prefixed = true;
                 self.wrap.add(text);
+                self.logs.choose(prefix.host, number);
                 if prefix.kernel {
-                    self.log.count(number, prefix.when());
+                    self.logs.current().count(number, prefix.when());
                 }
                 let (length, kernel) = (prefix.length, prefix.kernel);
-                if self.host.is_none() {
-                    self.host = prefix.host.map(Name::from);
-                }
                 self.line(lines, length, kernel);
             } else if text.trim().is_empty() {
                 if let Some(open) = &mut self.open {
@@ -81,10 +79,12 @@ impl<'k, 'r> TextLog<'k, 'r> {
             } else if self.continues(lines) {
                 self.append(lines);
             } else if let Some((prefix, joined)) = self.prefix_alone(lines) {
-                self.log.count(number, LogPrefix::of(&joined).unwrap_or_default().when());
+                let whole = LogPrefix::of(&joined).unwrap_or_default();
+                self.logs.choose(whole.host, number);
+                self.logs.current().count(number, whole.when());
                 self.line(lines, prefix, true);
             } else if self.is_message(lines) {
-                self.log.count(number, LogTime::default());
+                self.logs.current().count(number, LogTime::default());
                 self.line(lines, 0, true);
             } else if self.another_output_starts(lines) {
                 break;
@@ -94,7 +94,6 @@ impl<'k, 'r> TextLog<'k, 'r> {
             }
         }
         self.close(lines);
-        self.host
     }
 
     fn another_output_starts(&mut self, lines: &mut Lines<'_>) -> bool {
@@ -157,7 +156,8 @@ impl<'k, 'r> TextLog<'k, 'r> {
         let sender = || daemon(&line.text[..prefix.min(line.text.len())]);
         let relevant = kernel || is_repetition(message) || is_relevant_sender(Some(sender())) || is_of_program(message);
         let columns = columns(&line.text);
-        self.open = Some(OpenLine { line, prefix, sequence, relevant, columns });
+        let log = self.logs.position();
+        self.open = Some(OpenLine { line, prefix, sequence, log, relevant, columns });
     }
 
     /// Adds the next line to the open message, if it may be its rest.
@@ -166,7 +166,7 @@ impl<'k, 'r> TextLog<'k, 'r> {
             let message = open.message();
             open.relevant
                 && open.line.text.len() <= LONGEST_UNPROVEN
-                && (self.log.wants(message) || may_be_wrapped(message))
+                && (self.logs.at(open.log).wants(message) || may_be_wrapped(message))
         });
         if is_open {
             self.append(lines);
@@ -192,12 +192,13 @@ impl<'k, 'r> TextLog<'k, 'r> {
     /// Passes the open message on.
     fn close(&mut self, lines: &mut Lines<'_>) {
         let Some(open) = self.open.take() else { return };
-        if open.relevant && self.log.wants(open.message()) {
+        let log = self.logs.at(open.log);
+        if open.relevant && log.wants(open.message()) {
             let when = LogPrefix::of(&open.line.text).unwrap_or_default().when();
             let (number, sequence) = (open.line.number, open.sequence);
-            self.log.take(LogRecord { number, sequence, text: open.message(), when });
+            log.take(LogRecord { number, sequence, text: open.message(), when });
         } else {
-            self.log.drop_line();
+            log.drop_line();
         }
         lines.reuse(open.line);
     }

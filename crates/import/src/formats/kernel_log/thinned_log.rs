@@ -71,8 +71,8 @@ struct LineShape {
 }
 
 /// A log as far as it is kept.
-pub struct ThinnedLog<'r> {
-    run: &'r mut ToolRun,
+pub struct ThinnedLog {
+    run: ToolRun,
     shapes: HashMap<u64, LineShape>,
     kept: usize,
     lines: u64,
@@ -88,8 +88,8 @@ pub struct ThinnedLog<'r> {
     previous: Option<(u64, u64)>,
 }
 
-impl<'r> ThinnedLog<'r> {
-    pub fn new(run: &'r mut ToolRun) -> Self {
+impl ThinnedLog {
+    pub fn new(run: ToolRun) -> Self {
         Self {
             run,
             shapes: HashMap::new(),
@@ -134,7 +134,7 @@ impl<'r> ThinnedLog<'r> {
         }
         record.text = cut(record.text);
         if self.stacks.take(record.text) {
-            write(self.run, record, 0);
+            write(&mut self.run, record, 0);
             return;
         }
         let is_about_handlers = begins_handlers(record.text) || (self.in_handlers && is_handler(record.text));
@@ -144,7 +144,7 @@ impl<'r> ThinnedLog<'r> {
         } else if is_about_handlers || (self.in_report && is_in_memory_report(record.text)) {
             if self.report_lines < MOST_REPORT_LINES {
                 self.report_lines += 1;
-                write(self.run, record, 0);
+                write(&mut self.run, record, 0);
             }
             return;
         } else if ends_memory_report(record.text) {
@@ -169,7 +169,7 @@ impl<'r> ThinnedLog<'r> {
         self.previous = Some((hash, record.sequence));
         if shape.seen <= EACH && self.kept < MOST_KEPT {
             self.kept += 1;
-            write(self.run, record, 0);
+            write(&mut self.run, record, 0);
         } else {
             shape.dropped += u64::from(shape.newest.is_some());
             shape.newest.get_or_insert_default().replace(record);
@@ -188,11 +188,11 @@ impl<'r> ThinnedLog<'r> {
         }
     }
 
-    /// Records the newest lines, and how much was read.
-    pub fn finish(self) {
+    /// The run, with the newest lines and how much was read.
+    pub fn finish(mut self) -> ToolRun {
         for shape in self.shapes.into_values() {
             if let Some(newest) = shape.newest {
-                write(self.run, newest.record(), shape.dropped);
+                write(&mut self.run, newest.record(), shape.dropped);
             }
         }
         if self.uncounted > 0 {
@@ -205,6 +205,7 @@ impl<'r> ThinnedLog<'r> {
             row.lines = (row.lines.get().unwrap_or(0.0) + self.lines as f64).into();
             row.span = self.span.seconds().map(|s| s * SECOND).into();
         }
+        self.run
     }
 }
 
