@@ -149,3 +149,46 @@ fn a_capture_is_judged_as_its_parts_are() {
         |d: &Diagnosis| d.findings[0].evidence.iter().map(|e| (e.metric.clone(), e.value.clone())).collect::<Vec<_>>();
     assert_eq!(numbers(&both), numbers(&second_half));
 }
+
+#[test]
+fn a_suspicion_in_a_part_is_said_with_its_time() {
+    let mut text = String::from("$ mpstat -P ALL 2 12\nLinux 6.1.0 (web4) \t06/12/2024 \t_x86_64_\t(4 CPU)\n");
+    for report in 0..12 {
+        text.push_str(
+            "\n11:00:00     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n",
+        );
+        let (busy, idle) = if (4..9).contains(&report) { (100, 0) } else { (4, 96) };
+        let mean = (12 + busy) / 4;
+        let time = format!("11:00:{:02}", 2 * report + 2);
+        let mut row = |cpu: &str, busy: u32, idle: u32| {
+            writeln!(
+                text,
+                "{time}     {cpu:>3}  {busy:3}.00    0.00    0.00    0.00    0.00    0.00    0.00    0.00    0.00  {idle:3}.00"
+            )
+        };
+        row("all", mean, 100 - mean).unwrap();
+        (0..4).for_each(|cpu| if cpu == 2 { row("2", busy, idle) } else { row(&cpu.to_string(), 4, 96) }.unwrap());
+    }
+    let d = judged(&text);
+    assert_eq!((&*first(&d), d.findings[0].confidence), ("cpu.single_thread@cpu2", Confidence::Low));
+    assert!(d.findings[0].summary.contains("from 11:00:08 to 11:00:18"), "{}", d.findings[0].summary);
+    assert!(d.ruled_out.iter().all(|entry| entry.id != "cpu"), "{:?}", d.ruled_out);
+}
+
+#[test]
+fn the_count_of_running_processes_clears_no_cpus_that_are_full() {
+    let text = "\
+top - 10:00:05 up 10 days,  2:11,  1 user,  load average: 4.70, 4.20, 3.90
+Tasks: 210 total,   1 running, 209 sleeping,   0 stopped,   0 zombie
+%Cpu(s): 96.0 us,  3.0 sy,  0.0 ni,  1.0 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st
+MiB Mem :   7823.1 total,   1200.0 free,   2300.0 used,   4323.1 buff/cache
+MiB Swap:      0.0 total,      0.0 free,      0.0 used.   5200.0 avail Mem
+
+    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND
+   2112 app       20   0 9821340   1.8g  24012 S 395.0  23.6   1234:56 java
+    812 root      20   0   12340   4012   3012 S   0.7   0.1   0:01.20 sshd
+";
+    let second = text.replace("10:00:05", "10:00:10");
+    let d = judged(&format!("$ nproc\n4\n$ top -b -d 5 -n 2\n{text}\n{second}"));
+    assert!(d.ruled_out.iter().all(|entry| entry.id != "cpu"), "{:?}", d.ruled_out);
+}

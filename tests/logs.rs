@@ -382,8 +382,13 @@ fn how_long_a_task_hung_is_what_the_log_says() {
     let hung =
         |seconds: u32| format!("[70614.000000] INFO: task backup:812 blocked for more than {seconds} seconds.\n");
     let summary = |log: &str, key: &str| first(log, key).summary.clone();
-    assert!(summary(&hung(70614), "task.blocked@host").starts_with("Tasks hung for more than 19.6 h (1×)"));
-    assert!(summary(&(hung(10) + &hung(20)), "task.blocked@host").starts_with("Tasks hung for more than 20 s (2×)"));
+    assert!(
+        summary(&hung(70614), "task.blocked@host").starts_with("Tasks hung, the longest for more than 19.6 h (1×)")
+    );
+    assert!(
+        summary(&(hung(10) + &hung(20)), "task.blocked@host")
+            .starts_with("Tasks hung, the longest for more than 20 s (2×)")
+    );
     let lockup = "[  812.000000] watchdog: BUG: soft lockup - CPU#1 stuck for 522s! [kworker/1:2:1234]\n";
     assert!(summary(lockup, "cpu.lockup@host").starts_with("A CPU was stuck in the kernel for 8.70 min (1×"));
 }
@@ -611,7 +616,7 @@ fn hung_tasks_name_what_holds_them_up() {
     let finding = first(FROZEN, "task.blocked@host");
     assert_eq!(
         finding.summary,
-        "Tasks hung for more than 4 s (10×): 2 tasks wait for a frozen file system (lo_rw_aio); 8 others wait for each other or for I/O."
+        "Tasks hung, the longest for more than 4 s (10×): 2 tasks wait for a frozen file system (lo_rw_aio); 8 others wait for each other or for I/O."
     );
     assert_eq!(told(&finding, "notice.count"), "10");
     assert!(

@@ -1,7 +1,7 @@
 //! What files say whose clock was set, or whose times are of several zones.
 
 use whyslow_import::{Input, read};
-use whyslow_model::catalogue::{CpuMean, Meminfo, Process};
+use whyslow_model::catalogue::{CpuMean, LogLine, Meminfo, Process};
 use whyslow_model::window::Window;
 
 fn window_of(text: &str) -> Window {
@@ -34,6 +34,20 @@ procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----
  9  0      0 900000  10000 800000    0    0     0     0  100  200 90 10  0  0  0 2026-11-01 01:00:02
  9  0      0 900000  10000 800000    0    0     0     0  100  200 90 10  0  0  0 2026-11-01 01:00:03
 ";
+
+/// The printed time of each reading, in seconds since 1970.
+fn printed(window: &Window) -> Vec<i64> {
+    window.snapshots().iter().map(|snapshot| snapshot.wall_ns / 1_000_000_000).collect()
+}
+
+#[test]
+fn times_are_said_as_they_are_printed_however_the_clock_was_set() {
+    let window = window_of(VMSTAT);
+    let before = 1_793_498_398;
+    let after = before - 3598;
+    assert_eq!(printed(&window), [before, before + 1, after, after + 1, after + 2, after + 3]);
+    assert_eq!(window.seconds(), 5.0);
+}
 
 #[test]
 fn vmstat_goes_on_when_the_clock_is_set_back() {
@@ -180,4 +194,33 @@ fn processes_of_a_container_are_not_those_of_the_host() {
         })
         .collect();
     assert_eq!(names, [["kthreadd"], ["gunicorn"]]);
+}
+
+#[test]
+fn a_log_of_several_machines_is_one_log_for_each() {
+    let text = "\
+Nov 29 10:00:00 localhost kernel: [    1.000000] Linux version 6.1.0-18-amd64
+Nov 29 10:00:01 web1 kernel: [12345.678901] blk_update_request: critical medium error, dev sda, sector 12345678
+Nov 29 10:00:07 db2.example.org kernel: [99345.178901] Out of memory: Killed process 4242 (mysqld) total-vm:9000000kB, anon-rss:7000000kB, file-rss:0kB
+Nov 29 10:00:08 db2.example.org last message repeated 2 times
+Nov 29 10:00:09 web1.example.org kernel: [12353.678904] blk_update_request: critical medium error, dev sda, sector 12345679
+Nov 29 10:01:07 db2 kernel: [99405.178901] blk_update_request: I/O error, dev sdb, sector 99
+";
+    let input = Input { name: "x".into(), reader: Box::new(text.as_bytes()) };
+    let captures = read(vec![input], true).expect("the text can be read");
+    let lines: Vec<(String, Vec<String>)> = captures
+        .iter()
+        .map(|capture| {
+            let host = capture.host.clone().unwrap_or_default();
+            let lines = capture.window.newest::<LogLine>().values().map(|l| l.text.get().unwrap().to_owned()).collect();
+            (host, lines)
+        })
+        .collect();
+    let of =
+        |host: &str| lines.iter().find(|(own, _)| own == host).map(|(_, lines)| lines.as_slice()).unwrap_or_default();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(
+        of("web1").len() >= 2 && of("web1").iter().all(|line| !line.contains("Out of memory") && !line.contains("sdb"))
+    );
+    assert!(of("db2.example.org").len() == 2 && of("db2.example.org").iter().all(|line| !line.contains("sda")));
 }

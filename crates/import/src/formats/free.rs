@@ -64,6 +64,8 @@ struct AmountLine {
 }
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let is_decimal = context.command_of("free").is_some_and(|command| command.arguments().any(|word| word == "--si"));
+    let step = if is_decimal { 1e3 } else { KIB };
     let header = lines.take_if(is_headline).map(|line| line.text).unwrap_or_default();
     let by_sums = lines.peek(0).and_then(columns_of_row).filter(|_| header.is_empty());
     let names = by_sums.map_or_else(|| header.split_whitespace().collect(), |names| names.to_vec());
@@ -76,7 +78,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             break;
         }
         let want = if kind == "Mem" { names.len() } else { 2 };
-        let amounts: Option<Vec<_>> = rest.split_whitespace().map(amount).collect();
+        let amounts: Option<Vec<_>> = rest.split_whitespace().map(|field| amount(field, step)).collect();
         lines.skip(blanks);
         let Some(amounts) = amounts.filter(|amounts| fits(&kind, amounts.len(), want)) else {
             return Err(lines.refuse(format!("{want} amounts of memory under {}", names.join(" "))));
@@ -119,7 +121,9 @@ fn fits(kind: &str, amounts: usize, headed: usize) -> bool {
 /// The unit from the command line, else from a file name that contains it, else from the numbers. `None` if uncertain.
 fn unit(context: &CaptureContext, file: &str, lines: &[AmountLine]) -> Option<f64> {
     if let Some(command) = context.command_of("free") {
-        return Some(command.arguments().filter_map(unit_of_option).last().unwrap_or(KIB));
+        let unit = command.arguments().filter_map(unit_of_option).last().unwrap_or(KIB);
+        let is_decimal = command.arguments().any(|word| word == "--si");
+        return Some(if is_decimal { decimal(unit) } else { unit });
     }
     let plain = lines.iter().flat_map(|line| &line.amounts).filter(|(_, unit)| unit.is_none());
     let numbers: Vec<f64> = plain.map(|(number, _)| *number).filter(|n| *n > 0.0).collect();
@@ -133,6 +137,11 @@ fn unit(context: &CaptureContext, file: &str, lines: &[AmountLine]) -> Option<f6
         Some(named) => fitting.contains(&named).then_some(named),
         None => <[f64; 1]>::try_from(fitting).ok().map(|[unit]| unit),
     }
+}
+
+/// The power of 1000 in place of one of 1024, as with `--si`.
+fn decimal(unit: f64) -> f64 {
+    [KIB, MIB, GIB, GIB * KIB].iter().position(|binary| *binary == unit).map_or(unit, |at| 1e3_f64.powi(at as i32 + 1))
 }
 
 /// `-m`, `-hm`, `--mebi`, `--mega`
@@ -199,19 +208,31 @@ fn by_numbers(numbers: &[f64], total: f64, swap: f64) -> Vec<f64> {
     fitting
 }
 
-/// `226`, or `1.5Gi` and `512B` with `-h`.
-fn amount(field: &str) -> Option<(f64, Option<f64>)> {
+/// `226`, or `1.5Gi` and `512B` with `-h`; prefixes stand for powers of this step.
+fn amount(field: &str, step: f64) -> Option<(f64, Option<f64>)> {
     let prefixed = field.trim_end_matches(['i', 'B']);
     if field.ends_with(|c: char| c.is_ascii_digit()) {
         return Some((number(field)?, None));
     }
-    Some((scaled(prefixed, KIB, 1.0)?, Some(1.0)))
+    Some((scaled(prefixed, step, 1.0)?, Some(1.0)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{fixture, read_text, refusal_of, window_of};
+
+    #[test]
+    fn units_of_si_are_decimal() {
+        const HEADER: &str = "               total        used        free      shared  buff/cache   available\n";
+        let total = |command: &str, row: &str| {
+            let window = window_of(&format!("$ {command}\n{HEADER}Mem:  {row}\n"));
+            window.the::<Meminfo>().unwrap().mem_total.get()
+        };
+        assert_eq!(total("free -m --si", "33430 5000 20000 100 8430 28000"), Some(33_430e6));
+        assert_eq!(total("free -h --si", "33G 5.0G 20G 100M 8.4G 28G"), Some(33e9));
+        assert_eq!(total("free -h", "31Gi 5.0Gi 20Gi 100Mi 8.4Gi 28Gi"), Some(31.0 * GIB));
+    }
 
     #[test]
     fn columns_without_a_header_are_those_that_add_up() {
