@@ -1,11 +1,12 @@
 //! The intervals of one tool, each judged by itself.
 
+use super::felt::during;
 use super::times::has_no_other_times;
-use super::{Whole, is_decided};
+use super::{Whole, is_decided, part_seconds};
 use crate::document::findings_of;
 use crate::timeline::{FoundEpisode, Timeline, felt_causes};
 use std::collections::BTreeSet;
-use whyslow_model::diagnosis::{Finding, NotCleared};
+use whyslow_model::diagnosis::{During, Finding, NotCleared};
 use whyslow_model::window::Window;
 
 /// The most parts that a window is judged in; of more intervals, several are one part.
@@ -79,6 +80,29 @@ impl<'w> Grid<'w> {
             timeline.add(self.times(part.from, part.to), &felt_causes(&part.findings));
         }
         timeline.finish()
+    }
+
+    /// The longest run of consecutive parts in which something holds.
+    pub(super) fn longest_run(&self, holds: impl Fn(&Part) -> bool) -> Option<&[Part]> {
+        let runs = self.parts.chunk_by(|a, b| holds(a) == holds(b)).filter(|run| holds(&run[0]));
+        runs.max_by(|a, b| self.seconds(a).total_cmp(&self.seconds(b)))
+    }
+
+    /// The length of a run of parts.
+    pub(super) fn seconds(&self, run: &[Part]) -> f64 {
+        part_seconds(self.window, run[0].from, run[run.len() - 1].to)
+    }
+
+    /// When a run of parts was.
+    pub(super) fn during(&self, run: &[Part]) -> During {
+        let first = self.parts.iter().position(|part| part.from == run[0].from).unwrap_or(0);
+        During {
+            intervals: run.len(),
+            first_interval: first + 1,
+            last_interval: first + run.len(),
+            of_intervals: self.parts.len(),
+            ..during(self.window, run[0].from, run[run.len() - 1].to)
+        }
     }
 
     /// The time since boot at two snapshots.

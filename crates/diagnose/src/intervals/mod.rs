@@ -177,57 +177,37 @@ impl Judging<'_> {
         ByInterval { findings, refuted, not_cleared, worst }
     }
 
-    /// What is no more than a suspicion, and only in a part: the worst of it, if it lasted.
+    /// What is no more than a suspicion in each part, and lasted: the worst of it, if the mean shows nothing of it.
     fn suspicions(&self, known: &[Finding]) -> Vec<Finding> {
-        let is_new = |finding: &Finding| {
-            let is_it = |other: &Finding| other.id == finding.id;
-            !known.iter().any(is_it) && !self.whole.findings.iter().any(is_it)
-        };
+        let is_known = |id: &str| known.iter().chain(self.whole.findings).any(|finding| finding.id == id);
         let is_suspicion = |finding: &&Finding| {
             finding.confidence == Confidence::Low
                 && finding.explained_by.is_none()
                 && finding.impact_is == Basis::Measured
                 && finding.impact >= SUSPICIOUS
-                && is_new(finding)
+                && !is_known(&finding.id)
         };
-        let mut found: BTreeMap<String, (f64, Finding)> = BTreeMap::new();
+        let mut found: BTreeMap<String, Finding> = BTreeMap::new();
         for grid in &self.grids {
-            let keys: BTreeSet<String> = grid
-                .parts
-                .iter()
-                .flat_map(|part| part.findings.iter().filter(is_suspicion))
-                .map(Finding::key)
-                .collect();
+            let all = grid.parts.iter().flat_map(|part| part.findings.iter().filter(is_suspicion));
+            let keys: BTreeSet<String> = all.map(Finding::key).collect();
             for key in keys {
-                let of_part = |part: &Part| part.findings.iter().find(|f| f.key() == key).filter(is_suspicion).cloned();
-                let all: Vec<(usize, Option<Finding>)> = grid.parts.iter().map(of_part).enumerate().collect();
-                let runs = all.chunk_by(|a, b| a.1.is_some() == b.1.is_some()).filter(|run| run[0].1.is_some());
-                let seconds = |run: &[(usize, Option<Finding>)]| {
-                    let parts = &grid.parts[run[0].0..=run[run.len() - 1].0];
-                    self.whole.seconds(parts[0].from, parts[parts.len() - 1].to)
-                };
-                let lasted = |run: &&[(usize, Option<Finding>)]| {
-                    seconds(run) >= if run.len() >= CLEARING.1 { BRIEF_SECONDS } else { CLEARING.0 }
-                };
-                let Some(run) = runs.filter(lasted).max_by(|a, b| seconds(a).total_cmp(&seconds(b))) else { continue };
-                let (first, last) = (run[0].0, run[run.len() - 1].0);
-                let during = During {
-                    intervals: run.len(),
-                    first_interval: first + 1,
-                    last_interval: last + 1,
-                    of_intervals: grid.parts.len(),
-                    ..during(self.whole.window, grid.parts[first].from, grid.parts[last].to)
-                };
-                let worst = run.iter().filter_map(|(_, f)| f.clone()).max_by(|a, b| a.impact.total_cmp(&b.impact));
-                if let Some(worst) = worst
-                    && found.get(&key).is_none_or(|(known, _)| *known < seconds(run))
-                {
+                let has_it = |part: &Part| part.findings.iter().filter(is_suspicion).any(|f| f.key() == key);
+                let Some(run) = grid.longest_run(has_it) else { continue };
+                let least = if run.len() >= CLEARING.1 { BRIEF_SECONDS } else { CLEARING.0 };
+                let of_run = run.iter().flat_map(|part| part.findings.iter().filter(|f| f.key() == key));
+                let worst = of_run.max_by(|a, b| a.impact.total_cmp(&b.impact));
+                let Some(worst) = worst.filter(|_| grid.seconds(run) >= least) else { continue };
+                let during = grid.during(run);
+                let is_longer =
+                    found.get(&key).and_then(|f| f.during.as_ref()).is_none_or(|known| known.seconds < during.seconds);
+                if is_longer {
                     let summary = with_time(&worst.summary, &self.in_words(&during));
-                    found.insert(key, (seconds(run), Finding { summary, during: Some(during), ..worst }));
+                    found.insert(key, Finding { summary, during: Some(during), ..worst.clone() });
                 }
             }
         }
-        let mut found: Vec<Finding> = found.into_values().map(|(_, finding)| finding).collect();
+        let mut found: Vec<Finding> = found.into_values().collect();
         found.sort_by(|a, b| b.impact.total_cmp(&a.impact));
         found.truncate(MOST_SUSPICIONS);
         found

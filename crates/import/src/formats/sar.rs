@@ -292,7 +292,7 @@ impl SarReader<'_> {
         let (report, is_labelled_last) = (table.report, table.is_labelled_last);
         let header = TableHeader { names: table.header.names.clone(), ..table.header };
         self.run.note(
-            &format!("one run of the machine from line {line} on"),
+            &format!("the time around the restart at line {line}"),
             "the machine was restarted there; nothing is computed across it",
             "",
         );
