@@ -86,7 +86,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         all.push(AmountLine { line: lines.number(), kind, amounts });
         lines.skip(1);
     }
-    let Some(unit) = unit(context, &lines.file().clone(), &all) else {
+    let Some(unit) = unit(context, is_decimal, &lines.file().clone(), &all) else {
         run.note(
             "free",
             "its unit is not printed, and the numbers fit more than one",
@@ -119,10 +119,9 @@ fn fits(kind: &str, amounts: usize, headed: usize) -> bool {
 }
 
 /// The unit from the command line, else from a file name that contains it, else from the numbers. `None` if uncertain.
-fn unit(context: &CaptureContext, file: &str, lines: &[AmountLine]) -> Option<f64> {
+fn unit(context: &CaptureContext, is_decimal: bool, file: &str, lines: &[AmountLine]) -> Option<f64> {
     if let Some(command) = context.command_of("free") {
         let unit = command.arguments().filter_map(unit_of_option).last().unwrap_or(KIB);
-        let is_decimal = command.arguments().any(|word| word == "--si");
         return Some(if is_decimal { decimal(unit) } else { unit });
     }
     let plain = lines.iter().flat_map(|line| &line.amounts).filter(|(_, unit)| unit.is_none());

@@ -4,7 +4,7 @@ use super::thinned_log::ThinnedLog;
 use crate::tool_run::ToolRun;
 use whyslow_model::value::Name;
 
-/// The most machines that are told apart.
+/// The most machines whose logs are read.
 const MOST_HOSTS: usize = 50;
 /// Names that a machine logs before it knows its own.
 const NAMELESS: [&str; 4] = ["localhost", "localhost.localdomain", "(none)", "-"];
@@ -13,9 +13,10 @@ const NAMELESS: [&str; 4] = ["localhost", "localhost.localdomain", "(none)", "-"
 pub struct HostLogs {
     /// What their runs have in common.
     like: ToolRun,
+    /// Behind those of [`MOST_HOSTS`], one without a name takes the lines that are left out.
     all: Vec<(Option<Name>, ThinnedLog)>,
     current: usize,
-    /// Lines of machines above the limit.
+    /// Lines that name machines above the limit.
     left_out: u64,
 }
 
@@ -29,25 +30,24 @@ impl HostLogs {
     /// Goes on with the log of the machine that a line names.
     pub fn choose(&mut self, host: Option<&str>, line: u32) {
         let Some(host) = host.filter(|host| !NAMELESS.contains(host)) else { return };
-        let is_it = |known: &Option<Name>| known.as_ref().is_none_or(|known| is_same(known, host));
+        let is_it = |at: &usize| self.all[*at].0.as_ref().is_some_and(|known| is_same(known, host));
         // Most lines are of the machine of the line before.
-        let found = if is_it(&self.all[self.current].0) {
-            Some(self.current)
-        } else {
-            self.all.iter().position(|(known, _)| is_it(known))
-        };
-        self.current = match found {
-            Some(at) => at,
-            None if self.all.len() < MOST_HOSTS => {
-                self.all.push((None, ThinnedLog::new(self.like.beside(line))));
-                self.all.len() - 1
-            }
-            None => {
-                self.left_out += 1;
-                self.current
-            }
-        };
-        self.all[self.current].0.get_or_insert_with(|| host.into());
+        let known = std::iter::once(self.current).chain(0..self.all.len()).find(is_it);
+        self.current = known.unwrap_or_else(|| self.add(host, line));
+    }
+
+    /// Adds a machine. Returns the position of its log, which is that of all others above the limit.
+    fn add(&mut self, host: &str, line: u32) -> usize {
+        if self.all[0].0.is_none() {
+            self.all[0].0 = Some(host.into());
+            return 0;
+        }
+        let is_read = self.all.len() < MOST_HOSTS;
+        if self.all.len() <= MOST_HOSTS {
+            self.all.push((is_read.then(|| host.into()), ThinnedLog::new(self.like.beside(line))));
+        }
+        self.left_out += u64::from(!is_read);
+        self.all.len() - 1
     }
 
     /// The position of the log that the last line was of.
@@ -66,8 +66,9 @@ impl HostLogs {
     }
 
     /// The run of each machine, the first one first.
-    pub fn finish(self) -> Vec<ToolRun> {
+    pub fn finish(mut self) -> Vec<ToolRun> {
         let left_out = self.left_out;
+        self.all.truncate(MOST_HOSTS);
         let finished = |(host, log): (Option<Name>, ThinnedLog)| {
             let mut run = log.finish();
             run.host = host.or(run.host.take());
@@ -75,8 +76,8 @@ impl HostLogs {
         };
         let mut runs: Vec<ToolRun> = self.all.into_iter().map(finished).collect();
         if left_out > 0 {
-            let why = format!("{left_out} lines are of others; {MOST_HOSTS} are told apart");
-            runs[0].note("the log of more machines than can be told apart", why, "give the lines of one machine");
+            let why = format!("lines of others are left out ({left_out}); {MOST_HOSTS} machines are read");
+            runs[0].note("more machines than can be told apart", why, "give the lines of one machine");
         }
         runs
     }
@@ -91,4 +92,24 @@ fn is_same(a: &str, b: &str) -> bool {
     };
     let is_name = |name: &str| !name.starts_with(|c: char| c.is_ascii_digit());
     a.eq_ignore_ascii_case(b) || (is_name(a) && is_name(b) && (is_longer(a, b) || is_longer(b, a)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::log_time::LogTime;
+    use super::*;
+
+    #[test]
+    fn lines_of_machines_above_the_limit_are_nobody_elses() {
+        let mut logs = HostLogs::new(ToolRun::new("kernel log", &"x".into()));
+        for line in 1..=200 {
+            logs.choose(Some(&format!("web{}", line % 60)), line);
+            logs.current().count(line, LogTime::default());
+        }
+        logs.choose(Some("web1.example.org"), 201);
+        assert_eq!(logs.position(), 0);
+        let runs = logs.finish();
+        assert_eq!((runs.len(), runs[0].notes.len()), (MOST_HOSTS, 1), "{:?}", runs[0].notes);
+        assert!(runs.iter().all(|run| run.host.is_some()));
+    }
 }
