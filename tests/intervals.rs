@@ -18,8 +18,11 @@ fn judged(text: &str) -> Diagnosis {
     merge_diagnoses(captures.iter().map(of).collect(), VirtualMachines::default(), &RULES).expect("a diagnosis")
 }
 
+/// The first interval, the last one, and of how many.
+type Intervals = (usize, usize, usize);
+
 /// The intervals in which the first finding holds.
-fn intervals(d: &Diagnosis) -> Option<(usize, usize, usize)> {
+fn intervals(d: &Diagnosis) -> Option<Intervals> {
     let During { first_interval, last_interval, of_intervals, .. } = d.findings.first()?.during.clone()?;
     Some((first_interval, last_interval, of_intervals))
 }
@@ -191,4 +194,38 @@ MiB Swap:      0.0 total,      0.0 free,      0.0 used.   5200.0 avail Mem
     let second = text.replace("10:00:05", "10:00:10");
     let d = judged(&format!("$ nproc\n4\n$ top -b -d 5 -n 2\n{text}\n{second}"));
     assert!(d.ruled_out.iter().all(|entry| entry.id != "cpu"), "{:?}", d.ruled_out);
+}
+
+/// What stands out, and in which intervals.
+fn doubts(d: &Diagnosis) -> Vec<(&str, Option<Intervals>)> {
+    let when = |during: &During| (during.first_interval, during.last_interval, during.of_intervals);
+    d.not_cleared.iter().map(|entry| (&*entry.id, entry.during.as_ref().map(when))).collect()
+}
+
+#[test]
+fn what_stands_out_in_a_part_is_said_though_the_mean_neither_shows_nor_clears_it() {
+    // Four of five intervals: 80 % on average is no problem, and is not cleared either.
+    let d = judged(&sar(&[99.5, 99.5, 99.5, 99.5, 6.0]));
+    assert_eq!((d.verdict, doubts(&d)), (Verdict::Undetermined, vec![("cpu", Some((1, 4, 5)))]));
+    assert!(d.not_cleared[0].because.contains("99.5 % busy, from 00:00:01 to 00:40:01"), "{:?}", d.not_cleared);
+    let d = judged(&sar(&[99.5; 5]));
+    assert_eq!(doubts(&d), [("cpu", None)], "all of the time");
+}
+
+#[test]
+fn a_restart_is_no_interval() {
+    let title = "        CPU     %user     %nice   %system   %iowait    %steal     %idle";
+    let row = |time: &str, busy: f64| {
+        format!("{time}        all     {busy:.2}      0.00      0.00      0.00      0.00     {:.2}\n", 100.0 - busy)
+    };
+    let text = [
+        format!("Linux 5.14.0 (db1) \t11/24/2026 \t_x86_64_\t(2 CPU)\n\n00:00:01{title}\n"),
+        row("00:10:01", 99.5),
+        row("00:20:01", 99.5),
+        format!("\n03:25:44     LINUX RESTART\t(2 CPU)\n\n03:30:01{title}\n"),
+        row("03:40:01", 99.5),
+        row("03:50:01", 6.0),
+    ];
+    let d = judged(&text.concat());
+    assert_eq!(doubts(&d), [("cpu", Some((1, 3, 4)))], "{:?}", d.not_cleared);
 }

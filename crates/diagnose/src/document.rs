@@ -52,8 +52,8 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     let mut findings = relate(judged, &facts.topology);
     let is_captured = source == Origin::Import;
     let context = RuleContext::new(&facts.host, &facts.host);
-    let cleared = book.resources.ruled_out(&context, &findings);
-    let whole = Whole { window, facts: &facts, findings: &findings, of_now: &of_now, cleared: &cleared, book };
+    let in_mean = book.resources.not_cleared(&context, &findings, is_captured);
+    let whole = Whole { window, facts: &facts, findings: &findings, of_now: &of_now, not_cleared: &in_mean, book };
     let mut by_interval = intervals::judge(&whole);
     if let Some(by_interval) = &mut by_interval {
         findings = std::mem::take(&mut by_interval.findings);
@@ -63,6 +63,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     if let Some(by_interval) = &mut by_interval {
         let in_doubt = std::mem::take(&mut by_interval.not_cleared);
         ruled_out.retain(|entry| !in_doubt.iter().any(|other| other.id == entry.id));
+        not_cleared.retain(|entry| !in_doubt.iter().any(|other| other.id == entry.id));
         ruled_out.append(&mut by_interval.refuted);
         not_cleared.extend(in_doubt);
     }
@@ -116,7 +117,7 @@ pub fn findings(window: &Window, book: &RuleBook) -> Vec<Finding> {
     let (judged, _) = judge(book.all(), &facts);
     let of_now = keys_of(&judged);
     let findings = relate(judged, &facts.topology);
-    let whole = Whole { window, facts: &facts, findings: &findings, of_now: &of_now, cleared: &[], book };
+    let whole = Whole { window, facts: &facts, findings: &findings, of_now: &of_now, not_cleared: &[], book };
     intervals::judge(&whole).map_or(findings, |by_interval| by_interval.findings)
 }
 

@@ -717,7 +717,7 @@ pub struct NotCleared {
     pub id: String,
     /// What stands out, with its number.
     pub because: String,
-    /// The part of the window in which it stands out, if another part clears the resource.
+    /// The part of the window in which it stands out, if that is not all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub during: Option<During>,
 }

@@ -1,7 +1,7 @@
 //! The intervals of one tool, each judged by itself.
 
-use super::felt::during;
-use super::times::has_no_other_times;
+use super::felt::{BRIEF_SECONDS, during};
+use super::times::{has_no_other_times, is_gap};
 use super::{Whole, is_decided, part_seconds};
 use crate::document::findings_of;
 use crate::timeline::{FoundEpisode, Timeline, felt_causes};
@@ -11,18 +11,17 @@ use whyslow_model::window::Window;
 
 /// The most parts that a window is judged in; of more intervals, several are one part.
 const MOST_PARTS: usize = 200;
-/// Seconds and intervals that a part must have to clear a resource or to put it in doubt: about as long as the windows that recordings are
-/// judged in. One blocked process in one of two samples is no more than that.
-pub(super) const CLEARING: (f64, usize) = (10.0, 4);
+/// Seconds and intervals that something must last to be said of a part: one blocked process in one of two samples is no more than that.
+const LASTING: (f64, usize) = (BRIEF_SECONDS, 3);
 /// Seconds from which a single interval is long enough for that.
 const LONG_SECONDS: f64 = 60.0;
+/// Share of the intervals from which what comes and goes is said, however short each time is.
+const OFTEN: f64 = 0.2;
 
 /// The consecutive parts of a window at the times of one tool.
 pub(super) struct Grid<'w> {
     pub(super) window: &'w Window,
     pub(super) parts: Vec<Part>,
-    /// Parts long enough to clear a resource.
-    pub(super) long: Vec<LongPart>,
     /// The keys of findings in the mean that hold in no part, and are refuted in each.
     pub(super) refuted: BTreeSet<String>,
 }
@@ -32,13 +31,16 @@ pub(super) struct Part {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) findings: Vec<Finding>,
+    /// What stands out in resources in it.
+    pub(super) in_doubt: Vec<NotCleared>,
 }
 
-/// A part of the window, and the resources that are in doubt in it.
-pub(super) struct LongPart {
-    pub(super) from: usize,
-    pub(super) to: usize,
-    pub(super) in_doubt: Vec<NotCleared>,
+/// Something that holds in runs of consecutive parts.
+pub(super) struct Lasting<'g> {
+    grid: &'g Grid<'g>,
+    /// The longest run.
+    pub(super) longest: &'g [Part],
+    all: Vec<&'g [Part]>,
 }
 
 impl<'w> Grid<'w> {
@@ -48,10 +50,13 @@ impl<'w> Grid<'w> {
         if let Some(last) = times.last().filter(|last| ends.last() != Some(last)) {
             ends.push(*last);
         }
-        let mut grid = Self { window: whole.window, parts: Vec::new(), long: Vec::new(), refuted: BTreeSet::new() };
+        let mut grid = Self { window: whole.window, parts: Vec::new(), refuted: BTreeSet::new() };
         let mut refuted = whole.of_now.clone();
         for pair in ends.windows(2) {
             let (from, to) = (pair[0], pair[1]);
+            if is_gap(whole.window, from, to) {
+                continue;
+            }
             let facts = whole.facts_of(from, to);
             let findings = findings_of(&facts, whole.book);
             refuted.retain(|key| {
@@ -59,16 +64,11 @@ impl<'w> Grid<'w> {
                 !findings.iter().any(|finding| is_it(&finding))
                     && whole.findings.iter().find(is_it).is_some_and(|finding| is_decided(finding, &facts, whole.book))
             });
-            if whole.seconds(from, to) >= LONG_SECONDS {
-                grid.long.push(LongPart { from, to, in_doubt: whole.in_doubt(&facts, &findings) });
-            }
-            grid.parts.push(Part { from, to, findings });
+            let in_doubt = whole.in_doubt(&facts, &findings);
+            grid.parts.push(Part { from, to, findings, in_doubt });
         }
         if grid.parts.len() > 1 && has_no_other_times(whole.window, times) {
             grid.refuted = refuted;
-        }
-        if grid.long.is_empty() {
-            grid.long = long_parts(whole, &ends);
         }
         grid
     }
@@ -82,27 +82,17 @@ impl<'w> Grid<'w> {
         timeline.finish()
     }
 
-    /// The longest run of consecutive parts in which something holds.
-    pub(super) fn longest_run(&self, holds: impl Fn(&Part) -> bool) -> Option<&[Part]> {
-        let runs = self.parts.chunk_by(|a, b| holds(a) == holds(b)).filter(|run| holds(&run[0]));
-        runs.max_by(|a, b| self.seconds(a).total_cmp(&self.seconds(b)))
+    /// The parts in which something holds, if it lasts or comes often.
+    pub(super) fn lasting(&self, holds: impl Fn(&Part) -> bool) -> Option<Lasting<'_>> {
+        let all: Vec<&[Part]> = self.parts.chunk_by(|a, b| holds(a) == holds(b)).filter(|run| holds(&run[0])).collect();
+        let longest = *all.iter().max_by(|a, b| self.seconds(a).total_cmp(&self.seconds(b)))?;
+        let lasting = Lasting { grid: self, longest, all };
+        lasting.lasts().then_some(lasting)
     }
 
-    /// The length of a run of parts.
-    pub(super) fn seconds(&self, run: &[Part]) -> f64 {
-        part_seconds(self.window, run[0].from, run[run.len() - 1].to)
-    }
-
-    /// When a run of parts was.
-    pub(super) fn during(&self, run: &[Part]) -> During {
-        let first = self.parts.iter().position(|part| part.from == run[0].from).unwrap_or(0);
-        During {
-            intervals: run.len(),
-            first_interval: first + 1,
-            last_interval: first + run.len(),
-            of_intervals: self.parts.len(),
-            ..during(self.window, run[0].from, run[run.len() - 1].to)
-        }
+    /// The length of all parts of a run: between two of them a restart may lie.
+    fn seconds(&self, run: &[Part]) -> f64 {
+        run.iter().map(|part| part_seconds(self.window, part.from, part.to)).sum()
     }
 
     /// The time since boot at two snapshots.
@@ -120,22 +110,40 @@ impl<'w> Grid<'w> {
     }
 }
 
-/// Consecutive parts that are each long enough to clear a resource.
-fn long_parts(whole: &Whole<'_>, ends: &[usize]) -> Vec<LongPart> {
-    let mut spans: Vec<(usize, usize)> = Vec::new();
-    let mut first = 0;
-    for last in 0..ends.len() {
-        if last - first >= CLEARING.1 && whole.seconds(ends[first], ends[last]) >= CLEARING.0 {
-            spans.push((ends[first], ends[last]));
-            first = last;
+impl Lasting<'_> {
+    fn lasts(&self) -> bool {
+        let is_long = |seconds: f64, intervals: usize| {
+            seconds >= LONG_SECONDS || (seconds >= LASTING.0 && intervals >= LASTING.1)
+        };
+        // A part of samples has several of them.
+        let is_captured = !self.grid.window.origins().is_empty();
+        let intervals = |run: &[Part]| if is_captured { run.len() } else { run[run.len() - 1].to - run[0].from };
+        let total: usize = self.all.iter().map(|run| intervals(run)).sum();
+        let is_often = self.seconds() >= OFTEN * self.grid.window.seconds();
+        is_long(self.grid.seconds(self.longest), intervals(self.longest))
+            || (is_often && is_long(self.seconds(), total))
+    }
+
+    /// The seconds in which it holds.
+    fn seconds(&self) -> f64 {
+        self.all.iter().map(|run| self.grid.seconds(run)).sum()
+    }
+
+    /// When that was.
+    pub(super) fn during(&self) -> During {
+        let parts = &self.grid.parts;
+        let at = |part: &Part| parts.iter().position(|other| other.from == part.from).unwrap_or(0) + 1;
+        let [first, last] = [self.all[0], self.all[self.all.len() - 1]];
+        let (first, last) = (&first[0], &last[last.len() - 1]);
+        During {
+            seconds: self.seconds(),
+            share: self.seconds() / self.grid.window.seconds(),
+            intervals: self.all.iter().map(|run| run.len()).sum(),
+            first_interval: at(first),
+            last_interval: at(last),
+            of_intervals: parts.len(),
+            episodes: self.all.len(),
+            ..during(self.grid.window, first.from, last.to)
         }
     }
-    if spans.len() < 2 {
-        return Vec::new();
-    }
-    let judged = |(from, to): (usize, usize)| {
-        let facts = whole.facts_of(from, to);
-        LongPart { from, to, in_doubt: whole.in_doubt(&facts, &findings_of(&facts, whole.book)) }
-    };
-    spans.into_iter().map(judged).collect()
 }

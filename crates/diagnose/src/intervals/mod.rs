@@ -14,8 +14,8 @@ use crate::merge::by_rank;
 use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
 use crate::timeline::FoundEpisode;
-use felt::{BRIEF_SECONDS, Felt, during, in_words, with_time};
-use grid::{CLEARING, Grid, LongPart, Part};
+use felt::{Felt, in_words, with_time};
+use grid::{Grid, Part};
 use std::collections::{BTreeMap, BTreeSet};
 use times::{cadences, stalls};
 use whyslow_model::diagnosis::{Basis, Confidence, During, Finding, NotCleared, RuledOut};
@@ -23,9 +23,9 @@ use whyslow_model::human;
 use whyslow_model::window::Window;
 
 /// How many times the mean impact that in its part must be for a cause that the mean shows as well to be of that part.
-const CONCENTRATED: f64 = 1.25;
+const CONCENTRATED: f64 = 1.2;
 /// Share of the intervals from which something is so throughout.
-const THROUGHOUT: f64 = 0.8;
+const THROUGHOUT: f64 = 0.9;
 /// The impact from which a suspicion in a part is worth saying.
 const SUSPICIOUS: f64 = 0.5;
 /// The most of those.
@@ -39,7 +39,7 @@ pub(crate) struct ByInterval {
     pub findings: Vec<Finding>,
     /// What was found in the mean and in no interval.
     pub refuted: Vec<RuledOut>,
-    /// The resources that are cleared on average and not throughout.
+    /// What stands out in resources in parts, and not throughout.
     pub not_cleared: Vec<NotCleared>,
     /// The facts of the worst part, if something is only so in a part.
     pub worst: Option<Facts>,
@@ -55,8 +55,8 @@ pub(crate) struct Whole<'w> {
     pub findings: &'w [Finding],
     /// The keys of those findings that are not of the time since boot.
     pub of_now: &'w BTreeSet<String>,
-    /// The resources that are cleared.
-    pub cleared: &'w [RuledOut],
+    /// What stands out in its mean.
+    pub not_cleared: &'w [NotCleared],
     /// The rules.
     pub book: &'w RuleBook,
 }
@@ -67,17 +67,11 @@ impl Whole<'_> {
         Facts { running: self.facts.running.clone(), ..Facts::of(&self.window.part(from, to)) }
     }
 
-    fn seconds(&self, from: usize, to: usize) -> f64 {
-        part_seconds(self.window, from, to)
-    }
-
-    /// The resources that the mean clears and a part does not.
+    /// The resources in which something stands out in a part.
     fn in_doubt(&self, facts: &Facts, findings: &[Finding]) -> Vec<NotCleared> {
         let context = RuleContext::new(&facts.host, &facts.host);
         let is_captured = !self.window.origins().is_empty();
-        let mut in_doubt = self.book.resources.not_cleared(&context, findings, is_captured);
-        in_doubt.retain(|entry| self.cleared.iter().any(|cleared| cleared.id == entry.id));
-        in_doubt
+        self.book.resources.not_cleared(&context, findings, is_captured)
     }
 }
 
@@ -193,12 +187,10 @@ impl Judging<'_> {
             let keys: BTreeSet<String> = all.map(Finding::key).collect();
             for key in keys {
                 let has_it = |part: &Part| part.findings.iter().filter(is_suspicion).any(|f| f.key() == key);
-                let Some(run) = grid.longest_run(has_it) else { continue };
-                let least = if run.len() >= CLEARING.1 { BRIEF_SECONDS } else { CLEARING.0 };
-                let of_run = run.iter().flat_map(|part| part.findings.iter().filter(|f| f.key() == key));
-                let worst = of_run.max_by(|a, b| a.impact.total_cmp(&b.impact));
-                let Some(worst) = worst.filter(|_| grid.seconds(run) >= least) else { continue };
-                let during = grid.during(run);
+                let Some(lasting) = grid.lasting(has_it) else { continue };
+                let of_run = lasting.longest.iter().flat_map(|part| part.findings.iter().filter(|f| f.key() == key));
+                let Some(worst) = of_run.max_by(|a, b| a.impact.total_cmp(&b.impact)) else { continue };
+                let during = lasting.during();
                 let is_longer =
                     found.get(&key).and_then(|f| f.during.as_ref()).is_none_or(|known| known.seconds < during.seconds);
                 if is_longer {
@@ -347,45 +339,35 @@ impl Judging<'_> {
         format!("for {seconds} of {all}")
     }
 
-    /// The resources in doubt in a part, with what stands out where they were in doubt for longest; and the first such part.
+    /// The resources in doubt in parts, with what stands out where they were in doubt for longest; and the first such part.
     fn not_cleared(&self, findings: &[Finding]) -> (Vec<NotCleared>, Option<(usize, usize)>) {
         let mut all = Vec::new();
         let mut first = None;
-        for cleared in self.whole.cleared.iter().filter(|cleared| !cleared.id.contains('.')) {
-            let is_in_doubt = |part: &&LongPart| part.in_doubt.iter().any(|entry| entry.id == cleared.id);
-            let doubtful = |grid: &Grid<'_>| grid.long.iter().filter(is_in_doubt).count();
-            let Some(grid) = self.grids.iter().max_by_key(|grid| doubtful(grid)).filter(|grid| doubtful(grid) > 0)
+        let in_doubt = self.grids.iter().flat_map(|grid| &grid.parts).flat_map(|part| &part.in_doubt);
+        let resources: BTreeSet<&str> = in_doubt.map(|entry| &*entry.id).collect();
+        for resource in resources {
+            let of_resource = |entry: &&NotCleared| entry.id == resource;
+            let is_in_doubt = |part: &Part| part.in_doubt.iter().any(|entry| of_resource(&entry));
+            let lasting = self.grids.iter().filter_map(|grid| grid.lasting(is_in_doubt));
+            let Some(lasting) = lasting.max_by_key(|lasting| lasting.during().intervals) else { continue };
+            let is_throughout =
+                lasting.during().share >= THROUGHOUT && self.whole.not_cleared.iter().any(|entry| entry.id == resource);
+            if is_throughout || self.whole.book.resources.is_found(resource, findings) {
+                continue;
+            }
+            let run = lasting.longest;
+            let (from, to) = (run[0].from, run[run.len() - 1].to);
+            let facts = self.whole.facts_of(from, to);
+            let found = findings_of(&facts, self.whole.book);
+            let of_run = self.whole.in_doubt(&facts, &found);
+            let Some(entry) = of_run.iter().find(of_resource).or_else(|| run[0].in_doubt.iter().find(of_resource))
             else {
                 continue;
             };
-            let parts: Vec<(usize, &LongPart)> =
-                grid.long.iter().enumerate().filter(|(_, part)| is_in_doubt(part)).collect();
-            let runs = parts.chunk_by(|(a, _), (b, _)| a + 1 == *b);
-            let Some(run) = runs.clone().max_by_key(|run| run.len()) else { continue };
-            let (from, to) = (run[0].1.from, run[run.len() - 1].1.to);
-            let facts = self.whole.facts_of(from, to);
-            let found = findings_of(&facts, self.whole.book);
-            let entry = self.whole.in_doubt(&facts, &found).into_iter().find(|e| e.id == cleared.id);
-            let entry = entry.or_else(|| run[0].1.in_doubt.iter().find(|entry| entry.id == cleared.id).cloned());
-            let Some(entry) = entry else { continue };
-            if self.whole.book.resources.is_found(&cleared.id, findings) {
-                continue;
-            }
             first.get_or_insert((from, to));
-            let [begin, .., end] = [&parts[0], &parts[parts.len() - 1]];
-            let seconds: f64 = parts.iter().map(|(_, part)| self.whole.seconds(part.from, part.to)).sum();
-            let during = During {
-                seconds,
-                share: seconds / self.whole.window.seconds(),
-                intervals: parts.len(),
-                first_interval: begin.0 + 1,
-                last_interval: end.0 + 1,
-                of_intervals: grid.long.len(),
-                episodes: runs.count(),
-                ..during(self.whole.window, begin.1.from, end.1.to)
-            };
+            let during = lasting.during();
             let because = format!("{}, {}", entry.because, self.in_words(&during));
-            all.push(NotCleared { because, during: Some(during), ..entry });
+            all.push(NotCleared { because, during: Some(during), ..entry.clone() });
         }
         (all, first)
     }

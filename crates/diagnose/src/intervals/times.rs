@@ -86,6 +86,36 @@ pub(super) fn has_no_other_times(window: &Window, times: &[usize]) -> bool {
     !others.2
 }
 
+/// Whether nothing is known of a part, as the machine was restarted in it: all that was counted began again.
+pub(super) fn is_gap(window: &Window, from: usize, to: usize) -> bool {
+    struct Counted<'w> {
+        before: &'w Snapshot,
+        now: &'w Snapshot,
+        fell: bool,
+        grew: bool,
+    }
+    impl EachFamily for Counted<'_> {
+        fn family<F: Family>(&mut self, _: &mut Vec<F>) {
+            for row in F::rows(self.before) {
+                let Some(later) = F::rows(self.now).iter().find(|later| later.key() == row.key()) else { continue };
+                for column in 0..F::INFO.metrics.len() {
+                    let [before, now] = [row, later].map(|row| match row.value(column) {
+                        Some(Value::Counter(counter)) => counter.get(),
+                        _ => None,
+                    });
+                    let Some((before, now)) = before.zip(now) else { continue };
+                    self.fell |= now < before;
+                    self.grew |= now > before;
+                }
+            }
+        }
+    }
+    let all = window.snapshots();
+    let mut counted = Counted { before: &all[from], now: &all[to], fell: false, grew: false };
+    Snapshot::default().each_family(&mut counted);
+    counted.fell && !counted.grew
+}
+
 /// Collects at which snapshots the families have rows.
 struct Cadences<'w> {
     snapshots: &'w [Snapshot],
