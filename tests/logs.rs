@@ -728,3 +728,26 @@ fn osds_of_a_ceph_cluster_that_are_down_are_a_suspicion() {
     let idle = "[  100.000000] libceph: osd12 (1)10.0.0.3:6801 socket closed (con state OPEN)\n";
     assert_eq!(keys(&diagnosis(idle)), [""; 0]);
 }
+
+/// A kill days ago is told with its time, and not before what is the matter now.
+#[test]
+fn an_old_kill_comes_after_what_is_the_matter_now() {
+    let head = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n\
+                \u{20}r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n";
+    let row = |runnable: u32| {
+        format!("{runnable:2}  0      0 8123400  12345 4123456    0    0     0    20 5000 9000 96  4  0  0  0\n")
+    };
+    let text = |day: &str| {
+        let rows: String = [2, 14, 15, 13, 14].into_iter().map(row).collect();
+        format!(
+            "$ date\nFri Nov 20 10:00:00 UTC 2026\n$ dmesg -T | tail -1\n[{day} 09:58:44 2026] Out of memory: Killed process 8123 (java) \
+             total-vm:9123456kB, anon-rss:6123456kB, file-rss:0kB, shmem-rss:0kB, UID:1001 pgtables:12500kB oom_score_adj:0\n\
+             $ nproc\n4\n$ vmstat 1 5\n{head}{rows}"
+        )
+    };
+    let old = diagnosis_of(&text("Mon Nov 16"));
+    assert_eq!(keys(&old), ["cpu.saturated@host", "mem.oom_kill@java[8123]"]);
+    assert!(old.findings[1].summary.contains("logged at Mon Nov 16 09:58:44 2026"), "{}", old.findings[1].summary);
+    let now = diagnosis_of(&text("Fri Nov 20"));
+    assert_eq!(keys(&now)[0], "mem.oom_kill@java[8123]");
+}

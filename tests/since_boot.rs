@@ -204,7 +204,7 @@ fn a_machine_that_waited_for_its_disk_since_boot() {
                 r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n";
     let row = " 0  2      0 5405000 105952 17276632    0    0  9000   300  600 1200  4  3 38 55  0\n";
     let d = judged(&format!("{head}{row}"));
-    suspicion(&d, "disk.bound@host", Confidence::Low, "On average since boot, the machine waits for a disk");
+    suspicion(&d, "disk.bound@host", Confidence::Low, "On average since boot, the machine waits for storage");
     // Of the two samples' worth of b, none is a share of the time.
     assert!((finding(&d, "disk.bound@host").impact - 0.55).abs() < 0.01);
     let stolen = row.replace(" 4  3 38 55  0", " 30  5 25  0 40");

@@ -128,10 +128,12 @@ fn vmstat_and_sar_reach_the_same_verdict_on_the_same_seconds() {
         // Alone it may be unable to tell; it never contradicts.
         let alone = judged(&[vmstat]);
         let unable = (Verdict::Undetermined, String::new());
-        assert!([expected, unable.clone()].contains(&told(&alone)), "{load}: vmstat: {:?}", told(&alone));
+        assert!([expected.clone(), unable.clone()].contains(&told(&alone)), "{load}: vmstat: {:?}", told(&alone));
         let uncounted = alone.blind_spots.iter().any(|spot| spot.what == "the number of CPUs");
         assert!(uncounted || told(&alone) != unable, "{load}: {:?}", alone.blind_spots);
-        assert_eq!(told(&judged(&[reports(&sar, &[RUN_QUEUE])])), unable, "{load}: a run queue alone");
+        let queue = told(&judged(&[reports(&sar, &[RUN_QUEUE])]));
+        let suspected = (Verdict::Undetermined, cause.to_owned());
+        assert!([unable, suspected, expected].contains(&queue), "{load}: a run queue alone: {queue:?}");
     }
 }
 
@@ -290,4 +292,69 @@ fn a_process_that_waits_for_a_cpu_is_named() {
     let decides = waits.next_capture.expect("a next capture").outcomes;
     assert!(decides.iter().all(|outcome| outcome.decides == ["cpu.saturated"]), "{decides:?}");
     assert_eq!(keys(&judged(&[pidstat(10.0)])), Vec::<String>::new());
+}
+
+/// A thread that does not wait for its CPU would not run faster on another, however busy the others are.
+#[test]
+fn a_thread_that_fills_its_cpu_is_named_without_the_others() {
+    let header = "10:00:01      UID      TGID       TID    %usr %system  %guest   %wait    %CPU   CPU  Command\n";
+    let text = |wait: f64| {
+        let rows = |time: &str| {
+            format!(
+                "{time}     1001      4411         -   99.80    0.20    0.00    0.00  100.00     3  java\n\
+                 {time}     1001         -      4432   99.60    0.20    0.00    {wait:.2}   99.80     3  |__GC task\n\n"
+            )
+        };
+        let [first, second] = [rows("10:00:06"), rows("10:00:11")];
+        format!(
+            "Linux 5.15.0 (app1) \t11/20/2026 \t_x86_64_\t(8 CPU)\n\n{header}{first}{}{second}",
+            header.replace("00:01", "00:06")
+        )
+    };
+    let d = judged(&[text(0.0)]);
+    assert_eq!((d.verdict, first(&d)), (Verdict::Bottleneck, "cpu.single_thread@GC task".to_owned()));
+    assert!(d.ruled_out.is_empty(), "{:?}", d.ruled_out);
+    assert_eq!(judged(&[text(30.0)]).verdict, Verdict::Undetermined, "it waits for others");
+}
+
+#[test]
+fn damaged_frames_are_told_without_their_share() {
+    let report = |damaged: f64| {
+        format!(
+            "Linux 5.15.0 (web3) \t11/20/2026 \t_x86_64_\t(8 CPU)\n\n\
+             10:00:01        IFACE   rxerr/s   txerr/s    coll/s  rxdrop/s  txdrop/s  txcarr/s  rxfram/s  rxfifo/s  txfifo/s\n\
+             10:10:01         eth0    {damaged:.2}      0.00      0.00      0.00      0.00      0.00    {damaged:.2}      0.00      0.00\n\
+             10:20:01         eth0    {damaged:.2}      0.00      0.00      0.00      0.00      0.00    {damaged:.2}      0.00      0.00\n"
+        )
+    };
+    let d = judged(&[report(120.0)]);
+    assert_eq!((d.verdict, first(&d)), (Verdict::Bottleneck, "net.errors@eth0".to_owned()));
+    assert!(d.blind_spots.iter().any(|spot| spot.what == "the traffic of the network"), "{:?}", d.blind_spots);
+    assert_eq!(keys(&judged(&[report(0.0)])), [""; 0]);
+}
+
+/// What was captured of a resource is not called missing.
+#[test]
+fn only_what_was_not_captured_is_called_so() {
+    let missing = |text: &str| {
+        let spots = judged(&[text.to_owned()]).blind_spots;
+        spots.into_iter().map(|spot| spot.what).collect::<Vec<_>>()
+    };
+    let head = "Linux 5.15.0 (web3) \t11/20/2026 \t_x86_64_\t(8 CPU)\n\n";
+    let queue = format!(
+        "{head}10:00:01   runq-sz  plist-sz   ldavg-1   ldavg-5  ldavg-15   blocked\n\
+         10:10:01         1       812      0.10      0.20      0.20         0\n\
+         10:20:01         0       812      0.10      0.20      0.20         0\n"
+    );
+    let missing_of = missing(&queue);
+    assert!(missing_of.contains(&"the use of the CPUs".to_owned()), "{missing_of:?}");
+    let paging = format!(
+        "{head}10:00:01     pgpgin/s pgpgout/s   fault/s  majflt/s  pgfree/s pgscank/s pgscand/s pgsteal/s    %vmeff\n\
+         10:10:01     98321.10   1203.20  21033.20    912.30  54321.20  81200.10  23000.20  31000.90     29.75\n\
+         10:20:01     98321.10   1203.20  21033.20    912.30  54321.20  81200.10  23000.20  31000.90     29.75\n"
+    );
+    let missing_of = missing(&paging);
+    assert!(missing_of.contains(&"how much memory is free".to_owned()), "{missing_of:?}");
+    let stands_out = judged(&[paging]).not_cleared;
+    assert!(stands_out.iter().any(|entry| entry.id == "memory"), "{stands_out:?}");
 }

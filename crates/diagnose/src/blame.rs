@@ -24,6 +24,8 @@ const ENOUGH: f64 = 0.5;
 const NOTABLE: f64 = 0.1;
 /// Who else it can be.
 const UNSEEN: &str = "kernel threads, or processes that ended between two samples";
+/// Why nobody is named where nobody was listed.
+const NOT_LISTED: &str = "nothing that was read lists them";
 /// What only root sees of other users' processes, in the sources of signals.
 const RESTRICTED: [&str; 5] = ["/proc/PID/io", "/proc/PID/fd", "wchan", "syscall", "BPF"];
 
@@ -211,7 +213,9 @@ impl<'a> Candidates<'a> {
         }
         let reason = why(spec, rule, context, facts, refused);
         // If the total is unknown and nothing was refused, nothing is known to be missing.
-        let reason = reason.or_else(|| missing.map(|_| NotRead { why: UNSEEN.into(), remedy: String::new() }));
+        let is_listed = !facts.entities(spec.scope).is_empty();
+        let why = if is_listed { UNSEEN } else { NOT_LISTED };
+        let reason = reason.or_else(|| missing.map(|_| NotRead { why: why.into(), remedy: String::new() }));
         let unattributed = |NotRead { why, remedy }| Unattributed { share: missing, of: spec.of.clone(), why, remedy };
         Blame { unattributed: reason.map(unattributed), ..named }
     }

@@ -5,11 +5,42 @@ use crate::scope::Scope;
 use whyslow_model::diagnosis::{BlindSpot, Evidence, NOT_CAPTURED, Reading, SubjectFigures};
 use whyslow_model::window::Window;
 
-/// Signals, the resource that is not covered if none of them is known, and the capture that would show it.
-const RESOURCES: [(&[&str], &str, &str); 3] = [
-    (&["cpu.busy"], "the CPUs", "add the output of: mpstat -P ALL 1 10"),
-    (&["mem.total", "mem.cached", "mem.swap_in_rate"], "memory", "add the output of: vmstat 1 10; free -m"),
-    (&["net.bytes_rate", "net.retransmit_share"], "the network", "add the output of: sar -n DEV,TCP,ETCP 1 10"),
+/// What shows a part of a resource: signals of the host, or things of a kind.
+enum Shown {
+    By(&'static [&'static str]),
+    On(Scope),
+}
+
+/// A resource, and what tells whether captures cover it.
+struct Resource {
+    name: &'static str,
+    /// Signals of which one at least is known where the resource is covered.
+    shown_by: &'static [&'static str],
+    /// What shows some other part of it, and what is missing then.
+    in_part: (Shown, &'static str),
+    /// The capture that would show it.
+    remedy: &'static str,
+}
+
+const RESOURCES: [Resource; 3] = [
+    Resource {
+        name: "the CPUs",
+        shown_by: &["cpu.busy"],
+        in_part: (Shown::By(&["cpu.runnable", "cpu.load_1m"]), "the use of the CPUs"),
+        remedy: "add the output of: mpstat -P ALL 1 10",
+    },
+    Resource {
+        name: "memory",
+        shown_by: &["mem.total", "mem.cached", "mem.swap_in_rate"],
+        in_part: (Shown::By(&["mem.major_faults", "mem.read_rate", "mem.direct_scan_rate"]), "how much memory is free"),
+        remedy: "add the output of: vmstat 1 10; free -m",
+    },
+    Resource {
+        name: "the network",
+        shown_by: &["net.bytes_rate", "net.retransmit_share"],
+        in_part: (Shown::On(Scope::Interface), "the traffic of the network"),
+        remedy: "add the output of: sar -n DEV,TCP,ETCP 1 10",
+    },
 ];
 /// Likewise for a scope without entities.
 const THINGS: [(Scope, &str, &str); 2] = [
@@ -51,13 +82,19 @@ pub(crate) fn of_facts(facts: &Facts) -> Vec<SubjectFigures> {
 pub(crate) fn not_captured(facts: &Facts, since_boot: Option<&Facts>) -> Vec<BlindSpot> {
     let is_known = |facts: &Facts, signals: &[&str]| signals.iter().any(|s| facts.host_number(s).is_some());
     let has = |facts: &Facts, scope: Scope| !facts.entities(scope).is_empty();
-    let resources = RESOURCES
-        .iter()
-        .filter(|(signals, ..)| !is_known(facts, signals) && !since_boot.is_some_and(|facts| is_known(facts, signals)))
-        .map(|(_, what, remedy)| (what, remedy));
+    let all = || [Some(facts), since_boot].into_iter().flatten();
+    let resources = RESOURCES.iter().filter(|resource| !all().any(|facts| is_known(facts, resource.shown_by))).map(
+        |Resource { name, in_part: (part, lacking), remedy, .. }| {
+            let is_seen = |facts| match part {
+                Shown::By(signals) => is_known(facts, signals),
+                Shown::On(scope) => has(facts, *scope),
+            };
+            (if all().any(is_seen) { lacking } else { name }, remedy)
+        },
+    );
     let things = THINGS
         .iter()
-        .filter(|(scope, ..)| !has(facts, *scope) && !since_boot.is_some_and(|facts| has(facts, *scope)))
+        .filter(|(scope, ..)| !all().any(|facts| has(facts, *scope)))
         .map(|(_, what, remedy)| (what, remedy));
     let spots = resources.chain(things).map(|(what, remedy)| BlindSpot {
         what: (*what).into(),

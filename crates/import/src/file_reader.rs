@@ -17,7 +17,7 @@ use crate::print_steps::PrintSteps;
 use crate::refusal::Refusal;
 use crate::supportconfig;
 use crate::table::{is_remark, is_table_row};
-use crate::tool_run::{REGULAR_CLOCK, ToolRun, clock_was_set};
+use crate::tool_run::{ToolRun, clock_remedy, clock_was_set};
 use std::io::BufRead;
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::key::MachineKey;
@@ -261,7 +261,7 @@ impl FileReader<'_, '_> {
                 if let Some(by) = set_by {
                     let line = self.lines.number();
                     let what = format!("the printed times from line {line} on");
-                    self.captures.note(&self.file, &what, clock_was_set(by, line), REGULAR_CLOCK);
+                    self.captures.note(&self.file, &what, clock_was_set(by, line), clock_remedy(by));
                 }
             }
         } else if self.quotations(text, context)? {

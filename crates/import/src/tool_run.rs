@@ -14,6 +14,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included};
 use whyslow_model::catalogue::{Family, MetricKind, Process, Thread};
+use whyslow_model::human;
 use whyslow_model::key::MachineKey;
 use whyslow_model::value::{Name, Value};
 
@@ -26,11 +27,22 @@ pub(crate) const MOST_ROWS: usize = 200_000;
 /// The most entities of a run: processes, sockets, lines of a log.
 const MOST_ENTITIES: usize = 100_000;
 const MOST_NOTES: usize = 100;
+const HOUR: f64 = 3600.0;
+/// Part of an hour by which a step of whole hours may seem to differ, as rows are late.
+const DST_SLACK: f64 = 0.02;
+/// How far what is used may be above the whole by rounding.
+const MOST_ROUNDING: f64 = 0.05;
 /// The most intervals that are remembered for a lost row.
 const MOST_LOST: usize = 1000;
 
-/// What to do about times that are not even.
-pub(crate) const REGULAR_CLOCK: &str = "print times in UTC, which has no daylight saving time: TZ=UTC";
+/// What to do about a clock that was set by so many seconds: daylight saving time sets it by whole hours.
+pub(crate) fn clock_remedy(by: f64) -> &'static str {
+    if (by.abs() / HOUR - (by.abs() / HOUR).round()).abs() < DST_SLACK && by.abs() > HOUR / 2.0 {
+        "print times in UTC, which has no daylight saving time: TZ=UTC"
+    } else {
+        "see who sets the clock: chronyc tracking; journalctl -u chrony -u chronyd -u ntpd -u systemd-timesyncd"
+    }
+}
 
 /// Says by how many seconds a clock was set.
 pub(crate) fn clock_was_set(by: f64, line: u32) -> String {
@@ -238,6 +250,20 @@ impl ToolRun {
         }
     }
 
+    /// Whether no more is in use than there is, in this unit; otherwise that is noted.
+    pub(crate) fn is_within(&mut self, what: &str, used: f64, whole: f64, unit: &str) -> bool {
+        let is_possible = used <= whole * (1.0 + MOST_ROUNDING);
+        if !is_possible {
+            let [used, whole] = [used, whole].map(|amount| human::quantity(amount, unit));
+            self.note(
+                what,
+                format!("{used} in use of {whole}, which is impossible"),
+                "compare it with the original: it was damaged, or misread",
+            );
+        }
+        is_possible
+    }
+
     /// Notes something the user should know.
     pub fn note(&mut self, what: &str, why: impl Into<String>, remedy: &str) {
         let note = Note { what: what.into(), why: why.into(), remedy: remedy.into() };
@@ -256,7 +282,7 @@ impl ToolRun {
         let elapsed = before + reading.elapsed;
         if let Some(by) = reading.set_by {
             self.clock_steps.push((elapsed, by));
-            self.note(&format!("the printed times from line {line} on"), clock_was_set(by, line), REGULAR_CLOCK);
+            self.note(&format!("the printed times from line {line} on"), clock_was_set(by, line), clock_remedy(by));
         }
         elapsed
     }

@@ -41,6 +41,10 @@ pub struct OomKill {
     pub sequence: u64,
     /// How often the like was logged.
     pub times: f64,
+    /// The time of that line, as printed in a log file.
+    pub printed: Option<String>,
+    /// How long before the end of what was captured that was, in seconds.
+    pub age: Option<f64>,
 }
 
 impl OomKill {

@@ -460,7 +460,9 @@ impl<'w> HostUse<'w> {
     /// Share of the samples with work in which a task was runnable.
     fn runnable_share(&self) -> Option<f64> {
         self.has_samples()?;
-        share_of_true(self.system.as_ref()?.readings(|s| s.running).map(|running| running > 0.0))
+        let running: Vec<f64> = self.system.as_ref()?.readings(|s| s.running).collect();
+        // One sample is no share of the time.
+        share_of_true(running.iter().map(|running| *running > 0.0)).filter(|_| running.len() > 1)
     }
 
     /// Memory that /proc/meminfo does not account for: a leak of the kernel or of a driver.

@@ -160,8 +160,15 @@ signals! { k: OomKill;
     "kill.dirty_share" "ratio" "the same as a share of the limit", "('file_dirty' + 'file_writeback') / limit", "/dev/kmsg" => over(k.report.dirty, k.report.limit);
     "kill.largest" "text" "the largest process listed", "largest 'rss' of the list of processes", "/dev/kmsg" => largest(k).as_deref();
     "kill.whole" "bytes" "the memory that ran out: the group's limit, or the machine's memory", "'memory: usage ... limit'; 'pages RAM' - 'pages reserved', MemTotal", "/dev/kmsg, /proc/meminfo" => k.whole();
+    "kill.last" "text" "when it was last logged", "as printed", "/dev/kmsg" => k.printed.as_deref();
+    "kill.past" "flag" "1 where that is known to be more than an hour before the end of what was captured", "the time printed in the log, the end of the window", "/dev/kmsg" => k.age.is_some_and(|age| age > PAST_SECONDS);
     "kill.listed" "bytes" "resident memory of all processes listed", "Σ'rss' x 4 KiB", "/dev/kmsg" => k.report.listed;
 }
+
+/// How long ago something must have been logged, in seconds, to be no part of what is the matter now.
+const PAST_SECONDS: f64 = 3600.0;
+/// Clocks below this, in nanoseconds, begin at boot or in no known year.
+const FIRST_DATE_NS: f64 = 9e17;
 
 fn called(kill: &OomKill) -> String {
     match kill.times {
@@ -211,7 +218,15 @@ pub fn holders(window: &Window) -> Vec<Entity> {
 fn logged_kills(window: &Window) -> Vec<OomKill> {
     let mut kills = oom::together(oom::kills(kernel_log::lines(window).into_iter()));
     let memory = window.the::<Meminfo>().and_then(|memory| memory.mem_total.get());
-    kills.iter_mut().for_each(|kill| kill.report.ram = kill.report.ram.or(memory));
+    let log = kernel_log::rows(window);
+    let end_ns = window.last().map(|last| last.wall_ns).filter(|ns| *ns != 0);
+    for kill in &mut kills {
+        kill.report.ram = kill.report.ram.or(memory);
+        let Some(line) = log.get(&kill.sequence) else { continue };
+        kill.printed = line.printed.get().map(str::to_owned);
+        let logged_ns = line.clock.get().filter(|ns| *ns > FIRST_DATE_NS);
+        kill.age = end_ns.zip(logged_ns).map(|(end, logged)| (end as f64 - logged) / 1e9);
+    }
     kills
 }
 

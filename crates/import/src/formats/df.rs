@@ -132,7 +132,16 @@ fn row_of(lines: &mut Lines<'_>, columns: DfColumns, run: &mut ToolRun) -> Resul
         let is_row = fields.iter().any(|field| field.ends_with('%'));
         return if is_row { lines.keep(Err::<bool, _>(refusal)).map(|_| true) } else { Err(refusal) };
     };
-    let row = run.row::<Mount>(0.0, line.number, point.join(" ").as_str().into());
+    let point = point.join(" ");
+    if !run.is_within(
+        &format!("{}:{}, {point}", lines.file(), line.number),
+        amounts[1],
+        amounts[0],
+        if columns.inodes { "count" } else { "bytes" },
+    ) {
+        return Ok(true);
+    }
+    let row = run.row::<Mount>(0.0, line.number, point.as_str().into());
     row.device = fields[0].trim_start_matches("/dev/").into();
     if columns.kind {
         row.kind = fields[1].as_str().into();
@@ -178,6 +187,17 @@ tmpfs                   512000         0    512000   0% /dev/shm
         let full = rows.values().find(|m| &*m.point == "/var/lib/my data").unwrap();
         assert_eq!((full.available.get(), full.device.get()), (Some(0.0), Some("mapper/vg_data-lv_a_long_name")));
         assert_eq!(refusal_of(&text.replace("512000         0    512000   0%", "512000 0%")).line, 4);
+    }
+
+    #[test]
+    fn more_in_use_than_there_is_is_noted_and_left_out() {
+        let text = "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/sda1 41152736 99152736 0 241% /\n\
+                    /dev/sdb1 103081248 50000000 47800000 52% /data\n";
+        let captures = crate::testing::read_text(text).unwrap();
+        let points: Vec<String> = captures[0].window.newest::<Mount>().keys().map(ToString::to_string).collect();
+        assert_eq!(points, ["/data"]);
+        let notes = format!("{:?}", captures[0].window.snapshots()[0].sources);
+        assert!(notes.contains("94.6 GiB in use of 39.2 GiB"), "{notes}");
     }
 
     #[test]

@@ -101,6 +101,11 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             "Swap" => &SWAP,
             _ => continue,
         };
+        let used = (line.kind != "-/+ buffers/cache").then(|| line.amounts.get(1)).flatten();
+        let [whole, used] = [line.amounts.first(), used].map(|a| a.map_or(0.0, |(n, own)| n * own.unwrap_or(unit)));
+        if !run.is_within(&format!("{}:{}, {}", lines.file(), line.line, line.kind), used, whole, "bytes") {
+            continue;
+        }
         let bytes = line.amounts.iter().map(|(number, own)| number * own.unwrap_or(unit));
         let row = TableRow::of(line.line, "", names.iter().map(|name| (*name).to_owned()).zip(bytes));
         run.counts(0.0, MachineKey, &row, columns);
@@ -173,7 +178,7 @@ fn in_file_name(file: &str) -> Option<f64> {
     unit_of_option(&format!("-{option}")).filter(|_| ends)
 }
 
-/// No machine has this much memory, in GiB, or swap: 4 TiB and 256 GiB.
+/// Hardly a machine has this much memory, in GiB, or swap: 4 TiB and 256 GiB.
 const TOO_MUCH_MEMORY: f64 = 4096.0;
 const TOO_MUCH_SWAP: f64 = 256.0;
 /// The least and the most memory a machine has.
@@ -196,6 +201,10 @@ fn by_numbers(numbers: &[f64], total: f64, swap: f64) -> Vec<f64> {
     };
     if let Some(unit) = finer.filter(|_| numbers.len() >= ENOUGH) {
         return vec![unit];
+    }
+    // Digits that were changed by hand are likelier than so much memory; free prints KiB unless it is asked for another unit.
+    if finer.is_none() && is(KIB) && total * MIB >= TOO_MUCH_MEMORY * GIB {
+        return vec![KIB];
     }
     let mut fitting: Vec<f64> = finer.into_iter().collect();
     if is(MIB) {
@@ -276,6 +285,24 @@ mod tests {
         // 249 may be MiB or GiB, but 509 GiB of swap nobody has.
         let old = fixture("net-free-m-before.txt");
         assert_eq!(total(old.split_once('\n').unwrap().1), Some(249.0 * MIB));
+    }
+
+    #[test]
+    fn digits_that_were_changed_do_not_make_terabytes() {
+        let text =
+            "total used free shared buff/cache available\nMem: 16303612 9930361 2303613 102401 4234567 5234567\n";
+        assert_eq!(total(text), Some(16_303_612.0 * KIB));
+    }
+
+    #[test]
+    fn more_in_use_than_there_is_is_noted_and_left_out() {
+        let text = "$ free\ntotal used free shared buff/cache available\nMem: 16303612 99303612 2303612 4 4234568 5234568\n\
+                    Swap: 2097148 1000 2096148\n";
+        let captures = read_text(text).unwrap();
+        let memory = captures[0].window.the::<Meminfo>().unwrap();
+        assert_eq!((memory.mem_total.get(), memory.swap_total.get()), (None, Some(2_097_148.0 * KIB)));
+        let notes = format!("{:?}", captures[0].window.snapshots()[0].sources);
+        assert!(notes.contains("94.7 GiB in use of 15.5 GiB"), "{notes}");
     }
 
     #[test]

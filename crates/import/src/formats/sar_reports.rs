@@ -39,7 +39,7 @@ const REPORTS: &[SarReport] = &[
     report(&["all"], Some("INTR"), interrupt_line),
     report(&["intr/s"], Some("CPU"), interrupts_of_cpu),
     report(&["MHz"], Some("CPU"), frequency),
-    report(&["kbmemfree"], None, |run, interval, row| host(run, interval, row, &MEMORY)),
+    report(&["kbmemfree"], None, memory),
     report(&["kbswpfree"], None, |run, interval, row| host(run, interval, row, &MEMORY)),
     report(&["pswpin/s"], None, |run, interval, row| host(run, interval, row, &PAGING)),
     report(&["pgpgin/s"], None, |run, interval, row| host(run, interval, row, &PAGING)),
@@ -198,6 +198,18 @@ const MEMORY: MetricColumns<Meminfo> = columns![
     "kbvmused" => vmalloc_used * KIB, "kbswpfree" => swap_free * KIB, "kbswpfree" => swap_total * KIB,
     "kbswpused" += swap_total * KIB,
 ];
+/// All of memory follows from what is used and its share; what counts as used changed with versions.
+const ALL_MEMORY: MetricColumns<Meminfo> = columns!["total" => mem_total * KIB];
+
+fn memory(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
+    host(run, interval, row, &MEMORY);
+    let share = row.get("%memused").map(|percent| percent / 100.0).filter(|share| *share > 0.0);
+    if let Some((used, share)) = row.get("kbmemused").zip(share) {
+        let total = TableRow::of(row.line, "", [("total".to_owned(), used / share)]).until(row.last_line);
+        host(run, interval, &total, &ALL_MEMORY);
+    }
+}
+
 const PAGING: MetricColumns<Vmstat> = columns![
     "pswpin/s" => pswpin, "pswpout/s" => pswpout, "pgpgin/s" => pgpgin * KIB, "pgpgout/s" => pgpgout * KIB,
     "fault/s" => pgfault, "majflt/s" => pgmajfault, "pgfree/s" => pgfree, "pgscank/s" => pgscan_kswapd,
