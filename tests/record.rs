@@ -13,12 +13,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use whyslow_model::catalogue::{Cpu, Family, Process, Sample, Vmstat};
 use whyslow_model::snapshot::{ReadOutcome, Snapshot};
 use whyslow_store::Recording;
-use whyslow_testing::ends_with_test;
+use whyslow_testing::{ends_with_test, heeds_hangup};
 
 fn whyslow(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    ends_with_test(&mut command);
+    heeds_hangup(ends_with_test(&mut command));
     command
 }
 

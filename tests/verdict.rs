@@ -312,7 +312,7 @@ fn a_thread_that_fills_its_cpu_is_named_without_the_others() {
         )
     };
     let d = judged(&[text(0.0)]);
-    assert_eq!((d.verdict, first(&d)), (Verdict::Bottleneck, "cpu.single_thread@GC task".to_owned()));
+    assert_eq!((d.verdict, first(&d)), (Verdict::Bottleneck, "cpu.single_thread@GC task[4411/4432]".to_owned()));
     assert!(d.ruled_out.is_empty(), "{:?}", d.ruled_out);
     assert_eq!(judged(&[text(30.0)]).verdict, Verdict::Undetermined, "it waits for others");
 }

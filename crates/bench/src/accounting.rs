@@ -10,6 +10,7 @@ use whyslow_model::human;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::disk;
 use whyslow_sense::{Root, Sampler};
 
 /// Foreign I/O above this share of what was asked makes a round unreliable.
@@ -116,9 +117,6 @@ fn layers(window: &Window, map: &StorageMap, target: &BenchTarget) -> Vec<LayerT
 fn layer(change: &Change<'_, Disk>, name: &str, relation: String, map: &StorageMap) -> LayerTraffic {
     let grown = |counter: fn(&Disk) -> Counter| change.grown(counter);
     let count = |counter: fn(&Disk) -> Counter| grown(counter).unwrap_or(0.0) as u64;
-    let wait = |time: fn(&Disk) -> Counter, requests: fn(&Disk) -> Counter| {
-        Some(grown(time)? / 1e9 / grown(requests).filter(|&requests| requests > 0.0)?)
-    };
     LayerTraffic {
         device: name.to_owned(),
         relation,
@@ -131,10 +129,10 @@ fn layer(change: &Change<'_, Disk>, name: &str, relation: String, map: &StorageM
         },
         reads_merged: count(|disk| disk.reads_merged),
         writes_merged: count(|disk| disk.writes_merged),
-        read_wait: wait(|disk| disk.read_time, |disk| disk.reads),
-        write_wait: wait(|disk| disk.write_time, |disk| disk.writes),
-        queue: change.rate(|disk| disk.weighted_time).map(|ns| ns / 1e9),
-        busy: change.rate(|disk| disk.busy_time).map(|ns| (ns / 1e9).min(1.0)),
+        read_wait: disk::READ_WAIT.over(change),
+        write_wait: disk::WRITE_WAIT.over(change),
+        queue: disk::QUEUE.over(change),
+        busy: disk::BUSY.over(change),
         largest_request: map.queue(name).and_then(|queue| queue.max_request.get()).map(|bytes| bytes as u64),
     }
 }

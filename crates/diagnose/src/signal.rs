@@ -5,6 +5,7 @@ use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::diagnosis::{Reading, Subject};
 pub use whyslow_model::listing::Signal;
 use whyslow_model::window::Window;
+use whyslow_quantities::Declaration;
 
 /// What the signals of a scope are computed from.
 pub trait HasSignals {
@@ -142,24 +143,37 @@ impl IntoReading for &str {
     }
 }
 
-/// Declares the signals computed from a type, each on one entry: name, unit, sentence, formula, source, and the formula in Rust.
+/// Declares the signals computed from a type: the quantities of the entity whose change is given, and others, each on one entry: name,
+/// unit, sentence, formula, source, and the formula in Rust.
 macro_rules! signals {
-    ($of:ident : $Type:ty; $( $name:literal $unit:literal $help:literal, $how:literal, $source:literal => $value:expr; )*) => {
+    ($of:ident : $Type:ty; $( quantities of $change:expr => $( $quantity:path ),+ ; )? $( $name:literal $unit:literal $help:literal, $how:literal, $source:literal => $value:expr; )*) => {
         impl $crate::signal::HasSignals for $Type {
-            const SIGNALS: &'static [$crate::signal::Signal] = &[ $( $crate::signal::Signal {
-                name: $name, unit: $unit, help: $help, how: $how, source: $source,
-            } ),* ];
+            const SIGNALS: &'static [$crate::signal::Signal] = &[
+                $( $( $crate::signal::of_quantity(&$quantity.declaration), )+ )?
+                $( $crate::signal::Signal {
+                    name: $name, unit: $unit, help: $help, how: $how, source: $source,
+                } ),*
+            ];
 
             fn values(&self) -> Vec<Option<whyslow_model::diagnosis::Reading>> {
                 use $crate::signal::IntoReading;
                 let $of = self;
-                vec![ $( $value.into_reading() ),* ]
+                vec![
+                    $( $( $quantity.over($change).into_reading(), )+ )?
+                    $( $value.into_reading() ),*
+                ]
             }
         }
     };
 }
 
 pub(crate) use signals;
+
+/// The signal that a quantity is.
+pub(crate) const fn of_quantity(declaration: &Declaration) -> Signal {
+    let Declaration { name, unit, meaning: help, formula: how, source, .. } = *declaration;
+    Signal { name, unit, help, how, source }
+}
 
 /// `a / b`, unknown where nothing is there to divide by.
 pub(crate) fn over(a: Option<f64>, b: Option<f64>) -> Option<f64> {

@@ -2,13 +2,13 @@
 
 use crate::facts::Facts;
 use crate::scope::Scope;
-use crate::signal::{Entity, ratio};
-use crate::signals::{disk, per_request};
+use crate::signal::Entity;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Disk;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::io_stack::{IoStack, NodeLoad};
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::disk;
 
 /// Adds to the nodes what they did over a window; one of less than two samples has nothing to add.
 pub fn add_loads(stack: &mut IoStack, window: &Window) {
@@ -40,15 +40,14 @@ fn name(subject: &Subject) -> String {
 /// Partitions have counters too, but only whole devices are judged.
 fn of_device(change: &Change<'_, Disk>, judged: Option<&Entity>) -> NodeLoad {
     let judged = |signal| judged.and_then(|disk| disk.number(signal));
-    let requests = disk::transfers(change);
     NodeLoad {
-        busy: ratio(change.rate(|d| d.busy_time)).map(|busy| busy.min(1.0)),
+        busy: disk::BUSY.over(change),
         waiting: judged("disk.stall"),
-        read: change.rate(|d| d.read_bytes),
-        write: change.rate(|d| d.write_bytes),
-        requests,
-        latency: per_request::wait(change),
-        queue: ratio(change.rate(|d| d.weighted_time)),
+        read: disk::READ_RATE.over(change),
+        write: disk::WRITE_RATE.over(change),
+        requests: disk::TRANSFERS.over(change),
+        latency: disk::WAIT.over(change),
+        queue: disk::QUEUE.over(change),
         ceiling: judged("disk.ceiling_rate"),
         request_ceiling: judged("disk.ceiling"),
     }

@@ -244,11 +244,59 @@ pub fn daily(span: Span, table: &str, thing: &str, level: &str, capacity: &str) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datafusion::arrow::array::{Array, Float64Array};
+    use datafusion::prelude::SessionContext;
+    use std::collections::BTreeSet;
+    use whyslow_model::catalogue::Disk;
+    use whyslow_model::window::Change;
+    use whyslow_quantities::{Declaration, Quantity, disk, growths};
+    use whyslow_testing::{Random, window_of};
 
     #[test]
     fn literals_end_where_they_should() {
         assert_eq!(text("it's"), "'it''s'");
         assert_eq!(list(["a", "') OR 1=1 --"]), "('a', ''') OR 1=1 --')");
         assert_eq!(list([]), "(NULL)");
+    }
+
+    /// The growth of counters in the steps of an entity, as a table of the fleet has it.
+    fn table_of(quantity: &Declaration, change: &Change<'_, Disk>) -> String {
+        let columns: BTreeSet<usize> = quantity.expression.columns().collect();
+        let grown: Vec<Vec<(f64, Option<f64>)>> = columns.iter().map(|column| growths(change, *column)).collect();
+        let names = columns.iter().map(|column| format!(", \"{}\"", quantity.family.metrics[*column].name));
+        let row = |step: usize| {
+            let values =
+                grown.iter().map(|steps| steps[step].1.map_or(", CAST(NULL AS BIGINT)".into(), |n| format!(", {n}")));
+            format!("({}{})", grown[0][step].0, values.collect::<String>())
+        };
+        let rows: Vec<String> = (0..grown[0].len()).map(row).collect();
+        format!("(VALUES {}) AS step(seconds{})", rows.join(", "), names.collect::<String>())
+    }
+
+    #[test]
+    fn a_quantity_is_the_same_in_sql_as_over_a_window() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let context = SessionContext::new();
+        let mut known = 0;
+        for seed in 0..40 {
+            let window = window_of::<Disk>(&"sda".into(), &mut Random::new(seed));
+            let change = window.change::<Disk>().unwrap();
+            for quantity in disk::ALL {
+                let expected = Quantity::<Disk>::of(**quantity).over(&change);
+                let sql =
+                    format!("SELECT CAST({} AS DOUBLE) AS value FROM {}", quantity.sql(), table_of(quantity, &change));
+                let batches = runtime.block_on(async { context.sql(&sql).await?.collect().await });
+                let batches = batches.unwrap_or_else(|error| panic!("{}: {error}\n{sql}", quantity.name));
+                let column = batches[0].column(0).as_any().downcast_ref::<Float64Array>().unwrap();
+                let value = column.is_valid(0).then(|| column.value(0));
+                let is_same = match (expected, value) {
+                    (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
+                    (a, b) => a == b,
+                };
+                assert!(is_same, "seed {seed}, {}: {expected:?} and {value:?}\n{sql}", quantity.name);
+                known += usize::from(expected.is_some());
+            }
+        }
+        assert!(known > 400, "{known}");
     }
 }

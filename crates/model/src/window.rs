@@ -333,7 +333,8 @@ impl<'w, F: Family> Change<'w, F> {
         self.growths(f).filter(|_| !self.is_since_boot)
     }
 
-    fn growths(&self, f: impl Fn(&F) -> Counter) -> impl Iterator<Item = (f64, Option<f64>)> {
+    /// Like [`steps`](Self::steps), with the time since boot as one step.
+    pub fn growths(&self, f: impl Fn(&F) -> Counter) -> impl Iterator<Item = (f64, Option<f64>)> {
         self.rows.windows(2).map(move |pair| {
             let dt = (pair[1].0 - pair[0].0) as f64 / 1e9;
             let step = match (f(pair[0].1).get(), f(pair[1].1).get()) {

@@ -79,6 +79,9 @@ impl Formula {
         };
         let terms = |columns: &[usize]| columns.iter().filter_map(term).collect();
         let (first, second) = match &line.amount {
+            Amount::Of(quantity) => {
+                (quantity.expression.columns().filter_map(|column| term(&column)).collect(), Vec::new())
+            }
             Amount::Rate { of } => (terms(of), Vec::new()),
             Amount::Level { plus, minus } | Amount::Part { plus, minus } => (terms(plus), terms(minus)),
             Amount::Ratio { of, per, .. } => (terms(of), terms(per)),
@@ -91,6 +94,15 @@ impl Formula {
     fn compute(&self, before: Option<&Before<'_>>, reading: &ColumnReading<'_>) -> Option<Quantity> {
         let grown = |terms: &[Term]| growth_of(terms, before?.values, reading.values);
         match self.amount {
+            Amount::Of(quantity) => {
+                let before = before?;
+                let grown = |column: usize| {
+                    let term = quantity.expression.columns().position(|known| known == column)?;
+                    growth_of(std::slice::from_ref(self.first.get(term)?), before.values, reading.values)
+                };
+                let step = quantity.step(before.seconds(), grown)?;
+                Some(Quantity { amount: step.amount, units: step.units, has_lasted: true })
+            }
             Amount::Rate { .. } => {
                 let units = before?.seconds();
                 Some(Quantity { amount: grown(&self.first)?, units, has_lasted: true })
@@ -419,7 +431,7 @@ impl Plot {
         for drawn in &mut self.drawn {
             for (formula, line) in self.formulas.iter().zip(&mut drawn.lines) {
                 let mut complete = Line::default();
-                if matches!(formula.amount, Amount::Rate { .. }) {
+                if formula.amount.is_rate() {
                     if !line.is_known() {
                         continue;
                     }

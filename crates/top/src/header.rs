@@ -1,13 +1,14 @@
 //! What is always at the top: machine and time, the diagnosis in brief, and the resources.
 
 use crate::history::CourseOf;
-use crate::panel::{Context, memory_uses, over, ratio, sum};
+use crate::panel::{Context, memory_uses, over, sum};
 use crate::text::{Line, bold, dim, plain, sparkline};
 use whyslow_model::catalogue::{Cpu, Disk, Interface, Pressure, Protocol, System};
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::human;
 use whyslow_model::value::Counter;
 use whyslow_model::window::Change;
+use whyslow_quantities::{Quantity, pressure};
 use whyslow_show::text::{self, TextStyle};
 
 /// Columns of the label and the bars of a resource.
@@ -32,16 +33,16 @@ pub(crate) fn resources(context: &Context<'_>, width: u16) -> Vec<Line> {
         vec![bold(format!("{label:LABEL$}")), plain(sparkline(values.iter(), most, bars)), plain(format!(" {text}"))]
     };
     let pressure = context.rates.change::<Pressure>();
-    let stalled = |f: fn(&Pressure) -> Counter| {
-        let share = pressure.as_ref().and_then(|p| ratio(p.rate(f)));
-        share.map_or_else(String::new, |share| format!("stalled {} of the time", human::share(share.min(1.0))))
+    let stalled = |quantity: &Quantity<Pressure>| {
+        let share = pressure.as_ref().and_then(|pressure| quantity.over(pressure));
+        share.map_or_else(String::new, |share| format!("stalled {} of the time", human::share(share)))
     };
     // Without pressure stall information, the time in use has to do.
     let cpu = if pressure.is_some() { &stalls[0] } else { &CourseOf::CpuBusy };
     vec![
-        line("CPU", cpu, 1.0, [vec![stalled(|p| p.cpu_some)], cpu_parts(context)].concat()),
-        line("Memory", &stalls[1], 1.0, vec![stalled(|p| p.memory_some), memory_part(context)]),
-        line("I/O", &stalls[2], 1.0, vec![stalled(|p| p.io_some), io_part(context)]),
+        line("CPU", cpu, 1.0, [vec![stalled(&pressure::CPU)], cpu_parts(context)].concat()),
+        line("Memory", &stalls[1], 1.0, vec![stalled(&pressure::MEMORY), memory_part(context)]),
+        line("I/O", &stalls[2], 1.0, vec![stalled(&pressure::IO), io_part(context)]),
         line("Network", &CourseOf::Network, 1e6, network_parts(context)),
     ]
 }

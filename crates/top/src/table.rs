@@ -5,7 +5,10 @@ use crate::text::{Canvas, Line, bold, dim, fit, plain, sparkline};
 use ratatui::layout::Rect;
 use std::cmp::Ordering;
 use unicode_width::UnicodeWidthStr;
+use whyslow_model::catalogue::Family;
 use whyslow_model::human;
+use whyslow_model::window::Change;
+use whyslow_quantities::Quantity;
 
 /// What a cell shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +27,14 @@ pub(crate) enum Value {
 impl Value {
     pub(crate) fn number(number: Option<f64>, unit: &'static str) -> Self {
         number.map_or(Self::Absent, |number| Self::Number(number, unit))
+    }
+
+    /// A quantity over all steps of an entity.
+    pub(crate) fn of<F: Family>(quantity: &Quantity<F>, change: &Change<'_, F>) -> Self {
+        match (quantity.declaration.unit, quantity.over(change)) {
+            ("ratio", share) => Self::share(share),
+            (unit, number) => Self::number(number, unit),
+        }
     }
 
     pub(crate) fn share(share: Option<f64>) -> Self {

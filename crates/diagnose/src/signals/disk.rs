@@ -4,7 +4,6 @@ use super::blocked::Blocked;
 use super::curve::{Curve, alone_time};
 use super::depth;
 use super::io::IoUse;
-use super::per_request;
 use super::size_slope::{SizeSlope, Stream};
 use super::volume;
 use crate::kernel_log::has_smart;
@@ -18,6 +17,7 @@ use whyslow_model::key::LinkKey;
 use whyslow_model::topology::Topology;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::disk;
 
 /// The least gain that is worth a promise.
 const LEAST_GAIN: f64 = 1.1;
@@ -74,42 +74,23 @@ pub struct DiskUse<'w> {
 
 impl DiskUse<'_> {
     fn requests(&self) -> Option<f64> {
-        sum([self.transfers(), self.change.rate(|d| d.discards)])
+        disk::REQUESTS.over(self.change)
     }
 
     fn bytes(&self) -> Option<f64> {
-        bytes(self.change)
-    }
-
-    /// Reads and writes, which is what carries `bytes`.
-    fn transfers(&self) -> Option<f64> {
-        transfers(self.change)
-    }
-
-    fn time(&self) -> Option<f64> {
-        time(self.change)
+        disk::RATE.over(self.change)
     }
 
     fn busy(&self) -> Option<f64> {
-        self.busy_time().map(|b| b.min(1.0))
-    }
-
-    /// Seconds busy per second; a sample that is late by a little makes more than one of it.
-    fn busy_time(&self) -> Option<f64> {
-        ratio(self.change.rate(|d| d.busy_time))
-    }
-
-    /// Busy time per request.
-    fn interval(&self) -> Option<f64> {
-        over(self.busy_time(), self.requests())
+        disk::BUSY.over(self.change)
     }
 
     fn service_excess(&self) -> Option<f64> {
-        Some(self.interval()? - per_request::size(self.change)? / SLOW_STREAM)
+        Some(disk::INTERVAL.over(self.change)? - disk::REQUEST_SIZE.over(self.change)? / SLOW_STREAM)
     }
 
     fn in_flight(&self) -> Option<f64> {
-        ratio(self.change.rate(|d| d.weighted_time))
+        disk::QUEUE.over(self.change)
     }
 
     /// What those of its users add up to, as BPF sees them. A bio that waits for a request to carry it is in flight for md, but not below.
@@ -129,14 +110,14 @@ impl DiskUse<'_> {
     }
 
     fn flush_share(&self) -> Option<f64> {
-        ratio(self.change.rate(|d| d.flush_time))
+        disk::FLUSH_SHARE.over(self.change)
     }
 
     /// By Little's law the time in flight is that of the requests that complete, if as many complete as are issued. What is left
     /// belongs to requests that did not complete. Kernels since 5.7 count only completed ones: there nothing is left.
     fn unfinished(&self) -> Option<f64> {
-        let others = [ratio(self.change.rate(|d| d.discard_time)), self.flush_share()];
-        let completed = self.time()? + others.into_iter().flatten().sum::<f64>();
+        let others = [disk::DISCARD_TIME.over(self.change), self.flush_share()];
+        let completed = disk::REQUEST_TIME.over(self.change)? + others.into_iter().flatten().sum::<f64>();
         Some((1.0 - over(Some(completed), self.in_flight())?).max(0.0))
     }
 
@@ -262,7 +243,7 @@ impl DiskUse<'_> {
 
     /// The device mapper counts a read once (drivers/md/dm.c), md each of its pieces (drivers/md/raid0.c: md_account_bio).
     fn asked_size(&self) -> Option<f64> {
-        let size = over(self.change.rate(|d| d.read_bytes), self.change.rate(|d| d.reads))?;
+        let size = disk::READ_SIZE.over(self.change)?;
         let call = || self.reader.and_then(IoUse::call_size);
         if size > self.chunk? { Some(size) } else { call().map(|call| call.max(size)) }
     }
@@ -275,8 +256,7 @@ impl DiskUse<'_> {
 
     /// What requests are that no task waits for.
     fn unwaited(&self) -> Option<&'static str> {
-        let (reads, all) = (self.change.rate(|d| d.reads)?, self.transfers()?);
-        match over(Some(reads), Some(all))? {
+        match disk::READ_SHARE.over(self.change)? {
             share if share < 0.5 => Some("write-back"),
             _ => Some("read-ahead, or asynchronous reads"),
         }
@@ -304,8 +284,8 @@ impl DiskUse<'_> {
 
     /// Bytes a second that reads of the largest size would bring, with the slope so many standard errors larger.
     fn stream_rate(&self, errors: f64) -> Option<f64> {
-        let rate = self.change.rate(|d| d.read_bytes)?;
-        let size = over(Some(rate), self.change.rate(|d| d.reads))?;
+        let rate = disk::READ_RATE.over(self.change)?;
+        let size = disk::READ_SIZE.over(self.change)?;
         let now = Stream { size, seconds: read_time(&self.requests)?, rate };
         Some(self.size_slope?.rate(self.queue?.max_request.get()?, now, errors)).filter(|rate| rate.is_finite())
     }
@@ -322,29 +302,17 @@ fn is_emulated(queue: &Queue) -> bool {
 }
 
 signals! { d: DiskUse<'_>;
-    "disk.reads" "1/s" "reads completed", "Δreads / Δt", "/proc/diskstats field 1 (iostats.rst)" => d.change.rate(|d| d.reads);
-    "disk.writes" "1/s" "writes completed", "Δwrites / Δt", "/proc/diskstats field 5" => d.change.rate(|d| d.writes);
-    "disk.requests" "1/s" "requests completed, discards included", "Δ(reads + writes + discards) / Δt", "/proc/diskstats" => d.requests();
+    quantities of d.change => disk::READS, disk::WRITES, disk::REQUESTS, disk::READ_RATE, disk::WRITE_RATE, disk::RATE, disk::REQUEST_SIZE, disk::READ_SHARE, disk::MERGE_SHARE, disk::WAIT, disk::READ_WAIT, disk::WRITE_WAIT, disk::WRITE_SIZE, disk::SERVICE_RATE, disk::INTERVAL, disk::QUEUE, disk::QUEUE_BUSY, disk::BUSY, disk::FLUSHES, disk::FLUSH_SHARE, disk::FLUSH_WAIT;
     "disk.transferred" "count" "reads and writes completed in the window", "Δ(reads + writes)", "/proc/diskstats" => sum([d.change.grown(|d| d.reads), d.change.grown(|d| d.writes)]);
-    "disk.read_rate" "bytes/s" "bytes read", "Δsectors read x 512 / Δt", "/proc/diskstats field 3" => d.change.rate(|d| d.read_bytes);
-    "disk.write_rate" "bytes/s" "bytes written", "Δsectors written x 512 / Δt", "/proc/diskstats field 7" => d.change.rate(|d| d.write_bytes);
     "disk.service" "s" "time of service a request, as iostat computed it: busy time over requests, which on devices with queues of their own is none", "svctm", "/proc/diskstats" => d.change.mean(|d| d.service_time).map(|ns| ns / 1e9);
     "disk.usual_rate" "bytes/s" "bytes read and written a second, in the middle one of the samples with any", "median(Δsectors x 512 / Δt)", "/proc/diskstats" => d.usual_rate();
-    "disk.rate" "bytes/s" "bytes read and written", "Δsectors x 512 / Δt", "/proc/diskstats" => d.bytes();
-    "disk.request_size" "bytes" "mean size of a read or write at the device", "Δbytes / Δ(reads + writes)", "/proc/diskstats" => per_request::size(d.change);
-    "disk.read_share" "ratio" "share of the reads and writes that are reads", "Δreads / Δ(reads + writes)", "/proc/diskstats" => over(d.change.rate(|d| d.reads), d.transfers());
     "disk.unwaited" "text" "what its requests are if no task waits for them", "by disk.read_share", "/proc/diskstats" => d.unwaited();
-    "disk.merge_share" "ratio" "share of what was asked that was merged into larger requests", "Δmerged / Δ(merged + requests)", "/proc/diskstats" => over(sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged)]), sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged), d.transfers()]));
-    "disk.wait" "s" "mean time a read or write took, queue included", "Δ(read time + write time) / Δ(reads + writes)", "/proc/diskstats fields 4, 8" => per_request::wait(d.change);
     "disk.peers_wait" "s" "the same of the other disks with requests, the middle one of them", "median of Δtime / Δ(reads + writes) over other whole disks", "/proc/diskstats" => d.peers_wait;
     "disk.alike" "count" "other disks with the same load: as many reads and writes of the same size, as of members of one mirror or stripe, or as many writes and more reads", "disks whose rates and sizes are within 25 %, and whose read shares are within 10 %; or whose writes are, and whose reads are more", "/proc/diskstats" => d.alike.len() as f64;
     "disk.better" "count" "other disks that did at least as many requests of this size, and were far less busy", "disks of the same kind with Δrequests no smaller, sizes within 25 %, and Δbusy time < 0.6 x this one's", "/proc/diskstats" => d.better.len() as f64;
     "disk.better_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => middle(&d.better);
     "disk.alike_wait" "s" "mean time a read or write took on those, the middle one of them", "median of Δtime / Δ(reads + writes) over them", "/proc/diskstats" => middle(&d.alike);
     "disk.service_excess" "s" "busy time per request beyond what a slow disk takes to move its bytes", "Δbusy time / Δrequests - request size / 10 MB/s", "/proc/diskstats" => d.service_excess();
-    "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => ratio(per_request::quotient(d.change, |d| d.read_time, |d| d.reads));
-    "disk.write_wait" "s" "mean time a write took", "Δwrite time / Δwrites", "/proc/diskstats" => ratio(per_request::quotient(d.change, |d| d.write_time, |d| d.writes));
-    "disk.write_size" "bytes" "mean size of a write at the device", "Δsectors written x 512 / Δwrites", "/proc/diskstats fields 5, 7" => per_request::quotient(d.change, |d| d.write_bytes, |d| d.writes);
     "disk.queue_time" "s" "mean time a read or write waited before the device got it", "mean(issue - allocation)", "BPF: block_rq_issue" => ratio(d.spread(|r| &r.queue_time).and_then(|h| h.mean()));
     "disk.queue_time_p99" "s" "time within which 99 of 100 reads and writes were with the device", "99th percentile of issue - allocation", "BPF: block_rq_issue" => d.percentile(|r| &r.queue_time, 0.99);
     "disk.device_time" "s" "mean time the device took for a read or write", "mean(completion - issue)", "BPF: block_rq_issue, block_rq_complete" => ratio(d.spread(|r| &r.device_time).and_then(|h| h.mean()));
@@ -365,26 +333,18 @@ signals! { d: DiskUse<'_>;
     "disk.ceiling" "1/s" "requests completed per second where more in flight add none: its ceiling for this load", "Δrequests / Δbusy time where throughput is flat", "BPF: block_rq_issue, block_rq_complete" => d.curve.ceiling().map(|c| c.requests);
     "disk.ceiling_rate" "bytes/s" "bytes completed per second there", "Δbytes / Δbusy time where throughput is flat", "BPF: block_rq_issue, block_rq_complete" => d.curve.ceiling().map(|c| c.bytes);
     "disk.ceiling_depth" "count" "requests in flight from which more add no throughput, as far as was seen", "the shallower one of the levels compared", "BPF: block_rq_issue, block_rq_complete" => d.curve.ceiling().map(|c| c.depth);
-    "disk.service_rate" "1/s" "requests completed per second of busy time: its ceiling for this load, if its queue never empties", "Δrequests / Δbusy time", "/proc/diskstats field 10" => over(d.requests(), d.busy_time());
     "disk.alone_time" "s" "mean time the device took for a read or write with nothing else in flight", "mean(completion - issue) where one is in flight at both", "BPF: block_rq_issue, block_rq_complete" => d.alone_time;
     "disk.users_blocked" "ratio" "how much of their sleep the threads that wait for it are blocked: 1 where they ask for the next thing as soon as they got the last, less where they pace themselves", "samples blocked (state D, or in io_getevents or io_uring_enter) / samples asleep, of the threads of its users that were found blocked", "/proc/PID/task/TID/stat, syscall" => d.seen_users().and_then(|u| u.persistence);
     "disk.splits" "1/s" "times a request was cut because the device takes none as large, or for a stripe's end", "Δsplits / Δt", "BPF: block_split" => d.requests.iter().filter_map(|r| r.rate(|r| r.splits)).reduce(|a, b| a + b);
     "disk.stream_rate" "bytes/s" "bytes a second that reads of the largest size would bring, with as many in flight; absent where only reads of one size were seen", "in flight x largest request / (time of a read + Δtime / Δsize x (largest request - size of a read)), at most Δsize / Δtime; of sizes with as many requests in flight", "BPF: block_rq_issue, block_rq_complete; queue/max_sectors_kb" => d.stream_rate(0.0);
     "disk.stream_rate_least" "bytes/s" "the same at the lower end of its 95 % interval", "with Δtime / Δsize two standard errors larger", "BPF: block_rq_issue, block_rq_complete; queue/max_sectors_kb" => d.stream_rate(2.0);
     "disk.stream_rate_most" "bytes/s" "the same at the upper end", "with Δtime / Δsize two standard errors smaller", "BPF: block_rq_issue, block_rq_complete; queue/max_sectors_kb" => d.stream_rate(-2.0);
-    "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => d.interval();
     "disk.held" "count" "requests in flight at every reading, over at least five seconds, if none completed: the fewest", "min(requests in flight)", "/proc/diskstats field 9" => d.held();
-    "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
     "disk.in_flight" "count" "mean number of requests in flight; of a device that makes none of its own (dm, md), those of the devices below that make them", "Δ(requests x time) / Δt", "/sys/block, /proc/diskstats field 11; BPF: block_rq_issue" => d.requests_in_flight();
     "disk.unfinished" "ratio" "share of the time in flight that belongs to requests that did not complete", "1 - Δ(time of completed requests) / Δ(requests x time)", "/proc/diskstats fields 4, 8, 11, 15, 17 (Little's law)" => d.unfinished();
-    "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy_time());
-    "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "Δbusy time / Δt", "/proc/diskstats field 10" => d.busy();
     "disk.busy_steps" "ratio" "share of the samples in which it was busy more than half the time", "steps with Δbusy > Δt / 2", "/proc/diskstats" => d.busy_steps();
     "disk.stall" "ratio" "share of the time in which a task waited for this device", "share of the time in which its users were blocked (state D, or in io_getevents or io_uring_enter), at most that with requests of theirs in flight; where they are not known min(stall.io, disk.busy); where no waiting was counted, min(disk.queue, disk.busy)", "/proc/PID/stat, /proc/pressure/io, /proc/diskstats" => d.waited_for();
     "disk.held_back" "ratio" "share of the time in which a process that writes to it was held back because too much memory was dirty", "share of the time asleep in balance_dirty_pages, of its users that write", "BPF: sched_switch, sched_waking; /proc/PID/task/TID/stat, wchan (mm/page-writeback.c)" => d.users.as_ref().map(|users| users.held_back);
-    "disk.flushes" "1/s" "flush requests", "Δflushes / Δt", "/proc/diskstats field 16" => d.change.rate(|d| d.flushes);
-    "disk.flush_share" "ratio" "flushes in flight, mean", "Δflush time / Δt", "/proc/diskstats field 17" => d.flush_share();
-    "disk.flush_wait" "s" "mean time a flush took", "Δflush time / Δflushes", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.flush_time)), d.change.rate(|d| d.flushes));
     "disk.peak_write_rate" "bytes/s" "bytes written in the fastest sample", "max(Δbytes / Δt)", "/proc/diskstats" => d.peak_write_rate();
     "disk.idle_steps" "ratio" "share of the samples in which it was busy less than a tenth of the time", "steps with Δbusy < Δt / 10", "/proc/diskstats" => d.idle_steps();
     "disk.size_spread" "ratio" "how far the samples' mean request sizes are from their mean; near 0 where a limit cuts them", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|_, n, b| b / n);
@@ -392,7 +352,7 @@ signals! { d: DiskUse<'_>;
     "disk.bytes_spread" "ratio" "how far the samples' bytes a second are from their mean; near 0 at a limit", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|dt, _, b| b / dt);
     "disk.mix_spread" "ratio" "how far the samples' shares of reads among the requests are apart, halved", "(max - min) / 2 of Δreads / Δ(reads + writes) over samples", "/proc/diskstats" => d.mix_spread();
     "disk.round_rate" "flag" "1 where the bytes a second are 1, 2 or 5 times a power of ten of MB or MiB, within 2 %: a limit that someone set, or chance", "|rate / limit - 1| < 0.02", "/proc/diskstats" => d.is_round_rate();
-    "disk.round_size" "flag" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => per_request::size(d.change).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
+    "disk.round_size" "flag" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => disk::REQUEST_SIZE.over(d.change).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
     "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2 and > 10 % of the largest", "/sys/block, /proc/diskstats" => d.sharers as f64;
     "disk.chunk" "bytes" "bytes on one of the devices it is striped over before the next one follows", "chunk_size; the table of the device mapper", "/sys/block/md*/md; DM_TABLE_STATUS" => d.chunk;
     "disk.asked_size" "bytes" "mean size of a read that it is asked for, before it is cut at the ends of chunks", "mean read; where none is larger than a chunk, mean read call of the process that read most from it", "/sys/block, /proc/diskstats, /proc/PID/io" => d.asked_size();
@@ -445,8 +405,8 @@ pub fn entities(
     let paths = window.newest::<Path>();
     let synced = volume::synced(window, topology);
     let in_flight: BTreeMap<&Name, f64> =
-        changes.iter().filter_map(|c| Some((c.key(), ratio(c.rate(|d| d.weighted_time))?))).collect();
-    let moved: BTreeMap<&Name, f64> = changes.iter().filter_map(|c| Some((c.key(), bytes(c)?))).collect();
+        changes.iter().filter_map(|c| Some((c.key(), disk::QUEUE.over(c)?))).collect();
+    let moved: BTreeMap<&Name, f64> = changes.iter().filter_map(|c| Some((c.key(), disk::RATE.over(c)?))).collect();
     let lowest = || changes.iter().filter(|c| !topology.is_partition(c.key()) && topology.under(c.key()).is_empty());
     let waits = Waits::of(lowest());
     let loads: Vec<(Load, &Name)> = lowest().filter_map(|c| Some((Load::of(c)?, c.key()))).collect();
@@ -623,24 +583,8 @@ fn carried(topology: &Topology, device: &str) -> BTreeSet<Name> {
 
 /// Mean time of a request, where there were enough.
 fn wait_of(change: &Change<'_, Disk>) -> Option<f64> {
-    transfers(change).filter(|n| *n > PEER_REQUESTS)?;
-    per_request::wait(change)
-}
-
-/// Bytes read and written a second.
-fn bytes(change: &Change<'_, Disk>) -> Option<f64> {
-    sum([change.rate(|d| d.read_bytes), change.rate(|d| d.write_bytes)])
-}
-
-/// Reads and writes a second.
-pub fn transfers(change: &Change<'_, Disk>) -> Option<f64> {
-    sum([change.rate(|d| d.reads), change.rate(|d| d.writes)]).or_else(|| change.rate(|d| d.transfers))
-}
-
-/// Time they took, summed, per second.
-fn time(change: &Change<'_, Disk>) -> Option<f64> {
-    let split = sum([change.rate(|d| d.read_time), change.rate(|d| d.write_time)]);
-    ratio(split.or_else(|| change.rate(|d| d.transfer_time)))
+    disk::TRANSFERS.over(change).filter(|n| *n > PEER_REQUESTS)?;
+    disk::WAIT.over(change)
 }
 
 /// The waits of disks at the bottom of the stack, shortest first.
@@ -680,16 +624,16 @@ struct Load {
 
 impl Load {
     fn of(change: &Change<'_, Disk>) -> Option<Self> {
-        let requests = transfers(change).filter(|n| *n > PEER_REQUESTS)?;
-        let (reads, writes) = (change.rate(|d| d.reads)?, change.rate(|d| d.writes)?);
+        let requests = disk::TRANSFERS.over(change).filter(|n| *n > PEER_REQUESTS)?;
+        let (reads, writes) = (disk::READS.over(change)?, disk::WRITES.over(change)?);
         Some(Self {
             requests,
-            size: bytes(change)? / requests,
+            size: disk::RATE.over(change)? / requests,
             reads,
             writes,
-            write_size: over(change.rate(|d| d.write_bytes), Some(writes)).unwrap_or(0.0),
+            write_size: disk::WRITE_SIZE.over(change).unwrap_or(0.0),
             wait: wait_of(change)?,
-            busy: ratio(change.rate(|d| d.busy_time)),
+            busy: disk::BUSY.over(change),
         })
     }
 

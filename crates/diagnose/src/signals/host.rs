@@ -24,6 +24,7 @@ use whyslow_model::catalogue::{
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::{Quantity, disk, pressure};
 
 /// CPUs' time by mode: the sum over the CPUs, or one CPU's on average where only that was reported.
 #[derive(Default)]
@@ -138,8 +139,8 @@ impl<'w> HostUse<'w> {
     /// Share of the time in which a task waited for memory. Where no samples show who was blocked, pages that are read again count
     /// as I/O.
     fn memory_wait(&self) -> Option<f64> {
-        let waited = self.page_wait.or_else(|| self.stalled(|p| p.io_some));
-        [self.stalled(|p| p.memory_some), waited].into_iter().flatten().reduce(f64::max)
+        let waited = self.page_wait.or_else(|| self.stalled(&pressure::IO));
+        [self.stalled(&pressure::MEMORY), waited].into_iter().flatten().reduce(f64::max)
     }
 
     /// CPUs that report time; how many were online, where only their mean was reported.
@@ -187,8 +188,8 @@ impl<'w> HostUse<'w> {
         over(part, self.accounted())
     }
 
-    fn stalled(&self, f: impl Fn(&Pressure) -> Counter + Copy) -> Option<f64> {
-        ratio(self.pressure.as_ref()?.rate(f)).map(|s| s.min(1.0))
+    fn stalled(&self, pressure: &Quantity<Pressure>) -> Option<f64> {
+        pressure.over(self.pressure.as_ref()?)
     }
 
     /// A mean of the kernel's own, as it was read last.
@@ -512,8 +513,7 @@ impl<'w> HostUse<'w> {
     /// Of the device that was waited for most, the share of the time in which requests were in flight.
     fn most_waited(&self) -> Option<f64> {
         let disks = self.window.changes::<Disk>();
-        let waited =
-            |c: &Change<'_, Disk>| Some(ratio(c.rate(|d| d.weighted_time))?.min(ratio(c.rate(|d| d.busy_time))?));
+        let waited = |c: &Change<'_, Disk>| Some(disk::QUEUE.over(c)?.min(disk::BUSY.over(c)?));
         let checked = volume::checked(self.window);
         disks.iter().filter(|disk| !checked.contains(disk.key())).filter_map(waited).reduce(f64::max)
     }
@@ -613,15 +613,15 @@ signals! { h: HostUse<'_>;
     "board.had_under_voltage" "flag" "1 where the supply voltage was too low at some time since boot", "bit 16 of throttled", "vcgencmd get_throttled" => h.board(|b| b.had_under_voltage);
     "board.had_throttling" "flag" "1 where the frequency was capped or the CPU throttled at some time since boot", "bits 17 and 18 of throttled", "vcgencmd get_throttled" => h.board(|b| b.had_throttling);
     "cpu.model" "text" "the model of the CPUs", "model name", "/proc/cpuinfo, lscpu" => h.state::<MachineInfo>(|m| m.processor.get());
-    "stall.cpu" "ratio" "share of time in which a task waited for a CPU", "Δcpu some total / Δt; of a single copy avg60, unless tasks were seen waiting; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waits(true).map(|w| w.min(1.0))).or_else(|| h.pressure_now(|p| p.cpu_avg60));
-    "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; of a single copy beside other captures, avg60; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_lately());
+    "stall.cpu" "ratio" "share of time in which a task waited for a CPU", "Δcpu some total / Δt; of a single copy avg60, unless tasks were seen waiting; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(&pressure::CPU).or_else(|| h.waits(true).map(|w| w.min(1.0))).or_else(|| h.pressure_now(|p| p.cpu_avg60));
+    "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; of a single copy beside other captures, avg60; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(&pressure::IO).or_else(|| h.blocked_lately());
     "stall.cpu_minute" "ratio" "share of the last minute in which a task waited for a CPU", "cpu some avg60", "/proc/pressure/cpu (psi.rst)" => h.pressure_now(|p| p.cpu_avg60);
     "stall.memory_minute" "ratio" "the same for memory", "memory some avg60", "/proc/pressure/memory (psi.rst)" => h.pressure_now(|p| p.memory_avg60);
     "stall.io_minute" "ratio" "the same for I/O", "io some avg60", "/proc/pressure/io (psi.rst)" => h.pressure_now(|p| p.io_avg60);
     "stall.io_hidden" "flag" "1 where the I/O of other users' processes cannot be read: whether they wait for asynchronous I/O, which is no part of the pressure, is then unknown", "a process at work whose I/O was refused", "/proc/PID/io, /proc/PID/task/TID/syscall" => h.hides_io;
-    "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io" => h.stalled(|p| p.io_full);
-    "stall.memory" "ratio" "share of time in which a task waited for memory", "Δmemory some total / Δt", "/proc/pressure/memory" => h.stalled(|p| p.memory_some);
-    "stall.memory_full" "ratio" "share of time in which all tasks waited for memory", "Δmemory full total / Δt", "/proc/pressure/memory" => h.stalled(|p| p.memory_full);
+    "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io" => h.stalled(&pressure::IO_FULL);
+    "stall.memory" "ratio" "share of time in which a task waited for memory", "Δmemory some total / Δt", "/proc/pressure/memory" => h.stalled(&pressure::MEMORY);
+    "stall.memory_full" "ratio" "share of time in which all tasks waited for memory", "Δmemory full total / Δt", "/proc/pressure/memory" => h.stalled(&pressure::MEMORY_FULL);
     "mem.total" "bytes" "usable memory", "MemTotal; used + free if it is not reported", "/proc/meminfo" => h.memory(|m| m.mem_total);
     "mem.available" "bytes" "memory that can be had without swapping", "MemAvailable", "/proc/meminfo" => h.memory(|m| m.mem_available);
     "mem.available_share" "ratio" "the same as a share of memory", "MemAvailable / MemTotal", "/proc/meminfo" => h.of_memory(|m| m.mem_available);
@@ -633,7 +633,7 @@ signals! { h: HostUse<'_>;
     "mem.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpin);
     "mem.swap_out_rate" "bytes/s" "memory swapped out", "Δpswpout x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpout);
     "mem.wait" "ratio" "share of the time in which a task waited for memory: for reclaim, or for pages to be read, which work on other CPUs does not dilute", "max of Δmemory some total / Δt and the share of the time in which a thread was blocked in mm/filemap.c", "/proc/pressure/memory, /proc/PID/task/TID/wchan" => h.memory_wait();
-    "mem.waited" "ratio" "share of the time in which a program waited for memory: without what the kernel reclaims in the background", "Δmemory some total / Δt, less the share of kswapd and kcompactd, but at least that of the program that reclaimed or compacted most itself; without BPF Δmemory some total / Δt", "BPF: mm_vmscan_direct_reclaim_begin, mm_vmscan_memcg_reclaim_begin, mm_compaction_begin; /proc/pressure/memory" => h.stalled(|p| p.memory_some).map(|pressure| h.reclaim.programs_wait(pressure));
+    "mem.waited" "ratio" "share of the time in which a program waited for memory: without what the kernel reclaims in the background", "Δmemory some total / Δt, less the share of kswapd and kcompactd, but at least that of the program that reclaimed or compacted most itself; without BPF Δmemory some total / Δt", "BPF: mm_vmscan_direct_reclaim_begin, mm_vmscan_memcg_reclaim_begin, mm_compaction_begin; /proc/pressure/memory" => h.stalled(&pressure::MEMORY).map(|pressure| h.reclaim.programs_wait(pressure));
     "mem.background_reclaim" "ratio" "share of the time in which the kernel reclaimed or compacted memory in the background", "Δ(CPU time + run delay + time blocked) of kswapd and kcompactd / Δt, at most 1", "/proc/PID/stat, /proc/PID/schedstat" => h.reclaim.background();
     "mem.reclaim_wait" "ratio" "share of the time in which a program reclaimed memory of the machine before it got some, of the program with most", "max of Δtime in direct reclaim for at most eight pages / Δt, at most 1; 0 if allocstall did not grow", "BPF: mm_vmscan_direct_reclaim_begin" => h.reclaim.reclaimed().lost();
     "mem.reclaim_victim" "text" "that program", "comm", "BPF: mm_vmscan_direct_reclaim_begin" => h.reclaim.reclaimed().program();

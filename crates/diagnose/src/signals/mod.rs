@@ -30,7 +30,6 @@ pub mod off_cpu;
 pub mod part;
 pub mod pcie;
 pub mod peer;
-pub mod per_request;
 pub mod placement;
 pub mod ports;
 pub mod process;

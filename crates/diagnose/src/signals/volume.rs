@@ -1,14 +1,14 @@
 //! What lies between disks and file systems: software RAID arrays, devices with several paths, and partitions.
 
-use super::{disk, per_request};
 use crate::kernel_log::{self, array::ArrayLog};
-use crate::signal::{Entity, mean, ratio, signals};
+use crate::signal::{Entity, mean, signals};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Array, Disk, MappedDevice, Partition, Path, Volume};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::topology::Topology;
 use whyslow_model::value::Name;
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::{Quantity, disk};
 
 /// What the signals of an array are computed from.
 pub struct ArrayUse<'w> {
@@ -33,12 +33,12 @@ struct MemberMeans {
 
 impl MemberMeans {
     fn of(disks: &[&Change<'_, Disk>]) -> Self {
-        let over_all = |of: &dyn Fn(&Change<'_, Disk>) -> Option<f64>| mean(disks.iter().filter_map(|disk| of(disk)));
+        let over_all = |of: &Quantity<Disk>| mean(disks.iter().filter_map(|disk| of.over(disk)));
         Self {
-            busy: over_all(&|c| ratio(c.rate(|d| d.busy_time))),
-            request_size: over_all(&|c| per_request::size(c)),
-            requests: over_all(&|c| disk::transfers(c)),
-            wait: over_all(&|c| per_request::wait(c)),
+            busy: over_all(&disk::BUSY),
+            request_size: over_all(&disk::REQUEST_SIZE),
+            requests: over_all(&disk::TRANSFERS),
+            wait: over_all(&disk::WAIT),
         }
     }
 }
@@ -106,8 +106,8 @@ signals! { a: ArrayUse<'_>;
     "array.member_busy" "ratio" "how busy its members are, mean", "mean of Δbusy time / Δt", "/proc/diskstats" => a.members.busy;
     "array.member_request_size" "bytes" "size of the requests its members get, mean", "mean of Δbytes / Δ(reads + writes)", "/proc/diskstats" => a.members.request_size;
     "array.member_requests" "1/s" "requests each of its members gets, mean", "mean of Δ(reads + writes) / Δt", "/proc/diskstats" => a.members.requests;
-    "array.requests" "1/s" "requests to the array itself; those of a check or rebuild are not among them", "Δ(reads + writes) / Δt", "/proc/diskstats" => a.own.and_then(disk::transfers);
-    "array.wait" "s" "time that these take", "Δtime / Δ(reads + writes)", "/proc/diskstats" => a.own.and_then(per_request::wait);
+    "array.requests" "1/s" "requests to the array itself; those of a check or rebuild are not among them", "Δ(reads + writes) / Δt", "/proc/diskstats" => a.own.and_then(|own| disk::TRANSFERS.over(own));
+    "array.wait" "s" "time that these take", "Δtime / Δ(reads + writes)", "/proc/diskstats" => a.own.and_then(|own| disk::WAIT.over(own));
     "array.member_wait" "s" "time its members take for a request, mean", "mean of Δtime / Δ(reads + writes)", "/proc/diskstats" => a.members.wait;
 }
 

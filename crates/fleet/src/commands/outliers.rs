@@ -8,10 +8,12 @@ use crate::{Failure, Fleet, Options, Period, QueryOptions, sql};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use whyslow_compare::fleet::{Outlier, TwinSeries, Twins, outliers};
 use whyslow_model::human;
+use whyslow_quantities::{Declaration, disk, pressure};
 use whyslow_show::bold;
 use whyslow_show::text::Sheet;
 
@@ -24,8 +26,23 @@ struct ComparedMetric {
     name: &'static str,
     unit: &'static str,
     table: &'static str,
-    /// Of sums over an hour of a host; null where nothing happened.
-    expression: &'static str,
+    /// Over an hour of a host; null where nothing happened.
+    value: FleetValue,
+}
+
+/// How a value over the rows of a host is asked for.
+enum FleetValue {
+    Of(&'static Declaration),
+    Sql(&'static str),
+}
+
+impl FleetValue {
+    fn sql(&self) -> Cow<'static, str> {
+        match self {
+            Self::Of(quantity) => quantity.sql().into(),
+            Self::Sql(expression) => (*expression).into(),
+        }
+    }
 }
 
 const fn metric(
@@ -34,12 +51,16 @@ const fn metric(
     table: &'static str,
     expression: &'static str,
 ) -> ComparedMetric {
-    ComparedMetric { name, unit, table, expression }
+    ComparedMetric { name, unit, table, value: FleetValue::Sql(expression) }
+}
+
+const fn quantity(name: &'static str, quantity: &'static Declaration) -> ComparedMetric {
+    ComparedMetric { name, unit: quantity.unit, table: quantity.family.name, value: FleetValue::Of(quantity) }
 }
 
 /// Times of the kernel are in nanoseconds. Counters are summed as doubles: those of a host that is not to be trusted may be so
 /// large that the sum of an hour is no 64-bit integer.
-const METRICS: [ComparedMetric; 11] = [
+static METRICS: [ComparedMetric; 11] = [
     metric("time lost", "ratio", "minute", "SUM(lost_s) / NULLIF(SUM(judged_s), 0)"),
     metric(
         "CPU used",
@@ -55,11 +76,11 @@ const METRICS: [ComparedMetric; 11] = [
         "SUM(1e0 * steal) \
          / NULLIF(SUM(1e0 * (\"user\" + nice + system + irq + softirq + idle + iowait + steal)), 0)",
     ),
-    metric("CPU pressure", "ratio", "pressure", "SUM(1e-9 * cpu_some) / NULLIF(SUM(seconds), 0)"),
-    metric("memory pressure", "ratio", "pressure", "SUM(1e-9 * memory_some) / NULLIF(SUM(seconds), 0)"),
-    metric("I/O pressure", "ratio", "pressure", "SUM(1e-9 * io_some) / NULLIF(SUM(seconds), 0)"),
-    metric("time of a read", "s", "disk", "SUM(1e-9 * read_time) / NULLIF(SUM(1e0 * reads), 0)"),
-    metric("time of a write", "s", "disk", "SUM(1e-9 * write_time) / NULLIF(SUM(1e0 * writes), 0)"),
+    quantity("CPU pressure", &pressure::CPU.declaration),
+    quantity("memory pressure", &pressure::MEMORY.declaration),
+    quantity("I/O pressure", &pressure::IO.declaration),
+    quantity("time of a read", &disk::READ_WAIT.declaration),
+    quantity("time of a write", &disk::WRITE_WAIT.declaration),
     metric(
         "TCP segments retransmitted",
         "ratio",
@@ -186,7 +207,7 @@ fn groups_of_hosts(fleet: &Fleet, common: &[String]) -> Result<BTreeMap<String, 
 
 /// A metric of each host, hour by hour.
 fn hourly(fleet: &Fleet, metric: &ComparedMetric) -> Result<BTreeMap<String, Vec<f64>>, Failure> {
-    let rows = fleet.query(&sql::hourly(fleet.span(), metric.table, metric.expression))?.rows;
+    let rows = fleet.query(&sql::hourly(fleet.span(), metric.table, &metric.value.sql()))?.rows;
     let hour = |row: &[whyslow_rollup::Cell]| Some((text(row.get(1)?)?.to_owned(), text(row.get(2)?)?.to_owned()));
     let hours: BTreeSet<(String, String)> = rows.iter().filter_map(|row| hour(row)).collect();
     let hours: BTreeMap<(String, String), usize> = hours.into_iter().zip(0..).collect();

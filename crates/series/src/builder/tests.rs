@@ -8,6 +8,8 @@ use whyslow_model::row::ColumnReading;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Name, Value};
 use whyslow_model::window::Window;
+use whyslow_quantities::Quantity;
+use whyslow_testing::{Random, window_of as random_window};
 
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
@@ -450,4 +452,41 @@ fn readings_that_stay_the_same_count_as_often_as_they_were_read() {
         }
         assert_eq!(one_by_one.len(), in_runs.len());
     }
+}
+
+#[test]
+fn a_quantity_is_the_same_in_a_chart_as_over_a_step_of_a_window() {
+    use crate::table::Amount;
+    let mut compared = 0;
+    for seed in 0..300 {
+        let window = random_window::<Disk>(&"sda".into(), &mut Random::new(seed));
+        let change = window.change::<Disk>().unwrap();
+        for spec in charts() {
+            for line in
+                spec.sources.iter().filter(|source| source.family.name == "disk").flat_map(|source| source.lines)
+            {
+                let Amount::Of(quantity) = line.amount else { continue };
+                let drawn = charts_of_window(&window, vec![spec], 1500, ChartTimes::Captured).pop();
+                let name =
+                    ["sda", line.label].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+                let series = drawn.and_then(|chart| chart.series.into_iter().find(|series| series.name == name));
+                let mut known: Vec<f64> =
+                    Quantity::<Disk>::of(*quantity).steps(&change).into_iter().map(|(_, value)| value).collect();
+                let mut shown: Vec<f64> =
+                    series.iter().flat_map(|series| series.mean.iter().flatten().copied()).collect();
+                // Charts leave out what is idle.
+                known.retain(|value| *value != 0.0);
+                shown.retain(|value| *value != 0.0);
+                let is_same = |(a, b): (&f64, &f64)| (a / b - 1.0).abs() < 1e-4;
+                assert!(
+                    known.len() == shown.len() && known.iter().zip(&shown).all(is_same),
+                    "seed {seed}, {} {}: {known:?} and {shown:?}",
+                    spec.id,
+                    line.label
+                );
+                compared += known.len();
+            }
+        }
+    }
+    assert!(compared > 1000, "{compared}");
 }

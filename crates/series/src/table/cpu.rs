@@ -4,6 +4,7 @@ use super::declare::chart_table;
 use whyslow_model::catalogue::{
     Cpu, CpuMean, Frequency, Irq, Pressure, RunQueue, SoftirqTime, Softnet, System, Thermal,
 };
+use whyslow_quantities::pressure;
 
 chart_table! {
     "cpu.modes" "CPU time by mode" in "1" "Share of the time of all CPUs in each mode; idle time is not drawn.";
@@ -77,9 +78,9 @@ chart_table! {
 
     "pressure.some" "Pressure" in "1" "Share of the time in which at least one task waited for the resource (pressure stall information).";
     Lines; shows "stall.cpu" "stall.memory" "stall.io" "stall.cpu_minute" "stall.memory_minute" "stall.io_minute" "mem.wait" "mem.waited";
-    Pressure, Machine { "CPU": rate(cpu_some); "memory": rate(memory_some); "I/O": rate(io_some); }
+    Pressure, Machine { "CPU": of(pressure::CPU); "memory": of(pressure::MEMORY); "I/O": of(pressure::IO); }
 
     "pressure.full" "Full pressure" in "1" "Share of the time in which all tasks that were not idle waited for the resource.";
     Lines; shows "stall.memory_full" "stall.io_full";
-    Pressure, Machine { "memory": rate(memory_full); "I/O": rate(io_full); "interrupts": rate(irq_full); }
+    Pressure, Machine { "memory": of(pressure::MEMORY_FULL); "I/O": of(pressure::IO_FULL); "interrupts": of(pressure::IRQ_FULL); }
 }

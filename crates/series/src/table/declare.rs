@@ -2,6 +2,7 @@
 
 use whyslow_model::catalogue::{FamilyInfo, Unit};
 use whyslow_model::chart::{Chart, ChartKind};
+use whyslow_quantities::{Declaration, Expression};
 
 /// A chart, as declared.
 #[derive(Debug)]
@@ -124,6 +125,8 @@ pub(crate) struct LineSpec {
 /// How a value is computed from columns of the catalogue.
 #[derive(Debug)]
 pub(crate) enum Amount {
+    /// A quantity.
+    Of(&'static Declaration),
     /// Growth of counters per second; of those that are known.
     Rate { of: &'static [usize] },
     /// Gauges: the sum of those that are known, less others, which must be known.
@@ -137,15 +140,21 @@ pub(crate) enum Amount {
 }
 
 impl Amount {
+    /// Whether it is per second.
+    pub(crate) fn is_rate(&self) -> bool {
+        let of_rate = |quantity: &Declaration| matches!(quantity.expression, Expression::Rate(_));
+        matches!(self, Self::Rate { .. }) || matches!(self, Self::Of(quantity) if of_rate(quantity))
+    }
+
     /// The columns it needs.
-    pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
-        let (a, b, c): (&[usize], &[usize], &[usize]) = match self {
-            Self::Rate { of } => (of, &[], &[]),
-            Self::Level { plus, minus } | Self::Part { plus, minus } => (plus, minus, &[]),
-            Self::Ratio { of, per, or } => (of, per, or),
-            Self::Values { of } => (std::slice::from_ref(of), &[], &[]),
-        };
-        a.iter().chain(b).chain(c).copied()
+    pub(crate) fn columns(&self) -> Vec<usize> {
+        match self {
+            Self::Of(quantity) => quantity.expression.columns().collect(),
+            Self::Rate { of } => of.to_vec(),
+            Self::Level { plus, minus } | Self::Part { plus, minus } => [*plus, *minus].concat(),
+            Self::Ratio { of, per, or } => [*of, *per, *or].concat(),
+            Self::Values { of } => vec![*of],
+        }
     }
 }
 
@@ -162,38 +171,12 @@ pub(crate) fn converted(unit: Unit) -> (&'static str, f64) {
     }
 }
 
-/// The position of a metric. Evaluated by the compiler, so that a name that the catalogue lacks does not compile.
-pub(crate) const fn column(family: &FamilyInfo, name: &str) -> usize {
-    let mut at = 0;
-    while at < family.metrics.len() {
-        if is_same(family.metrics[at].name.as_bytes(), name.as_bytes()) {
-            return at;
-        }
-        at += 1;
-    }
-    panic!("the catalogue has no such metric")
-}
-
-const fn is_same(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut at = 0;
-    while at < a.len() {
-        if a[at] != b[at] {
-            return false;
-        }
-        at += 1;
-    }
-    true
-}
-
 /// Declares charts: id, title, unit, help; kind; the signals it shows; and for each family the entities and their lines.
 ///
 /// ```text
 /// "disk.latency" "Latency of requests" in "s" "Time per request, from being made until done.";
 /// Lines; shows "disk.wait" "disk.read_wait";
-/// Disk, TopWhole(6) { "reads": ratio(read_time / reads); }
+/// Disk, TopWhole(6) { "reads": of(disk::READ_WAIT); }
 /// ```
 macro_rules! chart_table {
     ($(
@@ -231,11 +214,12 @@ macro_rules! entities {
 
 macro_rules! at {
     ($Family:ident $name:ident) => {
-        $crate::table::declare::column(&<$Family as whyslow_model::catalogue::Family>::INFO, stringify!($name))
+        whyslow_quantities::column(&<$Family as whyslow_model::catalogue::Family>::INFO, stringify!($name))
     };
 }
 
 macro_rules! amount {
+    ($Family:ident of $($quantity:tt)+) => { $crate::table::Amount::Of(&$($quantity)+.declaration) };
     ($Family:ident rate $($of:ident)+) => {
         $crate::table::Amount::Rate { of: &[ $( $crate::table::declare::at!($Family $of) ),+ ] }
     };

@@ -2,38 +2,39 @@
 
 use super::declare::chart_table;
 use whyslow_model::catalogue::{Disk, Mount, NfsMount, Request};
+use whyslow_quantities::disk;
 
 chart_table! {
     "disk.latency" "Latency of requests" in "s" "Time per request, from being made until done.";
     Lines; shows "disk.wait" "disk.read_wait" "disk.write_wait" "disk.peers_wait" "disk.alike_wait" "disk.alone_time" "array.member_wait";
     Disk, TopWhole(6) {
-        "reads": ratio(read_time / reads);
-        "writes": ratio(write_time / writes);
-        "requests": ratio(transfer_time / transfers | reads writes);
+        "reads": of(disk::READ_WAIT);
+        "writes": of(disk::WRITE_WAIT);
+        "requests": of(disk::WAIT_UNDIVIDED);
     }
 
     "disk.queue" "Requests in flight" in "count" "Mean number of requests in the queue and in the device.";
     Lines; shows "disk.queue" "disk.queue_busy" "disk.most_waited" "disk.ceiling_depth" "io.in_flight";
-    Disk, TopWhole(6) { "": rate(weighted_time); }
+    Disk, TopWhole(6) { "": of(disk::QUEUE); }
 
     "disk.busy" "Busy time of disks" in "1" "Share of the time with at least one request in flight; a parallel device can do more even at 100 %.";
     Lines; shows "disk.busy" "disk.stall" "disk.steady_stall" "disk.longest_stall" "disk.busy_steps" "disk.idle_steps" "quota.device_busy" "array.member_busy";
-    Disk, TopWhole(6) { "": rate(busy_time); }
+    Disk, TopWhole(6) { "": of(disk::BUSY); }
 
     "disk.throughput" "Disk throughput" in "By/s" "Bytes read and written.";
     Lines; shows "disk.rate" "disk.read_rate" "disk.write_rate" "disk.usual_rate" "disk.peak_write_rate" "disk.ceiling_rate" "disk.rate_spread" "disk.stream_rate" "disk.bytes_spread";
-    Disk, TopWhole(6) { "reads": rate(read_bytes); "writes": rate(write_bytes); }
+    Disk, TopWhole(6) { "reads": of(disk::READ_RATE); "writes": of(disk::WRITE_RATE); }
 
     "disk.requests" "Disk requests" in "1/s" "Requests completed.";
     Lines; shows "disk.requests" "disk.reads" "disk.writes" "disk.service_rate" "disk.ceiling" "disk.read_share" "disk.interval" "array.member_requests";
-    Disk, TopWhole(6) { "reads": rate(reads); "writes": rate(writes); "requests": rate(transfers); }
+    Disk, TopWhole(6) { "reads": of(disk::READS); "writes": of(disk::WRITES); "requests": of(disk::UNDIVIDED); }
 
     "disk.request_size" "Request size" in "By" "Mean size of requests.";
     Lines; shows "disk.request_size" "disk.write_size" "disk.request_size_p50" "disk.size_spread" "disk.max_request" "array.member_request_size";
     Disk, TopWhole(6) {
-        "reads": ratio(read_bytes / reads);
-        "writes": ratio(write_bytes / writes);
-        "requests": ratio(read_bytes write_bytes / transfers);
+        "reads": of(disk::READ_SIZE);
+        "writes": of(disk::WRITE_SIZE);
+        "requests": of(disk::UNDIVIDED_SIZE);
     }
 
     "disk.merges" "Merged requests" in "1/s" "Requests that were merged into another before they were issued.";
@@ -46,11 +47,11 @@ chart_table! {
 
     "disk.flushes" "Flushes" in "1/s" "Flushes of the device's write cache: fsync and the journal wait for them.";
     Lines "only if any"; shows "disk.flushes";
-    Disk, TopWhole(6) { "": rate(flushes); }
+    Disk, TopWhole(6) { "": of(disk::FLUSHES); }
 
     "disk.flush_latency" "Latency of flushes" in "s" "Time per flush.";
     Lines "only if any"; shows "disk.flush_wait" "disk.flush_share";
-    Disk, TopWhole(6) { "": ratio(flush_time / flushes); }
+    Disk, TopWhole(6) { "": of(disk::FLUSH_WAIT); }
 
     "disk.discards" "Discards" in "By/s" "Bytes discarded (TRIM).";
     Lines "only if any"; shows "disk.discard_size" "disk.discard_split_share";

@@ -61,6 +61,12 @@ mod tests {
             units.into_iter().next().unwrap()
         };
         match amount {
+            Amount::Of(quantity) => match quantity.unit {
+                "bytes" => "By",
+                "bytes/s" => "By/s",
+                "ratio" | "count" => "1",
+                other => other,
+            },
             Amount::Rate { of: columns } => match of(columns) {
                 "s" => "1",
                 "By" => "By/s",

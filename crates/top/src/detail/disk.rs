@@ -1,7 +1,7 @@
 //! A disk: what it is stacked on and what is stacked on it, who uses it, and how long requests take.
 
 use super::{heading, list};
-use crate::panel::{Context, commands, disk_latency, disk_queue, disk_times, group_name, over, ratio, sum};
+use crate::panel::{Context, commands, disk_times, group_name, ratio, sum};
 use crate::table::{Value, pairs};
 use crate::text::{Line, bold, dim, plain};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +9,7 @@ use whyslow_model::catalogue::{Disk, GroupIo, Mount, Queue, Requester};
 use whyslow_model::histogram::{Histogram, middle};
 use whyslow_model::human;
 use whyslow_model::value::Name;
+use whyslow_quantities::disk;
 
 /// Columns of the longest bar.
 const BAR: usize = 40;
@@ -22,18 +23,15 @@ pub(super) fn page(name: &Name, context: &Context<'_>) -> Option<Vec<Line>> {
     let mut lines = vec![vec![bold(format!("Disk {name} ")), dim(model)]];
     heading(&mut lines, "Requests");
     lines.extend(pairs(&[
-        ("in flight, on average", Value::number(disk_queue(change), "count")),
-        ("mean time of a read or write", Value::number(disk_latency(change), "s")),
-        ("time with any in flight", Value::share(ratio(change.rate(|d| d.busy_time)).map(|share| share.min(1.0)))),
-        ("reads", Value::number(change.rate(|d| d.reads), "1/s")),
-        ("writes", Value::number(change.rate(|d| d.writes), "1/s")),
-        ("read", Value::number(change.rate(|d| d.read_bytes), "bytes/s")),
-        ("written", Value::number(change.rate(|d| d.write_bytes), "bytes/s")),
-        ("flushes", Value::number(change.rate(|d| d.flushes), "1/s")),
-        (
-            "time a flush took",
-            Value::number(over(ratio(change.rate(|d| d.flush_time)), change.rate(|d| d.flushes)), "s"),
-        ),
+        ("in flight, on average", Value::of(&disk::QUEUE, change)),
+        ("mean time of a read or write", Value::of(&disk::WAIT, change)),
+        ("time with any in flight", Value::of(&disk::BUSY, change)),
+        ("reads", Value::of(&disk::READS, change)),
+        ("writes", Value::of(&disk::WRITES, change)),
+        ("read", Value::of(&disk::READ_RATE, change)),
+        ("written", Value::of(&disk::WRITE_RATE, change)),
+        ("flushes", Value::of(&disk::FLUSHES, change)),
+        ("time a flush took", Value::of(&disk::FLUSH_WAIT, change)),
     ]));
     if let Some(queue) = queue {
         heading(&mut lines, "Queue");

@@ -1,6 +1,6 @@
 //! Block devices: requests, how long they take, and how many wait.
 
-use super::{Context, over, ratio, sum};
+use super::{Context, ratio};
 use crate::entity::EntityId;
 use crate::history::CourseOf;
 use crate::table::{Column, Row, Value};
@@ -9,6 +9,7 @@ use whyslow_model::catalogue::{Disk, Request};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::Name;
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::disk;
 
 pub(super) const COLUMNS: [Column; 10] = [
     Column::words("DISK", 12, 0),
@@ -23,22 +24,6 @@ pub(super) const COLUMNS: [Column; 10] = [
     Column::words("MOUNTED ON", 12, 9).growing(),
 ];
 pub(super) const SORTED_BY: usize = 1;
-
-/// Mean number of requests in flight.
-pub(crate) fn queue(change: &Change<'_, Disk>) -> Option<f64> {
-    ratio(change.rate(|d| d.weighted_time))
-}
-
-/// Mean time a read or write took, the queue included, seconds.
-pub(crate) fn latency(change: &Change<'_, Disk>) -> Option<f64> {
-    let time =
-        sum([change.rate(|d| d.read_time), change.rate(|d| d.write_time)]).or_else(|| change.rate(|d| d.transfer_time));
-    over(ratio(time), transfers(change))
-}
-
-fn transfers(change: &Change<'_, Disk>) -> Option<f64> {
-    sum([change.rate(|d| d.reads), change.rate(|d| d.writes)]).or_else(|| change.rate(|d| d.transfers))
-}
 
 /// How long the reads and writes of a device took, nanoseconds: in its queue and in the device. `None` if they were not traced.
 pub(crate) fn times(window: &Window, device: &str) -> Option<(Histogram, Histogram)> {
@@ -77,13 +62,13 @@ pub(super) fn rows(context: &Context<'_>) -> Vec<Row> {
                 .collect();
             let cells = vec![
                 Value::Words(name.to_string()),
-                Value::number(queue(change), "count"),
-                Value::number(latency(change), "s"),
+                Value::of(&disk::QUEUE, change),
+                Value::of(&disk::WAIT, change),
                 Value::number(ratio(p99), "s"),
-                Value::number(change.rate(|d| d.reads), "1/s"),
-                Value::number(change.rate(|d| d.writes), "1/s"),
-                Value::number(change.rate(|d| d.read_bytes), "bytes/s"),
-                Value::number(change.rate(|d| d.write_bytes), "bytes/s"),
+                Value::of(&disk::READS, change),
+                Value::of(&disk::WRITES, change),
+                Value::of(&disk::READ_RATE, change),
+                Value::of(&disk::WRITE_RATE, change),
                 context.course(&CourseOf::Disk(name.to_string()), 1.0),
                 Value::Words(mounts.join(" ")),
             ];

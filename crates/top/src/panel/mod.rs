@@ -19,7 +19,7 @@ use whyslow_model::window::Window;
 
 pub(crate) use connections::{held_back, retransmitted};
 pub(crate) use cpus::Modes;
-pub(crate) use disks::{latency as disk_latency, queue as disk_queue, times as disk_times};
+pub(crate) use disks::times as disk_times;
 pub(crate) use groups::throttled;
 pub(crate) use interfaces::bits;
 pub(crate) use memory::uses as memory_uses;

@@ -1,0 +1,237 @@
+//! Declarations of quantities.
+
+use crate::expression::{Expression, StepAmount, Sum};
+use std::marker::PhantomData;
+use whyslow_model::catalogue::{FamilyInfo, Unit};
+
+/// What is declared of a quantity.
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration {
+    /// Its name, which is public: in rules, documents and baselines.
+    pub name: &'static str,
+    /// Its unit: `s`, `bytes`, `bytes/s`, `1/s`, `count`, `ratio`.
+    pub unit: &'static str,
+    /// One phrase on what it is.
+    pub meaning: &'static str,
+    /// The formula that is printed.
+    pub formula: &'static str,
+    /// Where its counters come from.
+    pub source: &'static str,
+    /// The family of the catalogue whose columns it is computed from.
+    pub family: &'static FamilyInfo,
+    /// How.
+    pub expression: Expression,
+    /// No value above this one means anything: the clocks of what is divided and of what it is divided by differ.
+    pub at_most: Option<f64>,
+}
+
+impl Declaration {
+    /// How many of a column's unit one is of the unit of quantities: times are in nanoseconds in the catalogue and in seconds here.
+    pub(crate) fn scale(&self, column: usize) -> f64 {
+        if self.family.metrics[column].unit == Unit::Nanoseconds { 1e9 } else { 1.0 }
+    }
+
+    /// What a step of so many seconds adds, by how much the counter in each column grew, in the units of quantities.
+    pub fn step(&self, seconds: f64, grown: impl Fn(usize) -> Option<f64>) -> Option<StepAmount> {
+        let step = self.expression.step(seconds, grown)?;
+        Some(StepAmount { amount: self.at_most.map_or(step.amount, |most| step.amount.min(most * step.units)), ..step })
+    }
+
+    /// The value of what steps add, which is in the units of the catalogue. Their sum is converted, and not each of them, so that whole
+    /// numbers stay exact.
+    pub(crate) fn value(&self, steps: StepAmount) -> Option<f64> {
+        let value = steps.value()? / self.scale_of_amounts();
+        Some(self.at_most.map_or(value, |most| value.min(most)))
+    }
+
+    /// How many of the catalogue's units of an amount per unit are one of the quantity's.
+    fn scale_of_amounts(&self) -> f64 {
+        let scale = |of: Sum| of.first().and_then(|terms| terms.first()).map_or(1.0, |term| self.scale(term.column));
+        match &self.expression {
+            Expression::Rate(of) => scale(of),
+            Expression::Quotient { pairs, .. } => pairs.first().map_or(1.0, |pair| scale(pair.of) / scale(pair.per)),
+        }
+    }
+}
+
+/// A quantity of the rows of a family.
+#[derive(Debug)]
+pub struct Quantity<F> {
+    /// What is declared of it.
+    pub declaration: Declaration,
+    family: PhantomData<fn(&F)>,
+}
+
+impl<F> Quantity<F> {
+    /// The quantity that this declares.
+    pub const fn of(declaration: Declaration) -> Self {
+        Self { declaration, family: PhantomData }
+    }
+}
+
+/// The position of a metric in its family. Evaluated by the compiler, so that a name that the catalogue lacks does not compile.
+pub const fn column(family: &FamilyInfo, name: &str) -> usize {
+    let mut at = 0;
+    while at < family.metrics.len() {
+        if is_same(family.metrics[at].name.as_bytes(), name.as_bytes()) {
+            return at;
+        }
+        at += 1;
+    }
+    panic!("the catalogue has no such metric")
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+/// Declares the quantities of a family, and a list of all of them: constant, name, unit, meaning, source, and how it is computed.
+///
+/// ```text
+/// quantities! { Disk;
+///     READS = "disk.reads" "1/s" "reads completed", "/proc/diskstats field 1" = rate(reads);
+///     REQUEST_SIZE = "disk.request_size" "bytes" "mean size of a read or write", "/proc/diskstats"
+///         = each(read_bytes / reads, write_bytes / writes; else read_bytes + write_bytes / transfers);
+/// }
+/// ```
+///
+/// `a + b | c` is the sum of `a` and `b`, and `c` where that is not known; `a + [b]` is `a` where `b` is not known.
+macro_rules! quantities {
+    ($Family:ident; $(
+        $(#[$doc:meta])*
+        $NAME:ident = $name:literal $unit:literal $meaning:literal, $source:literal
+            = $how:ident($($terms:tt)+) $(at most $most:literal)?;
+    )+) => {
+        $(
+            #[doc = concat!("`", $name, "`: ", $meaning, ".")]
+            $(#[$doc])*
+            pub static $NAME: $crate::Quantity<$Family> = {
+                const FAMILY: &whyslow_model::catalogue::FamilyInfo =
+                    &<$Family as whyslow_model::catalogue::Family>::INFO;
+                const EXPRESSION: $crate::Expression = $crate::declare::expression!(FAMILY $how $($terms)+);
+                static FORMULA: $crate::Formula = $crate::Formula::of(&EXPRESSION, FAMILY);
+                $crate::Quantity::of($crate::Declaration {
+                    name: $name,
+                    unit: $unit,
+                    meaning: $meaning,
+                    formula: FORMULA.text(),
+                    source: $source,
+                    family: FAMILY,
+                    expression: EXPRESSION,
+                    at_most: $crate::declare::at_most!($($most)?),
+                })
+            };
+        )+
+
+        /// All of them.
+        pub static ALL: &[&$crate::Declaration] = &[ $( &$NAME.declaration ),+ ];
+    };
+}
+
+macro_rules! at_most {
+    () => {
+        None
+    };
+    ($most:literal) => {
+        Some($most)
+    };
+}
+
+macro_rules! expression {
+    ($family:ident rate $( $of:tt $(+ $of_more:tt)* )|+) => {
+        $crate::Expression::Rate($crate::declare::sum!($family $( $of $(+ $of_more)* )|+))
+    };
+    ($family:ident each $( $( $of:tt $(+ $of_more:tt)* )|+ / $( $per:tt $(+ $per_more:tt)* )|+ ),+
+        $(; else $( $or_of:tt $(+ $or_of_more:tt)* )|+ / $( $or_per:tt $(+ $or_per_more:tt)* )|+ )?) => {
+        $crate::Expression::Quotient {
+            pairs: &[ $( $crate::Pair {
+                of: $crate::declare::sum!($family $( $of $(+ $of_more)* )|+),
+                per: $crate::declare::sum!($family $( $per $(+ $per_more)* )|+),
+            } ),+ ],
+            or: $crate::declare::or!($family $( $( $or_of $(+ $or_of_more)* )|+ / $( $or_per $(+ $or_per_more)* )|+ )?),
+        }
+    };
+}
+
+macro_rules! or {
+    ($family:ident) => { None };
+    ($family:ident $( $of:tt $(+ $of_more:tt)* )|+ / $( $per:tt $(+ $per_more:tt)* )|+) => {
+        Some($crate::Pair {
+            of: $crate::declare::sum!($family $( $of $(+ $of_more)* )|+),
+            per: $crate::declare::sum!($family $( $per $(+ $per_more)* )|+),
+        })
+    };
+}
+
+macro_rules! sum {
+    ($family:ident $( $of:tt $(+ $of_more:tt)* )|+) => {
+        &[ $( &[ $crate::declare::term!($family $of) $(, $crate::declare::term!($family $of_more) )* ] ),+ ]
+    };
+}
+
+macro_rules! term {
+    ($family:ident [ $of:ident ]) => {
+        $crate::Term { column: $crate::column($family, stringify!($of)), is_optional: true }
+    };
+    ($family:ident $of:ident) => {
+        $crate::Term { column: $crate::column($family, stringify!($of)), is_optional: false }
+    };
+}
+
+pub(crate) use {at_most, expression, or, quantities, sum, term};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The unit of counters that are added.
+    fn unit_of(quantity: &Declaration, sums: impl Iterator<Item = Sum>) -> &'static str {
+        let terms = sums.flat_map(|sum| sum.iter().copied().flatten());
+        let units: BTreeSet<&str> = terms
+            .map(|term| match quantity.family.metrics[term.column].unit {
+                Unit::Nanoseconds => "s",
+                Unit::Bytes => "bytes",
+                Unit::Count => "",
+                other => panic!("{}: a sum of {other:?}", quantity.name),
+            })
+            .collect();
+        assert_eq!(units.len(), 1, "{}: a sum of {units:?}", quantity.name);
+        units.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn units_follow_from_those_of_the_catalogue() {
+        for quantity in crate::all() {
+            let units: &[&str] = match &quantity.expression {
+                Expression::Rate(of) => match unit_of(quantity, std::iter::once(*of)) {
+                    "" => &["1/s"],
+                    "s" => &["ratio", "count"],
+                    _ => &["bytes/s"],
+                },
+                Expression::Quotient { pairs, or } => {
+                    let all = || pairs.iter().chain(or);
+                    let of = unit_of(quantity, all().map(|pair| pair.of));
+                    match (of, unit_of(quantity, all().map(|pair| pair.per))) {
+                        (of, per) if of == per => &["ratio", "count"],
+                        ("", "s") => &["1/s"],
+                        ("s", "") => &["s"],
+                        ("bytes", "") => &["bytes"],
+                        (of, per) => panic!("{}: {of} per {per}", quantity.name),
+                    }
+                }
+            };
+            assert!(units.contains(&quantity.unit), "{}: {} is none of {units:?}", quantity.name, quantity.unit);
+        }
+    }
+}

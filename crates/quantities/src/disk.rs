@@ -1,0 +1,51 @@
+//! Block devices, by what the kernel counts for each (Documentation/admin-guide/iostats.rst).
+
+use crate::declare::quantities;
+use whyslow_model::catalogue::Disk;
+
+quantities! { Disk;
+    READS = "disk.reads" "1/s" "reads completed", "/proc/diskstats field 1 (iostats.rst)" = rate(reads);
+    WRITES = "disk.writes" "1/s" "writes completed", "/proc/diskstats field 5" = rate(writes);
+    REQUESTS = "disk.requests" "1/s" "requests completed, discards included", "/proc/diskstats"
+        = rate([reads] + [writes] + [discards] | transfers + [discards]);
+    /// Without discards, as they carry no bytes.
+    TRANSFERS = "disk.transfers" "1/s" "reads and writes completed", "/proc/diskstats" = rate([reads] + [writes] | transfers);
+    /// Of those whose time is counted, summed over requests that overlap.
+    REQUEST_TIME = "disk.request_time" "count" "reads and writes in flight, mean, by the time that those took that completed", "/proc/diskstats fields 4, 8"
+        = rate([read_time] + [write_time] | transfer_time);
+    DISCARD_TIME = "disk.discard_time" "count" "discards in flight, mean, by the time that those took that completed", "/proc/diskstats field 15"
+        = rate(discard_time);
+    MERGE_SHARE = "disk.merge_share" "ratio" "share of what was asked that was merged into larger requests", "/proc/diskstats"
+        = each(reads_merged + writes_merged / reads_merged + writes_merged + reads + writes | reads_merged + writes_merged + transfers);
+    READ_RATE = "disk.read_rate" "bytes/s" "bytes read", "/proc/diskstats field 3" = rate(read_bytes);
+    WRITE_RATE = "disk.write_rate" "bytes/s" "bytes written", "/proc/diskstats field 7" = rate(write_bytes);
+    RATE = "disk.rate" "bytes/s" "bytes read and written", "/proc/diskstats" = rate([read_bytes] + [write_bytes]);
+    REQUEST_SIZE = "disk.request_size" "bytes" "mean size of a read or write at the device", "/proc/diskstats"
+        = each(read_bytes / reads, write_bytes / writes; else read_bytes + write_bytes / reads + writes | transfers);
+    WRITE_SIZE = "disk.write_size" "bytes" "mean size of a write at the device", "/proc/diskstats fields 5, 7"
+        = each(write_bytes / writes);
+    READ_SHARE = "disk.read_share" "ratio" "share of the reads and writes that are reads", "/proc/diskstats"
+        = each(reads / reads + writes | transfers);
+    /// Little's law makes the mean time from it and the number that completed.
+    QUEUE = "disk.queue" "count" "mean number of requests in flight", "/proc/diskstats field 11" = rate(weighted_time);
+    BUSY = "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "/proc/diskstats field 10"
+        = rate(busy_time) at most 1.0;
+    QUEUE_BUSY = "disk.queue_busy" "count" "mean number in flight while any was", "/proc/diskstats fields 10, 11"
+        = each(weighted_time / busy_time);
+    INTERVAL = "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "/proc/diskstats field 10"
+        = each(busy_time / reads + writes + [discards] | transfers);
+    SERVICE_RATE = "disk.service_rate" "1/s" "requests completed per second of busy time: its ceiling for this load, if its queue never empties", "/proc/diskstats field 10"
+        = each(reads + writes + [discards] | transfers / busy_time);
+    WAIT = "disk.wait" "s" "mean time a read or write took, queue included", "/proc/diskstats fields 4, 8"
+        = each(read_time / reads, write_time / writes; else read_time + write_time | transfer_time / reads + writes | transfers);
+    READ_WAIT = "disk.read_wait" "s" "mean time a read took", "/proc/diskstats" = each(read_time / reads);
+    WRITE_WAIT = "disk.write_wait" "s" "mean time a write took", "/proc/diskstats" = each(write_time / writes);
+    FLUSHES = "disk.flushes" "1/s" "flush requests", "/proc/diskstats field 16" = rate(flushes);
+    FLUSH_SHARE = "disk.flush_share" "ratio" "flushes in flight, mean", "/proc/diskstats field 17" = rate(flush_time);
+    FLUSH_WAIT = "disk.flush_wait" "s" "mean time a flush took", "/proc/diskstats" = each(flush_time / flushes);
+    READ_SIZE = "disk.read_size" "bytes" "mean size of a read at the device", "/proc/diskstats fields 1, 3" = each(read_bytes / reads);
+    UNDIVIDED = "disk.undivided" "1/s" "reads and writes completed, where they are only counted together", "sar -d: tps" = rate(transfers);
+    UNDIVIDED_SIZE = "disk.undivided_size" "bytes" "mean size of those", "sar -d: areq-sz" = each(read_bytes + write_bytes / transfers);
+    WAIT_UNDIVIDED = "disk.undivided_wait" "s" "mean time of a read or write, where their time is only counted together", "sar -d: await"
+        = each(transfer_time / transfers | reads + writes);
+}

@@ -1,0 +1,34 @@
+//! Quantities: what is computed from the metrics of the catalogue, each declared once.
+//!
+//! A quantity is an amount per unit: bytes per second, seconds per request. Between two readings of an entity, which is a *step*,
+//! counters grow; an [`Expression`] says what amount and how many units that makes. Both add up over steps, so that one declaration
+//! gives the value over a [`Window`](whyslow_model::window::Window) ([`Quantity::over`]), in an interval of a chart
+//! ([`Expression::step`]) and over a table of growth in SQL ([`Declaration::sql`]), and the formula that is printed.
+//!
+//! What is not known is nothing of all, everywhere:
+//!
+//! - A counter did not grow by a known amount in a step if it was not read at both ends, was reset, or belongs to another entity of
+//!   the same name. A counter that wraps grew by what is left after the wrap.
+//! - A sum is not known in a step in which one of its counters is not; but an [optional](Term::is_optional) one is left out of the sum then.
+//! - A [quotient](Expression::Quotient) counts a step in which its amount and its units are known together. One run's bytes say
+//!   nothing of another run's requests.
+//! - Nothing per nothing is not known. Nothing per something is 0.
+
+mod declare;
+mod expression;
+mod formula;
+mod over;
+mod sql;
+
+pub mod disk;
+pub mod pressure;
+
+pub use declare::{Declaration, Quantity, column};
+pub use expression::{Expression, Pair, StepAmount, Sum, Term};
+pub use formula::Formula;
+pub use over::growths;
+
+/// All quantities.
+pub fn all() -> impl Iterator<Item = &'static Declaration> {
+    disk::ALL.iter().chain(pressure::ALL).copied()
+}
