@@ -25,7 +25,7 @@ const NOTABLE: f64 = 0.1;
 /// Who else it can be.
 const UNSEEN: &str = "kernel threads, or processes that ended between two samples";
 /// Why nobody is named where nobody was listed.
-const NOT_LISTED: &str = "nothing that was read lists them";
+const NOT_LISTED: &str = "its users were not captured";
 /// What only root sees of other users' processes, in the sources of signals.
 const RESTRICTED: [&str; 5] = ["/proc/PID/io", "/proc/PID/fd", "wchan", "syscall", "BPF"];
 

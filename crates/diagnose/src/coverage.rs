@@ -5,18 +5,18 @@ use crate::scope::Scope;
 use whyslow_model::diagnosis::{BlindSpot, Evidence, NOT_CAPTURED, Reading, SubjectFigures};
 use whyslow_model::window::Window;
 
-/// What shows a part of a resource: signals of the host, or things of a kind.
+/// Evidence that part of a resource was captured: signals of the host, or entities of a scope.
 enum Shown {
     By(&'static [&'static str]),
     On(Scope),
 }
 
-/// A resource, and what tells whether captures cover it.
+/// A resource, and how to tell whether captures cover it.
 struct Resource {
     name: &'static str,
-    /// Signals of which one at least is known where the resource is covered.
+    /// The resource is covered if at least one of these signals is known.
     shown_by: &'static [&'static str],
-    /// What shows some other part of it, and what is missing then.
+    /// Evidence of partial coverage, and the name of what is still missing.
     in_part: (Shown, &'static str),
     /// The capture that would show it.
     remedy: &'static str,

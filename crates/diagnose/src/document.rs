@@ -53,7 +53,8 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     let is_captured = source == Origin::Import;
     let context = RuleContext::new(&facts.host, &facts.host);
     let in_mean = book.resources.not_cleared(&context, &findings, is_captured);
-    let whole = Whole { window, facts: &facts, findings: &findings, of_now: &of_now, not_cleared: &in_mean, book };
+    let whole =
+        Whole { window, facts: &facts, findings: &findings, of_now: &of_now, not_cleared: Some(&in_mean), book };
     let mut by_interval = intervals::judge(&whole);
     if let Some(by_interval) = &mut by_interval {
         findings = std::mem::take(&mut by_interval.findings);
@@ -117,7 +118,7 @@ pub fn findings(window: &Window, book: &RuleBook) -> Vec<Finding> {
     let (judged, _) = judge(book.all(), &facts);
     let of_now = keys_of(&judged);
     let findings = relate(judged, &facts.topology);
-    let whole = Whole { window, facts: &facts, findings: &findings, of_now: &of_now, not_cleared: &[], book };
+    let whole = Whole { window, facts: &facts, findings: &findings, of_now: &of_now, not_cleared: None, book };
     intervals::judge(&whole).map_or(findings, |by_interval| by_interval.findings)
 }
 

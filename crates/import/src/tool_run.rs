@@ -16,6 +16,7 @@ use std::ops::Bound::{Excluded, Included};
 use whyslow_model::catalogue::{Family, MetricKind, Process, Thread};
 use whyslow_model::human;
 use whyslow_model::key::MachineKey;
+use whyslow_model::plausible;
 use whyslow_model::value::{Name, Value};
 
 /// A series this short is not thinned.
@@ -30,14 +31,13 @@ const MOST_NOTES: usize = 100;
 const HOUR: f64 = 3600.0;
 /// Part of an hour by which a step of whole hours may seem to differ, as rows are late.
 const DST_SLACK: f64 = 0.02;
-/// How far what is used may be above the whole by rounding.
-const MOST_ROUNDING: f64 = 0.05;
 /// The most intervals that are remembered for a lost row.
 const MOST_LOST: usize = 1000;
 
 /// What to do about a clock that was set by so many seconds: daylight saving time sets it by whole hours.
 pub(crate) fn clock_remedy(by: f64) -> &'static str {
-    if (by.abs() / HOUR - (by.abs() / HOUR).round()).abs() < DST_SLACK && by.abs() > HOUR / 2.0 {
+    let hours = by.abs() / HOUR;
+    if hours > 0.5 && (hours - hours.round()).abs() < DST_SLACK {
         "print times in UTC, which has no daylight saving time: TZ=UTC"
     } else {
         "see who sets the clock: chronyc tracking; journalctl -u chrony -u chronyd -u ntpd -u systemd-timesyncd"
@@ -252,7 +252,7 @@ impl ToolRun {
 
     /// Whether no more is in use than there is, in this unit; otherwise that is noted.
     pub(crate) fn is_within(&mut self, what: &str, used: f64, whole: f64, unit: &str) -> bool {
-        let is_possible = used <= whole * (1.0 + MOST_ROUNDING);
+        let is_possible = !plausible::exceeds(used, whole);
         if !is_possible {
             let [used, whole] = [used, whole].map(|amount| human::quantity(amount, unit));
             self.note(

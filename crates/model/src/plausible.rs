@@ -60,6 +60,11 @@ const PARTS: &[(&str, &str, &str)] = &[
 /// Counters of time that grow by no more than the time that passes.
 const OF_WALL_TIME: [(&str, &str); 1] = [("disk", "busy_time")];
 
+/// Whether more is in use, or free, than there is.
+pub fn exceeds(part: f64, whole: f64) -> bool {
+    part > whole * (1.0 + SLACK)
+}
+
 /// A value that was taken out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ImpossibleValue {
@@ -147,7 +152,7 @@ impl EachFamily for Levels<'_> {
                     value if value > 1.0 + ROUNDING && is_share => Some("a share is at most 100 %".to_owned()),
                     value => parts.iter().find(|(part, _)| *part == column).and_then(|(_, whole)| {
                         let whole = level(row, *whole).filter(|whole| *whole > 0.0)?;
-                        (value > whole * (1.0 + SLACK)).then(|| format!("there are {}", in_words(whole, metric.unit)))
+                        exceeds(value, whole).then(|| format!("there are {}", in_words(whole, metric.unit)))
                     }),
                 };
                 if let Some(why) = why {

@@ -5,7 +5,7 @@
 //! gives the value over a [`Window`](whyslow_model::window::Window) ([`Quantity::over`]), in an interval of a chart
 //! ([`Expression::step`]) and over a table of growth in SQL ([`Declaration::sql`]), and the formula that is printed.
 //!
-//! What is not known is nothing of all, everywhere:
+//! Unknown is not zero, in any of the three:
 //!
 //! - A counter did not grow by a known amount in a step if it was not read at both ends, was reset, or belongs to another entity of
 //!   the same name. A counter that wraps grew by what is left after the wrap.
@@ -25,7 +25,7 @@ pub mod pressure;
 
 pub use declare::{Declaration, Quantity, column};
 pub use expression::{Expression, Pair, StepAmount, Sum, Term};
-pub use formula::Formula;
+pub(crate) use formula::Formula;
 pub use over::growths;
 
 /// All quantities.

@@ -10,30 +10,32 @@ use whyslow_model::window::Change;
 impl<F: Family> Quantity<F> {
     /// Its value over all steps of an entity.
     pub fn over(&self, change: &Change<'_, F>) -> Option<f64> {
-        let all = self.amounts(change).map(|(_, amount)| amount).reduce(StepAmount::plus)?;
+        let all = self.amounts(change).filter_map(|(_, amount)| amount).reduce(StepAmount::plus)?;
         self.declaration.value(all)
     }
 
-    /// Its values in the steps of an entity in which it is known, with their lengths in seconds. The time since boot has none: how
-    /// the growth was spread over it is not known.
-    pub fn steps(&self, change: &Change<'_, F>) -> Vec<(f64, f64)> {
+    /// The value in each step of an entity, `None` where it is unknown, and the length of the step in seconds. The time since boot
+    /// has no steps: how the growth was spread over it is unknown.
+    pub fn steps(&self, change: &Change<'_, F>) -> Vec<(f64, Option<f64>)> {
         if change.is_since_boot() {
             return Vec::new();
         }
-        let value = |(seconds, amount)| Some((seconds, self.declaration.value(amount)?));
-        self.amounts(change).filter_map(value).collect()
+        let value = |(seconds, amount): (f64, Option<StepAmount>)| {
+            (seconds, amount.and_then(|amount| self.declaration.value(amount)))
+        };
+        self.amounts(change).map(value).collect()
     }
 
-    /// What each step in which it is known adds, in the units of the catalogue, and the length of the step in seconds.
-    fn amounts(&self, change: &Change<'_, F>) -> impl Iterator<Item = (f64, StepAmount)> {
+    /// The amount of each step in the units of the catalogue, `None` where it is unknown, and the length of the step in seconds.
+    fn amounts(&self, change: &Change<'_, F>) -> impl Iterator<Item = (f64, Option<StepAmount>)> {
         let columns: BTreeSet<usize> = self.declaration.expression.columns().collect();
         let grown: BTreeMap<usize, Vec<(f64, Option<f64>)>> =
             columns.into_iter().map(|column| (column, growths(change, column))).collect();
         let lengths: Vec<f64> =
             grown.values().next().map_or_else(Vec::new, |steps| steps.iter().map(|(seconds, _)| *seconds).collect());
-        lengths.into_iter().enumerate().filter_map(move |(at, seconds)| {
+        lengths.into_iter().enumerate().map(move |(at, seconds)| {
             let grown = |column: usize| grown.get(&column)?.get(at)?.1;
-            Some((seconds, self.declaration.expression.step(seconds, grown)?))
+            (seconds, self.declaration.expression.step(seconds, grown))
         })
     }
 }
@@ -111,7 +113,7 @@ mod tests {
         }]);
         let change = window.change::<Disk>().unwrap();
         assert_eq!(disk::READS.over(&change), Some(50.0), "of the one step in which it is known");
-        assert_eq!(disk::READS.steps(&change), [(1.0, 50.0)]);
+        assert_eq!(disk::READS.steps(&change), [(1.0, Some(50.0)), (1.0, None)]);
         assert_eq!(disk::BUSY.over(&change), Some(1.0));
     }
 

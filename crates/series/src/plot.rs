@@ -45,6 +45,8 @@ impl Before<'_> {
 
 /// A column of a reading.
 struct Term {
+    /// Its position in the catalogue.
+    column: usize,
     /// Its position in the reading.
     at: usize,
     metric: &'static Metric,
@@ -75,7 +77,12 @@ impl Formula {
             let (unit, factor) = converted(metric.unit);
             let bits = if chart.unit == "bit/s" && unit == "By" { 8.0 } else { 1.0 };
             // The selection has all columns of its charts.
-            Some(Term { at: columns.iter().position(|known| known == column)?, metric, factor: factor * bits })
+            Some(Term {
+                column: *column,
+                at: columns.iter().position(|known| known == column)?,
+                metric,
+                factor: factor * bits,
+            })
         };
         let terms = |columns: &[usize]| columns.iter().filter_map(term).collect();
         let (first, second) = match &line.amount {
@@ -97,8 +104,8 @@ impl Formula {
             Amount::Of(quantity) => {
                 let before = before?;
                 let grown = |column: usize| {
-                    let term = quantity.expression.columns().position(|known| known == column)?;
-                    growth_of(std::slice::from_ref(self.first.get(term)?), before.values, reading.values)
+                    let term = self.first.iter().find(|term| term.column == column)?;
+                    growth_of(std::slice::from_ref(term), before.values, reading.values)
                 };
                 let step = quantity.step(before.seconds(), grown)?;
                 Some(Quantity { amount: step.amount, units: step.units, has_lasted: true })

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use whyslow_model::catalogue::{Cpu, Disk, Family, Group, Interface, Pressure};
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::{Quantity, disk, pressure};
 
 /// Values that are kept of each.
 const KEPT: usize = 240;
@@ -58,13 +59,12 @@ impl History {
             steps.insert(CourseOf::CpuBusy, busy);
         }
         if let Some(pressure) = window.change::<Pressure>() {
-            let mut share = |of, f: fn(&Pressure) -> Counter| steps.insert(of, rates(&pressure, &[f], 1e-9));
-            share(CourseOf::CpuStall, |p| p.cpu_some);
-            share(CourseOf::MemoryStall, |p| p.memory_some);
-            share(CourseOf::IoStall, |p| p.io_some);
+            steps.insert(CourseOf::CpuStall, course_of(&pressure::CPU, &pressure));
+            steps.insert(CourseOf::MemoryStall, course_of(&pressure::MEMORY, &pressure));
+            steps.insert(CourseOf::IoStall, course_of(&pressure::IO, &pressure));
         }
         for disk in window.changes::<Disk>() {
-            steps.insert(CourseOf::Disk(disk.key().to_string()), rates(&disk, &[|d| d.weighted_time], 1e-9));
+            steps.insert(CourseOf::Disk(disk.key().to_string()), course_of(&disk::QUEUE, &disk));
         }
         let mut network: Vec<f64> = Vec::new();
         for interface in window.changes::<Interface>() {
@@ -86,6 +86,13 @@ impl History {
             course.drain(..course.len().saturating_sub(KEPT));
         }
     }
+}
+
+/// A quantity in each step; NaN where it is unknown, and nothing if it always is.
+fn course_of<F: Family>(quantity: &Quantity<F>, change: &Change<'_, F>) -> Vec<f64> {
+    let steps = quantity.steps(change);
+    let is_known = steps.iter().any(|(_, value)| value.is_some());
+    steps.into_iter().filter(|_| is_known).map(|(_, value)| value.unwrap_or(f64::NAN)).collect()
 }
 
 /// The rate of counters together in each step, times `factor`; NaN where it is unknown. Counters that the kernel does not have add

@@ -29,30 +29,12 @@ impl Felt<'_> {
         self.parts.len() as f64 / self.grid.parts.len() as f64
     }
 
-    fn seconds(&self) -> f64 {
-        self.parts.iter().map(|part| part_seconds(self.grid.window, part.from, part.to)).sum()
-    }
-
     pub(super) fn lost_seconds(&self) -> f64 {
         self.episodes.iter().map(FoundEpisode::lost_seconds).sum()
     }
 
     pub(super) fn during(&self) -> During {
-        let window = self.grid.window;
-        let at = |part: &Part| self.grid.parts.iter().position(|other| other.from == part.from).unwrap_or(0) + 1;
-        let first = self.parts.first().map_or(1, |part| at(part));
-        let last = self.parts.last().map_or(1, |part| at(part));
-        let (from, to) = (self.grid.parts[first - 1].from, self.grid.parts[last - 1].to);
-        During {
-            seconds: self.seconds(),
-            share: self.seconds() / window.seconds(),
-            intervals: self.parts.len(),
-            first_interval: first,
-            last_interval: last,
-            of_intervals: self.grid.parts.len(),
-            episodes: self.episodes.len(),
-            ..during(window, from, to)
-        }
+        During { episodes: self.episodes.len(), ..self.grid.during(&self.parts) }
     }
 
     /// Whether it is no more than one short interval among others.
@@ -60,7 +42,7 @@ impl Felt<'_> {
         let [part] = self.parts[..] else { return false };
         let is_captured = !self.grid.window.origins().is_empty();
         let is_one_step = is_captured || part.to - part.from == 1;
-        is_one_step && self.grid.parts.len() > 2 && self.seconds() < BRIEF_SECONDS
+        is_one_step && self.grid.parts.len() > 2 && self.grid.seconds(self.parts.iter().copied()) < BRIEF_SECONDS
     }
 }
 

@@ -31,16 +31,16 @@ pub(super) struct Part {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) findings: Vec<Finding>,
-    /// What stands out in resources in it.
+    /// The resources in which something stands out.
     pub(super) in_doubt: Vec<NotCleared>,
 }
 
-/// Something that holds in runs of consecutive parts.
+/// The parts in which something holds that lasts or comes often.
 pub(super) struct Lasting<'g> {
-    grid: &'g Grid<'g>,
-    /// The longest run.
+    /// The longest run of consecutive ones.
     pub(super) longest: &'g [Part],
-    all: Vec<&'g [Part]>,
+    /// The time span and the intervals of all of them.
+    pub(super) during: During,
 }
 
 impl<'w> Grid<'w> {
@@ -84,15 +84,45 @@ impl<'w> Grid<'w> {
 
     /// The parts in which something holds, if it lasts or comes often.
     pub(super) fn lasting(&self, holds: impl Fn(&Part) -> bool) -> Option<Lasting<'_>> {
-        let all: Vec<&[Part]> = self.parts.chunk_by(|a, b| holds(a) == holds(b)).filter(|run| holds(&run[0])).collect();
-        let longest = *all.iter().max_by(|a, b| self.seconds(a).total_cmp(&self.seconds(b)))?;
-        let lasting = Lasting { grid: self, longest, all };
-        lasting.lasts().then_some(lasting)
+        let runs: Vec<&[Part]> =
+            self.parts.chunk_by(|a, b| holds(a) == holds(b)).filter(|run| holds(&run[0])).collect();
+        let seconds = |run: &[Part]| self.seconds(run.iter());
+        let longest = *runs.iter().max_by(|a, b| seconds(a).total_cmp(&seconds(b)))?;
+        let all: Vec<&Part> = runs.iter().copied().flatten().collect();
+        let during = During { episodes: runs.len(), ..self.during(&all) };
+        let is_often = during.seconds >= OFTEN * self.window.seconds();
+        let lasts = self.is_long(longest.iter()) || (is_often && self.is_long(all.into_iter()));
+        lasts.then_some(Lasting { longest, during })
     }
 
-    /// The length of all parts of a run: between two of them a restart may lie.
-    fn seconds(&self, run: &[Part]) -> f64 {
-        run.iter().map(|part| part_seconds(self.window, part.from, part.to)).sum()
+    /// Whether parts are long enough together for what holds in them to be said.
+    fn is_long<'p>(&self, parts: impl Iterator<Item = &'p Part> + Clone) -> bool {
+        // A part of samples has several of them.
+        let is_captured = !self.window.origins().is_empty();
+        let intervals = |part: &Part| if is_captured { 1 } else { part.to - part.from };
+        let seconds = self.seconds(parts.clone());
+        seconds >= LONG_SECONDS || (seconds >= LASTING.0 && parts.map(intervals).sum::<usize>() >= LASTING.1)
+    }
+
+    /// The length of parts: between two of them a restart may lie.
+    pub(super) fn seconds<'p>(&self, parts: impl Iterator<Item = &'p Part>) -> f64 {
+        parts.map(|part| part_seconds(self.window, part.from, part.to)).sum()
+    }
+
+    /// The time span and the intervals of some parts, in order; there is at least one.
+    pub(super) fn during(&self, parts: &[&Part]) -> During {
+        let at = |part: &Part| self.parts.iter().position(|other| other.from == part.from).unwrap_or(0) + 1;
+        let (first, last) = (parts[0], parts[parts.len() - 1]);
+        let seconds = self.seconds(parts.iter().copied());
+        During {
+            seconds,
+            share: seconds / self.window.seconds(),
+            intervals: parts.len(),
+            first_interval: at(first),
+            last_interval: at(last),
+            of_intervals: self.parts.len(),
+            ..during(self.window, first.from, last.to)
+        }
     }
 
     /// The time since boot at two snapshots.
@@ -107,43 +137,5 @@ impl<'w> Grid<'w> {
             let (from, to) = self.times(part.from, part.to);
             span.0 <= from && to <= span.1
         })
-    }
-}
-
-impl Lasting<'_> {
-    fn lasts(&self) -> bool {
-        let is_long = |seconds: f64, intervals: usize| {
-            seconds >= LONG_SECONDS || (seconds >= LASTING.0 && intervals >= LASTING.1)
-        };
-        // A part of samples has several of them.
-        let is_captured = !self.grid.window.origins().is_empty();
-        let intervals = |run: &[Part]| if is_captured { run.len() } else { run[run.len() - 1].to - run[0].from };
-        let total: usize = self.all.iter().map(|run| intervals(run)).sum();
-        let is_often = self.seconds() >= OFTEN * self.grid.window.seconds();
-        is_long(self.grid.seconds(self.longest), intervals(self.longest))
-            || (is_often && is_long(self.seconds(), total))
-    }
-
-    /// The seconds in which it holds.
-    fn seconds(&self) -> f64 {
-        self.all.iter().map(|run| self.grid.seconds(run)).sum()
-    }
-
-    /// When that was.
-    pub(super) fn during(&self) -> During {
-        let parts = &self.grid.parts;
-        let at = |part: &Part| parts.iter().position(|other| other.from == part.from).unwrap_or(0) + 1;
-        let [first, last] = [self.all[0], self.all[self.all.len() - 1]];
-        let (first, last) = (&first[0], &last[last.len() - 1]);
-        During {
-            seconds: self.seconds(),
-            share: self.seconds() / self.grid.window.seconds(),
-            intervals: self.all.iter().map(|run| run.len()).sum(),
-            first_interval: at(first),
-            last_interval: at(last),
-            of_intervals: parts.len(),
-            episodes: self.all.len(),
-            ..during(self.grid.window, first.from, last.to)
-        }
     }
 }

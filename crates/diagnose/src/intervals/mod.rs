@@ -39,7 +39,7 @@ pub(crate) struct ByInterval {
     pub findings: Vec<Finding>,
     /// What was found in the mean and in no interval.
     pub refuted: Vec<RuledOut>,
-    /// What stands out in resources in parts, and not throughout.
+    /// The resources in which something stands out in parts, and not throughout.
     pub not_cleared: Vec<NotCleared>,
     /// The facts of the worst part, if something is only so in a part.
     pub worst: Option<Facts>,
@@ -55,8 +55,8 @@ pub(crate) struct Whole<'w> {
     pub findings: &'w [Finding],
     /// The keys of those findings that are not of the time since boot.
     pub of_now: &'w BTreeSet<String>,
-    /// What stands out in its mean.
-    pub not_cleared: &'w [NotCleared],
+    /// The resources in which something stands out over all of it; `None` if only findings are asked for.
+    pub not_cleared: Option<&'w [NotCleared]>,
     /// The rules.
     pub book: &'w RuleBook,
 }
@@ -69,6 +69,9 @@ impl Whole<'_> {
 
     /// The resources in which something stands out in a part.
     fn in_doubt(&self, facts: &Facts, findings: &[Finding]) -> Vec<NotCleared> {
+        if self.not_cleared.is_none() {
+            return Vec::new();
+        }
         let context = RuleContext::new(&facts.host, &facts.host);
         let is_captured = !self.window.origins().is_empty();
         self.book.resources.not_cleared(&context, findings, is_captured)
@@ -190,7 +193,7 @@ impl Judging<'_> {
                 let Some(lasting) = grid.lasting(has_it) else { continue };
                 let of_run = lasting.longest.iter().flat_map(|part| part.findings.iter().filter(|f| f.key() == key));
                 let Some(worst) = of_run.max_by(|a, b| a.impact.total_cmp(&b.impact)) else { continue };
-                let during = lasting.during();
+                let during = lasting.during;
                 let is_longer =
                     found.get(&key).and_then(|f| f.during.as_ref()).is_none_or(|known| known.seconds < during.seconds);
                 if is_longer {
@@ -349,9 +352,10 @@ impl Judging<'_> {
             let of_resource = |entry: &&NotCleared| entry.id == resource;
             let is_in_doubt = |part: &Part| part.in_doubt.iter().any(|entry| of_resource(&entry));
             let lasting = self.grids.iter().filter_map(|grid| grid.lasting(is_in_doubt));
-            let Some(lasting) = lasting.max_by_key(|lasting| lasting.during().intervals) else { continue };
+            let Some(lasting) = lasting.max_by_key(|lasting| lasting.during.intervals) else { continue };
+            let in_mean = self.whole.not_cleared.into_iter().flatten();
             let is_throughout =
-                lasting.during().share >= THROUGHOUT && self.whole.not_cleared.iter().any(|entry| entry.id == resource);
+                lasting.during.share >= THROUGHOUT && in_mean.into_iter().any(|entry| entry.id == resource);
             if is_throughout || self.whole.book.resources.is_found(resource, findings) {
                 continue;
             }
@@ -365,7 +369,7 @@ impl Judging<'_> {
                 continue;
             };
             first.get_or_insert((from, to));
-            let during = lasting.during();
+            let during = lasting.during;
             let because = format!("{}, {}", entry.because, self.in_words(&during));
             all.push(NotCleared { because, during: Some(during), ..entry.clone() });
         }

@@ -86,7 +86,7 @@ pub(super) fn has_no_other_times(window: &Window, times: &[usize]) -> bool {
     !others.2
 }
 
-/// Whether nothing is known of a part, as the machine was restarted in it: all that was counted began again.
+/// Whether the machine was restarted between two snapshots: counters were reset, and none grew.
 pub(super) fn is_gap(window: &Window, from: usize, to: usize) -> bool {
     struct Counted<'w> {
         before: &'w Snapshot,
@@ -96,8 +96,12 @@ pub(super) fn is_gap(window: &Window, from: usize, to: usize) -> bool {
     }
     impl EachFamily for Counted<'_> {
         fn family<F: Family>(&mut self, _: &mut Vec<F>) {
-            for row in F::rows(self.before) {
-                let Some(later) = F::rows(self.now).iter().find(|later| later.key() == row.key()) else { continue };
+            if self.grew {
+                return;
+            }
+            let before: BTreeMap<&F::Key, &F> = F::rows(self.before).iter().map(|row| (row.key(), row)).collect();
+            for later in F::rows(self.now) {
+                let Some(row) = before.get(later.key()).copied() else { continue };
                 for column in 0..F::INFO.metrics.len() {
                     let [before, now] = [row, later].map(|row| match row.value(column) {
                         Some(Value::Counter(counter)) => counter.get(),

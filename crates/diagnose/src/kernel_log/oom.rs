@@ -43,7 +43,7 @@ pub struct OomKill {
     pub times: f64,
     /// The time of that line, as printed in a log file.
     pub printed: Option<String>,
-    /// How long before the end of what was captured that was, in seconds.
+    /// Seconds from that line to the end of the capture.
     pub age: Option<f64>,
 }
 

@@ -165,7 +165,7 @@ signals! { k: OomKill;
     "kill.listed" "bytes" "resident memory of all processes listed", "Σ'rss' x 4 KiB", "/dev/kmsg" => k.report.listed;
 }
 
-/// How long ago something must have been logged, in seconds, to be no part of what is the matter now.
+/// A kill this many seconds before the end of the capture is no part of the current problem.
 const PAST_SECONDS: f64 = 3600.0;
 /// Clocks below this, in nanoseconds, begin at boot or in no known year.
 const FIRST_DATE_NS: f64 = 9e17;

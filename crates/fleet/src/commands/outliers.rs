@@ -30,7 +30,7 @@ struct ComparedMetric {
     value: FleetValue,
 }
 
-/// How a value over the rows of a host is asked for.
+/// A value over the rows of a host: a declared quantity, or SQL.
 enum FleetValue {
     Of(&'static Declaration),
     Sql(&'static str),

@@ -198,7 +198,7 @@ const MEMORY: MetricColumns<Meminfo> = columns![
     "kbvmused" => vmalloc_used * KIB, "kbswpfree" => swap_free * KIB, "kbswpfree" => swap_total * KIB,
     "kbswpused" += swap_total * KIB,
 ];
-/// All of memory follows from what is used and its share; what counts as used changed with versions.
+/// Total memory, from kbmemused and %memused: which pages count as used differs between versions of sysstat.
 const ALL_MEMORY: MetricColumns<Meminfo> = columns!["total" => mem_total * KIB];
 
 fn memory(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {

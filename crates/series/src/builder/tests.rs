@@ -471,7 +471,7 @@ fn a_quantity_is_the_same_in_a_chart_as_over_a_step_of_a_window() {
                     ["sda", line.label].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
                 let series = drawn.and_then(|chart| chart.series.into_iter().find(|series| series.name == name));
                 let mut known: Vec<f64> =
-                    Quantity::<Disk>::of(*quantity).steps(&change).into_iter().map(|(_, value)| value).collect();
+                    Quantity::<Disk>::of(*quantity).steps(&change).into_iter().filter_map(|(_, value)| value).collect();
                 let mut shown: Vec<f64> =
                     series.iter().flat_map(|series| series.mean.iter().flatten().copied()).collect();
                 // Charts leave out what is idle.
