@@ -8,6 +8,9 @@ LAB := target/release/whyslow-lab
 WHYSLOW_LAB_VM ?= target/lab-vm
 SUITES ?= bullseye bookworm bookworm-backports trixie-backports
 
+# The tests of captures, of documents and of what is written.
+FIXTURES := calibration captured formats incidents intervals logs pasted schemas screens since_boot stack together verdict why wording written
+
 # The S3 gateway of the demonstration, which is built where there is Go.
 GATEWAY := target/versitygw/versitygw
 
@@ -20,14 +23,13 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab lab-blind lab-vm lab-vm-quick bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet fleet-demo lint build build-lab build-fleet practice practice-vm install uninstall dist test-packages manual need-build need-dist need-test-packages need-manual need-test need-lab need-lab-vm need-programs need-bench clean
+.PHONY: run test test-fast lab lab-blind lab-vm lab-vm-quick bench-sense bench-explain bench-page bench-disk bench-net bench-import bench-record bench-fleet fleet-demo lint format build build-lab build-fleet practice practice-vm install uninstall dist test-packages manual need-build need-dist need-test-packages need-manual need-test need-lab need-lab-vm need-programs need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
 
 test: need-test ## every test; the lab's quick subset needs root
-# Tests end programs by signals, which nohup and a shell's background jobs ignore.
-	env --default-signal=HUP,INT,QUIT cargo test --workspace --no-fail-fast
+	scripts/run-tests
 # The lab is that of the tests, which have built it: a release build would take half as long again as they do.
 	@if [ "$$(id -u)" = 0 ]; then \
 	  $(MAKE) --no-print-directory need-lab && target/debug/whyslow-lab --quick --whyslow target/debug/whyslow; \
@@ -36,6 +38,9 @@ test: need-test ## every test; the lab's quick subset needs root
 	else \
 	  echo 'lab: skipped, it needs root (1 suite skipped)'; \
 	fi
+
+test-fast: need-build ## the units and the fixtures, in some four minutes: no browser, no load on this machine, no fleet
+	cargo test --workspace --exclude whyslow-fleet --exclude whyslow-bench-fleet --lib --no-fail-fast $(FIXTURES:%=--test %)
 
 lab: need-programs build build-lab ## every fault and every healthy control, as root
 	$(LAB) --whyslow $(BIN) $(LAB_ARGS)
@@ -91,9 +96,11 @@ bench-import: build ## how fast a kernel log of a gigabyte is read, and in how m
 	cargo build --release --package whyslow-bench-import
 	target/release/bench-import $(BENCH)
 
-lint: need-build ## formatting and clippy, warnings are errors
-	cargo fmt --all --check
+lint: need-build format ## formatting and clippy, warnings are errors
 	cargo clippy --workspace --all-targets -- -D warnings
+
+format: ## formatting alone
+	cargo fmt --all --check
 
 build: need-build
 	cargo build --release --package whyslow
@@ -137,6 +144,7 @@ need-build:
 
 # What tests need that run as root only is installed for root only.
 need-test: need-build
+	@scripts/install-missing.sh runner
 	@[ "$$(id -u)" != 0 ] || scripts/install-missing.sh test
 
 need-bench:

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Installs the Debian packages (and programs of crates.io) that are missing, and only those: install-missing.sh build [test] [lab] [lab-vm] [programs] [bench] [dist] [packages] [manual]
+# Installs the Debian packages (and programs of crates.io) that are missing, and only those: install-missing.sh build [runner] [test] [lab] [lab-vm] [programs] [bench] [dist] [packages] [manual]
 set -eu
 
 # A package and a file it brings: the file is looked for, so that nothing is installed that is there by other means.
 build='clang-14:clang-14 llvm-14:llvm-strip-14 gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h make:/usr/bin/make'
 lab='iproute2:ip e2fsprogs:mkfs.ext4 util-linux:losetup procps:sysctl nftables:nft xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs'
-test='qemu-system-x86:qemu-system-x86_64 python3:python3 iproute2:ip nftables:nft util-linux:losetup e2fsprogs:mkfs.ext4 xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs fio:fio iperf3:iperf3 sysstat:sadf atop:atop chromium:chromium nodejs:node npm:npm prometheus:promtool tmux:tmux'
+test='qemu-system-x86:qemu-system-x86_64 iproute2:ip nftables:nft util-linux:losetup e2fsprogs:mkfs.ext4 xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs fio:fio iperf3:iperf3 sysstat:sadf atop:atop chromium:chromium nodejs:node npm:npm prometheus:promtool tmux:tmux'
+runner='python3:python3'
 programs='postgresql:/usr/lib/postgresql/*/bin/postgres mariadb-server-core:mariadbd mariadb-client-core:mariadb redis-server:redis-server nginx-light:nginx apache2-utils:ab nodejs:node default-jdk-headless:javac python3:/usr/bin/python3 ffmpeg:ffmpeg rsync:rsync runc:runc'
 lab_vm='binutils:strip qemu-system-x86:qemu-system-x86_64 mmdebstrap:mmdebstrap genext2fs:genext2fs cpio:cpio kmod:depmod e2fsprogs:mke2fs xz-utils:xz debian-archive-keyring:/usr/share/keyrings/debian-archive-keyring.gpg'
 dist='musl-tools:musl-gcc gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cross:/usr/aarch64-linux-gnu/include/stdio.h git:git xz-utils:xz'
@@ -74,6 +75,7 @@ for list in "$@"; do
     case $list in
         build) packages="$packages$(missing "$build")" ;;
         test) packages="$packages$(missing "$test")" ;;
+        runner) packages="$packages$(missing "$runner")" ;;
         lab) packages="$packages$(missing "$lab")" ;;
         lab-vm) packages="$packages$(missing "$lab_vm")" ;;
         programs) packages="$packages$(missing "$programs")" ;;
