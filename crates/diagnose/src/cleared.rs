@@ -39,13 +39,14 @@ impl Resources {
     /// Reads the file of them.
     ///
     /// # Errors
-    /// The text is not TOML, an expression does not compile, or a signal does not exist.
-    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
-        let source = SourceText { file, text };
+    /// The text is not TOML; if it is checked: an expression does not compile, or a signal does not exist.
+    pub(crate) fn parse(source: &SourceText<'_>) -> Result<Self, RuleError> {
         let resources: Self = source.parse()?;
-        for Sentence { when, because, .. } in resources.cleared.iter().chain(&resources.not_cleared) {
-            let names = [when.spanned_names(), because.spanned_names()];
-            names.into_iter().try_for_each(|names| source.check(names, &[Scope::Host]))?;
+        if source.is_checked {
+            for Sentence { when, because, .. } in resources.cleared.iter().chain(&resources.not_cleared) {
+                let names = [when.spanned_names(), because.spanned_names()];
+                names.into_iter().try_for_each(|names| source.check(names, &[Scope::Host]))?;
+            }
         }
         Ok(resources)
     }
@@ -147,7 +148,8 @@ because = "half is available"
         for (signal, value) in [("mem.available", 1e9)].iter().chain(signals) {
             host.set(signal, Some(*value));
         }
-        let (resources, context) = (Resources::parse("c.toml", TWO).unwrap(), RuleContext::new(&host, &host));
+        let (resources, context) =
+            (Resources::parse(&SourceText::checked("c.toml", TWO)).unwrap(), RuleContext::new(&host, &host));
         let cleared = resources.ruled_out(&context, &[]).into_iter().map(|r| r.because);
         let stands_out = resources.not_cleared(&context, &[], false).into_iter().map(|n| n.because);
         [cleared.collect(), stands_out.collect()]
@@ -173,8 +175,11 @@ because = "half is available"
 
     #[test]
     fn what_is_wrong_is_reported_with_its_line() {
-        let error = |from: &str, to: &str| Resources::parse("c.toml", &TWO.replace(from, to)).unwrap_err().to_string();
-        assert_eq!(Resources::parse("c.toml", TWO).unwrap().cleared.len(), 2);
+        let error = |from: &str, to: &str| {
+            let text = TWO.replace(from, to);
+            Resources::parse(&SourceText::checked("c.toml", &text)).unwrap_err().to_string()
+        };
+        assert_eq!(Resources::parse(&SourceText::checked("c.toml", TWO)).unwrap().cleared.len(), 2);
         assert_eq!(
             error("stall.memory", "stall.memroy"),
             "c.toml:11: there is no signal \"stall.memroy\" in scope host"

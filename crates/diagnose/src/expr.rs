@@ -9,11 +9,10 @@ use cel::common::types::{CelDouble, CelString};
 use cel::common::value::CowVal;
 use cel::context::VariableResolver;
 use cel::{Context, Env, IdedExpr, Program, Value};
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use toml::Spanned;
 use whyslow_model::diagnosis::Reading;
 
@@ -31,19 +30,21 @@ pub trait SignalLookup: Send + Sync {
     fn signal(&self, name: &str) -> Option<&Reading>;
 }
 
-/// A compiled expression.
+/// An expression, compiled when it is first used: of those of all rules, most are never evaluated.
 pub struct Expr {
     source: String,
     /// Where it begins in its file.
     pub at: usize,
-    program: Program,
+    program: OnceLock<Result<Program, String>>,
 }
+
+/// The names that a text reads, and where it begins in its file; or what is wrong with it there.
+pub(crate) type SpannedNames = Result<(usize, BTreeSet<String>), (usize, String)>;
 
 impl<'de> Deserialize<'de> for Expr {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let source = Spanned::<String>::deserialize(deserializer)?;
-        let expr = Self::compile(source.get_ref()).map_err(D::Error::custom)?;
-        Ok(Self { at: source.span().start, ..expr })
+        Ok(Self { at: source.span().start, ..Self::new(source.get_ref()) })
     }
 }
 
@@ -57,14 +58,16 @@ static FUNCTIONS: LazyLock<Context<'static, 'static>> = LazyLock::new(|| {
 });
 
 impl Expr {
-    /// Compiles `source`.
-    ///
-    /// # Errors
-    /// What CEL's parser says, on one line.
-    pub fn compile(source: &str) -> Result<Self, String> {
-        let program =
-            ENV.compile(source).map_err(|e| e.to_string().split_whitespace().collect::<Vec<_>>().join(" "))?;
-        Ok(Self { source: source.to_owned(), at: 0, program })
+    /// An expression that may not compile: see [`spanned_names`](Self::spanned_names).
+    pub fn new(source: &str) -> Self {
+        Self { source: source.to_owned(), at: 0, program: OnceLock::new() }
+    }
+
+    /// The program, or what CEL's parser says, on one line.
+    fn program(&self) -> Result<&Program, &str> {
+        let compile =
+            || ENV.compile(&self.source).map_err(|e| e.to_string().split_whitespace().collect::<Vec<_>>().join(" "));
+        self.program.get_or_init(compile).as_ref().map_err(String::as_str)
     }
 
     /// The text it was compiled from.
@@ -72,16 +75,21 @@ impl Expr {
         &self.source
     }
 
-    /// The signals it reads.
+    /// The signals it reads; none if it does not compile.
     pub fn names(&self) -> BTreeSet<String> {
-        let mut names = BTreeSet::new();
-        collect_names(self.program.expression(), &[], &mut names);
-        names
+        self.checked_names().unwrap_or_default()
     }
 
-    /// Where it begins, with the signals it reads.
-    pub fn spanned_names(&self) -> (usize, BTreeSet<String>) {
-        (self.at, self.names())
+    /// The signals it reads, or why it does not compile.
+    pub(crate) fn checked_names(&self) -> Result<BTreeSet<String>, String> {
+        let mut names = BTreeSet::new();
+        collect_names(self.program()?.expression(), &[], &mut names);
+        Ok(names)
+    }
+
+    /// The signals it reads, and where it begins.
+    pub(crate) fn spanned_names(&self) -> SpannedNames {
+        self.checked_names().map(|names| (self.at, names)).map_err(|what| (self.at, what))
     }
 
     /// Whether it certainly holds.
@@ -118,7 +126,7 @@ impl Expr {
         let resolver = Resolver(signals);
         let mut context = FUNCTIONS.new_inner_scope();
         context.set_variable_resolver(&resolver);
-        Value::resolve(self.program.expression(), &context).ok()
+        Value::resolve(self.program().ok()?.expression(), &context).ok()
     }
 }
 
@@ -205,7 +213,7 @@ mod tests {
     }
 
     fn truth(source: &str) -> Truth {
-        Expr::compile(source).unwrap().truth(&signals())
+        Expr::new(source).truth(&signals())
     }
 
     #[test]
@@ -224,7 +232,7 @@ mod tests {
 
     #[test]
     fn formulas_come_to_numbers() {
-        let number = |s: &str| Expr::compile(s).unwrap().number(&signals());
+        let number = |s: &str| Expr::new(s).number(&signals());
         assert_eq!(number("min(psi.io.some, disk.queue) * 2.0"), Some(1.0));
         assert_eq!(number("disk.unseen"), None);
         assert_eq!(number("disk.queue / 0.0"), None);
@@ -233,13 +241,13 @@ mod tests {
 
     #[test]
     fn the_names_it_reads_are_known_before_it_runs() {
-        let names = Expr::compile("max(a.b, 1.0) > 2.0 && c.d.e in ['x', f]").unwrap().names();
+        let names = Expr::new("max(a.b, 1.0) > 2.0 && c.d.e in ['x', f]").names();
         assert_eq!(names.into_iter().collect::<Vec<_>>(), ["a.b", "c.d.e", "f"]);
     }
 
     #[test]
     fn names_inside_maps_and_comprehensions_are_known_and_what_those_bind_is_none() {
-        let names = |source: &str| Expr::compile(source).unwrap().names().into_iter().collect::<Vec<_>>().join(" ");
+        let names = |source: &str| Expr::new(source).names().into_iter().collect::<Vec<_>>().join(" ");
         assert_eq!(names("{'a': foo.bar, key: 1.0}['a'] > 2.0"), "foo.bar key");
         assert_eq!(names("xs.all(x, foo > x && x.y > z)"), "foo xs z");
         assert_eq!(names("[1.0, a].exists(x, [b].all(y, x > y && c > 0.0))"), "a b c");
@@ -249,7 +257,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_on_one_line() {
-        let error = Expr::compile("disk.queue >").unwrap_err();
+        let nonsense = Expr::new("disk.queue >");
+        let (_, error) = nonsense.spanned_names().unwrap_err();
         assert!(!error.is_empty() && !error.contains('\n'), "{error:?}");
+        assert!(!nonsense.is_known(&signals()));
     }
 }

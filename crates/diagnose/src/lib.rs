@@ -5,6 +5,7 @@
 
 mod blame;
 pub mod breakdown;
+mod cause;
 mod cleared;
 mod coverage;
 mod document;

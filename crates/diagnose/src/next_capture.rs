@@ -12,7 +12,6 @@ use crate::scope::Scope;
 use crate::signal::Entity;
 use crate::template::Template;
 use serde::Deserialize;
-use std::collections::BTreeSet;
 use toml::Spanned;
 use whyslow_model::diagnosis::{CaptureOutcome, Confidence, Finding, NextCapture, Verdict};
 
@@ -70,26 +69,28 @@ fn host() -> Scope {
     Scope::Host
 }
 
+impl CaptureSpec {
+    fn check(&self, source: &SourceText<'_>) -> Result<(), RuleError> {
+        let scopes = [self.scope, Scope::Host];
+        let conditions = self.when.iter().chain(self.outcome.iter().flat_map(OutcomeSpec::expressions));
+        let texts = [&self.command, &self.otherwise];
+        let texts = texts.into_iter().chain(self.outcome.iter().flat_map(|o| [&o.condition, &o.then]));
+        let mut names = conditions.map(Expr::spanned_names).chain(texts.map(Template::spanned_names));
+        names.try_for_each(|names| source.check(names, &scopes))?;
+        let shown = self.outcome.iter().flat_map(|outcome| &outcome.shows);
+        shown.into_iter().try_for_each(|signal| source.check_signal(signal, Scope::ALL))
+    }
+}
+
 impl NextCaptures {
     /// Reads the file of them.
     ///
     /// # Errors
-    /// The text is not TOML, an expression does not compile, or a signal does not exist.
-    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
-        let source = SourceText { file, text };
+    /// The text is not TOML; if it is checked: an expression does not compile, or a signal does not exist.
+    pub(crate) fn parse(source: &SourceText<'_>) -> Result<Self, RuleError> {
         let captures: Self = source.parse()?;
-        for capture in &captures.capture {
-            let scopes =
-                if capture.scope == Scope::Host { vec![Scope::Host] } else { vec![capture.scope, Scope::Host] };
-            let conditions = capture.when.iter().chain(capture.outcome.iter().flat_map(OutcomeSpec::expressions));
-            let texts = [&capture.command, &capture.otherwise];
-            let texts = texts.into_iter().chain(capture.outcome.iter().flat_map(|o| [&o.condition, &o.then]));
-            let names = conditions.map(Expr::spanned_names).chain(texts.map(Template::spanned_names));
-            names.into_iter().try_for_each(|names| source.check(names, &scopes))?;
-            for signal in capture.outcome.iter().flat_map(|outcome| &outcome.shows) {
-                let name = BTreeSet::from([signal.get_ref().clone()]);
-                source.check((signal.span().start, name), Scope::ALL)?;
-            }
+        if source.is_checked {
+            captures.capture.iter().try_for_each(|capture| capture.check(source))?;
         }
         Ok(captures)
     }
@@ -227,9 +228,11 @@ then = "tasks queue"
 
     #[test]
     fn what_is_wrong_is_reported_with_its_line() {
-        let error =
-            |from: &str, to: &str| NextCaptures::parse("n.toml", &ONE.replace(from, to)).unwrap_err().to_string();
-        assert_eq!(NextCaptures::parse("n.toml", ONE).unwrap().capture.len(), 1);
+        let error = |from: &str, to: &str| {
+            let text = ONE.replace(from, to);
+            NextCaptures::parse(&SourceText::checked("n.toml", &text)).unwrap_err().to_string()
+        };
+        assert_eq!(NextCaptures::parse(&SourceText::checked("n.toml", ONE)).unwrap().capture.len(), 1);
         let unknown = |name: &str| format!("there is no signal \"{name}\" in scope host");
         assert_eq!(error("[\"cpu.busy\"]", "[\"cpu.bussy\"]"), format!("n.toml:8: {}", unknown("cpu.bussy")));
         assert_eq!(error("{cpu.runnable}", "{disk.wait}"), format!("n.toml:9: {}", unknown("disk.wait")));

@@ -1,6 +1,6 @@
 //! Rules: judgement over signals, as data.
 
-use crate::expr::Expr;
+use crate::expr::{Expr, SpannedNames};
 use crate::facts::Facts;
 use crate::rule_context::{NAMES, RuleContext, usual_signal};
 use crate::scope::Scope;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use toml::Spanned;
+use toml::de::DeTable;
 use whyslow_model::diagnosis::{ActionKind, Gain};
 use whyslow_model::listing::{ActionInfo, EvidenceInfo, RuleInfo, split_set_value};
 
@@ -34,7 +35,7 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// A rule, as its file spells it.
+/// A rule: a cause, judged in one way. Its keys are those of the cause's file and of the variant (see `cause`).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
@@ -44,8 +45,8 @@ pub struct Rule {
     /// The file it is from; `built in` for those in the program.
     #[serde(skip)]
     pub(crate) file: String,
-    /// Which of the built-in rules for its id: `queue` for ID.queue.toml, empty for ID.toml.
-    #[serde(skip)]
+    /// The name of the variant among those of its cause; empty for the usual one.
+    #[serde(default, rename = "name")]
     pub(crate) variant: String,
     /// The kind of thing that it is judged on.
     pub(crate) scope: Scope,
@@ -117,6 +118,8 @@ pub struct Rule {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EvidenceSpec {
     pub(crate) signal: Spanned<String>,
+    /// If not given, what is normal for the signal.
+    #[serde(default)]
     pub(crate) expected: String,
 }
 
@@ -370,25 +373,48 @@ fn raised(now: &str, least: &str) -> String {
 }
 
 /// The text of a file, for errors with a line.
+#[derive(Clone, Copy)]
 pub(crate) struct SourceText<'a> {
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,
+    /// Whether every expression in it is compiled and every name looked up at once. Tests do that with those that come with the program.
+    pub(crate) is_checked: bool,
 }
 
-impl SourceText<'_> {
-    /// Reads a document.
-    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, RuleError> {
-        toml::from_str(self.text)
-            .map_err(|e| self.error(e.span().map_or(0, |span| span.start), e.message().replace('\n', " ")))
+impl<'a> SourceText<'a> {
+    /// A user's file.
+    pub(crate) fn checked(file: &'a str, text: &'a str) -> Self {
+        Self { file, text, is_checked: true }
     }
 
-    fn error(&self, offset: usize, what: impl Into<String>) -> RuleError {
+    /// A file that comes with the program.
+    pub(crate) fn built_in(file: &'a str, text: &'a str) -> Self {
+        Self { file, text, is_checked: false }
+    }
+
+    /// Reads it as a table.
+    pub(crate) fn table(self) -> Result<Spanned<DeTable<'a>>, RuleError> {
+        DeTable::parse(self.text).map_err(|e| self.toml_error(&e))
+    }
+
+    /// Reads a document.
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, RuleError> {
+        toml::from_str(self.text).map_err(|e| self.toml_error(&e))
+    }
+
+    fn toml_error(&self, e: &toml::de::Error) -> RuleError {
+        self.error(e.span().map_or(0, |span| span.start), e.message().replace('\n', " "))
+    }
+
+    pub(crate) fn error(&self, offset: usize, what: impl Into<String>) -> RuleError {
         let line = self.text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1;
         RuleError { file: self.file.to_owned(), line, what: what.into() }
     }
 
-    /// Checks that each name at an offset is a signal of one of these scopes, the usual value of one, or one of [`NAMES`].
-    pub(crate) fn check(&self, (at, names): (usize, BTreeSet<String>), scopes: &[Scope]) -> Result<(), RuleError> {
+    /// Checks that a text compiles, and that each name that it reads is a signal of one of these scopes, the usual value of one, or one
+    /// of [`NAMES`].
+    pub(crate) fn check(&self, names: SpannedNames, scopes: &[Scope]) -> Result<(), RuleError> {
+        let (at, names) = names.map_err(|(at, what)| self.error(at, what))?;
         let is_known = |name: &str| find(usual_signal(name).unwrap_or(name), scopes).is_some();
         match names.iter().find(|n| !NAMES.contains(&n.as_str()) && !is_known(n)) {
             Some(unknown) => {
@@ -397,6 +423,11 @@ impl SourceText<'_> {
             }
             None => Ok(()),
         }
+    }
+
+    /// The same of a signal that is named alone.
+    pub(crate) fn check_signal(&self, signal: &Spanned<String>, scopes: &[Scope]) -> Result<(), RuleError> {
+        self.check(Ok((signal.span().start, BTreeSet::from([signal.get_ref().clone()]))), scopes)
     }
 }
 
@@ -421,40 +452,59 @@ impl Rule {
         self.summary.names().contains("culprit") || self.actions.iter().any(ActionSpec::names_culprit)
     }
 
-    /// Reads a rule's file.
+    /// Reads one from a table of a file.
     ///
     /// # Errors
-    /// Where the text is no TOML, lacks a field or has one too many, an expression does not compile, or a signal does
-    /// not exist.
-    pub fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
-        let source = SourceText { file, text };
-        let rule: Self = source.parse()?;
+    /// Where it lacks a field or has one too many, an expression does not compile, or a signal does not exist.
+    pub(crate) fn read(source: &SourceText<'_>, table: Spanned<DeTable<'_>>) -> Result<Self, RuleError> {
+        let at = table.span().start;
+        let mut rule = Self::deserialize(toml::Deserializer::from(table)).map_err(|e| source.toml_error(&e))?;
         let scopes = [rule.scope, Scope::Host];
-        rule.expressions()
-            .map(Expr::spanned_names)
-            .chain(rule.templates().map(Template::spanned_names))
-            .try_for_each(|names| source.check(names, &scopes))?;
-        for EvidenceSpec { signal, .. } in &rule.evidence {
-            source.check((signal.span().start, BTreeSet::from([signal.get_ref().clone()])), &scopes)?;
+        for EvidenceSpec { signal, expected } in &mut rule.evidence {
+            if let Some(known) = find(signal.get_ref(), &scopes).filter(|_| expected.is_empty()) {
+                known.normal.clone_into(expected);
+            }
         }
-        for culprit in &rule.culprits {
+        if source.is_checked {
+            rule.check(source, at)?;
+        }
+        Ok(Self { file: source.file.to_owned(), ..rule })
+    }
+
+    /// Checks what its keys say; it begins at an offset in its file.
+    fn check(&self, source: &SourceText<'_>, at: usize) -> Result<(), RuleError> {
+        let scopes = [self.scope, Scope::Host];
+        self.expressions()
+            .map(Expr::spanned_names)
+            .chain(self.templates().map(Template::spanned_names))
+            .try_for_each(|names| source.check(names, &scopes))?;
+        for EvidenceSpec { signal, expected } in &self.evidence {
+            source.check_signal(signal, &scopes)?;
+            if expected.is_empty() {
+                let name = signal.get_ref();
+                let what =
+                    format!("nothing is declared as normal for {name}: {{ signal = {name:?}, expected = \"...\" }}");
+                return Err(source.error(signal.span().start, what));
+            }
+        }
+        for culprit in &self.culprits {
             let optional = [&culprit.among, &culprit.waits, &culprit.low_priority, &culprit.buffered];
             for expr in optional.into_iter().flatten().chain([&culprit.by]) {
                 source.check(expr.spanned_names(), &[culprit.scope, Scope::Host])?;
             }
         }
-        if let Some(suspect) = rule.suspect.as_ref().filter(|_| rule.asks.is_empty()) {
+        if let Some(suspect) = self.suspect.as_ref().filter(|_| self.asks.is_empty()) {
             return Err(source.error(suspect.at, "suspect needs asks: it says when to turn those sources on"));
         }
-        if rule.impact.is_none() && rule.severity.is_none() {
+        if self.impact.is_none() && self.severity.is_none() {
             return Err(
-                source.error(0, "neither impact (the time lost) nor severity (where no time is measured) is given")
+                source.error(at, "neither impact (the time lost) nor severity (where no time is measured) is given")
             );
         }
-        if let Some((id, share)) = rule.accounts_for.iter().find(|(id, _)| !rule.explains.contains(id)) {
+        if let Some((id, share)) = self.accounts_for.iter().find(|(id, _)| !self.explains.contains(id)) {
             return Err(source.error(share.at, format!("accounts_for has {id:?}, but explains does not")));
         }
-        Ok(Self { file: file.to_owned(), ..rule })
+        Ok(())
     }
 
     /// Its expressions over the subject.

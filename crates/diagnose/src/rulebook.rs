@@ -1,8 +1,9 @@
 //! The built-in rules and a user's own beside them.
 
+use crate::cause::{self, CulpritSets};
 use crate::cleared::Resources;
 use crate::next_capture::NextCaptures;
-use crate::rule::{Rule, RuleError};
+use crate::rule::{Rule, RuleError, SourceText};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::listing::RuleInfo;
 
@@ -10,6 +11,8 @@ use whyslow_model::listing::RuleInfo;
 const CLEARED: &str = "cleared.toml";
 /// The file among them that holds what to capture next.
 const NEXT_CAPTURE: &str = "next_capture.toml";
+/// The file among them that holds the sets of culprits that causes share.
+const CULPRITS: &str = "culprits.toml";
 
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/rules.rs"));
 
@@ -19,14 +22,20 @@ pub struct RuleBook {
     rules: Vec<Rule>,
     pub(crate) resources: Resources,
     pub(crate) next_captures: NextCaptures,
+    culprit_sets: CulpritSets,
     /// Of the text of all rules.
     hasher: DefaultHasher,
 }
 
 impl RuleBook {
     fn empty() -> Self {
-        let (resources, next_captures) = (Resources::default(), NextCaptures::default());
-        Self { rules: Vec::new(), resources, next_captures, hasher: DefaultHasher::new() }
+        Self {
+            rules: Vec::new(),
+            resources: Resources::default(),
+            next_captures: NextCaptures::default(),
+            culprit_sets: CulpritSets::default(),
+            hasher: DefaultHasher::new(),
+        }
     }
 
     /// The rules that come with the program.
@@ -35,38 +44,42 @@ impl RuleBook {
     /// Never in a build that passed its tests, which read every one of them.
     pub fn built_in() -> Self {
         let mut book = Self::empty();
+        let of_file = |name: &str| BUILT_IN.iter().find(|(file, _)| *file == name).map_or("", |(_, text)| text);
+        book.culprit_sets = CulpritSets::parse(CULPRITS, of_file(CULPRITS)).unwrap_or_else(|e| panic!("built-in {e}"));
         for (file, text) in BUILT_IN {
             text.hash(&mut book.hasher);
-            if *file == CLEARED {
-                book.resources = Resources::parse(file, text).unwrap_or_else(|e| panic!("built-in {e}"));
-            } else if *file == NEXT_CAPTURE {
-                book.next_captures = NextCaptures::parse(file, text).unwrap_or_else(|e| panic!("built-in {e}"));
-            } else {
-                let rule = Rule::parse(file, text).unwrap_or_else(|e| panic!("built-in rule {e}"));
-                // A cause can be judged in several ways on one kind of thing: by live counters, and by less.
-                let variant = file.strip_prefix(&rule.id).and_then(|rest| rest.strip_suffix(".toml"));
-                let variant = variant.unwrap_or_default().trim_start_matches('.').to_owned();
-                book.rules.push(Rule { file: "built in".into(), variant, ..rule });
+            let source = SourceText::built_in(file, text);
+            match *file {
+                CULPRITS => {}
+                CLEARED => {
+                    book.resources = Resources::parse(&source).unwrap_or_else(|e| panic!("built-in {e}"));
+                }
+                NEXT_CAPTURE => {
+                    book.next_captures = NextCaptures::parse(&source).unwrap_or_else(|e| panic!("built-in {e}"));
+                }
+                _ => {
+                    let rules = cause::parse(source, &book.culprit_sets);
+                    let rules = rules.unwrap_or_else(|e| panic!("built-in cause {e}")).into_iter();
+                    book.rules.extend(rules.map(|rule| Rule { file: "built in".into(), ..rule }));
+                }
             }
         }
         book.sort();
         book
     }
 
-    /// Adds a user's rule. It takes the place of all that are there with its id and scope.
+    /// Adds a user's cause. Each of its rules takes the place of all that are there with its id and scope.
     ///
     /// # Errors
     /// What is wrong with it, and where; the book is left as it was.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), RuleError> {
-        self.take(Rule::parse(file, text)?);
+        let own = cause::parse(SourceText::checked(file, text), &self.culprit_sets)?;
+        let is_replaced = |rule: &Rule| own.iter().any(|own| (&own.id, own.scope) == (&rule.id, rule.scope));
+        self.rules.retain(|rule| !is_replaced(rule));
+        self.rules.extend(own);
+        self.sort();
         text.hash(&mut self.hasher);
         Ok(())
-    }
-
-    fn take(&mut self, rule: Rule) {
-        self.rules.retain(|r| (&r.id, r.scope) != (&rule.id, rule.scope));
-        self.rules.push(rule);
-        self.sort();
     }
 
     fn sort(&mut self) {
@@ -99,7 +112,9 @@ impl RuleBook {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
     use proptest::prelude::*;
+    use whyslow_model::catalogue::Disk;
 
     const OWN: &str = r#"
 id = "site.queue"
@@ -114,6 +129,21 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
     #[test]
     fn every_built_in_rule_reads() {
         let book = RuleBook::built_in();
+        for (file, text) in BUILT_IN {
+            let source = SourceText::checked(file, text);
+            match *file {
+                CULPRITS => {}
+                CLEARED => drop(Resources::parse(&source).unwrap()),
+                NEXT_CAPTURE => drop(NextCaptures::parse(&source).unwrap()),
+                _ => {
+                    let rules = cause::parse(source, &book.culprit_sets).unwrap();
+                    assert!(
+                        rules.iter().all(|rule| format!("{}.toml", rule.id.replacen('.', "/", 1)) == *file),
+                        "{file}"
+                    );
+                }
+            }
+        }
         for rule in book.rules() {
             assert!(!rule.sources.is_empty(), "{} names no source", rule.id);
             assert!(!rule.look_alikes.is_empty(), "{} names no look-alike", rule.id);
@@ -130,9 +160,29 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
     }
 
     #[test]
+    fn a_cause_that_is_added_at_run_time_is_found() {
+        let mut book = RuleBook::built_in();
+        book.add("own.toml", OWN).unwrap();
+        let window = testing::window([0, 10], |t, s| {
+            s.block.disk.push(Disk {
+                weighted_time: (t * 40 * testing::SECOND).into(),
+                busy_time: (t * testing::SECOND).into(),
+                reads: (t * 100).into(),
+                read_time: (t * 40 * testing::SECOND).into(),
+                ..Disk::new("sda".into())
+            });
+        });
+        let found = crate::document::findings(&window, &book);
+        let own = found.iter().find(|finding| finding.id == "site.queue").expect("the cause");
+        assert_eq!((&*own.subject.name, &*own.summary), ("sda", "sda has 40.0 requests in flight"));
+    }
+
+    #[test]
     fn the_former_names_of_keys_are_still_read() {
         let culprits = "culprits = [{ scope = \"process\", by = \"proc.cpu\", whole = \"cpu.busy\", of = \"it\", nobody = \"x\" }]";
-        let rule = Rule::parse("own.toml", &format!("{OWN}{culprits}")).unwrap();
+        let text = format!("{OWN}{culprits}");
+        let rules = cause::parse(SourceText::checked("own.toml", &text), &CulpritSets::default()).unwrap();
+        let rule = &rules[0];
         assert!(rule.culprits[0].total.is_some() && rule.culprits[0].unattributed.is_some());
     }
 

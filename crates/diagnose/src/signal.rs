@@ -146,12 +146,12 @@ impl IntoReading for &str {
 /// Declares the signals computed from a type: the quantities of the entity whose change is given, and others, each on one entry: name,
 /// unit, sentence, formula, source, and the formula in Rust.
 macro_rules! signals {
-    ($of:ident : $Type:ty; $( quantities of $change:expr => $( $quantity:path ),+ ; )? $( $name:literal $unit:literal $help:literal, $how:literal, $source:literal => $value:expr; )*) => {
+    ($of:ident : $Type:ty; $( quantities of $change:expr => $( $quantity:path ),+ ; )* $( $name:literal $unit:literal $help:literal, $how:literal, $source:literal $(, normal $normal:literal)? => $value:expr; )*) => {
         impl $crate::signal::HasSignals for $Type {
             const SIGNALS: &'static [$crate::signal::Signal] = &[
-                $( $( $crate::signal::of_quantity(&$quantity.declaration), )+ )?
+                $( $( $crate::signal::of_quantity(&$quantity.declaration), )+ )*
                 $( $crate::signal::Signal {
-                    name: $name, unit: $unit, help: $help, how: $how, source: $source,
+                    name: $name, unit: $unit, help: $help, how: $how, source: $source, normal: concat!($($normal)?),
                 } ),*
             ];
 
@@ -159,7 +159,7 @@ macro_rules! signals {
                 use $crate::signal::IntoReading;
                 let $of = self;
                 vec![
-                    $( $( $quantity.over($change).into_reading(), )+ )?
+                    $( $( $quantity.over($change).into_reading(), )+ )*
                     $( $value.into_reading() ),*
                 ]
             }
@@ -171,8 +171,8 @@ pub(crate) use signals;
 
 /// The signal that a quantity is.
 pub(crate) const fn of_quantity(declaration: &Declaration) -> Signal {
-    let Declaration { name, unit, meaning: help, formula: how, source, .. } = *declaration;
-    Signal { name, unit, help, how, source }
+    let Declaration { name, unit, meaning: help, formula: how, source, normal, .. } = *declaration;
+    Signal { name, unit, help, how, source, normal }
 }
 
 /// `a / b`, unknown where nothing is there to divide by.

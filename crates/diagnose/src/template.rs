@@ -5,7 +5,7 @@
 //! written as a whole number, for settings. What stands in brackets is left out if something in it is unknown: `killed[ by
 //! {kill.invoked_by}]`.
 
-use crate::expr::Expr;
+use crate::expr::{Expr, SpannedNames};
 use crate::rule_context::RuleContext;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -53,7 +53,7 @@ impl Template {
     /// Parses `source`.
     ///
     /// # Errors
-    /// An open brace or bracket that is not closed, or a formula that does not compile.
+    /// An open brace or bracket that is not closed.
     pub fn parse(source: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = source;
@@ -75,22 +75,27 @@ impl Template {
         Ok(Self { at: source.span().start, ..Self::parse(source.get_ref())? })
     }
 
-    /// Where it begins, with the signals it reads.
-    pub fn spanned_names(&self) -> (usize, BTreeSet<String>) {
-        (self.at, self.names())
+    /// The signals it reads, and where it begins.
+    pub(crate) fn spanned_names(&self) -> SpannedNames {
+        self.checked_names().map(|names| (self.at, names)).map_err(|what| (self.at, what))
     }
 
-    /// The signals it reads.
+    /// The signals it reads; none if a formula in it does not compile.
     pub fn names(&self) -> BTreeSet<String> {
-        self.pieces
-            .iter()
-            .flat_map(|p| match p {
-                Piece::Text(_) => BTreeSet::new(),
-                Piece::Name(name) | Piece::Count { name, .. } => BTreeSet::from([name.clone()]),
-                Piece::Formula(formula) => formula.names(),
-                Piece::Optional(template) => template.names(),
-            })
-            .collect()
+        self.checked_names().unwrap_or_default()
+    }
+
+    fn checked_names(&self) -> Result<BTreeSet<String>, String> {
+        let mut names = BTreeSet::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(_) => {}
+                Piece::Name(name) | Piece::Count { name, .. } => drop(names.insert(name.clone())),
+                Piece::Formula(formula) => names.extend(formula.checked_names()?),
+                Piece::Optional(template) => names.extend(template.checked_names()?),
+            }
+        }
+        Ok(names)
     }
 
     /// The text as `whyslow rules` shows it: names and formulas in angle brackets, nouns in the plural.
@@ -150,7 +155,7 @@ impl Piece {
     /// What stands in braces.
     fn parse(inside: &str) -> Result<Self, String> {
         if let Some(formula) = inside.strip_prefix('=') {
-            return Ok(Self::Formula(Expr::compile(formula)?));
+            return Ok(Self::Formula(Expr::new(formula)));
         }
         match inside.split('|').map(|part| part.trim().to_owned()).collect::<Vec<_>>().as_slice() {
             [name] => Ok(Self::Name(name.clone())),

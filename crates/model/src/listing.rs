@@ -100,6 +100,8 @@ pub struct Signal {
     pub how: &'static str,
     /// Where its counters come from.
     pub source: &'static str,
+    /// The value at which nobody would look twice, in words; empty where it depends on the cause it is evidence of.
+    pub normal: &'static str,
 }
 
 /// A format's description.

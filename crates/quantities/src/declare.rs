@@ -9,7 +9,7 @@ use whyslow_model::catalogue::{FamilyInfo, Unit};
 pub struct Declaration {
     /// Its name, which is public: in rules, documents and baselines.
     pub name: &'static str,
-    /// Its unit: `s`, `bytes`, `bytes/s`, `1/s`, `count`, `ratio`.
+    /// Its unit: `s`, `bytes`, `bytes/s`, `bit/s`, `1/s`, `count`, `ratio`.
     pub unit: &'static str,
     /// One phrase on what it is.
     pub meaning: &'static str,
@@ -17,6 +17,8 @@ pub struct Declaration {
     pub formula: &'static str,
     /// Where its counters come from.
     pub source: &'static str,
+    /// The value at which nobody would look twice, in words; empty where it depends on the cause it is evidence of.
+    pub normal: &'static str,
     /// The family of the catalogue whose columns it is computed from.
     pub family: &'static FamilyInfo,
     /// How.
@@ -26,9 +28,14 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// How many of a column's unit one is of the unit of quantities: times are in nanoseconds in the catalogue and in seconds here.
+    /// How many of a column's unit one is of the unit of quantities: times are in nanoseconds in the catalogue and in seconds here, and
+    /// what is sent is in bytes there and in bits here.
     pub(crate) fn scale(&self, column: usize) -> f64 {
-        if self.family.metrics[column].unit == Unit::Nanoseconds { 1e9 } else { 1.0 }
+        match self.family.metrics[column].unit {
+            Unit::Nanoseconds => 1e9,
+            Unit::Bytes if self.unit == BITS => 0.125,
+            _ => 1.0,
+        }
     }
 
     /// What a step of so many seconds adds, by how much the counter in each column grew, in the units of quantities.
@@ -53,6 +60,9 @@ impl Declaration {
         }
     }
 }
+
+/// The unit of what is sent over a network.
+pub(crate) const BITS: &str = "bit/s";
 
 /// A quantity of the rows of a family.
 #[derive(Debug)]
@@ -81,7 +91,7 @@ pub const fn column(family: &FamilyInfo, name: &str) -> usize {
     panic!("the catalogue has no such metric")
 }
 
-const fn is_same(a: &[u8], b: &[u8]) -> bool {
+pub(crate) const fn is_same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }
@@ -95,7 +105,8 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
     true
 }
 
-/// Declares the quantities of a family, and a list of all of them: constant, name, unit, meaning, source, and how it is computed.
+/// Declares the quantities of a family, and a list of all of them: constant, name, unit, meaning, source, what is normal where that
+/// does not depend on the cause, and how it is computed.
 ///
 /// ```text
 /// quantities! { Disk;
@@ -109,7 +120,7 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
 macro_rules! quantities {
     ($Family:ident; $(
         $(#[$doc:meta])*
-        $NAME:ident = $name:literal $unit:literal $meaning:literal, $source:literal
+        $NAME:ident = $name:literal $unit:literal $meaning:literal, $source:literal $(, normal $normal:literal)?
             = $how:ident($($terms:tt)+) $(at most $most:literal)?;
     )+) => {
         $(
@@ -119,13 +130,14 @@ macro_rules! quantities {
                 const FAMILY: &whyslow_model::catalogue::FamilyInfo =
                     &<$Family as whyslow_model::catalogue::Family>::INFO;
                 const EXPRESSION: $crate::Expression = $crate::declare::expression!(FAMILY $how $($terms)+);
-                static FORMULA: $crate::Formula = $crate::Formula::of(&EXPRESSION, FAMILY);
+                static FORMULA: $crate::Formula = $crate::Formula::of(&EXPRESSION, FAMILY, $unit);
                 $crate::Quantity::of($crate::Declaration {
                     name: $name,
                     unit: $unit,
                     meaning: $meaning,
                     formula: FORMULA.text(),
                     source: $source,
+                    normal: concat!($($normal)?),
                     family: FAMILY,
                     expression: EXPRESSION,
                     at_most: $crate::declare::at_most!($($most)?),
@@ -217,7 +229,7 @@ mod tests {
                 Expression::Rate(of) => match unit_of(quantity, std::iter::once(*of)) {
                     "" => &["1/s"],
                     "s" => &["ratio", "count"],
-                    _ => &["bytes/s"],
+                    _ => &["bytes/s", BITS],
                 },
                 Expression::Quotient { pairs, or } => {
                     let all = || pairs.iter().chain(or);

@@ -1,5 +1,6 @@
 //! The formula that is printed beside a value, made from the expression by the compiler.
 
+use crate::declare::{BITS, is_same};
 use crate::expression::{Expression, Pair, Sum, Term};
 use whyslow_model::catalogue::FamilyInfo;
 
@@ -14,13 +15,13 @@ pub struct Formula {
 }
 
 impl Formula {
-    /// The formula of an expression over the columns of a family.
-    pub const fn of(expression: &Expression, family: &FamilyInfo) -> Self {
+    /// The formula of an expression over the columns of a family, whose value is in this unit.
+    pub const fn of(expression: &Expression, family: &FamilyInfo, unit: &str) -> Self {
         let mut formula = Self { bytes: [0; MOST], length: 0 };
         match expression {
             Expression::Rate(of) => {
                 formula.groups(of, family);
-                formula.push(" / Δt");
+                formula.push(if is_same(unit.as_bytes(), BITS.as_bytes()) { " x 8 / Δt" } else { " / Δt" });
             }
             Expression::Quotient { pairs, or } => {
                 if let [pair] = pairs {

@@ -9,9 +9,20 @@ use whyslow_model::window::Change;
 
 impl<F: Family> Quantity<F> {
     /// Its value over all steps of an entity.
-    pub fn over(&self, change: &Change<'_, F>) -> Option<f64> {
-        let all = self.amounts(change).filter_map(|(_, amount)| amount).reduce(StepAmount::plus)?;
-        self.declaration.value(all)
+    pub fn over<'c, 'w: 'c>(&self, change: impl Into<Option<&'c Change<'w, F>>>) -> Option<f64>
+    where
+        F: 'w,
+    {
+        self.over_all(change.into())
+    }
+
+    /// Its value over all steps of several entities together: the share of all CPUs' time, not the mean of their shares.
+    pub fn over_all<'c, 'w: 'c>(&self, changes: impl IntoIterator<Item = &'c Change<'w, F>>) -> Option<f64>
+    where
+        F: 'w,
+    {
+        let amounts = changes.into_iter().flat_map(|change| self.amounts(change));
+        self.declaration.value(amounts.filter_map(|(_, amount)| amount).reduce(StepAmount::plus)?)
     }
 
     /// The value in each step of an entity, `None` where it is unknown, and the length of the step in seconds. The time since boot
@@ -24,6 +35,19 @@ impl<F: Family> Quantity<F> {
             (seconds, amount.and_then(|amount| self.declaration.value(amount)))
         };
         self.amounts(change).map(value).collect()
+    }
+
+    /// The value in each step of several entities together, in the order of time. Those that were found later have fewer steps.
+    pub fn steps_of_all(&self, changes: &[Change<'_, F>]) -> Vec<Option<f64>> {
+        let mut newest_first: Vec<Option<StepAmount>> = Vec::new();
+        for change in changes.iter().filter(|change| !change.is_since_boot()) {
+            let steps: Vec<Option<StepAmount>> = self.amounts(change).map(|(_, amount)| amount).collect();
+            newest_first.resize(newest_first.len().max(steps.len()), None);
+            for (all, step) in newest_first.iter_mut().zip(steps.into_iter().rev()) {
+                *all = all.map_or(step, |all| Some(step.map_or(all, |step| all.plus(step))));
+            }
+        }
+        newest_first.into_iter().rev().map(|all| self.declaration.value(all?)).collect()
     }
 
     /// The amount of each step in the units of the catalogue, `None` where it is unknown, and the length of the step in seconds.

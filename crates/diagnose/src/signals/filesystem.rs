@@ -12,20 +12,20 @@ use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
 
 signals! { m: Change<'_, Mount>;
-    "mount.size" "bytes" "space in all", "f_blocks x f_frsize", "statvfs(3)" => m.last().size.get();
-    "mount.available" "bytes" "space an ordinary user can have", "f_bavail x f_frsize", "statvfs(3)" => m.last().available.get();
-    "mount.free" "bytes" "space free, the reserve for root included", "f_bfree x f_frsize", "statvfs(3)" => m.last().free.get();
-    "mount.available_share" "ratio" "the same as a share", "f_bavail / (f_blocks - f_bfree + f_bavail), as df computes it", "statvfs(3)" => available_share(m.last());
+    "mount.size" "bytes" "space in all", "f_blocks x f_frsize", "statvfs(3)", normal "space in all" => m.last().size.get();
+    "mount.available" "bytes" "space an ordinary user can have", "f_bavail x f_frsize", "statvfs(3)", normal "above 5 % of its size" => m.last().available.get();
+    "mount.free" "bytes" "space free, the reserve for root included", "f_bfree x f_frsize", "statvfs(3)", normal "the space left, including the reserve for root" => m.last().free.get();
+    "mount.available_share" "ratio" "the same as a share", "f_bavail / (f_blocks - f_bfree + f_bavail), as df computes it", "statvfs(3)", normal "above 5 %" => available_share(m.last());
     "mount.shrunk" "bytes" "how much less space is available at the end of the window than at its start", "first - last", "statvfs(3)" => m.first().available.get().zip(m.last().available.get()).map(|(first, last)| first - last);
-    "mount.shrink_rate" "bytes/s" "how fast the space available decreases; 0 unless it keeps decreasing", "-Δ(f_bavail x f_frsize) / Δt over the latter half of the window", "statvfs(3)" => shrink_rate(m);
-    "mount.full_in" "s" "time until none is left at this rate", "available / rate at which it decreases", "statvfs(3)" => over(m.last().available.get(), shrink_rate(m).filter(|rate| *rate > 0.0));
-    "mount.inodes" "count" "inodes in all", "f_files", "statvfs(3)" => m.last().inodes.get();
+    "mount.shrink_rate" "bytes/s" "how fast the space available decreases; 0 unless it keeps decreasing", "-Δ(f_bavail x f_frsize) / Δt over the latter half of the window", "statvfs(3)", normal "0 bytes/s on average" => shrink_rate(m);
+    "mount.full_in" "s" "time until none is left at this rate", "available / rate at which it decreases", "statvfs(3)", normal "days" => over(m.last().available.get(), shrink_rate(m).filter(|rate| *rate > 0.0));
+    "mount.inodes" "count" "inodes in all", "f_files", "statvfs(3)", normal "inodes in all, set when it was made" => m.last().inodes.get();
     "mount.inodes_free" "count" "inodes free", "f_ffree", "statvfs(3)" => m.last().inodes_free.get();
     "mount.inodes_free_share" "ratio" "inodes free as a share", "f_ffree / f_files", "statvfs(3)" => over(m.last().inodes_free.get(), m.last().inodes.get());
-    "mount.read_only" "flag" "1 where mounted read-only", "mount options", "/proc/self/mountinfo" => m.last().read_only.get();
+    "mount.read_only" "flag" "1 where mounted read-only", "mount options", "/proc/self/mountinfo", normal "no" => m.last().read_only.get();
     "mount.turned_read_only" "flag" "1 where it became read-only in the window", "first sample writable, last not", "/proc/self/mountinfo" => m.first().read_only.get().zip(m.last().read_only.get()).map(|(a, b)| a < b);
     "mount.kind" "text" "file system type", "as the kernel gives it", "/proc/self/mountinfo" => m.last().kind.get();
-    "mount.device" "text" "what is mounted", "as the kernel gives it", "/proc/self/mountinfo" => m.last().device.get();
+    "mount.device" "text" "what is mounted", "as the kernel gives it", "/proc/self/mountinfo", normal "the device it is on" => m.last().device.get();
 }
 
 fn shrink_rate(m: &Change<'_, Mount>) -> Option<f64> {
@@ -89,15 +89,15 @@ impl NfsUse<'_> {
 
 signals! { n: NfsUse<'_>;
     "nfs.server" "text" "server and path", "as mounted", "/proc/self/mountstats" => n.0.last().server.get();
-    "nfs.operations" "1/s" "operations done; of nfsiostat reads and writes only", "Δoperations / Δt", "/proc/self/mountstats" => n.operations();
+    "nfs.operations" "1/s" "operations done; of nfsiostat reads and writes only", "Δoperations / Δt", "/proc/self/mountstats", normal "what the workload requests" => n.operations();
     "nfs.done" "count" "the same in the window", "Δoperations", "/proc/self/mountstats" => n.0.grown(|n| n.operations);
-    "nfs.wait" "s" "mean time of an operation, from being made until done", "Δexecute time / Δoperations", "/proc/self/mountstats" => n.each(|n| n.execute_time);
-    "nfs.round_trip" "s" "of that from being sent until the server's answer: the server, and the way to it", "Δround-trip time / Δoperations", "/proc/self/mountstats" => n.each(|n| n.round_trip_time);
-    "nfs.queue_wait" "s" "of that waiting here to be sent: for a slot of the session, or for the connection", "Δqueue time / Δoperations", "/proc/self/mountstats" => n.each(|n| n.queue_time);
-    "nfs.in_flight" "count" "operations under way, mean", "Δexecute time / Δt", "/proc/self/mountstats" => n.in_flight();
-    "nfs.stall" "ratio" "share of the time in which operations were under way, as far as their mean number tells", "min(Δexecute time / Δt, 1)", "/proc/self/mountstats" => n.in_flight().map(|n| n.min(1.0));
+    "nfs.wait" "s" "mean time of an operation, from being made until done", "Δexecute time / Δoperations", "/proc/self/mountstats", normal "a few ms on a local network" => n.each(|n| n.execute_time);
+    "nfs.round_trip" "s" "of that from being sent until the server's answer: the server, and the way to it", "Δround-trip time / Δoperations", "/proc/self/mountstats", normal "the network round trip plus the server's disk time" => n.each(|n| n.round_trip_time);
+    "nfs.queue_wait" "s" "of that waiting here to be sent: for a slot of the session, or for the connection", "Δqueue time / Δoperations", "/proc/self/mountstats", normal "near 0: if above the round trip, there are too few slots, or the connection is full" => n.each(|n| n.queue_time);
+    "nfs.in_flight" "count" "operations under way, mean", "Δexecute time / Δt", "/proc/self/mountstats", normal "below 1 for one caller" => n.in_flight();
+    "nfs.stall" "ratio" "share of the time in which operations were under way, as far as their mean number tells", "min(Δexecute time / Δt, 1)", "/proc/self/mountstats", normal "below 10 %" => n.in_flight().map(|n| n.min(1.0));
     "nfs.sent_again_share" "ratio" "times an operation was sent again, for each operation", "Δretransmissions / Δoperations", "/proc/self/mountstats" => over(n.0.rate(|n| n.sent_again), n.operations());
-    "nfs.sent_again" "1/s" "times an operation was sent again", "Δretransmissions / Δt", "/proc/self/mountstats" => n.0.rate(|n| n.sent_again);
+    "nfs.sent_again" "1/s" "times an operation was sent again", "Δretransmissions / Δt", "/proc/self/mountstats", normal "0: otherwise the network loses packets, or the server is down" => n.0.rate(|n| n.sent_again);
 }
 
 /// Every NFS mount.

@@ -160,46 +160,46 @@ impl GroupUse<'_> {
 }
 
 signals! { g: GroupUse<'_>;
-    "group.cpu" "count" "CPUs' worth of time it used", "Δusage / Δt; without it, ΣΔCPU time of its processes / Δt", "cpu.stat, cpuacct.usage, /proc/PID/stat" => ratio(g.rate(|g| g.cpu_usage)).or(g.members_cpu);
-    "group.cpu_quota" "count" "CPUs' worth of time it may use", "quota / period", "cpu.max, cpu.cfs_quota_us" => over(g.last().quota.get(), g.last().period.get());
+    "group.cpu" "count" "CPUs' worth of time it used", "Δusage / Δt; without it, ΣΔCPU time of its processes / Δt", "cpu.stat, cpuacct.usage, /proc/PID/stat", normal "below the quota" => ratio(g.rate(|g| g.cpu_usage)).or(g.members_cpu);
+    "group.cpu_quota" "count" "CPUs' worth of time it may use", "quota / period", "cpu.max, cpu.cfs_quota_us", normal "above what the group wants to use" => over(g.last().quota.get(), g.last().period.get());
     "group.throttled_periods" "ratio" "share of the quota's periods in which it ran out", "Δnr_throttled / Δnr_periods", "cpu.stat (sched-bwc.rst)" => over(g.rate(|g| g.throttled_periods), g.rate(|g| g.periods));
     "group.periods" "count" "periods of the quota in the window in which it ran", "Δnr_periods", "cpu.stat (sched-bwc.rst)" => g.grown(|g| g.periods);
     "group.throttled_cpus" "count" "CPUs' worth of time it was stopped by the quota: with that it used, the CPUs it would use", "Δthrottled time over its CPUs / Δt", "cpu.stat (sched-bwc.rst)" => ratio(g.rate(|g| g.throttled_time));
-    "group.throttled" "ratio" "share of the time its CPUs were stopped by the quota, at most 1", "Δthrottled time / Δt", "cpu.stat (sched-bwc.rst)" => stalled(g, |g| g.throttled_time);
+    "group.throttled" "ratio" "share of the time its CPUs were stopped by the quota, at most 1", "Δthrottled time / Δt", "cpu.stat (sched-bwc.rst)", normal "0" => stalled(g, |g| g.throttled_time);
     "group.run_queue_median" "s" "time from becoming runnable to running, as the median of its processes' waits", "50th percentile of the histograms together", "BPF: sched_waking, sched_switch" => g.latency(0.5);
     "group.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch" => g.latency(0.99);
     "group.memory" "bytes" "memory charged", "memory.current, memory.usage_in_bytes", "cgroup-v2.rst" => g.mean(|g| g.memory);
     "group.memory_limit" "bytes" "its limit", "memory.max, memory.limit_in_bytes", "cgroup-v2.rst" => g.last().memory_max.get();
-    "group.memory_fill" "ratio" "memory charged against the limit, mean of the samples", "mean(usage / limit)", "cgroup-v2.rst" => fill(g, |g| g.memory_max);
-    "group.memory_high" "bytes" "the level above which its tasks are held back while its memory is reclaimed", "memory.high", "cgroup-v2.rst" => g.last().memory_high.get();
-    "group.high_fill" "ratio" "memory charged against that level, mean of the samples", "mean(usage / high)", "cgroup-v2.rst" => fill(g, |g| g.memory_high);
-    "group.high_hits" "1/s" "times its tasks were held back for passing that level", "Δhigh events / Δt", "memory.events" => g.rate(|g| g.high_events);
+    "group.memory_fill" "ratio" "memory charged against the limit, mean of the samples", "mean(usage / limit)", "cgroup-v2.rst", normal "below 90 % of the limit" => fill(g, |g| g.memory_max);
+    "group.memory_high" "bytes" "the level above which its tasks are held back while its memory is reclaimed", "memory.high", "cgroup-v2.rst", normal "no limit, or one above the need" => g.last().memory_high.get();
+    "group.high_fill" "ratio" "memory charged against that level, mean of the samples", "mean(usage / high)", "cgroup-v2.rst", normal "below 90 %" => fill(g, |g| g.memory_high);
+    "group.high_hits" "1/s" "times its tasks were held back for passing that level", "Δhigh events / Δt", "memory.events", normal "0/s" => g.rate(|g| g.high_events);
     "group.room" "bytes" "memory and swap that it may still take; its page cache can be given back", "limit - (usage - (file - shmem)) + swap it may use", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.map(|r| r.left);
     "group.exhausted_in" "s" "time until none is left at this rate", "room / rate at which it shrinks over the latter half of the window", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.and_then(Room::exhausted_in);
     "group.anon_share" "ratio" "share of its memory that is anonymous", "anon / usage", "memory.stat" => over(g.mean(|g| g.anon), g.mean(|g| g.memory));
     "group.file_share" "ratio" "share of its memory that is page cache", "file / usage", "memory.stat" => over(g.mean(|g| g.file), g.mean(|g| g.memory));
-    "group.page_tables" "bytes" "page tables of its processes, which are charged to it", "ΣVmPTE", "/proc/PID/status, /proc/PID/cgroup" => g.page_tables;
-    "group.page_tables_share" "ratio" "share of its limit that they take", "ΣVmPTE / limit", "/proc/PID/status, memory.max, memory.limit_in_bytes" => over(g.page_tables, g.last().memory_max.get());
+    "group.page_tables" "bytes" "page tables of its processes, which are charged to it", "ΣVmPTE", "/proc/PID/status, /proc/PID/cgroup", normal "below 1 % of the limit" => g.page_tables;
+    "group.page_tables_share" "ratio" "share of its limit that they take", "ΣVmPTE / limit", "/proc/PID/status, memory.max, memory.limit_in_bytes", normal "below 1 %" => over(g.page_tables, g.last().memory_max.get());
     "group.swap" "bytes" "swap charged", "memory.swap.current", "cgroup-v2.rst" => g.last().swap.get();
-    "group.limit_hits" "1/s" "times its usage hit the limit and it had to reclaim", "Δmax events (v1 failcnt) / Δt", "memory.events, memory.failcnt" => sum([g.rate(|g| g.limit_events), g.rate(|g| g.high_events)]);
+    "group.limit_hits" "1/s" "times its usage hit the limit and it had to reclaim", "Δmax events (v1 failcnt) / Δt", "memory.events, memory.failcnt", normal "0/s" => sum([g.rate(|g| g.limit_events), g.rate(|g| g.high_events)]);
     "group.limit_reached" "count" "times its usage hit the hard limit in the window", "Δmax events (v1 failcnt)", "memory.events, memory.failcnt" => g.grown(|g| g.limit_events);
     "group.oom_kills" "count" "its processes killed for memory in the window", "Δoom_kill", "memory.events, memory.oom_control" => g.grown(|g| g.oom_kills);
     "group.refault_file_rate" "bytes/s" "file pages it read again soon after eviction", "Δworkingset_refault_file x page size / Δt", "memory.stat (mm/workingset.c)" => pages(g, |g| g.refault_file);
-    "group.refault_anon_rate" "bytes/s" "anonymous pages it had swapped in again soon after eviction", "Δworkingset_refault_anon x page size / Δt", "memory.stat" => pages(g, |g| g.refault_anon);
+    "group.refault_anon_rate" "bytes/s" "anonymous pages it had swapped in again soon after eviction", "Δworkingset_refault_anon x page size / Δt", "memory.stat", normal "0: pages refaulted soon after eviction" => pages(g, |g| g.refault_anon);
     "group.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "memory.stat" => pages(g, |g| g.swap_in);
     "group.major_faults" "1/s" "page faults that needed I/O", "Δpgmajfault / Δt", "memory.stat" => g.rate(|g| g.major_faults);
     "group.stall_cpu" "ratio" "share of time in which one of its tasks waited for a CPU", "Δcpu some total / Δt; of a single copy, avg60", "cpu.pressure" => stalled_lately(g, |g| g.psi_cpu_some, |g| g.psi_cpu_avg60);
-    "group.stall_memory" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt; of a single copy, avg60", "memory.pressure" => g.stall_memory();
+    "group.stall_memory" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt; of a single copy, avg60", "memory.pressure", normal "below 1 %" => g.stall_memory();
     "group.stall_io" "ratio" "share of time in which one of its tasks waited for I/O", "Δio some total / Δt; of a single copy, avg60", "io.pressure" => g.stall_io();
-    "group.waited" "ratio" "share of time in which one of its tasks waited for memory or storage", "max of Δmemory some total and Δio some total / Δt; without them, the share of the samples in which a thread of it was blocked", "memory.pressure, io.pressure, /proc/PID/stat" => g.waited();
-    "group.memory_wait" "ratio" "share of time in which one of its tasks waited for memory", "the larger of Δmemory some total / Δt, without it the machine's, and of group.refault_wait", "memory.pressure, /proc/pressure/memory, /proc/PID/task/TID/wchan" => g.memory_wait();
-    "group.reclaimers" "count" "mean number of its threads that reclaimed memory at its limit or another one's before they got some", "Δtime reclaiming / Δt", "BPF: mm_vmscan_memcg_reclaim_begin" => g.reclaimers;
+    "group.waited" "ratio" "share of time in which one of its tasks waited for memory or storage", "max of Δmemory some total and Δio some total / Δt; without them, the share of the samples in which a thread of it was blocked", "memory.pressure, io.pressure, /proc/PID/stat", normal "below 5 %" => g.waited();
+    "group.memory_wait" "ratio" "share of time in which one of its tasks waited for memory", "the larger of Δmemory some total / Δt, without it the machine's, and of group.refault_wait", "memory.pressure, /proc/pressure/memory, /proc/PID/task/TID/wchan", normal "below 1 %" => g.memory_wait();
+    "group.reclaimers" "count" "mean number of its threads that reclaimed memory at its limit or another one's before they got some", "Δtime reclaiming / Δt", "BPF: mm_vmscan_memcg_reclaim_begin", normal "0: its programs do not have to reclaim memory" => g.reclaimers;
     "group.page_wait" "ratio" "share of the time in which a thread of it waited for pages to be read", "samples in state D in mm/filemap.c / samples, by the time it neither ran nor waited for a CPU", "/proc/PID/task/TID/wchan" => g.page_wait;
     "group.refault_wait" "ratio" "share of the time in which a thread of it waited for pages to be read that had been evicted before", "group.page_wait x Δworkingset_refault x page size / Δread_bytes of its processes, at most group.page_wait", "/proc/PID/task/TID/wchan, memory.stat, /proc/PID/io" => g.refault_wait();
     "group.version" "text" "version of its controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => g.last().version.get();
-    "group.pids" "count" "processes and threads", "pids.current", "cgroup-v2.rst" => g.last().pids.get();
-    "group.pids_limit" "count" "processes and threads it may have", "pids.max", "cgroup-v2.rst" => g.last().pids_max.get();
-    "group.pids_refused" "count" "forks refused by the limit in the window", "Δmax events", "pids.events" => g.grown(|g| g.pids_events);
+    "group.pids" "count" "processes and threads", "pids.current", "cgroup-v2.rst", normal "well below the limit" => g.last().pids.get();
+    "group.pids_limit" "count" "processes and threads it may have", "pids.max", "cgroup-v2.rst", normal "above the need" => g.last().pids_max.get();
+    "group.pids_refused" "count" "forks refused by the limit in the window", "Δmax events", "pids.events", normal "0" => g.grown(|g| g.pids_events);
 }
 
 /// Every control group but the root, which has no limits and whose numbers are the host's.

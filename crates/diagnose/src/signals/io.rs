@@ -130,7 +130,7 @@ impl IoUse<'_> {
 }
 
 signals! { u: IoUse<'_>;
-    "io.device" "text" "the device it used; empty where it cannot be told", "the device of its requests, or the only one that delivered as much as was read for it", "BPF: block_rq_issue, or /proc/PID/io and /proc/diskstats" => u.device.as_deref().unwrap_or_default();
+    "io.device" "text" "the device it used; empty where it cannot be told", "the device of its requests, or the only one that delivered as much as was read for it", "BPF: block_rq_issue, or /proc/PID/io and /proc/diskstats", normal "the device it used" => u.device.as_deref().unwrap_or_default();
     "io.devices" "text" "that device, and those on top of it through which its requests came to it", "arrays, volumes and paths for which alone the device works", "/sys/block, /proc/diskstats" => u.device.iter().chain(&u.through).map(|name| format!(" {name} ")).collect::<String>().as_str();
     "io.main" "flag" "1 for the device it used most", "most of its requests' time", "BPF: block_rq_complete, or /proc/PID/io" => u.main;
     "io.measured" "flag" "1 where its requests were seen one by one", "as BPF sees them", "BPF: block_rq_issue" => u.made.is_some();
@@ -143,17 +143,17 @@ signals! { u: IoUse<'_>;
     "io.queue_time" "s" "mean time its requests waited before the device got them", "Δqueue time / Δrequests", "BPF: block_rq_issue" => over(u.made(|m| m.queue_time), u.made(|m| m.requests));
     "io.device_time" "s" "mean time the device took for its requests", "Δdevice time / Δrequests", "BPF: block_rq_complete" => over(u.made(|m| m.device_time), u.made(|m| m.requests));
     "io.rate" "bytes/s" "bytes it moved to and from storage, over all the time in which that was counted of any process", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => u.storage();
-    "io.read_rate" "bytes/s" "bytes read from storage for it", "Δread_bytes / Δt", "/proc/PID/io" => u.read_rate();
+    "io.read_rate" "bytes/s" "bytes read from storage for it", "Δread_bytes / Δt", "/proc/PID/io", normal "no more than it requests" => u.read_rate();
     "io.write_rate" "bytes/s" "bytes it wrote or made dirty", "Δwrite_bytes / Δt", "/proc/PID/io" => u.process.and_then(|(task, _)| task.written);
     "io.blocked_share" "ratio" "share of the samples in which one of its threads was blocked: in uninterruptible sleep, or waiting for asynchronous I/O", "samples in state D, or in io_getevents or io_uring_enter / samples", "/proc/PID/task/TID/stat, syscall" => u.process.map(|(task, _)| task.blocked);
     "io.call_size" "bytes" "mean size of a read call, cached or not", "Δrchar / Δsyscr", "/proc/PID/io" => u.call_size();
-    "io.asked" "bytes/s" "bytes it can have asked for at most", "(Δrchar + Δ(minor + major faults) x 64 KiB) / Δt", "/proc/PID/io, /proc/PID/stat; mm/memory.c: fault_around_bytes" => u.asked();
-    "io.amplification" "count" "bytes read from storage for each byte it asked for, at least", "Δread_bytes / (Δrchar + Δ(minor + major faults) x 64 KiB)", "/proc/PID/io, /proc/PID/stat" => over(u.read_rate(), u.asked());
-    "io.cache_wait" "ratio" "share of the samples in which one of its threads waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => u.cache_wait;
+    "io.asked" "bytes/s" "bytes it can have asked for at most", "(Δrchar + Δ(minor + major faults) x 64 KiB) / Δt", "/proc/PID/io, /proc/PID/stat; mm/memory.c: fault_around_bytes", normal "as much as is read" => u.asked();
+    "io.amplification" "count" "bytes read from storage for each byte it asked for, at least", "Δread_bytes / (Δrchar + Δ(minor + major faults) x 64 KiB)", "/proc/PID/io, /proc/PID/stat", normal "1 or less if what was read is found in the cache again" => over(u.read_rate(), u.asked());
+    "io.cache_wait" "ratio" "share of the samples in which one of its threads waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan", normal "near 0" => u.cache_wait;
     "io.held_back" "ratio" "share of the time in which one of its threads was held back because too much memory was dirty", "Δtime asleep in balance_dirty_pages / Δt, at most 1; without BPF the samples found so / samples", "BPF: sched_switch, sched_waking; /proc/PID/wchan (mm/page-writeback.c)" => u.held_back();
     "io.misses" "1/s" "times it found nothing in the page cache and had it read", "Δmisses / Δt", "BPF: page_cache_sync_ra" => u.cache.map(|c| c.misses);
-    "io.hit_share" "ratio" "share of its read calls and page faults that found something in the page cache, read ahead or before", "1 - Δmisses / Δ(lookups + faults)", "BPF: page_cache_sync_ra, mm_filemap_get_pages, mm_filemap_fault, mm_filemap_map_pages" => u.cache.and_then(|c| c.hit_share());
-    "io.read_ahead" "bytes" "read-ahead of the device it used", "read_ahead_kb", "/sys/block/*/queue" => u.read_ahead;
+    "io.hit_share" "ratio" "share of its read calls and page faults that found something in the page cache, read ahead or before", "1 - Δmisses / Δ(lookups + faults)", "BPF: page_cache_sync_ra, mm_filemap_get_pages, mm_filemap_fault, mm_filemap_map_pages", normal "near 1 if what is read ahead is requested next" => u.cache.and_then(|c| c.hit_share());
+    "io.read_ahead" "bytes" "read-ahead of the device it used", "read_ahead_kb", "/sys/block/*/queue", normal "no more than is used: a few pages for random reads" => u.read_ahead;
 }
 
 /// What each of them did.

@@ -8,12 +8,12 @@ use whyslow_model::window::Window;
 
 signals! { l: Link;
     "link.speed" "bit/s" "negotiated speed", "as the driver gives it", "ethtool" => l.speed.get().filter(|speed| *speed > 0.0);
-    "link.duplex" "text" "full or half", "as the driver gives it", "ethtool" => l.duplex.get();
+    "link.duplex" "text" "full or half", "as the driver gives it", "ethtool", normal "full" => l.duplex.get();
     "link.state" "text" "up or down", "Link detected; operstate", "ethtool, rtnetlink" => l.operstate.get();
     "link.kind" "text" "what kind of virtual device it is; absent for a physical one", "as the kernel gives it", "rtnetlink" => l.kind.get();
     "link.auto_negotiation" "text" "on or off", "as the driver gives it", "ethtool" => l.auto_negotiation.get();
-    "link.supported" "bit/s" "the highest speed that the card supports", "fastest of the supported link modes", "ethtool" => l.supported_speed.get();
-    "link.partner" "bit/s" "the highest speed that the other end offers", "fastest of the link modes that the partner advertises", "ethtool" => l.partner_speed.get();
+    "link.supported" "bit/s" "the highest speed that the card supports", "fastest of the supported link modes", "ethtool", normal "no more than the speed in use" => l.supported_speed.get();
+    "link.partner" "bit/s" "the highest speed that the other end offers", "fastest of the link modes that the partner advertises", "ethtool", normal "no more than the speed in use" => l.partner_speed.get();
     "link.of_both" "bit/s" "the highest speed that both ends can do", "min(supported, partner's)", "ethtool" => l.supported_speed.get().zip(l.partner_speed.get()).map(|(own, other)| own.min(other));
 }
 
@@ -56,14 +56,14 @@ impl PortUse<'_> {
 signals! { p: PortUse<'_>;
     "port.bond" "text" "the bond", "name of the file", "/proc/net/bonding" => Some(&*p.port.port.upper);
     "port.mode" "text" "mode of the bond", "Bonding Mode", "/proc/net/bonding" => p.port.mode.get();
-    "port.link" "text" "up or down", "MII Status", "/proc/net/bonding" => p.port.link.get();
-    "port.failures" "count" "times its link went down", "Link Failure Count", "/proc/net/bonding" => p.port.failures.get();
-    "port.count" "count" "ports of the bond", "ports listed", "/proc/net/bonding" => p.ports.len() as f64;
-    "port.up" "count" "ports of the bond whose link is up", "MII Status: up", "/proc/net/bonding" => p.ports_up();
+    "port.link" "text" "up or down", "MII Status", "/proc/net/bonding", normal "up" => p.port.link.get();
+    "port.failures" "count" "times its link went down", "Link Failure Count", "/proc/net/bonding", normal "0" => p.port.failures.get();
+    "port.count" "count" "ports of the bond", "ports listed", "/proc/net/bonding", normal "as many as are in the aggregate" => p.ports.len() as f64;
+    "port.up" "count" "ports of the bond whose link is up", "MII Status: up", "/proc/net/bonding", normal "all ports" => p.ports_up();
     "port.speed" "bit/s" "its speed", "Speed", "/proc/net/bonding" => p.port.speed.get();
-    "port.of_fastest" "ratio" "the same against the fastest port of the bond", "speed / max(speed)", "/proc/net/bonding" => over(p.port.speed.get(), p.fastest());
-    "port.duplex" "text" "full or half", "Duplex", "/proc/net/bonding" => p.port.duplex.get();
-    "port.aggregated" "flag" "1 where it belongs to the aggregate in use (802.3ad)", "Aggregator ID = that of the active aggregator", "/proc/net/bonding" => p.is_aggregated();
+    "port.of_fastest" "ratio" "the same against the fastest port of the bond", "speed / max(speed)", "/proc/net/bonding", normal "100 %" => over(p.port.speed.get(), p.fastest());
+    "port.duplex" "text" "full or half", "Duplex", "/proc/net/bonding", normal "full" => p.port.duplex.get();
+    "port.aggregated" "flag" "1 where it belongs to the aggregate in use (802.3ad)", "Aggregator ID = that of the active aggregator", "/proc/net/bonding", normal "all ports are in one aggregate" => p.is_aggregated();
     "port.active" "flag" "1 where it carries the traffic of a bond that uses one port at a time", "Currently Active Slave", "/proc/net/bonding" => p.port.active.get().map(|active| active == 1.0);
 }
 
@@ -87,12 +87,12 @@ pub fn ports(window: &Window) -> Vec<Entity> {
 }
 
 signals! { w: Wireless;
-    "wifi.signal" "count" "strength of the received signal, in dBm", "signal; Signal level", "iw, iwconfig" => w.signal.get();
-    "wifi.send_rate" "bit/s" "rate at which it sends", "tx bitrate; Bit Rate", "iw, iwconfig" => w.send_rate.get();
+    "wifi.signal" "count" "strength of the received signal, in dBm", "signal; Signal level", "iw, iwconfig", normal "above -67 dBm; below -80 only the slowest modulations work" => w.signal.get();
+    "wifi.send_rate" "bit/s" "rate at which it sends", "tx bitrate; Bit Rate", "iw, iwconfig", normal "hundreds of Mbit/s near the access point" => w.send_rate.get();
     "wifi.receive_rate" "bit/s" "rate at which it receives", "rx bitrate", "iw" => w.receive_rate.get();
     "wifi.sent" "count" "frames sent since it was associated", "tx packets", "iw" => w.sent.get();
-    "wifi.retry_share" "ratio" "share of the transmissions that had to be repeated", "tx retries / (tx packets + tx retries)", "iw" => over(w.retries.get(), w.retries.get().zip(w.sent.get()).map(|(again, sent)| again + sent));
-    "wifi.failed" "count" "frames that were not acknowledged at all", "tx failed", "iw" => w.failed.get();
+    "wifi.retry_share" "ratio" "share of the transmissions that had to be repeated", "tx retries / (tx packets + tx retries)", "iw", normal "below 20 %" => over(w.retries.get(), w.retries.get().zip(w.sent.get()).map(|(again, sent)| again + sent));
+    "wifi.failed" "count" "frames that were not acknowledged at all", "tx failed", "iw", normal "0, or few" => w.failed.get();
 }
 
 /// Every wireless interface.

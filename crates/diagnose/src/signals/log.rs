@@ -87,21 +87,21 @@ impl Noticed<'_> {
 
 signals! { n: Noticed<'_>;
     "notice.topic" "text" "what the message is about, in a word of ours", "the message's words", "/dev/kmsg" => n.notice.topic;
-    "notice.count" "count" "how often it was logged, messages held back included", "lines + 'suppressed'", "/dev/kmsg" => n.notice.count;
+    "notice.count" "count" "how often it was logged, messages held back included", "lines + 'suppressed'", "/dev/kmsg", normal "0" => n.notice.count;
     "notice.stands" "flag" "1 where the log does not say that it is over", "no message that ends it after the last that begins it", "/dev/kmsg" => n.notice.stands;
     "notice.ended" "flag" "1 where the log said at least once that it is over", "a message that ends it", "/dev/kmsg" => n.notice.ended;
     "notice.returns" "count" "how often it began again after it was over; absent below two", "messages that begin it after one that ended it", "/dev/kmsg" => Some(n.notice.returns).filter(|returns| *returns > 1.0);
     "notice.longest" "s" "how long a task or CPU had been stuck, at least, when it was logged; the longest", "'blocked for more than N seconds', 'stuck for Ns'", "/dev/kmsg" => n.notice.longest;
-    "notice.details" "text" "what differs from message to message", "as logged", "/dev/kmsg" => n.details().as_deref();
+    "notice.details" "text" "what differs from message to message", "as logged", "/dev/kmsg", normal "none" => n.details().as_deref();
     "notice.places" "count" "different details", "as logged", "/dev/kmsg" => n.notice.details.len() as f64;
     "notice.follows" "flag" "1 where a task or CPU was reported as stuck before, in the same boot", "a hung task or lockup above the first line", "/dev/kmsg" => n.follows_hang;
     "notice.precedes" "flag" "1 where a task or CPU was reported as stuck later, in the same boot", "a hung task or lockup below the first line", "/dev/kmsg" => n.precedes_hang;
     "notice.waiting" "count" "tasks whose stacks show what they wait for, or where they are stuck", "number of stacks", "/dev/kmsg, /proc/PID/stack" => n.notice.waits.as_ref().map(|waits| waits.tasks);
     "notice.cause" "text" "what the task waits for that waits for no other task; of a stuck CPU, where it is", "functions on the stacks", "/dev/kmsg, /proc/PID/stack" => n.cause().as_deref();
-    "notice.waits" "text" "tasks by what they wait for", "functions on the stacks", "/dev/kmsg, /proc/PID/stack" => n.notice.waits.as_ref().map(|waits| waits.groups.as_str());
+    "notice.waits" "text" "tasks by what they wait for", "functions on the stacks", "/dev/kmsg, /proc/PID/stack", normal "no task waits for long" => n.notice.waits.as_ref().map(|waits| waits.groups.as_str());
     "notice.check" "text" "what to look at next, by what is waited for", "functions on the stacks", "/dev/kmsg, /proc/PID/stack" => n.check();
     "notice.first" "text" "when it was first logged", "as printed", "/dev/kmsg" => n.time(n.notice.lines.0).as_deref();
-    "notice.last" "text" "when it was last logged", "as printed", "/dev/kmsg" => n.time(n.notice.lines.1).as_deref();
+    "notice.last" "text" "when it was last logged", "as printed", "/dev/kmsg", normal "whether it is still happening" => n.time(n.notice.lines.1).as_deref();
 }
 
 /// The lines with which a log begins to tell of another boot: the time since boot goes back.
@@ -142,27 +142,27 @@ pub fn notices(window: &Window) -> Vec<Entity> {
 }
 
 signals! { k: OomKill;
-    "kill.name" "text" "the process killed", "'Killed process PID (NAME)'", "/dev/kmsg (mm/oom_kill.c)" => k.command.as_str();
-    "kill.times" "count" "how often the kernel killed this program for the same limit", "lines", "/dev/kmsg" => k.times;
+    "kill.name" "text" "the process killed", "'Killed process PID (NAME)'", "/dev/kmsg (mm/oom_kill.c)", normal "none" => k.command.as_str();
+    "kill.times" "count" "how often the kernel killed this program for the same limit", "lines", "/dev/kmsg", normal "0" => k.times;
     "kill.called" "text" "the process killed, by its number; how often, if it was more than once", "'Killed process PID (NAME)'", "/dev/kmsg" => called(k).as_str();
     "kill.cut" "flag" "1 where the log ends before it says which process is killed", "'invoked oom-killer' without 'Killed process'", "/dev/kmsg" => k.is_cut;
     "kill.where" "text" "what ran out of memory, if no control group's limit was the cause", "'constraint='", "/dev/kmsg" => ran_out(k);
-    "kill.memory" "bytes" "resident memory it had", "'anon-rss:' + 'file-rss:' + 'shmem-rss:'", "/dev/kmsg" => k.resident;
-    "kill.holder" "text" "what held more memory than the process killed", "the most of: 'rss' of the list of processes, 'file_dirty' + 'file_writeback', 'shmem', 'slab_unreclaimable', 'slab_reclaimable'", "/dev/kmsg" => holder(k).as_deref();
-    "kill.anon" "bytes" "anonymous memory it had", "'anon-rss:'", "/dev/kmsg" => k.anon;
+    "kill.memory" "bytes" "resident memory it had", "'anon-rss:' + 'file-rss:' + 'shmem-rss:'", "/dev/kmsg", normal "the most: else another holds it" => k.resident;
+    "kill.holder" "text" "what held more memory than the process killed", "the most of: 'rss' of the list of processes, 'file_dirty' + 'file_writeback', 'shmem', 'slab_unreclaimable', 'slab_reclaimable'", "/dev/kmsg", normal "nothing: then the process killed held the most" => holder(k).as_deref();
+    "kill.anon" "bytes" "anonymous memory it had", "'anon-rss:'", "/dev/kmsg", normal "its memory when it was killed" => k.anon;
     "kill.in_group" "flag" "1 where a control group's limit was the cause, 0 where the machine ran out", "'Memory cgroup out of memory'", "/dev/kmsg" => k.in_group;
-    "kill.group" "text" "the control group whose limit it was", "'oom_memcg='", "/dev/kmsg" => k.group.as_deref();
+    "kill.group" "text" "the control group whose limit it was", "'oom_memcg='", "/dev/kmsg", normal "the cgroup whose limit it was" => k.group.as_deref();
     "kill.home" "text" "the same as people name it: its container or unit", "'oom_memcg='", "/dev/kmsg" => k.in_group.then(|| home(k)).as_deref();
-    "kill.limit" "bytes" "the group's limit", "'memory: usage ... limit'", "/dev/kmsg (mm/memcontrol.c)" => k.report.limit;
-    "kill.group_anon" "bytes" "memory of processes in the group", "'anon'", "/dev/kmsg" => k.report.anon;
-    "kill.group_file" "bytes" "page cache of the group", "'file'", "/dev/kmsg" => k.report.file;
+    "kill.limit" "bytes" "the group's limit", "'memory: usage ... limit'", "/dev/kmsg (mm/memcontrol.c)", normal "above what the group needs" => k.report.limit;
+    "kill.group_anon" "bytes" "memory of processes in the group", "'anon'", "/dev/kmsg", normal "if processes fill the group, it is their memory" => k.report.anon;
+    "kill.group_file" "bytes" "page cache of the group", "'file'", "/dev/kmsg", normal "page cache can be reclaimed once it is written" => k.report.file;
     "kill.dirty" "bytes" "page cache of the group that must be written back before it can be given back", "'file_dirty' + 'file_writeback'", "/dev/kmsg" => k.report.dirty;
     "kill.dirty_share" "ratio" "the same as a share of the limit", "('file_dirty' + 'file_writeback') / limit", "/dev/kmsg" => over(k.report.dirty, k.report.limit);
     "kill.largest" "text" "the largest process listed", "largest 'rss' of the list of processes", "/dev/kmsg" => largest(k).as_deref();
     "kill.whole" "bytes" "the memory that ran out: the group's limit, or the machine's memory", "'memory: usage ... limit'; 'pages RAM' - 'pages reserved', MemTotal", "/dev/kmsg, /proc/meminfo" => k.whole();
     "kill.last" "text" "when it was last logged", "as printed", "/dev/kmsg" => k.printed.as_deref();
     "kill.past" "flag" "1 where that is known to be more than an hour before the end of what was captured", "the time printed in the log, the end of the window", "/dev/kmsg" => k.age.is_some_and(|age| age > PAST_SECONDS);
-    "kill.listed" "bytes" "resident memory of all processes listed", "Σ'rss' x 4 KiB", "/dev/kmsg" => k.report.listed;
+    "kill.listed" "bytes" "resident memory of all processes listed", "Σ'rss' x 4 KiB", "/dev/kmsg", normal "memory of all processes: if far below the total, the kernel or the page cache holds it" => k.report.listed;
 }
 
 /// A kill this many seconds before the end of the capture is no part of the current problem.

@@ -9,10 +9,10 @@ const GIGA: f64 = 1e9;
 
 signals! { l: PcieLink;
     "pcie.what" "text" "what the device is", "by its class, or as printed", "/sys/bus/pci/devices, lspci -vv" => l.what.get();
-    "pcie.link" "text" "speed and width of the link", "current_link_speed, current_link_width; LnkSta", "/sys/bus/pci/devices, lspci -vv" => words(l.speed.get(), l.width.get()).as_deref();
-    "pcie.capability" "text" "speed and width that the device supports", "max_link_speed, max_link_width; LnkCap", "/sys/bus/pci/devices, lspci -vv" => words(l.max_speed.get(), l.max_width.get()).as_deref();
-    "pcie.port" "text" "speed and width that the port above it supports", "the same of the port", "/sys/bus/pci/devices, lspci -vv" => words(l.port_speed.get(), l.port_width.get()).as_deref();
-    "pcie.bandwidth" "ratio" "bandwidth of the link out of what the device supports", "speed x width / maximum", "/sys/bus/pci/devices, lspci -vv" => over(product(l.speed.get(), l.width.get()), product(l.max_speed.get(), l.max_width.get()));
+    "pcie.link" "text" "speed and width of the link", "current_link_speed, current_link_width; LnkSta", "/sys/bus/pci/devices, lspci -vv", normal "what the device supports" => words(l.speed.get(), l.width.get()).as_deref();
+    "pcie.capability" "text" "speed and width that the device supports", "max_link_speed, max_link_width; LnkCap", "/sys/bus/pci/devices, lspci -vv", normal "as much as the port" => words(l.max_speed.get(), l.max_width.get()).as_deref();
+    "pcie.port" "text" "speed and width that the port above it supports", "the same of the port", "/sys/bus/pci/devices, lspci -vv", normal "as much as the device" => words(l.port_speed.get(), l.port_width.get()).as_deref();
+    "pcie.bandwidth" "ratio" "bandwidth of the link out of what the device supports", "speed x width / maximum", "/sys/bus/pci/devices, lspci -vv", normal "1" => over(product(l.speed.get(), l.width.get()), product(l.max_speed.get(), l.max_width.get()));
     "pcie.lanes" "ratio" "lanes in use out of those that the device has", "width / maximum", "/sys/bus/pci/devices, lspci -vv" => over(l.width.get(), l.max_width.get());
     "pcie.lanes_of_both" "ratio" "lanes in use out of those that device and port both have", "width / minimum of both", "/sys/bus/pci/devices, lspci -vv" => over(l.width.get(), least(l.max_width.get(), l.port_width.get()));
     "pcie.speed_of_both" "ratio" "speed of a lane out of what device and port both support", "speed / minimum of both", "/sys/bus/pci/devices, lspci -vv" => over(l.speed.get(), least(l.max_speed.get(), l.port_speed.get()));

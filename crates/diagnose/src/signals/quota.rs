@@ -95,21 +95,21 @@ impl QuotaUse<'_> {
 }
 
 signals! { q: QuotaUse<'_>;
-    "quota.fill" "ratio" "what the group did against its limit, the nearest of the four", "Δ(bytes or operations) / Δt / limit", "blkio.throttle.*, io.stat and io.max (cgroup-v2.rst)" => q.fill();
-    "quota.read_rate" "bytes/s" "bytes it read", "Δbytes / Δt", "blkio.throttle.io_service_bytes, io.stat" => q.io.rate(|g| g.read_bytes);
-    "quota.write_rate" "bytes/s" "bytes it wrote", "Δbytes / Δt", "blkio.throttle.io_service_bytes, io.stat" => q.io.rate(|g| g.write_bytes);
-    "quota.reads" "1/s" "reads it did", "Δreads / Δt", "blkio.throttle.io_serviced, io.stat" => q.io.rate(|g| g.reads);
-    "quota.writes" "1/s" "writes it did", "Δwrites / Δt", "blkio.throttle.io_serviced, io.stat" => q.io.rate(|g| g.writes);
-    "quota.read_rate_limit" "bytes/s" "bytes it may read", "rbps", "io.max, blkio.throttle.read_bps_device" => q.io.last().read_bytes_limit.get();
-    "quota.write_rate_limit" "bytes/s" "bytes it may write", "wbps", "io.max, blkio.throttle.write_bps_device" => q.io.last().write_bytes_limit.get();
-    "quota.reads_limit" "1/s" "reads it may do", "riops", "io.max, blkio.throttle.read_iops_device" => q.io.last().reads_limit.get();
-    "quota.writes_limit" "1/s" "writes it may do", "wiops", "io.max, blkio.throttle.write_iops_device" => q.io.last().writes_limit.get();
+    "quota.fill" "ratio" "what the group did against its limit, the nearest of the four", "Δ(bytes or operations) / Δt / limit", "blkio.throttle.*, io.stat and io.max (cgroup-v2.rst)", normal "below 80 %" => q.fill();
+    "quota.read_rate" "bytes/s" "bytes it read", "Δbytes / Δt", "blkio.throttle.io_service_bytes, io.stat", normal "below the limit" => q.io.rate(|g| g.read_bytes);
+    "quota.write_rate" "bytes/s" "bytes it wrote", "Δbytes / Δt", "blkio.throttle.io_service_bytes, io.stat", normal "below the limit" => q.io.rate(|g| g.write_bytes);
+    "quota.reads" "1/s" "reads it did", "Δreads / Δt", "blkio.throttle.io_serviced, io.stat", normal "below the limit" => q.io.rate(|g| g.reads);
+    "quota.writes" "1/s" "writes it did", "Δwrites / Δt", "blkio.throttle.io_serviced, io.stat", normal "below the limit" => q.io.rate(|g| g.writes);
+    "quota.read_rate_limit" "bytes/s" "bytes it may read", "rbps", "io.max, blkio.throttle.read_bps_device", normal "no limit, or one above the need" => q.io.last().read_bytes_limit.get();
+    "quota.write_rate_limit" "bytes/s" "bytes it may write", "wbps", "io.max, blkio.throttle.write_bps_device", normal "no limit, or one above the need" => q.io.last().write_bytes_limit.get();
+    "quota.reads_limit" "1/s" "reads it may do", "riops", "io.max, blkio.throttle.read_iops_device", normal "no limit, or one above the need" => q.io.last().reads_limit.get();
+    "quota.writes_limit" "1/s" "writes it may do", "wiops", "io.max, blkio.throttle.write_iops_device", normal "no limit, or one above the need" => q.io.last().writes_limit.get();
     "quota.device" "text" "the device the limit is on", "major:minor", "/proc/diskstats" => q.io.key().lower.as_ref() as &str;
     "quota.version" "text" "version of the group's controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => q.group.and_then(|g| g.last().version.get());
     "quota.attainable" "1/s" "reads the device would do for it without the limit, if its threads went on as before; absent if it also writes, reads ahead, or reads asynchronously", "Σ over its threads 1 / (time between reads + time in the device)", "/proc/PID/stat; BPF: block_rq_issue, block_rq_complete" => q.readers.as_ref().and_then(|r| r.attainable(r.scaling.unwrap_or(0.0)));
     "quota.attainable_least" "1/s" "the same if the device served one read at a time, where it is not known how many it can", "Σ over its threads 1 / (time between reads + time in the device x threads / reads in flight)", "/proc/PID/stat; BPF: block_rq_issue, block_rq_complete" => q.readers.as_ref().and_then(|r| r.attainable(r.scaling.unwrap_or(1.0)));
-    "quota.device_busy" "ratio" "share of the time in which the device had requests in flight", "Δbusy time / Δt", "/proc/diskstats field 10" => q.device.and_then(|d| ratio(d.rate(|d| d.busy_time))).map(|b| b.min(1.0));
-    "quota.stall" "ratio" "share of the time in which a task of the group waited for I/O", "Δio some total / Δt of the group; without it, the share of the samples in which a thread of it was blocked", "io.pressure, /proc/PID/stat" => q.stall();
+    "quota.device_busy" "ratio" "share of the time in which the device had requests in flight", "Δbusy time / Δt", "/proc/diskstats field 10", normal "the device is not the bottleneck" => q.device.and_then(|d| ratio(d.rate(|d| d.busy_time))).map(|b| b.min(1.0));
+    "quota.stall" "ratio" "share of the time in which a task of the group waited for I/O", "Δio some total / Δt of the group; without it, the share of the samples in which a thread of it was blocked", "io.pressure, /proc/PID/stat", normal "below 10 %" => q.stall();
 }
 
 /// Every group with an I/O limit, device by device.

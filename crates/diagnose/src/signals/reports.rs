@@ -38,17 +38,17 @@ signals! { t: Timed<'_>;
     "timed.bytes" "bytes" "bytes moved", "as printed, or records x block size", "output of dd, iperf" => t.transfer.bytes.get();
     "timed.seconds" "s" "how long it took", "as printed", "output of dd, iperf" => t.seconds();
     "timed.block" "bytes" "bytes asked for at a time", "bs=", "output of dd, iperf" => t.transfer.block.get();
-    "timed.window" "bytes" "socket buffer of the smaller end", "TCP window size", "output of dd, iperf" => t.transfer.window.get();
-    "timed.segment" "bytes" "largest segment; 8948 says jumbo frames on both ends", "MSS size", "output of dd, iperf" => t.transfer.segment.get();
-    "timed.delay" "s" "the round trip at which this buffer allows just this rate", "buffer / rate", "output of dd, iperf" => over(t.transfer.window.get(), t.transfer.rate.get());
+    "timed.window" "bytes" "socket buffer of the smaller end", "TCP window size", "output of dd, iperf", normal "above bandwidth x delay" => t.transfer.window.get();
+    "timed.segment" "bytes" "largest segment; 8948 says jumbo frames on both ends", "MSS size", "output of dd, iperf", normal "1448 with an MTU of 1500, 8948 with jumbo frames on both ends" => t.transfer.segment.get();
+    "timed.delay" "s" "the round trip at which this buffer allows just this rate", "buffer / rate", "output of dd, iperf", normal "a round trip longer than this makes the buffer the limit" => over(t.transfer.window.get(), t.transfer.rate.get());
     "timed.scheduler" "text" "I/O scheduler in use, as the text says", "scheduler=", "output of dd" => scheduler(t.transfer);
     "timed.rival_scheduler" "text" "that of the fastest transfer that differs in nothing else", "scheduler=", "output of dd" => t.rival.and_then(scheduler);
-    "timed.rival_rate" "bytes/s" "bytes a second of that one", "bytes / time", "output of dd" => t.rival.and_then(|rival| rival.rate.get());
-    "timed.best_rate" "bytes/s" "the fastest transfer of the same kind", "max(bytes / time)", "output of dd, iperf" => t.best.rate.get();
-    "timed.best_block" "bytes" "bytes that one asked for at a time", "bs=", "output of dd, iperf" => t.best.block.get();
-    "timed.syncs" "count" "calls of fsync or fdatasync", "as printed", "output of fio" => t.transfer.syncs.get();
-    "timed.sync_wait" "s" "mean time of such a call", "as printed", "output of fio" => ratio(t.transfer.sync_wait.get());
-    "timed.sync_share" "ratio" "share of its time spent in such calls", "calls x mean time / time", "output of fio" => t.transfer.sync_share.get();
+    "timed.rival_rate" "bytes/s" "bytes a second of that one", "bytes / time", "output of dd", normal "about the same" => t.rival.and_then(|rival| rival.rate.get());
+    "timed.best_rate" "bytes/s" "the fastest transfer of the same kind", "max(bytes / time)", "output of dd, iperf", normal "the same transfer with larger blocks" => t.best.rate.get();
+    "timed.best_block" "bytes" "bytes that one asked for at a time", "bs=", "output of dd, iperf", normal "what it asked for at a time" => t.best.block.get();
+    "timed.syncs" "count" "calls of fsync or fdatasync", "as printed", "output of fio", normal "one for many writes" => t.transfer.syncs.get();
+    "timed.sync_wait" "s" "mean time of such a call", "as printed", "output of fio", normal "near 0 with a protected write cache; below 2 ms on flash" => ratio(t.transfer.sync_wait.get());
+    "timed.sync_share" "ratio" "share of its time spent in such calls", "calls x mean time / time", "output of fio", normal "below 10 %" => t.transfer.sync_share.get();
     "timed.lost" "ratio" "share of its time that the fastest one's rate would have saved", "1 - rate / fastest rate", "output of dd, iperf" => t.lost();
 }
 
@@ -128,16 +128,16 @@ pub struct PingUse<'w> {
 
 signals! { p: PingUse<'_>;
     "ping.sent" "count" "echoes requested", "packets transmitted", "output of ping" => p.ping.sent.get();
-    "ping.lost" "count" "echoes that did not come back", "transmitted - received", "output of ping" => p.ping.sent.get().zip(p.ping.received.get()).map(|(sent, received)| sent - received);
+    "ping.lost" "count" "echoes that did not come back", "transmitted - received", "output of ping", normal "0; one alone means nothing" => p.ping.sent.get().zip(p.ping.received.get()).map(|(sent, received)| sent - received);
     "ping.loss" "ratio" "share of the echoes that did not come back", "1 - received / transmitted", "output of ping" => over(p.ping.received.get(), p.ping.sent.get()).map(|part| 1.0 - part);
     "ping.rtt_min" "s" "shortest round trip", "min", "output of ping" => ratio(p.ping.rtt_min.get());
-    "ping.rtt" "s" "mean round trip", "avg", "output of ping" => ratio(p.ping.rtt_mean.get());
+    "ping.rtt" "s" "mean round trip", "avg", "output of ping", normal "what the distance takes" => ratio(p.ping.rtt_mean.get());
     "ping.rtt_max" "s" "longest round trip", "max", "output of ping" => ratio(p.ping.rtt_max.get());
-    "ping.rtt_spread" "s" "standard deviation of the round trips", "mdev, stddev", "output of ping" => ratio(p.ping.rtt_spread.get());
+    "ping.rtt_spread" "s" "standard deviation of the round trips", "mdev, stddev", "output of ping", normal "a small part of the mean" => ratio(p.ping.rtt_spread.get());
     "ping.host" "text" "the other end", "as printed", "output of ping" => p.ping.host.get();
-    "ping.lost_from" "text" "the first hop on the way from which on echoes are lost", "hops up to the last one that lose more than half as much as that", "output of mtr" => p.ping.lost_from.get();
+    "ping.lost_from" "text" "the first hop on the way from which on echoes are lost", "hops up to the last one that lose more than half as much as that", "output of mtr", normal "absent: no hop loses packets" => p.ping.lost_from.get();
     "ping.too_large" "flag" "1 where an ICMP error or this machine said that the packets are too large", "Frag needed, message too long", "output of ping" => p.ping.too_large.get();
-    "ping.size" "count" "size of the packets with their headers, in bytes", "as printed", "output of ping" => p.ping.size.get();
+    "ping.size" "count" "size of the packets with their headers, in bytes", "as printed", "output of ping", normal "up to the MTU of this machine's interface" => p.ping.size.get();
     "ping.passed_size" "count" "the largest smaller size that came back from the same host", "max(size)", "output of ping" => p.passed;
 }
 
@@ -161,13 +161,13 @@ pub fn pings(window: &Window) -> Vec<Entity> {
 signals! { l: Latency;
     "latency.kind" "text" "what was timed", "by the tool's name", "bcc, bpftrace" => l.kind.get();
     "latency.operation" "text" "the operation", "as printed", "bcc, bpftrace" => l.operation.get();
-    "latency.count" "count" "how often it was timed", "sum over buckets", "bcc, bpftrace" => l.time.count().map(|n| n as f64);
+    "latency.count" "count" "how often it was timed", "sum over buckets", "bcc, bpftrace", normal "a hundred or more, to be typical" => l.time.count().map(|n| n as f64);
     "latency.median" "s" "half of them took no longer, within a factor of two", "50th percentile", "bcc, bpftrace" => latency(l, 0.5);
-    "latency.p90" "s" "nine in ten took no longer, within a factor of two", "90th percentile", "bcc, bpftrace" => latency(l, 0.9);
+    "latency.p90" "s" "nine in ten took no longer, within a factor of two", "90th percentile", "bcc, bpftrace", normal "a few times the median" => latency(l, 0.9);
     "latency.p99" "s" "all but one in a hundred took no longer, within a factor of two", "99th percentile", "bcc, bpftrace" => latency(l, 0.99);
     "latency.longest" "s" "the longest, within a factor of two", "the last bucket", "bcc, bpftrace" => latency(l, 1.0);
     "latency.complete" "flag" "1 if everything was counted, not only what took long", "no limit is printed", "bcc, bpftrace" => !l.slower_than.get().is_some_and(|limit| limit > 0.0);
-    "latency.slower_than" "s" "only what took longer was counted", "the tool's argument", "bcc, bpftrace" => ratio(l.slower_than.get());
+    "latency.slower_than" "s" "only what took longer was counted", "the tool's argument", "bcc, bpftrace", normal "faster calls were not counted" => ratio(l.slower_than.get());
 }
 
 fn latency(row: &Latency, quantile: f64) -> Option<f64> {
@@ -186,64 +186,64 @@ pub fn latencies(window: &Window) -> Vec<Entity> {
 signals! { d: Database;
     "db.product" "text" "the database's product", "the report's kind", "statspack, INFO, INNODB STATUS, pg_stat_*" => d.product.get();
     "db.buffer_hit" "ratio" "reads served from the buffer cache", "Buffer Hit %, Buffer pool hit rate, blks_hit / (blks_hit + blks_read)", "statspack, INNODB STATUS, pg_stat_database" => d.buffer_hit.get();
-    "db.latch_hit" "ratio" "latches had at the first try", "Latch Hit %", "statspack" => d.latch_hit.get();
+    "db.latch_hit" "ratio" "latches had at the first try", "Latch Hit %", "statspack", normal "99.5 % and more" => d.latch_hit.get();
     "db.latch_share" "ratio" "share of its time spent waiting for latches", "Top 5 Timed Events: latch", "statspack" => d.latch_share.get();
-    "db.physical_reads" "1/s" "blocks read from storage", "Physical reads per second, reads/s of the buffer pool", "statspack, INNODB STATUS" => d.physical_reads.get();
+    "db.physical_reads" "1/s" "blocks read from storage", "Physical reads per second, reads/s of the buffer pool", "statspack, INNODB STATUS", normal "what storage serves without queueing" => d.physical_reads.get();
     "db.physical_writes" "1/s" "blocks written to storage", "Physical writes per second, writes/s of the buffer pool", "statspack, INNODB STATUS" => d.physical_writes.get();
-    "db.blocks_read" "count" "blocks requested from the system since the counts were reset", "blks_read", "pg_stat_database" => d.blocks_read.get();
-    "db.log_sync_share" "ratio" "share of its time spent waiting for the log to be synced", "Top 5 Timed Events: log file sync", "statspack" => d.log_sync_share.get();
+    "db.blocks_read" "count" "blocks requested from the system since the counts were reset", "blks_read", "pg_stat_database", normal "few, after the server has warmed up" => d.blocks_read.get();
+    "db.log_sync_share" "ratio" "share of its time spent waiting for the log to be synced", "Top 5 Timed Events: log file sync", "statspack", normal "below 10 %" => d.log_sync_share.get();
     "db.log_sync_wait" "s" "mean wait for the log to be synced", "time / waits", "statspack" => ratio(d.log_sync_wait.get());
     "db.read_share" "ratio" "share of its time spent waiting for single blocks", "Top 5 Timed Events: db file sequential read; blk_read_time / active_time", "statspack, pg_stat_database" => d.read_share.get();
     "db.read_wait" "s" "mean wait for a single block", "time / waits, blk_read_time / blks_read", "statspack, pg_stat_database" => ratio(d.read_wait.get());
     "db.read_event" "text" "the database's name for such a wait", "as the product names it", "statspack" => (d.product.get() == Some("Oracle")).then_some("db file sequential read");
-    "db.lock_share" "ratio" "share of its time spent waiting for locks of rows and tables", "Top Timed Events: enq: TX, enq: TM", "statspack" => d.lock_share.get();
-    "db.checkpoint_share" "ratio" "share of its time in which changes waited for a checkpoint to free the log", "Top Timed Events: log file switch", "statspack" => d.checkpoint_share.get();
+    "db.lock_share" "ratio" "share of its time spent waiting for locks of rows and tables", "Top Timed Events: enq: TX, enq: TM", "statspack", normal "below 10 % of its time" => d.lock_share.get();
+    "db.checkpoint_share" "ratio" "share of its time in which changes waited for a checkpoint to free the log", "Top Timed Events: log file switch", "statspack", normal "0" => d.checkpoint_share.get();
     "db.temp_share" "ratio" "share of the reads and writes that is for temporary files", "time of direct path reads and writes of temp; temp_bytes / (temp_bytes + blks_read x 8 KiB)", "statspack, pg_stat_database" => d.temp_share.get();
-    "db.temp_bytes" "bytes" "written to temporary files since the counts were reset", "temp_bytes", "pg_stat_database" => d.temp_bytes.get();
+    "db.temp_bytes" "bytes" "written to temporary files since the counts were reset", "temp_bytes", "pg_stat_database", normal "little against what is read" => d.temp_bytes.get();
     "db.sessions" "count" "sessions that execute a statement, or open transactions", "state = active; ACTIVE", "pg_stat_activity, INNODB STATUS" => d.sessions.get();
-    "db.lock_waiters" "count" "sessions waiting for a lock of a row or table", "wait_event_type = Lock; LOCK WAIT", "pg_stat_activity, INNODB STATUS" => d.lock_waiters.get();
-    "db.exclusive_waiters" "flag" "1 where a session waits for a lock that excludes all others from a table: later ones queue behind it", "mode = AccessExclusiveLock, not granted", "pg_locks" => d.exclusive_waiters.get();
+    "db.lock_waiters" "count" "sessions waiting for a lock of a row or table", "wait_event_type = Lock; LOCK WAIT", "pg_stat_activity, INNODB STATUS", normal "0" => d.lock_waiters.get();
+    "db.exclusive_waiters" "flag" "1 where a session waits for a lock that excludes all others from a table: later ones queue behind it", "mode = AccessExclusiveLock, not granted", "pg_locks", normal "0" => d.exclusive_waiters.get();
     "db.exclusive_of" "text" "the tables that it waits for", "relation", "pg_locks" => d.exclusive_of.get();
     "db.lock_wait_share" "ratio" "share of the active sessions that wait for locks", "lock waiters / sessions", "pg_stat_activity, INNODB STATUS" => over(d.lock_waiters.get(), d.sessions.get());
-    "db.lock_longest" "s" "how long one of them has waited, at least", "TRX HAS BEEN WAITING; time since query_start", "pg_stat_activity, INNODB STATUS" => ratio(d.lock_longest.get());
-    "db.lock_holder" "text" "the session that may hold the lock", "the longest-running one that does not wait itself", "SHOW PROCESSLIST" => d.lock_holder.get();
+    "db.lock_longest" "s" "how long one of them has waited, at least", "TRX HAS BEEN WAITING; time since query_start", "pg_stat_activity, INNODB STATUS", normal "below 1 s" => ratio(d.lock_longest.get());
+    "db.lock_holder" "text" "the session that may hold the lock", "the longest-running one that does not wait itself", "SHOW PROCESSLIST", normal "none" => d.lock_holder.get();
     "db.io_waiters" "count" "sessions waiting for reads or writes of data", "wait_event_type = IO, except of the log", "pg_stat_activity" => d.io_waiters.get();
     "db.io_wait_share" "ratio" "share of the active sessions that wait for reads or writes of data", "waiters / sessions", "pg_stat_activity" => over(d.io_waiters.get(), d.sessions.get());
-    "db.log_waiters" "count" "sessions waiting for the log to be written or synced", "wait_event = WALSync, WALWrite; waiting for handler commit", "pg_stat_activity, INNODB STATUS" => d.log_waiters.get();
-    "db.log_waiter_share" "ratio" "share of the active sessions that wait for the log", "waiters / sessions", "pg_stat_activity, INNODB STATUS" => over(d.log_waiters.get(), d.sessions.get());
-    "db.latch_waiters" "count" "threads waiting for a latch, semaphore or lightweight lock", "wait_event_type = LWLock; has waited at", "pg_stat_activity, INNODB STATUS" => d.latch_waiters.get();
+    "db.log_waiters" "count" "sessions waiting for the log to be written or synced", "wait_event = WALSync, WALWrite; waiting for handler commit", "pg_stat_activity, INNODB STATUS", normal "0, or one" => d.log_waiters.get();
+    "db.log_waiter_share" "ratio" "share of the active sessions that wait for the log", "waiters / sessions", "pg_stat_activity, INNODB STATUS", normal "below 10 %" => over(d.log_waiters.get(), d.sessions.get());
+    "db.latch_waiters" "count" "threads waiting for a latch, semaphore or lightweight lock", "wait_event_type = LWLock; has waited at", "pg_stat_activity, INNODB STATUS", normal "0, or a few for less than a millisecond" => d.latch_waiters.get();
     "db.latch_waiter_share" "ratio" "the same, of the active sessions", "waiters / sessions", "pg_stat_activity, INNODB STATUS" => over(d.latch_waiters.get(), d.sessions.get());
-    "db.latch_longest" "s" "how long one of them has waited", "has waited at FILE for N seconds", "INNODB STATUS" => ratio(d.latch_longest.get());
-    "db.oldest_transaction" "s" "age of the oldest open transaction, at least", "ACTIVE N sec; time since xact_start", "pg_stat_activity, INNODB STATUS" => ratio(d.oldest_transaction.get());
-    "db.idle_transactions" "count" "sessions that keep a transaction open and do nothing", "state = idle in transaction", "pg_stat_activity" => d.idle_transactions.get();
-    "db.oldest_idle" "s" "how long one of them has done nothing, at least", "time since state_change", "pg_stat_activity" => ratio(d.oldest_idle.get());
-    "db.idle_session" "text" "that session", "pid and application_name, usename or client_addr", "pg_stat_activity" => d.idle_session.get();
-    "db.undo_entries" "count" "transactions whose old row versions are not yet purged", "History list length", "INNODB STATUS" => d.undo_entries.get();
-    "db.log_age" "bytes" "log written since the last checkpoint", "Log sequence number - Last checkpoint at", "INNODB STATUS" => d.log_age.get();
-    "db.log_capacity" "bytes" "most log that may be written before a checkpoint must end", "Max checkpoint age", "INNODB STATUS" => d.log_capacity.get();
-    "db.log_fill" "ratio" "log since the last checkpoint against the most there may be", "age / capacity", "INNODB STATUS" => over(d.log_age.get(), d.log_capacity.get());
-    "db.log_pending" "count" "writes and syncs of the log that are under way", "pending log flushes, log writes", "INNODB STATUS" => d.log_pending.get();
+    "db.latch_longest" "s" "how long one of them has waited", "has waited at FILE for N seconds", "INNODB STATUS", normal "below 1 s; InnoDB ends the server after 600 s" => ratio(d.latch_longest.get());
+    "db.oldest_transaction" "s" "age of the oldest open transaction, at least", "ACTIVE N sec; time since xact_start", "pg_stat_activity, INNODB STATUS", normal "as short as the work needs" => ratio(d.oldest_transaction.get());
+    "db.idle_transactions" "count" "sessions that keep a transaction open and do nothing", "state = idle in transaction", "pg_stat_activity", normal "0, or each for less than a second" => d.idle_transactions.get();
+    "db.oldest_idle" "s" "how long one of them has done nothing, at least", "time since state_change", "pg_stat_activity", normal "below 1 s" => ratio(d.oldest_idle.get());
+    "db.idle_session" "text" "that session", "pid and application_name, usename or client_addr", "pg_stat_activity", normal "none" => d.idle_session.get();
+    "db.undo_entries" "count" "transactions whose old row versions are not yet purged", "History list length", "INNODB STATUS", normal "a few thousand" => d.undo_entries.get();
+    "db.log_age" "bytes" "log written since the last checkpoint", "Log sequence number - Last checkpoint at", "INNODB STATUS", normal "well below the capacity" => d.log_age.get();
+    "db.log_capacity" "bytes" "most log that may be written before a checkpoint must end", "Max checkpoint age", "INNODB STATUS", normal "an hour's worth of changes" => d.log_capacity.get();
+    "db.log_fill" "ratio" "log since the last checkpoint against the most there may be", "age / capacity", "INNODB STATUS", normal "below 75 %" => over(d.log_age.get(), d.log_capacity.get());
+    "db.log_pending" "count" "writes and syncs of the log that are under way", "pending log flushes, log writes", "INNODB STATUS", normal "0 or 1" => d.log_pending.get();
     "db.io_pending" "count" "reads and writes of data that are under way", "pending reads and writes", "INNODB STATUS" => d.io_pending.get();
-    "db.checkpoints" "count" "checkpoints since the counts were reset", "timed + requested", "pg_stat_bgwriter, pg_stat_checkpointer" => d.checkpoints.get();
-    "db.checkpoints_requested" "ratio" "share of the checkpoints that began because the log reached its size", "requested / (timed + requested)", "pg_stat_bgwriter, pg_stat_checkpointer" => d.checkpoints_requested.get();
-    "db.backend_writes" "ratio" "share of the buffers that sessions wrote themselves", "buffers_backend / (checkpoint + clean + backend)", "pg_stat_bgwriter" => d.backend_writes.get();
-    "db.memory_used" "bytes" "memory of the data", "used_memory", "INFO" => d.memory_used.get();
+    "db.checkpoints" "count" "checkpoints since the counts were reset", "timed + requested", "pg_stat_bgwriter, pg_stat_checkpointer", normal "enough to judge" => d.checkpoints.get();
+    "db.checkpoints_requested" "ratio" "share of the checkpoints that began because the log reached its size", "requested / (timed + requested)", "pg_stat_bgwriter, pg_stat_checkpointer", normal "below 10 %: most begin after checkpoint_timeout" => d.checkpoints_requested.get();
+    "db.backend_writes" "ratio" "share of the buffers that sessions wrote themselves", "buffers_backend / (checkpoint + clean + backend)", "pg_stat_bgwriter", normal "below 20 %" => d.backend_writes.get();
+    "db.memory_used" "bytes" "memory of the data", "used_memory", "INFO", normal "what fits into RAM beside everything else" => d.memory_used.get();
     "db.memory_max" "bytes" "most memory of the data", "maxmemory", "INFO" => d.memory_max.get();
-    "db.memory_fill" "ratio" "memory of the data against the most there may be", "used_memory / maxmemory", "INFO" => over(d.memory_used.get(), d.memory_max.get());
-    "db.memory_resident" "bytes" "memory of the process that is in RAM", "used_memory_rss", "INFO" => d.memory_resident.get();
-    "db.resident_share" "ratio" "part of the data's memory that can be in RAM", "used_memory_rss / used_memory", "INFO" => over(d.memory_resident.get(), d.memory_used.get());
-    "db.policy" "text" "what happens when the memory is full", "maxmemory_policy", "INFO" => d.policy.get();
-    "db.evicted" "count" "entries evicted since the start because memory was full", "evicted_keys", "INFO" => d.evicted.get();
-    "db.evicted_rate" "1/s" "the same as a mean since the start", "evicted_keys / uptime_in_seconds", "INFO" => over(d.evicted.get(), ratio(d.uptime.get()));
-    "db.connections" "count" "clients connected", "connected_clients", "INFO" => d.connections.get();
+    "db.memory_fill" "ratio" "memory of the data against the most there may be", "used_memory / maxmemory", "INFO", normal "below 95 %" => over(d.memory_used.get(), d.memory_max.get());
+    "db.memory_resident" "bytes" "memory of the process that is in RAM", "used_memory_rss", "INFO", normal "the more memory, the longer the fork" => d.memory_resident.get();
+    "db.resident_share" "ratio" "part of the data's memory that can be in RAM", "used_memory_rss / used_memory", "INFO", normal "above 1" => over(d.memory_resident.get(), d.memory_used.get());
+    "db.policy" "text" "what happens when the memory is full", "maxmemory_policy", "INFO", normal "noeviction for data, allkeys-lru or allkeys-lfu for a cache" => d.policy.get();
+    "db.evicted" "count" "entries evicted since the start because memory was full", "evicted_keys", "INFO", normal "0, unless it is a cache" => d.evicted.get();
+    "db.evicted_rate" "1/s" "the same as a mean since the start", "evicted_keys / uptime_in_seconds", "INFO", normal "0/s" => over(d.evicted.get(), ratio(d.uptime.get()));
+    "db.connections" "count" "clients connected", "connected_clients", "INFO", normal "well below the limit" => d.connections.get();
     "db.connections_max" "count" "most clients that may be connected", "maxclients", "INFO" => d.connections_max.get();
     "db.connections_fill" "ratio" "clients against the most there may be", "connected_clients / maxclients", "INFO" => over(d.connections.get(), d.connections_max.get());
-    "db.accept_pauses" "count" "times it stopped accepting connections since the start, because the limit was reached", "listen_disabled_num", "memcached stats" => d.accept_pauses.get();
-    "db.refused" "count" "connections refused since the start because there were too many", "rejected_connections", "INFO" => d.refused.get();
+    "db.accept_pauses" "count" "times it stopped accepting connections since the start, because the limit was reached", "listen_disabled_num", "memcached stats", normal "0" => d.accept_pauses.get();
+    "db.refused" "count" "connections refused since the start because there were too many", "rejected_connections", "INFO", normal "0" => d.refused.get();
     "db.refused_rate" "1/s" "the same as a mean since the start", "rejected_connections / uptime_in_seconds", "INFO" => over(d.refused.get(), ratio(d.uptime.get()));
-    "db.fork_time" "s" "time that the latest fork stopped the server", "latest_fork_usec", "INFO" => ratio(d.fork_time.get());
-    "db.delayed_syncs" "count" "writes since the start that were delayed because the sync before them had not ended", "aof_delayed_fsync", "INFO" => d.delayed_syncs.get();
-    "db.delayed_rate" "1/s" "the same as a mean since the start", "aof_delayed_fsync / uptime_in_seconds", "INFO" => over(d.delayed_syncs.get(), ratio(d.uptime.get()));
+    "db.fork_time" "s" "time that the latest fork stopped the server", "latest_fork_usec", "INFO", normal "about 10 ms for each GiB" => ratio(d.fork_time.get());
+    "db.delayed_syncs" "count" "writes since the start that were delayed because the sync before them had not ended", "aof_delayed_fsync", "INFO", normal "0" => d.delayed_syncs.get();
+    "db.delayed_rate" "1/s" "the same as a mean since the start", "aof_delayed_fsync / uptime_in_seconds", "INFO", normal "0" => over(d.delayed_syncs.get(), ratio(d.uptime.get()));
 }
 
 /// Every instance.
@@ -253,10 +253,10 @@ pub fn databases(window: &Window) -> Vec<Entity> {
 }
 
 signals! { c: Condition;
-    "condition.reason" "text" "OOMKilled, Evicted, MemoryPressure, DiskPressure, PIDPressure", "Reason, Conditions", "kubectl describe" => c.reason.get();
-    "condition.message" "text" "the message in the report", "as printed", "kubectl describe" => c.message.get();
-    "condition.restarts" "count" "restarts of the container", "Restart Count", "kubectl describe" => c.restarts.get();
-    "condition.memory_limit" "bytes" "memory limit of the container", "Limits: memory", "kubectl describe" => c.memory_max.get();
+    "condition.reason" "text" "OOMKilled, Evicted, MemoryPressure, DiskPressure, PIDPressure", "Reason, Conditions", "kubectl describe", normal "no pressure" => c.reason.get();
+    "condition.message" "text" "the message in the report", "as printed", "kubectl describe", normal "none" => c.message.get();
+    "condition.restarts" "count" "restarts of the container", "Restart Count", "kubectl describe", normal "0" => c.restarts.get();
+    "condition.memory_limit" "bytes" "memory limit of the container", "Limits: memory", "kubectl describe", normal "above what the container needs" => c.memory_max.get();
 }
 
 /// Every condition of a node, pod or container.
@@ -271,11 +271,11 @@ pub fn conditions(window: &Window) -> Vec<Entity> {
 signals! { z: Zone;
     "zone.managed" "count" "pages of the zone", "managed", "/proc/zoneinfo" => z.managed.get();
     "zone.free" "count" "free pages", "free; sum of blocks x 2^order", "/proc/zoneinfo, /proc/buddyinfo" => z.free.get();
-    "zone.min" "count" "below this, allocations reclaim memory themselves", "min", "/proc/zoneinfo" => z.min.get();
+    "zone.min" "count" "below this, allocations reclaim memory themselves", "min", "/proc/zoneinfo", normal "below what is free" => z.min.get();
     "zone.low" "count" "below this, kswapd reclaims", "low", "/proc/zoneinfo" => z.low.get();
-    "zone.high" "count" "kswapd reclaims up to this", "high", "/proc/zoneinfo" => z.high.get();
-    "zone.largest_order" "count" "order of the largest free block: 2 to this power pages", "largest order with a free block", "/proc/buddyinfo" => z.largest_order.get();
-    "zone.huge_share" "ratio" "share of the free pages in blocks of order 9 and more", "pages in such blocks / free pages", "/proc/buddyinfo" => z.huge_share.get();
+    "zone.high" "count" "kswapd reclaims up to this", "high", "/proc/zoneinfo", normal "what kswapd reclaims up to" => z.high.get();
+    "zone.largest_order" "count" "order of the largest free block: 2 to this power pages", "largest order with a free block", "/proc/buddyinfo", normal "9 and more, if huge pages are used" => z.largest_order.get();
+    "zone.huge_share" "ratio" "share of the free pages in blocks of order 9 and more", "pages in such blocks / free pages", "/proc/buddyinfo", normal "above 0" => z.huge_share.get();
 }
 
 /// Every zone of the machine's memory.
@@ -284,17 +284,17 @@ pub fn zones(window: &Window) -> Vec<Entity> {
 }
 
 signals! { d: Drive;
-    "drive.failing" "flag" "1 where the drive assesses itself as failing", "SMART health, NVMe critical warning", "smartctl, nvme smart-log" => d.failing.get();
-    "drive.unreadable" "count" "sectors it could not read and has not replaced", "pending or uncorrectable sectors", "smartctl" => d.unreadable.get();
-    "drive.reallocated" "count" "sectors it has replaced by spare ones", "reallocated sectors, grown defects", "smartctl" => d.reallocated.get();
-    "drive.media_errors" "count" "requests whose data it could not read or write, over its lifetime", "reported uncorrectable, media errors", "smartctl, nvme smart-log" => d.media_errors.get();
-    "drive.wear" "ratio" "rated endurance used up", "percentage used", "smartctl, nvme smart-log" => d.wear.get();
-    "drive.io_errors" "count" "reads and writes that failed, as the file system counted", "READ + WRITE", "zpool status" => d.io_errors.get();
-    "drive.checksum_errors" "count" "blocks whose checksum was wrong, as the file system counted", "CKSUM", "zpool status" => d.checksum_errors.get();
+    "drive.failing" "flag" "1 where the drive assesses itself as failing", "SMART health, NVMe critical warning", "smartctl, nvme smart-log", normal "0" => d.failing.get();
+    "drive.unreadable" "count" "sectors it could not read and has not replaced", "pending or uncorrectable sectors", "smartctl", normal "0" => d.unreadable.get();
+    "drive.reallocated" "count" "sectors it has replaced by spare ones", "reallocated sectors, grown defects", "smartctl", normal "few, and not growing" => d.reallocated.get();
+    "drive.media_errors" "count" "requests whose data it could not read or write, over its lifetime", "reported uncorrectable, media errors", "smartctl, nvme smart-log", normal "0" => d.media_errors.get();
+    "drive.wear" "ratio" "rated endurance used up", "percentage used", "smartctl, nvme smart-log", normal "below 1" => d.wear.get();
+    "drive.io_errors" "count" "reads and writes that failed, as the file system counted", "READ + WRITE", "zpool status", normal "0" => d.io_errors.get();
+    "drive.checksum_errors" "count" "blocks whose checksum was wrong, as the file system counted", "CKSUM", "zpool status", normal "0" => d.checksum_errors.get();
     "drive.defects" "count" "unreadable sectors and media errors", "unreadable + media errors, as far as reported", "smartctl, nvme smart-log" => defects(d);
-    "drive.failed_tests" "count" "self-tests that failed, as the drive's log says", "Self-Test Log error count", "smartd" => d.failed_tests.get();
-    "drive.logged_errors" "count" "errors in the drive's own log", "ATA error count", "smartd" => d.logged_errors.get();
-    "drive.blocked_for" "s" "how long the oldest request to the daemon of a Ceph disk has taken", "oldest one blocked for", "ceph status, ceph health" => ratio(d.blocked_for.get());
+    "drive.failed_tests" "count" "self-tests that failed, as the drive's log says", "Self-Test Log error count", "smartd", normal "0" => d.failed_tests.get();
+    "drive.logged_errors" "count" "errors in the drive's own log", "ATA error count", "smartd", normal "0, or old ones" => d.logged_errors.get();
+    "drive.blocked_for" "s" "how long the oldest request to the daemon of a Ceph disk has taken", "oldest one blocked for", "ceph status, ceph health", normal "below 0.1 s" => ratio(d.blocked_for.get());
     "drive.complaint" "text" "what it reports, in words", "the above", "smartctl, nvme smart-log" => complaint(d).as_deref();
 }
 
@@ -315,9 +315,9 @@ fn complaint(d: &Drive) -> Option<String> {
 }
 
 signals! { m: Monitor;
-    "monitor.waiters" "count" "threads that wait for it", "waiting to lock", "jstack" => m.waiters.get();
-    "monitor.holder" "text" "the thread that holds it", "locked", "jstack" => m.holder.get();
-    "monitor.place" "text" "the method that this thread is in", "its innermost frame", "jstack" => m.place.get();
+    "monitor.waiters" "count" "threads that wait for it", "waiting to lock", "jstack", normal "0 or a few" => m.waiters.get();
+    "monitor.holder" "text" "the thread that holds it", "locked", "jstack", normal "another thread each time" => m.holder.get();
+    "monitor.place" "text" "the method that this thread is in", "its innermost frame", "jstack", normal "a short method" => m.place.get();
 }
 
 /// Every lock that threads wait for.
@@ -333,16 +333,16 @@ pub fn drives(window: &Window) -> Vec<Entity> {
 }
 
 signals! { p: Profile;
-    "profile.share" "ratio" "samples of the program, out of all", "the sum of its rows", "perf report, perf top" => p.share.get();
-    "profile.kernel_share" "ratio" "part of its CPU time in the kernel, at least", "samples in the kernel / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.kernel.get());
-    "profile.spinning_share" "ratio" "part of its CPU time in which it spun for a lock of the kernel, at least", "samples in functions that spin / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.spinning.get());
-    "profile.spinning_in" "text" "the function that takes the lock that it spins for most", "call graph", "perf report" => p.spinning_in.get();
-    "profile.reclaim_share" "ratio" "part of its CPU time in which it reclaimed memory, at least", "samples below functions that reclaim / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.reclaim.get());
-    "profile.reclaim_for" "text" "whose memory was short", "call graph", "perf report" => p.reclaim_for.get();
-    "profile.compaction_share" "ratio" "part of its CPU time in which it compacted memory, at least", "samples below functions that compact / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.compaction.get());
-    "profile.slow_clock_share" "ratio" "part of its CPU time in which it read a slow clock source, at least", "samples in read_hpet, acpi_pm_read, xen_clocksource_get_cycles / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.slow_clock.get());
+    "profile.share" "ratio" "samples of the program, out of all", "the sum of its rows", "perf report, perf top", normal "a small part of all samples would not matter" => p.share.get();
+    "profile.kernel_share" "ratio" "part of its CPU time in the kernel, at least", "samples in the kernel / samples of the program and unlisted", "perf report, perf top", normal "below 30 % for most programs" => of_own_time(p, p.kernel.get());
+    "profile.spinning_share" "ratio" "part of its CPU time in which it spun for a lock of the kernel, at least", "samples in functions that spin / samples of the program and unlisted", "perf report, perf top", normal "a few per cent" => of_own_time(p, p.spinning.get());
+    "profile.spinning_in" "text" "the function that takes the lock that it spins for most", "call graph", "perf report", normal "the call path shows which lock it is" => p.spinning_in.get();
+    "profile.reclaim_share" "ratio" "part of its CPU time in which it reclaimed memory, at least", "samples below functions that reclaim / samples of the program and unlisted", "perf report, perf top", normal "near 0" => of_own_time(p, p.reclaim.get());
+    "profile.reclaim_for" "text" "whose memory was short", "call graph", "perf report", normal "none" => p.reclaim_for.get();
+    "profile.compaction_share" "ratio" "part of its CPU time in which it compacted memory, at least", "samples below functions that compact / samples of the program and unlisted", "perf report, perf top", normal "near 0" => of_own_time(p, p.compaction.get());
+    "profile.slow_clock_share" "ratio" "part of its CPU time in which it read a slow clock source, at least", "samples in read_hpet, acpi_pm_read, xen_clocksource_get_cycles / samples of the program and unlisted", "perf report, perf top", normal "0: with the time stamp counter the kernel is not entered" => of_own_time(p, p.slow_clock.get());
     "profile.function" "text" "the kernel function with the most samples of its own", "max of its rows", "perf report, perf top" => p.function.get();
-    "profile.function_share" "ratio" "part of its CPU time in that function, at least", "its samples / samples of the program and unlisted", "perf report, perf top" => of_own_time(p, p.function_share.get());
+    "profile.function_share" "ratio" "part of its CPU time in that function, at least", "its samples / samples of the program and unlisted", "perf report, perf top", normal "below 10 %: the time is spread over many functions" => of_own_time(p, p.function_share.get());
 }
 
 /// The part of a program's CPU time. Samples that the list does not show may be its own, too.

@@ -7,9 +7,9 @@ use whyslow_model::window::Window;
 
 signals! { l: UsbLink;
     "usb.what" "text" "class and driver of the device", "as printed", "lsusb -t" => l.what.get();
-    "usb.speed" "bit/s" "speed of its connection", "as printed", "lsusb -t" => l.speed.get();
-    "usb.hub_speed" "bit/s" "speed of the hub above it", "as printed", "lsusb -t" => l.hub_speed.get();
-    "usb.fastest" "bit/s" "speed of the fastest bus of the machine", "maximum over root hubs", "lsusb -t" => l.fastest.get();
+    "usb.speed" "bit/s" "speed of its connection", "as printed", "lsusb -t", normal "5 Gbit/s or more, if the device supports USB 3" => l.speed.get();
+    "usb.hub_speed" "bit/s" "speed of the hub above it", "as printed", "lsusb -t", normal "as fast as the device" => l.hub_speed.get();
+    "usb.fastest" "bit/s" "speed of the fastest bus of the machine", "maximum over root hubs", "lsusb -t", normal "as fast as the device" => l.fastest.get();
     "usb.share_of_hub" "ratio" "its speed out of the hub's", "speed / hub's speed", "lsusb -t" => over(l.speed.get(), l.hub_speed.get());
     "usb.share_of_fastest" "ratio" "its speed out of that of the fastest bus", "speed / maximum over root hubs", "lsusb -t" => over(l.speed.get(), l.fastest.get());
 }

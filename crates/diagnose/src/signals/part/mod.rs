@@ -148,35 +148,35 @@ fn some_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
 
 signals! { p: Part<'_>;
     "part.target" "text" "host:channel:target:lun, or the port", "as the log has it", "/dev/kmsg" => p.target;
-    "part.device" "text" "the disks and partitions whose requests failed", "as the log has them", "/dev/kmsg" => p.devices().as_deref();
+    "part.device" "text" "the disks and partitions whose requests failed", "as the log has them", "/dev/kmsg", normal "the data on it is at risk" => p.devices().as_deref();
     "part.called" "text" "the disk, and where it is", "as the log has them", "/dev/kmsg" => p.called().as_str();
     "part.disk" "text" "the disk as the system names it", "as the log has it", "/dev/kmsg" => p.disk();
     "part.smart" "text" "the disk, if it is of a kind that answers SMART commands", "as the log has it", "/dev/kmsg" => p.disk().filter(|disk| has_smart(disk));
-    "part.model" "text" "vendor, model and firmware, for the replacement", "device/model; the log's own words where that is all there is", "/proc/scsi/scsi, /sys/block/*/queue, /dev/kmsg" => p.model();
-    "part.serial" "text" "serial number, to find the part in its slot", "device/vpd_pg80, serial; lsblk, smartctl; of USB devices the log", "/sys/block/*/queue, /dev/kmsg" => p.serial();
-    "part.errors" "count" "errors logged; resets, and that it was taken offline, are no errors", "lines", "/dev/kmsg" => p.errors();
-    "part.kinds" "text" "the errors by kind", "lines by kind", "/dev/kmsg" => p.kinds().as_deref();
-    "part.resets" "count" "times it or its bus was reset", "lines", "/dev/kmsg" => p.count(Kind::Reset);
+    "part.model" "text" "vendor, model and firmware, for the replacement", "device/model; the log's own words where that is all there is", "/proc/scsi/scsi, /sys/block/*/queue, /dev/kmsg", normal "the model to order" => p.model();
+    "part.serial" "text" "serial number, to find the part in its slot", "device/vpd_pg80, serial; lsblk, smartctl; of USB devices the log", "/sys/block/*/queue, /dev/kmsg", normal "the drive to replace" => p.serial();
+    "part.errors" "count" "errors logged; resets, and that it was taken offline, are no errors", "lines", "/dev/kmsg", normal "0" => p.errors();
+    "part.kinds" "text" "the errors by kind", "lines by kind", "/dev/kmsg", normal "none" => p.kinds().as_deref();
+    "part.resets" "count" "times it or its bus was reset", "lines", "/dev/kmsg", normal "0" => p.count(Kind::Reset);
     "part.history" "text" "its errors, and what the kernel did about them", "lines by kind", "/dev/kmsg" => p.history().as_str();
     "part.when" "text" "the time from the first to the last", "as printed", "/dev/kmsg" => p.when().as_deref();
-    "part.sense" "text" "what the device said: sense key and additional code (T10)", "sense data decoded", "/dev/kmsg" => p.details().as_deref();
+    "part.sense" "text" "what the device said: sense key and additional code (T10)", "sense data decoded", "/dev/kmsg", normal "nothing: a device in order reports no errors" => p.details().as_deref();
     "part.medium" "count" "errors of the medium", "sense key 3h, UNC", "/dev/kmsg" => p.count(Kind::Medium);
     "part.hardware" "count" "errors of the device's hardware", "sense key 4h", "/dev/kmsg" => p.count(Kind::Hardware);
     "part.recovered" "count" "errors recovered, and failures predicted", "sense key 1h, ASC 5Dh", "/dev/kmsg" => p.count(Kind::Recovered);
     "part.transport" "count" "commands cut off or garbled on the way", "sense key Bh, interface CRC", "/dev/kmsg" => p.count(Kind::Transport);
     "part.no_answer" "count" "times the target did not answer, or was not ready", "DID_NO_CONNECT, sense key 2h", "/dev/kmsg" => p.count(Kind::NoAnswer) + p.count(Kind::NotReady);
     "part.timeouts" "count" "commands not completed in time", "time-outs, aborts", "/dev/kmsg" => p.count(Kind::Timeout) + p.count(Kind::Abort);
-    "part.offline" "count" "times the kernel said it had given the device up", "lines", "/dev/kmsg" => p.count(Kind::Offline);
+    "part.offline" "count" "times the kernel said it had given the device up", "lines", "/dev/kmsg", normal "0: the kernel has not given it up" => p.count(Kind::Offline);
     "part.adapter" "count" "faults of a host adapter", "lines", "/dev/kmsg" => p.count(Kind::Adapter);
-    "part.lost" "s" "so long, at least, commands to it were held up that came to nothing", "the times before each line put together: the command's age as logged; of a time-out, the kernel's limit of 30 s", "/dev/kmsg" => p.clock.held_up(&p.events);
+    "part.lost" "s" "so long, at least, commands to it were held up that came to nothing", "the times before each line put together: the command's age as logged; of a time-out, the kernel's limit of 30 s", "/dev/kmsg", normal "0 s; a log does not show other losses" => p.clock.held_up(&p.events);
     "part.lost_share" "ratio" "the same as a share of the time the log covers", "held up / (last line - first line)", "/dev/kmsg" => p.clock.share(&p.events);
     "part.log_span" "s" "the time the log covers", "last line - first line", "/dev/kmsg" => p.clock.span;
     "part.first" "text" "when the first was logged", "as printed", "/dev/kmsg" => p.time(p.events.first()).as_deref();
-    "part.last" "text" "when the last was logged", "as printed", "/dev/kmsg" => p.time(p.events.last()).as_deref();
-    "part.sectors" "text" "where on the disk: one spot or spread", "sectors named", "/dev/kmsg" => p.spread().as_deref();
-    "part.points_at" "text" "where the evidence points", "kinds of errors, and who else has them", "/dev/kmsg" => p.suspect.words();
+    "part.last" "text" "when the last was logged", "as printed", "/dev/kmsg", normal "whether it is still happening" => p.time(p.events.last()).as_deref();
+    "part.sectors" "text" "where on the disk: one spot or spread", "sectors named", "/dev/kmsg", normal "in one place: a damaged area; spread out: the device or its connection" => p.spread().as_deref();
+    "part.points_at" "text" "where the evidence points", "kinds of errors, and who else has them", "/dev/kmsg", normal "the kinds of errors tell disk, path, bus and adapter apart" => p.suspect.words();
     "part.suspect" "text" "the same in a word: disk, slow disk, path, bus, adapter, target or unknown", "kinds of errors, and who else has them", "/dev/kmsg" => p.suspect.name();
-    "part.bystanders" "text" "devices of the same host that only report a reset, which hits them too", "unit attention 29h and nothing else", "/dev/kmsg" => some_of(p.bystanders.iter().copied()).as_deref();
+    "part.bystanders" "text" "devices of the same host that only report a reset, which hits them too", "unit attention 29h and nothing else", "/dev/kmsg", normal "also affected by resets: not suspect" => some_of(p.bystanders.iter().copied()).as_deref();
 }
 
 /// Every part with errors of its own.
