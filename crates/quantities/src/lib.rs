@@ -20,7 +20,9 @@ mod formula;
 mod over;
 mod sql;
 
+pub mod cpu;
 pub mod disk;
+pub mod interface;
 pub mod pressure;
 
 pub use declare::{Declaration, Quantity, column};
@@ -30,5 +32,5 @@ pub use over::growths;
 
 /// All quantities.
 pub fn all() -> impl Iterator<Item = &'static Declaration> {
-    disk::ALL.iter().chain(pressure::ALL).copied()
+    [cpu::ALL, disk::ALL, interface::ALL, pressure::ALL].into_iter().flatten().copied()
 }

@@ -1,14 +1,14 @@
 //! What is always at the top: machine and time, the diagnosis in brief, and the resources.
 
 use crate::history::CourseOf;
-use crate::panel::{Context, memory_uses, over, sum};
+use crate::panel::{Context, memory_uses, over};
 use crate::text::{Line, bold, dim, plain, sparkline};
 use whyslow_model::catalogue::{Cpu, Disk, Interface, Pressure, Protocol, System};
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::human;
 use whyslow_model::value::Counter;
 use whyslow_model::window::Change;
-use whyslow_quantities::{Quantity, pressure};
+use whyslow_quantities::{Quantity, cpu, interface, pressure};
 use whyslow_show::text::{self, TextStyle};
 
 /// Columns of the label and the bars of a resource.
@@ -49,17 +49,10 @@ pub(crate) fn resources(context: &Context<'_>, width: u16) -> Vec<Line> {
 
 fn cpu_parts(context: &Context<'_>) -> Vec<String> {
     let cpus = context.rates.changes::<Cpu>();
-    let total = |modes: &[fn(&Cpu) -> Counter]| {
-        let each = cpus.iter().flat_map(|cpu| modes.iter().filter_map(|mode| cpu.rate(mode)));
-        each.reduce(|a, b| a + b)
-    };
-    let used = total(&[|c| c.user, |c| c.nice, |c| c.system, |c| c.irq, |c| c.softirq]);
-    let steal = total(&[|c| c.steal]);
-    let all = sum([used, steal, total(&[|c| c.idle, |c| c.iowait])]);
-    let stolen = over(steal, all).filter(|share| *share >= 0.005);
+    let stolen = cpu::STEAL.over_all(&cpus).filter(|share| *share >= 0.005);
     let runnable = context.rates.change::<System>().and_then(|s| s.mean(|s| s.running));
     vec![
-        over(used, all).map_or_else(String::new, |busy| format!("{} busy", human::share(busy))),
+        cpu::BUSY.over_all(&cpus).map_or_else(String::new, |busy| format!("{} busy", human::share(busy))),
         stolen.map_or_else(String::new, |share| format!("{} stolen", human::share(share))),
         runnable.map_or_else(String::new, |running| format!("{} runnable", human::quantity(running, "count"))),
     ]
@@ -88,16 +81,16 @@ fn io_part(context: &Context<'_>) -> String {
 
 fn network_parts(context: &Context<'_>) -> Vec<String> {
     let interfaces = context.rates.changes::<Interface>();
-    let total = |f: fn(&Interface) -> Counter| {
+    let total = |of: &Quantity<Interface>| {
         let others = interfaces.iter().filter(|interface| &*interface.key().name != "lo");
-        others.filter_map(|interface| interface.rate(f)).reduce(|a, b| a + b)
+        others.filter_map(|interface| of.over(interface)).reduce(|a, b| a + b)
     };
-    let bits = |bytes: f64| human::quantity(bytes * 8.0, "bit/s");
+    let bits = |rate: f64| human::quantity(rate, "bit/s");
     let protocols = context.rates.changes::<Protocol>();
     let segments = |f: fn(&Protocol) -> Counter| protocols.iter().filter_map(|p| p.grown(f)).reduce(|a, b| a + b);
     let retransmitted = over(segments(|p| p.tcp_retrans_segs), segments(|p| p.tcp_out_segs));
     vec![
-        match (total(|i| i.rx_bytes), total(|i| i.tx_bytes)) {
+        match (total(&interface::RECEIVING), total(&interface::SENDING)) {
             (Some(received), Some(sent)) => format!("{} in, {} out", bits(received), bits(sent)),
             _ => String::new(),
         },

@@ -1,10 +1,10 @@
 //! The course of the values that are drawn as lines of bars: the last minutes, step by step.
 
 use std::collections::{BTreeMap, VecDeque};
-use whyslow_model::catalogue::{Cpu, Disk, Family, Group, Interface, Pressure};
+use whyslow_model::catalogue::{Disk, Family, Group, Interface, Pressure};
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
-use whyslow_quantities::{Quantity, disk, pressure};
+use whyslow_quantities::{Quantity, cpu, disk, interface, pressure};
 
 /// Values that are kept of each.
 const KEPT: usize = 240;
@@ -55,8 +55,9 @@ impl History {
     /// What there is a course of, and the steps by which it goes on.
     fn add(&mut self, window: &Window, newest: usize) {
         let mut steps: BTreeMap<CourseOf, Vec<f64>> = BTreeMap::new();
-        if let Some(busy) = busy_steps(window) {
-            steps.insert(CourseOf::CpuBusy, busy);
+        let busy = cpu::BUSY.steps_of_all(&window.changes());
+        if !busy.is_empty() {
+            steps.insert(CourseOf::CpuBusy, busy.into_iter().map(|share| share.unwrap_or(f64::NAN)).collect());
         }
         if let Some(pressure) = window.change::<Pressure>() {
             steps.insert(CourseOf::CpuStall, course_of(&pressure::CPU, &pressure));
@@ -68,7 +69,7 @@ impl History {
         }
         let mut network: Vec<f64> = Vec::new();
         for interface in window.changes::<Interface>() {
-            let bits = rates(&interface, &[|i| i.rx_bytes, |i| i.tx_bytes], 8.0);
+            let bits = course_of(&interface::RATE, &interface);
             if &*interface.key().name != "lo" {
                 add_up(&mut network, &bits);
             }
@@ -117,21 +118,6 @@ fn add_up(sum: &mut Vec<f64>, steps: &[f64]) {
     for (sum, step) in sum.iter_mut().rev().zip(steps.iter().rev()) {
         *sum += step;
     }
-}
-
-/// Share of the CPUs' time in use, step by step: what was not idle of all that was counted, without what the hypervisor took.
-fn busy_steps(window: &Window) -> Option<Vec<f64>> {
-    let (mut used, mut all): (Vec<f64>, Vec<f64>) = Default::default();
-    let working: [fn(&Cpu) -> Counter; 5] = [|c| c.user, |c| c.nice, |c| c.system, |c| c.irq, |c| c.softirq];
-    let other: [fn(&Cpu) -> Counter; 3] = [|c| c.idle, |c| c.iowait, |c| c.steal];
-    for cpu in window.changes::<Cpu>() {
-        let busy = rates(&cpu, &working, 1.0);
-        add_up(&mut all, &busy);
-        add_up(&mut all, &rates(&cpu, &other, 1.0));
-        add_up(&mut used, &busy);
-    }
-    let shares: Vec<f64> = used.iter().zip(&all).map(|(used, all)| used / all).collect();
-    (!shares.is_empty()).then_some(shares)
 }
 
 #[cfg(test)]

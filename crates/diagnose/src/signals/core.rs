@@ -8,6 +8,7 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::cpu;
 
 /// What a CPU's signals are computed from.
 pub struct CoreUse<'w> {
@@ -99,19 +100,17 @@ fn largest<'w>(times: &[(&'w str, f64)]) -> Option<&'w str> {
 }
 
 fn idle(cpu: &Change<'_, Cpu>) -> Option<f64> {
-    ratio(sum([cpu.rate(|c| c.idle), cpu.rate(|c| c.iowait)]))
+    cpu::IDLE_TIME.over(cpu)
 }
 
 fn interrupt(cpu: &Change<'_, Cpu>) -> Option<f64> {
-    sum([ratio(cpu.rate(|c| c.irq)), ratio(cpu.rate(|c| c.softirq))])
+    cpu::INTERRUPT_TIME.over(cpu)
 }
 
 signals! { c: CoreUse<'_>;
-    "core.busy" "ratio" "share of its time in use", "(user + nice + system + irq + softirq) / all", "/proc/stat" => over(c.used(), c.all());
-    "core.idle" "ratio" "share of the time in which it idled", "Δ(idle + iowait) / Δt", "/proc/stat" => c.idle();
+    quantities of c.cpu.as_ref() => cpu::BUSY, cpu::IDLE_TIME, cpu::INTERRUPT;
     "core.others_idle" "ratio" "the same of the other CPUs, mean", "mean(Δ(idle + iowait) / Δt)", "/proc/stat" => c.others_idle;
     "core.others_interrupt" "ratio" "share in interrupts and softirqs of the other CPUs, mean", "mean((irq + softirq) / Δt)", "/proc/stat" => c.others_interrupt;
-    "core.interrupt" "ratio" "share in interrupts and softirqs", "(irq + softirq) / all", "/proc/stat", normal "below 20 %" => over(c.interrupt(), c.all());
     "core.uncharged" "ratio" "share of the time that no mode was charged with: interrupts that came while it idled, where the kernel samples by its tick", "1 - Δ(all modes) / Δt", "/proc/stat (Documentation/admin-guide/cpu-load.rst)" => c.uncharged();
     "core.interrupt_most" "ratio" "share in interrupts and softirqs, with the time no mode was charged with", "Δ(irq + softirq) / Δt + uncharged", "/proc/stat", normal "below 50 %" => c.interrupt_most();
     "core.kernel" "ratio" "share in the kernel, interrupts included", "Δsystem / Δt + interrupt_most", "/proc/stat" => c.kernel();

@@ -10,6 +10,7 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
+use whyslow_quantities::{Quantity, interface};
 
 /// Drivers of the hardware that QEMU emulates (hw/net).
 const EMULATED_DRIVERS: [&str; 7] = ["e1000", "e1000e", "igb", "8139cp", "8139too", "pcnet32", "ne2k-pci"];
@@ -31,10 +32,9 @@ struct PacketWork {
 impl PacketWork {
     fn of(window: &Window, threads: &[TaskUse]) -> Self {
         let shares = kernel_shares(window);
-        let packets = |i: &Change<'_, Interface>| sum([i.rate(|i| i.rx_packets), i.rate(|i| i.tx_packets)]);
         let of_threads = threads.iter().filter_map(kernel_need);
         Self {
-            packets: window.changes().iter().filter_map(packets).reduce(|a, b| a + b),
+            packets: window.changes().iter().filter_map(|change| interface::PACKETS.over(change)).reduce(|a, b| a + b),
             kernel: shares.iter().copied().reduce(|a, b| a + b),
             fullest: shares.iter().copied().chain(of_threads).reduce(f64::max).map(|s| s.min(1.0)),
         }
@@ -73,11 +73,11 @@ impl InterfaceUse<'_> {
     }
 
     fn sending(&self) -> Option<f64> {
-        self.change.rate(|i| i.tx_bytes).map(|b| b * 8.0)
+        interface::SENDING.over(self.change)
     }
 
     fn receiving(&self) -> Option<f64> {
-        self.change.rate(|i| i.rx_bytes).map(|b| b * 8.0)
+        interface::RECEIVING.over(self.change)
     }
 
     /// What can be sent: the line's speed or the shaper's rate, the lower. Unknown is said to be unknown.
@@ -90,14 +90,15 @@ impl InterfaceUse<'_> {
 
     /// The part of the samples in which one direction was full.
     fn full_share(&self) -> Option<f64> {
-        let send = self.full_steps(self.change.steps(|i| i.tx_bytes), self.send_capacity());
-        let receive = self.full_steps(self.change.steps(|i| i.rx_bytes), self.speed());
+        let send = self.full_steps(&interface::SENDING, self.send_capacity());
+        let receive = self.full_steps(&interface::RECEIVING, self.speed());
         [send, receive].into_iter().flatten().reduce(f64::max)
     }
 
-    fn full_steps(&self, steps: impl Iterator<Item = (f64, Option<f64>)>, capacity: Option<f64>) -> Option<f64> {
+    fn full_steps(&self, rate: &Quantity<Interface>, capacity: Option<f64>) -> Option<f64> {
         let capacity = capacity?;
-        share_of_true(steps.filter_map(|(dt, b)| Some(b? * 8.0 / dt > FULL * capacity)))
+        let rates = rate.steps(self.change).into_iter().filter_map(|(_, rate)| rate);
+        share_of_true(rates.map(|rate| rate > FULL * capacity))
     }
 
     fn damaged(&self) -> Option<f64> {
@@ -127,13 +128,12 @@ impl InterfaceUse<'_> {
     }
 
     fn packets(&self) -> Option<f64> {
-        sum([self.change.rate(|i| i.rx_packets), self.change.rate(|i| i.tx_packets)])
+        interface::PACKETS.over(self.change)
     }
 }
 
 signals! { i: InterfaceUse<'_>;
-    "iface.sending" "bit/s" "rate sent", "Δtx_bytes x 8 / Δt", "/proc/net/dev" => i.sending();
-    "iface.receiving" "bit/s" "rate received", "Δrx_bytes x 8 / Δt", "/proc/net/dev" => i.receiving();
+    quantities of i.change => interface::SENDING, interface::RECEIVING, interface::PACKETS, interface::RECEIVED_PACKETS, interface::PACKET_SIZE, interface::DROPS, interface::RING_DROPS, interface::RING_DROP_SHARE, interface::DAMAGED_SHARE, interface::SEND_ERROR_SHARE, interface::COLLISION_SHARE, interface::ERRORS, interface::ERROR_SHARE;
     "iface.speed" "bit/s" "negotiated speed of the line", "as the driver gives it; of sar, Δbytes x 8 / Δt / %ifutil in the fuller direction", "ethtool", normal "what the card and switch support" => i.speed();
     "iface.shaper_rate" "bit/s" "rate of the shaper that everything it sends passes through", "rate of a tbf at the root, ceil of the only htb class there", "rtnetlink (tc(8))", normal "absent where nothing shapes" => i.shaper();
     "iface.use" "ratio" "the fuller direction against its capacity", "max(sent / min(speed, shaper), received / speed)", "/proc/net/dev, ethtool, rtnetlink" => [over(i.sending(), i.send_capacity()), over(i.receiving(), i.speed())].into_iter().flatten().reduce(f64::max);
@@ -141,37 +141,26 @@ signals! { i: InterfaceUse<'_>;
     "iface.backlog" "bytes" "bytes that waited in the queueing discipline, mean", "mean(backlog)", "rtnetlink", normal "near 0 bytes waiting" => i.qdisc(|q| q.mean(|q| q.backlog));
     "iface.overlimits" "1/s" "packets the shaper held back", "Δoverlimits / Δt", "rtnetlink", normal "0/s held back" => i.qdisc(|q| q.rate(|q| q.overlimits));
     "iface.qdisc_drops" "1/s" "packets the queueing discipline dropped", "Δdrops / Δt", "rtnetlink" => i.qdisc(|q| q.rate(|q| q.drops));
-    "iface.drops" "1/s" "packets the interface dropped on receipt", "Δ(rx_dropped + rx_fifo) / Δt", "/proc/net/dev" => sum([i.change.rate(|i| i.rx_dropped), i.change.rate(|i| i.rx_fifo)]);
-    "iface.ring_drops" "1/s" "packets lost because the receive ring overflowed", "Δrx_fifo / Δt", "/proc/net/dev", normal "0/s" => i.change.rate(|i| i.rx_fifo);
     "iface.ring_dropped" "count" "the same, in the window", "Δrx_fifo", "/proc/net/dev", normal "0, or a few in a burst" => i.change.grown(|i| i.rx_fifo);
-    "iface.ring_drop_share" "ratio" "the same as a share of the packets that arrived", "Δrx_fifo / Δ(rx_packets + rx_fifo)", "/proc/net/dev", normal "near 0" => failed_share(i.change.grown(|i| i.rx_fifo), i.change.grown(|i| i.rx_packets));
     "iface.damaged" "count" "frames that arrived damaged, in the window", "Δrx_frame, else Δrx_errors", "/proc/net/dev, ethtool", normal "0" => i.damaged();
-    "iface.damaged_share" "ratio" "the same as a share of the frames that arrived", "Δdamaged / Δ(rx_packets + damaged)", "/proc/net/dev, ethtool", normal "below one in a million" => failed_share(i.damaged(), i.change.grown(|i| i.rx_packets));
     "iface.damaging_share" "ratio" "share of the samples in which frames arrived damaged", "steps with Δrx_frame > 0, else Δrx_errors > 0 / steps", "/proc/net/dev, ethtool", normal "0" => i.growing_share(|i| i.rx_frame).or_else(|| i.growing_share(|i| i.rx_errors));
     "iface.oversize" "count" "frames dropped because they were longer than it takes, in the window", "as the driver counts them", "ethtool -S", normal "0" => i.nic.oversize;
     "iface.oversize_share" "ratio" "the same as a share of the frames that arrived", "too long / (rx_packets + too long)", "ethtool -S", normal "0" => failed_share(i.nic.oversize, i.change.grown(|i| i.rx_packets));
     "iface.colliding_share" "ratio" "share of the samples with collisions", "steps with Δtx_collisions > 0 / steps", "/proc/net/dev", normal "0" => i.growing_share(|i| i.tx_collisions);
     "iface.ring_dropping_share" "ratio" "share of the samples in which the receive ring overflowed", "steps with Δrx_fifo > 0 / steps", "/proc/net/dev", normal "0" => i.growing_share(|i| i.rx_fifo);
     "iface.send_errors" "count" "packets that could not be sent, in the window", "Δtx_errors", "/proc/net/dev" => i.change.grown(|i| i.tx_errors);
-    "iface.send_error_share" "ratio" "the same as a share of those to send", "Δtx_errors / Δ(tx_packets + tx_errors)", "/proc/net/dev", normal "below one in a million" => failed_share(i.change.grown(|i| i.tx_errors), i.change.grown(|i| i.tx_packets));
     "iface.collisions" "count" "collisions on sending, and packets that lost their carrier, in the window", "Δ(tx_collisions + tx_carrier)", "/proc/net/dev", normal "0 on any full duplex link" => i.collisions();
-    "iface.collision_share" "ratio" "the same as a share of the packets sent", "Δ(tx_collisions + tx_carrier) / Δ(tx_packets + tx_collisions + tx_carrier)", "/proc/net/dev", normal "0" => failed_share(i.collisions(), i.change.grown(|i| i.tx_packets));
-    "iface.errors" "1/s" "bad packets", "Δ(rx_errors + tx_errors) / Δt", "/proc/net/dev", normal "0" => sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]);
-    "iface.error_share" "ratio" "share of the packets that were bad", "Δerrors / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]), i.packets());
-    "iface.packets" "1/s" "packets in both directions", "Δ(rx_packets + tx_packets) / Δt", "/proc/net/dev" => i.packets();
-    "iface.packet_size" "bytes" "mean packet", "Δbytes / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_bytes), i.change.rate(|i| i.tx_bytes)]), i.packets());
     "iface.median_size" "bytes" "half of its packets are no larger, as the kernel handles them", "median of both ways", "BPF: net_dev_start_xmit, netif_receive_skb", normal "far above the headers; absent where sizes were not counted" => i.sizes.as_ref().and_then(|s| s.quantile(0.5));
     "iface.large_size" "bytes" "nineteen in twenty are no larger", "95th percentile of both ways", "BPF: net_dev_start_xmit, netif_receive_skb", normal "the MTU, or more where the card cuts" => i.sizes.as_ref().and_then(|s| s.quantile(0.95));
-    "iface.received_packets" "1/s" "packets received", "Δrx_packets / Δt", "/proc/net/dev" => i.change.rate(|i| i.rx_packets);
     "iface.packet_share" "ratio" "its part of the packets through all interfaces", "packets / Σpackets", "/proc/net/dev", normal "its part of what the kernel has to do for packets" => over(i.packets(), i.work.packets);
     "iface.packet_cost" "s" "time the machine spent in the kernel for each packet through any interface: the most one can have cost", "ΣΔ(system + irq + softirq + uncharged) / ΣΔpackets", "/proc/stat, /proc/net/dev" => over(i.work.kernel, i.work.packets);
     "iface.kernel_limit" "ratio" "share of the time that the fullest CPU spent in the kernel, or a thread spent there or waiting to go on there", "max(core.kernel of each CPU, Δstime / Δt + Δrun_delay / Δt x Δstime / Δ(utime + stime) of each thread)", "/proc/stat, /proc/PID/task/TID/stat, schedstat" => i.work.fullest;
     "iface.driver" "text" "its driver", "as the kernel gives it", "ethtool", normal "virtio_net" => i.link.and_then(|l| l.driver.get());
     "iface.emulated" "flag" "1 if it is known to be emulated hardware of a guest of QEMU", "virtualization and driver", "ethtool" => i.is_emulated();
     "iface.mtu" "bytes" "largest packet", "as the kernel gives it", "rtnetlink" => i.link.and_then(|l| l.mtu.get());
-    "iface.duplex" "text" "full or half", "as the driver gives it; of sar, Δbytes x 8 / Δt / %ifutil in the fuller direction", "ethtool", normal "full, at both ends" => i.link.and_then(|l| l.duplex.get());
-    "iface.ring" "count" "packets that its receive ring holds", "as the driver gives it; of sar, Δbytes x 8 / Δt / %ifutil in the fuller direction", "ethtool", normal "large enough for the packets of a few milliseconds" => i.link.and_then(|l| l.ring_rx.get());
-    "iface.ring_max" "count" "the most that its receive ring could hold", "as the driver gives it; of sar, Δbytes x 8 / Δt / %ifutil in the fuller direction", "ethtool", normal "as much as the card can hold" => i.link.and_then(|l| l.ring_rx_max.get());
+    "iface.duplex" "text" "full or half", "as the driver gives it", "ethtool", normal "full, at both ends" => i.link.and_then(|l| l.duplex.get());
+    "iface.ring" "count" "packets that its receive ring holds", "as the driver gives it", "ethtool", normal "large enough for the packets of a few milliseconds" => i.link.and_then(|l| l.ring_rx.get());
+    "iface.ring_max" "count" "the most that its receive ring could hold", "as the driver gives it", "ethtool", normal "as much as the card can hold" => i.link.and_then(|l| l.ring_rx_max.get());
     "iface.channels" "count" "receive queues in use", "combined + rx", "ethtool -l" => i.link.and_then(|l| l.channels.get());
     "iface.channels_max" "count" "receive queues that the card has", "combined + rx", "ethtool -l" => i.link.and_then(|l| l.channels_max.get());
     "iface.queues" "count" "receive queues that the driver counts", "number of queues", "ethtool -S" => i.nic.packets.as_ref().or(i.nic.drops.as_ref()).map(|q| q.queues);

@@ -1,11 +1,12 @@
 //! On which NUMA nodes a process has its memory and runs, and which node has room for all of it, as numad(8) would choose.
 
-use crate::signal::{over, ratio, sum};
+use crate::signal::{over, ratio};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Cpu, Node, Placement};
 use whyslow_model::cpu_list;
 use whyslow_model::key::TaskKey;
 use whyslow_model::window::Window;
+use whyslow_quantities::cpu;
 
 /// The nodes of a machine, and what each large process has on them.
 pub struct Placements {
@@ -57,7 +58,7 @@ impl Placements {
 /// How idle each CPU is, as a share of the time.
 pub(super) fn idle_cpus(window: &Window) -> BTreeMap<u32, f64> {
     let cpus = window.changes::<Cpu>();
-    let idle = cpus.iter().map(|cpu| (*cpu.key(), ratio(sum([cpu.rate(|c| c.idle), cpu.rate(|c| c.iowait)]))));
+    let idle = cpus.iter().map(|cpu| (*cpu.key(), cpu::IDLE_TIME.over(cpu)));
     idle.filter_map(|(cpu, idle)| Some((cpu, idle?))).collect()
 }
 

@@ -4,7 +4,7 @@ use super::declare::chart_table;
 use whyslow_model::catalogue::{
     Cpu, CpuMean, Frequency, Irq, Pressure, RunQueue, SoftirqTime, Softnet, System, Thermal,
 };
-use whyslow_quantities::pressure;
+use whyslow_quantities::{cpu, pressure};
 
 chart_table! {
     "cpu.modes" "CPU time by mode" in "1" "Share of the time of all CPUs in each mode; idle time is not drawn.";
@@ -26,15 +26,15 @@ chart_table! {
         "iowait": rate(iowait);
     }
 
-    "cpu.busy" "Busy time by CPU" in "1" "Share of the time in which a CPU was not idle.";
+    "cpu.busy" "Busy time by CPU" in "1" "Share of its time that a CPU worked: what the hypervisor took is not part of it.";
     Lines; shows "core.busy" "core.idle" "core.kernel" "core.others_idle" "cpu.idle_processors" "cpu.idle_spread";
     Cpu, TopCpus(8) {
-        "": ratio(user nice system irq softirq steal / user nice system idle iowait irq softirq steal);
+        "": of(cpu::BUSY);
     }
 
     "cpu.interrupt_time" "Interrupt time by CPU" in "1" "Share of the time in which a CPU served interrupts and softirqs.";
     Lines "only if any"; shows "core.interrupt" "core.interrupt_most" "cpu.most_interrupt" "cpu.interrupt";
-    Cpu, TopCpus(8) { "": ratio(irq softirq / user nice system idle iowait irq softirq steal); }
+    Cpu, TopCpus(8) { "": of(cpu::INTERRUPT); }
 
     "cpu.tasks" "Runnable and blocked tasks" in "count" "Tasks that run or wait for a CPU, and tasks that wait for storage, at each sample.";
     Lines; shows "cpu.runnable" "cpu.waiting" "cpu.runnable_share" "cpu.waiting_share" "cpu.waiting_at_least" "cpu.waiting_cores" "cpu.kept_waiting" "cpu.waiting_normal";

@@ -2,29 +2,30 @@
 
 use super::declare::chart_table;
 use whyslow_model::catalogue::{Conntrack, Interface, Protocol, Qdisc};
+use whyslow_quantities::interface;
 
 chart_table! {
     "network.throughput" "Network throughput" in "bit/s" "Bits received and sent.";
     Lines; shows "iface.receiving" "iface.sending" "iface.use" "iface.speed" "net.bytes_rate" "shaper.use" "shaper.rate" "iface.kernel_limit";
-    Interface, Top(6) { "received": rate(rx_bytes); "sent": rate(tx_bytes); }
+    Interface, Top(6) { "received": of(interface::RECEIVING); "sent": of(interface::SENDING); }
 
     "network.packets" "Packets" in "1/s" "Packets received and sent.";
     Lines; shows "iface.packets" "iface.received_packets" "core.packets" "iface.packet_share" "iface.packet_cost";
-    Interface, Top(6) { "received": rate(rx_packets); "sent": rate(tx_packets); }
+    Interface, Top(6) { "received": of(interface::RECEIVED_PACKETS); "sent": of(interface::SENT_PACKETS); }
 
     "network.packet_size" "Packet size" in "By" "Mean size of packets.";
     Lines; shows "iface.packet_size" "iface.median_size";
-    Interface, Top(6) { "received": ratio(rx_bytes / rx_packets); "sent": ratio(tx_bytes / tx_packets); }
+    Interface, Top(6) { "received": of(interface::RECEIVED_SIZE); "sent": of(interface::SENT_SIZE); }
 
     "network.errors" "Errors and drops" in "1/s" "Packets lost at interfaces: damaged, dropped, or for lack of room in the ring.";
     Lines "only if any"; shows "iface.errors" "iface.drops" "iface.damaged" "iface.damaged_share" "iface.ring_drops" "iface.ring_dropped" "iface.ring_drop_share" "iface.send_errors" "iface.send_error_share" "iface.collisions" "iface.collision_share" "iface.error_share";
     Interface, Top(6) {
-        "receive errors": rate(rx_errors);
-        "dropped on receipt": rate(rx_dropped);
-        "ring overflows": rate(rx_fifo);
-        "send errors": rate(tx_errors);
-        "dropped on sending": rate(tx_dropped);
-        "collisions": rate(tx_collisions);
+        "receive errors": of(interface::RECEIVE_ERRORS);
+        "dropped on receipt": of(interface::DISCARDS);
+        "ring overflows": of(interface::RING_DROPS);
+        "send errors": of(interface::SEND_ERRORS);
+        "dropped on sending": of(interface::SEND_DROPS);
+        "collisions": of(interface::COLLISIONS);
     }
 
     "network.segments" "TCP segments" in "1/s" "Segments received and sent, without retransmissions.";

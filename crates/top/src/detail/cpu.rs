@@ -1,31 +1,31 @@
 //! A CPU: time by mode, and what interrupts it.
 
 use super::{heading, list};
-use crate::panel::{Context, Modes, over};
+use crate::panel::Context;
 use crate::table::{Value, pairs};
 use crate::text::{Line, bold};
 use whyslow_model::catalogue::{Cpu, Family, Frequency, Irq, Softirq};
 use whyslow_model::human;
 use whyslow_model::key::PerCpu;
 use whyslow_model::value::Counter;
+use whyslow_quantities::{Quantity, cpu};
 
 pub(super) fn page(number: u32, context: &Context<'_>) -> Option<Vec<Line>> {
     let changes = context.rates.changes::<Cpu>();
     let change = changes.iter().find(|change| *change.key() == number)?;
-    let modes = Modes::of(change);
-    let share = |part: Option<f64>| Value::share(over(part, modes.all()));
+    let share = |of: &Quantity<Cpu>| Value::share(of.over(change));
     let frequencies = context.window.newest::<Frequency>();
     let frequency = frequencies.get(&number);
     let mut lines = vec![vec![bold(format!("CPU {number}"))]];
     heading(&mut lines, "Time");
     lines.extend(pairs(&[
-        ("busy", share(modes.busy())),
-        ("in user mode", share(modes.user)),
-        ("in kernel mode, interrupts not included", share(modes.system)),
-        ("in interrupts and softirqs", share(modes.interrupt)),
-        ("stolen by the hypervisor", share(modes.steal)),
-        ("idle while tasks waited for I/O", share(modes.iowait)),
-        ("idle", share(modes.idle)),
+        ("busy", share(&cpu::BUSY)),
+        ("in user mode", share(&cpu::USER)),
+        ("in kernel mode, interrupts not included", share(&cpu::SYSTEM)),
+        ("in interrupts and softirqs", share(&cpu::INTERRUPT)),
+        ("stolen by the hypervisor", share(&cpu::STEAL)),
+        ("idle while tasks waited for I/O", share(&cpu::IOWAIT)),
+        ("idle", share(&cpu::IDLE)),
         ("frequency", Value::number(frequency.and_then(|f| f.current.get()), "Hz")),
         ("highest frequency the policy allows", Value::number(frequency.and_then(|f| f.limit.get()), "Hz")),
         ("governor", Value::words(frequency.and_then(|f| f.governor.get()))),

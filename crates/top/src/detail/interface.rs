@@ -1,12 +1,13 @@
 //! A network interface: the link, what is dropped where, and the connections that leave by it.
 
 use super::{heading, list, process};
-use crate::panel::{Context, bits};
+use crate::panel::Context;
 use crate::table::{Value, pairs};
 use crate::text::{Line, bold, dim};
 use whyslow_model::catalogue::{Connection, Interface, Link, PacketDrop, Qdisc};
 use whyslow_model::human;
 use whyslow_model::key::NetKey;
+use whyslow_quantities::interface;
 
 pub(super) fn page(key: &NetKey, context: &Context<'_>) -> Option<Vec<Line>> {
     let changes = context.rates.changes::<Interface>();
@@ -17,15 +18,15 @@ pub(super) fn page(key: &NetKey, context: &Context<'_>) -> Option<Vec<Line>> {
     let mut lines = vec![vec![bold(format!("Interface {key} ")), dim(kind)]];
     heading(&mut lines, "Packets");
     lines.extend(pairs(&[
-        ("received", Value::number(bits(change.rate(|i| i.rx_bytes)), "bit/s")),
-        ("sent", Value::number(bits(change.rate(|i| i.tx_bytes)), "bit/s")),
-        ("packets received", Value::number(change.rate(|i| i.rx_packets), "1/s")),
-        ("packets sent", Value::number(change.rate(|i| i.tx_packets), "1/s")),
-        ("dropped on receipt", Value::number(change.rate(|i| i.rx_dropped), "1/s")),
-        ("lost because the ring overflowed", Value::number(change.rate(|i| i.rx_fifo), "1/s")),
-        ("dropped on sending", Value::number(change.rate(|i| i.tx_dropped), "1/s")),
-        ("bad packets received", Value::number(change.rate(|i| i.rx_errors), "1/s")),
-        ("packets that could not be sent", Value::number(change.rate(|i| i.tx_errors), "1/s")),
+        ("received", Value::of(&interface::RECEIVING, change)),
+        ("sent", Value::of(&interface::SENDING, change)),
+        ("packets received", Value::of(&interface::RECEIVED_PACKETS, change)),
+        ("packets sent", Value::of(&interface::SENT_PACKETS, change)),
+        ("dropped on receipt", Value::of(&interface::DISCARDS, change)),
+        ("lost because the ring overflowed", Value::of(&interface::RING_DROPS, change)),
+        ("dropped on sending", Value::of(&interface::SEND_DROPS, change)),
+        ("bad packets received", Value::of(&interface::RECEIVE_ERRORS, change)),
+        ("packets that could not be sent", Value::of(&interface::SEND_ERRORS, change)),
     ]));
     if let Some(link) = link {
         heading(&mut lines, "Link");

@@ -1,7 +1,6 @@
 //! TCP connections: rates, round trips, and what holds them back.
 
-use super::interfaces::bits;
-use super::{Context, commands, over, ratio};
+use super::{Context, bits, commands, over, ratio};
 use crate::entity::EntityId;
 use crate::table::{Column, Row, Value};
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! CPUs: time by mode.
 
-use super::{Context, over, ratio, sum};
+use super::Context;
 use crate::entity::EntityId;
 use crate::table::{Column, Row, Value};
 use whyslow_model::catalogue::{Cpu, Frequency};
-use whyslow_model::window::Change;
+use whyslow_quantities::{Quantity, cpu};
 
 pub(super) const COLUMNS: [Column; 9] = [
     Column::number("CPU", 4, 0),
@@ -18,55 +18,23 @@ pub(super) const COLUMNS: [Column; 9] = [
     Column::number("FREQUENCY", 9, 8),
 ];
 
-/// A CPU's time by mode: seconds a second.
-pub(crate) struct Modes {
-    pub(crate) user: Option<f64>,
-    pub(crate) system: Option<f64>,
-    pub(crate) interrupt: Option<f64>,
-    pub(crate) steal: Option<f64>,
-    pub(crate) iowait: Option<f64>,
-    pub(crate) idle: Option<f64>,
-}
-
-impl Modes {
-    pub(crate) fn of(change: &Change<'_, Cpu>) -> Self {
-        Self {
-            user: ratio(sum([change.rate(|c| c.user), change.rate(|c| c.nice)])),
-            system: ratio(change.rate(|c| c.system)),
-            interrupt: ratio(sum([change.rate(|c| c.irq), change.rate(|c| c.softirq)])),
-            steal: ratio(change.rate(|c| c.steal)),
-            iowait: ratio(change.rate(|c| c.iowait)),
-            idle: ratio(change.rate(|c| c.idle)),
-        }
-    }
-
-    pub(crate) fn busy(&self) -> Option<f64> {
-        sum([self.user, self.system, self.interrupt])
-    }
-
-    pub(crate) fn all(&self) -> Option<f64> {
-        sum([self.busy(), self.steal, self.iowait, self.idle])
-    }
-}
-
 pub(super) fn rows(context: &Context<'_>) -> Vec<Row> {
     let frequencies = context.window.newest::<Frequency>();
     let changes = context.rates.changes::<Cpu>();
     changes
         .iter()
         .map(|change| {
-            let modes = Modes::of(change);
-            let share = |part: Option<f64>| Value::share(over(part, modes.all()));
+            let share = |of: &Quantity<Cpu>| Value::share(of.over(change));
             let cells = vec![
                 // In the order of their numbers.
                 Value::Words(format!("{:>4}", change.key())),
-                share(modes.busy()),
-                share(modes.user),
-                share(modes.system),
-                share(modes.interrupt),
-                share(modes.steal),
-                share(modes.iowait),
-                share(modes.idle),
+                share(&cpu::BUSY),
+                share(&cpu::USER),
+                share(&cpu::SYSTEM),
+                share(&cpu::INTERRUPT),
+                share(&cpu::STEAL),
+                share(&cpu::IOWAIT),
+                share(&cpu::IDLE),
                 Value::number(frequencies.get(change.key()).and_then(|f| f.current.get()), "Hz"),
             ];
             Row::new(EntityId::Cpu(*change.key()), cells)

@@ -18,10 +18,8 @@ use whyslow_model::topology::Topology;
 use whyslow_model::window::Window;
 
 pub(crate) use connections::{held_back, retransmitted};
-pub(crate) use cpus::Modes;
 pub(crate) use disks::times as disk_times;
 pub(crate) use groups::throttled;
-pub(crate) use interfaces::bits;
 pub(crate) use memory::uses as memory_uses;
 pub(crate) use processes::{AllWaits, TaskWaits, wait_words};
 
@@ -138,6 +136,11 @@ pub(crate) fn ratio(ns_per_second: Option<f64>) -> Option<f64> {
 /// The sum of what is known; `None` if nothing is.
 pub(crate) fn sum<const N: usize>(parts: [Option<f64>; N]) -> Option<f64> {
     parts.into_iter().flatten().reduce(|a, b| a + b)
+}
+
+/// Bits of so many bytes.
+pub(crate) fn bits(bytes: Option<f64>) -> Option<f64> {
+    bytes.map(|bytes| bytes * 8.0)
 }
 
 /// `None` without a divisor.
