@@ -1,4 +1,4 @@
-//! I/O accounting: what was asked of each target against what each layer below it counted.
+//! I/O accounting: compares the I/O requested of each target with the counts of each layer below it.
 
 use crate::environment::busy_seconds;
 use crate::page_cache;
@@ -13,11 +13,11 @@ use whyslow_model::window::{Change, Window};
 use whyslow_quantities::disk;
 use whyslow_sense::{Root, Sampler};
 
-/// Foreign I/O above this share of what was asked makes a round unreliable.
+/// Share of foreign I/O, relative to the requested I/O, above which a round is unreliable.
 const FOREIGN_SHARE: f64 = 0.02;
-/// At least this share of direct reads must reach the device, or its speed was not what was measured.
+/// Minimum share of direct reads that must reach the device; below it, the device's speed was not measured.
 const REACHED: f64 = 0.5;
-/// Less foreign I/O than this is noise: a line written to a log.
+/// Foreign I/O below this is noise, such as a line written to a log.
 const NEGLIGIBLE: u64 = 1 << 20;
 
 pub(crate) struct AccountingRecorder {
@@ -48,7 +48,8 @@ impl AccountingRecorder {
         CountersBefore { snapshot: self.sampler.sample(), own_read_bytes: own_read_bytes(), cached }
     }
 
-    /// `targets`, with the index and the requests of each, are in the order given to `start`.
+    /// Reads the counters again and accounts for the traffic. `targets`, each with its index and its requests, must be in the
+    /// order given to `start`.
     pub(crate) fn finish(
         &mut self,
         before: CountersBefore,
@@ -70,7 +71,7 @@ impl AccountingRecorder {
     }
 }
 
-/// Why a round is unreliable because of other processes' I/O.
+/// Returns the reason if other processes' I/O makes a round unreliable.
 pub(crate) fn disturbed_by_others(targets: &[IoAccounting]) -> Option<String> {
     targets.iter().find_map(|target| {
         let asked = target.asked.read_bytes + target.asked.write_bytes;
@@ -84,7 +85,7 @@ pub(crate) fn disturbed_by_others(targets: &[IoAccounting]) -> Option<String> {
     })
 }
 
-/// Why direct reads did not measure the device: most of them never reached it.
+/// Returns the reason if direct reads did not measure the device because most of them never reached it.
 pub(crate) fn not_from_device(target: &IoAccounting) -> Option<String> {
     let (top, asked) = (target.layers.first()?, target.asked.read_bytes);
     let reached = top.traffic.read_bytes;
@@ -98,7 +99,7 @@ pub(crate) fn not_from_device(target: &IoAccounting) -> Option<String> {
     })
 }
 
-/// The counters of the target's device and of each device below it.
+/// Returns the counters of the target's device and of each device below it.
 fn layers(window: &Window, map: &StorageMap, target: &BenchTarget) -> Vec<LayerTraffic> {
     let Some(device) = &target.about.device else { return Vec::new() };
     let changes = window.changes::<Disk>();
@@ -137,8 +138,8 @@ fn layer(change: &Change<'_, Disk>, name: &str, relation: String, map: &StorageM
     }
 }
 
-/// Bytes the topmost device read and wrote beyond this process's own. Writes are known only without the page cache, which
-/// decides by itself when to write.
+/// Returns the bytes that the topmost device read and wrote beyond this process's own. Writes are known only without
+/// the page cache, which decides by itself when to write.
 fn foreign(
     top: Option<&LayerTraffic>,
     asked: Traffic,
@@ -161,13 +162,13 @@ fn cache_use(before: Option<u64>, target: &BenchTarget, asked: Traffic, fetched:
     })
 }
 
-/// Bytes that storage delivered for this process (proc(5), /proc/PID/io).
+/// Returns the bytes that storage delivered for this process (proc(5), /proc/PID/io).
 fn own_read_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/io").ok()?;
     text.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.trim().parse().ok()
 }
 
-/// Bytes of a buffered target in the page cache.
+/// Returns the bytes of a buffered target in the page cache.
 fn cached(target: &BenchTarget) -> Option<u64> {
     if target.is_direct() { None } else { page_cache::cached(&target.file) }
 }

@@ -1,37 +1,38 @@
-//! How much memory can be allocated without swapping, on the machine and within the limits of this process's cgroups, version 1
-//! (cgroup-v1/memory.rst) and 2 (Documentation/admin-guide/cgroup-v2.rst).
+//! Memory that can be allocated without swapping, on the machine and within the limits of this process's cgroups,
+//! version 1 (cgroup-v1/memory.rst) and 2 (Documentation/admin-guide/cgroup-v2.rst).
 
 use whyslow_sense::Root;
 
-/// Page cache of a cgroup, which is reclaimable; version 1 prefixes the count that includes its children with `total_`.
+/// Reclaimable page cache of a cgroup; version 1 prefixes the count that includes its children with `total_`.
 const CACHED: [&str; 2] = ["total_inactive_file ", "inactive_file "];
 
-/// Bytes available without swapping, on the machine and within the limits of this process's cgroups; 0 if unknown.
+/// Returns the bytes available without swapping, on the machine and within the limits of this process's cgroups; 0 if
+/// unknown.
 pub(crate) fn available(root: &Root) -> u64 {
     let machine = meminfo(root, "MemAvailable:").unwrap_or(0);
     within_cgroups(root).fold(machine, u64::min)
 }
 
-/// Free bytes of a NUMA node; memory bound to a node is never taken from another.
+/// Returns the free bytes of a NUMA node; memory bound to a node is never taken from another.
 pub(crate) fn free_of_node(root: &Root, node: u32) -> u64 {
     let text = root.maybe(&format!("sys/devices/system/node/node{node}/meminfo"));
     // A kernel without NUMA has no such file.
     text.and_then(|text| entry(&text, "MemFree:")).unwrap_or_else(|| available(root))
 }
 
-/// A line of /proc/meminfo, such as `MemAvailable:`, in bytes.
+/// Returns a line of /proc/meminfo, such as `MemAvailable:`, in bytes.
 pub(crate) fn meminfo(root: &Root, name: &str) -> Option<u64> {
     let text = root.maybe("proc/meminfo")?;
     text.lines().find_map(|line| entry(line.starts_with(name).then_some(line)?, name))
 }
 
-/// `MemFree:  123 kB`, possibly after `Node 0`, in bytes.
+/// Parses `MemFree:  123 kB`, possibly after `Node 0`, and returns bytes.
 fn entry(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.split_once(name))?.1;
     rest.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What is left of each limit from this process's cgroup up to the root.
+/// Returns the memory left under each limit from this process's cgroup up to the root.
 fn within_cgroups(root: &Root) -> impl Iterator<Item = u64> {
     own_memory_cgroups(root).into_iter().filter_map(|(hierarchy, path)| {
         let path = path.trim_matches('/');
@@ -41,7 +42,7 @@ fn within_cgroups(root: &Root) -> impl Iterator<Item = u64> {
             let stat = root.maybe(&format!("{folder}/memory.stat")).unwrap_or_default();
             let count = |name: &str| stat.lines().find_map(|line| line.strip_prefix(name)?.parse::<u64>().ok());
             let cached: u64 = CACHED.iter().filter_map(|name| count(name)).sum();
-            // A cgroup without a limit says `max`, which is not a number.
+            // A cgroup without a limit contains `max`, which is not a number.
             let limit = root.number(&format!("{folder}/{}", hierarchy.limit))?;
             let usage = root.number(&format!("{folder}/{}", hierarchy.usage))?;
             Some(limit.saturating_sub(usage.saturating_sub(cached)))
@@ -50,7 +51,7 @@ fn within_cgroups(root: &Root) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Where a version keeps its cgroups, and the files with a cgroup's limit and usage.
+/// Mount point of a cgroup version, and the files with a cgroup's limit and usage.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Hierarchy {
     pub(crate) root: &'static str,
@@ -62,7 +63,7 @@ const V1: Hierarchy =
     Hierarchy { root: "sys/fs/cgroup/memory", limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes" };
 const V2: Hierarchy = Hierarchy { root: "sys/fs/cgroup", limit: "memory.max", usage: "memory.current" };
 
-/// This process's cgroup in each hierarchy that may control memory, version 1 first: `/user.slice/x`.
+/// Returns this process's cgroup, such as `/user.slice/x`, in each hierarchy that may control memory, version 1 first.
 pub(crate) fn own_memory_cgroups(root: &Root) -> Vec<(&'static Hierarchy, String)> {
     let text = root.maybe("proc/self/cgroup").unwrap_or_default();
     let path = |controller: &str| {

@@ -1,4 +1,4 @@
-//! What every benchmark has: targets, rounds, caveats, and the report at the end.
+//! State shared by all benchmarks: targets, rounds, caveats, and the report at the end.
 
 use crate::accounting::{AccountingRecorder, disturbed_by_others, not_from_device};
 use crate::budget::{Budget, SpaceNeeded, check_memory};
@@ -17,14 +17,14 @@ use whyslow_model::bench::{
 use whyslow_model::human;
 use whyslow_sense::Root;
 
-/// How files are filled before they are measured.
+/// Block size and queue depth for filling files before they are measured.
 const FILL_BLOCK: u32 = 1 << 20;
 const FILL_DEPTH: u32 = 8;
 
 pub(crate) struct BenchSession<'w> {
     pub(crate) map: StorageMap,
     pub(crate) targets: Vec<BenchTarget>,
-    /// Targets that are no longer open; in the report, after the others.
+    /// Targets that are already closed; the report lists them after the others.
     pub(crate) closed: Vec<TargetInfo>,
     /// Devices claimed until the benchmark ends.
     pub(crate) guards: Vec<File>,
@@ -57,7 +57,7 @@ impl<'w> BenchSession<'w> {
         }
     }
 
-    /// Opens a target and returns its index. Fails if it must not, or cannot, be measured.
+    /// Opens a target and returns its index. Fails if it must not or cannot be measured.
     pub(crate) fn open(&mut self, spec: &TargetSpec) -> Result<usize> {
         let target = self.claim(spec)?;
         self.caveats.extend(target.caveats.iter().cloned());
@@ -65,7 +65,7 @@ impl<'w> BenchSession<'w> {
         Ok(self.targets.len() - 1)
     }
 
-    /// The same, without a place in the report, and without its caveats, which are about reading.
+    /// Opens a target without adding it or its caveats, which are about reading, to the report.
     pub(crate) fn claim(&mut self, spec: &TargetSpec) -> Result<BenchTarget> {
         if spec.path.is_dir() {
             self.reserve(&spec.path, SpaceNeeded::file(spec.size))?;
@@ -105,7 +105,7 @@ impl<'w> BenchSession<'w> {
         Err(Error::new(format!("{path} has {holds}, less than a block of {block}: {advice}")))
     }
 
-    /// The largest request to a target that can be polled for, bytes.
+    /// Returns the largest request to a target that can be polled for, in bytes.
     pub(crate) fn largest_polled(&mut self, target: usize) -> Result<u64> {
         let largest = self.map.largest_polled(&self.targets[target].about)?;
         self.add_caveat("a polling thread is always busy, so whether the CPU was the limit is unknown");
@@ -119,7 +119,7 @@ impl<'w> BenchSession<'w> {
         }
     }
 
-    /// Notes that a device was read while in use, if that was asked for.
+    /// Adds a caveat if a device was read while in use, as the options allow.
     pub(crate) fn add_in_use_caveat(&mut self, target: usize, spec: &TargetSpec) {
         let about = &self.targets[target].about;
         if spec.in_use && about.file_system.is_none() {
@@ -150,7 +150,7 @@ impl<'w> BenchSession<'w> {
         }
     }
 
-    /// Runs a workload on a file, without accounting and without a place in the report.
+    /// Runs a workload on a file without accounting, and without adding it to the report.
     pub(crate) fn run_apart(&mut self, name: &str, file: Arc<File>, load: Workload) -> Result<DiskRun> {
         let spec = RunSpec { name: name.into(), target: 0, load, files: vec![file], delay: 0.0 };
         let results = round::run(name, &[spec], &self.stop, self.progress)?;
@@ -162,7 +162,7 @@ impl<'w> BenchSession<'w> {
         (self.progress)(progress);
     }
 
-    /// Reports the next step; whether to take it, or to end.
+    /// Reports the next step. Returns false if the benchmark must end instead.
     pub(crate) fn proceed_to(&mut self, doing: &str) -> bool {
         self.report_progress(Progress { doing, elapsed: self.environment.seconds(), whole: None });
         !self.stop.is_asked()
@@ -173,15 +173,16 @@ impl<'w> BenchSession<'w> {
         RunSpec { name: name.into(), target, load, files, delay: 0.0 }
     }
 
-    /// Runs a round with its accounting and reports it; `None` if the benchmark was stopped before. Fails if the round
-    /// cannot start.
+    /// Runs a round with its accounting and adds it to the report. Returns `None` if the benchmark was stopped before.
+    /// Fails if the round cannot start.
     pub(crate) fn run_round(&mut self, group: &str, name: &str, specs: &[RunSpec]) -> Result<Option<&Round>> {
         let Some(round) = self.measure_round(group, name, specs, None)? else { return Ok(None) };
         self.rounds.push(round);
         Ok(self.rounds.last())
     }
 
-    /// The same, without a place in the report. Progress is that of the step that the round is part of, if there is one.
+    /// Runs a round without adding it to the report. Reports the progress of `part_of`, if the round is part of such a
+    /// step.
     pub(crate) fn measure_round(
         &mut self,
         group: &str,
@@ -221,7 +222,7 @@ impl<'w> BenchSession<'w> {
         Ok(Some(Round { name, group, runs, ledgers, spoiled }))
     }
 
-    /// The report, without the results that only some kinds of benchmarks have.
+    /// Returns the report, without the results that only some kinds of benchmarks have.
     pub(crate) fn finish(self, kind: BenchKind) -> BenchReport {
         let (started, started_ms) = self.environment.started().unzip();
         let seconds = self.environment.seconds();
@@ -249,7 +250,7 @@ impl<'w> BenchSession<'w> {
     }
 }
 
-/// Drops files from the page cache, and limits its size until the result is dropped, as the workloads ask for.
+/// Drops files from the page cache as the workloads require, and limits its size until the result is dropped.
 fn prepare_page_cache(specs: &[RunSpec]) -> Result<Option<MemoryLimit>> {
     let mut limit = None;
     for spec in specs.iter().filter(|spec| spec.load.cache != Cache::AsIs) {
@@ -264,7 +265,7 @@ fn prepare_page_cache(specs: &[RunSpec]) -> Result<Option<MemoryLimit>> {
     limit.map(MemoryLimit::apply).transpose()
 }
 
-/// What was asked of a target in a round.
+/// Returns the I/O requested of a target in a round.
 fn asked(results: &[RunResult], target: usize) -> Traffic {
     let of_target = results.iter().filter(|result| result.run.target == target);
     of_target.fold(Traffic::default(), |sum, result| sum.plus(result.asked))

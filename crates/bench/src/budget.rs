@@ -1,4 +1,4 @@
-//! What a benchmark takes of file systems and memory, added up before anything is written.
+//! Space that a benchmark needs on file systems and in memory, added up before anything is written.
 
 use crate::available_memory::available as available_memory;
 use crate::round::RunSpec;
@@ -10,18 +10,18 @@ use whyslow_model::bench::Cache;
 use whyslow_model::human;
 use whyslow_sense::Root;
 
-/// Share of a file system that stays free, and its maximum.
+/// Share of a file system that stays free, and the upper limit of this reserve.
 const RESERVE: f64 = 0.05;
 const MOST_RESERVE: u64 = 1 << 30;
-/// Maximum of inodes that stay free.
+/// Upper limit of the inodes that stay free.
 const MOST_INODES: u64 = 10_000;
 /// Share of the available memory that may be used.
 const MEMORY: f64 = 0.75;
-/// Per thread beside its buffers: stack, ring, histograms.
+/// Memory per thread in addition to its buffers: stack, ring, histograms.
 const THREAD: u64 = 512 << 10;
-/// For the program within `--cache SIZE`, beside the buffers.
+/// Memory for the program within `--cache SIZE`, in addition to the buffers.
 const PROGRAM: u64 = 16 << 20;
-/// The inode of a small file and its directory entry.
+/// Space for the inode of a small file and its directory entry.
 const OVERHEAD: u64 = 1024;
 /// File systems that keep files in memory.
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
@@ -37,7 +37,7 @@ impl SpaceNeeded {
         Self { bytes, inodes: 1 }
     }
 
-    /// Files of less than a block each, in a folder of their own.
+    /// Returns the space for files smaller than a block, in a folder of their own.
     pub(crate) fn small_files(folder: &Path, count: u32, content: u64) -> Self {
         let block = statvfs(folder).map_or(4096, |space| space.fragment_size());
         let each = content.max(1).next_multiple_of(block.max(1)) + OVERHEAD;
@@ -49,7 +49,7 @@ impl SpaceNeeded {
     }
 }
 
-/// Free space when first used, and what was reserved since.
+/// Free space at first use, and the space reserved since.
 #[derive(Clone, Copy, Debug)]
 struct FsBudget {
     free: FileSystemSpace,
@@ -81,9 +81,9 @@ impl FileSystemSpace {
 #[derive(Debug)]
 pub(crate) struct Budget {
     accounts: BTreeMap<String, FsBudget>,
-    /// Available at the start; 0 if unknown.
+    /// Bytes available at the start; 0 if unknown.
     memory: u64,
-    /// Reserved by files in memory.
+    /// Bytes reserved by files in memory.
     files: u64,
 }
 
@@ -115,7 +115,7 @@ impl Budget {
         let account = known.copied().unwrap_or(FsBudget { free: now, claimed: SpaceNeeded::default() });
         let claimed = account.claimed.plus(need);
         fits(folder, account.free, claimed)?;
-        // Others may have used space meanwhile. What was reserved before may be written by now, so it is not counted
+        // Others may have used space since then. Space reserved before may already be written, so it is not counted
         // again.
         fits(folder, now, need)?;
         let in_memory = IN_MEMORY.contains(&kind);
@@ -158,7 +158,7 @@ fn fits(folder: &Path, free: FileSystemSpace, need: SpaceNeeded) -> Result<()> {
     }
 }
 
-/// Memory for the buffers of workloads that run together.
+/// Returns the memory for the buffers of workloads that run together.
 pub(crate) fn buffers(specs: &[RunSpec]) -> u64 {
     let each = |spec: &RunSpec| {
         let slots = u64::from(spec.load.depth.max(1));

@@ -1,17 +1,17 @@
-//! What is written, and checking what is read.
+//! Patterns of written data, and checks of data read back.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BufferPattern {
-    /// Incompressible; each write differs from the one before, so that no device can deduplicate it.
+    /// Incompressible data; each write differs from the one before, so that no device can deduplicate it.
     Random,
     /// The block's offset as 64-bit little-endian words: fio's `verify_pattern=%o`.
     Offsets,
 }
 
-/// The smallest unit in which devices deduplicate: one word in each differs from write to write.
+/// Smallest unit in which devices deduplicate: one word in each differs from write to write.
 const STEP: usize = 4096;
 const WORD: usize = size_of::<u64>();
 
@@ -41,8 +41,8 @@ impl BufferPattern {
         }
     }
 
-    /// Where a block read at `offset` first differs from what was written; `None` if it does not, or if that is
-    /// unknown.
+    /// Returns the position where a block read at `offset` first differs from the written data; `None` if it does not
+    /// differ or if that is unknown.
     pub(crate) fn difference(self, block: &[u8], offset: u64) -> Option<usize> {
         if self == Self::Random {
             return None;

@@ -1,4 +1,5 @@
-//! `bench contend`: targets alone and in pairs. Targets that share something slow each other down, whatever they are called.
+//! `bench contend`: runs targets alone and in pairs. Targets that share a resource slow each other down, whatever their
+//! names.
 
 use crate::bench_session::BenchSession;
 use crate::round::RunSpec;
@@ -8,14 +9,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use whyslow_model::bench::{BenchKind, BenchReport, Interference, Round, Workload};
 
-/// What to measure.
+/// Options of `bench contend`.
 #[derive(Clone, Debug)]
 pub struct ContendOptions {
     /// Devices and files to read; in a folder, a temporary file is created.
     pub paths: Vec<PathBuf>,
-    /// Size of such a file, bytes.
+    /// Size of such a temporary file in bytes.
     pub size: u64,
-    /// Whether devices that are in use may be read.
+    /// Whether devices in use may be read.
     pub in_use: bool,
     /// Measured time of each run, seconds.
     pub seconds: f64,
@@ -30,10 +31,10 @@ const RAMP: f64 = 0.2;
 /// The shares kept add up to 2 for independent targets and to 1 for a shared bottleneck; below the middle, they interfere.
 const INTERFERENCE: f64 = 1.5;
 
-/// Runs each target alone, then all pairs. Stopped early, it reports what it has.
+/// Runs each target alone, then all pairs. If stopped early, reports the results so far.
 ///
 /// # Errors
-/// Fewer than two targets, or one that must not, or cannot, be read.
+/// Fails with fewer than two targets, or if a target must not or cannot be read.
 pub fn measure(options: &ContendOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     if options.paths.len() < 2 {
         return Err(Error::new("contend compares two or more targets: name another"));
@@ -83,8 +84,8 @@ pub(crate) fn all_pairs(session: &mut BenchSession, specs: &[RunSpec]) -> Result
     Ok(pairs)
 }
 
-/// Whether two workloads interfere, by the share of its rate each keeps; `None` if unknown. A slowdown of a workload limited
-/// by its own CPU says nothing about the target.
+/// Returns whether two workloads interfere, judged by the share of its rate that each keeps; `None` if unknown. A
+/// slowdown of a workload limited by its own CPU says nothing about the target.
 fn interferes(kept: [f64; 2], cpu_bound: [bool; 2]) -> Option<bool> {
     // More than alone is noise, which must not offset a loss.
     let sum: f64 = kept.iter().map(|kept| kept.min(1.0)).sum();
@@ -95,7 +96,7 @@ fn interferes(kept: [f64; 2], cpu_bound: [bool; 2]) -> Option<bool> {
     (slowed(0) || slowed(1)).then_some(true)
 }
 
-/// Runs a pair; `None` if it was stopped or nothing completed.
+/// Runs a pair. Returns `None` if it was stopped or nothing completed.
 fn together(session: &mut BenchSession, specs: [&RunSpec; 2], alone: [f64; 2]) -> Result<Option<Interference>> {
     let names = specs.map(|spec| spec.name.clone());
     let known = shared_devices(session, specs.map(|spec| spec.target));
@@ -112,14 +113,15 @@ fn together(session: &mut BenchSession, specs: [&RunSpec; 2], alone: [f64; 2]) -
     Ok(Some(Interference { names, alone, together: [a, b], kept, sum, contend, known }))
 }
 
-/// Requests per second of a run, reads and writes together.
+/// Returns the requests per second of a run, reads and writes together.
 fn rate(round: &Round, run: usize) -> Option<f64> {
     let run = round.runs.get(run)?;
     let rate: f64 = [&run.read, &run.write].into_iter().flatten().map(|flow| flow.rate).sum();
     (rate > 0.0).then_some(rate)
 }
 
-/// Block devices below both targets. Other sources, such as a FUSE program or a server, may differ under one name.
+/// Returns the block devices below both targets. Leaves out other sources, such as a FUSE program or a server: they may
+/// differ under one name.
 fn shared_devices(session: &BenchSession, targets: [usize; 2]) -> Vec<String> {
     let [a, b] = targets.map(|target| {
         let about = &session.targets[target].about;
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_slowdown_counts_unless_the_workload_is_cpu_bound() {
-        // A log beside a stream whose thread is always busy.
+        // A log next to a stream whose thread is always busy.
         assert_eq!(interferes([0.95, 0.047], [true, false]), Some(true));
         assert_eq!(interferes([1.6, 0.047], [true, false]), Some(true));
         assert_eq!(interferes([0.5, 0.5], [false, false]), Some(true));

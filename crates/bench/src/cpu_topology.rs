@@ -9,20 +9,20 @@ use whyslow_sense::Root;
 const CPUS: &str = "sys/devices/system/cpu";
 const NODES: &str = "sys/devices/system/node";
 
-/// The CPUs this program may use.
+/// CPUs that this program may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuTopology(Vec<CpuInfo>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuInfo {
     pub(crate) number: u32,
-    /// The first CPU of its core.
+    /// First CPU of its core.
     core: u32,
     node: u32,
 }
 
 impl CpuTopology {
-    /// Never empty: without sysfs, it has CPU 0.
+    /// Reads the topology. Never empty: without sysfs, it has CPU 0.
     pub(crate) fn of(root: &Root) -> Self {
         let allowed = root.maybe("proc/self/status").and_then(|text| allowed(&text));
         let online = || root.word(&format!("{CPUS}/online")).and_then(|text| cpu_list::parse(&text));
@@ -38,7 +38,7 @@ impl CpuTopology {
         Self(numbers.into_iter().map(processor).collect())
     }
 
-    /// One CPU of each core first, then their hyperthreads.
+    /// Returns one CPU of each core first, then their hyperthreads.
     pub(crate) fn spread_over_cores(&self) -> Vec<u32> {
         let mut seen = BTreeSet::new();
         let (first, others): (Vec<&CpuInfo>, Vec<_>) = self.0.iter().partition(|p| seen.insert(p.core));
@@ -53,24 +53,24 @@ impl CpuTopology {
         self.0.len()
     }
 
-    /// For single-threaded measurements: the last CPU, because the first often serves more interrupts.
+    /// Returns the CPU for single-threaded measurements: the last, because the first often serves more interrupts.
     pub(crate) fn quiet_cpu(&self) -> u32 {
         self.0.last().map_or(0, |p| p.number)
     }
 
-    /// A CPU on another core.
+    /// Returns a CPU on another core.
     pub(crate) fn on_other_core(&self, number: u32) -> Option<u32> {
         let core = self.core(number)?;
         self.0.iter().find(|p| p.core != core).map(|p| p.number)
     }
 
-    /// Another hyperthread of the same core.
+    /// Returns another hyperthread of the same core.
     pub(crate) fn sibling(&self, number: u32) -> Option<u32> {
         let core = self.core(number)?;
         self.0.iter().find(|p| p.core == core && p.number != number).map(|p| p.number)
     }
 
-    /// The nodes that have CPUs, each with one of them.
+    /// Returns the nodes that have CPUs, each with one of them.
     pub(crate) fn by_node(&self) -> Vec<(u32, u32)> {
         let nodes: BTreeSet<u32> = self.0.iter().map(|p| p.node).collect();
         let one = |node| self.0.iter().rev().find(|p| p.node == node).map(|p| (node, p.number));
@@ -82,7 +82,7 @@ impl CpuTopology {
     }
 }
 
-/// The nodes that have memory; node 0 if the kernel reports none.
+/// Returns the nodes that have memory; node 0 if the kernel reports none.
 pub(crate) fn nodes(root: &Root) -> Vec<u32> {
     let list = root.word(&format!("{NODES}/has_memory")).and_then(|text| cpu_list::parse(&text));
     list.filter(|nodes| !nodes.is_empty()).map_or_else(|| vec![0], Vec::from_iter)
@@ -92,7 +92,7 @@ fn cpus_of(root: &Root, node: u32) -> BTreeSet<u32> {
     root.word(&format!("{NODES}/node{node}/cpulist")).and_then(|text| cpu_list::parse(&text)).unwrap_or_default()
 }
 
-/// `Cpus_allowed_list` of /proc/PID/status (proc(5)).
+/// Parses `Cpus_allowed_list` of /proc/PID/status (proc(5)).
 fn allowed(status: &str) -> Option<BTreeSet<u32>> {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     cpu_list::parse(list.trim()).filter(|cpus| !cpus.is_empty())
@@ -103,7 +103,7 @@ pub(crate) mod tests {
     use super::*;
     use std::fs;
 
-    /// A root with these files.
+    /// Returns a root with these files.
     pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
         let folder = whyslow_testing::folder();
         for (path, text) in files {
@@ -115,7 +115,7 @@ pub(crate) mod tests {
         (folder, root)
     }
 
-    /// Two nodes of one core with two hyperthreads each, numbered as on most machines.
+    /// Returns two nodes of one core with two hyperthreads each, numbered as on most machines.
     fn two_by_two() -> (tempfile::TempDir, Root) {
         let siblings = |cpu| format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list");
         let nodes = |node| format!("{NODES}/node{node}/cpulist");

@@ -13,18 +13,18 @@ use whyslow_model::bench::{
 };
 use whyslow_model::human;
 
-/// What to measure.
+/// Options of `bench disk`.
 #[derive(Clone, Debug)]
 pub struct DiskOptions {
-    /// The target.
+    /// Target to measure.
     pub target: TargetSpec,
-    /// The parts to measure.
+    /// Parts of the benchmark to run.
     pub parts: Vec<DiskPart>,
-    /// The I/O engine.
+    /// I/O engine.
     pub engine: Engine,
     /// Poll for completions; needs io_uring, direct I/O, and a device with polled queues.
     pub poll: bool,
-    /// What to do with the page cache before each run.
+    /// How to treat the page cache before each run.
     pub cache: Cache,
     /// Measured time of each run, seconds.
     pub seconds: f64,
@@ -43,11 +43,11 @@ pub enum DiskPart {
     Readers,
 }
 
-/// Share of a run's length that precedes it unmeasured: queues fill, caches of the device adapt.
+/// Unmeasured lead time of a run, as a share of its length: queues fill, and device caches adapt.
 const RAMP: f64 = 0.2;
 const SMALL: u32 = 4096;
 const LARGE: u32 = 1 << 20;
-/// Further block sizes, measured at the depth that is best for small ones.
+/// Further block sizes, measured at the best depth for small ones.
 const MEDIUM: [u32; 3] = [16 << 10, 64 << 10, 256 << 10];
 
 #[derive(Clone, Copy)]
@@ -67,10 +67,10 @@ const WRITES: [RequestKind; 2] = [
     RequestKind { name: "sequential write", access: AccessPattern::Sequential, reads: 0.0, limit: Limit::Bandwidth },
 ];
 
-/// Runs the benchmark. Stopped early, it reports what it has.
+/// Runs the benchmark. If stopped early, reports the results so far.
 ///
 /// # Errors
-/// The target must not, or cannot, be measured.
+/// Fails if the target must not or cannot be measured.
 pub fn measure(options: &DiskOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let mut session = BenchSession::begin(stop, progress);
     let target = session.open(&options.target)?;
@@ -91,12 +91,12 @@ pub fn measure(options: &DiskOptions, stop: &Stop, progress: &mut dyn FnMut(Prog
     Ok(BenchReport { ceilings, studies, splits, ..session.finish(BenchKind::Disk) })
 }
 
-/// The longest that the benchmark takes, seconds, beside writing the file to measure.
+/// Returns the maximum duration of the benchmark in seconds, not counting the time to fill a file.
 pub fn longest(options: &DiskOptions) -> f64 {
     let depth = if options.parts.contains(&DiskPart::Depth) {
         let kinds = if is_written(options) { READS.len() + WRITES.len() } else { READS.len() };
         let jobs = cpus().ilog2();
-        // Each kind by depth and by jobs, one in two by block size, and synced writes.
+        // Each kind by depth and by jobs, every second kind by block size, and synced writes.
         let runs = kinds * (MOST_RUNS + jobs as usize) + kinds / 2 * MEDIUM.len() + usize::from(is_written(options));
         runs as f64 * options.seconds * (1.0 + RAMP)
     } else {
@@ -105,7 +105,7 @@ pub fn longest(options: &DiskOptions) -> f64 {
     depth + sequential_sweep::longest(options)
 }
 
-/// Whether writes are measured.
+/// Returns whether writes are measured.
 fn is_written(options: &DiskOptions) -> bool {
     options.target.write || options.target.path.is_dir()
 }
@@ -132,7 +132,7 @@ struct DiskBenchmark<'w> {
     session: BenchSession<'w>,
     options: &'w DiskOptions,
     target: usize,
-    /// Bytes; larger requests are not polled for.
+    /// Largest request that can be polled for, in bytes.
     largest_polled: u64,
     ceilings: Vec<Ceiling>,
 }
@@ -184,7 +184,7 @@ impl DiskBenchmark<'_> {
         Ok(())
     }
 
-    /// Spreads the requests over more threads, if one was too slow.
+    /// Spreads the requests over more threads if one was too slow.
     fn add_jobs(&mut self, kind: RequestKind, block: u32, sweep: &mut DepthSweep) -> Result<()> {
         let cpus = cpus();
         let depth = sweep.best().map_or(1, |best| best.depth);
@@ -199,7 +199,7 @@ impl DiskBenchmark<'_> {
         Ok(())
     }
 
-    /// Small writes, each followed by fdatasync(2), as a database's log does.
+    /// Measures small writes, each followed by fdatasync(2), like those of a database log.
     fn synced_writes(&mut self) -> Result<()> {
         let block = self.small();
         let sync = Some(SyncPolicy { every: Some(1), data_only: true });
@@ -211,7 +211,7 @@ impl DiskBenchmark<'_> {
         Ok(())
     }
 
-    /// One run; `None` if it was stopped before anything completed.
+    /// Measures one point. Returns `None` if it was stopped before anything completed.
     fn point(&mut self, kind: RequestKind, block: u32, depth: u32, jobs: u32) -> Result<Option<DepthPoint>> {
         // The other engines have one request in flight per thread.
         let jobs = if self.options.engine == Engine::IoUring { jobs } else { depth };

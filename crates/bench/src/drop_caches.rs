@@ -1,4 +1,4 @@
-//! Drops the caches of the whole machine, so that what is measured next begins cold.
+//! Drops the caches of the whole machine, so that the next measurement starts cold.
 
 use crate::available_memory::meminfo;
 use crate::{Error, Result};
@@ -12,11 +12,11 @@ use whyslow_sense::Root;
 /// Page cache, then dentries and inodes (Documentation/admin-guide/sysctl/vm.rst, drop_caches).
 const EVERYTHING: &str = "3";
 
-/// Writes what is dirty to the disks, then drops page cache, dentries and inodes. No data is lost; programs read again from
-/// the disk what they need.
+/// Writes dirty data to the disks, then drops page cache, dentries and inodes. No data is lost; programs must read from
+/// the disk again.
 ///
 /// # Errors
-/// Without root. Nothing was dropped then.
+/// Fails without root; nothing is dropped then.
 pub fn drop_caches() -> Result<DroppedCaches> {
     let file = Path::new("/proc/sys/vm/drop_caches");
     let start = Instant::now();

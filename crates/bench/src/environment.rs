@@ -1,4 +1,4 @@
-//! The machine a benchmark ran on, and what else used it meanwhile.
+//! The machine a benchmark ran on, and other load on it during the benchmark.
 
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ const QUEUE_SETTINGS: [&str; 8] = [
     "wbt_lat_usec",
     "nomerges",
 ];
-/// Other processes are listed if they transferred at least this much.
+/// Minimum I/O of another process to be listed.
 const MIN_OTHER_IO: u64 = 1 << 20;
 const MAX_OTHERS: usize = 5;
 
@@ -50,7 +50,7 @@ impl EnvironmentMonitor {
         Self { root, sampler, before, began: Instant::now() }
     }
 
-    /// RFC 3339, and milliseconds since 1970.
+    /// Returns the start time in RFC 3339 and in milliseconds since 1970.
     pub(crate) fn started(&self) -> Option<(String, i64)> {
         let time = Timestamp::from_nanosecond(self.before.wall_ns.into()).ok()?;
         Some((time.to_string(), time.as_millisecond()))
@@ -60,7 +60,7 @@ impl EnvironmentMonitor {
         self.began.elapsed().as_secs_f64()
     }
 
-    /// What to know about buffered I/O on this machine.
+    /// Returns a caveat about buffered I/O on this machine, if there is one.
     pub(crate) fn page_cache_caveat(&self) -> Option<&'static str> {
         const FREE_PAGE_REPORTING: &str = "this virtual machine returns free memory to its host (virtio_balloon): growing the page \
             cache may wait for the host instead of the disk, in one run and not in the next; the CPU time tells which";
@@ -74,14 +74,15 @@ impl EnvironmentMonitor {
     }
 }
 
-/// CPU seconds used in a window on all CPUs, without idle and steal.
+/// Returns the CPU seconds used in a window on all CPUs, without idle and steal.
 pub(crate) fn busy_seconds(window: &Window) -> Option<f64> {
     let modes: [fn(&Cpu) -> Counter; 5] = [|c| c.user, |c| c.nice, |c| c.system, |c| c.irq, |c| c.softirq];
     let busy = |change: &Change<'_, Cpu>| modes.iter().map(|mode| change.grown(mode)).sum::<Option<f64>>();
     window.changes::<Cpu>().iter().map(busy).sum::<Option<f64>>().map(|ns| ns / 1e9)
 }
 
-/// Whether free memory goes back to the host until it is touched again (Documentation/mm/free_page_reporting.rst).
+/// Returns whether free memory goes back to the host until it is touched again
+/// (Documentation/mm/free_page_reporting.rst).
 fn reports_free_pages(root: &Root) -> bool {
     const BALLOON: &str = "sys/bus/virtio/drivers/virtio_balloon";
     /// VIRTIO_BALLOON_F_REPORTING (include/uapi/linux/virtio_balloon.h); one digit per feature, from the lowest bit on.
@@ -115,7 +116,7 @@ fn settings(root: &Root, targets: &[TargetInfo]) -> BTreeMap<String, String> {
     paths.filter_map(|path| Some((format!("/{path}"), root.word(&path)?))).collect()
 }
 
-/// Average CPUs used by other processes.
+/// Returns the average number of CPUs used by other processes.
 fn others_cpus(window: &Window) -> Option<f64> {
     let machine = busy_seconds(window)?;
     let processes = window.changes::<Process>();
@@ -124,7 +125,7 @@ fn others_cpus(window: &Window) -> Option<f64> {
     Some(((machine - own) / window.seconds()).max(0.0))
 }
 
-/// Other processes that did I/O, the largest first.
+/// Returns other processes that did I/O, the largest first.
 fn others(window: &Window) -> Vec<OtherProcess> {
     let other = |change: Change<'_, Process>| {
         let grown = |counter: fn(&Process) -> Counter| change.grown(counter).unwrap_or(0.0) as u64;

@@ -1,4 +1,4 @@
-//! Where the data of a file lies (Documentation/filesystems/fiemap.rst).
+//! Location of a file's data (Documentation/filesystems/fiemap.rst).
 
 use nix::errno::Errno;
 use nix::unistd::{Whence, lseek};
@@ -39,9 +39,9 @@ struct FiemapExtent {
 }
 
 const COUNT: usize = 512;
-/// `_IOWR('f', 11, struct fiemap)`; the encoded size excludes the extents.
+/// ioctl number `_IOWR('f', 11, struct fiemap)`; the encoded size excludes the extents.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xC020_660B;
-/// Writes back delayed allocations first, so that what was written counts as written.
+/// Writes back delayed allocations first, so that written data counts as written.
 const FIEMAP_FLAG_SYNC: u32 = 0x1;
 const FIEMAP_EXTENT_LAST: u32 = 0x1;
 const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
@@ -49,7 +49,7 @@ const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
 /// data tail, unwritten.
 const NOT_READABLE: u32 = 0x2 | 0x4 | 0x8 | 0x80 | 0x100 | 0x200 | 0x400 | FIEMAP_EXTENT_UNWRITTEN;
 
-/// Up to [`COUNT`] extents from `start` on; `None` if the file system does not report them.
+/// Returns up to [`COUNT`] extents from `start` on; `None` if the file system does not report them.
 fn fiemap(file: &File, start: u64, flags: u32) -> Option<Vec<FiemapExtent>> {
     let mut map = Fiemap {
         start,
@@ -65,7 +65,8 @@ fn fiemap(file: &File, start: u64, flags: u32) -> Option<Vec<FiemapExtent>> {
     (status == 0).then(|| map.extents.iter().take(map.mapped as usize).copied().collect())
 }
 
-/// Bytes of a file that were written: neither holes nor preallocated. `None` if the file system does not tell.
+/// Returns the bytes of a file that were written: neither holes nor preallocated. `None` if the file system does not
+/// report this.
 pub(crate) fn written(file: &File) -> Option<u64> {
     written_extents(file).or_else(|| between_holes(file))
 }
@@ -89,7 +90,7 @@ fn written_extents(file: &File) -> Option<u64> {
     Some(written)
 }
 
-/// The same by lseek(2), which may count preallocated space as data.
+/// Counts the written bytes with lseek(2), which may count preallocated space as data.
 fn between_holes(file: &File) -> Option<u64> {
     let size = i64::try_from(file.metadata().ok()?.len()).ok()?;
     let (mut at, mut written) = (0, 0_u64);
@@ -108,7 +109,7 @@ fn between_holes(file: &File) -> Option<u64> {
     Some(written)
 }
 
-/// The longest contiguous part among the first [`COUNT`] extents.
+/// Returns the longest contiguous part among the first [`COUNT`] extents.
 pub(crate) fn longest(file: &File) -> Option<Extent> {
     join(&fiemap(file, 0, 0)?).into_iter().max_by_key(|extent| extent.size)
 }

@@ -1,6 +1,7 @@
-//! `bench layers`: the same reads at every layer below a file, from the lowest device up to the warm page cache. Read-only.
+//! `bench layers`: runs the same reads at every layer below a file, from the lowest device up to the warm page cache.
+//! Read-only.
 //!
-//! Devices are read at the file's own offset as far as that is known, so that fast and slow zones of a disk are not compared.
+//! Devices are read at the file's own offset where it is known, so that fast and slow zones of a disk are not compared.
 
 use crate::bench_session::BenchSession;
 use crate::extents::{self, Extent};
@@ -13,10 +14,10 @@ use std::path::{Path, PathBuf};
 use whyslow_model::bench::{AccessPattern, BenchKind, BenchReport, Cache, LayerResult, Round, Workload};
 use whyslow_model::human;
 
-/// What to measure.
+/// Options of `bench layers`.
 #[derive(Clone, Debug)]
 pub struct LayersOptions {
-    /// A mount point, a folder, or a file.
+    /// Mount point, folder or file.
     pub path: PathBuf,
     /// Measured time of each run, seconds.
     pub seconds: f64,
@@ -41,14 +42,14 @@ const PATTERNS: [ReadPattern; 2] = [
         depth: 4,
     },
 ];
-/// The device's own cache would hold a smaller region.
+/// Minimum size of a region; the device's own cache would hold a smaller one.
 const MIN_REGION: u64 = 4 << 20;
 const RAMP: f64 = 0.1;
-/// A file system may have millions of entries: stop searching after this many, or at a file this large.
+/// Limits of the search, as a file system may have millions of entries: stop after this many, or at a file this large.
 const MAX_ENTRIES: usize = 200_000;
 const LARGE_ENOUGH: u64 = 1 << 30;
 
-/// A layer, and where it holds the file.
+/// A layer and the position of the file on it.
 struct LayerTarget {
     name: String,
     target: usize,
@@ -58,10 +59,10 @@ struct LayerTarget {
     cache: Cache,
 }
 
-/// Runs the benchmark. Stopped early, it reports what it has.
+/// Runs the benchmark. If stopped early, reports the results so far.
 ///
 /// # Errors
-/// No file is large enough, or it must not be read.
+/// Fails if no file is large enough, or if it must not be read.
 pub fn measure(options: &LayersOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let file = find_large(&options.path, MIN_REGION)?;
     let mut session = BenchSession::begin(stop, progress);
@@ -79,7 +80,8 @@ pub fn measure(options: &LayersOptions, stop: &Stop, progress: &mut dyn FnMut(Pr
     Ok(BenchReport { layers, ..session.finish(BenchKind::Layers) })
 }
 
-/// The file itself, or the largest one in a folder, on the same file system. Fails if it has less than `least` bytes of data.
+/// Returns the file itself, or the largest one in a folder, on the same file system. Fails if it has less than `least`
+/// bytes of data.
 fn find_large(path: &Path, least: u64) -> Result<PathBuf> {
     let meta = fs::metadata(path).map_err(|e| Error::at(path, "cannot read its metadata", &e))?;
     let found = if meta.is_dir() {
@@ -121,7 +123,7 @@ fn largest_in(folder: &Path, device: u64) -> Option<(u64, PathBuf)> {
     largest
 }
 
-/// Allocated bytes: reads of holes do not reach a device. st_blocks counts units of 512 bytes (stat(2)).
+/// Returns the allocated bytes: reads of holes do not reach a device. st_blocks counts units of 512 bytes (stat(2)).
 fn allocated(meta: &fs::Metadata) -> u64 {
     meta.len().min(meta.blocks() * 512)
 }
@@ -149,7 +151,7 @@ fn spec(path: PathBuf, direct: bool) -> TargetSpec {
 /// File systems with an address space of their own over several devices (Documentation/filesystems/btrfs.rst).
 const OWN_ADDRESSES: [&str; 2] = ["btrfs", "bcachefs"];
 
-/// The longest contiguous part of the file; the whole file if none is long enough.
+/// Returns the longest contiguous part of the file, or the whole file if no part is long enough.
 fn region(session: &mut BenchSession, target: usize, file: &Path) -> Extent {
     let target = &session.targets[target];
     let whole = target.about.bytes / MIN_REGION * MIN_REGION;
@@ -166,7 +168,7 @@ fn region(session: &mut BenchSession, target: usize, file: &Path) -> Extent {
     })
 }
 
-/// The devices below a file, the lowest first, each with the offset of the region on it, if known.
+/// Returns the devices below a file, the lowest first, each with the offset of the region on it, if known.
 fn devices(session: &mut BenchSession, target: usize, region: Extent) -> Vec<LayerTarget> {
     let about = session.targets[target].about.clone();
     let (mut targets, mut offset, mut above) = (Vec::new(), region.physical, None::<String>);
@@ -195,7 +197,7 @@ fn devices(session: &mut BenchSession, target: usize, region: Extent) -> Vec<Lay
     targets
 }
 
-/// The same offset on the device below; known only for partitions.
+/// Returns the same offset on the device below; known only for partitions.
 fn offset_below(session: &BenchSession, upper: &str, lower: &str, offset: u64) -> Option<u64> {
     (session.map.relation(upper, lower) == Some("partition")).then(|| offset + session.map.start(upper))
 }
@@ -222,7 +224,7 @@ fn read_all(file: &File, target: &LayerTarget) -> std::io::Result<()> {
 }
 
 fn load(pattern: &ReadPattern, target: &LayerTarget, options: &LayersOptions) -> Workload {
-    // A cold cache is cold only once: read each block at most once.
+    // The cache is cold only once: read each block at most once.
     let cold = target.cache == Cache::Cold;
     Workload {
         direct: target.direct,
@@ -239,8 +241,8 @@ fn load(pattern: &ReadPattern, target: &LayerTarget, options: &LayersOptions) ->
     }
 }
 
-/// Compares each layer of a group with the one below: for a device, the fastest of those it lies on; otherwise the layer
-/// before it.
+/// Compares each layer of a group with the one below: for a device, the fastest of those it lies on; otherwise the
+/// previous layer.
 fn layers(rounds: &[Round], below: impl Fn(&str) -> Vec<String>) -> Vec<LayerResult> {
     let mut layers: Vec<LayerResult> = Vec::new();
     for round in rounds {

@@ -1,8 +1,8 @@
-//! Benchmarks: generate a known load, and measure what came of it.
+//! Benchmarks: generate a known load and measure its effect.
 //!
-//! A [`Workload`](whyslow_model::bench::Workload) describes the load. A target is opened so that no existing data is at risk,
-//! an I/O engine carries requests to the kernel, statistics are taken of completions, and I/O accounting compares what was
-//! asked for with what each layer of the storage stack counted.
+//! A [`Workload`](whyslow_model::bench::Workload) describes the load. Targets are opened so that no existing data is at
+//! risk, an I/O engine submits requests to the kernel, statistics are collected on completions, and I/O accounting
+//! compares the requested I/O with the counts of each layer of the storage stack.
 
 mod accounting;
 mod available_memory;
@@ -43,19 +43,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Why a benchmark cannot run: what, where, and what to do. One line.
+/// Reason why a benchmark cannot run: what failed, where, and what to do. One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error with this text.
+    /// Creates an error with this text.
     pub fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
 
-    /// What failed on a path.
+    /// Creates an error about an operation on a path.
     pub(crate) fn at(path: &Path, doing: &str, error: &io::Error) -> Self {
         Self(format!("{}: {doing}: {error}", path.display()))
     }
@@ -69,25 +69,25 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// How far a benchmark is.
+/// Progress of a benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// The current step.
+    /// Current step.
     pub doing: &'a str,
-    /// Seconds since it began.
+    /// Seconds since the benchmark began.
     pub elapsed: f64,
-    /// Seconds it takes in all; `None` if unknown.
+    /// Total duration in seconds; `None` if unknown.
     pub whole: Option<f64>,
 }
 
-/// Called several times a second.
+/// Progress callback, called several times a second.
 pub(crate) type ProgressFn<'a> = &'a mut dyn FnMut(Progress);
 
-/// Ends a benchmark early. Clones share their state.
+/// Flag that ends a benchmark early. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
-/// Raising the flag asks it.
+/// Setting the flag requests the stop.
 impl From<Arc<AtomicBool>> for Stop {
     fn from(flag: Arc<AtomicBool>) -> Self {
         Self(flag)
@@ -95,19 +95,19 @@ impl From<Arc<AtomicBool>> for Stop {
 }
 
 impl Stop {
-    /// Ends what is running: results up to then are kept, temporary files removed.
+    /// Requests the end of the benchmark: results so far are kept, temporary files removed.
     pub fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`Stop::ask`] was called.
+    /// Returns whether [`Stop::ask`] was called.
     pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What a killed run left behind is named after its PID, and the next run removes it: calls `remove` for each entry named
-/// PREFIX and a PID that no process has. What cannot be removed is left to the run after that.
+/// Removes the leftovers of killed runs, which are named after their PIDs: calls `remove` for each entry whose name
+/// consists of `prefix` and a PID without a process. Leaves what cannot be removed to the next run.
 pub fn remove_leftovers(folder: &Path, prefix: &str, remove: impl Fn(&Path, &std::fs::Metadata) -> io::Result<()>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.strip_prefix(prefix)?.parse::<u32>().ok());

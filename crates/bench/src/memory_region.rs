@@ -17,12 +17,12 @@ pub(crate) enum PageKind {
     Base,
     /// Transparent huge pages (Documentation/admin-guide/mm/transhuge.rst).
     Transparent,
-    /// From the huge page pool (Documentation/admin-guide/mm/hugetlbpage.rst).
+    /// Huge pages from the pool (Documentation/admin-guide/mm/hugetlbpage.rst).
     Huge,
 }
 
 impl PageKind {
-    /// The kinds available here. No setting is changed: the huge page pool is used as it is.
+    /// Returns the kinds available here. Changes no setting: the huge page pool is used as it is.
     pub(crate) fn available(root: &Root) -> Vec<Self> {
         let transparent = root.maybe(&format!("{THP}/enabled")).is_some_and(|text| !text.contains("[never]"));
         let mut pages = vec![Self::Base];
@@ -31,7 +31,7 @@ impl PageKind {
         pages
     }
 
-    /// Why kinds are missing, or too few for `wanted` bytes.
+    /// Returns the reasons why kinds are missing or have too few pages for `wanted` bytes.
     pub(crate) fn missing(root: &Root, wanted: u64) -> Vec<String> {
         let mut missing = Vec::new();
         if !Self::available(root).contains(&Self::Transparent) {
@@ -57,12 +57,12 @@ impl PageKind {
         }
     }
 
-    /// Whether this many bytes are available.
+    /// Returns whether this many bytes are available.
     pub(crate) fn fit(self, bytes: u64, root: &Root) -> bool {
         self != Self::Huge || bytes.next_multiple_of(huge_page() as u64) <= free_in_pool(root)
     }
 
-    /// Mappings are rounded up to this.
+    /// Returns the size to which mappings are rounded up.
     fn unit(self) -> usize {
         if self == Self::Base { base_page() } else { huge_page() }
     }
@@ -72,20 +72,20 @@ pub(crate) fn base_page() -> usize {
     sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(4096)
 }
 
-/// 2 MiB on most machines.
+/// Returns the size of a huge page: 2 MiB on most machines.
 pub(crate) fn huge_page() -> usize {
     let bytes = Root::live().number(&format!("{THP}/hpage_pmd_size")).and_then(|bytes| usize::try_from(bytes).ok());
     bytes.filter(|bytes| bytes.is_power_of_two()).unwrap_or(2 << 20)
 }
 
-/// Free and unreserved bytes of the huge page pool.
+/// Returns the free and unreserved bytes of the huge page pool.
 fn free_in_pool(root: &Root) -> u64 {
     let folder = format!("sys/kernel/mm/hugepages/hugepages-{}kB", huge_page() >> 10);
     let count = |file: &str| root.number(&format!("{folder}/{file}")).unwrap_or(0);
     count("free_hugepages").saturating_sub(count("resv_hugepages")).saturating_mul(huge_page() as u64)
 }
 
-/// Pages are allocated when first written to.
+/// An anonymous mapping. Pages are allocated when first written to.
 #[derive(Debug)]
 pub(crate) struct MemoryRegion {
     start: NonNull<u8>,
@@ -94,11 +94,11 @@ pub(crate) struct MemoryRegion {
     mapped: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone.
+// SAFETY: only this value owns the mapping.
 unsafe impl Send for MemoryRegion {}
 
 impl MemoryRegion {
-    /// Fails without such pages, memory or node.
+    /// Maps memory. Fails if such pages, memory or the node are not available.
     pub(crate) fn new(bytes: u64, pages: PageKind, node: Option<u32>) -> io::Result<Self> {
         let unit = pages.unit();
         let bytes = usize::try_from(bytes).ok().and_then(|bytes| bytes.max(1).checked_next_multiple_of(unit));
@@ -137,7 +137,7 @@ impl MemoryRegion {
         Ok(())
     }
 
-    /// mbind(2), MPOL_BIND.
+    /// Binds the memory to a node (mbind(2), MPOL_BIND).
     fn bind(&self, node: u32) -> io::Result<()> {
         const BITS: usize = u64::BITS as usize;
         let mut mask = [0_u64; 16];
@@ -164,7 +164,7 @@ impl MemoryRegion {
         self.madvise(MmapAdvise::MADV_POPULATE_WRITE)
     }
 
-    /// Writes to each page, in order.
+    /// Writes to each page in order, and returns the number of writes.
     pub(crate) fn touch(&mut self, page: usize) -> u64 {
         let mut touched = 0;
         for at in (0..self.bytes).step_by(page.max(1)) {
@@ -194,7 +194,7 @@ impl MemoryRegion {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / size_of::<f64>()) }
     }
 
-    /// Share of it in huge pages, by /proc/self/smaps (proc(5)).
+    /// Returns the share of the region in huge pages, from /proc/self/smaps (proc(5)).
     pub(crate) fn share_in_large_pages(&self) -> Option<f64> {
         let maps = fs::read_to_string("/proc/self/smaps").ok()?;
         Some((large(&maps, self.start.as_ptr().addr() as u64)? as f64 / self.bytes as f64).min(1.0))
@@ -208,7 +208,7 @@ impl Drop for MemoryRegion {
     }
 }
 
-/// `AnonHugePages` of the mapping that contains an address.
+/// Returns `AnonHugePages` of the mapping that contains an address, in bytes.
 fn large(maps: &str, address: u64) -> Option<u64> {
     let holds = |line: &str| {
         let (first, last) = line.split_once(' ')?.0.split_once('-')?;

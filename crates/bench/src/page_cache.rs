@@ -1,4 +1,4 @@
-//! The page cache: how much of a file it holds, dropping a file from it, and limiting its size.
+//! Page cache: measures how much of a file it holds, drops files from it, and limits its size.
 
 use crate::available_memory::{Hierarchy, own_memory_cgroups};
 use crate::remove_leftovers;
@@ -27,10 +27,10 @@ struct Cachestat {
     recently_evicted: u64,
 }
 
-/// The same number on every architecture (include/uapi/asm-generic/unistd.h).
+/// System call number, the same on every architecture (include/uapi/asm-generic/unistd.h).
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// Bytes of a file in the page cache; `None` before Linux 6.5, which has cachestat(2).
+/// Returns the bytes of a file in the page cache; `None` before Linux 6.5, which introduced cachestat(2).
 pub(crate) fn cached(file: &File) -> Option<u64> {
     // Length 0 means up to the end.
     let range = CachestatRange { offset: 0, length: 0 };
@@ -49,16 +49,17 @@ pub(crate) fn drop_cached(file: &File) -> io::Result<()> {
 }
 
 const PREFIX: &str = "whyslow-bench-";
-/// What the program needs beside its buffers.
+/// Memory that the program needs in addition to its buffers.
 const MIN_LIMIT: u64 = 32 << 20;
 
-/// A memory cgroup that holds this process, page cache included, to a size until dropped.
+/// A memory cgroup that limits this process, page cache included, until dropped.
 ///
-/// Pages already in the cache stay charged to the cgroup that first touched them, so drop the file from the cache before.
+/// Pages already in the cache stay charged to the cgroup that first touched them, so drop the file from the cache
+/// first.
 #[derive(Debug)]
 pub(crate) struct MemoryLimit {
     cgroup: PathBuf,
-    /// The cgroup the process came from and returns to.
+    /// Cgroup of the process before, to which it returns.
     home: PathBuf,
 }
 
@@ -75,7 +76,7 @@ impl MemoryLimit {
         let root = Path::new("/").join(hierarchy.root);
         remove_leftovers(&root, PREFIX, |path, _| fs::remove_dir(path));
         let cgroup = root.join(format!("{PREFIX}{}", std::process::id()));
-        // One of that name was left by a killed run that had this process's number.
+        // A killed run with the same PID may have left one of that name.
         let _ = fs::remove_dir(&cgroup);
         fs::create_dir(&cgroup).map_err(|e| Error::at(&cgroup, "cannot create a cgroup (needs root)", &e))?;
         let limit = Self { cgroup, home };
@@ -88,13 +89,13 @@ impl MemoryLimit {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        // Both fail only if another program removed the cgroup; whatever remains, the next run removes.
+        // Both fail only if another program removed the cgroup; the next run removes what remains.
         let _ = enter(&self.home);
         let _ = fs::remove_dir(&self.cgroup);
     }
 }
 
-/// The hierarchy that has the memory controller, and the cgroup of this process in it.
+/// Returns the hierarchy that has the memory controller, and this process's cgroup in it.
 fn writable_hierarchy() -> Option<(&'static Hierarchy, PathBuf)> {
     let own = own_memory_cgroups(&Root::live());
     let at = |hierarchy: &Hierarchy, file: &str| Path::new("/").join(hierarchy.root).join(file);

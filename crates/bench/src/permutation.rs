@@ -13,7 +13,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// The seed selects one of many; `n` is at least 1.
+    /// Creates one of many permutations, selected by the seed; `n` is at least 1.
     pub(crate) fn new(n: u64, seed: u64) -> Self {
         let n = n.max(1);
         let root = n.isqrt();
@@ -44,7 +44,7 @@ impl Permutation {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele et al. 2014): every input bit affects every output bit.
+/// Applies the finaliser of SplitMix64 (Steele et al. 2014): every input bit affects every output bit.
 fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -77,7 +77,7 @@ mod tests {
     fn neighbours_are_scattered() {
         let permutation = Permutation::new(10_000, 7);
         let near = (1..10_000).filter(|&i| permutation.at(i).abs_diff(permutation.at(i - 1)) < 100).count();
-        // 2 % would be within 100 of each other by chance.
+        // By chance, 2 % would be within 100 of each other.
         assert!((100..300).contains(&near), "{near}");
     }
 }

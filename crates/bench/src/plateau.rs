@@ -1,11 +1,12 @@
-//! A sweep over sizes (queue depth, socket buffers): doubles until it brings no more, then bisects to where that began.
+//! A sweep over sizes (queue depth, socket buffers): doubles the size until there is no more gain, then bisects to find
+//! where the plateau begins.
 
-/// A doubling must raise the value by this much to count.
+/// Minimum relative increase for a gain.
 const GAIN: f64 = 0.05;
-/// Doublings in a row without gain that end the sweep: a single one may be bad luck.
+/// Number of consecutive doublings without gain that end the sweep: a single one may be bad luck.
 const FLAT_DOUBLINGS: usize = 2;
 
-/// What was measured at one size.
+/// Result at one size.
 pub(crate) trait PlateauSample {
     fn size(&self) -> u32;
     fn value(&self) -> f64;
@@ -13,11 +14,11 @@ pub(crate) trait PlateauSample {
 
 #[derive(Clone, Debug)]
 pub(crate) struct PlateauSweep<S> {
-    /// In order of size.
+    /// Samples in order of size.
     pub(crate) samples: Vec<S>,
     first: u32,
     max: u32,
-    /// The share of the best value that is enough.
+    /// Share of the best value that is enough.
     enough: f64,
     /// Whether the values stopped rising; `None` while sizes are doubled.
     reached: Option<bool>,
@@ -28,7 +29,7 @@ impl<S: PlateauSample> PlateauSweep<S> {
         Self { samples: Vec::new(), first, max: max.max(first), enough, reached: None }
     }
 
-    /// The next size to measure; `None` when done.
+    /// Returns the next size to measure; `None` when done.
     pub(crate) fn next(&mut self) -> Option<u32> {
         let Some(last) = self.samples.last().map(PlateauSample::size) else { return Some(self.first) };
         if self.reached.is_none() {
@@ -49,12 +50,12 @@ impl<S: PlateauSample> PlateauSweep<S> {
         self.samples.insert(at, sample);
     }
 
-    /// Larger sizes than the last are not available.
+    /// Limits the sweep to the last size, because larger ones are not available.
     pub(crate) fn cap(&mut self) {
         self.max = self.samples.last().map_or(self.max, PlateauSample::size);
     }
 
-    /// Whether values stopped rising, so that larger sizes would bring no more.
+    /// Returns whether values stopped rising, so that larger sizes would gain nothing.
     pub(crate) fn is_reached(&self) -> bool {
         self.reached.unwrap_or_else(|| !self.is_rising())
     }
@@ -76,7 +77,7 @@ impl<S: PlateauSample> PlateauSweep<S> {
     }
 }
 
-/// Whether a value is more than noise above another.
+/// Returns whether a value is more than noise above another.
 pub(crate) fn is_gain(from: f64, to: f64) -> bool {
     to > from * (1.0 + GAIN)
 }

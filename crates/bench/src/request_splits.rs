@@ -1,18 +1,18 @@
-//! Which device splits direct reads, and by which of its limits.
+//! Detects which device splits direct reads, and because of which limit.
 
 use crate::target::StorageMap;
 use whyslow_model::bench::{LayerTraffic, RequestSplit, Traffic};
 use whyslow_model::human;
 
-/// A device splits requests if it counts so many times as many as arrived. Less comes from extents of a file that end in
-/// the middle of a read.
+/// Minimum ratio of counted to arriving requests for a device to split them. Smaller ratios come from file extents that
+/// end in the middle of a read.
 const SPLIT: f64 = 1.5;
-/// A limit explains a mean request size within this share.
+/// Tolerance within which a limit explains a mean request size.
 const EXPLAINED: f64 = 0.05;
-/// Segments of ordinary buffers: the kernel merges only pages that are adjacent by chance.
+/// Segment size of ordinary buffers: the kernel merges only pages that are adjacent by chance.
 const PAGE: u64 = 4096;
 
-/// Reads of one block size: what was issued, and what each device counted, the topmost first.
+/// Reads of one block size: those issued, and the counts of each device, the topmost first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CountedReads {
     pub(crate) block: u64,
@@ -23,14 +23,14 @@ pub(crate) struct CountedReads {
 /// A limit on the size of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RequestLimit {
-    /// As in /sys/block/DEVICE.
+    /// File name in /sys/block/DEVICE.
     name: &'static str,
     bytes: u64,
-    /// Whether requests are split where they cross a multiple of it, and not after so many bytes.
+    /// True if requests are split where they cross a multiple of the limit, not after that many bytes.
     at_boundaries: bool,
 }
 
-/// What arrived at a device of reads of one block size, and what it counted: mean sizes, bytes.
+/// Mean sizes in bytes of the requests that arrived at a device and that it counted, for reads of one block size.
 #[derive(Clone, Copy, Debug)]
 struct RequestSizes {
     block: u64,
@@ -53,12 +53,13 @@ impl CountedReads {
     }
 }
 
-/// The devices that split reads, the topmost first. `reads` are in order of block size.
+/// Returns the devices that split reads, the topmost first. `reads` must be in order of block size.
 pub(crate) fn request_splits(reads: &[CountedReads], map: &StorageMap) -> Vec<RequestSplit> {
     let Some(layers) = reads.last().map(|reads| &reads.layers) else { return Vec::new() };
     let mut splits: Vec<RequestSplit> = Vec::new();
     for (at, layer) in layers.iter().enumerate() {
-        // The worker of a loop device without direct I/O reads through the page cache, which makes requests of its own.
+        // The worker of a loop device without direct I/O reads through the page cache, which creates requests of its
+        // own.
         let passes_on = |upper: &LayerTraffic| map.block_attribute(&upper.device, "loop/dio").is_none_or(|on| on == 1);
         if !layers[..at].iter().all(passes_on) {
             break;
@@ -70,7 +71,7 @@ pub(crate) fn request_splits(reads: &[CountedReads], map: &StorageMap) -> Vec<Re
             Some(RequestSizes { block: reads.block, arrived, counted: traffic(&layer.device).and_then(mean)? })
         };
         let sizes: Vec<RequestSizes> = reads.iter().filter_map(sizes).collect();
-        // A partition counts what its disk splits.
+        // A partition counts the requests that its disk splits.
         let device = map.disk(&layer.device);
         if splits.iter().all(|known| known.device != device) {
             splits.extend(split(device, &sizes, &limits(device, map)));
@@ -108,13 +109,13 @@ impl RequestLimit {
     }
 }
 
-/// Documentation/ABI/stable/sysfs-block.
+/// Returns the request size limits of a device (Documentation/ABI/stable/sysfs-block).
 fn limits(device: &str, map: &StorageMap) -> Vec<RequestLimit> {
     let limit = |name, unit: u64, at_boundaries| {
         let bytes = map.block_attribute(device, name)?.saturating_mul(unit);
         (bytes > 0).then_some(RequestLimit { name, bytes, at_boundaries })
     };
-    // Volumes and arrays have the chunk as their smallest efficient request.
+    // Volumes and arrays report the chunk as their smallest efficient request.
     let is_striped = device.starts_with("dm-") || device.starts_with("md");
     let chunk = if is_striped { limit("queue/minimum_io_size", 1, true) } else { None };
     let all = [
@@ -127,7 +128,7 @@ fn limits(device: &str, map: &StorageMap) -> Vec<RequestLimit> {
     all.into_iter().flatten().collect()
 }
 
-/// What the report says about it.
+/// Describes a split for the report.
 pub(crate) fn sentence(split: &RequestSplit) -> String {
     let RequestSplit { device, from, block, request, limit, limit_bytes } = split;
     let (block, request) = (human::bytes(*block), human::quantity(*request, "bytes"));
@@ -148,7 +149,7 @@ mod tests {
         RequestLimit { name, bytes, at_boundaries }
     }
 
-    /// Blocks from 128 KiB to 4 MiB at a device that counts `pieces` of each.
+    /// Simulates blocks from 128 KiB to 4 MiB at a device that counts `pieces` for each.
     fn sizes(pieces: [f64; 6]) -> Vec<RequestSizes> {
         let size = |(at, pieces)| {
             let block = (128 * KIB) << at;
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_chunk_splits_where_it_is_crossed() {
-        // Reads that start in the middle of a chunk of 256 KiB are in one part more than those that start with it.
+        // Reads that start in the middle of a chunk of 256 KiB need one more part than those aligned with it.
         let measured = sizes([1.5, 2.0, 3.0, 5.0, 9.0, 17.0]);
         let limits = [limit("queue/max_sectors_kb", 1280 * KIB, false), limit("md/chunk_size", 256 * KIB, true)];
         assert_eq!(split("md0", &measured, &limits).unwrap().limit.as_deref(), Some("md/chunk_size"));

@@ -21,9 +21,9 @@ pub(crate) struct RunSpec {
     /// Index into the report's targets.
     pub(crate) target: usize,
     pub(crate) load: Workload,
-    /// One for all jobs, or one per job.
+    /// One file for all jobs, or one per job.
     pub(crate) files: Vec<Arc<File>>,
-    /// Starts this many seconds after the round.
+    /// Delay in seconds after the start of the round.
     pub(crate) delay: f64,
 }
 
@@ -34,10 +34,10 @@ pub(crate) struct RunResult {
     pub(crate) asked: Traffic,
 }
 
-/// How often to check whether a round has to end.
+/// Interval for checking whether a round has to end.
 const TICK: Duration = Duration::from_millis(50);
-/// A thread that ran, or waited for a CPU, for at least this share of the time was the limit: it had none left to wait for the
-/// target.
+/// Share of its time that a thread must run, or wait for a CPU, to count as the limit: it had no time left to wait for
+/// the target.
 const CPU_BOUND: f64 = 0.9;
 
 /// Runs a round. Fails if a workload cannot start; later failures are reported in its [`DiskRun`].
@@ -61,7 +61,7 @@ pub(crate) fn run(name: &str, specs: &[RunSpec], stop: &Stop, progress: Progress
 }
 
 impl RunSpec {
-    /// Seconds after the start of the round; `None` if the workload ends by itself.
+    /// Returns the end in seconds after the start of the round; `None` if the workload ends by itself.
     fn end(&self) -> Option<f64> {
         self.load.seconds.map(|seconds| self.delay + self.load.ramp_seconds + seconds)
     }
@@ -82,7 +82,7 @@ struct RunningThread {
     spec: usize,
     stop_event: Arc<StopEvent>,
     go: Option<Sender<JobStart>>,
-    /// Nanoseconds after the epoch.
+    /// End time in nanoseconds after the epoch.
     end: u64,
     result: Option<(JobResult, ThreadUsage)>,
 }
@@ -123,21 +123,21 @@ impl LoadThreads {
         Ok(Self { threads, done })
     }
 
-    /// Lets all threads go; returns the epoch of their clock.
+    /// Starts all threads and returns the epoch of their clock.
     fn begin(&mut self, specs: &[RunSpec]) -> Instant {
         let epoch = Instant::now();
         for thread in &mut self.threads {
             let spec = &specs[thread.spec];
             let start = JobStart { epoch, at: (spec.delay * 1e9) as u64, span: spec.span() };
             if let Some(go) = thread.go.take() {
-                // A thread that has ended is reported as missing later.
+                // A thread that has ended is later reported as missing.
                 let _ = go.send(start);
             }
         }
         epoch
     }
 
-    /// Stops the threads whose time is up; whether those are all.
+    /// Stops the threads whose time is up. Returns whether those are all.
     fn stop_due(&self, elapsed: u64) -> bool {
         let (due, others): (Vec<&RunningThread>, Vec<_>) =
             self.threads.iter().partition(|thread| thread.end <= elapsed);
@@ -149,18 +149,18 @@ impl LoadThreads {
         self.threads.iter().for_each(RunningThread::stop);
     }
 
-    /// Time until the next thread has to be stopped, at most a tick.
+    /// Returns the time until the next thread has to be stopped, at most a tick.
     fn next_end(&self, elapsed: u64) -> Duration {
         let ends = self.threads.iter().filter(|thread| !thread.stop_event.is_signalled()).map(|thread| thread.end);
         ends.min().map_or(TICK, |end| Duration::from_nanos(end.saturating_sub(elapsed)).min(TICK))
     }
 
-    /// Waits for a result; whether all threads have ended.
+    /// Waits for a result. Returns whether all threads have ended.
     fn collect(&mut self, wait: Duration) -> bool {
         match self.done.recv_timeout(wait) {
             Ok((place, result, usage)) => self.threads[place].result = Some((result, usage)),
             Err(RecvTimeoutError::Timeout) => {}
-            // All threads have ended, some in a panic.
+            // All threads have ended, some by a panic.
             Err(RecvTimeoutError::Disconnected) => return true,
         }
         self.threads.iter().all(|thread| thread.result.is_some())
@@ -183,7 +183,7 @@ impl RunningThread {
     }
 }
 
-/// Merges the results of a workload's threads; one without a result is hung in its request.
+/// Merges the results of a workload's threads; a thread without a result hangs in its request.
 fn run_result(spec: &RunSpec, results: Vec<Option<(JobResult, ThreadUsage)>>) -> RunResult {
     let missing = results.iter().filter(|result| result.is_none()).count() as u64;
     let (jobs, usages): (Vec<JobResult>, Vec<ThreadUsage>) = results.into_iter().flatten().unzip();
@@ -211,7 +211,7 @@ fn run_result(spec: &RunSpec, results: Vec<Option<(JobResult, ThreadUsage)>>) ->
     RunResult { run, asked }
 }
 
-/// CPU time of the threads, in all and per request.
+/// Returns the CPU time of the threads, in total and per request.
 pub(crate) fn cost(usages: &[ThreadUsage], asked: Traffic) -> CpuCost {
     let (user, system) = usages.iter().fold((0.0, 0.0), |(user, system), u| (user + u.user, system + u.system));
     let operations = asked.reads + asked.writes + asked.flushes;
@@ -225,7 +225,7 @@ pub(crate) fn cost(usages: &[ThreadUsage], asked: Traffic) -> CpuCost {
     }
 }
 
-/// Whether the CPU generating the load was the limit; unknown for threads that poll, which are always busy.
+/// Returns whether the CPU that generates the load was the limit; unknown for threads that poll, which are always busy.
 pub(crate) fn generator(usages: &[ThreadUsage], polls: bool) -> Generator {
     let wanted = |usage: &&ThreadUsage| usage.busy.unwrap_or(0.0) + usage.waited.unwrap_or(0.0);
     let busiest = usages.iter().max_by(|a, b| wanted(a).total_cmp(&wanted(b)));

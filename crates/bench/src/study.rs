@@ -1,4 +1,4 @@
-//! Studies: figures that pinned threads measure repeatedly, as of memory and CPUs.
+//! Studies: figures that pinned threads measure repeatedly, such as those of memory and CPUs.
 
 use crate::bench_session::BenchSession;
 use crate::cpu_topology::CpuTopology;
@@ -12,18 +12,17 @@ use whyslow_model::human;
 use whyslow_sense::Root;
 
 pub(crate) const REPETITIONS: u32 = 10;
-/// A repetition takes at most so many times its measured time, if its overhead dominates.
+/// Maximum duration of a repetition, as a multiple of its measured time, if its overhead dominates.
 const MAX_OVERHEAD: u32 = 20;
-/// At least this share of a repetition counts, however long its threads waited: part of the wait may have been
-/// overhead.
+/// Minimum share of a repetition that counts, however long its threads waited: part of the wait may have been overhead.
 const MIN_COUNTED: f64 = 0.05;
-/// A repetition is disturbed if a thread waited for its CPU for more than this share of it.
+/// Share of a repetition that a thread may wait for its CPU before the repetition counts as disturbed.
 pub(crate) const DISTURBED: f64 = 0.01;
 
-/// Which time counts.
+/// Time base of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeBasis {
-    /// Time on a CPU, for work that never blocks: time taken by other processes does not count.
+    /// Time on a CPU, for work that never blocks: excludes time used by other processes.
     OnCpu,
     /// Wall-clock time, for work that sleeps and wakes.
     Wall,
@@ -31,13 +30,13 @@ pub(crate) enum TimeBasis {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RepeatOptions<'s> {
-    /// For all repetitions together.
+    /// Time for all repetitions together.
     pub(crate) time: Duration,
     pub(crate) clock: TimeBasis,
     pub(crate) stop: &'s Stop,
 }
 
-/// Work done, and time spent on what is not measured.
+/// Work done, and time spent on unmeasured overhead.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkDone {
     pub(crate) amount: u64,
@@ -52,9 +51,9 @@ impl From<u64> for WorkDone {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repetitions {
-    /// Work of all threads per second, of each repetition.
+    /// Work of all threads per second, for each repetition.
     rates: Vec<f64>,
-    /// Repetitions in which a thread waited for its CPU.
+    /// Number of repetitions in which a thread waited for its CPU.
     disturbed: usize,
 }
 
@@ -64,21 +63,21 @@ impl Repetitions {
         Measurement::of(name, under, unit, self.rates).map(|figure| Measurement { disturbed, ..figure })
     }
 
-    /// The time of one unit of work.
+    /// Converts the rates to the time of one unit of work.
     pub(crate) fn time(mut self, name: &str, under: &str) -> Option<Measurement> {
         self.rates.iter_mut().for_each(|rate| *rate = rate.recip());
         self.rate(name, under, "s")
     }
 }
 
-/// A ratio in words, with a note if it may be chance.
+/// Formats a ratio, with a note if it may be due to chance.
 pub(crate) fn times(figure: &Measurement, other: &Measurement) -> String {
     let noise = if figure.is_apart_from(other) { "" } else { " (within noise)" };
     format!("{:.2} times{noise}", figure.value / other.value)
 }
 
 /// Runs a thread on each CPU, in [`REPETITIONS`] after a warm-up that lets caches, TLBs and clock frequencies settle.
-/// Each thread prepares its work on its own CPU, so that its memory is local. Stopped early, there are fewer
+/// Each thread prepares its work on its own CPU, so that its memory is local. If stopped early, there are fewer
 /// repetitions. Fails if a thread cannot start or prepare.
 pub(crate) fn repeat<W, P>(
     cpus: &[u32],
@@ -127,7 +126,7 @@ struct RepetitionResult {
     disturbed: bool,
 }
 
-/// Sums up the results of all threads.
+/// Adds up the results of all threads.
 fn sum_results(results: &Receiver<Result<RepetitionResult>>, threads: usize) -> Result<RepetitionResult> {
     (0..threads).try_fold(RepetitionResult::default(), |sum, _| {
         let result = results.recv().unwrap_or_else(|_| Err(Error::new("a measuring thread has ended")))?;
@@ -135,7 +134,7 @@ fn sum_results(results: &Receiver<Result<RepetitionResult>>, threads: usize) -> 
     })
 }
 
-/// Prepares, reports that it is ready or why not, and runs repetitions as told.
+/// Prepares, reports that it is ready or why it is not, and runs a repetition for each message.
 fn run_thread<W: FnMut() -> P, P: Into<WorkDone>>(
     cpu: u32,
     options: RepeatOptions<'_>,
@@ -155,7 +154,7 @@ fn run_thread<W: FnMut() -> P, P: Into<WorkDone>>(
     }
 }
 
-/// One repetition: at least one unit of work.
+/// Runs one repetition of at least one unit of work.
 fn repetition<P: Into<WorkDone>>(options: RepeatOptions<'_>, step: &mut impl FnMut() -> P) -> RepetitionResult {
     let time = options.time / REPETITIONS;
     let before = UsageSnapshot::take();
@@ -171,7 +170,7 @@ fn repetition<P: Into<WorkDone>>(options: RepeatOptions<'_>, step: &mut impl FnM
         }
     };
     let used = before.since();
-    // For work that sleeps, waiting for the CPU is part of what is measured.
+    // For work that sleeps, waiting for the CPU is part of the measurement.
     let waited = used.waited.filter(|_| options.clock == TimeBasis::OnCpu).unwrap_or(0.0);
     let measured = (measured - waited * used.wall).max(MIN_COUNTED * measured);
     RepetitionResult { rate: done.amount as f64 / measured.max(1e-9), disturbed: waited > DISTURBED }
@@ -179,7 +178,7 @@ fn repetition<P: Into<WorkDone>>(options: RepeatOptions<'_>, step: &mut impl FnM
 
 pub(crate) type StudyFn<'m> = &'m dyn Fn(&mut StudyContext<'_>) -> Result<Study>;
 
-/// What all studies need.
+/// Context shared by all studies.
 pub(crate) struct StudyContext<'w> {
     pub(crate) root: Root,
     pub(crate) topology: CpuTopology,
@@ -239,7 +238,7 @@ mod tests {
         assert_eq!(prepared.load(Ordering::Relaxed), cpus.len());
         let figure = repeated.rate("naps", "", "1/s").unwrap();
         assert_eq!(figure.samples.len(), REPETITIONS as usize);
-        // A sleep is never shorter than asked for.
+        // A sleep is never shorter than requested.
         assert!(figure.samples.iter().all(|&rate| rate > 0.0 && rate <= 1000.0 * cpus.len() as f64), "{figure:?}");
     }
 

@@ -61,7 +61,7 @@ enum PartnerKind {
     Process,
 }
 
-/// Returns each byte it is sent. Ends when dropped, or when this program is killed and its pipe closes.
+/// A partner that echoes each byte. Ends when dropped, or when this program is killed and its pipe closes.
 struct PingPongPartner {
     to: Option<OwnedFd>,
     from: OwnedFd,
@@ -106,7 +106,7 @@ impl PingPongPartner {
 
 impl Drop for PingPongPartner {
     fn drop(&mut self) {
-        // Closes its pipe.
+        // Close the pipe.
         self.to = None;
         match &mut self.ends {
             PartnerHandle::Thread(thread) => drop(thread.take().map(JoinHandle::join)),

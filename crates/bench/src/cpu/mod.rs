@@ -10,17 +10,17 @@ use crate::study::StudyContext;
 use crate::{Progress, Result, Stop};
 use whyslow_model::bench::{BenchKind, BenchReport};
 
-/// What to measure.
+/// Options of `bench cpu`.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuOptions {
     /// Measured time of each figure, seconds; wake-ups take ten times as long.
     pub seconds: f64,
 }
 
-/// Runs all studies. Stopped early, it reports what it has.
+/// Runs all studies. If stopped early, reports the results so far.
 ///
 /// # Errors
-/// A thread cannot start.
+/// Fails if a thread cannot start.
 pub fn measure(asked: &CpuOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let mut context = StudyContext::begin(asked.seconds, stop, progress);
     add_caveat(&mut context);
@@ -28,7 +28,7 @@ pub fn measure(asked: &CpuOptions, stop: &Stop, progress: &mut dyn FnMut(Progres
 }
 
 fn add_caveat(context: &mut StudyContext) {
-    // std also considers the CPU quota of the cgroup.
+    // std also takes the CPU quota of the cgroup into account.
     let may = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     let count = context.topology.count();
     if may < count {

@@ -8,7 +8,7 @@ use whyslow_model::bench::{Measurement, Study};
 
 const METHOD: &str = "Work per second of all threads together, each pinned to its own CPU, one per core first.";
 
-/// A smaller gain or loss by hyperthreads counts as none.
+/// A smaller gain or loss from hyperthreads counts as none.
 const MIN_GAIN: f64 = 0.05;
 
 pub(super) fn study(context: &mut StudyContext) -> Result<Study> {
@@ -28,7 +28,7 @@ pub(super) fn study(context: &mut StudyContext) -> Result<Study> {
     Ok(Study { name: "scaling".into(), method: METHOD.into(), figures, findings, ..Study::default() })
 }
 
-/// Thread counts: doubling up to all cores, then all CPUs.
+/// Returns the thread counts: doubling up to all cores, then all CPUs.
 fn steps(cores: usize, cpus: usize) -> Vec<usize> {
     let doubled = std::iter::successors(Some(1), |threads| Some(threads * 2)).take_while(|&threads| threads < cores);
     let mut steps: Vec<usize> = doubled.chain([cores, cpus]).collect();

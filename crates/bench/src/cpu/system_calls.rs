@@ -15,7 +15,7 @@ const METHOD: &str = "Time per call. Clocks are read through the C library (vDSO
 
 /// Calls between two clock reads.
 const CALLS: u64 = 200;
-/// A clock whose read costs at least this share of a system call is read by one.
+/// Minimum cost of a clock read, as a share of a system call, for the clock to be considered read by a system call.
 const AS_A_CALL: f64 = 0.8;
 const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
 

@@ -1,4 +1,4 @@
-//! Wake-up latency: by a timer, and by another thread.
+//! Wake-up latency: by a timer and by another thread.
 
 use crate::load::LatencyHistogram;
 use crate::round::pin_to;
@@ -17,10 +17,10 @@ use whyslow_model::human;
 
 const METHOD: &str = "Timer: lateness of a sleep until a set time on every CPU (cyclictest). Thread: time from a futex wake-up until the thread runs.";
 
-/// The default timer slack, by which the kernel may delay wake-ups to combine them (prctl(2), PR_SET_TIMERSLACK).
+/// Default timer slack, by which the kernel may delay wake-ups to coalesce them (prctl(2), PR_SET_TIMERSLACK).
 const USUAL_SLACK: u64 = 50_000;
 const PERIOD: Duration = Duration::from_millis(1);
-/// How long a thread sleeps before another wakes it: its CPU has gone idle by then.
+/// Sleep time of a thread before another wakes it: its CPU has gone idle by then.
 const SLEEP_TIME: Duration = Duration::from_micros(200);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,14 +65,14 @@ fn figure(name: &str, under: &str, repetitions: &[LatencyHistogram]) -> Option<M
     Measurement::of(name, under, "s", medians).map(|figure| Measurement { spread, ..figure })
 }
 
-/// Wake-ups per repetition.
+/// Returns the number of wake-ups per repetition.
 fn wakeups(context: &StudyContext, period: Duration) -> u32 {
-    // Ten times the usual time, for enough of these rare events.
+    // Ten times the usual time, to collect enough of these rare events.
     let time = context.time * 10 / REPETITIONS;
     u32::try_from(time.as_nanos() / period.as_nanos()).unwrap_or(u32::MAX).max(2)
 }
 
-/// Lateness on all CPUs, by repetition.
+/// Measures the lateness on all CPUs, by repetition.
 fn by_timer(context: &StudyContext, mode: TimerMode) -> io::Result<Vec<LatencyHistogram>> {
     let (wakeups, stop) = (wakeups(context, PERIOD), &context.session.stop);
     thread::scope(|scope| {
@@ -102,7 +102,7 @@ fn sleep(cpu: u32, mode: TimerMode, wakeups: u32, stop: &Stop) -> io::Result<Vec
             if stop.is_asked() {
                 return Ok(all);
             }
-            // A wake-up that is late by more than a period does not delay the next ones.
+            // A wake-up that is late by more than a period must not delay the next ones.
             due = now()?.max(due) + TimeSpec::nanoseconds(PERIOD.as_nanos() as i64);
             sleep_until(due)?;
             spread.add(u64::try_from((now()? - due).num_nanoseconds()).unwrap_or(0));
@@ -125,16 +125,16 @@ fn sleep_until(due: TimeSpec) -> nix::Result<()> {
     }
 }
 
-/// At the lowest real-time priority, until the thread ends.
+/// Switches this thread to the lowest real-time priority until it ends.
 fn become_real_time() -> io::Result<()> {
-    // The kernel's struct sched_param. The function of that name always fails in musl.
+    // The kernel's struct sched_param. The libc function of that name always fails in musl.
     let lowest: libc::c_int = 1;
     // SAFETY: `lowest` outlives the call; 0 is this thread (sched_setscheduler(2)).
     let status = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const lowest) };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Time from waking a thread on `other` until it runs, by repetition.
+/// Measures the time from waking a thread on `other` until it runs, by repetition.
 fn by_thread(context: &StudyContext, cpu: u32, other: u32) -> Result<Vec<LatencyHistogram>> {
     let (wakeups, stop) = (wakeups(context, PERIOD) as usize, &context.session.stop);
     let on = |cpu: u32| pin_to(&[cpu]).map_err(|e| Error::new(format!("cannot pin a thread to CPU {cpu}: {e}")));

@@ -9,23 +9,23 @@ use std::hint::black_box;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CpuWork {
-    /// Each multiplication needs the one before: latency-bound.
+    /// Each multiplication depends on the one before: latency-bound.
     Chain,
-    /// Independent floating-point operations: execution units are the limit.
+    /// Independent floating-point operations: limited by the execution units.
     Arithmetic,
     /// Sorting random numbers: unpredictable branches.
     Sorting,
-    /// Each read needs the one before: waits for memory.
+    /// Each read depends on the one before: waits for memory.
     RandomReads,
-    /// Sequential reads: memory bandwidth.
+    /// Sequential reads: limited by memory bandwidth.
     Streaming,
 }
 
 /// Operations between two clock reads.
 const STEPS: u64 = 4096;
-/// They fit into the L1 cache.
+/// Number of values to sort; they fit into the L1 cache.
 const NUMBERS: usize = 1024;
-/// Of each thread; more than its share of the caches.
+/// Memory of each thread; more than its share of the caches.
 const MEMORY: u64 = 32 << 20;
 
 impl CpuWork {
@@ -46,7 +46,7 @@ impl CpuWork {
         if self == Self::Streaming { "bytes/s" } else { "1/s" }
     }
 
-    /// Each call of the result does one unit of work and returns its amount.
+    /// Returns a function whose calls each do one unit of work and return its amount.
     pub(super) fn prepare(self) -> Result<Box<dyn FnMut() -> u64>> {
         Ok(match self {
             Self::Chain => Box::new(chain()),
@@ -72,7 +72,7 @@ fn chain() -> impl FnMut() -> u64 {
 }
 
 fn arithmetic() -> impl FnMut() -> u64 {
-    /// More than any CPU keeps in flight: units times latency.
+    /// More than any CPU keeps in flight (units times latency).
     const LANES: usize = 64;
     let mut sums = [1.0_f64; LANES];
     move || {

@@ -3,14 +3,14 @@
 use crate::plateau::{PlateauSample, PlateauSweep, is_gain};
 use whyslow_model::bench::{Ceiling, DiskRun, Knee, Limit, RequestStats};
 
-/// No disk gains from a deeper queue.
+/// Maximum depth: no disk gains from a deeper queue.
 const MAX_DEPTH: u32 = 256;
-/// Depths of a sweep at most: nine doublings from 1 to 256, and the bisection below the knee.
+/// Maximum number of depths in a sweep: nine doublings from 1 to 256, and the bisection below the knee.
 pub(super) const MOST_RUNS: usize = 12;
 /// The knee is the lowest depth that reaches this share of the maximum.
 const KNEE: f64 = 0.9;
 
-/// What was measured at one queue depth.
+/// Result at one queue depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DepthPoint {
     pub(super) depth: u32,
@@ -49,7 +49,7 @@ impl DepthSweep {
         Self { sweep: PlateauSweep::new(1, MAX_DEPTH, KNEE), shared: Vec::new() }
     }
 
-    /// The next depth to measure; `None` when done.
+    /// Returns the next depth to measure; `None` when done.
     pub(super) fn next(&mut self) -> Option<u32> {
         self.sweep.next()
     }
@@ -58,7 +58,7 @@ impl DepthSweep {
         self.sweep.add(point);
     }
 
-    /// Adds a point at which more jobs shared the depth; whether that brought more.
+    /// Adds a point at which more jobs shared the depth. Returns whether throughput rose.
     pub(super) fn add_shared(&mut self, point: DepthPoint) -> bool {
         let best = self.best().map_or(0.0, |best| best.rate);
         self.shared.push(point);
@@ -74,7 +74,7 @@ impl DepthSweep {
         self.sweep.samples.iter().copied().find(|point| point.rate >= KNEE * maximum)
     }
 
-    /// Whether the CPU generating the load limited the best point.
+    /// Returns whether the CPU generating the load limited the best point.
     pub(super) fn is_cpu_bound(&self) -> bool {
         self.best().is_some_and(|best| best.cpu_bound)
     }
@@ -106,7 +106,7 @@ impl DepthSweep {
 mod tests {
     use super::*;
 
-    /// A device that works on `channels` requests at once, a millisecond each.
+    /// Simulates a device that works on `channels` requests at once, for a millisecond each.
     fn device(channels: u32, depth: u32) -> DepthPoint {
         let rate = f64::from(depth.min(channels)) * 1000.0;
         DepthPoint { depth, rate, bandwidth: rate * 4096.0, latency: f64::from(depth) / rate, cpu_bound: false }

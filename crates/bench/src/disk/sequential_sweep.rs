@@ -1,7 +1,7 @@
-//! Sequential reads as programs do them, one at a time: by block size and by number of readers, direct and buffered.
+//! Sequential reads one at a time, as programs do them: by block size and by number of readers, direct and buffered.
 //!
-//! All sizes are measured in several passes, in alternating order, so that a drift of the machine or of the device affects
-//! all alike. Each run goes on where the last one ended, so that a device does not answer from its own cache.
+//! All sizes are measured in several passes, in alternating order, so that drift of the machine or the device affects
+//! all alike. Each run continues where the last one ended, so that a device does not answer from its own cache.
 
 use super::size_knee::{SizedFigure, knee, sentence};
 use super::{DiskOptions, DiskPart, RAMP};
@@ -13,17 +13,17 @@ use std::time::Instant;
 use whyslow_model::bench::{AccessPattern, Cache, DiskRun, Engine, Measurement, RequestSplit, Round, Study, Workload};
 use whyslow_model::human;
 
-/// 2 KiB to 4 MiB.
+/// Block sizes from 2 KiB to 4 MiB.
 const SMALLEST_BLOCK: u32 = 2 << 10;
 const LARGEST_BLOCK: u32 = 4 << 20;
 const READERS: [u32; 5] = [1, 2, 4, 8, 16];
-/// Block size of several readers: readahead of the kernel by default (read_ahead_kb).
+/// Block size with several readers: the kernel's default readahead (read_ahead_kb).
 const READERS_BLOCK: u32 = 128 << 10;
-/// Seconds that a run takes beyond its measurement: to start threads, drop the page cache and read counters.
+/// Time that a run takes beyond its measurement, in seconds: to start threads, drop the page cache and read counters.
 const OVERHEAD: f64 = 0.03;
-/// The sweep ends after so many times its planned time: a slow device takes long for large requests.
+/// The sweep ends after this multiple of its planned time: a slow device takes long for large requests.
 const PATIENCE: f64 = 1.2;
-/// A run that ended so much early had no more to read.
+/// A run shorter than this share of its time ended early because it had nothing left to read.
 const WHOLE: f64 = 0.99;
 
 const BLOCKS_METHOD: &str = "One reader, one request at a time. Ten runs of each size, in alternating order; the median. The plateau \
@@ -32,7 +32,7 @@ const BLOCKS_METHOD: &str = "One reader, one request at a time. Ten runs of each
 const READERS_METHOD: &str =
     "Each reader is a thread with its own part, one request of 128 KiB at a time; otherwise as by block size.";
 
-/// How reads go: past the page cache, or through it.
+/// Path of the reads: past the page cache, or through it.
 #[derive(Clone, Copy, Debug)]
 struct ReadPath {
     name: &'static str,
@@ -40,7 +40,7 @@ struct ReadPath {
     cache: Cache,
 }
 
-/// One size, and what was measured of it.
+/// A point of the sweep with its measurements.
 struct SweepPoint {
     part: DiskPart,
     path: ReadPath,
@@ -52,14 +52,14 @@ struct SweepPoint {
     counted: CountedReads,
 }
 
-/// The longest that the sweep takes, seconds.
+/// Returns the maximum duration of the sweep in seconds.
 pub(super) fn longest(options: &DiskOptions) -> f64 {
     let paths = if options.target.direct { 2 } else { 1 };
     let runs = paths * options.parts.iter().map(|&part| sizes(part).len()).sum::<usize>();
     runs as f64 * (options.seconds * (1.0 + RAMP) * PATIENCE + f64::from(REPETITIONS) * OVERHEAD)
 }
 
-/// Block size and number of readers of each point.
+/// Returns block size and number of readers of each point.
 fn sizes(part: DiskPart) -> Vec<(u32, u32)> {
     let doubled = |block: &u32| (*block < LARGEST_BLOCK).then_some(block * 2);
     match part {
@@ -69,7 +69,7 @@ fn sizes(part: DiskPart) -> Vec<(u32, u32)> {
     }
 }
 
-/// Runs the sweep. Stopped early, it reports what it has.
+/// Runs the sweep. If stopped early, reports the results so far.
 pub(super) fn measure(
     session: &mut BenchSession,
     options: &DiskOptions,
@@ -85,9 +85,9 @@ struct SequentialSweep<'s, 'w> {
     options: &'s DiskOptions,
     target: usize,
     points: Vec<SweepPoint>,
-    /// Where the next run begins, bytes.
+    /// Offset in bytes where the next run begins.
     cursor: u64,
-    /// Runs that were left out, and why the first was.
+    /// Number of runs left out, and the reason for the first.
     unreliable: usize,
     why: Option<String>,
 }
@@ -154,12 +154,12 @@ impl<'s, 'w> SequentialSweep<'s, 'w> {
         Ok(())
     }
 
-    /// The time of one run, with its ramp.
+    /// Returns the duration of one run, including its ramp.
     fn run_seconds(&self) -> f64 {
         self.options.seconds * (1.0 + RAMP) / f64::from(REPETITIONS)
     }
 
-    /// One run of a point; whether to go on.
+    /// Runs a point once. Returns whether to continue.
     fn run_point(&mut self, at: usize, step: Progress) -> Result<bool> {
         let point = &self.points[at];
         let (name, target) = (format!("{} sequential read, {}", point.path.name, point.under()), point.path.target);
@@ -172,7 +172,7 @@ impl<'s, 'w> SequentialSweep<'s, 'w> {
         self.cursor = self.cursor.saturating_add(read);
         let hung = round.runs.iter().any(|run| run.hung > 0);
         match unusable(&round) {
-            // What was cut short by Ctrl-C is no sample.
+            // A run cut short by Ctrl-C is not a sample.
             None if !self.session.stop.is_asked() => self.points[at].add(&round),
             None => {}
             Some(why) => {
@@ -186,7 +186,7 @@ impl<'s, 'w> SequentialSweep<'s, 'w> {
     fn load(&self, point: &SweepPoint) -> Workload {
         let ReadPath { target, cache, .. } = point.path;
         let target = &self.session.targets[target];
-        // What is dropped from the page cache is read once.
+        // Data dropped from the page cache is read only once.
         let once = !target.is_direct() && cache != Cache::AsIs;
         let start = if target.is_direct() || once { self.start(target.about.bytes) } else { 0 };
         let block = u64::from(point.block);
@@ -209,7 +209,7 @@ impl<'s, 'w> SequentialSweep<'s, 'w> {
         }
     }
 
-    /// Where the last run ended; the beginning, if less than a quarter is left.
+    /// Returns where the last run ended, or the beginning if less than a quarter is left.
     fn start(&self, bytes: u64) -> u64 {
         let start = self.cursor % bytes.max(1) / u64::from(LARGEST_BLOCK) * u64::from(LARGEST_BLOCK);
         if start > bytes / 4 * 3 { 0 } else { start }
@@ -263,14 +263,15 @@ impl SweepPoint {
     }
 }
 
-/// Why a round is no sample.
+/// Returns why a round cannot be used as a sample.
 fn unusable(round: &Round) -> Option<String> {
     round.spoiled.clone().or_else(|| round.runs.iter().find_map(|run| run.failed.clone()))
 }
 
-/// Bytes per second of readers that each have one request in flight: their number by the mean latency (Little's law).
-/// Unlike requests completed within the time, it does not depend on how many fit into it, which may be one or two. Readers
-/// that reached the end of their part had no request in flight any more, so then the bytes count.
+/// Returns the throughput, in bytes per second, of readers that each have one request in flight: their number divided
+/// by the mean latency (Little's law). Unlike a count of completed requests, it does not depend on how many fit into
+/// the time, which may be one or two. If the readers reached the end of their part, they had no more requests in
+/// flight, so the bytes count.
 fn throughput(run: &DiskRun, readers: u32) -> Option<f64> {
     let flow = run.read.as_ref()?;
     let is_whole = run.asked.seconds.is_none_or(|seconds| run.seconds >= WHOLE * seconds);
@@ -340,7 +341,7 @@ mod tests {
         // One request of 250 ms, in a run of 100 ms in which none completed.
         assert_eq!(throughput(&run(0.1, 1, 0.25, 0.0), 1), Some(4.0 * MIB));
         assert_eq!(throughput(&run(0.1, 8, 0.05, 160.0 * MIB), 4), Some(80.0 * MIB));
-        // Two of four readers were done early.
+        // Two of four readers finished early.
         assert_eq!(throughput(&run(0.05, 8, 0.05, 30.0 * MIB), 4), Some(30.0 * MIB));
         assert_eq!(throughput(&run(0.1, 0, 0.0, 0.0), 4), None);
     }

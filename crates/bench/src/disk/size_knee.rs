@@ -1,23 +1,26 @@
-//! Where throughput stops rising with the size of requests, or with the number of readers.
+//! Knee of throughput over the request size or the number of readers: where throughput stops rising.
 
 use crate::plateau::is_gain;
 use whyslow_model::bench::{Measurement, SizeKnee};
 use whyslow_model::human;
 
-/// A size is certain to be on the plateau if a larger one gains at most this.
+/// Maximum gain of a larger size for a size to be certainly on the plateau.
 const MOST_UNCERTAIN: f64 = 0.2;
 
-/// What was measured at one size.
+/// Result at one size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SizedFigure<'f> {
     pub(super) size: u64,
     pub(super) figure: &'f Measurement,
-    /// Whether the CPU generating the load was the limit.
+    /// Whether the CPU that generates the load was the limit.
     pub(super) cpu_bound: bool,
 }
 
-/// Where throughput stops rising. At the earliest at the smallest size that no larger one exceeds by 5 % and by more than
-/// noise; at the latest where a larger one gains at most [`MOST_UNCERTAIN`]. Fails with the reason why that is unknown.
+/// Finds where throughput stops rising. The earliest candidate is the smallest size that no larger one exceeds by 5 %
+/// and by more than noise; the latest is the one where a larger size gains at most [`MOST_UNCERTAIN`].
+///
+/// # Errors
+/// Returns the reason if the knee is unknown.
 pub(super) fn knee(points: &[SizedFigure]) -> Result<SizeKnee, String> {
     if points.len() < 2 || points.iter().any(|point| point.figure.interval.is_none()) {
         return Err("too few repetitions to say where throughput plateaus".into());
@@ -27,7 +30,7 @@ pub(super) fn knee(points: &[SizedFigure]) -> Result<SizeKnee, String> {
         is_gain(point.figure.value, larger.figure.value) && larger.figure.is_apart_from(point.figure)
     };
     let is_not_exceeded = |at: &usize| !points[at + 1..].iter().any(|larger| exceeds(larger, &points[*at]));
-    // Nothing is larger than the last, so both are found.
+    // No point is larger than the last one, so both searches succeed.
     let earliest = (0..=last).find(is_not_exceeded).unwrap_or(last);
     let is_certain = |at: &usize| is_not_exceeded(at) && most_gain(&points[*at..]) <= MOST_UNCERTAIN;
     let at = (earliest..=last).find(is_certain).unwrap_or(last);
@@ -47,14 +50,14 @@ pub(super) fn knee(points: &[SizedFigure]) -> Result<SizeKnee, String> {
     })
 }
 
-/// The most that a later size gains over the first, by its confidence interval, as a share.
+/// Returns the maximum gain of a later size over the first, from its confidence interval, as a share.
 fn most_gain(points: &[SizedFigure]) -> f64 {
     let value = points[0].figure.value;
     let highs = points[1..].iter().filter_map(|larger| larger.figure.interval).map(|[_, high]| high);
     highs.fold(value, f64::max) / value - 1.0
 }
 
-/// The knee in words, and the fall beyond it, if there is one.
+/// Describes the knee, and the decline beyond it, if there is one.
 pub(super) fn sentence(what: &str, points: &[SizedFigure]) -> String {
     let knee = match knee(points) {
         Ok(knee) => knee,
@@ -81,7 +84,7 @@ pub(super) fn sentence(what: &str, points: &[SizedFigure]) -> String {
     text + "."
 }
 
-/// What the largest size reaches, if that is less than at the knee.
+/// Describes the throughput at the largest size, if it is lower than at the knee.
 fn fall(knee: &SizeKnee, points: &[SizedFigure]) -> Option<String> {
     let (at, last) = (points.iter().find(|point| point.size == knee.size)?.figure, points.last()?.figure);
     let falls = is_gain(last.value, at.value) && at.is_apart_from(last);
@@ -92,7 +95,7 @@ fn fall(knee: &SizeKnee, points: &[SizedFigure]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Ten samples around a value: its interval is from the second to the ninth.
+    /// Returns ten samples around a value: the interval is from the second to the ninth.
     fn figure(size: u64, value: f64, spread: f64) -> Measurement {
         let samples = (0..10).map(|at| value * (1.0 + spread * (f64::from(at) - 4.5) / 3.5)).collect();
         Measurement::of("direct", format!("{size} KiB"), "bytes/s", samples).unwrap()
@@ -130,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_gain_within_noise_is_none_and_too_much_noise_names_no_knee() {
-        // 110 is within 100 ± 12 %; the most that it may gain is 110 × 1.04 - 100.
+        // 110 is within 100 ± 12 %; its maximum gain is 110 × 1.04 - 100.
         let mixed = [figure(4, 50.0, 0.02), figure(8, 100.0, 0.12), figure(16, 110.0, 0.04)];
         let found = knee(&points(&mixed)).unwrap();
         assert_eq!((found.earliest, found.size), (8, 8));

@@ -11,13 +11,13 @@ pub(crate) struct IoBuffers {
     count: usize,
 }
 
-/// Blocks from this size on are placed in huge pages. A registered buffer has one segment per page: the kernel splits a
-/// request with more segments than the device accepts (queue/max_segments; a virtio disk with 254 gets 1 MiB in two), and the
-/// host of a virtual disk handles each segment separately.
+/// Minimum block size for huge pages. A registered buffer has one segment per page: the kernel splits a request with
+/// more segments than the device accepts (queue/max_segments; a virtio disk with 254 gets 1 MiB in two), and the host
+/// of a virtual disk handles each segment separately.
 const LARGE: usize = 256 << 10;
 
 impl IoBuffers {
-    /// `count` zeroed buffers of at least `bytes` bytes each.
+    /// Allocates `count` zeroed buffers of at least `bytes` bytes each.
     pub(crate) fn new(count: usize, bytes: usize) -> io::Result<Self> {
         let size = bytes.max(1).checked_next_multiple_of(base_page()).ok_or(io::ErrorKind::OutOfMemory)?;
         let count = count.max(1);
@@ -41,8 +41,9 @@ impl IoBuffers {
 
     pub(crate) fn get(&mut self, at: usize) -> &mut [u8] {
         let address = self.address(at);
-        // SAFETY: `size` bytes from there on are mapped and initialised; `&mut self` makes this the only reference. The kernel
-        // writes to a buffer only while a request on it is in flight, when callers do not ask for it.
+        // SAFETY: `size` bytes from there on are mapped and initialised; `&mut self` makes this the only reference. The
+        // kernel writes to a buffer only while a request on it is in flight, and callers do not request the buffer
+        // then.
         unsafe { std::slice::from_raw_parts_mut(address, self.size) }
     }
 }

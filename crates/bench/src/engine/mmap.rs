@@ -22,7 +22,7 @@ pub(crate) struct Mmap {
 }
 
 impl Mmap {
-    /// Maps the first `length` bytes; blocks are up to `block` bytes.
+    /// Maps the first `length` bytes; blocks have at most `block` bytes.
     pub(crate) fn new(
         file: Arc<File>,
         stop_event: Arc<StopEvent>,
@@ -39,7 +39,7 @@ impl Mmap {
         Ok(Self { io, start, length: size.get() })
     }
 
-    /// Where a request's bytes are mapped.
+    /// Returns the mapped address of a request's data; `None` if it is outside the mapping.
     fn address(&self, request: IoRequest) -> Option<*mut u8> {
         let offset = usize::try_from(request.offset).ok()?;
         let end = offset.checked_add(request.bytes as usize)?;

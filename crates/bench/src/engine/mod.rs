@@ -28,9 +28,9 @@ pub(crate) enum IoOp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IoRequest {
     pub(crate) action: IoOp,
-    /// 0 for a sync.
+    /// Offset in bytes; 0 for a sync.
     pub(crate) offset: u64,
-    /// 0 for a sync.
+    /// Length in bytes; 0 for a sync.
     pub(crate) bytes: u32,
 }
 
@@ -49,13 +49,13 @@ impl fmt::Display for IoRequest {
 ///
 /// Methods return an error only if the engine itself fails; a failed request is reported by its completion.
 pub(crate) trait IoEngine {
-    /// The slot belongs to the kernel until its completion is returned by [`IoEngine::next`].
+    /// Submits a request. The slot belongs to the kernel until [`IoEngine::next`] returns its completion.
     fn submit(&mut self, slot: usize, request: IoRequest) -> io::Result<()>;
 
     /// Waits for one completion, at most until `due` or the stop event.
     fn next(&mut self, due: Option<Instant>) -> io::Result<Option<Completion>>;
 
-    /// The buffer of a slot that is not in flight.
+    /// Returns the buffer of a slot that is not in flight.
     fn buffer(&mut self, slot: usize) -> &mut [u8];
 }
 
@@ -76,7 +76,7 @@ impl Completion {
     }
 }
 
-/// Tells a job to stop, even while it waits.
+/// Signals a job to stop, even while it waits.
 #[derive(Debug)]
 pub(crate) struct StopEvent {
     signalled: AtomicBool,
@@ -106,7 +106,7 @@ impl StopEvent {
             if left.is_zero() {
                 return;
             }
-            // poll(2) counts in milliseconds; sleep the rest, so that a request is not late.
+            // poll(2) counts in milliseconds; sleep for the rest, so that a request is not late.
             match u16::try_from(left.as_millis()).unwrap_or(u16::MAX) {
                 0 => std::thread::sleep(left),
                 ms => drop(poll(&mut [PollFd::new(self.event.as_fd(), PollFlags::POLLIN)], PollTimeout::from(ms))),
@@ -115,7 +115,7 @@ impl StopEvent {
     }
 }
 
-/// How long a job waits for requests in flight when it ends; what is missing then is reported as hung.
+/// Maximum time that a job waits for requests in flight when it ends; those still missing are reported as hung.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! psync: pread(2) and pwrite(2), and what it shares with mmap: requests complete when they are submitted.
+//! psync engine: pread(2) and pwrite(2), with the code shared with mmap: requests complete when they are submitted.
 
 use super::io_buffers::IoBuffers;
 use super::{Completion, IoEngine, StopEvent};
@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// One file, one buffer, and the completion that has not been reaped yet.
+/// A file, a buffer, and the completion that has not been reaped yet.
 pub(super) struct SyncIo {
     pub(super) file: Arc<File>,
     stop_event: Arc<StopEvent>,
@@ -23,7 +23,7 @@ impl SyncIo {
         Ok(Self { file, stop_event, buffer: IoBuffers::new(1, block)?, data_only, done: None })
     }
 
-    /// fdatasync(2) or fsync(2).
+    /// Calls fdatasync(2) or fsync(2).
     pub(super) fn sync(&self) -> io::Result<usize> {
         if self.data_only { self.file.sync_data() } else { self.file.sync_all() }.map(|()| 0)
     }
@@ -44,7 +44,7 @@ impl SyncIo {
 pub(crate) struct Psync(SyncIo);
 
 impl Psync {
-    /// Blocks are up to `block` bytes.
+    /// Creates an engine for blocks of up to `block` bytes.
     pub(crate) fn new(file: Arc<File>, stop_event: Arc<StopEvent>, block: usize, data_only: bool) -> io::Result<Self> {
         SyncIo::new(file, stop_event, block, data_only).map(Self)
     }

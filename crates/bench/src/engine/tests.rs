@@ -5,7 +5,7 @@ use std::time::Duration;
 
 const BLOCK: u32 = 4096;
 
-/// A file of 64 blocks, each filled with its number.
+/// Returns a file of 64 blocks, each filled with its number.
 fn file() -> Arc<File> {
     let file = tempfile::tempfile_in("/var/tmp").unwrap();
     (0..64_u8).for_each(|n| file.write_all_at(&[n; BLOCK as usize], u64::from(n) * u64::from(BLOCK)).unwrap());
@@ -112,10 +112,10 @@ fn waiting_ends_at_the_deadline_and_at_the_stop_event() {
         }
     }
     let signaller = stop_event.clone();
-    // SAFETY: gettid takes nothing and cannot fail.
+    // SAFETY: gettid takes no arguments and cannot fail.
     let stat = format!("/proc/self/task/{}/stat", unsafe { libc::gettid() });
     let thread = std::thread::spawn(move || {
-        // Until the other thread waits.
+        // Wait until the other thread sleeps.
         while !std::fs::read_to_string(&stat).unwrap().contains(") S ") {
             std::thread::yield_now();
         }

@@ -17,7 +17,7 @@ use std::time::Instant;
 const STOP_EVENT: u64 = u64::MAX;
 
 pub(crate) struct Uring {
-    // First, so that it is dropped, and the kernel's references with it, before buffers and files are.
+    // First, so that the ring is dropped, and the kernel's references with it, before buffers and files.
     ring: IoUring,
     buffers: IoBuffers,
     file: Arc<File>,
@@ -29,7 +29,8 @@ pub(crate) struct Uring {
 }
 
 impl Uring {
-    /// `depth` slots for blocks of up to `block` bytes. Fails without io_uring, or if this user may not use it.
+    /// Creates a ring with `depth` slots for blocks of up to `block` bytes. Fails without io_uring, or if this user may
+    /// not use it.
     pub(crate) fn new(
         file: Arc<File>,
         stop_event: Arc<StopEvent>,
@@ -37,7 +38,7 @@ impl Uring {
         block: usize,
         data_only: bool,
     ) -> io::Result<Self> {
-        // One entry more, for the stop event.
+        // One more entry for the stop event.
         let entries = u32::try_from(depth + 1).unwrap_or(u32::MAX);
         let mut engine = Self::on(ring(entries)?, file, stop_event, depth, block, data_only)?;
         engine.watch_stop_event()?;
@@ -84,7 +85,7 @@ impl Uring {
         }
     }
 
-    /// A completion that is already in the queue, skipping that of the stop event.
+    /// Returns a completion that is already in the queue, skipping that of the stop event.
     fn ready(&mut self) -> Option<Completion> {
         loop {
             let entry = self.ring.completion().next()?;
@@ -94,7 +95,8 @@ impl Uring {
         }
     }
 
-    /// The same; submits new requests first, or the device would idle while completions are handled.
+    /// Returns a completion that is already in the queue; submits new requests first, or the device would idle while
+    /// completions are handled.
     fn take_ready(&mut self) -> io::Result<Option<Completion>> {
         let done = self.ready();
         if done.is_some() && !self.ring.submission().is_empty() {
@@ -103,7 +105,7 @@ impl Uring {
         Ok(done)
     }
 
-    /// Submits new requests and posts completions; with `wait`, until there is one or until `due`.
+    /// Submits new requests and posts completions; with `wait`, blocks until there is one or until `due`.
     fn enter(&mut self, wait: bool, due: Option<Instant>) -> io::Result<()> {
         let new = u32::try_from(self.ring.submission().len()).unwrap_or(u32::MAX);
         let kernel = self.ring.submitter();
@@ -122,12 +124,14 @@ impl Uring {
     }
 }
 
-/// Timeout, signal, or memory pressure: entries that were not submitted stay in the ring for the next call.
+/// Returns whether the error is a timeout, signal, or memory pressure: entries that were not submitted stay in the ring
+/// for the next call.
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }
 
-/// With task work deferred to the waiting thread instead of interrupting it, if the kernel supports that (6.1).
+/// Creates a ring that defers task work to the waiting thread instead of interrupting it, if the kernel supports that
+/// (6.1).
 fn ring(entries: u32) -> io::Result<IoUring> {
     let modern = IoUring::builder().setup_coop_taskrun().setup_single_issuer().setup_defer_taskrun().build(entries);
     modern.or_else(|e| if e.raw_os_error() == Some(libc::EINVAL) { IoUring::new(entries) } else { Err(e) })
@@ -153,8 +157,8 @@ impl IoEngine for Uring {
         if let Some(done) = self.take_ready()? {
             return Ok(Some(done));
         }
-        // The stop event's completion comes once and may have been skipped already: then nothing would end the wait for a hung
-        // device.
+        // The stop event's completion comes once and may have been skipped already: then nothing would end the wait for
+        // a hung device.
         let wait = due.is_some() || !self.stop_event.is_signalled();
         self.enter(wait, due)?;
         Ok(self.ready())

@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub(super) struct JobSection {
     pub(super) name: String,
-    /// Line of its header.
+    /// Line number of its header.
     pub(super) line: usize,
     pub(super) options: Options,
-    /// The line that set each option.
+    /// Line number that set each option.
     pub(super) lines: BTreeMap<String, usize>,
 }
 
 type OptionLines = Vec<(usize, String)>;
 
-/// The jobs of a file, in order. An error is a line number and what is wrong with the line.
+/// Parses the jobs of a file, in order. An error is a line number and what is wrong with the line.
 pub(super) fn parse(text: &str) -> Result<Vec<JobSection>, (usize, String)> {
     let mut globals = OptionLines::new();
     let mut jobs: Vec<(String, usize, OptionLines)> = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<JobSection>, (usize, String)> {
 
 fn section(name: String, line: usize, texts: &[(usize, String)]) -> Result<JobSection, (usize, String)> {
     let (mut options, mut lines) = (Options::fio_defaults(), BTreeMap::new());
-    // kb_base applies to all sizes of the section, wherever it stands.
+    // kb_base applies to all sizes of the section, regardless of its position.
     for is_base in [true, false] {
         for (line, text) in texts {
             let (key, value) =

@@ -1,4 +1,4 @@
-//! From sections to rounds: which jobs run together, on which targets, with which workloads.
+//! Builds rounds from sections: which jobs run together, on which targets, with which workloads.
 
 use super::JobFile;
 use super::job_file::JobSection;
@@ -17,7 +17,7 @@ const PERCENTILES: [f64; 17] =
     [0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999];
 const BLOCK: u32 = 4096;
 
-/// The rounds of a file; `stonewall` begins a new one.
+/// Rounds of a file; `stonewall` begins a new one.
 pub(super) struct JobPlan {
     rounds: Vec<Vec<RunSpec>>,
 }
@@ -34,7 +34,7 @@ impl JobPlan {
                 None => rounds.push(specs),
             }
         }
-        // Nothing is written before everything is known to fit.
+        // Write nothing before everything is known to fit.
         rounds.iter().try_for_each(|specs| builder.session.check_memory(specs))?;
         builder.fill()?;
         Ok(Self { rounds })
@@ -61,7 +61,7 @@ struct PlanBuilder<'m, 'w> {
 }
 
 impl PlanBuilder<'_, '_> {
-    /// A section's workloads: one with `group_reporting`, else one per job.
+    /// Returns a section's workloads: one with `group_reporting`, else one per job.
     fn run_specs(&mut self, section: &JobSection) -> Result<Vec<RunSpec>> {
         let options = &section.options;
         if options.read_only && options.writes {
@@ -107,7 +107,7 @@ impl PlanBuilder<'_, '_> {
         })
     }
 
-    /// The target named by `filename`: what exists, else a temporary file in its folder.
+    /// Opens the target named by `filename`: an existing file or device, or else a temporary file in its folder.
     fn named(&mut self, section: &JobSection, name: &str) -> Result<usize> {
         let path = section.options.directory.as_ref().map_or_else(PathBuf::new, PathBuf::from).join(name);
         if let Some(&target) = self.shared.get(&path) {
@@ -194,7 +194,7 @@ impl PlanBuilder<'_, '_> {
         Ok(load)
     }
 
-    /// Requests per second over all jobs; fio counts per job.
+    /// Returns the requests per second over all jobs; fio counts per job.
     fn rate(&self, section: &JobSection, load: &Workload) -> Result<Option<f64>> {
         let options = &section.options;
         let per_job = match (options.rate, options.rate_iops) {

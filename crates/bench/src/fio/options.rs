@@ -1,4 +1,4 @@
-//! The supported options of a job, and what each sets.
+//! Supported options of a job.
 
 use super::values::{
     Parsed, SizeBase, SizeOrPercent, count, cpus, distribution, engine, flag, kb_base, only, path, percent,
@@ -24,7 +24,7 @@ pub(super) struct Options {
     pub(super) read_share: f64,
     pub(super) distribution: Option<AccessPattern>,
     pub(super) norandommap: bool,
-    /// Of reads and of writes.
+    /// Block sizes of reads and of writes.
     pub(super) blocks: [Option<Vec<BlockSize>>; 2],
     pub(super) size: Option<SizeOrPercent>,
     pub(super) file_size: Option<SizeOrPercent>,
@@ -59,7 +59,7 @@ impl Options {
         Self { invalidate: true, reads: true, read_share: 0.5, jobs: 1, loops: 1, same_seed: true, ..Self::default() }
     }
 
-    /// Sets one option; one without a value is a flag.
+    /// Sets one option; an option without a value is a flag.
     pub(super) fn set(&mut self, key: &str, value: Option<&str>) -> Parsed<()> {
         let base = self.base;
         let text = || value.ok_or_else(|| "needs a value".to_owned());
@@ -117,12 +117,12 @@ impl Options {
                 self.verify = true;
             }
             "verify_pattern" => only(text()?, "%o")?,
-            // To read back what was written, use a job of its own.
+            // Reading back written data needs a separate job.
             "do_verify" => only(text()?, "0")?,
-            // Always so, where the kernel supports it.
+            // Always enabled where the kernel supports it.
             "fixedbufs" | "registerfiles" => only(value.unwrap_or("1"), "1")?,
-            // Accepted without effect: jobs are threads, buffers always change from write to write, temporary files are always
-            // removed, and the time series always has intervals of 100 ms.
+            // Accepted without effect: jobs are threads, buffers always change from write to write, temporary files are
+            // always removed, and the time series always has intervals of 100 ms.
             "thread" | "refill_buffers" | "scramble_buffers" | "unlink" | "end_fsync" => drop(flag(value)?),
             "log_avg_msec" => drop(count(text()?, u32::MAX)?),
             _ => return Err("unknown or unsupported option; remove it, or run the job with fio".into()),
@@ -130,7 +130,7 @@ impl Options {
         Ok(())
     }
 
-    /// `randread`, or `read:64k` with gaps of 64 KiB between sequential requests.
+    /// Parses `randread`, or `read:64k` with gaps of 64 KiB between sequential requests.
     fn set_direction(&mut self, text: &str) -> Parsed<()> {
         let (kind, modifier) = text.split_once(':').map_or((text, None), |(kind, modifier)| (kind, Some(modifier)));
         (self.reads, self.writes, self.random) = match kind {
@@ -155,7 +155,7 @@ impl Options {
         Ok(())
     }
 
-    /// Sizes of reads and, after a comma, of writes; a third, of trims, is ignored.
+    /// Parses the sizes of reads and, after a comma, of writes; ignores a third one, of trims.
     fn set_blocks(&mut self, text: &str, read: impl Fn(&str) -> Parsed<Vec<BlockSize>>) -> Parsed<()> {
         let parts: Vec<&str> = text.split(',').collect();
         let of = |part: &str| if part.is_empty() { Ok(None) } else { read(part).map(Some) };

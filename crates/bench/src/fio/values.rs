@@ -1,11 +1,11 @@
-//! The values of options (fio(1), 'Parameter types'). Errors say what is wrong and what is accepted.
+//! Parsers for the values of options (fio(1), 'Parameter types'). Errors say what is wrong and what is accepted.
 
 use whyslow_model::bench::{AccessPattern, BlockSize, Engine, SyncPolicy};
 use whyslow_model::cpu_list;
 
 pub(super) type Parsed<T> = Result<T, String>;
 
-/// What `k` means in a size.
+/// Meaning of `k` in a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SizeBase {
     /// 1024, or 1000 with `kb_base=1000`.
@@ -18,7 +18,7 @@ impl Default for SizeBase {
     }
 }
 
-/// Bytes, or percent of the target.
+/// Size in bytes or as a percentage of the target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SizeOrPercent {
     Bytes(u64),
@@ -37,8 +37,8 @@ impl SizeOrPercent {
 const NOT_A_SIZE: &str = "not a size such as 4096, 4k, 1m or 2g";
 
 impl SizeBase {
-    /// `4096`, `0x1000`, `4k`, `1g`. By default k is 1024 and ki is 1000, for compatibility with old job files; with
-    /// `kb_base=1000` both mean what they say (`__get_mult_bytes`, parse.c).
+    /// Parses `4096`, `0x1000`, `4k`, `1g`. By default k is 1024 and ki is 1000, for compatibility with old job files;
+    /// with `kb_base=1000` both have their standard meaning (`__get_mult_bytes`, parse.c).
     pub(super) fn bytes(self, text: &str) -> Parsed<u64> {
         let lower = text.trim().to_ascii_lowercase();
         let (number, unit) = split(&lower);
@@ -62,7 +62,7 @@ impl SizeBase {
         k.checked_pow(power).and_then(|k| number.checked_mul(k)).ok_or_else(|| "too large".into())
     }
 
-    /// The same, or `20%`.
+    /// Parses a size as [`bytes`](Self::bytes) does, or a percentage such as `20%`.
     pub(super) fn size_or_percent(self, text: &str) -> Parsed<SizeOrPercent> {
         match text.trim().strip_suffix('%') {
             None => self.bytes(text).map(SizeOrPercent::Bytes),
@@ -78,7 +78,7 @@ impl SizeBase {
         bytes.filter(|bytes| (1..=1 << 30).contains(bytes)).ok_or_else(|| "a block has 1 byte to 1 GiB".into())
     }
 
-    /// `4k/60:64k/40`; blocks without a share divide the rest evenly.
+    /// Parses `4k/60:64k/40`; blocks without a share divide the rest evenly.
     pub(super) fn bssplit(self, text: &str) -> Parsed<Vec<BlockSize>> {
         let mut sizes = Vec::new();
         for part in text.split(':') {
@@ -95,7 +95,7 @@ impl SizeBase {
         Ok(sizes.into_iter().map(|(bytes, share)| BlockSize { bytes, share: share.unwrap_or(rest) }).collect())
     }
 
-    /// `1k-4k`: all multiples of the smallest, equally likely.
+    /// Parses `1k-4k`: all multiples of the smallest size, equally likely.
     pub(super) fn bsrange(self, text: &str) -> Parsed<Vec<BlockSize>> {
         let (least, most) = text.split_once('-').ok_or("not a range such as 4k-64k")?;
         let (least, most) = (self.block(least)?, self.block(most)?);
@@ -107,7 +107,7 @@ impl SizeBase {
     }
 }
 
-/// A number and what follows it.
+/// Splits a text into its leading number and the rest.
 fn split(text: &str) -> (Option<u64>, &str) {
     if let Some(hex) = text.strip_prefix("0x") {
         let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
@@ -117,7 +117,7 @@ fn split(text: &str) -> (Option<u64>, &str) {
     (text[..end].parse().ok(), &text[end..])
 }
 
-/// A time in seconds; a number without a unit counts `unit` microseconds.
+/// Parses a time and returns seconds; a number without a unit is in multiples of `unit` microseconds.
 pub(super) fn seconds(text: &str, unit: f64) -> Parsed<f64> {
     const NOT_A_TIME: &str = "not a time such as 500ms, 10s or 2m (us, ms, s, m, h, d)";
     let lower = text.trim().to_ascii_lowercase();
@@ -155,7 +155,7 @@ pub(super) fn path(text: &str) -> Parsed<String> {
 
 pub(super) fn engine(text: &str) -> Parsed<Engine> {
     match text {
-        // Both keep many requests in flight; the device is measured, not the interface.
+        // Both keep many requests in flight; what matters is the device, not the interface.
         "io_uring" | "libaio" => Ok(Engine::IoUring),
         "psync" | "sync" => Ok(Engine::Psync),
         "mmap" => Ok(Engine::Mmap),
@@ -190,7 +190,7 @@ pub(super) fn count(text: &str, most: u32) -> Parsed<u32> {
     text.parse().ok().filter(|n| (1..=most).contains(n)).ok_or_else(|| format!("must be a number from 1 to {most}"))
 }
 
-/// A sync after every so many writes; 0 is none.
+/// Parses the number of writes between syncs; 0 means never.
 pub(super) fn sync_every(text: &str, data_only: bool) -> Parsed<Option<SyncPolicy>> {
     if text == "0" {
         return Ok(None);
@@ -203,7 +203,7 @@ pub(super) fn percent(text: &str) -> Parsed<f64> {
     number.map(|n| f64::from(n) / 100.0).ok_or_else(|| "must be a percentage from 0 to 100".into())
 }
 
-/// `0-3,8`.
+/// Parses a CPU list such as `0-3,8`.
 pub(super) fn cpus(text: &str) -> Parsed<Vec<u32>> {
     /// CPU_SETSIZE of the C library.
     const MAX_CPU: u32 = 1023;
@@ -211,7 +211,7 @@ pub(super) fn cpus(text: &str) -> Parsed<Vec<u32>> {
     cpus.map(Vec::from_iter).ok_or_else(|| "not a list of CPUs such as 0-3,8".into())
 }
 
-/// `50:99:99.9`.
+/// Parses percentiles such as `50:99:99.9`.
 pub(super) fn percentiles(text: &str) -> Parsed<Vec<f64>> {
     let share = |part: &str| match part.parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),

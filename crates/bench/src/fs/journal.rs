@@ -1,7 +1,7 @@
-//! `bench fs --log-device`: a file system with its log inside, and with the same log on a device of its own.
+//! `bench fs --log-device`: compares a file system with an internal log and with the same log on a separate device.
 //!
-//! File systems are made on both devices, so both are guarded like a device that is overwritten. They are mounted in a
-//! mount namespace of this program, so that no mount is left of them, however the program ends.
+//! File systems are created on both devices, so both are guarded like a device that is overwritten. They are mounted in
+//! a mount namespace of this program, so that no mount remains, however the program ends.
 
 use super::mount_point::{MountPoint, run, run_patiently};
 use super::{buffered, small_files};
@@ -16,16 +16,16 @@ use whyslow_model::bench::{BenchKind, BenchReport, Measurement, Median, Study, S
 use whyslow_model::human;
 use whyslow_sense::Root;
 
-/// Where journal layouts are compared, and with what load.
+/// Options of the journal layout comparison.
 #[derive(Clone, Debug)]
 pub struct JournalOptions {
-    /// The block device that file systems are made on.
+    /// Block device for the file systems.
     pub data: PathBuf,
-    /// The block device for their log.
+    /// Block device for their log.
     pub log: PathBuf,
     /// Serial numbers of devices that may be overwritten.
     pub destroy: Vec<String>,
-    /// The file systems; empty for all whose programs are installed.
+    /// File systems to measure; empty for all whose programs are installed.
     pub kinds: Vec<JournaledFs>,
     /// Size of the streamed file, bytes.
     pub size: u64,
@@ -35,7 +35,7 @@ pub struct JournalOptions {
     pub seed: u64,
 }
 
-/// A file system whose log may lie on another device.
+/// A file system whose log may be on another device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournaledFs {
     /// XFS.
@@ -52,33 +52,33 @@ enum LogPlace {
 
 const KINDS: [JournaledFs; 2] = [JournaledFs::Xfs, JournaledFs::Ext4];
 const PLACES: [LogPlace; 2] = [LogPlace::Internal, LogPlace::External];
-/// The fewest pairs whose whole spread is a confidence interval of their median of at least 95 %.
+/// Minimum number of pairs for which the full range is a confidence interval of the median of at least 95 %.
 const PAIRS: usize = 6;
-/// The same in both places, and what both file systems choose for some gigabytes.
+/// Log size, the same in both places; both file systems choose it for a few gigabytes.
 const LOG: u64 = 64 << 20;
 const BLOCK: u64 = 4096;
-/// For each small file: its block, and its inode as mkfs.ext4 provides them (one in 16 KiB).
+/// Space for each small file: its block, and its inode at the default ratio of mkfs.ext4 (one in 16 KiB).
 const EACH_FILE: u64 = 20 << 10;
-/// mkfs.xfs refuses less than 300 MiB.
+/// Minimum file system size: mkfs.xfs refuses less than 300 MiB.
 const SMALLEST: u64 = 512 << 20;
-/// A larger file system only takes longer to make.
+/// Maximum file system size: a larger one only takes longer to create.
 const LARGEST: u64 = 16 << 30;
-/// A log device that gains less is not worth it.
+/// Minimum speedup for a log device to be worth it.
 const WORTH: f64 = 1.05;
 const STREAM: u32 = super::STREAM;
 
-/// What is measured of each layout: a rate.
+/// Rates measured for each layout.
 const WORK: [(&str, &str); 3] =
     [("large streams", "bytes/s"), ("creating small files", "1/s"), ("small files that are each synced", "1/s")];
 const METHOD: &str = "Pairs of file systems made afresh, with a log of 64 MiB in either place, in alternating order. A file is \
     written in blocks of 128 KiB and synced; files of 1 KiB are created and the file system is synced; others are created, each \
     synced with its folder.";
 
-/// Compares both layouts. Stopped early, it reports what it has. Must run in the program's main thread, so that /proc/self
-/// shows the mounts.
+/// Compares both layouts. If stopped early, reports the results so far. Must run in the program's main thread, so that
+/// /proc/self shows the mounts.
 ///
 /// # Errors
-/// A device must not be overwritten, is too small, or no file system can be made.
+/// Fails if a device must not be overwritten or is too small, or if no file system can be created.
 pub fn compare(options: &JournalOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let size = options.size / u64::from(STREAM) * u64::from(STREAM);
     if size == 0 {
@@ -107,7 +107,8 @@ pub fn compare(options: &JournalOptions, stop: &Stop, progress: &mut dyn FnMut(P
     Ok(BenchReport { studies, ..session.finish(BenchKind::Fs) })
 }
 
-/// Checks both devices as if they were written right away, and lets go of them for mkfs. What else leads to their data stays claimed.
+/// Checks both devices as if they were to be written now, then releases them for mkfs. Other paths to their data stay
+/// claimed.
 fn devices(session: &mut BenchSession, options: &JournalOptions) -> Result<[TargetInfo; 2]> {
     let paths = [&options.data, &options.log];
     let mut names = Vec::new();
@@ -129,7 +130,7 @@ fn devices(session: &mut BenchSession, options: &JournalOptions) -> Result<[Targ
             "{log} has the same data as {data}, or a part of it: name another device for the log"
         )));
     }
-    // The first stays open, so that no name leads to both.
+    // The first stays open, so that two names cannot lead to the same device.
     let opened: Vec<BenchTarget> = paths.into_iter().map(|path| open(session, path, options)).collect::<Result<_>>()?;
     let mut abouts = Vec::new();
     for target in opened {
@@ -152,7 +153,7 @@ fn open(session: &mut BenchSession, path: &Path, options: &JournalOptions) -> Re
     })
 }
 
-/// What the load needs, or more if the device has it: on a disk, the internal log lies in the middle.
+/// Returns the space that the load needs, or more if the device has it: on a disk, the internal log lies in the middle.
 fn file_system_size(data: &TargetInfo, log: &TargetInfo, size: u64, files: u32) -> Result<u64> {
     let too_small = |target: &TargetInfo, need: u64, what: &str, advice: &str| {
         let (path, has, need) = (&target.path, human::bytes(target.bytes), human::bytes(need));
@@ -169,7 +170,7 @@ fn file_system_size(data: &TargetInfo, log: &TargetInfo, size: u64, files: u32) 
     Ok(data.bytes.min(need.max(LARGEST)) / (1 << 20) * (1 << 20))
 }
 
-/// Those whose programs are installed; all that were asked for must be.
+/// Returns the file systems whose programs are installed; fails if a requested one is not.
 fn kinds(session: &mut BenchSession, options: &JournalOptions) -> Result<Vec<JournaledFs>> {
     let mut kinds = if options.kinds.is_empty() { KINDS.to_vec() } else { options.kinds.clone() };
     let is_installed = |kind: &JournaledFs| {
@@ -186,7 +187,7 @@ fn kinds(session: &mut BenchSession, options: &JournalOptions) -> Result<Vec<Jou
     Ok(kinds)
 }
 
-/// A log that shares the disk with its file system competes with it.
+/// Adds a caveat if the log shares a disk with its file system and so competes with it.
 fn add_shared_disk_caveat(session: &mut BenchSession, data: &TargetInfo, log: &TargetInfo) {
     let stack = |target: &TargetInfo| -> Vec<String> { target.device.iter().chain(&target.below).cloned().collect() };
     let data_on = stack(data);
@@ -200,25 +201,25 @@ struct Layouts<'s, 'w> {
     mount: MountPoint,
     session: &'s mut BenchSession<'w>,
     options: &'s JournalOptions,
-    /// Size of a file system.
+    /// Size of a file system in bytes.
     bytes: u64,
-    /// Size of the streamed file.
+    /// Size of the streamed file in bytes.
     size: u64,
-    /// Nodes of the data and the log device.
+    /// Device nodes of the data and the log device.
     names: [String; 2],
 }
 
-/// One rate for each of [`WORK`].
+/// Rate of each item in [`WORK`].
 type Rates = [f64; WORK.len()];
 
 impl Layouts<'_, '_> {
-    /// Measures both layouts in turn; a pair that was not completed is left out.
+    /// Measures both layouts in turn; leaves out a pair that was not completed.
     fn pairs(&mut self, kind: JournaledFs) -> Result<Vec<[Rates; 2]>> {
         let mut pairs = Vec::new();
         for pair in 0..PAIRS {
             let mut rates = [Rates::default(); 2];
             for step in 0..PLACES.len() {
-                // Whatever changes over time affects both alike.
+                // Alternate the order, so that drift affects both layouts alike.
                 let at = if pair % 2 == 0 { step } else { PLACES.len() - 1 - step };
                 let doing = format!("{}, {}, {} of {PAIRS}", kind.name(), PLACES[at].name(), pair + 1);
                 if !self.session.proceed_to(&doing) {
@@ -226,7 +227,7 @@ impl Layouts<'_, '_> {
                 }
                 match self.measure(kind, PLACES[at]) {
                     Ok(Some(found)) => rates[at] = found,
-                    // Ctrl-C also ends the program that makes the file system.
+                    // Ctrl-C also ends the mkfs program.
                     Ok(None) | Err(_) if self.session.stop.is_asked() => return Ok(pairs),
                     Ok(None) => return Ok(pairs),
                     Err(e) => return Err(e),
@@ -237,7 +238,7 @@ impl Layouts<'_, '_> {
         Ok(pairs)
     }
 
-    /// Makes a file system and measures it; `None` if stopped before the end.
+    /// Creates a file system and measures it. Returns `None` if stopped before the end.
     fn measure(&mut self, kind: JournaledFs, place: LogPlace) -> Result<Option<Rates>> {
         let [data, log] = &self.names;
         kind.make(place, data, log, self.bytes)?;
@@ -309,8 +310,8 @@ impl JournaledFs {
         }
     }
 
-    /// Makes a file system, without discarding first and without work left for later, which would be measured. Its programs
-    /// refuse a device that came into use meanwhile.
+    /// Creates a file system, without discarding first and without deferring initialization, which would distort the
+    /// measurement. The mkfs programs refuse a device that came into use in the meantime.
     fn make(self, place: LogPlace, data: &str, log: &str, bytes: u64) -> Result<()> {
         let program = self.program();
         match self {
@@ -340,7 +341,7 @@ impl JournaledFs {
     }
 }
 
-/// The rates of both layouts, and in a sentence whether the log device is worth it. `log` is its node.
+/// Returns the rates of both layouts, with a sentence on whether the log device is worth it. `log` is its device node.
 fn study(kind: JournaledFs, pairs: &[[Rates; 2]], log: &str) -> Option<Study> {
     let mut study = Study {
         name: format!("journal layout of {}", kind.name()),
@@ -361,7 +362,7 @@ fn study(kind: JournaledFs, pairs: &[[Rates; 2]], log: &str) -> Option<Study> {
     (!study.figures.is_empty()).then_some(study)
 }
 
-/// What a log device is worth it for, by the ratio of the rates with and without it.
+/// Says for which work a log device is worth it, judged by the ratio of the rates with and without it.
 fn verdict(what: &str, gains: &[(&str, Median)]) -> String {
     let (mut worth, mut not, mut unclear) = (Vec::new(), Vec::new(), Vec::new());
     for (work, gain) in gains {

@@ -1,4 +1,4 @@
-//! `bench fs`: what a file system does for ordinary programs, which use the page cache.
+//! `bench fs`: file system performance for ordinary programs, which use the page cache.
 
 pub mod journal;
 mod mount_point;
@@ -13,12 +13,12 @@ use crate::{Error, Progress, Result, Stop};
 use std::path::PathBuf;
 use whyslow_model::bench::{AccessPattern, BenchKind, BenchReport, Cache, Engine, Interference, SyncPolicy, Workload};
 
-/// What to measure.
+/// Options of `bench fs`.
 #[derive(Clone, Debug)]
 pub struct FsOptions {
-    /// A folder on the file system.
+    /// Folder on the file system.
     pub folder: PathBuf,
-    /// The parts to measure.
+    /// Parts of the benchmark to run.
     pub parts: Vec<FsPart>,
     /// Size of the streamed file, bytes.
     pub size: u64,
@@ -35,7 +35,7 @@ pub struct FsOptions {
 pub enum FsPart {
     /// Large files, read and written in every order.
     Streams,
-    /// Small random and synced requests.
+    /// Small random requests, and small synced ones.
     Requests,
     /// Many small files.
     Files,
@@ -46,16 +46,16 @@ pub enum FsPart {
 /// Block size of streams.
 const STREAM: u32 = 128 << 10;
 const SMALL: u32 = 4096;
-/// A strided read takes one of so many blocks.
+/// A strided read reads one block out of this many.
 const STRIDE: u64 = 8;
 /// Workloads that run together have files of this fraction of the size.
 const MIXED: u64 = 4;
 const MIXED_WORKLOADS: u64 = 3;
 
-/// Runs the benchmark. Stopped early, it reports what it has.
+/// Runs the benchmark. If stopped early, reports the results so far.
 ///
 /// # Errors
-/// Not a folder, not writable, or no space.
+/// Fails if the path is not a folder, is not writable, or lacks space.
 pub fn measure(options: &FsOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     if !options.folder.is_dir() {
         let folder = options.folder.display();
@@ -87,7 +87,7 @@ pub fn measure(options: &FsOptions, stop: &Stop, progress: &mut dyn FnMut(Progre
     Ok(BenchReport { files, pairs, ..session.finish(BenchKind::Fs) })
 }
 
-/// Everything that is written: the files of one part still exist when the next begins.
+/// Returns the space for everything that is written: the files of one part still exist when the next begins.
 fn space_needed(options: &FsOptions, size: u64) -> SpaceNeeded {
     let wants = |part| options.parts.contains(&part);
     let streams = (wants(FsPart::Streams) || wants(FsPart::Requests)).then(|| SpaceNeeded::file(size));
@@ -105,7 +105,7 @@ fn spec(options: &FsOptions, size: u64, direct: bool) -> TargetSpec {
     TargetSpec { path: options.folder.clone(), write: true, direct, destroy: None, in_use: false, size }
 }
 
-/// Sequential, one request at a time, through the page cache.
+/// Returns a sequential workload, one request at a time, through the page cache.
 fn buffered(block: u32, size: u64) -> Workload {
     Workload {
         engine: Engine::Psync,
@@ -116,7 +116,7 @@ fn buffered(block: u32, size: u64) -> Workload {
     }
 }
 
-/// Once through the file, in every order.
+/// Streams once through the file, in every order.
 fn streams(session: &mut BenchSession, target: usize, size: u64) -> Result<()> {
     let once = Workload { bytes: Some(size), ..buffered(STREAM, size) };
     let fsync = Some(SyncPolicy { every: None, data_only: false });
@@ -131,7 +131,7 @@ fn streams(session: &mut BenchSession, target: usize, size: u64) -> Result<()> {
     let loads = [
         ("write", Workload { reads: 0.0, sync: fsync, ..once.clone() }),
         ("write again", Workload { reads: 0.0, sync: fsync, ..once.clone() }),
-        // Of what was just written, as in bonnie++: after a cold read, readahead would be in the cache.
+        // Rewrite what was just written, as in bonnie++: after a cold read, readahead would be in the cache.
         ("rewrite, each block read first", rewrite),
         ("read, cache cold", cold.clone()),
         ("read again, cache warm", once),
@@ -145,7 +145,7 @@ fn streams(session: &mut BenchSession, target: usize, size: u64) -> Result<()> {
     Ok(())
 }
 
-/// Small random requests, and small synced ones.
+/// Measures small random requests, and small synced ones.
 fn small_requests(session: &mut BenchSession, target: usize, options: &FsOptions, size: u64) -> Result<()> {
     let timed = Workload { seconds: Some(options.seconds), seed: options.seed, ..buffered(SMALL, size) };
     let synced =
@@ -163,7 +163,7 @@ fn small_requests(session: &mut BenchSession, target: usize, options: &FsOptions
     Ok(())
 }
 
-/// A stream, a database's reads and a log, each alone, then in pairs.
+/// Measures a stream, a database's reads and a log, each alone, then in pairs.
 fn together(session: &mut BenchSession, options: &FsOptions, size: u64) -> Result<Vec<Interference>> {
     let size = mixed_size(size);
     let timed = |block| Workload { seconds: Some(options.seconds), seed: options.seed, ..buffered(block, size) };

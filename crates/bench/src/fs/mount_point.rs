@@ -1,4 +1,4 @@
-//! Mounts that no other program sees, and the programs that make and mount file systems.
+//! Mounts that no other program sees, and runs the programs that create and mount file systems.
 
 use crate::{Error, Result, remove_leftovers};
 use nix::sched::{CloneFlags, unshare};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// udev reads a device that was written, and is gone soon.
+/// Number of attempts: udev briefly opens a device after it was written.
 const ATTEMPTS: u32 = 10;
 const AGAIN: Duration = Duration::from_millis(200);
 const PREFIX: &str = "whyslow-bench-mount-";
@@ -41,7 +41,7 @@ impl MountPoint {
 
 impl Drop for MountPoint {
     fn drop(&mut self) {
-        // Mounted only after an error; the kernel ends the mount with the program in any case.
+        // Still mounted only after an error; the kernel removes the mount with the program in any case.
         if fs::remove_dir(&self.path).is_err() {
             let _ = self.unmount();
             let _ = fs::remove_dir(&self.path);
@@ -49,7 +49,7 @@ impl Drop for MountPoint {
     }
 }
 
-/// Retries while udev may have the device open.
+/// Runs a program; retries while udev may have the device open.
 pub(super) fn run_patiently(program: &str, args: &[&str]) -> Result<()> {
     let mut done = run(program, args);
     for _ in 1..ATTEMPTS {

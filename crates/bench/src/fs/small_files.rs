@@ -16,9 +16,9 @@ use std::time::Instant;
 use whyslow_model::bench::{FileWork, Latency};
 
 const PREFIX: &str = ".whyslow-bench-files-";
-/// Content of each file: less than a block.
+/// Content of each file, smaller than a block.
 const CONTENT: [u8; 1024] = [0x5a; 1024];
-/// At most so many files are created with a sync each.
+/// Maximum number of files that are created with a sync each.
 const MAX_SYNCED: u64 = 200;
 
 /// Runs every step on `count` files in a temporary folder.
@@ -46,7 +46,8 @@ pub(super) fn measure(folder: &Path, count: u32, seed: u64, session: &mut BenchS
     Ok(done)
 }
 
-/// Files per second: created and then synced together, and each synced with its folder. `None` if stopped before the end.
+/// Measures files per second: created and then synced together, and each synced with its folder. Returns `None` if
+/// stopped before the end.
 pub(super) fn synced_rates(
     folder: &Path,
     count: u32,
@@ -110,7 +111,7 @@ impl SmallFiles {
         self.folder.join(format!("{number:08}"))
     }
 
-    /// One step with every file; `None` if stopped before.
+    /// Applies one step to every file. Returns `None` if stopped before.
     fn each(&self, what: &str, random: bool, step: FileOp, session: &mut BenchSession) -> Result<Option<FileWork>> {
         let order = if random { "random" } else { "sequential" };
         let file = |index: u64| self.path(if random { self.order.at(index) } else { index });
@@ -127,7 +128,7 @@ impl SmallFiles {
         syncfs(&folder).map_err(|e| failed(e.into()))
     }
 
-    /// Files synced with their folder, one after the other: the cost of a journal commit.
+    /// Creates files one after the other, each synced with its folder: the cost of a journal commit.
     fn create_synced(&self, session: &mut BenchSession) -> Result<Option<FileWork>> {
         let count = u64::from(self.count).min(MAX_SYNCED);
         let folder = File::open(&self.folder).map_err(|e| Error::at(&self.folder, "cannot be opened", &e))?;
@@ -187,7 +188,7 @@ impl SmallFiles {
 
 impl Drop for SmallFiles {
     fn drop(&mut self) {
-        // Whatever remains, the next run removes.
+        // The next run removes what remains.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

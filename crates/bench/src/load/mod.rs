@@ -1,4 +1,5 @@
-//! Generating load. A job keeps requests in flight until it is stopped: which request comes next, when, and what is counted.
+//! Load generation. A job keeps requests in flight until it is stopped, and decides which request comes next, when, and
+//! what counts.
 
 mod request_stream;
 mod run_stats;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whyslow_model::bench::{SyncPolicy, Traffic, Workload};
 
-/// A job that is ready to run: its buffers are filled.
+/// A job that is ready to run, with filled buffers.
 pub(crate) struct LoadJob<E> {
     engine: E,
     stream: RequestStream,
@@ -21,17 +22,17 @@ pub(crate) struct LoadJob<E> {
     pattern: BufferPattern,
     sync_at_end: bool,
     slots: usize,
-    /// Requests per second, and how far into an interval this job's are due.
+    /// Requests per second, and the phase of this job's requests within an interval.
     rate: Option<(f64, f64)>,
-    /// Pause after each request, nanoseconds.
+    /// Pause after each request, in nanoseconds.
     pause: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobStart {
-    /// Zero of the clock that all jobs share.
+    /// Zero of the clock shared by all jobs.
     pub(crate) epoch: Instant,
-    /// When the first request may be issued, nanoseconds after the epoch.
+    /// Earliest time of the first request, in nanoseconds after the epoch.
     pub(crate) at: u64,
     pub(crate) span: MeasuredSpan,
 }
@@ -46,14 +47,14 @@ pub(crate) struct JobResult {
     pub(crate) hung: u64,
     /// Requests that were due but not issued.
     pub(crate) behind: u64,
-    /// When it was stopped or done, nanoseconds after the epoch.
+    /// Time when the job was stopped or done, in nanoseconds after the epoch.
     pub(crate) ended: u64,
 }
 
-/// When requests are due, at a fixed rate.
+/// Due times of requests at a fixed rate.
 #[derive(Clone, Copy, Debug)]
 struct RateSchedule {
-    /// Nanoseconds after the epoch.
+    /// Due time of the first request, in nanoseconds after the epoch.
     first: f64,
     interval: f64,
     issued: u64,
@@ -64,7 +65,7 @@ impl RateSchedule {
         (self.first + self.interval * self.issued as f64) as u64
     }
 
-    /// Requests due by `now` and not issued.
+    /// Returns the number of requests due by `now` but not issued.
     fn behind(&self, now: u64) -> u64 {
         let due = ((now as f64 - self.first) / self.interval).floor() + 1.0;
         (due.max(0.0) as u64).saturating_sub(self.issued)
@@ -81,14 +82,14 @@ struct InFlight {
 const SYNC: IoRequest = IoRequest { action: IoOp::Sync, offset: 0, bytes: 0 };
 
 impl<E: IoEngine> LoadJob<E> {
-    /// Job number `job` of a workload; the engine has as many slots as the workload's depth.
+    /// Creates job number `job` of a workload; the engine has as many slots as the workload's depth.
     pub(crate) fn new(load: &Workload, job: u32, mut engine: E, stop_event: Arc<StopEvent>) -> Self {
         let slots = load.depth.max(1) as usize;
         let pattern = if load.verify { BufferPattern::Offsets } else { BufferPattern::Random };
         if load.does_write() {
             (0..slots).for_each(|slot| pattern.prepare(engine.buffer(slot), load.seed ^ slot as u64));
         }
-        // The requests of several jobs are interleaved.
+        // Interleave the requests of several jobs.
         let jobs = f64::from(load.jobs.max(1));
         let rate = load.rate.map(|rate| (rate / jobs, f64::from(job) / jobs));
         let sync_at_end = matches!(load.sync, Some(SyncPolicy { every: None, .. }));
@@ -96,7 +97,7 @@ impl<E: IoEngine> LoadJob<E> {
         Self { engine, stream, stop_event, pattern, sync_at_end, slots, rate, pause }
     }
 
-    /// Runs until the stop event, the last request or an error, then waits for what is in flight.
+    /// Runs until the stop event, the last request or an error, then waits for requests in flight.
     pub(crate) fn run(self, start: JobStart) -> JobResult {
         let schedule = self.rate.map(|(rate, part)| {
             let interval = 1e9 / rate;
@@ -139,7 +140,7 @@ impl<E: IoEngine> RunningJob<E> {
         let failed = match outcome {
             Ok(()) => self.finish(),
             Err(e) => {
-                // Report the first error, but still reap what is in flight.
+                // Report the first error, but still reap requests in flight.
                 let _ = self.drain();
                 Err(e)
             }
@@ -172,7 +173,7 @@ impl<E: IoEngine> RunningJob<E> {
         Ok(())
     }
 
-    /// Issues all requests that are due; returns when the next is, if a slot is free for it.
+    /// Issues all requests that are due. Returns when the next one is due, if a slot is free for it.
     fn issue_due(&mut self, now: u64) -> Result<Option<u64>, String> {
         while !self.exhausted
             && let Some(&slot) = self.idle.last()
@@ -244,7 +245,7 @@ impl<E: IoEngine> RunningJob<E> {
         Ok(())
     }
 
-    /// Waits for what is in flight, and syncs if the workload ends with a sync.
+    /// Waits for requests in flight, and syncs if the workload ends with a sync.
     fn finish(&mut self) -> Result<(), String> {
         self.drain()?;
         if self.job.sync_at_end && self.in_flight() == 0 {
@@ -255,7 +256,7 @@ impl<E: IoEngine> RunningJob<E> {
         Ok(())
     }
 
-    /// Waits for everything in flight; returns the first error.
+    /// Waits for requests in flight. Returns the first error.
     fn drain(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + GRACE;
         let mut outcome = Ok(());
@@ -280,12 +281,12 @@ fn engine_failed(error: io::Error) -> String {
     format!("the I/O engine failed: {error}")
 }
 
-/// Nanoseconds since `epoch`.
+/// Returns the nanoseconds since `epoch`.
 pub(crate) fn since(epoch: Instant) -> u64 {
     u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// 4 KiB random reads at depth 1, for tests.
+/// Returns a test workload: 4 KiB random reads at depth 1.
 #[cfg(test)]
 pub(crate) fn sample() -> whyslow_model::bench::Workload {
     use whyslow_model::bench::Workload;

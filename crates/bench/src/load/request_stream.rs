@@ -12,7 +12,7 @@ pub(crate) struct RequestStream {
     random: SmallRng,
     reads: f64,
     rewrites: bool,
-    /// The block that was read and is rewritten next.
+    /// Block that was read and is rewritten next.
     read: Option<(u64, u32)>,
     directions: [DirectionStream; 2],
     /// Bytes left to request; `None` without a limit.
@@ -36,7 +36,7 @@ impl RequestStream {
         }
     }
 
-    /// `None` when all bytes were requested.
+    /// Returns the next request; `None` when all bytes were requested.
     pub(crate) fn next(&mut self) -> Option<IoRequest> {
         if self.sync.as_mut().is_some_and(SyncCountdown::is_due) {
             return Some(IoRequest { action: IoOp::Sync, offset: 0, bytes: 0 });
@@ -83,7 +83,7 @@ impl SyncCountdown {
         self.writes += 1;
     }
 
-    /// Restarts the count when it is.
+    /// Returns whether a sync is due, and restarts the count if so.
     fn is_due(&mut self) -> bool {
         let due = self.writes >= self.every;
         if due {
@@ -93,7 +93,7 @@ impl SyncCountdown {
     }
 }
 
-/// The part of a target that a job's requests go to.
+/// Part of a target that a job sends requests to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OffsetRange {
     start: u64,
@@ -101,8 +101,8 @@ struct OffsetRange {
 }
 
 impl OffsetRange {
-    /// Jobs that go forward may split the region, so that they do not read each other's cached data; random jobs all
-    /// use the whole.
+    /// Returns the range of a job. Jobs with forward access may split the region, so that they do not read each other's
+    /// cached data; random jobs all use the whole region.
     fn of(load: &Workload, job: u32) -> Self {
         let forward = matches!(load.access, AccessPattern::Sequential | AccessPattern::Strided(_));
         if !(load.split && forward) || load.jobs <= 1 {
@@ -116,19 +116,19 @@ impl OffsetRange {
     }
 }
 
-/// Offsets and sizes of reads, or of writes.
+/// Offsets and sizes of reads or of writes.
 #[derive(Clone, Debug)]
 struct DirectionStream {
     region: OffsetRange,
     sizes: BlockSizes,
     place: OffsetPattern,
-    /// The smallest block; offsets are multiples of it.
+    /// Smallest block size; offsets are multiples of it.
     unit: u64,
 }
 
 #[derive(Clone, Debug)]
 enum OffsetPattern {
-    /// The next offset in the region, and the gap between requests.
+    /// Next offset in the region, and the gap between requests.
     Forward {
         next: u64,
         gap: i64,
@@ -151,10 +151,10 @@ impl DirectionStream {
         let units = (region.size / unit).max(1);
         let place = match access {
             AccessPattern::Sequential => OffsetPattern::Forward { next: 0, gap: 0 },
-            // Backward starts at the end.
+            // Backward access starts at the end.
             AccessPattern::Strided(gap) if gap < 0 => OffsetPattern::Forward { next: (units - 1) * unit, gap },
             AccessPattern::Strided(gap) => OffsetPattern::Forward { next: 0, gap },
-            // Blocks of several sizes would overlap.
+            // Shuffled blocks of several sizes would overlap.
             AccessPattern::Shuffled if blocks.len() == 1 => {
                 OffsetPattern::Shuffled { order: Permutation::new(units, seed), index: 0, seed }
             }
@@ -207,7 +207,7 @@ fn step(at: u64, by: i64, size: u64, unit: u64) -> u64 {
 
 #[derive(Clone, Debug)]
 struct BlockSizes {
-    /// Cumulative share, and size.
+    /// Cumulative share and size.
     upto: Vec<(f64, u32)>,
 }
 

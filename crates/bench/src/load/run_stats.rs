@@ -6,12 +6,12 @@ use whyslow_model::histogram::{Histogram, bucket_of};
 
 /// Nanoseconds per second.
 const NS: f64 = 1e9;
-/// Length of an interval of the time series.
+/// Length of an interval of the time series, in nanoseconds.
 const INTERVAL: u64 = 100_000_000;
-/// Longer time series get longer intervals.
+/// Maximum number of intervals; longer time series get longer intervals.
 const MOST_INTERVALS: usize = 1200;
 
-/// The measured time: nanoseconds of the jobs' common clock.
+/// Measured time span, in nanoseconds of the jobs' common clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MeasuredSpan {
     pub(crate) begin: u64,
@@ -25,7 +25,7 @@ pub(crate) struct RequestTimes {
     pub(crate) done: u64,
 }
 
-/// Statistics of one job, or of several merged.
+/// Statistics of one job or of several merged jobs.
 #[derive(Clone, Debug)]
 pub(crate) struct RunStats {
     span: MeasuredSpan,
@@ -33,7 +33,7 @@ pub(crate) struct RunStats {
     write: DirectionStats,
     sync: DirectionStats,
     intervals: Vec<Interval>,
-    /// Completion of the last counted request.
+    /// Time of the last counted completion.
     last: u64,
 }
 
@@ -52,8 +52,8 @@ impl RunStats {
         Self { span, read: counts(), write: counts(), sync: counts(), intervals: Vec::new(), last: span.begin }
     }
 
-    /// Throughput counts requests completed within the span, latency those issued within it. Counting only requests
-    /// that are both would miss long ones, the longer the more often.
+    /// Adds a completion. Throughput counts requests completed within the span, latency those issued within it.
+    /// Counting only requests that are both would miss long ones; the longer, the more often.
     pub(crate) fn add(&mut self, action: IoOp, bytes: u32, times: RequestTimes) {
         let MeasuredSpan { begin, end } = self.span;
         let counts = match action {
@@ -96,17 +96,17 @@ impl RunStats {
         self.last
     }
 
-    /// The measured time: the span, cut short if all jobs `ended` earlier.
+    /// Returns the measured time in seconds: the span, cut short if all jobs `ended` earlier.
     pub(crate) fn seconds(&self, ended: u64) -> f64 {
         self.span.end.min(ended).saturating_sub(self.span.begin) as f64 / NS
     }
 
-    /// Reads, writes and syncs.
+    /// Returns the statistics of reads, writes and syncs.
     pub(crate) fn flows(&self, seconds: f64, load: &Workload) -> [RequestStats; 3] {
         [&self.read, &self.write, &self.sync].map(|counts| counts.flow(seconds, load))
     }
 
-    /// Includes intervals without completions, as zeros.
+    /// Returns the time series; intervals without completions are zero.
     pub(crate) fn series(&self, seconds: f64) -> DiskSeries {
         let whole = (seconds / (INTERVAL as f64 / NS) - 1e-6).ceil().max(0.0) as usize;
         let mut intervals = self.intervals.clone();
@@ -182,7 +182,7 @@ impl DirectionStats {
     }
 }
 
-/// A histogram of nanoseconds, with exact extremes and moments.
+/// A histogram of nanoseconds with exact extremes and moments.
 #[derive(Clone, Debug)]
 pub(crate) struct LatencyHistogram {
     buckets: Vec<u64>,
@@ -237,7 +237,7 @@ impl LatencyHistogram {
         }
     }
 
-    /// Reported only if at least one request exceeds it.
+    /// Returns a percentile; `None` unless at least one request exceeds it.
     fn percentile(&self, histogram: &Histogram, share: f64) -> Option<Percentile> {
         let beyond = self.count as f64 * (1.0 - share);
         if beyond < 1.0 {

@@ -1,4 +1,4 @@
-//! Memory bandwidth: by working set and page size, and of all CPUs together.
+//! Memory bandwidth by working set and page size, and of all CPUs together.
 
 use super::stream_kernels::{StreamArrays, StreamKernel};
 use super::{CpuCache, WorkingSets};
@@ -11,7 +11,7 @@ use whyslow_model::human;
 
 const METHOD: &str = "STREAM counting: 8 bytes per element read or written; write-allocate traffic not counted, and avoided by non-temporal stores.";
 
-/// Bytes between two clock reads, so that each unit of work takes some microseconds.
+/// Minimum bytes between two clock reads, so that each unit of work takes some microseconds.
 const LEAST: u64 = 1 << 20;
 /// Minimum working set per thread when all CPUs run.
 const EACH: u64 = 8 << 20;
@@ -19,7 +19,7 @@ const EACH: u64 = 8 << 20;
 struct BandwidthCase {
     under: String,
     pages: PageKind,
-    /// Length of each array in memory; of all arrays together in a cache.
+    /// Length of each array in memory; total length of all arrays in a cache.
     bytes: u64,
     in_cache: bool,
     cpus: Vec<u32>,
@@ -91,7 +91,7 @@ fn figure(context: &StudyContext, case: &BandwidthCase, kernel: StreamKernel) ->
     Ok(repeated.rate(kernel.name(), &case.under, "bytes/s"))
 }
 
-/// Bandwidth of memory, and the effect of non-temporal stores, in the last case: with all CPUs.
+/// Describes the memory bandwidth, and the effect of non-temporal stores, in the last case: with all CPUs.
 fn findings(figures: &[Measurement]) -> Vec<String> {
     let Some(last) = figures.last().map(|figure| figure.under.as_str()) else { return Vec::new() };
     let of = |kernel: StreamKernel| figures.iter().find(|f| f.name == kernel.name() && f.under == last);

@@ -4,12 +4,12 @@ use whyslow_sense::Root;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuCache {
-    /// `L1d`, `L2`, `L3`.
+    /// Name: `L1d`, `L2`, `L3`.
     pub(crate) name: String,
     pub(crate) bytes: u64,
 }
 
-/// Of CPU 0, the smallest first; empty if unknown, as under some hypervisors.
+/// Returns the caches of CPU 0, the smallest first; empty if unknown, as under some hypervisors.
 pub(crate) fn cpu_caches(root: &Root) -> Vec<CpuCache> {
     const FOLDER: &str = "sys/devices/system/cpu/cpu0/cache";
     let cache = |index: &String| {
@@ -24,13 +24,13 @@ pub(crate) fn cpu_caches(root: &Root) -> Vec<CpuCache> {
     caches
 }
 
-/// `32K`.
+/// Parses a size such as `32K`.
 fn size(text: &str) -> Option<u64> {
     let kib: u64 = text.strip_suffix('K')?.parse().ok()?;
     kib.checked_mul(1024).filter(|&bytes| bytes > 0)
 }
 
-/// Working sets that double from half the smallest cache up to `most`.
+/// Returns working sets that double from half the smallest cache up to `most`.
 pub(super) fn ladder(caches: &[CpuCache], most: u64) -> Vec<u64> {
     const SMALLEST: u64 = 16 << 10;
     let first = caches.first().map_or(SMALLEST, |cache| cache.bytes / 2).clamp(4096, most);

@@ -14,11 +14,11 @@ use whyslow_model::human;
 const METHOD: &str =
     "Pointer chase in random order, one read at a time (lmbench lat_mem_rd); with small pages it includes TLB misses.";
 
-/// 64-bit words per cache line: 64 bytes on nearly all CPUs.
+/// Number of 64-bit words per cache line: 64 bytes on nearly all CPUs.
 const LINE: u64 = 8;
 /// Reads between two clock reads.
 const HOPS: u64 = 4096;
-/// Below this share of huge pages, a caveat is added.
+/// Minimum share of huge pages; below it, a caveat is added.
 const MOSTLY: f64 = 0.95;
 
 pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<Study> {
@@ -71,7 +71,7 @@ fn add_page_caveat(context: &mut StudyContext, pages: PageKind, region: &MemoryR
     }
 }
 
-/// Cache lines, each holding the index of the next: a cycle in random order.
+/// A pointer chain through cache lines: each holds the index of the next, in a cycle of random order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PointerChain<'r>(pub(crate) &'r [u64]);
 
@@ -137,7 +137,7 @@ mod tests {
         let links = PointerChain::lay(&mut region, 1 << 20);
         let near = |line: &u64| links.0[(line * LINE) as usize].abs_diff(line * LINE) < 32 * LINE;
         let count = (0_u64..1 << 14).filter(near).count();
-        // By chance 1 in 256 of 16,384 are within 32 lines.
+        // By chance, 1 in 256 of 16,384 are within 32 lines.
         assert!((20..200).contains(&count), "{count}");
     }
 }

@@ -18,28 +18,28 @@ use whyslow_model::bench::{BenchKind, BenchReport};
 use whyslow_model::human;
 use whyslow_sense::Root;
 
-/// What to measure.
+/// Options of `bench memory`.
 #[derive(Clone, Debug)]
 pub struct MemoryOptions {
-    /// Largest working set, bytes; by default a multiple of the caches.
+    /// Largest working set in bytes; by default a multiple of the caches.
     pub most: Option<u64>,
     /// Measured time of each figure, seconds.
     pub seconds: f64,
 }
 
 const LEAST: u64 = 64 << 10;
-/// The largest working set is this many times the last cache, so that nothing useful stays cached (McCalpin, STREAM,
+/// Ratio of the largest working set to the last-level cache, so that nothing useful stays cached (McCalpin, STREAM,
 /// 'Run Rules').
 const TIMES_THE_CACHE: u64 = 4;
-/// Bounds of the default: larger ones take long to prepare.
+/// Bounds of the default working set: larger ones take long to prepare.
 const USUAL: (u64, u64) = (64 << 20, 256 << 20);
-/// A working set is at most this fraction of the available memory; there are up to three arrays of that size.
+/// A working set is at most this fraction of the available memory, because there are up to three arrays of that size.
 const PART: u64 = 8;
 
-/// Runs all studies. Stopped early, it reports what it has.
+/// Runs all studies. If stopped early, reports the results so far.
 ///
 /// # Errors
-/// Too little memory, or a thread cannot start.
+/// Fails if there is too little memory or a thread cannot start.
 pub fn measure(asked: &MemoryOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let mut context = StudyContext::begin(asked.seconds, stop, progress);
     let sets = WorkingSets::of(&context.root, asked.most)?;
@@ -57,9 +57,9 @@ pub fn measure(asked: &MemoryOptions, stop: &Stop, progress: &mut dyn FnMut(Prog
 
 struct WorkingSets {
     caches: Vec<CpuCache>,
-    /// The kinds of pages available here.
+    /// Kinds of pages available here.
     pages: Vec<PageKind>,
-    /// Bytes.
+    /// Largest working set in bytes.
     most: u64,
 }
 
@@ -83,12 +83,12 @@ impl WorkingSets {
         caveats
     }
 
-    /// What an ordinary mapping gets.
+    /// Returns the page kind of an ordinary mapping.
     fn usual_pages(&self) -> PageKind {
         if self.pages.contains(&PageKind::Transparent) { PageKind::Transparent } else { PageKind::Base }
     }
 
-    /// The smallest cache that holds a working set, or `memory`.
+    /// Returns the smallest cache that holds a working set, or `memory`.
     fn level(&self, bytes: u64) -> &str {
         self.caches.iter().find(|cache| bytes <= cache.bytes).map_or("memory", |cache| &cache.name)
     }

@@ -12,7 +12,7 @@ use whyslow_model::bench::{Measurement, Study};
 
 const METHOD: &str = "Pointer chase and sequential read of memory bound to a node (mbind), from a CPU of each node.";
 
-/// All pairs of nodes together take no longer than this many figures.
+/// Time limit of all pairs of nodes together, as a multiple of the time of one figure.
 const MAX_FIGURES_TIME: u32 = 64;
 
 /// A figure, and whether CPU and memory belong to the same node.
@@ -39,7 +39,7 @@ fn of_node(
     topology: &[(u32, u32)],
     memory: u32,
 ) -> Result<Vec<NodeFigure>> {
-    // If a node is short of memory, binding to it would reclaim memory of others.
+    // Binding to a node that is short of memory would reclaim memory of others.
     if free_of_node(&context.root, memory) < 2 * sets.most {
         context.session.caveats.push(format!("node {memory} is not measured: it has too little free memory"));
         return Ok(Vec::new());
@@ -59,7 +59,7 @@ fn of_node(
     Ok(measured)
 }
 
-/// Reads sequentially.
+/// Measures sequential reads.
 fn sum_up(words: &[u64], cpu: u32, context: &StudyContext) -> Result<Repetitions> {
     const PORTION: usize = 1 << 17;
     repeat(&[cpu], context.options(TimeBasis::OnCpu), |_| {

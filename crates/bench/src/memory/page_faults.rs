@@ -46,7 +46,7 @@ fn new_memory(pages: PageKind) -> Result<MemoryRegion> {
     MemoryRegion::new(BYTES, pages, None).map_err(|e| Error::new(format!("new memory of {}: {e}", pages.name())))
 }
 
-/// One fault per page.
+/// Measures one fault per page.
 fn touched(context: &StudyContext, pages: PageKind, page: usize, name: &str) -> Result<Option<Measurement>> {
     let time = |_| {
         new_memory(pages)?;
@@ -61,12 +61,12 @@ fn touched(context: &StudyContext, pages: PageKind, page: usize, name: &str) -> 
     Ok(repeat(&[context.topology.quiet_cpu()], context.options(TimeBasis::OnCpu), time)?.time(name, "on first touch"))
 }
 
-/// All pages in one call.
+/// Measures faulting in all pages in one call.
 fn populated(context: &StudyContext, name: &str) -> Result<Option<Measurement>> {
     let time = |_| {
         Ok(|| {
             with_new_memory(PageKind::Base, |region| {
-                // Worked before; if memory has run out since, nothing counts.
+                // Worked before; if memory has run out since, count nothing.
                 region.populate().map_or(0, |()| (region.bytes() / base_page()) as u64)
             })
         })
@@ -74,10 +74,10 @@ fn populated(context: &StudyContext, name: &str) -> Result<Option<Measurement>> 
     Ok(repeat(&[context.topology.quiet_cpu()], context.options(TimeBasis::OnCpu), time)?.time(name, "populated"))
 }
 
-/// Works on new memory; mapping and unmapping count as overhead.
+/// Runs `work` on new memory; mapping and unmapping count as overhead.
 fn with_new_memory(pages: PageKind, work: impl FnOnce(&mut MemoryRegion) -> u64) -> WorkDone {
     let began = Instant::now();
-    // Worked before; if memory has run out since, nothing counts.
+    // Worked before; if memory has run out since, count nothing.
     let Ok(mut region) = new_memory(pages) else { return WorkDone { amount: 0, overhead: began.elapsed() } };
     let mapped = Instant::now();
     let amount = work(&mut region);
@@ -91,7 +91,7 @@ fn minor_faults() -> u64 {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |used| u64::try_from(used.minor_page_faults()).unwrap_or(0))
 }
 
-/// Cost per 4 KiB with small and with huge pages.
+/// Compares the cost per 4 KiB with small and with huge pages.
 fn findings(figures: &[Measurement]) -> Vec<String> {
     let [small, large, ..] = figures else { return Vec::new() };
     let within = (huge_page() / base_page()) as f64;

@@ -11,7 +11,7 @@ pub(super) enum StreamKernel {
     Read,
     Write,
     Copy,
-    /// a = b + factor * c
+    /// Computes a = b + factor * c.
     Triad,
     /// With non-temporal stores.
     WriteNonTemporal,
@@ -21,7 +21,7 @@ pub(super) enum StreamKernel {
 
 impl StreamKernel {
     pub(super) const PLAIN: [Self; 4] = [Self::Read, Self::Write, Self::Copy, Self::Triad];
-    /// Other architectures would need assembly.
+    /// Kernels with non-temporal stores; other architectures would need assembly.
     pub(super) const NON_TEMPORAL: &[Self] = if cfg!(target_arch = "x86_64") {
         &[Self::WriteNonTemporal, Self::CopyNonTemporal, Self::TriadNonTemporal]
     } else {
@@ -48,7 +48,7 @@ impl StreamKernel {
         }
     }
 
-    /// The kernel with ordinary stores.
+    /// Returns the same kernel with ordinary stores.
     pub(super) fn plain(self) -> Self {
         match self {
             Self::WriteNonTemporal => Self::Write,
@@ -64,25 +64,25 @@ pub(super) struct StreamArrays {
     length: usize,
 }
 
-/// Numbers per unrolled iteration; lengths are multiples of it.
+/// Numbers per unrolled iteration; array lengths are multiples of it.
 const WIDTH: usize = 64;
 
 impl StreamArrays {
-    /// Touches all pages.
+    /// Touches all pages of the arrays.
     pub(super) fn new(mut regions: [MemoryRegion; 3]) -> Self {
         regions.iter_mut().for_each(|region| region.as_f64().fill(1.0));
         let length = regions.iter().map(MemoryRegion::bytes).min().unwrap_or(0) / size_of::<f64>();
         Self { regions, length: length / WIDTH * WIDTH }
     }
 
-    /// Uses `bytes` of all arrays of a kernel together.
+    /// Limits the arrays of a kernel to `bytes` in total.
     pub(super) fn working_set(&mut self, bytes: u64, kernel: StreamKernel) {
         let each = usize::try_from(bytes / kernel.arrays()).unwrap_or(usize::MAX) / size_of::<f64>();
         let most = self.regions.iter().map(MemoryRegion::bytes).min().unwrap_or(0) / size_of::<f64>();
         self.length = each.clamp(WIDTH, most) / WIDTH * WIDTH;
     }
 
-    /// One kernel. Returns the bytes STREAM counts: 8 per number read or written.
+    /// Runs one kernel. Returns the bytes that STREAM counts: 8 per number read or written.
     pub(super) fn run(&mut self, kernel: StreamKernel) -> u64 {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
@@ -104,7 +104,7 @@ impl StreamArrays {
         self.run_once(kernel);
     }
 
-    /// Inlined, to be compiled with the caller's target features.
+    /// Runs one kernel. Inlined, so that it is compiled with the caller's target features.
     #[inline(always)]
     fn run_once(&mut self, kernel: StreamKernel) {
         let length = self.length;
@@ -134,7 +134,7 @@ fn copy(to: &mut [f64], from: &[f64], mask: u64) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = f64::from_bits(from.to_bits() ^ mask));
 }
 
-/// Many partial sums, so that additions do not wait for each other.
+/// Uses many partial sums, so that additions do not wait for each other.
 #[inline(always)]
 fn sum(from: &[f64]) -> f64 {
     let mut sums = [0.0; WIDTH];

@@ -1,19 +1,19 @@
-//! What a connection, or a datagram, begins with: what it is for, and a token that admits it.
+//! Start of each connection and datagram: its purpose, and a token that admits it.
 
 use super::token::{Tag, is_tag, tag};
 
-/// The number changes with the protocol.
+/// Magic number; changes with the protocol.
 const MAGIC: [u8; 8] = *b"wslnet1 ";
-/// Magic and purpose.
+/// Length of a greeting: magic number and purpose.
 pub(super) const GREETING: usize = MAGIC.len() + 1;
-/// Follows the greeting of a stream.
+/// Length of a token, which follows the greeting of a stream.
 pub(super) const TOKEN_BYTES: usize = 16 + 4 + 2 + 2 + 32;
 
 pub(super) type SessionId = [u8; 16];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionPurpose {
-    /// Messages.
+    /// A connection for messages.
     Control,
     /// A stream of a load.
     TestStream,
@@ -42,7 +42,7 @@ pub(super) struct StreamId {
     pub(super) stream: u16,
 }
 
-/// Admits a stream: an HMAC under the session's key.
+/// A token that admits a stream: an HMAC under the session's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ConnectionToken {
     pub(super) session: SessionId,
@@ -75,7 +75,7 @@ impl ConnectionToken {
         Self { session, id: StreamId::of(id), tag }
     }
 
-    /// The datagram that opens a UDP stream.
+    /// Returns the datagram that opens a UDP stream.
     pub(super) fn datagram(&self) -> Vec<u8> {
         [&ConnectionPurpose::TestStream.greeting()[..], &self.bytes()].concat()
     }

@@ -1,9 +1,10 @@
-//! The messages between client and server, and the limits on what a client may ask for.
+//! Messages between client and server, and limits on client requests.
 
 use serde::{Deserialize, Serialize};
 use whyslow_model::bench::{NetEnd, NetLoad, Transport, Work};
 
-/// Largest messages, bytes: before authentication, after it, and from the server (a hundred streams over an hour).
+/// Maximum message sizes in bytes: before authentication, after it, and from the server (a hundred streams over an
+/// hour).
 pub(super) const MAX_UNAUTHENTICATED: usize = 1 << 10;
 pub(super) const MAX_REQUEST: usize = 1 << 14;
 pub(super) const MAX_REPLY: usize = 1 << 24;
@@ -13,19 +14,19 @@ const MAX_LOADS: usize = 4;
 const MAX_STREAMS: u32 = 128;
 const MAX_SECONDS: f64 = 3600.0;
 const MAX_BLOCK: u32 = 1 << 20;
-/// The header of a datagram.
+/// Minimum datagram: its header.
 const MIN_DATAGRAM: u32 = 20;
-/// 65,535 without the headers of IP and UDP.
+/// Maximum datagram: 65,535 bytes minus the headers of IP and UDP.
 const MAX_DATAGRAM: u32 = 65_507;
 
-/// The first message, from the server.
+/// First message, sent by the server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Challenge {
     pub(super) program: String,
     pub(super) nonce: [u8; 32],
 }
 
-/// The client's answer, with a challenge of its own.
+/// The client's response, with a challenge of its own.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Response {
     pub(super) nonce: [u8; 32],
@@ -53,7 +54,7 @@ pub(super) struct ServerInfo {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ClientRequest {
-    /// Get ready for a round; its number is higher than any before. The streams follow.
+    /// Get ready for a round, whose number is higher than any before. The streams follow.
     Prepare {
         round: u32,
         loads: Vec<NetLoad>,
@@ -68,21 +69,21 @@ pub(super) enum ClientRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ServerReply {
-    /// To `Prepare`: open the streams.
+    /// Reply to `Prepare`: open the streams.
     Expecting,
     /// All streams have arrived.
     Ready,
     /// Some streams did not arrive; the round does not run.
     Incomplete,
-    /// To `Start`.
+    /// Reply to `Start`.
     Started,
-    /// The round is over: the results of each load at this end.
+    /// The round is over; contains the results of each load at this end.
     Done {
         ends: Vec<NetEnd>,
         other_clients: u32,
     },
     Refused(String),
-    /// To `Quit`.
+    /// Reply to `Quit`.
     Ending,
 }
 

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// For a message that is on its way, and for sending one.
+/// Timeout for sending a message, and for receiving one whose transfer has begun.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl MessageChannel {
         Ok(serde_json::from_slice(&bytes)?)
     }
 
-    /// Fills a buffer, however slowly the bytes come.
+    /// Fills a buffer before `due`, however slowly the bytes arrive.
     pub(super) fn fill(&mut self, mut buffer: &mut [u8], due: Instant) -> io::Result<()> {
         while !buffer.is_empty() {
             let left = due.saturating_duration_since(Instant::now());
@@ -71,10 +71,10 @@ impl MessageChannel {
         Ok(())
     }
 
-    /// Whether there is something to read within `wait`.
+    /// Waits up to `wait` for something to read.
     pub(super) fn poll(&self, wait: Duration) -> Readiness {
         let timeout = PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX);
-        // Interrupted by a signal, there is nothing to read yet.
+        // If a signal interrupts the wait, there is nothing to read yet.
         let _ = nix::poll::poll(&mut [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)], timeout);
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
         match SockRef::from(&self.stream).recv_with_flags(&mut [MaybeUninit::uninit()], flags) {

@@ -1,4 +1,4 @@
-//! Socket options, and what the kernel reports about sockets.
+//! Socket options, and the kernel's information about sockets.
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use whyslow_model::bench::{NetLoad, Transport};
 use whyslow_model::catalogue::Connection;
 
-/// struct tcp_info has 248 bytes in Linux 6; later ones may be longer.
+/// Buffer size for struct tcp_info, which has 248 bytes in Linux 6; later ones may be longer.
 const INFO: usize = 512;
-/// SK_MEMINFO_DROPS and SK_MEMINFO_VARS of include/uapi/linux/sock_diag.h.
+/// Indices SK_MEMINFO_DROPS and SK_MEMINFO_VARS of include/uapi/linux/sock_diag.h.
 const DROPS: usize = 8;
 const MEMINFO: usize = 9;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a UDP receiver checks whether all is over.
+/// Interval at which a UDP receiver checks whether the round is over.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Connects over TCP; options are set before, since the first packet announces the segment size.
+/// Connects over TCP; sets options first, because the first packet announces the segment size.
 pub(super) fn connect_tcp(to: SocketAddr, load: &NetLoad) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM.cloexec(), Some(Protocol::TCP))?;
     prepare(&socket, load)?;
@@ -25,7 +25,7 @@ pub(super) fn connect_tcp(to: SocketAddr, load: &NetLoad) -> io::Result<Socket> 
     Ok(socket)
 }
 
-/// A connected UDP socket; bound to `from`, which other sockets may share.
+/// Returns a connected UDP socket, bound to `from`, which other sockets may share.
 pub(super) fn connect_udp(from: Option<SocketAddr>, to: SocketAddr, load: &NetLoad) -> io::Result<Socket> {
     let socket = match from {
         Some(from) => bound_udp(from)?,
@@ -37,7 +37,7 @@ pub(super) fn connect_udp(from: Option<SocketAddr>, to: SocketAddr, load: &NetLo
     Ok(socket)
 }
 
-/// A UDP socket bound to an address shared with SO_REUSEPORT.
+/// Returns a UDP socket bound to an address, which is shared with SO_REUSEPORT.
 pub(super) fn bound_udp(at: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(at), Type::DGRAM.cloexec(), Some(Protocol::UDP))?;
     socket.set_reuse_port(true)?;
@@ -45,7 +45,7 @@ pub(super) fn bound_udp(at: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Sets the options a load asks for.
+/// Sets the options that a load requests.
 pub(super) fn prepare(socket: &Socket, load: &NetLoad) -> io::Result<()> {
     if let Some(buffer) = load.buffer {
         socket.set_send_buffer_size(buffer as usize)?;
@@ -64,14 +64,14 @@ pub(super) fn prepare(socket: &Socket, load: &NetLoad) -> io::Result<()> {
     Ok(())
 }
 
-/// TCP_INFO (tcp(7)); empty for a UDP socket.
+/// Reads TCP_INFO (tcp(7)); empty for a UDP socket.
 pub(super) fn tcp_info(socket: &Socket) -> Connection {
     let mut info = [0; INFO];
     let length = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).unwrap_or(0);
     whyslow_sense::tcp_info(&info[..length])
 }
 
-/// The path MTU of a connected socket as the kernel knows it (IP_MTU, ip(7)), bytes.
+/// Returns the path MTU of a connected socket as the kernel knows it (IP_MTU, ip(7)), in bytes.
 pub(super) fn path_mtu(socket: &Socket) -> Option<u32> {
     let (level, name) = match is_v6(socket)? {
         true => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
@@ -89,12 +89,12 @@ pub(super) fn forbid_fragments(socket: &Socket) -> io::Result<()> {
     set(socket, level, name, value)
 }
 
-/// Wakes the receiver only once so many bytes have arrived (SO_RCVLOWAT, socket(7)).
+/// Wakes the receiver only once this many bytes have arrived (SO_RCVLOWAT, socket(7)).
 pub(super) fn set_low_water(socket: &Socket, bytes: usize) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, i32::try_from(bytes).unwrap_or(i32::MAX))
 }
 
-/// Datagrams dropped because the receive buffer was full (SO_MEMINFO, since Linux 4.12).
+/// Returns the number of datagrams dropped because the receive buffer was full (SO_MEMINFO, since Linux 4.12).
 pub(super) fn drops(socket: &Socket) -> Option<u64> {
     let mut info = [0; 4 * MEMINFO];
     let length = option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut info)?;
@@ -120,7 +120,7 @@ fn number(socket: &Socket, level: i32, name: i32) -> Option<u32> {
     (length == bytes.len()).then(|| u32::from_ne_bytes(bytes))
 }
 
-/// Reads an option into `bytes`; returns its length.
+/// Reads an option into `bytes` and returns its length.
 fn option(socket: &Socket, level: i32, name: i32, bytes: &mut [u8]) -> Option<usize> {
     let mut length = libc::socklen_t::try_from(bytes.len()).ok()?;
     let place = bytes.as_mut_ptr().cast();

@@ -1,4 +1,4 @@
-//! Samples streams from outside while they run.
+//! Samples running streams from another thread.
 
 use super::socket::{path_mtu, tcp_info};
 use super::test_stream::{StreamHandle, StreamRole};
@@ -8,13 +8,13 @@ use whyslow_model::value::Counter;
 
 pub(super) struct StreamMonitor {
     streams: Vec<StreamHandle>,
-    /// Of each stream, in the same order.
+    /// Samples of each stream, in the same order.
     pub(super) samples: Vec<StreamSamples>,
 }
 
 #[derive(Default)]
 pub(super) struct StreamSamples {
-    /// The byte counter at the beginning and at the end of each interval.
+    /// Byte counter at the start and at the end of each interval.
     bytes: Vec<u64>,
     before: Connection,
     after: Connection,
@@ -40,7 +40,7 @@ impl StreamMonitor {
 
     /// Ends an interval.
     pub(super) fn sample(&mut self) {
-        // All counters first, as close together as possible.
+        // Read all counters first, as close together as possible.
         for (samples, stream) in self.samples.iter_mut().zip(&self.streams) {
             samples.bytes.push(stream.counter.bytes());
         }
@@ -58,7 +58,7 @@ impl StreamMonitor {
         }
     }
 
-    /// Bytes of some streams together in each interval.
+    /// Returns the total bytes of some streams in each interval.
     pub(super) fn series(samples: &[&StreamSamples]) -> Vec<u64> {
         let intervals = samples.iter().map(|samples| samples.bytes.len()).max().unwrap_or(0).saturating_sub(1);
         (0..intervals)
@@ -68,7 +68,7 @@ impl StreamMonitor {
 }
 
 impl StreamSamples {
-    /// Bytes in the measured time.
+    /// Returns the bytes moved in the measured time.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.last().zip(self.bytes.first()).map_or(0, |(last, first)| last - first)
     }
@@ -78,7 +78,7 @@ impl StreamSamples {
         let buffer = if sends { stream.socket.send_buffer_size() } else { stream.socket.recv_buffer_size() };
         NetStream {
             bytes: self.bytes(),
-            // The kernel doubles what was asked for, as room for its own bookkeeping (socket(7)).
+            // The kernel doubles the requested size to make room for its own bookkeeping (socket(7)).
             buffer: buffer.ok().map(|bytes| bytes as u64 / 2),
             mss: self.after.mss.get().map(|mss| mss as u32),
             mtu: path_mtu(&stream.socket),
@@ -90,10 +90,10 @@ impl StreamSamples {
         }
     }
 
-    /// Where the time went. The kernel's busy time includes both limited times.
+    /// Breaks down the time of a stream. The kernel's busy time includes both limited times.
     fn time(&self, seconds: f64) -> Option<StreamTime> {
         let spent = |counter: fn(&Connection) -> Counter| Some(self.grown(counter)? as f64 / 1e9);
-        // Counted in jiffies, so they may exceed the measured time a little.
+        // These times are counted in jiffies, so they may slightly exceed the measured time.
         let busy = spent(|c| c.busy_time)?.min(seconds);
         let receive_window = spent(|c| c.rwnd_limited)?.min(busy);
         let send_buffer = spent(|c| c.sndbuf_limited)?.min(busy - receive_window);

@@ -1,4 +1,4 @@
-//! One thread's part in a load: it sends, receives, asks or answers over one connection.
+//! One thread's part in a load: sends, receives, requests or answers over one connection.
 
 mod low_water;
 mod path_mtu;
@@ -43,7 +43,7 @@ impl StreamRole {
     }
 }
 
-/// Bytes moved so far, read by the sampling thread. On cache lines of its own: CPUs prefetch them in pairs of 64 bytes.
+/// Bytes moved so far, read by the sampling thread. Has its own cache lines: CPUs prefetch them in pairs of 64 bytes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct ByteCounter {
@@ -66,12 +66,12 @@ pub(super) struct TestStream {
     pub(super) load: Arc<NetLoad>,
     pub(super) role: StreamRole,
     pub(super) counter: Arc<ByteCounter>,
-    /// Set when nothing more is to be sent.
+    /// Set when nothing more needs to be sent.
     pub(super) over: Arc<AtomicBool>,
     pub(super) epoch: Instant,
 }
 
-/// For other threads, to sample a stream and to close it.
+/// Handle for other threads to sample a stream and to close it.
 #[derive(Clone)]
 pub(super) struct StreamHandle {
     pub(super) role: StreamRole,
@@ -80,11 +80,11 @@ pub(super) struct StreamHandle {
 }
 
 pub(super) struct WorkerResult {
-    /// Answers, at the end that asks.
+    /// Statistics of answers, at the requesting end.
     pub(super) stats: Option<RunStats>,
     pub(super) datagrams: Option<Datagrams>,
     pub(super) usage: ThreadUsage,
-    /// When it ended, and the error that ended it.
+    /// Time of the end, and the error that caused it, if any.
     pub(super) ended: (Instant, Option<String>),
 }
 
@@ -93,7 +93,7 @@ impl TestStream {
         StreamHandle { role: self.role, socket: self.socket.clone(), counter: self.counter.clone() }
     }
 
-    /// Runs until all is over, or the other end is gone.
+    /// Runs until the round is over or the other end is gone.
     pub(super) fn run(self) -> WorkerResult {
         // By default the kernel may wake a sleeping thread 50 µs late (prctl(2), PR_SET_TIMERSLACK).
         let _ = nix::sys::prctl::set_timerslack(1);
@@ -125,7 +125,7 @@ impl TestStream {
         MeasuredSpan { begin, end: begin + ns(self.load.seconds) }
     }
 
-    /// Nanoseconds after the epoch.
+    /// Returns the time in nanoseconds after the epoch.
     fn now(&self) -> u64 {
         crate::load::since(self.epoch)
     }
@@ -135,7 +135,7 @@ impl TestStream {
     }
 }
 
-/// What a call moved; `None` after a signal or a timeout.
+/// Returns the number of bytes that a call moved; `None` after a signal or a timeout.
 fn moved(result: io::Result<usize>) -> io::Result<Option<usize>> {
     match result {
         Ok(moved) => Ok(Some(moved)),

@@ -1,4 +1,4 @@
-//! The shared secret of a server and its clients, and proofs of knowing it.
+//! Shared secret of a server and its clients, and proofs of knowing it.
 
 use crate::{Error, Result};
 use hmac::{Hmac, KeyInit, Mac};
@@ -14,24 +14,24 @@ pub(super) type Nonce = [u8; 32];
 /// An HMAC-SHA-256.
 pub(super) type Tag = [u8; 32];
 
-/// Shorter ones could be found by brute force from a recorded handshake.
+/// Minimum length: shorter tokens could be found by brute force from a recorded handshake.
 const SHORTEST: usize = 16;
 const LONGEST: usize = 1024;
 
 impl Token {
-    /// 128 random bits in hexadecimal.
+    /// Creates a token of 128 random bits in hexadecimal.
     ///
     /// # Errors
-    /// The kernel returns no random bytes.
+    /// Fails if the kernel returns no random bytes.
     pub fn random() -> Result<Self> {
         let nonce = nonce().map_err(|e| Error::new(format!("cannot get random bytes for a token: {e}")))?;
         Ok(Self(nonce[..16].iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// A given token; surrounding white space is removed.
+    /// Creates a token from text; removes surrounding white space.
     ///
     /// # Errors
-    /// Too short or too long.
+    /// Fails if the text is too short or too long.
     pub fn new(text: &str) -> Result<Self> {
         let text = text.trim();
         if !(SHORTEST..=LONGEST).contains(&text.len()) {
@@ -43,12 +43,12 @@ impl Token {
         Ok(Self(text.to_owned()))
     }
 
-    /// The secret itself.
+    /// Returns the secret itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Proof of knowing the token.
+    /// Returns a proof of knowing the token.
     pub(super) fn proof(&self, role: ProofKind, server: &Nonce, client: &Nonce) -> Tag {
         tag(self.0.as_bytes(), &[role.label(), server, client])
     }
@@ -65,7 +65,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What a proof is for; it is valid for nothing else.
+/// Purpose of a proof; it is valid for no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProofKind {
     Client,
@@ -90,7 +90,7 @@ pub(super) fn nonce() -> io::Result<Nonce> {
     Ok(nonce)
 }
 
-/// The parts have fixed lengths, so their concatenation is unambiguous.
+/// Computes a tag. The parts have fixed lengths, so their concatenation is unambiguous.
 pub(super) fn tag(key: &[u8], parts: &[&[u8]]) -> Tag {
     mac(key, parts).finalize().into_bytes().into()
 }

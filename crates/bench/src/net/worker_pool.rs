@@ -1,4 +1,4 @@
-//! One end of a round: a thread per stream, and the calling thread, which samples them.
+//! One end of a round: a thread per stream, and the calling thread, which samples the streams.
 
 use super::stream_monitor::{StreamMonitor, StreamSamples};
 use super::test_stream::{StreamHandle, StreamRole, StreamSide, TestStream, WorkerResult};
@@ -18,9 +18,9 @@ use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};
 
 const INTERVAL: Duration = Duration::from_millis(100);
-/// An end keeps sending for this long after its measurement, so that the other end can finish its own.
+/// Time that an end keeps sending after its measurement, so that the other end can finish its own.
 const MARGIN: Duration = Duration::from_millis(200);
-/// How long streams may take to end, while queues on the path drain.
+/// Time for streams to end while queues on the path drain.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A load and its open streams.
@@ -29,10 +29,10 @@ pub(super) struct LoadStreams {
     pub(super) streams: Vec<Socket>,
 }
 
-/// How a sender closes its connections.
+/// Way in which a sender closes its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CloseMode {
-    /// Discards what is still in buffers and queues, which on a slow path would take long to drain.
+    /// Discards the contents of buffers and queues, which would take long to drain on a slow path.
     Reset,
     Orderly,
 }
@@ -56,9 +56,9 @@ struct Worker {
 struct MeasuredInterval {
     monitor: StreamMonitor,
     seconds: f64,
-    /// What happens to a stream later is not a failure.
+    /// Time after which the end of a stream is not a failure.
     end: Instant,
-    /// The last sample, nanoseconds after the epoch.
+    /// Time of the last sample, in nanoseconds after the epoch.
     ended: u64,
     machine: Option<f64>,
 }
@@ -95,8 +95,8 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// Runs until the time is up or `stop`, which is called several times a second with the seconds elapsed, says so. Returns
-    /// the results of each load at this end.
+    /// Runs until the time is up or `stop` returns true; it is called several times a second with the seconds elapsed.
+    /// Returns the results of each load at this end.
     pub(super) fn run(mut self, stop: &mut dyn FnMut(f64) -> bool) -> Vec<NetEnd> {
         let longest = |seconds: fn(&NetLoad) -> f64| self.loads.iter().map(|load| seconds(load)).fold(0.0, f64::max);
         let ramp = Duration::from_secs_f64(longest(|load| load.ramp_seconds));
@@ -130,11 +130,11 @@ impl WorkerPool {
         monitor.finish();
         let seconds = end.duration_since(begun).as_secs_f64();
         let machine = machine_seconds(before, sampler.sample(), seconds);
-        // If this thread was late, the other end may have closed before the last sample, as it should.
+        // If this thread was late, the other end may rightly have closed before the last sample.
         MeasuredInterval { monitor, seconds, end: end.min(due), ended: since(self.epoch), machine }
     }
 
-    /// Waits until `due`; returns true earlier, if it has to stop or no worker is left.
+    /// Waits until `due`. Returns true before that if it has to stop or no worker is left.
     fn wait(&mut self, due: Instant, stop: &mut dyn FnMut(f64) -> bool) -> bool {
         loop {
             if stop(since(self.epoch) as f64 / 1e9) || !self.is_running() {
@@ -161,7 +161,7 @@ impl WorkerPool {
         self.workers.iter().any(|worker| worker.result.is_none())
     }
 
-    /// Ends all streams: senders at once, receivers when nothing comes any more, at the latest at `latest`.
+    /// Ends all streams: senders at once, receivers when no more data arrives, or at `latest`.
     fn end(&mut self, latest: Instant) {
         self.over.store(true, Ordering::Relaxed);
         let sends = |worker: &&Worker| matches!(worker.stream.role, StreamRole::Send | StreamRole::Ask);
@@ -177,7 +177,7 @@ impl WorkerPool {
         }
     }
 
-    /// Ends every blocking call on a stream. Errors mean that the other end has closed it already.
+    /// Ends every blocking call on a stream. Errors mean that the other end has already closed it.
     fn close(&self, stream: &StreamHandle) {
         if self.close_mode == CloseMode::Reset && stream.role == StreamRole::Send {
             let _ = stream.socket.set_linger(Some(Duration::ZERO));
@@ -185,7 +185,7 @@ impl WorkerPool {
         let _ = stream.socket.shutdown(Shutdown::Both);
     }
 
-    /// What a load came to at this end.
+    /// Returns the results of a load at this end.
     fn result(&self, load: usize, measured: &MeasuredInterval) -> NetEnd {
         let workers = self.workers.iter().zip(&measured.monitor.samples).filter(|(worker, _)| worker.load == load);
         let (workers, samples): (Vec<&Worker>, Vec<&StreamSamples>) = workers.unzip();
@@ -219,13 +219,13 @@ impl WorkerPool {
             None => end.series.bytes = StreamMonitor::series(&samples),
         }
         end.cost = cost(&usages, Traffic { reads: end.answers, ..Traffic::default() });
-        // The cost includes the ramp, the answers do not.
+        // The cost includes the ramp, but the answers do not.
         end.cost.per_operation = None;
         end
     }
 }
 
-/// The sum over all streams; `None` for TCP.
+/// Returns the sum over all streams; `None` for TCP.
 fn datagrams(results: &[&WorkerResult]) -> Option<Datagrams> {
     results.iter().filter_map(|result| result.datagrams).reduce(|a, b| Datagrams {
         sent: a.sent + b.sent,
@@ -237,7 +237,7 @@ fn datagrams(results: &[&WorkerResult]) -> Option<Datagrams> {
     })
 }
 
-/// Why a stream ended before the time was up.
+/// Returns the reason if a stream ended before the time was up.
 fn failure(workers: &[&Worker], measured: &MeasuredInterval) -> Option<String> {
     workers.iter().find_map(|worker| match &worker.result {
         None => Some("a thread never ended".to_owned()),
@@ -246,7 +246,7 @@ fn failure(workers: &[&Worker], measured: &MeasuredInterval) -> Option<String> {
     })
 }
 
-/// CPU seconds of the whole machine, scaled to the measured time, which its samples exceed a little.
+/// Returns the CPU seconds of the whole machine, scaled to the measured time, which its samples slightly exceed.
 fn machine_seconds(before: Snapshot, after: Snapshot, seconds: f64) -> Option<f64> {
     let window = Window::new(vec![before, after]);
     busy_seconds(&window).map(|busy| busy / window.seconds() * seconds)

@@ -1,4 +1,4 @@
-//! One thread that generates load.
+//! A thread that generates load.
 
 use super::usage::{ThreadUsage, UsageSnapshot, pin_to};
 use crate::engine::{IoEngine, Mmap, PolledUring, Psync, StopEvent, Uring};
@@ -18,7 +18,7 @@ pub(super) struct LoadThread {
 }
 
 impl LoadThread {
-    /// Reports that it is ready, or why not; waits for the start and generates load.
+    /// Reports that it is ready, or why it is not; then waits for the start and generates load.
     pub(super) fn run(
         self,
         ready: &Sender<Result<(), String>>,
@@ -59,7 +59,7 @@ impl LoadThread {
             Err(e) => return drop(ready.send(Err(refusal(self.load.engine, &e)))),
         };
         let job = LoadJob::new(&self.load, self.job, engine, self.stop_event);
-        // The receiver is gone if another thread could not get ready.
+        // The receiver is gone if another thread failed to get ready.
         let (Ok(()), Ok(start)) = (ready.send(Ok(())), begin.recv()) else { return };
         let before = UsageSnapshot::take();
         let result = job.run(start);

@@ -1,4 +1,4 @@
-//! What a thread uses, and the CPUs it is pinned to.
+//! CPU usage of a thread, and pinning to CPUs.
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use std::fs;
 use std::time::Instant;
 
-/// What a thread used between two snapshots. Times are seconds.
+/// Usage of a thread between two snapshots. Times are in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ThreadUsage {
     pub(crate) wall: f64,
@@ -21,7 +21,7 @@ pub(crate) struct ThreadUsage {
     pub(crate) waited: Option<f64>,
 }
 
-/// What the calling thread has used so far.
+/// Usage of the calling thread so far.
 pub(crate) struct UsageSnapshot {
     at: Instant,
     user: f64,
@@ -63,7 +63,7 @@ impl UsageSnapshot {
     }
 }
 
-/// Nanoseconds the calling thread ran and waited to run (Documentation/scheduler/sched-stats.rst).
+/// Returns the nanoseconds that the calling thread ran and waited to run (Documentation/scheduler/sched-stats.rst).
 fn schedstat() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let mut words = text.split_ascii_whitespace().map(str::parse);

@@ -1,8 +1,8 @@
-//! The file behind a loop device, by every inode that leads to its data.
+//! The file behind a loop device, identified by every inode that leads to its data.
 //!
-//! An overlay shows a file of another file system under an inode number of its own, so that a loop device on the file in the
-//! overlay and one on the file itself have common data but no common inode. The layers say which files those are. File systems of
-//! programs and servers do not say it: a file there may be any file.
+//! An overlay shows a file of another file system under its own inode number, so that a loop device on the file in the
+//! overlay and one on the file itself share data but no inode. The layers reveal which files those are. FUSE and
+//! network file systems do not: a file there may be any file.
 
 use super::StorageMap;
 use super::device::folder;
@@ -13,22 +13,22 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use whyslow_sense::storage::{self, MountInfo};
 
-/// Overlays can lie on overlays (FILESYSTEM_MAX_STACK_DEPTH in include/linux/fs.h).
+/// Maximum nesting of overlays (FILESYSTEM_MAX_STACK_DEPTH in include/linux/fs.h).
 const MOST_LAYERS: u32 = 3;
 
-/// File systems without a block device that keep the data of their files themselves.
+/// File systems without a block device that store the data of their files themselves.
 const OWN_DATA: [&str; 8] = ["bcachefs", "btrfs", "devtmpfs", "hugetlbfs", "ramfs", "rootfs", "tmpfs", "zfs"];
 
-/// A file, as two loop devices may know it by different names.
+/// A file, which two loop devices may know by different names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BackingFile {
-    /// Device and inode number, as the loop device knows it.
+    /// Device and inode number as the loop device reports them.
     pub(super) shown: (u64, u64),
-    /// Of each file that may have the same data, itself included.
+    /// Inodes of all files that may have the same data, including this one.
     pub(super) inodes: BTreeSet<(u64, u64)>,
-    /// Bytes.
+    /// Size in bytes.
     pub(super) size: Option<u64>,
-    /// Whether no other inode leads to the data.
+    /// True if no other inode leads to the data.
     pub(super) is_certain: bool,
 }
 
@@ -37,7 +37,7 @@ impl BackingFile {
         Self { shown, inodes: BTreeSet::from([shown]), size: None, is_certain }
     }
 
-    /// Whether both may be one file.
+    /// Returns whether both may be the same file.
     pub(super) fn may_be(&self, other: &Self) -> bool {
         if !self.inodes.is_disjoint(&other.inodes) {
             return true;
@@ -50,18 +50,19 @@ impl BackingFile {
     }
 }
 
-/// What a loop device is on.
+/// Backing store of a loop device.
 pub(super) enum Backing {
-    /// The block device with this number.
+    /// A block device, by number.
     Device(u64),
     File(BackingFile),
 }
 
-/// What a loop device is on that says it is on a path; `None` if that cannot be found out.
+/// Returns the backing store of a loop device that reports `path`; `None` if it cannot be determined.
 pub(super) fn of_device(map: &StorageMap, device: &str, path: &str) -> Option<Backing> {
     let path = map.root.at(path.trim_start_matches('/'));
     let known = map.root.is_live().then(|| status(device)).flatten();
-    // In another mount namespace, or once the file is deleted, the path leads elsewhere; but the kernel knows the inode.
+    // In another mount namespace, or once the file is deleted, the path leads elsewhere; but the kernel knows the
+    // inode.
     let shown = match known {
         Some(info) if info.inner_device != 0 => return Some(Backing::Device(info.inner_device)),
         Some(info) => (info.device, info.inode),
@@ -77,7 +78,7 @@ pub(super) fn of_device(map: &StorageMap, device: &str, path: &str) -> Option<Ba
     Some(Backing::File(seen.unwrap_or_else(|| BackingFile::of_inode(shown, keeps_data(map, shown.0)))))
 }
 
-/// The file at a path.
+/// Returns the file at a path.
 fn at(map: &StorageMap, path: &Path, most_layers: u32) -> Option<BackingFile> {
     if !map.root.is_live() {
         let meta = fs::metadata(path).ok()?;
@@ -91,7 +92,7 @@ fn at(map: &StorageMap, path: &Path, most_layers: u32) -> Option<BackingFile> {
     let layers = if most_layers > 0 { below(mount, path) } else { Vec::new() };
     let found: Vec<(PathBuf, fs::Metadata)> =
         layers.into_iter().filter_map(|path| metadata(map, &path).map(|meta| (path, meta))).collect();
-    // The topmost has the data, unless only its attributes were copied up.
+    // The topmost layer has the data, unless only its attributes were copied up.
     let is_it = |(_, below): &(PathBuf, fs::Metadata)| same_attributes(below, &meta) && !mount.has("metacopy=on");
     let mut is_certain = found.first().is_some_and(is_it);
     for (path, _) in &found {
@@ -107,21 +108,21 @@ fn at(map: &StorageMap, path: &Path, most_layers: u32) -> Option<BackingFile> {
     Some(file)
 }
 
-/// `None` also if it is on a mount that does not answer.
+/// Returns the metadata of a path; `None` also if it is on a mount that does not answer.
 fn metadata(map: &StorageMap, path: &Path) -> Option<fs::Metadata> {
     storage::answers(&map.root, path.to_str()?).then(|| fs::metadata(path).ok())?
 }
 
-/// Where the layers of an overlay may have the file.
+/// Returns the paths where the layers of an overlay may have the file.
 fn below(mount: &MountInfo, path: &Path) -> Vec<PathBuf> {
     let within = path.strip_prefix(&mount.point).unwrap_or(Path::new(""));
     let within = Path::new(mount.root.trim_start_matches('/')).join(within);
     let layers = mount.layers().into_iter().map(PathBuf::from).filter(|layer| layer.is_absolute());
-    // A mount of a single file has nothing below its point.
+    // A bind mount of a single file has nothing below its mount point.
     layers.map(|layer| if within.as_os_str().is_empty() { layer } else { layer.join(&within) }).collect()
 }
 
-/// An overlay passes the attributes of the file on.
+/// Returns whether two files have the same attributes, which an overlay passes through.
 fn same_attributes(a: &fs::Metadata, b: &fs::Metadata) -> bool {
     let all = |meta: &fs::Metadata| (meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec());
     a.is_file() && all(a) == all(b)
@@ -131,7 +132,7 @@ fn is_own_data(mount: &MountInfo) -> bool {
     !mount.number.starts_with("0:") || OWN_DATA.contains(&mount.kind.as_str())
 }
 
-/// Whether the files with this device number have data of their own.
+/// Returns whether files with this device number have data of their own.
 fn keeps_data(map: &StorageMap, device: u64) -> bool {
     let (major, minor) = (libc::major(device), libc::minor(device));
     let number = format!("{major}:{minor}");
@@ -144,14 +145,14 @@ fn keeps_data(map: &StorageMap, device: u64) -> bool {
 struct LoopInfo {
     device: u64,
     inode: u64,
-    /// The number of the block device that it is on, if it is on one.
+    /// Number of the block device behind it, if it is on one.
     inner_device: u64,
     rest: [u64; 26],
 }
 
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 
-/// What the kernel knows of the file behind a loop device.
+/// Queries the kernel for the file behind a loop device.
 fn status(device: &str) -> Option<LoopInfo> {
     let file = File::open(format!("/dev/{device}")).ok()?;
     let mut info = LoopInfo { device: 0, inode: 0, inner_device: 0, rest: [0; 26] };
@@ -160,7 +161,8 @@ fn status(device: &str) -> Option<LoopInfo> {
     (status == 0).then_some(info)
 }
 
-/// The path of the file behind a loop device, as its mount namespace knows it; `None` if it is no configured loop device.
+/// Returns the path of the file behind a loop device, as its mount namespace knows it; `None` if the device is not a
+/// configured loop device.
 pub(super) fn path(map: &StorageMap, device: &str) -> Option<String> {
     let path = map.root.maybe(&format!("{}/loop/backing_file", folder(device)))?;
     Some(path.trim_end_matches('\n').to_owned())

@@ -1,7 +1,7 @@
-//! Where a device keeps its data: the ranges of files, units of storage and other devices that it consists of.
+//! Location of a device's data: the ranges of files, storage units and other devices that it consists of.
 //!
-//! Two loop devices on one file, two volumes on one range of a disk, or two paths to one LUN, are separate devices to the kernel:
-//! neither is claimed when the other is mounted, yet writing to one destroys the data of the other.
+//! Two loop devices on one file, two volumes on one range of a disk, or two paths to one LUN are separate devices to
+//! the kernel: neither is claimed when the other is mounted, yet writing to one destroys the data of the other.
 
 use super::StorageMap;
 use super::backing_file::{self, Backing, BackingFile};
@@ -9,11 +9,11 @@ use super::device::{folder, identity, name};
 use std::collections::BTreeSet;
 use whyslow_sense::storage::{LowerRange, MappedData, mapped_parts};
 
-/// Identifies stored data, whatever the device is called.
+/// Identity of stored data, independent of device names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum BackingStore {
     File(BackingFile),
-    /// A unit of storage, by its own name and size.
+    /// A storage unit, by its own name and size.
     Unit {
         name: String,
         bytes: u64,
@@ -42,10 +42,10 @@ struct ByteRange {
     store: BackingStore,
     start: u64,
     end: u64,
-    /// Where it begins on the device; `None` if only the device's driver knows what is where in it.
+    /// Offset on the device; `None` if only the device's driver knows the layout.
     at: Option<u64>,
-    /// Devices above the store whose drivers alone know what is where. They are stores themselves: what two devices on one of them
-    /// have in common is decided there.
+    /// Devices above the store whose drivers alone know the layout. They are stores themselves: whether two devices on
+    /// one of them overlap is decided there.
     through: BTreeSet<String>,
 }
 
@@ -59,7 +59,7 @@ impl ByteRange {
         !is_decided_above && self.start < other.end && other.start < self.end && self.store.may_be(&other.store)
     }
 
-    /// What a part of the device has of it; `size` 0 means up to the end.
+    /// Returns the intersection with a part of the device; `size` 0 means up to the end.
     fn part(self, start: u64, size: u64) -> Option<Self> {
         let Some(at) = self.at else { return Some(self) };
         let end = if size == 0 { u64::MAX } else { start.saturating_add(size) };
@@ -73,12 +73,12 @@ impl ByteRange {
         (from < to).then(part)
     }
 
-    /// The same on a device that has it elsewhere.
+    /// Returns the range shifted by an offset on the device.
     fn moved(self, by: u64) -> Self {
         Self { at: self.at.map(|at| at.saturating_add(by)), ..self }
     }
 
-    /// The same on a device whose driver alone knows what is where.
+    /// Returns the range for a device whose driver alone knows the layout.
     fn spread(mut self, through: &str) -> Self {
         self.through.insert(through.to_owned());
         Self { at: None, ..self }
@@ -88,9 +88,9 @@ impl ByteRange {
 /// A device and everything below it.
 #[derive(Default)]
 pub(super) struct DeviceStack {
-    /// Every device that it consists of, itself included.
+    /// All devices in the stack, including the device itself.
     pub(super) devices: BTreeSet<String>,
-    /// Those of them that a loop device is on: the kernel does not claim them for it.
+    /// Devices in the stack that a loop device is on: the kernel does not claim them for it.
     pub(super) unclaimed: BTreeSet<String>,
     ranges: Vec<ByteRange>,
 }
@@ -102,12 +102,12 @@ impl DeviceStack {
         stack
     }
 
-    /// Whether writing to one may change what the other reads.
+    /// Returns whether writing to one may change the data of the other.
     pub(super) fn has_common_data(&self, other: &Self) -> bool {
         self.ranges.iter().any(|own| other.ranges.iter().any(|others| own.overlaps(others)))
     }
 
-    /// Device and inode number of each file that may have the data.
+    /// Returns device and inode number of each file that may have the data.
     pub(super) fn inodes(&self) -> BTreeSet<(u64, u64)> {
         let files = self.ranges.iter().filter_map(|range| match &range.store {
             BackingStore::File(file) => Some(&file.inodes),
@@ -158,7 +158,7 @@ impl DeviceStack {
         opaque(map, device, below)
     }
 
-    /// By its table, if it is a device of the device mapper that can be read.
+    /// Reads the table of a device-mapper device; `None` for other devices, and if the table cannot be read.
     fn mapped(&mut self, map: &StorageMap, device: &str, above: &mut Vec<String>) -> Option<Vec<ByteRange>> {
         if !map.root.is_live() || !map.root.at(format!("{}/dm", folder(device))).exists() {
             return None;
@@ -184,7 +184,7 @@ impl DeviceStack {
                     let pool = named(map, pool)?;
                     let store = BackingStore::Thin { pool: pool.clone(), volume };
                     ranges.push(ByteRange::whole(store).part(0, part.bytes)?.moved(part.start));
-                    // Its volumes have blocks of their own.
+                    // The pool's volumes have blocks of their own.
                     let volumes = format!("volumes of {pool}");
                     ranges.extend(self.walk(map, &pool, above).into_iter().map(|range| range.spread(&volumes)));
                 }
@@ -196,23 +196,23 @@ impl DeviceStack {
     }
 }
 
-/// Whether two devices are one, one lies on the other, or both have common data.
+/// Returns whether two devices are the same, one lies on the other, or both share data.
 pub(super) fn have_common_data(map: &StorageMap, device: &str, other: &str) -> bool {
     let [own, others] = [device, other].map(|device| DeviceStack::of(map, device));
     own.devices.contains(other) || others.devices.contains(device) || own.has_common_data(&others)
 }
 
-/// Devices other than this one, and those it consists of, that have some of its data.
+/// Returns devices that share data with this one, except the device itself and those it consists of.
 pub(super) fn twins(map: &StorageMap, device: &str, own: &DeviceStack) -> Vec<String> {
     let over: BTreeSet<String> = map.topology.over(device).iter().map(|name| name.to_string()).collect();
     let others = map.root.list("sys/class/block").into_iter().map(|name| name.replace('!', "/"));
-    // A path of a multipath NVMe disk has no node, and is only used through the disk.
+    // A path of a multipath NVMe disk has no device node and is only used through the disk.
     let is_hidden = |name: &str| map.root.number(&format!("{}/hidden", folder(name))) == Some(1);
     let is_other = |name: &String| !own.devices.contains(name) && !over.contains(name) && !is_hidden(name);
     others.filter(is_other).filter(|name| own.has_common_data(&DeviceStack::of(map, name))).collect()
 }
 
-/// A device whose driver alone knows what is where below.
+/// Returns the ranges of a device whose driver alone knows the layout below it.
 fn opaque(map: &StorageMap, device: &str, below: Vec<ByteRange>) -> Vec<ByteRange> {
     let number = map.root.word(&format!("{}/dev", folder(device))).unwrap_or_else(|| device.to_owned());
     let own = ByteRange::whole(BackingStore::Device(number));
@@ -255,7 +255,7 @@ struct LoopBacking {
     limit: u64,
 }
 
-/// `None` if it is not a configured loop device.
+/// Returns the backing store of a loop device; `None` if the device is not a configured loop device.
 fn loop_backing(map: &StorageMap, device: &str) -> Option<LoopBacking> {
     let path = backing_file::path(map, device)?;
     let number = |file: &str| map.root.number(&format!("{}/loop/{file}", folder(device))).unwrap_or(0);

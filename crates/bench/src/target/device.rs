@@ -1,4 +1,4 @@
-//! Opening a block device.
+//! Opens block devices.
 
 use super::in_use::uses;
 use super::shared_data::SharedData;
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use whyslow_model::{bench, human};
 use whyslow_sense::storage;
 
-/// How long a device may stay claimed without a visible user: after a program was killed, the kernel releases its
+/// Time that a device may stay claimed without a visible user: after a program was killed, the kernel releases its
 /// io_uring late (io_uring/io_uring.c, `io_ring_exit_work`).
 const LINGERING: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// An opened device, and others that are claimed as long as it is written to.
+/// An opened device, with others that stay claimed while it is written to.
 struct ClaimedDevice {
     name: String,
     file: File,
@@ -33,7 +33,7 @@ fn claim(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result
         may_destroy(map, &name, ask)?;
     }
     let shared = ask.in_use && !ask.write;
-    // Reading does not endanger data that is also used elsewhere.
+    // Reading does not endanger data that is also in use elsewhere.
     let other_ways = ask.write.then(|| SharedData::of_device(map, &name));
     if !shared {
         let mut uses = uses(map, &name);
@@ -44,8 +44,8 @@ fn claim(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result
             return Err(refused(ask, &format!("is in use: {}{}", uses.join("; "), instead(ask))));
         }
     }
-    // Without O_CREAT, O_EXCL claims a block device: it fails if a mount or an array claims it, and excludes them
-    // afterwards (open(2)).
+    // Without O_CREAT, O_EXCL claims a block device: it fails if a mount or an array has claimed the device, and
+    // excludes them from then on (open(2)).
     let flags = if shared { 0 } else { libc::O_EXCL };
     let file = open_patiently(path, ask.write, ask.direct, flags).map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => {
@@ -63,7 +63,7 @@ fn claim(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result
     Ok(ClaimedDevice { name, file, guards })
 }
 
-/// Retries while the device may still be claimed by a killed program.
+/// Opens a device; retries while it may still be claimed by a killed program.
 pub(super) fn open_patiently(path: &Path, write: bool, direct: bool, flags: i32) -> io::Result<File> {
     let patience = Instant::now() + LINGERING;
     loop {
@@ -91,7 +91,7 @@ pub(super) fn as_target(map: &StorageMap, path: &Path, number: u64, ask: &Target
     Ok(BenchTarget { about, file: Arc::new(file), grain, temporary: false, caveats: thin(map, &device), guards })
 }
 
-/// A caveat for a loop device whose file has parts that were never written.
+/// Returns a caveat for a loop device whose file has parts that were never written.
 fn thin(map: &StorageMap, device: &str) -> Vec<String> {
     let path = map.root.maybe(&format!("{}/loop/backing_file", folder(device)));
     let path = path.filter(|path| storage::answers(&map.root, path.trim_end_matches('\n')));
@@ -105,8 +105,8 @@ fn thin(map: &StorageMap, device: &str) -> Vec<String> {
     (missing > size / 100).then(caveat).into_iter().collect()
 }
 
-/// Bytes that overwriting a device adds to the file systems below it, with the folder of each growing file: loop
-/// devices on sparse files.
+/// Returns the bytes that overwriting a device adds to the file systems below it, with the folder of each growing file:
+/// loop devices on sparse files.
 pub(super) fn unallocated(map: &StorageMap, device: &str) -> Vec<(PathBuf, u64)> {
     let stack = std::iter::once(device.to_owned()).chain(map.below(device));
     let grows = |device: String| {
@@ -125,7 +125,7 @@ fn instead(ask: &TargetSpec) -> &'static str {
     if ask.write { "" } else { " (--in-use reads it anyway, which adds load and changes nothing)" }
 }
 
-/// The name of a device number.
+/// Returns the name of a device number.
 pub(super) fn name(map: &StorageMap, number: u64) -> Option<String> {
     let (major, minor) = (libc::major(number), libc::minor(number));
     let link = map.root.link(&format!("sys/dev/block/{major}:{minor}"))?;
@@ -138,11 +138,11 @@ pub(super) fn start(map: &StorageMap, partition: &str) -> u64 {
 
 fn size(map: &StorageMap, device: &str) -> Option<u64> {
     let sectors = map.root.number(&format!("{}/size", folder(device)))?;
-    // Sectors are 512 bytes here, whatever the device's own (Documentation/ABI/stable/sysfs-block).
+    // Sectors are 512 bytes here, regardless of the device's own sector size (Documentation/ABI/stable/sysfs-block).
     sectors.checked_mul(512).filter(|&bytes| bytes > 0)
 }
 
-/// Of a device or partition in sysfs.
+/// Returns the sysfs folder of a device or partition.
 pub(super) fn folder(device: &str) -> String {
     format!("sys/class/block/{}", device.replace('/', "!"))
 }
@@ -151,7 +151,7 @@ pub(super) fn grain(map: &StorageMap, device: &str) -> u64 {
     map.queue(device).and_then(|queue| queue.logical_block.get()).map_or(512, |bytes| bytes as u64).max(512)
 }
 
-/// Checks the serial number that was typed, and that the device is writable.
+/// Checks that the typed serial number matches and that the device is writable.
 fn may_destroy(map: &StorageMap, device: &str, ask: &TargetSpec) -> Result<()> {
     let identity = identity(map, device);
     match &ask.destroy {
@@ -169,7 +169,7 @@ fn may_destroy(map: &StorageMap, device: &str, ask: &TargetSpec) -> Result<()> {
     Ok(())
 }
 
-/// What identifies a device, to be typed before it is overwritten.
+/// Identity of a device, which must be typed before the device is overwritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DeviceIdentity {
     pub(super) text: String,
@@ -177,13 +177,13 @@ pub(super) struct DeviceIdentity {
 }
 
 impl DeviceIdentity {
-    /// Whether it comes from the device itself.
+    /// Returns whether the identity comes from the device itself.
     pub(super) fn is_serial(&self) -> bool {
         FILES.iter().any(|(_, is)| *is == self.is)
     }
 }
 
-/// Files in sysfs: serial numbers of virtio and NVMe, and what SCSI, dm and md have instead.
+/// Files in sysfs: serial numbers of virtio and NVMe, and the equivalents for SCSI, dm and md.
 const FILES: [(&str, &str); 5] = [
     ("serial", "its serial number (lsblk -o NAME,SERIAL)"),
     ("device/serial", "its serial number (lsblk -o NAME,SERIAL)"),
@@ -192,7 +192,7 @@ const FILES: [(&str, &str); 5] = [
     ("md/uuid", "its UUID (mdadm --detail)"),
 ];
 
-/// The identity of a device, or of the disk it is a partition of.
+/// Returns the identity of a device, or of the disk of a partition.
 pub(super) fn identity(map: &StorageMap, device: &str) -> DeviceIdentity {
     let whole = map.topology.below(device).find(|lower| map.relation(device, lower) == Some("partition"));
     let device = whole.map_or(device, |whole| &**whole);
@@ -216,7 +216,7 @@ pub(super) fn identity(map: &StorageMap, device: &str) -> DeviceIdentity {
     }
 }
 
-/// The Unit Serial Number page of a SCSI disk: four bytes of header, then text (SPC-4, 7.8.15).
+/// Reads the Unit Serial Number page of a SCSI disk: four bytes of header, then text (SPC-4, 7.8.15).
 fn scsi_serial(map: &StorageMap, folder: &str) -> Option<String> {
     let page = std::fs::read(map.root.at(format!("{folder}/device/vpd_pg80"))).ok()?;
     let text = String::from_utf8_lossy(page.get(4..)?).trim_matches(['\0', ' ']).to_owned();

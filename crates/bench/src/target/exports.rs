@@ -1,17 +1,17 @@
-//! Devices and files that this kernel serves to other machines: it may have them open without claiming them.
+//! Devices and files that this kernel serves to other machines, possibly without claiming them.
 
 use super::StorageMap;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-/// In configfs: the folder of a server, where below it its exports are, and the file with the path of one (drivers/nvme/target,
-/// drivers/target).
+/// Export servers in configfs: the server's folder, the folder of exports below it, and the file with the path of an
+/// export (drivers/nvme/target, drivers/target).
 const SERVERS: [(&str, &str, &str); 2] = [
     ("sys/kernel/config/nvmet/subsystems", "namespaces", "device_path"),
     ("sys/kernel/config/target/core", "", "udev_path"),
 ];
 
-/// Exports of block devices with these numbers.
+/// Returns the exports of block devices with these numbers.
 pub(super) fn of_devices(map: &StorageMap, numbers: &[(u32, u32)]) -> Vec<String> {
     matching(map, |meta| {
         let number = (libc::major(meta.rdev()), libc::minor(meta.rdev()));
@@ -19,7 +19,7 @@ pub(super) fn of_devices(map: &StorageMap, numbers: &[(u32, u32)]) -> Vec<String
     })
 }
 
-/// Exports of the file with this device and inode number.
+/// Returns the exports of the file with this device and inode number.
 pub(super) fn of_file(map: &StorageMap, inode: (u64, u64)) -> Vec<String> {
     matching(map, |meta| meta.is_file() && (meta.dev(), meta.ino()) == inode)
 }

@@ -1,4 +1,4 @@
-//! Whether a block device is in use, and by what.
+//! Uses of a block device.
 
 use super::device::folder;
 use super::{StorageMap, exports};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use whyslow_model::catalogue::Swap;
 
-/// All uses of a device, its partitions, and what is stacked on them.
+/// Returns all uses of a device, its partitions, and the devices stacked on them.
 pub(super) fn uses(map: &StorageMap, device: &str) -> Vec<String> {
     let mut all: Vec<String> = vec![device.to_owned()];
     all.extend(map.topology.over(device).iter().map(|name| name.to_string()));
@@ -20,7 +20,7 @@ pub(super) fn uses(map: &StorageMap, device: &str) -> Vec<String> {
     uses
 }
 
-/// Uses of a device itself by programs, whether or not something is stacked on it.
+/// Returns the programs that use a device itself, whether or not something is stacked on it.
 pub(super) fn uses_itself(map: &StorageMap, device: &str) -> Vec<String> {
     let openers = openers_of(map, &numbers(map, device, &[device.to_owned()]));
     openers.into_iter().map(|what| format!("{device}: {what}")).collect()
@@ -39,7 +39,7 @@ pub(super) fn mounts(map: &StorageMap, part: &str) -> Vec<String> {
     map.topology.mounts(part).iter().map(|point| format!("{part} is mounted on {point}")).collect()
 }
 
-/// What is stacked on a device other than its partitions.
+/// Returns the devices stacked on a device, except its partitions.
 fn holders(map: &StorageMap, part: &str) -> Vec<String> {
     let mut holders: BTreeSet<String> = map.root.list(&format!("{}/holders", folder(part))).into_iter().collect();
     let above = map.topology.above(part).filter(|upper| map.relation(upper, part) != Some("partition"));
@@ -47,19 +47,21 @@ fn holders(map: &StorageMap, part: &str) -> Vec<String> {
     holders.into_iter().map(|holder| format!("{holder} is stacked on {part}")).collect()
 }
 
-/// /proc/swaps lists device nodes.
+/// Returns whether a device is swap; /proc/swaps lists device nodes.
 fn is_swap(map: &StorageMap, part: &str) -> bool {
     map.window.newest::<Swap>().keys().any(|path| path.strip_prefix("/dev/") == Some(part))
 }
 
-/// A btrfs is mounted by the name of one of its devices; sysfs lists all.
+/// Returns whether a device belongs to a mounted btrfs, which is mounted by the name of one of its devices; sysfs lists
+/// all.
 fn is_btrfs(map: &StorageMap, part: &str) -> bool {
     let entry = part.replace('/', "!");
     let has = |id: &String| map.root.at(format!("sys/fs/btrfs/{id}/devices/{entry}")).exists();
     map.root.list("sys/fs/btrfs").iter().any(has)
 }
 
-/// `major:minor` of all of these and of the disk a partition is on, through which all of it can be written.
+/// Returns `major:minor` of all these devices, and of a partition's disk, through which the partition can be written
+/// too.
 fn numbers(map: &StorageMap, device: &str, all: &[String]) -> Vec<(u32, u32)> {
     let disk = map.topology.below(device).filter(|lower| map.relation(device, lower) == Some("partition"));
     let names = all.iter().cloned().chain(disk.map(|name| name.to_string()));
@@ -71,14 +73,14 @@ fn number(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Other processes that have one of these devices open. Without root, only one's own are visible.
+/// Returns other processes that have one of these devices open. Without root, only those of the same user are visible.
 fn openers(numbers: &[(u32, u32)]) -> Vec<String> {
     let own = std::process::id();
     let pids = processes().filter(|&pid| pid != own);
     pids.filter(|&pid| has_open(pid, numbers)).map(|pid| format!("process {pid} ({}) has it open", name(pid))).collect()
 }
 
-/// Other processes that have a file open or mapped.
+/// Returns other processes that have a file open or mapped.
 pub(super) fn openers_of_file((device, inode): (u64, u64)) -> Vec<String> {
     let device = (libc::major(device), libc::minor(device));
     let is_it = |found: &libc::statx| (found.stx_dev_major, found.stx_dev_minor) == device && found.stx_ino == inode;
@@ -93,7 +95,7 @@ fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
 }
 
-/// Open files, and mapped ones, which a process need not have open.
+/// Returns the open files of a process, and the mapped ones, which it need not have open.
 fn open_files(pid: u32) -> impl Iterator<Item = libc::statx> {
     let entries = move |folder| fs::read_dir(format!("/proc/{pid}/{folder}")).into_iter().flatten().flatten();
     ["fd", "map_files"].into_iter().flat_map(entries).filter_map(|file| looked_at(&file.path()))
@@ -111,7 +113,7 @@ fn name(pid: u32) -> String {
 
 fn looked_at(path: &Path) -> Option<libc::statx> {
     let path = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
-    // SAFETY: statx is plain numbers, for which zeros are valid.
+    // SAFETY: statx consists of plain numbers, for which zeros are valid.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
     // Avoids hanging on files of a dead server.
     let flags = libc::AT_STATX_DONT_SYNC;

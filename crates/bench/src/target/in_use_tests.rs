@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use whyslow_sense::Sampler;
 
-/// A map of a machine with these files.
+/// Returns a map of a machine with these files.
 fn map(files: &[(&str, &str)]) -> (tempfile::TempDir, StorageMap) {
     let (folder, root) = cpu_topology::tests::machine(files);
     link(folder.path(), "sys/dev/block/8:1", "../../block/sda/sda1");
@@ -25,7 +25,7 @@ const DISKS: &str = "   8       0 sda 1 0 8 1 1 0 8 1 0 1 1\n   8       1 sda1 1
                      8       2 sda2 1 0 8 1 1 0 8 1 0 1 1\n   8      16 sdb 1 0 8 1 1 0 8 1 0 1 1\n 253       0 dm-0 1 0 8 1 1 0 8 1 0 1 1\n   \
                      9       0 md0 1 0 8 1 1 0 8 1 0 1 1\n   7       0 loop0 1 0 8 1 1 0 8 1 0 1 1\n";
 
-/// A disk with two partitions, a second disk, and `more`.
+/// Returns a machine with a disk with two partitions, a second disk, and `more`.
 fn machine(more: &[(&str, &str)]) -> (tempfile::TempDir, StorageMap) {
     let mut files = vec![
         ("proc/diskstats", DISKS),

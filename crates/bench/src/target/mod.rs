@@ -1,8 +1,8 @@
-//! What is measured: a block device, a file, or a folder, in which a temporary file is created.
+//! Benchmark targets: a block device, a file, or a folder, in which a temporary file is created.
 //!
-//! No existing data is at risk. Devices in use are refused, whatever name they are given by; a device is written only
-//! if its serial number was typed, and whatever else leads to its data is claimed meanwhile; existing files are only read; temporary files have no name, so that nothing is left
-//! of them, however the program ends.
+//! No existing data is at risk. Devices in use are refused, whatever path leads to them. A device is written only if
+//! its serial number was typed, and all other devices that lead to its data are claimed meanwhile. Existing files are
+//! only read. Temporary files have no name, so that nothing remains of them, however the program ends.
 
 mod backing_file;
 mod backing_store;
@@ -27,28 +27,28 @@ use whyslow_model::topology::Topology;
 use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};
 
-/// Every device accepts requests of this size.
+/// Request size that every device accepts.
 const PAGE: u32 = 4096;
 
-/// Above this share of never-written data, the device is not what would be measured; below the other, it is not
-/// mentioned.
+/// Shares of never-written data: above the first, the measurement would not reflect the device; below the second, it is
+/// not mentioned.
 const MOST_UNWRITTEN: f64 = 0.1;
 const LITTLE_UNWRITTEN: f64 = 0.01;
 
-/// What to open, and how.
+/// Target to open, and how.
 #[derive(Clone, Debug)]
 pub struct TargetSpec {
-    /// A block device, a file, or a folder.
+    /// Block device, file, or folder.
     pub path: PathBuf,
-    /// Whether it is written to.
+    /// Whether the target is written to.
     pub write: bool,
     /// Whether to use direct I/O, bypassing the page cache.
     pub direct: bool,
     /// Serial number of the device that may be overwritten.
     pub destroy: Option<String>,
-    /// Whether a device that is in use may be read: adds load, changes nothing.
+    /// Whether a device in use may be read: this adds load but changes nothing.
     pub in_use: bool,
-    /// Size of a temporary file in a folder, bytes.
+    /// Size of a temporary file in a folder, in bytes.
     pub size: u64,
 }
 
@@ -56,16 +56,16 @@ pub struct TargetSpec {
 pub(crate) struct BenchTarget {
     pub(crate) about: bench::TargetInfo,
     pub(crate) file: Arc<File>,
-    /// The unit of direct I/O, bytes; 1 for buffered I/O.
+    /// Unit of direct I/O in bytes; 1 for buffered I/O.
     pub(crate) grain: u64,
-    /// Whether it is an empty temporary file.
+    /// True for an empty temporary file.
     pub(crate) temporary: bool,
     pub(crate) caveats: Vec<String>,
-    /// Other devices with its data, claimed as long as it may be written to.
+    /// Other devices with the same data, claimed while the target may be written to.
     pub(crate) guards: Vec<File>,
 }
 
-/// The block devices, mounts and stacking of the machine.
+/// Block devices, mounts and device stacking of the machine.
 pub(crate) struct StorageMap {
     root: Root,
     window: Window,
@@ -83,13 +83,13 @@ impl StorageMap {
         Self { topology: Topology::of(&window), root, window }
     }
 
-    /// The mount with the longest mount point that leads to the file.
+    /// Returns the mount with the longest mount point that contains the file.
     fn mount_of(&self, path: &Path) -> Option<&Mount> {
         let mounts = self.window.newest::<Mount>().into_values();
         mounts.filter(|mount| path.starts_with(&*mount.point)).max_by_key(|mount| mount.point.len())
     }
 
-    /// What identifies a folder's file system, and its type.
+    /// Returns an identifier of a folder's file system, and its type.
     pub(crate) fn file_system(&self, folder: &Path) -> Result<(String, String)> {
         let path = fs::canonicalize(folder).map_err(|e| Error::at(folder, "cannot be opened", &e))?;
         let mount = self.mount_of(&path);
@@ -101,7 +101,7 @@ impl StorageMap {
         Ok((device.map_or_else(|| number().map(|number| number.to_string()), |device| Ok(device.to_owned()))?, kind))
     }
 
-    /// All devices below a device, from the top down.
+    /// Returns all devices below a device, from the top down.
     pub(crate) fn below(&self, device: &str) -> Vec<String> {
         let mut below: Vec<String> = Vec::new();
         let mut level = vec![device.to_owned()];
@@ -118,51 +118,52 @@ impl StorageMap {
         self.topology.below(device).map(|name| name.to_string()).collect()
     }
 
-    /// How a device uses the one below it: `partition`, `loop`, `dm`, `md`.
+    /// Returns how a device uses the one below it: `partition`, `loop`, `dm`, `md`.
     pub(crate) fn relation(&self, upper: &str, lower: &str) -> Option<&str> {
         self.topology.relation(upper, lower)
     }
 
-    /// The name of the block device that a path leads to.
+    /// Returns the name of the block device that a path leads to.
     pub(crate) fn device_of(&self, path: &Path) -> Option<String> {
         let meta = fs::metadata(path).ok().filter(|meta| meta.file_type().is_block_device())?;
         device::name(self, meta.rdev())
     }
 
-    /// What has to be typed before a device is overwritten.
+    /// Returns the text that must be typed before a device is overwritten.
     pub(crate) fn identity(&self, device: &str) -> String {
         device::identity(self, device).text
     }
 
-    /// Whether two devices are one, one is a part of the other, or both keep their data in the same place.
+    /// Returns whether two devices are the same, one is a part of the other, or both store their data in the same
+    /// place.
     pub(crate) fn have_common_data(&self, device: &str, other: &str) -> bool {
         backing_store::have_common_data(self, device, other)
     }
 
-    /// Offset of a partition on its disk, bytes.
+    /// Returns the offset of a partition on its disk, in bytes.
     pub(crate) fn start(&self, partition: &str) -> u64 {
         device::start(self, partition)
     }
 
-    /// A number in a file of /sys/block/DEVICE; of the disk, for a partition.
+    /// Returns a number from a file in /sys/block/DEVICE; for a partition, that of its disk.
     pub(crate) fn block_attribute(&self, device: &str, file: &str) -> Option<u64> {
         self.root.number(&format!("sys/block/{}/{file}", self.disk(device).replace('/', "!")))
     }
 
-    /// The disk of a partition; other devices are their own.
+    /// Returns the disk of a partition; for other devices, the device itself.
     pub(crate) fn disk<'d>(&'d self, device: &'d str) -> &'d str {
         let disk = self.topology.below(device).find(|lower| self.relation(device, lower) == Some("partition"));
         disk.map_or(device, |disk| &**disk)
     }
 
-    /// The largest request that can be polled for, bytes: larger ones are split, and the kernel does not poll for
-    /// splits (block/blk-merge.c). Fails if the device cannot be polled.
+    /// Returns the largest request that can be polled for, in bytes: larger ones are split, and the kernel does not
+    /// poll for splits (block/blk-merge.c). Fails if the device cannot be polled.
     pub(crate) fn largest_polled(&self, target: &bench::TargetInfo) -> Result<u64> {
         let refused = |why: &str| Err(Error::new(format!("{} cannot be polled: {why}", target.path)));
         let Some(device) = target.device.as_deref().map(|device| self.disk(device)) else {
             return refused("it is not on a block device");
         };
-        // Documentation/ABI/stable/sysfs-block, queue/io_poll.
+        // See Documentation/ABI/stable/sysfs-block, queue/io_poll.
         let setting = format!("sys/block/{}/queue/io_poll", device.replace('/', "!"));
         match self.block_attribute(device, "queue/io_poll") {
             Some(1) => {
@@ -176,13 +177,13 @@ impl StorageMap {
         }
     }
 
-    /// Bytes that overwriting a device adds to the file systems below it, each with a folder there.
+    /// Returns the bytes that overwriting a device adds to the file systems below it, each with a folder there.
     pub(crate) fn unallocated(&self, device: &str) -> Vec<(PathBuf, u64)> {
         device::unallocated(self, device)
     }
 
-    /// Whether the device counts all reads of the target: its counters are on, and it is the only device of the file
-    /// system.
+    /// Returns whether the device counts all reads of the target: its counters are enabled, and it is the only device
+    /// of the file system.
     pub(crate) fn counts_all(&self, target: &bench::TargetInfo) -> bool {
         const OF_SEVERAL: [&str; 3] = ["btrfs", "bcachefs", "zfs"];
         let Some(device) = target.device.as_deref().map(|device| self.disk(device)) else { return false };
@@ -190,7 +191,7 @@ impl StorageMap {
         !OF_SEVERAL.contains(&kind) && self.block_attribute(device, "queue/iostats").is_none_or(|on| on > 0)
     }
 
-    /// Of the disk, for a partition.
+    /// Returns the queue of a device; for a partition, that of its disk.
     pub(crate) fn queue(&self, device: &str) -> Option<&Queue> {
         self.window.newest::<Queue>().get(self.disk(device)).copied()
     }
@@ -198,7 +199,7 @@ impl StorageMap {
 
 impl BenchTarget {
     pub(crate) fn open(map: &StorageMap, ask: &TargetSpec) -> Result<Self> {
-        // Follow symbolic links: what they lead to counts.
+        // Follow symbolic links: their targets count.
         let path = fs::canonicalize(&ask.path).map_err(|e| Error::at(&ask.path, "cannot be opened", &e))?;
         let meta = fs::metadata(&path).map_err(|e| Error::at(&ask.path, "cannot read its metadata", &e))?;
         let kind = meta.file_type();
@@ -217,7 +218,7 @@ impl BenchTarget {
         Ok(target)
     }
 
-    /// The same file or device through the page cache. A device stays claimed by the first.
+    /// Opens the same file or device through the page cache. A device stays claimed by the first.
     pub(crate) fn buffered(&self) -> Result<Self> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let file = open(Path::new(&path), self.temporary, false, 0)
@@ -241,14 +242,16 @@ impl BenchTarget {
     }
 }
 
-/// An empty temporary file of the size asked for, without a name: it is gone when the program ends, even if it is killed.
+/// Creates an empty temporary file of the requested size, without a name: it is gone when the program ends, even if it
+/// is killed.
 fn temporary(map: &StorageMap, folder: &Path, ask: &TargetSpec) -> Result<BenchTarget> {
     let file = unnamed(folder, ask.direct).map_err(|e| cannot_open(ask, &e))?;
     file.set_len(ask.size).map_err(|e| Error::at(&ask.path, "no file of this size can be made", &e))?;
     Ok(on_mount(map, folder, ask, file, ("folder", ask.size), Vec::new()))
 }
 
-/// O_TMPFILE (open(2)), or a file that is unlinked once open if the file system does not support that.
+/// Opens an unnamed file with O_TMPFILE (open(2)), or unlinks a file once open if the file system does not support
+/// that.
 fn unnamed(folder: &Path, direct: bool) -> io::Result<File> {
     match open(folder, true, direct, libc::O_TMPFILE) {
         // Kernels without O_TMPFILE return EISDIR, file systems without it EOPNOTSUPP.
@@ -266,7 +269,7 @@ fn unlinked(folder: &Path, direct: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Existing files are only read.
+/// Opens an existing file for reading; existing files are never written.
 fn existing(map: &StorageMap, path: &Path, meta: &fs::Metadata, ask: &TargetSpec) -> Result<BenchTarget> {
     if ask.write {
         let folder = path.parent().unwrap_or(path).display();
@@ -283,8 +286,8 @@ fn existing(map: &StorageMap, path: &Path, meta: &fs::Metadata, ask: &TargetSpec
     Ok(on_mount(map, path, ask, file, ("file", meta.len()), caveats))
 }
 
-/// A caveat about parts of a file that were never written, whose reads do not reach the device; an error if there are
-/// too many.
+/// Returns a caveat about parts of a file that were never written, so that reads of them do not reach the device; an
+/// error if there are too many.
 fn never_written(file: &File, size: u64, name: &str) -> Result<Vec<String>> {
     let missing = extents::written(file).map_or(0, |written| size.saturating_sub(written));
     let part = missing as f64 / size.max(1) as f64;

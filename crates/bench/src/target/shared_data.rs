@@ -1,4 +1,4 @@
-//! What else leads to the data of a device: uses of it, and claims that exclude others for as long as they are held.
+//! Other paths to the data of a device: their uses, and claims that exclude others while they are held.
 
 use super::StorageMap;
 use super::backing_store::{self, DeviceStack};
@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Other ways to the data of a device.
+/// Other paths to the data of a device.
 pub(super) struct SharedData<'m> {
     map: &'m StorageMap,
     device: String,
@@ -25,7 +25,7 @@ impl<'m> SharedData<'m> {
         Self { map, device: device.to_owned(), stack, twins }
     }
 
-    /// Uses of the data that are not uses of the device itself.
+    /// Returns uses of the data that are not uses of the device itself.
     pub(super) fn uses(&self) -> Vec<String> {
         let (map, device) = (self.map, &self.device);
         let by_twin = |twin: &String| {
@@ -45,14 +45,14 @@ impl<'m> SharedData<'m> {
         uses
     }
 
-    /// Claims every device that leads to the data. The kernel refuses a claim where it knows of a use that no list shows: in another
-    /// mount namespace, or of a file system that was unmounted lazily.
+    /// Claims every device that leads to the data. The kernel refuses a claim if it knows of a use that no list shows:
+    /// in another mount namespace, or of a file system that was unmounted lazily.
     ///
     /// # Errors
-    /// Which device is in use, or cannot be claimed.
+    /// Reports the device that is in use or cannot be claimed.
     pub(super) fn claim(&self) -> Result<Vec<File>, String> {
         let all: BTreeSet<&String> = self.twins.iter().chain(&self.stack.unclaimed).collect();
-        // A claim of a disk is one of its partitions.
+        // A claim on a disk covers its partitions.
         let is_covered = |name: &str| {
             let disk = self.map.disk(name);
             disk != name && all.iter().any(|other| *other == disk)
@@ -61,7 +61,7 @@ impl<'m> SharedData<'m> {
         wanted.filter_map(|name| self.claim_one(name).transpose()).collect()
     }
 
-    /// `None` if there is nothing to claim.
+    /// Claims one device. Returns `None` if there is nothing to claim.
     fn claim_one(&self, name: &str) -> Result<Option<File>, String> {
         let device = &self.device;
         match open_claimed(self.map, name) {
@@ -87,7 +87,7 @@ fn open_claimed(map: &StorageMap, name: &str) -> io::Result<File> {
     if known.as_ref() == Some(&opened) { Ok(file) } else { Err(io::Error::other("it is another device")) }
 }
 
-/// Uses of a file other than by a loop device: open or mapped in a process, swap, mounted directly, exported.
+/// Returns uses of a file other than by a loop device: open or mapped in a process, swap, mounted directly, exported.
 fn uses_of_file(map: &StorageMap, inode: (u64, u64)) -> Vec<String> {
     if !map.root.is_live() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The parts of the benchmark, and what their results come to.
+//! Parts of the network benchmark and the evaluation of their results.
 
 use super::super::test_stream::largest_packet;
 use super::{NetOptions, NetPart, RemoteEnd};
@@ -8,20 +8,20 @@ use std::time::Duration;
 use whyslow_model::bench::{Direction, Latency, Loaded, NetLoad, NetRound, NetRun, Network, PathMtu, Transport, Work};
 use whyslow_model::human;
 
-/// Pause between requests beside streams: enough requests for percentiles, too few to be load.
+/// Pause between requests while streams run: enough requests for percentiles, but a negligible load.
 const REQUEST_PAUSE: f64 = 0.005;
 /// Shares of the highest UDP rate, tried in order until nothing is lost.
 const RATE_STEPS: [f64; 5] = [0.95, 0.85, 0.7, 0.5, 0.25];
-/// Less loss counts as none.
+/// Share of lost datagrams below which a run counts as lossless.
 const LOSSLESS: f64 = 0.001;
-/// Unmeasured time before a run, in which connections find their rate: seconds, and round trips.
+/// Unmeasured time before a run, in which connections find their rate: in seconds, in round trips, and its maximum.
 const RAMP: f64 = 0.3;
 const RAMP_ROUND_TRIPS: f64 = 20.0;
 const MAX_RAMP: f64 = 5.0;
-/// Time for the answer to a path MTU probe, seconds, and round trips.
+/// Timeout of a path MTU probe, in seconds and in round trips.
 const PROBE_TIMEOUT: f64 = 0.05;
 const PROBE_ROUND_TRIPS: f64 = 3.0;
-/// Time for all probes.
+/// Time limit of all probes, in seconds.
 const PROBING: f64 = 60.0;
 
 pub(super) struct NetBenchmark<'s, 'w> {
@@ -31,7 +31,7 @@ pub(super) struct NetBenchmark<'s, 'w> {
     pub(super) found: Network,
     /// Response time without other load, once measured.
     idle_latency: Option<Latency>,
-    /// Whether UDP does not reach the server.
+    /// Set if UDP does not reach the server.
     no_udp: bool,
 }
 
@@ -59,7 +59,7 @@ impl<'s, 'w> NetBenchmark<'s, 'w> {
         Ok(())
     }
 
-    /// One round; `None` if it was stopped before anything was measured.
+    /// Runs one round. Returns `None` if it was stopped before anything was measured.
     fn run_round(&mut self, group: &str, name: &str, loads: &[(&str, NetLoad)]) -> Result<Option<&NetRound>> {
         let needs_udp = loads.iter().any(|(_, load)| load.transport == Transport::Udp);
         if self.session.stop.is_asked() || needs_udp && self.no_udp {
@@ -84,7 +84,7 @@ impl<'s, 'w> NetBenchmark<'s, 'w> {
         Ok(self.found.rounds.last())
     }
 
-    /// Continues without UDP if that was what did not reach the server.
+    /// Continues without UDP if only UDP did not reach the server.
     fn skip_udp(&mut self, why: &Error, udp: bool) -> Result<()> {
         if !udp {
             return Err(why.clone());
@@ -140,7 +140,7 @@ impl<'s, 'w> NetBenchmark<'s, 'w> {
         Ok(())
     }
 
-    /// Response time without other load.
+    /// Measures the response time without other load, once.
     pub(super) fn idle_latency(&mut self) -> Result<Option<Latency>> {
         if self.idle_latency.is_none() {
             let load = self.exchange(Transport::Tcp, 1);
@@ -174,7 +174,7 @@ impl<'s, 'w> NetBenchmark<'s, 'w> {
         Ok(())
     }
 
-    /// Response time while streams run.
+    /// Measures the response time while streams run.
     fn loaded(&mut self) -> Result<()> {
         let Some(idle) = self.idle_latency()?.and_then(|latency| latency.percentile(0.5)) else { return Ok(()) };
         for &direction in &self.options.directions {
@@ -211,7 +211,7 @@ impl<'s, 'w> NetBenchmark<'s, 'w> {
         Ok(())
     }
 
-    /// Reduces the rate until nothing is lost; returns what was received then.
+    /// Reduces the rate until nothing is lost. Returns the receive rate then.
     fn find_lossless_rate(&mut self, direction: Direction, load: &NetLoad, most: f64) -> Result<Option<f64>> {
         for share in RATE_STEPS {
             let rate = (most * share).max(f64::from(load.block));
@@ -224,7 +224,7 @@ impl<'s, 'w> NetBenchmark<'s, 'w> {
         Ok(None)
     }
 
-    /// The largest datagram that is not fragmented.
+    /// Returns the size of the largest datagram that is not fragmented.
     fn datagram(&self) -> u32 {
         let mtu = self.found.mtu.map(|mtu| mtu.bytes).or_else(|| self.remote.kernel_mtu()).unwrap_or(1500);
         let headers = if self.remote.peer().address.starts_with('[') { 48 } else { 28 };

@@ -1,8 +1,8 @@
-//! `iperf3 -s` as the other end: TCP streams, by iperf3's own protocol (src/iperf_api.c of iperf 3).
+//! Client for `iperf3 -s`: TCP streams, with iperf3's own protocol (src/iperf_api.c of iperf 3).
 //!
-//! A control connection carries states, a byte each, and JSON with its length; each stream has a connection of its own. All
-//! begin with the same cookie. UDP is not supported: the layout of iperf3's datagrams depends on versions, and its server
-//! reports loss only for all streams together.
+//! A control connection carries states, one byte each, and JSON with its length; each stream has a connection of its
+//! own. All begin with the same cookie. UDP is not supported: the layout of iperf3's datagrams depends on its version,
+//! and its server reports loss only for all streams together.
 
 mod results;
 
@@ -25,14 +25,14 @@ use whyslow_model::bench::{NetEnd, NetLoad, NetRound, Peer};
 
 pub(super) const PROGRAM: &str = "iperf3";
 const PORT: u16 = 5201;
-/// 36 characters and a zero.
+/// Length of a cookie: 36 characters and a zero.
 const COOKIE: usize = 37;
 /// Time for the server to close streams and send results.
 const CLOSING: Duration = Duration::from_secs(15);
-/// After a test the server does not listen for a while.
+/// Retries of a connection: after a test the server does not listen for a while.
 const RETRIES: u32 = 25;
 const RETRY_DELAY: Duration = Duration::from_millis(200);
-/// How long after the measured time the test ends.
+/// Delay between the end of the measured time and the end of the test, in seconds.
 const MARGIN: f64 = 0.02;
 
 /// States of a test.
@@ -49,7 +49,8 @@ mod state {
     pub(super) const SERVER_ERROR: i8 = -2;
 }
 
-/// A server. It is connected to only for a test, because a connection without one counts as a failed test.
+/// An iperf3 server. The client connects only for a test, because the server counts a connection without one as a
+/// failed test.
 pub(super) struct Iperf3 {
     pub(super) peer: Peer,
 }
@@ -61,7 +62,7 @@ impl Iperf3 {
 
     /// Runs a round of TCP streams.
     pub(super) fn run_round(&mut self, group: &str, name: &str, load: &NetLoad, tick: Tick) -> Result<NetRound> {
-        // iperf3 counts whole seconds.
+        // iperf3 accepts only whole seconds.
         let load = NetLoad { ramp_seconds: load.ramp_seconds.ceil(), ..load.clone() };
         let host = self.peer.name.clone();
         let failed = |e: io::Error| Error::new(format!("{host}: iperf3: {e}"));

@@ -1,8 +1,8 @@
-//! The results of both ends of a run put together.
+//! Merged results of both ends of a run.
 
 use whyslow_model::bench::{Datagrams, NetEnd, NetLoad, NetRun, Work};
 
-/// Puts the results of both ends together. Ending early because it was `stopped` is not a failure.
+/// Merges the results of both ends. Ending early because the run was `stopped` is not a failure.
 pub(super) fn merge_ends(name: &str, load: &NetLoad, here: NetEnd, there: Option<NetEnd>, stopped: bool) -> NetRun {
     let remote = |end: &NetEnd| end.failed.as_ref().map(|why| format!("at the other end: {why}"));
     let failed = here.failed.clone().or_else(|| there.as_ref().and_then(remote)).filter(|_| !stopped);

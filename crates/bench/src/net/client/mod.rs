@@ -36,7 +36,7 @@ pub enum NetPart {
     Mtu,
     /// Response time and request rate.
     Latency,
-    /// TCP bandwidth, of one stream and of many.
+    /// TCP bandwidth of one stream and of many.
     Streams,
     /// Response time while streams run.
     Loaded,
@@ -48,7 +48,7 @@ pub enum NetPart {
     Udp,
 }
 
-/// The program at the other end.
+/// Program at the other end.
 #[derive(Clone, Debug)]
 pub enum ServerKind {
     /// `whyslow bench net serve` with this token.
@@ -57,27 +57,28 @@ pub enum ServerKind {
     Iperf3,
 }
 
-/// What to measure.
+/// Options of `bench net`.
 #[derive(Clone, Debug)]
 pub struct NetOptions {
     /// `HOST` or `HOST:PORT`.
     pub host: String,
-    /// The program there.
+    /// Program at the host.
     pub server: ServerKind,
-    /// The parts; of iperf3, streams only.
+    /// Parts to measure; iperf3 supports only streams.
     pub parts: Vec<NetPart>,
-    /// The directions.
+    /// Directions to measure.
     pub directions: Vec<Direction>,
     /// Number of parallel streams.
     pub streams: u32,
-    /// Options of streams (block, buffer, segment, congestion control, zero-copy, discard), UDP rate, and time of each run.
+    /// Stream options (block, buffer, segment, congestion control, zero-copy, discard), UDP rate, and duration of each
+    /// run.
     pub like: NetLoad,
 }
 
-/// Runs the benchmark. Stopped early, or if the connection breaks, it reports what it has.
+/// Runs the benchmark. If stopped early, or if the connection breaks, reports the results so far.
 ///
 /// # Errors
-/// No server, another token, or nothing could be measured.
+/// Fails if there is no server, the server has another token, or nothing could be measured.
 pub fn measure(options: &NetOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let remote = match &options.server {
         ServerKind::Whyslow(token) => RemoteEnd::Whyslow(ServerConnection::open(&options.host, token)?),
@@ -99,12 +100,12 @@ pub fn measure(options: &NetOptions, stop: &Stop, progress: &mut dyn FnMut(Progr
 /// Stops a server.
 ///
 /// # Errors
-/// No server, or another token.
+/// Fails if there is no server or it has another token.
 pub fn stop_server(host: &str, token: &Token) -> Result<()> {
     ServerConnection::open(host, token)?.stop_server()
 }
 
-/// What answers at the other end.
+/// Connection to the other end.
 enum RemoteEnd {
     Whyslow(ServerConnection),
     /// TCP streams only.
@@ -119,12 +120,12 @@ impl RemoteEnd {
         }
     }
 
-    /// Whether the last round did not run because its streams did not reach the server.
+    /// Returns whether the last round did not run because its streams did not reach the server.
     fn is_incomplete(&self) -> bool {
         matches!(self, Self::Whyslow(connection) if connection.incomplete)
     }
 
-    /// Round-trip time, seconds.
+    /// Returns the round-trip time in seconds.
     fn rtt(&self) -> Option<f64> {
         match self {
             Self::Whyslow(connection) => connection.rtt(),
@@ -132,7 +133,7 @@ impl RemoteEnd {
         }
     }
 
-    /// Path MTU as the kernel knows it.
+    /// Returns the path MTU that the kernel has determined.
     fn kernel_mtu(&self) -> Option<u32> {
         match self {
             Self::Whyslow(connection) => connection.kernel_mtu(),
@@ -193,14 +194,14 @@ fn caveats(network: &Network) -> Vec<String> {
     caveats
 }
 
-/// Whether a run's receivers discarded data in the kernel. An iperf3 server always reads it.
+/// Returns whether a run's receivers discarded data in the kernel. An iperf3 server always reads it.
 fn discards(run: &NetRun, server: &str) -> bool {
     let here = run.asked.work == Work::Stream(Direction::Down);
     let there = run.asked.work == Work::Stream(Direction::Up) && server != iperf3::PROGRAM;
     run.asked.discard && run.asked.transport == Transport::Tcp && (here || there)
 }
 
-/// Autotuning limits that are too low for the path.
+/// Describes autotuning limits that are too low for the path.
 fn small_buffers(network: &Network) -> Vec<String> {
     let Some(product) = network.buffers.as_ref().and_then(|sizes| sizes.product) else { return Vec::new() };
     let limits = [

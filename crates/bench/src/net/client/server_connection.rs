@@ -1,4 +1,4 @@
-//! The connection to a `whyslow bench net serve`, and rounds over it.
+//! Connection to a `whyslow bench net serve`, and the rounds over it.
 
 use super::super::handshake::{ConnectionPurpose, ConnectionToken, SessionId, StreamId};
 use super::super::message::{
@@ -18,11 +18,11 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 use whyslow_model::bench::{NetEnd, NetLoad, NetRound, Peer, Transport};
 
-/// Time for a server to get all streams.
+/// Time for the server to receive all streams.
 const GETTING_READY: Duration = Duration::from_secs(15);
-/// Time for a round to end, while queues drain.
+/// Time for a round to end while queues drain.
 const CLOSING: Duration = Duration::from_secs(20);
-/// How often to resend the first datagrams until the server has all streams.
+/// Interval for resending the first datagrams until the server has all streams.
 const RESEND: Duration = Duration::from_millis(200);
 
 pub(super) struct ServerConnection {
@@ -40,7 +40,7 @@ pub(super) struct ServerConnection {
 pub(super) type Tick<'a> = &'a mut dyn FnMut(f64) -> bool;
 
 impl ServerConnection {
-    /// Connects; each end proves to the other that it knows the token.
+    /// Connects and authenticates: each end proves that it knows the token.
     pub(super) fn open(host: &str, token: &Token) -> Result<Self> {
         let failed = |e: io::Error| Error::new(format!("{host}: {}", describe(&e)));
         let stream = connect(host, PORT, "whyslow bench net serve")?;
@@ -72,7 +72,7 @@ impl ServerConnection {
         Ok(Self { channel, to, session: server.session, key, round: 0, incomplete: false, peer })
     }
 
-    /// Round-trip time the kernel measured so far, seconds.
+    /// Returns the round-trip time that the kernel has measured so far, in seconds.
     pub(super) fn rtt(&self) -> Option<f64> {
         tcp_info(&Socket::from(self.channel.stream().try_clone().ok()?)).min_rtt.get().map(|ns| ns / 1e9)
     }
@@ -106,7 +106,7 @@ impl ServerConnection {
         Ok(NetRound { name: name.into(), group: group.into(), runs, other_clients: Some(other_clients) })
     }
 
-    /// Has the server get ready, and opens the streams of all loads.
+    /// Requests a round from the server and opens the streams of all loads.
     pub(super) fn prepare(&mut self, loads: &[NetLoad]) -> Result<Vec<LoadStreams>> {
         self.round += 1;
         self.send_request(&ClientRequest::Prepare { round: self.round, loads: loads.to_vec() })?;
@@ -114,7 +114,7 @@ impl ServerConnection {
         let opened = self.open_streams(loads).map_err(|e| self.error(&e))?;
         let due = Instant::now() + GETTING_READY;
         while self.channel.poll(RESEND) == Readiness::Idle && Instant::now() < due {
-            // First datagrams may have been lost.
+            // The first datagrams may have been lost.
             self.resend_tokens(&opened).map_err(|e| self.error(&e))?;
         }
         let reply = self.receive_reply(TIMEOUT)?;
@@ -129,7 +129,7 @@ impl ServerConnection {
         begin().map_err(|e| Error::new(format!("cannot start threads: {e}")))
     }
 
-    /// The server's results of a round, which `stop` ends early.
+    /// Returns the server's results of a round; `stop` ends it early.
     pub(super) fn finish(&mut self, stop: bool) -> Result<(Vec<NetEnd>, u32)> {
         if stop {
             self.send_request(&ClientRequest::Stop)?;
@@ -211,7 +211,7 @@ impl ServerConnection {
     }
 }
 
-/// Says what the connection is for, and receives the server's challenge.
+/// Sends the purpose of the connection and receives the server's challenge.
 fn greet(channel: &mut MessageChannel) -> io::Result<Challenge> {
     channel.stream().write_all(&ConnectionPurpose::Control.greeting())?;
     channel.receive(MAX_UNAUTHENTICATED, Instant::now() + TIMEOUT).map_err(|e| match e.kind() {

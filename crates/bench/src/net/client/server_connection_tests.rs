@@ -1,4 +1,4 @@
-//! A server under hostile clients.
+//! Tests of a server under hostile clients.
 
 use super::*;
 use crate::Stop;
@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 use whyslow_model::bench::{Direction, Work};
 
-/// Panics of server threads, which nobody joins.
+/// Number of panics in server threads, which are never joined.
 static PANICS: AtomicU32 = AtomicU32::new(0);
 
 fn count_panics() {
@@ -46,7 +46,7 @@ impl TestServer {
         Self { at: ready.recv().unwrap(), token, stop, thread: Some(thread) }
     }
 
-    /// Retries while the sessions of earlier clients end.
+    /// Connects; retries while the sessions of earlier clients end.
     fn connection(&self) -> ServerConnection {
         let start = Instant::now();
         loop {
@@ -58,7 +58,7 @@ impl TestServer {
         }
     }
 
-    /// Whether it serves, and no server thread has panicked.
+    /// Returns whether the server still serves and none of its threads has panicked.
     fn works(&self) -> bool {
         let load = NetLoad::stream(Direction::Up, 0.05);
         let round = self.connection().run_round("", "", &[("", load)], &mut |_| false).unwrap();
@@ -112,7 +112,7 @@ proptest! {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for visit in visits {
             let mut stream = TcpStream::connect(server.at).unwrap();
-            // The server may close it before all is sent.
+            // The server may close it before everything is sent.
             let _ = stream.write_all(&ConnectionPurpose::Control.greeting()).and_then(|()| stream.write_all(&visit));
             let _ = TcpStream::connect(server.at).unwrap().write_all(&visit);
             socket.send_to(&visit, server.at).unwrap();

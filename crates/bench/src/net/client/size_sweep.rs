@@ -1,4 +1,4 @@
-//! Sweeps over socket buffer and segment sizes: which is needed for full bandwidth.
+//! Sweeps over socket buffer and segment sizes: which size full bandwidth needs.
 
 use super::benchmark::NetBenchmark;
 use crate::Result;
@@ -8,16 +8,16 @@ use whyslow_model::human;
 
 /// Share of the best bandwidth that is enough.
 const ENOUGH: f64 = 0.95;
-/// The gain from the smallest to the best size must exceed the noise this many times.
+/// Minimum gain from the smallest to the best size, as a multiple of the noise.
 const TIMES_NOISE: f64 = 2.0;
 const BUFFERS: (u32, u32) = (16 << 10, 256 << 20);
-/// What every host accepts, without headers (RFC 9293, 3.7.1).
+/// Segment size that every host accepts, without headers (RFC 9293, 3.7.1).
 const MIN_SEGMENT: u32 = 536;
 /// Limit of TCP_MAXSEG (MAX_TCP_WINDOW of include/net/tcp.h).
 const MAX_SEGMENT: u32 = 32_767;
 
 impl NetBenchmark<'_, '_> {
-    /// Sweeps the socket buffers of both ends together; where a stream's time goes tells which of them holds it up.
+    /// Sweeps the socket buffers of both ends together; the breakdown of a stream's time shows which of them limits it.
     pub(super) fn buffers(&mut self) -> Result<()> {
         let Some(rtt) = self.idle_latency()?.map(|latency| latency.min) else { return Ok(()) };
         let group = "socket buffers";
@@ -29,7 +29,7 @@ impl NetBenchmark<'_, '_> {
             let Some(run) = self.run_one(group, &name, load)? else { break };
             let granted = [run.sender(), run.receiver()].map(|end| end.and_then(|end| end.streams.first()?.buffer));
             let Some(point) = point(bytes, run) else { break };
-            // Record the granted size, which may be smaller than the one asked for.
+            // Record the granted size, which may be smaller than the requested one.
             let granted = granted.into_iter().flatten().min().map_or(bytes, |least| least.min(bytes.into()) as u32);
             sweep.add(Size { bytes: granted, ..point });
             if granted < bytes {
@@ -64,7 +64,7 @@ impl NetBenchmark<'_, '_> {
         Ok(())
     }
 
-    /// Bandwidth with the size the kernel chooses.
+    /// Measures the bandwidth with the size that the kernel chooses.
     fn automatic(&mut self, group: &str, load: NetLoad) -> Result<Option<f64>> {
         Ok(self.run_one(group, "kernel default", load)?.and_then(|run| run.bandwidth))
     }
@@ -89,12 +89,13 @@ fn point(bytes: u32, run: &NetRun) -> Option<Size> {
 fn sizes(sweep: PlateauSweep<Size>, automatic: Option<f64>) -> Sizes {
     let enough = sweep.samples.iter().find(|point| sweep.is_enough(point)).filter(|_| size_matters(&sweep));
     let needed = enough.map(|point| point.bytes);
-    // If only the largest size is enough, a larger one might bring more.
+    // If only the largest size is enough, an even larger one might be better.
     let open = needed.is_some() && needed == sweep.samples.last().map(|last| last.bytes);
     Sizes { automatic, needed, product: None, open, points: sweep.samples }
 }
 
-/// Whether bandwidth depends on the size beyond noise. A larger size should never bring less; if it does, that is the noise.
+/// Returns whether bandwidth depends on the size beyond noise. A larger size should never reduce bandwidth; if it does,
+/// that is the noise.
 fn size_matters(sweep: &PlateauSweep<Size>) -> bool {
     let (points, best) = (&sweep.samples, sweep.best());
     let Some(first) = points.first() else { return false };
@@ -110,7 +111,7 @@ fn size_matters(sweep: &PlateauSweep<Size>) -> bool {
 mod tests {
     use super::*;
 
-    /// A path on which a buffer moves its size per round trip, up to what the link carries.
+    /// Simulates a path on which a buffer moves its size per round trip, up to the capacity of the link.
     fn measured(product: u32, max: u32) -> (Sizes, Vec<u32>) {
         let (mut sweep, mut tried) = (PlateauSweep::new(16 << 10, max, ENOUGH), Vec::new());
         while let Some(bytes) = sweep.next() {

@@ -1,4 +1,4 @@
-//! One authenticated client.
+//! Session of one authenticated client.
 
 use super::super::message::{ClientRequest, MAX_REQUEST, ServerReply, check};
 use super::super::message_channel::{MessageChannel, Readiness, TIMEOUT};
@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whyslow_model::bench::{NetEnd, NetLoad, Transport};
 
-/// A client without requests is disconnected after this time.
+/// Time after which a client without requests is disconnected.
 const IDLE: Duration = Duration::from_secs(60);
-/// Time for the next stream of a round, and for all of them.
+/// Timeouts for the next stream of a round, and for all of them.
 const NEXT_STREAM: Duration = Duration::from_secs(5);
 const ALL_STREAMS: Duration = Duration::from_secs(60);
 
@@ -37,7 +37,7 @@ impl ClientSession {
         Self { channel, registry, _guard: guard, incoming }
     }
 
-    /// Serves requests until the client is gone, or the server ends.
+    /// Serves requests until the client disconnects or the server ends.
     pub(super) fn serve(mut self) {
         while let Ok(Some(request)) = self.next_request() {
             let served = match request {
@@ -56,7 +56,7 @@ impl ClientSession {
         }
     }
 
-    /// `None` if the client is idle or gone, or the server ends.
+    /// Returns the next request; `None` if the client is idle or gone, or if the server ends.
     fn next_request(&mut self) -> io::Result<Option<ClientRequest>> {
         let idle = Instant::now() + IDLE;
         while !self.registry.is_closing() && Instant::now() < idle {
@@ -108,7 +108,7 @@ impl ClientSession {
             }
             let Ok((id, incoming)) = self.incoming.recv_timeout(TICK) else { continue };
             let slot = streams.get_mut(usize::from(id.load)).and_then(|load| load.get_mut(usize::from(id.stream)));
-            // Of another round, or a repeated first datagram.
+            // Belongs to another round, or is a repeated first datagram.
             let Some(slot) = slot.filter(|slot| id.round == round && slot.is_none()) else { continue };
             *slot = self.open(&loads[usize::from(id.load)], incoming)?;
             due = Instant::now() + NEXT_STREAM;
@@ -117,7 +117,7 @@ impl ClientSession {
         Ok(loads.into_iter().zip(opened).map(|(load, streams)| LoadStreams { load, streams }).collect())
     }
 
-    /// `None` if the stream has the wrong transport.
+    /// Opens a stream. Returns `None` if it has the wrong transport.
     fn open(&self, load: &NetLoad, incoming: IncomingStream) -> io::Result<Option<Socket>> {
         match (load.transport, incoming) {
             (Transport::Tcp, IncomingStream::Tcp(socket)) => {
@@ -125,7 +125,7 @@ impl ClientSession {
                 Ok(Some(socket))
             }
             (Transport::Udp, IncomingStream::Udp(from)) => {
-                // Of several addresses, answer from the one the client knows.
+                // If this machine has several addresses, answer from the one that the client knows.
                 let own: SocketAddr = self.channel.stream().local_addr()?;
                 connect_udp(Some(own), from, load).map(Some)
             }
@@ -133,7 +133,7 @@ impl ClientSession {
         }
     }
 
-    /// Runs until the time is up, the client asks to stop, or it is gone.
+    /// Runs until the time is up, or until the client requests a stop or disconnects.
     fn run(&mut self, streams: Vec<LoadStreams>) -> io::Result<Vec<NetEnd>> {
         let pool = WorkerPool::start(streams, StreamSide::Server, CloseMode::Reset)?;
         let (channel, registry) = (&self.channel, &self.registry);

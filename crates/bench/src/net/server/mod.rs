@@ -1,7 +1,7 @@
-//! `bench net serve`: the end that clients measure against.
+//! `bench net serve`: the server that clients measure against.
 //!
-//! A client that knows the token may have the server send, receive and answer, within limits. An unauthenticated connection
-//! gets a challenge and little of the machine's time.
+//! A client that knows the token can make the server send, receive and answer, within limits. An unauthenticated
+//! connection gets only a challenge and little of the machine's time.
 
 mod client_session;
 mod session_registry;
@@ -24,33 +24,34 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The default port.
+/// Default port.
 pub const PORT: u16 = 5219;
 
-/// Time to authenticate.
+/// Time limit for authentication.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Delays the answer to a wrong token, so that guessing takes time.
+/// Delay before the answer to a wrong token, so that guessing takes time.
 const REFUSAL_DELAY: Duration = Duration::from_secs(1);
-/// How long sessions may take to end when the server does.
+/// Time for sessions to end when the server ends.
 const CLOSING: Duration = Duration::from_secs(15);
-/// How often to check whether to end.
+/// Interval for checking whether to end.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What to serve.
+/// Options of `bench net serve`.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Address for TCP and UDP; port 0 is any free one.
+    /// Listen address for TCP and UDP; port 0 means any free port.
     pub listen: SocketAddr,
-    /// The token clients must know.
+    /// Token that clients must know.
     pub token: Token,
-    /// When to end, seconds.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// Serves until the time is up, a client asks the server to stop, or `stop`. Calls `ready` with the address it listens on.
+/// Serves until the time is up, a client asks the server to stop, or `stop` is set. Calls `ready` with the listen
+/// address.
 ///
 /// # Errors
-/// The address cannot be bound.
+/// Fails if the address cannot be bound.
 pub fn serve(options: &ServerOptions, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     let failed = |e: io::Error| Error::new(format!("{}: cannot listen: {e}", options.listen));
     let listener = TcpListener::bind(options.listen).map_err(failed)?;
@@ -67,7 +68,7 @@ pub fn serve(options: &ServerOptions, stop: &Stop, ready: impl FnOnce(SocketAddr
     while !registry.is_closing() && Instant::now() < end {
         let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::MAX);
         let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], timeout);
-        // Accept all that wait, or the kernel's queue fills up.
+        // Accept all waiting connections, or the kernel's queue fills up.
         while let Ok((stream, _)) = listener.accept() {
             handle_connection(stream, &options.token, &registry);
             if registry.is_closing() {
@@ -81,12 +82,12 @@ pub fn serve(options: &ServerOptions, stop: &Stop, ready: impl FnOnce(SocketAddr
 
 /// Serves a connection in a thread of its own.
 fn handle_connection(stream: TcpStream, token: &Token, registry: &Arc<SessionRegistry>) {
-    // It may be closed already.
+    // It may already be closed.
     let Ok(pending) = registry.add_pending(&stream) else { return };
     let (token, registry) = (token.clone(), registry.clone());
-    // If no thread can be started, the connection is closed, which tells the client.
+    // If no thread can be started, the connection is closed, which informs the client.
     let _ = thread::Builder::new().name("bench-client".into()).spawn(move || {
-        // Errors are the client's own affair.
+        // Errors are for the client to handle.
         if let Ok(Some(session)) = identify(stream, &token, &registry) {
             drop(pending);
             session.serve();
@@ -94,7 +95,7 @@ fn handle_connection(stream: TcpStream, token: &Token, registry: &Arc<SessionReg
     });
 }
 
-/// Reads what a connection is for; opens a session if it is for one and the client authenticates.
+/// Reads the purpose of a connection; opens a session if that is requested and the client authenticates.
 fn identify(stream: TcpStream, token: &Token, registry: &Arc<SessionRegistry>) -> io::Result<Option<ClientSession>> {
     stream.set_nonblocking(false)?;
     let due = Instant::now() + HANDSHAKE_TIMEOUT;
@@ -116,7 +117,7 @@ fn identify(stream: TcpStream, token: &Token, registry: &Arc<SessionRegistry>) -
     }
 }
 
-/// Both ends prove that they know the token.
+/// Authenticates a client: both ends prove that they know the token.
 fn authenticate(
     mut channel: MessageChannel,
     token: &Token,
@@ -159,7 +160,7 @@ fn server_info(proof: [u8; 32], session: [u8; 16]) -> ServerInfo {
 fn receive_datagrams(udp: &Socket, registry: &SessionRegistry) {
     let mut buffer = [MaybeUninit::uninit(); MAX_REQUEST];
     while !registry.is_closing() {
-        // A timeout, or an ICMP error.
+        // Timeout or ICMP error.
         let Ok((length, from)) = udp.recv_from(&mut buffer) else { continue };
         // SAFETY: the kernel has written the first `length` bytes.
         let bytes: Vec<u8> = buffer[..length].iter().map(|byte| unsafe { byte.assume_init() }).collect();

@@ -1,4 +1,4 @@
-//! The sessions of a server, the limits on what clients may take, and the way of streams to their sessions.
+//! Sessions of a server, resource limits for clients, and delivery of streams to their sessions.
 
 use super::super::handshake::{ConnectionToken, SessionId, StreamId};
 use super::super::token::{Tag, nonce};
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Unauthenticated connections, in all and per address. One client may open all its streams at once ([`MAX_STREAMS`]), so a
-/// lower limit per address would evict its own. Each takes two file descriptors, and all of them and the streams must fit into
-/// the usual 1,024 of a process.
+/// Limits of unauthenticated connections, in total and per address. A client may open all its streams at once
+/// ([`MAX_STREAMS`]), so a lower limit per address would evict its own. Each connection takes two file descriptors, and
+/// all connections and streams must fit into the usual limit of 1,024 per process.
 const MAX_PENDING: usize = 320;
 const MAX_PENDING_PER_ADDRESS: usize = 288;
 const MAX_SESSIONS: usize = 8;
-/// Of all clients.
+/// Streams of all clients.
 const MAX_STREAMS: u32 = 256;
 /// Streams on their way to a session; more than it can expect.
 const MAX_INCOMING: usize = 256;
@@ -39,19 +39,19 @@ struct SessionEntry {
 
 pub(super) enum IncomingStream {
     Tcp(Socket),
-    /// Where the datagrams come from.
+    /// Source address of the datagrams.
     Udp(SocketAddr),
 }
 
 pub(super) type IncomingStreams = Receiver<(StreamId, IncomingStream)>;
 
-/// Reserved streams, released when dropped.
+/// Reserved streams; released when dropped.
 pub(super) struct StreamQuota {
     taken: Arc<AtomicU32>,
     count: u32,
 }
 
-/// Removes its session when dropped.
+/// Registration of a session; removes it when dropped.
 pub(super) struct SessionGuard {
     pub(super) id: SessionId,
     registry: Arc<SessionRegistry>,
@@ -62,8 +62,8 @@ impl SessionRegistry {
         Self { stop, pending: Arc::default(), streams: Arc::default(), sessions: Mutex::default() }
     }
 
-    /// Adds a connection that has not authenticated yet. At a limit, it replaces the oldest one: of its own address if that is
-    /// at its limit, else of the address with the most.
+    /// Adds a connection that has not authenticated yet. At a limit, it replaces the oldest connection: from the same
+    /// address if that is at its limit, else from the address with the most.
     pub(super) fn add_pending(&self, stream: &TcpStream) -> io::Result<PendingConnection> {
         let (address, stream) = (stream.peer_addr()?.ip().to_canonical(), stream.try_clone()?);
         let mut pending = lock(&self.pending);
@@ -80,14 +80,14 @@ impl SessionRegistry {
         Ok(PendingConnection { number, all: self.pending.clone() })
     }
 
-    /// `None` if too few streams are left.
+    /// Reserves streams. Returns `None` if too few are left.
     pub(super) fn reserve_streams(&self, count: u32) -> Option<StreamQuota> {
         let fits = |taken: u32| taken.checked_add(count).filter(|sum| *sum <= MAX_STREAMS);
         self.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).ok()?;
         Some(StreamQuota { taken: self.streams.clone(), count })
     }
 
-    /// `None` if there are too many sessions.
+    /// Opens a session. Returns `None` if there are too many.
     pub(super) fn open_session(self: &Arc<Self>, key: Tag) -> io::Result<Option<(SessionGuard, IncomingStreams)>> {
         let mut id = SessionId::default();
         id.copy_from_slice(&nonce()?[..16]);
@@ -104,12 +104,12 @@ impl SessionRegistry {
         lock(&self.sessions).len() as u32
     }
 
-    /// Passes a stream to the session that its token is valid for; otherwise closes it.
+    /// Passes a stream to the session for which its token is valid; otherwise closes it.
     pub(super) fn deliver(&self, token: &ConnectionToken, stream: IncomingStream) {
         let sessions = lock(&self.sessions);
         let entry = sessions.get(&token.session).filter(|entry| token.is_valid(&entry.key));
         if let Some(entry) = entry {
-            // More than fit were not asked for.
+            // Streams beyond the limit were not requested.
             let _ = entry.to.try_send((token.id, stream));
         }
     }
@@ -122,7 +122,7 @@ impl SessionRegistry {
         self.stop.ask();
     }
 
-    /// Ends the server; waits for its sessions for at most `patience`.
+    /// Ends the server and waits at most `patience` for its sessions.
     pub(super) fn close(&self, patience: Duration) {
         self.ask_to_close();
         let asked = Instant::now();
@@ -157,13 +157,13 @@ impl PendingConnections {
     fn evict(&mut self, address: IpAddr) {
         let oldest = self.waiting.iter().find(|(_, (of, _))| *of == address).map(|(number, _)| *number);
         if let Some((_, stream)) = oldest.and_then(|number| self.waiting.remove(&number)) {
-            // It may be closed already.
+            // It may already be closed.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// Removes an unauthenticated connection from the list when dropped.
+/// Registration of an unauthenticated connection; removed when dropped.
 pub(super) struct PendingConnection {
     number: u64,
     all: Arc<Mutex<PendingConnections>>,
@@ -219,7 +219,7 @@ mod tests {
         assert!(incoming.try_recv().is_err() && others.try_recv().is_err());
         registry.deliver(&ConnectionToken::new(session.id, ID, &[1; 32]), udp());
         assert_eq!(incoming.try_recv().unwrap().0, ID);
-        // More than a session can expect are dropped without blocking.
+        // Streams that a session cannot expect are dropped without blocking.
         (0..2 * MAX_INCOMING).for_each(|_| registry.deliver(&ConnectionToken::new(other.id, ID, &[2; 32]), udp()));
         assert_eq!(others.try_iter().count(), MAX_INCOMING);
     }

@@ -1,15 +1,16 @@
-//! Waking the receiver of a stream in batches.
+//! Batches the wake-ups of a stream's receiver.
 //!
-//! A receiver that discards data is asleep again before the next segment arrives. On one machine, waking it for each is
-//! the sender's work: two fifths of its time at 28 Gbit/s, because a virtual CPU is woken by the host.
+//! A receiver that discards data is asleep again before the next segment arrives. If both ends are on one machine, the
+//! sender spends time waking it for each segment: two fifths of its time at 28 Gbit/s, because the host has to wake a
+//! virtual CPU.
 
 use std::time::{Duration, Instant};
 
-/// Wake-ups per second that are enough.
+/// Target number of wake-ups per second.
 const ENOUGH: f64 = 10_000.0;
-/// Segments arrive in batches of up to this size (GRO), so a lower mark has no effect.
+/// Minimum mark: segments arrive in batches of up to this size (GRO), so a lower mark has no effect.
 const LEAST: usize = 1 << 16;
-/// Well below the limit of the receive buffer (tcp_rmem, tcp(7)), so that the sender is not blocked.
+/// Maximum mark: well below the limit of the receive buffer (tcp_rmem, tcp(7)), so that the sender is not blocked.
 const MOST: usize = 1 << 19;
 /// Bytes between adjustments.
 const LOOK: usize = 1 << 22;
@@ -28,7 +29,7 @@ impl LowWater {
         Self { since: now, bytes: 0, mark: 0 }
     }
 
-    /// Counts received bytes; returns the new mark, if it changes; 0 is none.
+    /// Counts received bytes. Returns the new mark if it changes; 0 means no mark.
     pub(super) fn received(&mut self, bytes: usize, now: impl FnOnce() -> Instant) -> Option<usize> {
         self.bytes += bytes;
         if self.bytes < LOOK {
@@ -38,7 +39,7 @@ impl LowWater {
         let rate = self.bytes as f64 / now.duration_since(self.since).as_secs_f64().max(1e-9);
         (self.since, self.bytes) = (now, 0);
         let wanted = (rate / ENOUGH) as usize;
-        // Powers of two, so that it changes rarely.
+        // Round to a power of two, so that the mark changes rarely.
         let mark = if wanted < LEAST { 0 } else { wanted.min(MOST).next_power_of_two() };
         (mark != std::mem::replace(&mut self.mark, mark)).then_some(mark)
     }
@@ -52,7 +53,7 @@ mod tests {
     fn the_low_water_mark_follows_the_rate() {
         let mut now = Instant::now();
         let mut water = LowWater::new(now);
-        // Receives the bytes of one adjustment in two halves, in so many microseconds.
+        // Receives the bytes of one adjustment in two halves, over this many microseconds.
         let mut came = |micros| {
             let first = water.received(LOOK / 2, || unreachable!());
             now += Duration::from_micros(micros);

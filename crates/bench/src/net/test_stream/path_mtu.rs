@@ -1,4 +1,4 @@
-//! The path MTU, found by probing.
+//! Path MTU discovery by probing.
 
 use super::udp::{DatagramHeader, LARGEST, receive_one};
 use crate::net::socket::{forbid_fragments, is_v6};
@@ -7,14 +7,14 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-/// Every host accepts this (RFC 791; IPv6: more).
+/// Minimum packet size that every host accepts (RFC 791; IPv6: more).
 const LEAST: u32 = 576;
-/// The maximum of an IP packet.
+/// Maximum size of an IP packet.
 const MOST: u32 = 65_535;
 /// Attempts before a size counts as too large.
 const TRIES: u32 = 3;
 
-/// The largest unfragmented IP packet that is answered, bytes; `None` if none is, or if stopped.
+/// Returns the largest unfragmented IP packet that is answered, in bytes; `None` if none is, or if stopped.
 pub(in crate::net) fn largest_packet(
     socket: &Socket,
     patience: Duration,
@@ -22,7 +22,7 @@ pub(in crate::net) fn largest_packet(
 ) -> io::Result<Option<u32>> {
     forbid_fragments(socket)?;
     socket.set_read_timeout(Some(patience))?;
-    // The headers of UDP (8 bytes) and IP (20 or 40).
+    // Headers of UDP (8 bytes) and IP (20 or 40).
     let headers = if is_v6(socket) == Some(true) { 48 } else { 28 };
     let mut probe = Probe { socket, patience, sent: 0 };
     if !probe.passes(LEAST - headers)? {
@@ -69,7 +69,7 @@ impl Probe<'_> {
         while Instant::now() < due {
             match receive_one(self.socket, &mut buffer) {
                 Ok(Some((head, _))) if Some(head.number) == self.sent.checked_sub(1) => return Ok(true),
-                // An ICMP error of a router.
+                // ICMP error from a router.
                 Err(e) if e.raw_os_error() == Some(libc::EMSGSIZE) => return Ok(false),
                 answer => drop(answer?),
             }

@@ -28,7 +28,7 @@ pub(super) fn send(stream: &TestStream) -> io::Result<()> {
     Ok(())
 }
 
-/// From the page cache, without copying.
+/// Sends from the page cache, without copying.
 fn send_file(stream: &TestStream, block: &[u8]) -> io::Result<()> {
     let mut file = File::from(memfd_create(c"wsl-net", MFdFlags::MFD_CLOEXEC)?);
     file.write_all(block)?;
@@ -44,7 +44,7 @@ fn send_file(stream: &TestStream, block: &[u8]) -> io::Result<()> {
 pub(super) fn receive(stream: &TestStream) -> io::Result<()> {
     let mut buffer = vec![MaybeUninit::uninit(); stream.load.block as usize];
     let flags = if stream.load.discard { libc::MSG_TRUNC } else { 0 };
-    // With a fixed buffer size, its effect on an ordinary receiver is measured.
+    // With a fixed buffer size, measure its effect on an ordinary receiver.
     let mut low_water = (stream.load.discard && stream.load.buffer.is_none()).then(|| LowWater::new(Instant::now()));
     loop {
         let received = match moved(stream.socket.recv_with_flags(&mut buffer, flags))? {
@@ -84,7 +84,7 @@ pub(super) fn answer(stream: &TestStream) -> io::Result<()> {
     let mut socket = &*stream.socket;
     loop {
         let read = match moved(socket.read(&mut request))? {
-            // The asking end closes between two requests.
+            // The requesting end closes between two requests.
             Some(0) => return Ok(()),
             Some(read) => read,
             None => continue,

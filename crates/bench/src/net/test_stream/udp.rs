@@ -13,17 +13,17 @@ use whyslow_model::bench::Datagrams;
 
 /// Magic number of a datagram.
 const MARK: [u8; 4] = *b"wsld";
-/// Later answers count as lost.
+/// Time in nanoseconds after which an answer counts as lost.
 const LOST: u64 = 1_000_000_000;
-/// A delayed sender catches up by at most this much: more would overflow the first queue.
+/// Maximum time, in nanoseconds, that a delayed sender catches up on: more would overflow the first queue.
 const CATCH_UP: u64 = 5_000_000;
 pub(super) const LARGEST: usize = 65_536;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DatagramHeader {
-    /// From 0.
+    /// Sequence number, from 0.
     pub(super) number: u64,
-    /// Nanoseconds of the sender's clock.
+    /// Send time, in nanoseconds of the sender's clock.
     pub(super) sent: u64,
 }
 
@@ -45,7 +45,7 @@ impl DatagramHeader {
     }
 }
 
-/// Sends at the rate asked for, or unpaced.
+/// Sends at the requested rate, or unpaced.
 pub(super) fn send(stream: &TestStream, counts: &mut Datagrams) -> io::Result<()> {
     let mut datagram = vec![0x5a; (stream.load.block as usize).max(DatagramHeader::BYTES)];
     let gap = stream.load.rate.map(|rate| f64::from(stream.load.streams) * f64::from(stream.load.block) / rate * 1e9);
@@ -73,7 +73,7 @@ pub(super) fn send(stream: &TestStream, counts: &mut Datagrams) -> io::Result<()
     Ok(())
 }
 
-/// Receives until all is over and nothing comes any more.
+/// Receives until the round is over and no more datagrams arrive.
 pub(super) fn receive(stream: &TestStream, counts: &mut Datagrams) -> io::Result<()> {
     let mut buffer = [MaybeUninit::uninit(); LARGEST];
     let mut journey = ReceiveStats::default();
@@ -93,9 +93,9 @@ pub(super) fn receive(stream: &TestStream, counts: &mut Datagrams) -> io::Result
 
 #[derive(Default)]
 struct ReceiveStats {
-    /// The next number, if none is lost.
+    /// Expected next number, if none is lost.
     next: u64,
-    /// Transit time of the last datagram, by two unrelated clocks.
+    /// Transit time of the last datagram, measured with two unrelated clocks.
     transit: Option<i128>,
 }
 
@@ -115,7 +115,7 @@ impl ReceiveStats {
     }
 }
 
-/// Sends requests and waits for their answers, or until they are lost.
+/// Sends requests and waits for each answer until it counts as lost.
 pub(super) fn ask(stream: &TestStream, stats: &mut RunStats, counts: &mut Datagrams) -> io::Result<()> {
     let mut request = vec![0x5a; (stream.load.block as usize).max(DatagramHeader::BYTES)];
     let mut buffer = [MaybeUninit::uninit(); LARGEST];
@@ -157,7 +157,7 @@ pub(super) fn answer(stream: &TestStream) -> io::Result<()> {
     Ok(())
 }
 
-/// A datagram's header and size; `None` after a timeout or for another datagram.
+/// Receives a datagram. Returns its header and size; `None` after a timeout or for another datagram.
 pub(super) fn receive_one(
     socket: &Socket,
     buffer: &mut [MaybeUninit<u8>; LARGEST],

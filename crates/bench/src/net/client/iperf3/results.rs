@@ -1,4 +1,4 @@
-//! iperf3's JSON: the parameters of a test, and its results.
+//! JSON of iperf3: the parameters and results of a test.
 
 use serde::{Deserialize, Serialize};
 use whyslow_model::bench::{CpuCost, Direction, NetEnd, NetLoad, NetStream, Work};
@@ -21,7 +21,7 @@ pub(super) struct Parameters<'a> {
     client_version: &'static str,
 }
 
-/// What each end sends to the other.
+/// Results that each end sends to the other.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Iperf3Results {
     cpu_util_total: f64,
@@ -36,7 +36,7 @@ pub(super) struct Iperf3Results {
 struct StreamResult {
     id: u32,
     bytes: u64,
-    /// Negative or 2⁶⁴-1 if unknown; so are the next ones.
+    /// Negative or 2⁶⁴-1 if unknown; the same applies to the next fields.
     retransmits: f64,
     jitter: f64,
     errors: f64,
@@ -63,7 +63,7 @@ pub(super) fn parameters(load: &NetLoad) -> Parameters<'_> {
     }
 }
 
-/// iperf3 numbers streams 1, 3, 4, 5 …
+/// Returns iperf3's number of a stream: 1, 3, 4, 5 …
 fn number(place: usize) -> u32 {
     if place == 0 { 1 } else { place as u32 + 2 }
 }
@@ -86,7 +86,7 @@ pub(super) fn results(here: &NetEnd) -> Iperf3Results {
     }
 }
 
-/// The other end, as far as iperf3 reports it.
+/// Returns the results of the other end, as far as iperf3 reports them.
 pub(super) fn end_of(load: &NetLoad, here: &NetEnd, theirs: &Iperf3Results) -> NetEnd {
     let finite = |number: f64| if number.is_finite() { number.max(0.0) } else { 0.0 };
     let own = theirs.streams.iter().map(|s| finite(s.end_time - s.start_time)).fold(0.0, f64::max);
