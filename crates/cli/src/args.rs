@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of `whyslow`.
 
 use crate::baseline::BaselineArgs;
 use crate::bench::BenchArgs;
@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use whyslow_manual::ManArgs;
 use whyslow_model::suggest;
 
-/// What follows the options in `--help` and the manual page: title and text.
+/// Sections that follow the options in `--help` and the manual page, as title and text.
 pub const SECTIONS: [whyslow_manual::Section; 5] = [
     (
         "Examples",
@@ -106,7 +106,7 @@ $XDG_CONFIG_HOME/whyslow/rules.d/*.toml  your own rules
     ),
 ];
 
-/// Options that a command accepts from the commands above it but ignores: they are left out of its help.
+/// Options that a command inherits from the commands above it but ignores; its help leaves them out.
 const IRRELEVANT: &[(&str, &[&str])] = &[
     ("bench drop-caches", &["save", "replace", "dir"]),
     ("mcp", &["json", "all", "utc", "color", "width"]),
@@ -218,10 +218,11 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Reads the command line. Help and version are printed here; what is left is the exit status.
+/// Parses the command line. Prints help and version itself.
 ///
 /// # Errors
-/// The status to exit with: help was printed, or the usage was wrong and one line on stderr says how.
+/// Returns the exit status if help or version was printed, or if the usage was wrong, which one line on stderr
+/// explains.
 pub fn parse() -> Result<Cli, ExitCode> {
     let matches = description().try_get_matches();
     if let Some(what) = matches.as_ref().ok().and_then(misplaced) {
@@ -245,14 +246,14 @@ pub fn parse() -> Result<Cli, ExitCode> {
         .report());
     }
     if cli.look.utc {
-        // SAFETY: the program has one thread so far; nobody reads the environment meanwhile. Set here, it also holds for
-        // the times that options name and for those that other tools' output is read with.
+        // SAFETY: the program has one thread so far, so nothing else reads the environment. Set here, `TZ` also applies
+        // to the times in options and in other tools' output.
         unsafe { std::env::set_var("TZ", "UTC") };
     }
     Ok(cli)
 }
 
-/// What is wrong with an option of observing that comes before another command, for which it would have no effect.
+/// Returns an error if an observation option precedes another command, for which it would have no effect.
 fn misplaced(matches: &ArgMatches) -> Option<String> {
     let (command, _) = matches.subcommand()?;
     let observing = Target::augment_args(Observe::augment_args(clap::Command::new("")));
@@ -265,7 +266,7 @@ fn misplaced(matches: &ArgMatches) -> Option<String> {
     ))
 }
 
-/// The program as clap describes it: for parsing, the manual page and completions.
+/// Returns the clap description of the program, for parsing, the manual page and completions.
 pub fn description() -> clap::Command {
     IRRELEVANT.iter().fold(Cli::command(), |program, (path, options)| {
         let path: Vec<&str> = path.split(' ').collect();
@@ -273,7 +274,7 @@ pub fn description() -> clap::Command {
     })
 }
 
-/// Hides options, which commands above it define, in the command at the end of a path.
+/// Hides options that the commands above define, in the command at the end of a path.
 fn hide(command: clap::Command, path: &[&str], options: &[&str], above: &[Arg]) -> clap::Command {
     let Some((next, rest)) = path.split_first() else {
         let ignored = above.iter().filter(|arg| options.contains(&arg.get_id().as_str()));
@@ -284,7 +285,8 @@ fn hide(command: clap::Command, path: &[&str], options: &[&str], above: &[Arg]) 
     command.mut_subcommand(next, |command| hide(command, rest, options, &above))
 }
 
-/// clap's message with its suggestion, without its usage; without a suggestion, with the command that shows the usage.
+/// Returns clap's message with its suggestion but without the usage; without a suggestion, adds the command that shows
+/// the usage.
 fn one_line(error: &clap::Error) -> String {
     let text =
         mistyped_command(error).map_or_else(|| error.to_string(), |typed| format!("unrecognized subcommand '{typed}'"));
@@ -300,7 +302,7 @@ fn one_line(error: &clap::Error) -> String {
     words.join(" ") + &what_to_do
 }
 
-/// The command that an error is about, by its usage: `Usage: whyslow tune set [OPTIONS] <CHANGE>...`.
+/// Returns the command that an error is about, from its usage: `Usage: whyslow tune set [OPTIONS] <CHANGE>...`.
 fn command_of(error: &clap::Error) -> String {
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     let words = usage.split_whitespace().skip_while(|word| *word == "Usage:");
@@ -308,7 +310,7 @@ fn command_of(error: &clap::Error) -> String {
     if names.is_empty() { "whyslow".to_owned() } else { names.join(" ") }
 }
 
-/// A word that is no command: with `-- COMMAND`, clap takes it for an argument.
+/// Returns a mistyped command: because of `-- COMMAND`, clap parses it as an argument.
 fn mistyped_command(error: &clap::Error) -> Option<&str> {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
     let is_word = error.kind() == ErrorKind::UnknownArgument && !typed.starts_with('-');
@@ -336,8 +338,8 @@ fn suggestion(error: &clap::Error) -> Option<String> {
     closest(typed, known)
 }
 
-/// Of several names the one closest to what was typed. A command that changes something is suggested only for a slip of
-/// one letter, and only if no other is as close.
+/// Returns the name closest to the typed one. Suggests a command that changes something only for a typo of one letter,
+/// and only if no other command is as close.
 fn closest(typed: &str, known: &[String]) -> Option<String> {
     let (changing, harmless): (Vec<&String>, Vec<&String>) =
         known.iter().partition(|name| CHANGING.contains(&name.as_str()));

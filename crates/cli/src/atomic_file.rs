@@ -1,4 +1,4 @@
-//! A file that appears whole or not at all: what is written goes beside it first.
+//! Atomic file writes: writes go to a temporary file, which then replaces the target.
 
 use crate::output::Failure;
 use std::fs::{self, File};
@@ -7,18 +7,19 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use whyslow_bench::remove_leftovers;
 
-/// A file under another name in the same folder. It takes its place when it is finished, and goes when it is dropped before.
+/// A temporary file in the same folder as the target. It replaces the target when finished, and is removed if dropped
+/// before.
 #[derive(Debug)]
 pub struct AtomicFile {
     target: PathBuf,
-    /// `None` where the target is written to directly: a pipe or a device has no whole.
+    /// `None` if the target is written directly: a pipe or a device cannot be replaced.
     temporary: Option<PathBuf>,
 }
 
 impl AtomicFile {
-    /// Begins to write what is to be at `path`, with the permissions of a file that is there.
+    /// Begins to write the file at `path`; keeps the permissions of an existing file.
     pub fn begin(path: &Path) -> io::Result<(Self, File)> {
-        // A link stays one, and what it leads to is replaced.
+        // Keep a symbolic link and replace its target.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let there = fs::metadata(&target).ok();
         if there.as_ref().is_some_and(|metadata| !metadata.is_file()) {
@@ -26,7 +27,7 @@ impl AtomicFile {
             return Ok((Self { target, temporary: None }, file));
         }
         if there.is_some() {
-            // One that may not be written to is not replaced either, though its folder would allow it.
+            // Do not replace a file that is not writable, although its folder would allow it.
             File::options().write(true).open(&target)?;
         }
         let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy().into_owned();
@@ -42,7 +43,7 @@ impl AtomicFile {
         Ok((draft, file))
     }
 
-    /// Puts it in its place.
+    /// Replaces the target with the temporary file.
     pub fn finish(mut self) -> io::Result<()> {
         match &self.temporary {
             Some(temporary) => fs::rename(temporary, &self.target)?,
@@ -53,10 +54,10 @@ impl AtomicFile {
     }
 }
 
-/// Writes a file from beginning to end.
+/// Writes a whole file.
 ///
 /// # Errors
-/// Where it cannot be written, in words.
+/// Fails if the file cannot be written.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let written = AtomicFile::begin(path).and_then(|(draft, mut file)| {
         file.write_all(content)?;
@@ -65,7 +66,7 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
     written.map_err(|e| unwritable(path, &e))
 }
 
-/// Why a file cannot be written, in words.
+/// Returns the error for a file that cannot be written.
 pub fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("cannot write {}: {error}", path.display()))
 }
@@ -103,7 +104,7 @@ mod tests {
         let folder = whyslow_testing::folder();
         let path = folder.path().join("disk.csv");
         let own = format!(".other.csv.new-{}", u32::MAX);
-        // No process has these numbers, but the first.
+        // No process has these numbers, except the first.
         for name in [format!(".disk.csv.new-{}", u32::MAX), ".disk.csv.new-1".into(), ".disk.csv.new-x".into(), own] {
             fs::write(folder.path().join(name), "half").unwrap();
         }

@@ -1,4 +1,4 @@
-//! `whyslow baseline`: what a machine is like when all is well.
+//! `whyslow baseline`: records how a machine behaves when all is well.
 
 use crate::complete;
 use crate::options::{OutputOptions, duration};
@@ -20,9 +20,9 @@ use whyslow_model::suggest::unknown;
 use whyslow_show::text;
 use whyslow_store::{Baselines, Recording, Span, StoreError};
 
-/// The longest windows in which signals are computed, as long as those of a diagnosis, and the shortest.
+/// Shortest and longest windows in which signals are computed; the longest is that of a diagnosis.
 const WINDOWS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
-/// Where a period is too short for the longest, it is cut into so many.
+/// Number of windows into which a period is cut if it is too short for the longest ones.
 const CUT: u32 = 64;
 
 /// What to do with baselines.
@@ -92,7 +92,7 @@ struct SaveArgs {
     replace: bool,
 }
 
-/// Does what is asked for.
+/// Runs `whyslow baseline`.
 pub fn run(args: &BaselineArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let baselines = Baselines::of(&recordings::folder(args.dir.as_deref())?);
     match args.what.as_ref().unwrap_or(&BaselineCommand::List) {
@@ -133,7 +133,7 @@ impl SaveArgs {
         let folder = folder.map_err(|e| Failure::usage(format!("no folder to record into: {e}")))?;
         let args = RecordArgs::for_a_while(self.time, self.interval, self.no_bpf);
         let mut interrupt = record(&args, folder.path())?.interrupt;
-        // A part of what was asked for is not what this machine is like.
+        // A partial recording does not represent this machine.
         let mut unless_interrupted = || match interrupt.came() {
             true => Err(Failure::interrupted("interrupted: no baseline was saved")),
             false => Ok(()),
@@ -197,7 +197,7 @@ pub fn of_files(files: &[PathBuf]) -> Result<Baseline, Failure> {
     Ok(of_bench(&files.iter().map(report).collect::<Result<Vec<_>, _>>()?))
 }
 
-/// Sums a part of a recording up. Of processes nothing is kept, so they are not read.
+/// Summarizes a part of a recording. Does not read processes, because nothing about them is saved.
 pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Failure> {
     let progress = ProgressLine::new("summing up", "end");
     let without_tasks = |family: &str| family != Process::INFO.name && family != Thread::INFO.name;
@@ -218,7 +218,7 @@ pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Fail
     let newest = newest.ok_or_else(|| recordings::recorded_then("too little", recording))?;
     let mut inventory = inventory(&newest);
     if let Some(recorded) = recording.inventory(*there.end()).map_err(unusable)? {
-        // Of other kinds, what matters is in the window.
+        // For other kinds, the window has what matters.
         let kept = recorded.entries().filter(|entry| OF_THE_RECORDER.contains(&&*entry.kind));
         inventory.extend(kept.map(|entry| (format!("{} {}", entry.kind, entry.name), entry.value.to_string())));
     }
@@ -230,15 +230,15 @@ pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Fail
     })
 }
 
-/// The baseline of this name.
+/// Loads the baseline of this name.
 pub fn named(baselines: &Baselines, name: &str) -> Result<Baseline, Failure> {
     baselines.load(name).map_err(unusable)?.ok_or_else(|| none_of(name, baselines))
 }
 
-/// The default baseline of this machine, if there is one that can be read: a diagnosis can do without.
+/// Loads the default baseline of this machine, if there is a readable one: a diagnosis can do without it.
 pub fn default() -> Option<Baseline> {
     let folder = recordings::folder(None).ok()?;
-    // The warning about the home folder covers it.
+    // The warning about the home folder covers this case.
     if recordings::closed_home().is_some_and(|home| folder.starts_with(home.folder)) {
         return None;
     }
@@ -248,7 +248,8 @@ pub fn default() -> Option<Baseline> {
     })
 }
 
-/// Nobody named this one, and what 'try' changes follows from it: another user must not have written it.
+/// Loads the default baseline. It is used without being named, and 'try' changes settings because of it, so it must not
+/// be writable by another user.
 fn default_of(folder: &Path) -> Result<Option<Baseline>, String> {
     let baselines = Baselines::of(folder);
     let path = baselines.path(Baselines::DEFAULT).map_err(|e| e.to_string())?;

@@ -194,7 +194,7 @@ pub struct CpuArgs {
     time: Duration,
 }
 
-/// `None` bypasses the page cache.
+/// Treatment of the page cache; `None` bypasses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PageCache(Option<Cache>);
 
@@ -268,7 +268,7 @@ fn file_system(args: &FsArgs) -> Result<BenchReport, Failure> {
     watched(|stop, watch| fs::measure(&asked, stop, watch))
 }
 
-/// The parts that were named, else all.
+/// Returns the named parts, or all if none is named.
 fn chosen<T: Copy>(only: &[T], all: &[(&str, T)]) -> Vec<T> {
     if only.is_empty() { all.iter().map(|(_, part)| *part).collect() } else { only.to_vec() }
 }
@@ -299,7 +299,7 @@ fn set_against(args: &ContendArgs) -> Result<BenchReport, Failure> {
     watched(|stop, watch| contend::measure(&asked, stop, watch))
 }
 
-/// The time of a run in seconds, if it is long enough.
+/// Converts the duration of a run to seconds; fails if it is too short.
 fn seconds(time: Duration) -> Result<f64, Failure> {
     if time < Duration::from_millis(10) {
         return Err(Failure::usage("--for must be at least 10ms"));
@@ -337,7 +337,7 @@ fn watched(
     watched_for(None, benchmark)
 }
 
-/// The same; says before it begins how many seconds it takes at most, if that is known.
+/// Runs a benchmark like [`watched`]; first prints its maximum duration in seconds, if that is known.
 fn watched_for(
     longest: Option<f64>,
     benchmark: impl FnOnce(&Stop, &mut dyn FnMut(whyslow_bench::Progress)) -> Result<BenchReport, Error>,
@@ -364,10 +364,10 @@ fn said(at: &whyslow_bench::Progress) -> String {
     format!("{}, {time} (Ctrl-C: stop and report)", at.doing)
 }
 
-/// For `--cache small`: a sixteenth of the default file size.
+/// Cache size for `--cache small`: a sixteenth of the default file size.
 const SMALL: u64 = 64 << 20;
 
-/// `none`, `warm`, `cold`, `small`, or a size.
+/// Parses `none`, `warm`, `cold`, `small`, or a size.
 fn cache(text: &str) -> Result<PageCache, String> {
     Ok(PageCache(match text {
         "none" => None,

@@ -32,7 +32,7 @@ use whyslow_model::listing::{RuleDetails, RuleInfo};
 use whyslow_model::suggest::unknown;
 use whyslow_show::text;
 
-/// Does what the command line asks for.
+/// Runs the command of the command line.
 pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let look = &cli.look;
     match &cli.command {
@@ -77,7 +77,7 @@ fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
     print_diagnosis(&diagnosis, &cli.look, cli.observe.check)
 }
 
-/// The family of that name, else those with the word in a name of theirs.
+/// Shows the family of that name, or else those with the word in one of their names.
 fn metrics(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let mut families = catalogue::families();
     if let Some(filter) = filter {
@@ -92,7 +92,7 @@ fn metrics(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failu
     Ok(ExitCode::SUCCESS)
 }
 
-/// The rules for that id, else the list of those whose id contains the word.
+/// Shows the rules for that id, or else the list of those whose id contains the word.
 fn rules(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
     let mut list = rules.book.rules();
@@ -118,7 +118,7 @@ fn formats(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failu
     Ok(ExitCode::SUCCESS)
 }
 
-/// Keeps what is wanted of a list.
+/// Keeps the matching items of a list; fails if there are none.
 fn narrow<T>(
     what: &str,
     list: &mut Vec<T>,
@@ -127,7 +127,7 @@ fn narrow<T>(
     wanted: impl Fn(&T) -> bool,
 ) -> Result<(), Failure> {
     if !list.iter().any(&wanted) {
-        // Part of a name is enough to filter by: 'dsk' can stand for 'disk' of 'disk.saturated'.
+        // Part of a name is enough to filter by: 'dsk' can mean 'disk' of 'disk.saturated'.
         let known = list.iter().map(&name).chain(list.iter().filter_map(|one| name(one).split('.').next()));
         return Err(Failure::usage(unknown(what, filter, &format!("whyslow {what}s"), known)));
     }
@@ -139,7 +139,8 @@ fn contains(name: &str, filter: &str) -> bool {
     name.to_lowercase().contains(&filter.to_lowercase())
 }
 
-/// A script that asks this program for candidates, so that it completes names of rules, tunables, profiles and baselines too.
+/// Prints a script that asks this program for candidates, so that it also completes names of rules, tunables, profiles
+/// and baselines.
 fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let shells = Shells::builtins();
     let shell = shells.completer(&shell.to_string()).expect("every shell of clap_complete has a completer");

@@ -1,4 +1,4 @@
-//! `whyslow compare`: what differs beyond noise.
+//! `whyslow compare`: shows differences beyond noise.
 
 use crate::baseline::{named, of_files, of_recording};
 use crate::complete;
@@ -16,7 +16,8 @@ use whyslow_model::baseline::Baseline;
 use whyslow_show::text;
 use whyslow_store::{Baselines, read_baseline};
 
-/// The smallest difference that is no slip of a finger, and the largest that makes sense to leave out, percent.
+/// Accepted range of the difference to ignore, in percent: smaller values are probably typos, larger ones make no
+/// sense.
 const PERCENT: std::ops::RangeInclusive<f64> = 0.1..=1000.0;
 
 /// What to compare with what.
@@ -56,10 +57,10 @@ pub fn run(args: &CompareArgs, look: &OutputOptions) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a side is: by what it looks like, then by what is there.
+/// Loads a side of the comparison: decides by the form of the argument, then by what exists.
 fn side(text: &str, folder: &Path, names: &PseudonymSession) -> Result<Baseline, Failure> {
     let path = Path::new(text);
-    // `../old.json` is no time.
+    // `../old.json` is not a time.
     if let Some((from, to)) = text.rsplit_once("..").filter(|_| !path.exists()) {
         let (dir, from) = from.rsplit_once('@').map_or((folder, from), |(dir, from)| (Path::new(dir), from));
         let when = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
@@ -88,12 +89,12 @@ fn side(text: &str, folder: &Path, names: &PseudonymSession) -> Result<Baseline,
     }
 }
 
-/// Whether a file says of itself that it is what a benchmark printed.
+/// Returns whether a file identifies itself as the output of a benchmark.
 fn is_bench(path: &Path) -> bool {
     schema(path).as_deref() == Some(whyslow_model::bench::SCHEMA)
 }
 
-/// What our own documents say that they are.
+/// Returns the schema that a document of ours declares.
 fn schema(path: &Path) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Document {

@@ -1,4 +1,4 @@
-//! What the shell completes an argument with: names that this version, and this machine, know.
+//! Shell completion of arguments: names known to this version and this machine.
 
 use crate::recordings;
 use crate::stack;
@@ -13,7 +13,7 @@ use whyslow_store::Baselines;
 use whyslow_tune::{Catalogue, Machine, profile};
 
 pub fn rules() -> Vec<CompletionCandidate> {
-    // Several rules can find the same thing; the first describes it.
+    // Several rules can find the same problem; the first one describes it.
     let mut rules = RuleBook::built_in().rules();
     rules.dedup_by(|later, first| later.id == first.id);
     rules.into_iter().map(|rule| CompletionCandidate::new(rule.id).help(Some(rule.means.into()))).collect()
@@ -34,7 +34,7 @@ pub fn formats() -> Vec<CompletionCandidate> {
     FORMATS.iter().map(|format| CompletionCandidate::new(format.info().name)).collect()
 }
 
-/// Devices, mount points and interfaces of this machine.
+/// Returns devices, mount points and interfaces of this machine.
 pub fn stack_nodes() -> Vec<CompletionCandidate> {
     stack::names().into_iter().map(CompletionCandidate::new).collect()
 }
@@ -43,7 +43,7 @@ pub fn tunables() -> Vec<CompletionCandidate> {
     Catalogue::built_in().names().map(CompletionCandidate::new).collect()
 }
 
-/// Tunables, ready for the value they are to be set to.
+/// Returns tunables with a trailing `=`, ready for the value.
 pub fn changes() -> Vec<CompletionCandidate> {
     Catalogue::built_in().names().map(|name| CompletionCandidate::new(format!("{name}="))).collect()
 }
@@ -52,15 +52,15 @@ pub fn profiles() -> Vec<CompletionCandidate> {
     profile::list(&Machine::live()).into_iter().map(|profile| CompletionCandidate::new(profile.name)).collect()
 }
 
-/// Baselines in the folder that `--dir` names on the line being completed, else in the default folder.
+/// Returns the baselines in the folder that `--dir` names on the line being completed, or else in the default folder.
 pub fn baselines() -> Vec<CompletionCandidate> {
     let asked = dir_on_the_line(std::env::args_os());
     let names = recordings::folder(asked.as_deref()).ok().and_then(|folder| Baselines::of(&folder).names().ok());
     names.unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// The value of the last `--dir` of the line being completed. clap_complete does not pass it on, but the shell hands the words
-/// of the line over as arguments, after a `--` of its own.
+/// Returns the value of the last `--dir` of the line being completed. clap_complete does not pass it on, but the shell
+/// passes the words of the line as arguments after its own `--`.
 fn dir_on_the_line(arguments: impl Iterator<Item = OsString>) -> Option<PathBuf> {
     let line: Vec<OsString> = arguments.skip_while(|word| word != "--").skip(1).collect();
     let after = line.windows(2).filter(|pair| pair[0] == "--dir").map(|pair| PathBuf::from(&pair[1]));

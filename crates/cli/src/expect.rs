@@ -1,4 +1,4 @@
-//! `whyslow expect`: what storage and network should deliver, beside what they did.
+//! `whyslow expect`: shows the expected performance of storage and network next to the observed one.
 
 use crate::complete;
 use crate::observe::observed;
@@ -30,10 +30,10 @@ pub struct ExpectArgs {
     seek: Option<f64>,
 }
 
-/// Shows what storage and network should deliver.
+/// Shows the expected performance of storage and network.
 ///
 /// # Errors
-/// A name that is not known here.
+/// Fails if a name is unknown on this machine.
 pub fn run(args: &ExpectArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let names = PseudonymSession::default();
     let stack = stack::part(stack::live(&names), &args.names)?;
@@ -53,7 +53,7 @@ fn revolutions(text: &str) -> Result<f64, String> {
     number.filter(|rpm| (1000.0..=50_000.0).contains(rpm)).ok_or_else(|| "from 1000 to 50000, such as 7200".into())
 }
 
-/// `8.5ms`, in seconds.
+/// Parses a seek time such as `8.5ms`; returns seconds.
 fn seek(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.strip_suffix("ms").and_then(|number| number.parse().ok());
     number

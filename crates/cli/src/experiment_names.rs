@@ -1,10 +1,10 @@
-//! What the names of two files say: that something was changed between them.
+//! Detects from the names of two files that a setting was changed between them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Words for a change, and for what is changed in experiments with storage, memory and networks. Names of hosts, days and numbers
-/// are none of them: two files with those are of two machines, or of two days.
+/// Words for a change, and for the subjects of experiments with storage, memory and networks. Excludes names of hosts,
+/// days and numbers: two files with those come from two machines, or from two days.
 const SETTINGS: &[&str] = &[
     "after",
     "alone",
@@ -122,21 +122,21 @@ const SETTINGS: &[&str] = &[
     "zfs",
 ];
 
-/// Whether the names of two files, which have the rest in common, differ in words for a setting: `iostat-before` and
-/// `iostat-after`, `fio-4k-1job` and `fio-4k-8jobs`.
+/// Returns whether the names of two files, which have the rest in common, differ in words for a setting:
+/// `iostat-before` and `iostat-after`, `fio-4k-1job` and `fio-4k-8jobs`.
 pub fn tell_a_change(a: &str, b: &str) -> bool {
     let [a, b] = [a, b].map(words);
     let differing: Vec<&String> = a.symmetric_difference(&b).collect();
     !differing.is_empty() && differing.into_iter().all(|word| is_setting(word))
 }
 
-/// The words of a file's name.
+/// Returns the words of a file name.
 fn words(file: &str) -> BTreeSet<String> {
     let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
     stem.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// A word for a setting, or a number of something: `512k`, `6readers`, `raid5`.
+/// Returns whether a word names a setting or a quantity: `512k`, `6readers`, `raid5`.
 fn is_setting(word: &str) -> bool {
     let of = word.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_quantity =

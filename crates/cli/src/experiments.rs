@@ -1,4 +1,4 @@
-//! Captures of the same things as experiments: what was changed between them, and what the result was.
+//! Treats captures of the same objects as experiments: what was changed between them, and with what result.
 
 use crate::experiment_names::tell_a_change;
 use crate::output::Failure;
@@ -14,14 +14,14 @@ use whyslow_model::baseline::Baseline;
 use whyslow_model::diagnosis::{CaptureComparison, Diagnosis, Finding};
 use whyslow_model::window::Window;
 
-/// The most pairs that are compared: of more than these nobody reads all.
+/// Maximum number of pairs that are compared; nobody reads more.
 const MOST_PAIRS: usize = 20;
-/// The finding that promises more from more requests in flight.
+/// Finding that promises a gain from more requests in flight.
 const DEPTH_ONE: &str = "disk.depth_one";
-/// The most intervals of one capture; in a longer one, several in a row are combined.
+/// Maximum number of intervals of one capture; in a longer one, consecutive intervals are combined.
 const MOST_INTERVALS: usize = 128;
 
-/// Adds what comparing the captures shows to their diagnosis.
+/// Adds the results of comparing the captures to their diagnosis.
 pub fn add(captures: &[Capture], diagnosis: &mut Diagnosis) {
     diagnosis.comparisons = comparisons(captures, diagnosis);
     for comparison in &diagnosis.comparisons {
@@ -32,17 +32,17 @@ pub fn add(captures: &[Capture], diagnosis: &mut Diagnosis) {
             let Finding { id, subject, .. } = &**finding;
             id == DEPTH_ONE && at_ceiling.contains(&subject.name)
         };
-        // What one capture promises, both together have measured.
+        // The captures together have measured what one of them promises.
         for action in diagnosis.findings.iter_mut().filter(is_of_them).flat_map(|finding| &mut finding.actions) {
             (action.expect, action.gain) = (None, None);
         }
     }
 }
 
-/// Compares each capture with the next one of the same things, if something says that a setting was changed between them, unless
-/// they are of two hosts, or one is what the other sees of it.
+/// Compares each capture with the next one of the same objects if there is evidence that a setting was changed between
+/// them, unless they come from two hosts or one shows the other side of the same load.
 ///
-/// Runs in one capture that differ in one option are compared with each other.
+/// Compares runs within one capture that differ in one option with each other.
 fn comparisons(captures: &[Capture], diagnosis: &Diagnosis) -> Vec<CaptureComparison> {
     let own = captures.iter().take(MOST_PAIRS).filter_map(|capture| {
         let conclusions = conclusions_within(&summed_up(capture));
@@ -62,7 +62,7 @@ fn comparisons(captures: &[Capture], diagnosis: &Diagnosis) -> Vec<CaptureCompar
     compared.chain(own).collect()
 }
 
-/// Whether a finding explains what one capture shows by what the other does.
+/// Returns whether a finding explains the content of one capture by the other.
 fn is_across(finding: &Finding, a: &str, b: &str) -> bool {
     let capture = finding.subject.capture.as_deref();
     let other = if capture == Some(a) { b } else { a };
@@ -70,7 +70,7 @@ fn is_across(finding: &Finding, a: &str, b: &str) -> bool {
         && finding.explains.iter().any(|key| key.ends_with(&format!(" in {other}")))
 }
 
-/// The summary of a capture's intervals.
+/// Summarizes a capture's intervals.
 fn summed_up(capture: &Capture) -> Baseline {
     let snapshots = capture.window.snapshots();
     let length = snapshots.len().div_ceil(MOST_INTERVALS).max(1);
@@ -82,10 +82,10 @@ fn summed_up(capture: &Capture) -> Baseline {
     of_capture(inventory(&capture.window), &intervals.collect::<Vec<_>>(), &known_signals(&capture.window))
 }
 
-/// A file of captures as one side of a comparison.
+/// Loads a file of captures as one side of a comparison.
 ///
 /// # Errors
-/// If nothing in it can be read, or it contains several captures of the same things.
+/// Fails if nothing in it can be read, or if it contains several captures of the same objects.
 pub fn of_file(path: &Path, names: &PseudonymSession) -> Result<Baseline, Failure> {
     let captures = captures(&ReadArgs::of_files(vec![path.to_owned()]))
         .map_err(|failure| Failure::usage(format!("{failure} (it is not a baseline or a benchmark either)")))?;

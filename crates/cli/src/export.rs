@@ -1,4 +1,4 @@
-//! `whyslow export`: rows of a recording for other programs.
+//! `whyslow export`: writes rows of a recording for other programs.
 
 use crate::atomic_file::AtomicFile;
 use crate::complete;
@@ -43,7 +43,7 @@ pub struct ExportArgs {
 /// What to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
-    // No doc comments here: clap would draw each as a paragraph of the help.
+    // No doc comments here: clap would show each as a paragraph of the help.
     Csv,
     Json,
     Parquet,
@@ -52,7 +52,7 @@ enum ExportFormat {
 /// Writes the rows.
 ///
 /// # Errors
-/// Wrong usage; a recording that cannot be read; a file that cannot be written.
+/// Fails on wrong usage, if the recording cannot be read, or if the file cannot be written.
 pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let families = families();
     let missing = || {
@@ -98,7 +98,7 @@ impl ExportArgs {
     }
 }
 
-/// What the names of files end with.
+/// File name extensions and their formats.
 const ENDINGS: &[(&str, ExportFormat)] = &[
     ("csv", ExportFormat::Csv),
     ("json", ExportFormat::Json),
@@ -107,12 +107,12 @@ const ENDINGS: &[(&str, ExportFormat)] = &[
     ("parquet", ExportFormat::Parquet),
 ];
 
-/// What is to be written, and where it comes from.
+/// Rows to write, and their source.
 struct ExportedRows {
     recording: Recording,
     span: Span,
     family: FamilyInfo,
-    /// `None` where counters are written as they are.
+    /// Converts counters to rates; `None` if counters are written as they are.
     rates: Option<RowRates>,
 }
 
@@ -121,7 +121,7 @@ impl ExportedRows {
         self.rates.as_ref().map_or(&self.family, |rates| &rates.family).clone()
     }
 
-    /// Shows each row until `each` fails.
+    /// Calls `each` for every row until it fails.
     fn each<E>(&mut self, mut each: impl FnMut(&AnyRow) -> Result<(), E>) -> Result<Result<(), E>, Failure> {
         let mut done = Ok(());
         let rates = &mut self.rates;

@@ -1,4 +1,4 @@
-//! What `serve` and `exporter` share.
+//! Functions shared by `serve` and `exporter`.
 
 use crate::output::Failure;
 use std::net::SocketAddr;
@@ -6,15 +6,15 @@ use whyslow_serve::{AccessRules, PageFn, Server};
 
 pub use whyslow_serve::host_name;
 
-/// Listens, and serves pages.
+/// Starts a server for pages.
 ///
 /// # Errors
-/// The address cannot be listened on.
+/// Fails if it cannot listen on the address.
 pub fn start(listen: SocketAddr, access: AccessRules, pages: PageFn) -> Result<Server, Failure> {
     Server::start(listen, access, pages).map_err(|e| Failure::usage(format!("cannot listen on {listen}: {e}")))
 }
 
-/// The first line of a file.
+/// Returns the first line of a file.
 pub fn first_line(file: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     text.lines().next().map(str::to_owned)

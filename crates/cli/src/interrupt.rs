@@ -1,7 +1,7 @@
-//! Ctrl-C and its kin, and sleep that they end at once.
+//! Termination signals, and a sleep that they interrupt.
 //!
-//! What a service manager (SIGTERM) or a closed terminal (SIGHUP) ends cleans up like what Ctrl-C ends, and says by its exit
-//! status which signal it was.
+//! SIGTERM from a service manager and SIGHUP from a closed terminal cause the same cleanup as Ctrl-C; the exit status
+//! shows which signal it was.
 
 use crate::output::Failure;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
@@ -13,21 +13,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-/// The signal other than SIGINT that ended what was being done; 0 where none did.
+/// Signal other than SIGINT that ended the operation; 0 if none.
 static ENDED_BY: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// The exit status of a program that was ended by SIGTERM or SIGHUP: 128 and its number, as a shell has it.
+/// Returns the exit status after SIGTERM or SIGHUP: 128 plus the signal number, as in a shell.
 pub fn exit_status() -> Option<u8> {
     let signal = ENDED_BY.load(Ordering::Relaxed);
     u8::try_from(signal).ok().filter(|&signal| signal > 0).map(|signal| signal.saturating_add(128))
 }
 
-/// The signals that end a program: SIGINT, SIGTERM, and SIGHUP unless this one was started with it ignored (nohup(1)).
+/// Returns the signals that end a program: SIGINT, SIGTERM, and SIGHUP unless it was ignored at the start (nohup(1)).
 pub fn ending_signals() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM].into_iter().chain((!is_ignored(SIGHUP)).then_some(SIGHUP))
 }
 
-/// Whether this program was started with a signal ignored (proc(5), SigIgn).
+/// Returns whether a signal was ignored at the start of this program (proc(5), SigIgn).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
@@ -38,7 +38,7 @@ fn cannot_listen(error: io::Error) -> Failure {
     Failure::usage(format!("cannot listen for Ctrl-C: {error}"))
 }
 
-/// Does something while these signals wait: one that came between the parts of its registration would be lost.
+/// Runs `register` with these signals blocked: one that arrived during the registration would be lost.
 fn holding_back<T>(signals: &[i32], register: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let mut held = SigSet::empty();
     for &signal in signals {
@@ -50,14 +50,14 @@ fn holding_back<T>(signals: &[i32], register: impl FnOnce() -> io::Result<T>) ->
     registered
 }
 
-/// Listens for SIGINT, or others: the first wakes the sleeper, the second ends the program.
+/// Listens for SIGINT and other signals: the first wakes the sleeper, the second ends the program.
 #[derive(Debug)]
 pub struct Interrupt {
     pipe: UnixStream,
     caught: Arc<AtomicBool>,
 }
 
-/// There is something to read from it once a signal came.
+/// Becomes readable once a signal has arrived.
 impl AsFd for Interrupt {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
@@ -65,7 +65,7 @@ impl AsFd for Interrupt {
 }
 
 impl Interrupt {
-    /// Starts to listen for what ends a program.
+    /// Starts to listen for signals that end a program.
     pub fn listen() -> Result<Self, Failure> {
         let signals: Vec<i32> = ending_signals().collect();
         let register = || {
@@ -77,7 +77,8 @@ impl Interrupt {
         holding_back(&signals, register).map_err(cannot_listen)
     }
 
-    /// Starts to listen for what ends a service. Being stopped is its usual end, which the exit status does not report.
+    /// Starts to listen for signals that end a service. For a service this is the normal end, so the exit status does
+    /// not report it.
     pub fn listen_as_service() -> Result<Self, Failure> {
         let signals: Vec<i32> = ending_signals().collect();
         holding_back(&signals, || Self::registered(&signals)).map_err(cannot_listen)
@@ -87,7 +88,7 @@ impl Interrupt {
         let (pipe, writer) = UnixStream::pair()?;
         let caught = Arc::new(AtomicBool::new(false));
         for signal in signals {
-            // The order counts: at the first signal the default action still finds the flag down.
+            // The order matters: at the first signal the default action must still find the flag unset.
             signal_hook::flag::register_conditional_default(*signal, Arc::clone(&caught))?;
             signal_hook::flag::register(*signal, Arc::clone(&caught))?;
             signal_hook::low_level::pipe::register(*signal, writer.try_clone()?)?;
@@ -95,12 +96,12 @@ impl Interrupt {
         Ok(Self { pipe, caught })
     }
 
-    /// Raised once a signal came.
+    /// Returns the flag, which is set once a signal has arrived.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.caught)
     }
 
-    /// Whether a signal came that was not reported yet.
+    /// Returns whether a signal has arrived that was not reported yet.
     pub fn came(&mut self) -> bool {
         let _ = self.pipe.set_nonblocking(true);
         let read = self.pipe.read(&mut [0]);
@@ -108,18 +109,18 @@ impl Interrupt {
         read.is_ok()
     }
 
-    /// Sleeps until `due`. True, at once, where a signal came, be it before or during the sleep.
+    /// Sleeps until `due`. Returns true immediately if a signal arrives before or during the sleep.
     pub fn ends_sleep_until(&mut self, due: Instant) -> bool {
         loop {
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
             }
-            // Only a zero time-out can be refused, and that is excluded.
+            // Only a zero timeout can be refused, which is excluded here.
             let _ = self.pipe.set_read_timeout(Some(left));
             match self.pipe.read(&mut [0]) {
                 Ok(_) => return true,
-                // WouldBlock is the time-out; Interrupted is any signal, whose byte the next round reads.
+                // WouldBlock is the timeout; Interrupted can be any signal, whose byte the next iteration reads.
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Err(_) => std::thread::sleep(left),
             }

@@ -1,4 +1,5 @@
-//! The live machine for what stays open: one thread samples, another one diagnoses a window that slides over the samples.
+//! Live machine for long-running views: one thread samples, another one diagnoses a window that slides over the
+//! samples.
 
 use crate::baseline;
 use crate::observe::add_command_lines;
@@ -17,62 +18,63 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};
 
-/// As long as the window of a diagnosis.
+/// Length of the window, in seconds; the same as for a diagnosis.
 const WINDOW: f64 = 10.0;
-/// The shortest window that is diagnosed, which is the first one.
+/// Length of the first and shortest window that is diagnosed, in seconds.
 const SHORTEST: f64 = 2.5;
-/// The time from one diagnosis to the next, at least and at most. In between, the longer a diagnosis takes, the rarer it is.
+/// Minimum and maximum time from one diagnosis to the next. In between, the longer a diagnosis takes, the less frequent
+/// it is.
 const PACE: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(10));
-/// One diagnosis may take so small a part of the time until the next.
+/// Minimum ratio of the interval between diagnoses to the duration of one.
 const SELDOM: u32 = 500;
-/// The first two samples are this far apart at most, so that rates are known soon.
+/// Maximum time between the first two samples, so that rates are known soon.
 const FIRST_STEP: Duration = Duration::from_millis(300);
-/// Without a suspicion for this long, sources that were asked for are no longer read.
+/// Time without a suspicion after which requested sources are no longer read.
 const UNSUSPICIOUS: Duration = Duration::from_secs(60);
 
-/// What is observed, how often, and how it is judged.
+/// Options for observing and judging the live machine.
 pub struct LiveOptions {
-    /// The time from one sample to the next.
+    /// Sampling interval.
     pub interval: Duration,
-    /// Whether to do without BPF.
+    /// Whether to avoid BPF.
     pub no_bpf: bool,
-    /// What a window is judged by.
+    /// Rules for judging a window.
     pub book: Arc<RuleBook>,
 }
 
-/// News of the live machine.
+/// Event of the live machine.
 pub enum LiveEvent {
     /// A sample was taken.
     Sample(Box<Snapshot>),
     /// The last seconds were diagnosed.
     Diagnosed(Box<Diagnosis>),
-    /// Sampling began anew: differences from earlier samples mean nothing.
+    /// Sampling was restarted: differences from earlier samples are meaningless.
     Restarted,
-    /// A thread ended by a bug: nothing more will come of it.
+    /// A thread ended because of a bug: no more events follow.
     Failed,
 }
 
-/// Takes events; false once nobody wants them any more.
+/// Handler for events; returns false once they are no longer wanted.
 pub type EventFn = Arc<dyn Fn(LiveEvent) -> bool + Send + Sync>;
 
-/// The sources that rules have asked for, and when they last did.
+/// Sources that rules have requested, and the time of the last request.
 #[derive(Default)]
 struct Asked {
     sources: BTreeSet<String>,
     at: Option<Instant>,
 }
 
-/// What the sampling thread passes to the diagnosing one.
+/// Message from the sampling thread to the diagnosing one.
 enum Sampled {
     Sample(Box<Snapshot>),
     Restarted,
 }
 
-/// Starts both threads, which end when the result is dropped. What is sent to it is answered between two samples. Names are replaced as
-/// soon as they are read.
+/// Starts both threads, which end when the result is dropped. Requests sent to it are answered between two samples.
+/// Names are replaced as soon as they are read.
 ///
 /// # Errors
-/// A thread cannot be started.
+/// Fails if a thread cannot be started.
 pub fn begin<R: Send + 'static>(
     options: LiveOptions,
     names: &PseudonymSession,
@@ -83,12 +85,12 @@ pub fn begin<R: Send + 'static>(
     let (requests, requested) = channel();
     let (samples, sampled) = channel();
     let root = if options.no_bpf { Root::live().without_bpf() } else { Root::live() };
-    // It may have something to complain of, before anything is drawn.
+    // Loading may print a warning, which must come before anything is drawn.
     let baseline = baseline::default().map(|usual| names.baseline(usual));
     let judging = Judging {
         book: options.book,
         baseline,
-        // A command line is made of names.
+        // Command lines contain names.
         has_command_lines: !names.is_on(),
         root: root.clone(),
         asked: asked.clone(),
@@ -102,12 +104,12 @@ pub fn begin<R: Send + 'static>(
     Ok(requests)
 }
 
-/// That a thread cannot be started.
+/// Returns the error for a thread that cannot be started.
 pub fn cannot_start(error: std::io::Error) -> Failure {
     Failure::usage(whyslow_model::human::no_thread(&error))
 }
 
-/// Does something when the thread that has it panics.
+/// Calls a function when its thread panics.
 pub struct OnPanic<F: FnMut()>(pub F);
 
 impl<F: FnMut()> Drop for OnPanic<F> {
@@ -128,7 +130,7 @@ struct Sampling {
 }
 
 impl Sampling {
-    /// Samples until nobody asks any more.
+    /// Samples until the request channel is closed.
     fn run<R>(&self, requests: &Receiver<R>, answer: impl Fn(&Root, R)) {
         let _end = OnPanic(|| {
             (self.events)(LiveEvent::Failed);
@@ -148,7 +150,7 @@ impl Sampling {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             if self.is_unsuspicious(&enabled) {
-                // There is no other way to unload what was loaded on demand.
+                // There is no other way to unload sources that were loaded on demand.
                 sampler = Sampler::new(self.root.clone());
                 enabled.clear();
                 if !(self.events)(LiveEvent::Restarted) || self.samples.send(Sampled::Restarted).is_err() {
@@ -200,7 +202,7 @@ struct Judging {
 }
 
 impl Judging {
-    /// Diagnoses until no more samples come.
+    /// Diagnoses until the sample channel is closed.
     fn run(&self, samples: &Receiver<Sampled>) {
         let _end = OnPanic(|| {
             (self.events)(LiveEvent::Failed);

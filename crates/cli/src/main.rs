@@ -40,7 +40,7 @@ mod why;
 use std::process::ExitCode;
 use whyslow_sense::storage;
 
-/// As whose only argument this program asks mounts for another run of it.
+/// Sole argument with which this program starts itself as a helper that queries mounts.
 const MOUNT_HELPER: &str = "mount-helper";
 
 fn main() -> ExitCode {
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         return storage::serve_helper().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
     storage::set_helper("/proc/self/exe".into(), vec![MOUNT_HELPER.into()]);
-    // Answers the shell, and ends, where COMPLETE is set.
+    // If COMPLETE is set, answers the shell and exits.
     clap_complete::CompleteEnv::with_factory(args::description).complete();
     give_freed_memory_back();
     match args::parse() {
@@ -60,10 +60,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Has large blocks given back to the kernel as soon as they are freed.
+/// Makes the allocator return large blocks to the kernel as soon as they are freed.
 ///
-/// glibc raises the size from which it does so up to 32 MiB, to whatever was freed last (mallopt(3), M_MMAP_THRESHOLD). The
-/// kernel's type information, parsed once and dropped, then leaves 14 MB behind; this holds the threshold where it begins.
+/// glibc raises the threshold for this to the size of the last freed block, up to 32 MiB (mallopt(3),
+/// M_MMAP_THRESHOLD). The kernel's type information, parsed once and dropped, then leaves 14 MB behind; this call fixes
+/// the threshold at its initial value.
 fn give_freed_memory_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt(3) takes two numbers, and no other thread runs yet.
@@ -72,12 +73,12 @@ fn give_freed_memory_back() {
     }
 }
 
-/// Has large blocks kept for the next that are as large, from here on: looking through a day allocates columns of some hundred
-/// kilobytes again and again, and a sample of a thousand processes the rows that the one before had. To have each mapped anew
-/// takes a fifth of the time of the one, and an eighth of the other's.
+/// Makes the allocator keep large blocks for reuse from now on: reading a day allocates columns of some hundred
+/// kilobytes again and again, and a sample of a thousand processes the same rows as the one before. Mapping them again
+/// would take a fifth of the time of the former, and an eighth of the latter.
 pub(crate) fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: mallopt(3) takes two numbers; the allocator's own lock keeps other threads out.
+    // SAFETY: mallopt(3) takes two numbers; the allocator's own lock excludes other threads.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 16 << 20);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);

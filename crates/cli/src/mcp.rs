@@ -1,12 +1,12 @@
-//! `whyslow mcp`: the program's commands as tools for agents.
+//! `whyslow mcp`: provides the program's commands as tools for agents.
 
 use crate::output::Failure;
 use std::process::ExitCode;
 
-/// Answers on standard input and output until the client closes them.
+/// Serves on standard input and output until the client closes them.
 ///
 /// # Errors
-/// The client does not speak the protocol.
+/// Fails if the client does not speak the protocol.
 pub fn run() -> Result<ExitCode, Failure> {
     let program = std::env::current_exe().map_err(|e| Failure::usage(format!("cannot find this program: {e}")))?;
     whyslow_mcp::serve(program).map_err(|e| Failure::usage(format!("MCP on standard input: {e}")))?;

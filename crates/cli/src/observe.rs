@@ -1,4 +1,4 @@
-//! Watches this machine, with samples on an absolute schedule, and diagnoses it.
+//! Observes this machine, with samples on an absolute schedule, and diagnoses it.
 
 use crate::baseline;
 use crate::interrupt::Interrupt;
@@ -19,35 +19,35 @@ use whyslow_sense::profile::breakdown::BreakdownTracer;
 use whyslow_sense::{Root, Sampler, command_line};
 use whyslow_show::{json, nagios, text};
 
-/// How often the progress line is drawn anew.
+/// Redraw interval of the progress line.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How long a command is watched at most, and after what time a first judgement of it decides what to trace.
+/// Maximum observation time of a command, and the time after which a first judgement of it decides what to trace.
 const LONGEST_COMMAND: Duration = Duration::from_secs(7 * 86_400);
 const FIRST_LOOK_AT_COMMAND: Duration = Duration::from_secs(3);
-/// Of a long command there are about as many samples for each time that it has run as long again.
+/// Approximate number of samples of a long command for each doubling of its runtime.
 const LONGEST_IN_SAMPLES: u32 = 100;
 
-/// The share of the time after which a first judgement decides what to trace.
+/// Share of the observation time after which a first judgement decides what to trace.
 const FIRST_LOOK: f64 = 1.0 / 3.0;
 
-/// Watches this machine and says what is wrong with it.
+/// Observes this machine and diagnoses it.
 pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
     Ok(observed(asked)?.0)
 }
 
-/// The same, with the samples.
+/// Observes and diagnoses this machine; also returns the samples.
 pub fn observed(asked: &Observe) -> Result<(Diagnosis, Window), Failure> {
     observed_as(asked, &PseudonymSession::default())
 }
 
-/// The same, with the names that these pseudonyms have.
+/// Observes and diagnoses this machine with the names replaced by pseudonyms.
 pub fn observed_as(asked: &Observe, names: &PseudonymSession) -> Result<(Diagnosis, Window), Failure> {
     watched(asked, None, names)
 }
 
-/// Watches this machine and says where the time of a program goes. A command is run and watched until it ends; its output goes to
-/// stderr where the answer is JSON.
+/// Observes this machine and explains where the time of a program goes. A command is run and observed until it ends;
+/// its output goes to stderr if the answer is JSON.
 pub fn explained(asked: &Observe, target: &Target, json: bool) -> Result<Diagnosis, Failure> {
     let mut companion = Companion { target, json, watch: None };
     let (mut diagnosis, window) = watched(asked, Some(&mut companion), &PseudonymSession::default())?;
@@ -62,7 +62,7 @@ fn watched(
     companion: Option<&mut Companion<'_>>,
     names: &PseudonymSession,
 ) -> Result<(Diagnosis, Window), Failure> {
-    // First of all: the rules take a while to read where the machine is busy.
+    // First of all, because reading the rules takes a while on a busy machine.
     let interrupt = Interrupt::listen()?;
     let rules = user_rules::load();
     let closer = |window: &Window| whyslow_diagnose::requested_sources(window, &rules.book);
@@ -73,14 +73,14 @@ fn watched(
     if let Some(usual) = &usual {
         whyslow_compare::remember(&mut diagnosis, usual);
     }
-    // A command line is made of names.
+    // Command lines contain names.
     if !names.is_on() {
         add_command_lines(&mut diagnosis, &window, &Root::live());
     }
     Ok((diagnosis, window))
 }
 
-/// A program that is traced while the machine is watched.
+/// A program that is traced while the machine is observed.
 struct Companion<'a> {
     target: &'a Target,
     json: bool,
@@ -101,18 +101,18 @@ impl Companion<'_> {
         }
     }
 
-    /// How soon the tracing has to be looked after.
+    /// Returns the polling interval of the tracing.
     fn pace(&self) -> Duration {
         self.watch.as_ref().map_or(BreakdownTracer::PACE, TargetWatch::pace)
     }
 
-    /// Looks after the tracing. False once the program has ended.
+    /// Polls the tracing. Returns false once the program has ended.
     fn tick(&mut self) -> Result<bool, Failure> {
         self.watch.as_mut().map_or(Ok(true), TargetWatch::tick)
     }
 }
 
-/// The command lines of those that are named: to read those of all processes would cost too much.
+/// Adds the command lines of the named culprits only: reading those of all processes would cost too much.
 pub fn add_command_lines(diagnosis: &mut Diagnosis, window: &Window, root: &Root) {
     let processes: BTreeMap<u32, &TaskKey> =
         window.changes::<Process>().iter().map(|c| (c.key().pid, c.key())).collect();
@@ -122,7 +122,7 @@ pub fn add_command_lines(diagnosis: &mut Diagnosis, window: &Window, root: &Root
     }
 }
 
-/// Prints a diagnosis; with `check` the exit status tells its verdict.
+/// Prints a diagnosis; with `check` the exit status shows its verdict.
 pub fn print_diagnosis(diagnosis: &Diagnosis, look: &OutputOptions, check: bool) -> Result<ExitCode, Failure> {
     print(if look.json { json::diagnosis(diagnosis) } else { text::diagnosis(diagnosis, &output::style(look)) })?;
     Ok(match diagnosis.verdict {
@@ -139,8 +139,8 @@ pub fn print_for_nagios(diagnosis: &Diagnosis) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(status))
 }
 
-/// Watches the live machine for as long as asked for, or until `interrupt`. What `closer` says of a first look is watched as
-/// well from then on, though it costs more. The end of a traced program is the end of the watching.
+/// Observes the live machine for the requested time, or until `interrupt`. After a first judgement, also reads the more
+/// expensive sources that `closer` returns for it. Ends with the traced program.
 fn observe(
     asked: &Observe,
     interrupt: Interrupt,
@@ -169,7 +169,7 @@ fn observe(
         window.push(sampler.sample());
         watch.begin()?;
         if wake != Wake::Due {
-            // There is a difference only between two.
+            // A difference needs two samples.
             if window.snapshots().len() < 2 {
                 window.push(sampler.sample());
             }
@@ -191,7 +191,7 @@ fn observe(
     Ok(window)
 }
 
-/// Why a sleep ended.
+/// Reason why a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wake {
     Due,
@@ -208,13 +208,13 @@ struct Watch<'c, 't> {
 }
 
 impl Watch<'_, '_> {
-    /// Starts to trace the program, once: one that runs already at the beginning, a command after the first sample, which then
-    /// covers all of its time.
+    /// Starts to trace the program, once: an existing process at the beginning, a command after the first sample, which
+    /// then covers all of its runtime.
     fn begin(&mut self) -> Result<(), Failure> {
         self.companion.as_mut().map_or(Ok(()), |companion| companion.begin())
     }
 
-    /// Sleeps until `due`, the progress line kept up to date and the traced program looked after.
+    /// Sleeps until `due`, while updating the progress line and polling the traced program.
     fn sleep_until(&mut self, due: Instant) -> Result<Wake, Failure> {
         loop {
             let pace = self.companion.as_ref().map_or(SECOND, |companion| companion.pace());
@@ -240,7 +240,7 @@ impl Watch<'_, '_> {
     }
 }
 
-/// When, after the start, the next sample is due: at every interval, and at the end.
+/// Returns when the next sample is due, after the start: at every interval, and at the end.
 fn next_due(last: Duration, elapsed: Duration, time: Duration, interval: Duration) -> Option<Duration> {
     if last >= time {
         return None;
@@ -252,7 +252,7 @@ fn next_due(last: Duration, elapsed: Duration, time: Duration, interval: Duratio
 mod tests {
     use super::*;
 
-    /// The schedule where each sample takes `cost` milliseconds.
+    /// Returns the schedule if each sample takes `cost` milliseconds.
     fn schedule(time: u64, interval: u64, cost: u64) -> Vec<u64> {
         let ms = Duration::from_millis;
         let (mut due, mut clock, mut all) = (Some(ms(0)), ms(0), Vec::new());

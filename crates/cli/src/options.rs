@@ -1,4 +1,4 @@
-//! Options that several commands have, and how times and sizes are written.
+//! Options shared by several commands, and parsers for durations and sizes.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -26,10 +26,10 @@ pub struct Observe {
 
 impl Observe {
     const SHORTEST: Duration = Duration::from_millis(100);
-    /// Samples are held in memory, a few hundred kilobytes each on a busy machine.
+    /// Maximum number of samples: they are held in memory, a few hundred kilobytes each on a busy machine.
     const MOST_SAMPLES: u128 = 1000;
 
-    /// Whether what is asked for makes sense.
+    /// Checks that the options make sense.
     pub fn check(&self) -> Result<(), String> {
         if self.interval < Self::SHORTEST {
             return Err("--interval must be at least 100ms".into());
@@ -68,7 +68,7 @@ pub struct OutputOptions {
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
-    // No doc comments here: clap would draw each as a paragraph of the help.
+    // No doc comments here: clap would show each as a paragraph of the help.
     Auto,
     Always,
     Never,
@@ -78,7 +78,7 @@ fn width(text: &str) -> Result<u16, String> {
     text.parse().ok().filter(|width| *width >= 40).ok_or_else(|| "the width must be at least 40 columns".into())
 }
 
-/// `500ms`, `10s`, `2m`, `1h`, `7d`; a bare number is seconds.
+/// Parses `500ms`, `10s`, `2m`, `1h`, `7d`; a bare number is in seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -94,7 +94,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * size).map_err(|_| "too long".into())
 }
 
-/// `4096`, `4K`, `100MiB`, `1G`: binary multiples.
+/// Parses `4096`, `4K`, `100MiB`, `1G`, in binary multiples.
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || "not a size such as 4096, 4K, 256MiB or 1G".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -111,7 +111,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(wrong)
 }
 
-/// Reads one of these names.
+/// Returns a parser for one of these names.
 pub fn one_of<T: Copy + Send + Sync + 'static>(
     names: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {
@@ -119,8 +119,8 @@ pub fn one_of<T: Copy + Send + Sync + 'static>(
     PossibleValuesParser::new(names.iter().map(|(name, _)| *name)).map(move |name| value(name).expect("clap checks it"))
 }
 
-/// The first multiple of `interval` after what has passed. It is computed from the start, so that delays do not add up;
-/// times that passed while a sample was taken are skipped, not caught up with.
+/// Returns the first multiple of `interval` after `passed`. It is computed from the start, so that delays do not add
+/// up; multiples that passed while a sample was taken are skipped.
 pub fn next_multiple(interval: Duration, passed: Duration) -> Duration {
     let done = passed.as_nanos() / interval.as_nanos().max(1);
     interval.saturating_mul(u32::try_from(done + 1).unwrap_or(u32::MAX))

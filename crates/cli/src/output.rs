@@ -1,4 +1,4 @@
-//! What goes to stdout and stderr, and how the program ends.
+//! Output to stdout and stderr, and the exit status.
 
 use crate::options::{Colour, OutputOptions};
 use serde::Serialize;
@@ -16,10 +16,10 @@ const WIDTH_WITHOUT_TERMINAL: usize = 80;
 /// Longer lines are harder to read.
 const WIDEST: usize = 120;
 
-/// The exit status after Ctrl-C: 128 + SIGINT, as in a shell.
+/// Exit status after Ctrl-C: 128 + SIGINT, as in a shell.
 pub const INTERRUPTED: u8 = 130;
 
-/// Why the program ends without having done what it was asked for.
+/// Reason why the program ends without an answer, with its exit status.
 #[derive(Debug)]
 pub struct Failure {
     what: String,
@@ -33,22 +33,22 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// Wrong usage or unreadable input.
+    /// Creates an error for wrong usage or unreadable input.
     pub fn usage(what: impl Into<String>) -> Self {
         Self { what: what.into(), status: 2 }
     }
 
-    /// There is nothing to do what was asked for with.
+    /// Creates an error for a request for which there is no data.
     pub fn nothing(what: impl Into<String>) -> Self {
         Self { what: what.into(), status: 1 }
     }
 
-    /// Ended by Ctrl-C before there was anything to tell.
+    /// Creates an error for Ctrl-C before there was a result.
     pub fn interrupted(what: impl Into<String>) -> Self {
         Self { what: what.into(), status: INTERRUPTED }
     }
 
-    /// The kernel does not let it be read, with what would help.
+    /// Creates an error for a source that the kernel does not let us read, with the remedy.
     pub fn unreadable(to_do: &str, error: SourceError) -> Self {
         Self::usage(match error {
             SourceError::NotPermitted { why, remedy } if !remedy.is_empty() => {
@@ -62,12 +62,12 @@ impl Failure {
         &self.what
     }
 
-    /// The same failure, prefixed with what it concerns.
+    /// Prefixes the message with its subject.
     pub fn of(self, subject: &str) -> Self {
         Self { what: format!("{subject}: {}", self.what), ..self }
     }
 
-    /// Says on stderr, in one line, what is wrong; a monitoring plugin says it on stdout.
+    /// Prints the error on stderr in one line; a monitoring plugin prints it on stdout.
     pub fn report(self) -> ExitCode {
         if is_plugin() {
             let _ =
@@ -79,7 +79,8 @@ impl Failure {
     }
 }
 
-/// Whether the program runs as a monitoring plugin, whatever else its command line says: that may be what is wrong.
+/// Returns whether the program runs as a monitoring plugin, whatever the rest of its command line: that may be the
+/// error.
 fn is_plugin() -> bool {
     std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--nagios")
 }
@@ -92,13 +93,13 @@ pub fn complain(what: &str) {
 /// Writes to stdout.
 ///
 /// # Errors
-/// Where stdout cannot be written; a reader that has gone away (`whyslow | head -1`) is no error.
+/// Fails if stdout cannot be written. A reader that closes the pipe early (`whyslow | head -1`) is not an error.
 pub fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     quietly(out.write_all(text.as_ref()).and_then(|()| out.flush()))
 }
 
-/// Writes a document to stdout: as JSON, or as text.
+/// Writes a document to stdout, as JSON or as text.
 pub fn tell<T: Serialize>(
     document: &T,
     look: &OutputOptions,
@@ -107,7 +108,7 @@ pub fn tell<T: Serialize>(
     print(if look.json { json::pretty(document) } else { draw(document, &style(look)) })
 }
 
-/// The result of writing to stdout; a closed pipe is not an error.
+/// Converts the result of writing to stdout; a closed pipe is not an error.
 pub fn quietly(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::usage(format!("cannot write to stdout: {e}"))),
@@ -115,10 +116,10 @@ pub fn quietly(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// What to write, by how the name of a file ends; `plain` where it has no ending.
+/// Returns the format for a file name extension; `plain` without an extension.
 ///
 /// # Errors
-/// An ending that is none of these: what is asked for then is not known.
+/// Fails for an unknown extension, because the wanted format is unknown.
 pub fn by_ending<F: Copy>(path: &Path, endings: &[(&str, F)], plain: F) -> Result<F, Failure> {
     let Some(ending) = path.extension() else { return Ok(plain) };
     let known = endings.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known)).map(|(_, format)| *format);
@@ -129,12 +130,12 @@ pub fn by_ending<F: Copy>(path: &Path, endings: &[(&str, F)], plain: F) -> Resul
     })
 }
 
-/// Names of pipes and devices tell nothing.
+/// Returns whether the path is a regular or new file; the names of pipes and devices say nothing about the format.
 fn is_regular_or_new(path: &Path) -> bool {
     std::fs::metadata(path).map_or(true, |metadata| metadata.is_file())
 }
 
-/// How to draw on this stdout.
+/// Returns the style for drawing on this stdout.
 pub fn style(look: &OutputOptions) -> TextStyle {
     let colour = match look.color {
         Colour::Always => true,
@@ -144,7 +145,7 @@ pub fn style(look: &OutputOptions) -> TextStyle {
     TextStyle { width: look.width.map_or_else(terminal_width, usize::from), colour, all: look.all, utc: look.utc }
 }
 
-/// Whether the terminal knows no control sequences.
+/// Returns whether the terminal does not support control sequences.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
@@ -157,7 +158,7 @@ fn terminal_width() -> usize {
     terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH_WITHOUT_TERMINAL, |(w, _)| usize::from(w.0).min(WIDEST))
 }
 
-/// A line on stderr, where that is a terminal; erased when dropped.
+/// Progress line on stderr if that is a terminal; erased when dropped.
 #[derive(Debug)]
 pub struct ProgressLine {
     visible: bool,
@@ -166,27 +167,27 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// What is being done, and what Ctrl-C does about it.
+    /// Creates a line that names the current activity and the effect of Ctrl-C.
     pub fn new(doing: &'static str, interrupted: &'static str) -> Self {
         Self { visible: io::stderr().is_terminal() && !is_dumb(), doing, interrupted }
     }
 
-    /// One without a countdown, for what [`say`](Self::say) gets.
+    /// Creates a line without a countdown, for [`say`](Self::say).
     pub fn empty() -> Self {
         Self::new("", "")
     }
 
-    /// One that is never seen.
+    /// Creates a line that is never shown.
     pub fn silent() -> Self {
         Self { visible: false, doing: "", interrupted: "" }
     }
 
-    /// Says how much time is left.
+    /// Shows the remaining time.
     pub fn show(&self, left: Duration) {
         self.say(&format!("{}, {} s left (Ctrl-C: {})", self.doing, left.as_secs_f64().ceil(), self.interrupted));
     }
 
-    /// Says something else: carriage return, the text, and 'erase to the end of the line' (ECMA-48, EL).
+    /// Shows a text: carriage return, the text, and 'erase to the end of the line' (ECMA-48, EL).
     pub fn say(&self, text: &str) {
         if self.visible {
             // Progress that cannot be shown is no reason to stop.

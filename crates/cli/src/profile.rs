@@ -1,4 +1,4 @@
-//! `whyslow profile`: where the time of a process, or of the machine, goes.
+//! `whyslow profile`: shows where the time of a process, or of the machine, goes.
 
 use crate::atomic_file::{AtomicFile, unwritable};
 use crate::interrupt::Interrupt;
@@ -57,17 +57,18 @@ fn process_id(text: &str) -> Result<u32, String> {
 /// What to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ProfileFormat {
-    // No doc comments here: clap would draw each as a paragraph of the help.
+    // No doc comments here: clap would show each as a paragraph of the help.
     Text,
     Folded,
     Svg,
     Json,
 }
 
-/// Profiles, and writes what was found.
+/// Profiles and writes the result.
 ///
 /// # Errors
-/// Wrong usage; nobody to blame; this user or kernel may not profile; the file cannot be written.
+/// Fails on wrong usage, if there is no culprit, if this user or kernel does not allow profiling, or if the file cannot
+/// be written.
 pub fn run(args: &ProfileArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     args.check()?;
     let format = args.format(look)?;
@@ -88,7 +89,7 @@ pub fn run(args: &ProfileArgs, look: &OutputOptions) -> Result<ExitCode, Failure
 
 impl ProfileArgs {
     fn check(&self) -> Result<(), Failure> {
-        // A diagnosis needs two samples, and may not look more often than ten times a second.
+        // A diagnosis needs two samples, at most ten per second.
         let least = Duration::from_millis(if self.culprit { 200 } else { 100 });
         if self.time < least {
             return Err(Failure::usage(format!("--for must be at least {}ms", least.as_millis())));
@@ -128,7 +129,7 @@ impl ProfileArgs {
     }
 }
 
-/// Begun before the watching, so that a name that will not do is known at once.
+/// Begins the output file before profiling, so that an unusable name is reported at once.
 fn create(path: &Path) -> Result<(AtomicFile, File), Failure> {
     AtomicFile::begin(path).map_err(|e| unwritable(path, &e))
 }
@@ -138,13 +139,13 @@ fn write((draft, mut file): (AtomicFile, File), text: &str) -> io::Result<()> {
     draft.finish()
 }
 
-/// A process, and the key of the finding that blames it.
+/// A process, with the key of the finding that blames it.
 struct Blamed {
     pid: u32,
     finding: String,
 }
 
-/// Diagnoses, and takes the process the first finding blames.
+/// Diagnoses, and returns the process that the first finding blames.
 fn blame(time: Duration) -> Result<Blamed, Failure> {
     let interval = (time / 2).min(Duration::from_secs(1));
     let asked = Observe { time, interval, no_bpf: false, check: false, nagios: false };
@@ -166,12 +167,12 @@ fn blamed(diagnosis: &Diagnosis) -> Result<Blamed, String> {
     Ok(Blamed { pid, finding: finding.key() })
 }
 
-/// The largest culprit that is a process, else the process that the finding is about.
+/// Returns the largest culprit that is a process, or else the process that the finding is about.
 fn process(finding: &Finding) -> Option<u32> {
     finding.culprits.iter().find_map(|culprit| culprit.pid).or(finding.subject.pid)
 }
 
-/// Records for as long as asked for, until Ctrl-C, or until the process has ended.
+/// Records for the requested time, until Ctrl-C, or until the process has ended.
 fn record(args: &ProfileArgs, blamed: Option<u32>) -> Result<StackProfile, Failure> {
     let mut interrupt = Interrupt::listen()?;
     let progress = ProgressLine::new("profiling", "show what there is");

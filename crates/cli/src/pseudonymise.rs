@@ -1,4 +1,4 @@
-//! `--pseudonymise`: names are replaced before anything is diagnosed, recorded or written.
+//! `--pseudonymise`: replaces names before anything is diagnosed, recorded or written.
 
 use crate::atomic_file::AtomicFile;
 use crate::output::Failure;
@@ -18,7 +18,7 @@ use whyslow_pseudonyms::{PseudonymKey, Pseudonyms};
 use whyslow_show::json;
 use whyslow_store::{Recording, StoreError};
 
-/// More than a file with a key has.
+/// Maximum size of a key file, in bytes.
 const MOST_OF_KEY: u64 = 4096;
 /// Families whose names appear in the text of others.
 const MENTIONED: [&str; 6] = [
@@ -29,9 +29,10 @@ const MENTIONED: [&str; 6] = [
     Process::INFO.name,
     Group::INFO.name,
 ];
-/// How much of a recording is read to learn the names, nanoseconds: what is read once a minute occurs in it.
+/// Length of a recording that is read to learn the names, in nanoseconds: it includes everything that is read once a
+/// minute.
 const MEETING_NS: i64 = 75 * 1_000_000_000;
-/// Keys and names are for their owner only.
+/// File mode of keys and names, which only their owner may read.
 const PRIVATE: u32 = 0o600;
 
 /// Whether names are replaced, and by what.
@@ -49,20 +50,20 @@ pub struct PseudonymOptions {
 }
 
 impl PseudonymOptions {
-    /// Whether names are to be replaced.
+    /// Returns whether names are to be replaced.
     pub fn is_given(&self) -> bool {
         self.pseudonymise
     }
 
-    /// Whether they are the same each time.
+    /// Returns whether pseudonyms are the same each time.
     pub fn has_key(&self) -> bool {
         self.pseudonym_key.is_some()
     }
 
-    /// Reads or makes the key.
+    /// Reads or creates the key.
     ///
     /// # Errors
-    /// A file that is no key, or cannot be read or written.
+    /// Fails if the file is not a key, or cannot be read or written.
     pub fn begin(&self) -> Result<PseudonymSession, Failure> {
         if !self.pseudonymise {
             return Ok(PseudonymSession::default());
@@ -80,7 +81,7 @@ fn new_key() -> Result<PseudonymKey, Failure> {
     Ok(PseudonymKey::new(bytes))
 }
 
-/// Reads the key from a file, or makes a new one and writes it there.
+/// Reads the key from a file, or creates a new one and writes it there.
 fn key_in(path: &Path) -> Result<PseudonymKey, Failure> {
     let failed = |what: &str, e: &io::Error| Failure::usage(format!("cannot {what} the key {}: {e}", path.display()));
     let mut text = String::new();
@@ -103,7 +104,7 @@ fn key_in(path: &Path) -> Result<PseudonymKey, Failure> {
     }
 }
 
-/// The file for the names behind the pseudonyms.
+/// Output file for the names behind the pseudonyms.
 struct MapFile {
     path: PathBuf,
     draft: AtomicFile,
@@ -111,7 +112,7 @@ struct MapFile {
 }
 
 impl MapFile {
-    /// Before anything is measured, so that a name that will not do is known at once.
+    /// Begins the file before anything is measured, so that an unusable name is reported at once.
     fn begin(path: PathBuf) -> Result<Self, Failure> {
         let begun = AtomicFile::begin(&path);
         let begun = begun
@@ -133,29 +134,29 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Replaces names, if that is asked for.
+/// Replaces names, if requested.
 #[derive(Default)]
 pub struct PseudonymSession {
     names: Option<Arc<Pseudonyms>>,
     map: Mutex<Option<MapFile>>,
 }
 
-/// Replaces the names in a sample.
+/// Function that replaces the names in a sample.
 pub type SampleRenamer = Box<dyn Fn(&mut Snapshot) + Send + Sync>;
 
 impl PseudonymSession {
-    /// Whether names are replaced.
+    /// Returns whether names are replaced.
     pub fn is_on(&self) -> bool {
         self.names.is_some()
     }
 
-    /// What replaces the names in samples; `None` if nothing does.
+    /// Returns the function that replaces the names in samples; `None` if names are kept.
     pub fn sample_renamer(&self) -> Option<SampleRenamer> {
         let names = Arc::clone(self.names.as_ref()?);
         Some(Box::new(move |sample: &mut Snapshot| sample.rename(&*names)))
     }
 
-    /// The window, with other names.
+    /// Replaces the names in a window.
     pub fn window(&self, window: Window) -> Window {
         match &self.names {
             Some(names) => window.renamed(&**names),
@@ -163,7 +164,7 @@ impl PseudonymSession {
         }
     }
 
-    /// The captures, with other names.
+    /// Replaces the names in captures.
     pub fn captures(&self, captures: Vec<Capture>) -> Vec<Capture> {
         let Some(names) = &self.names else { return captures };
         let renamed = |capture: Capture| Capture {
@@ -174,14 +175,14 @@ impl PseudonymSession {
         captures.into_iter().map(renamed).collect()
     }
 
-    /// The recording, as read with other names.
+    /// Returns the recording with names replaced as it is read.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub fn recording(&self, recording: Recording) -> Result<Recording, StoreError> {
         let Some(names) = &self.names else { return Ok(recording) };
         let recording = recording.renamed_by(Arc::clone(names) as Arc<dyn Renamer>);
-        // Sentences that are read by themselves mention names of other families.
+        // Texts that are read separately mention names of other families.
         let all = recording.span();
         let start = *all.start()..=all.start().saturating_add(MEETING_NS).min(*all.end());
         let end = all.end().saturating_sub(MEETING_NS).max(*all.start())..=*all.end();
@@ -191,7 +192,7 @@ impl PseudonymSession {
         Ok(recording)
     }
 
-    /// A baseline, with other names.
+    /// Replaces the names in a baseline.
     pub fn baseline(&self, mut baseline: Baseline) -> Baseline {
         if let Some(names) = &self.names {
             names.baseline(&mut baseline);
@@ -199,23 +200,23 @@ impl PseudonymSession {
         baseline
     }
 
-    /// A file, folder, baseline or period of the command line that a document repeats.
+    /// Replaces a file, folder, baseline or period of the command line that a document repeats.
     pub fn argument(&self, text: &str) -> String {
         self.names.as_ref().map_or_else(|| text.to_owned(), |names| names.argument(text))
     }
 
-    /// The name of a host.
+    /// Replaces the name of a host.
     pub fn host(&self, name: &str) -> String {
         self.names.as_ref().map_or_else(|| name.to_owned(), |names| names.host_name(name))
     }
 
-    /// A message about the files in a folder.
+    /// Replaces the folder in a message about its files.
     pub fn message_about(&self, folder: &Path, message: &str) -> String {
         let folder = folder.display().to_string();
         if self.is_on() { message.replace(&folder, &self.argument(&folder)) } else { message.to_owned() }
     }
 
-    /// Writes the names behind the pseudonyms so far, if that is asked for.
+    /// Writes the names behind the pseudonyms so far, if requested.
     pub fn finish(&self) -> Result<(), Failure> {
         let map = self.map.lock().unwrap_or_else(PoisonError::into_inner).take();
         match (map, &self.names) {

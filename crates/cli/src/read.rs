@@ -25,11 +25,11 @@ use whyslow_import::{Capture, Incident, IncidentContents, ProcTree, ReadMonitor,
 use whyslow_model::diagnosis::{Diagnosis, Origin};
 use whyslow_sense::read_captured;
 
-/// When progress is first shown.
+/// Time before progress is first shown.
 const QUIET: Duration = Duration::from_secs(2);
 /// Timeout of each poll of a pipe, in milliseconds.
 const LOOK_MS: i32 = 100;
-/// The most that is read of a device.
+/// Maximum number of bytes read from a device.
 const MOST_OF_DEVICE: usize = 16 << 20;
 const OFTEN: Duration = Duration::from_millis(250);
 
@@ -53,7 +53,7 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// The arguments that read these files.
+    /// Returns the arguments for reading these files.
     pub fn of_files(files: Vec<PathBuf>) -> Self {
         Self { files, strict: false, _partial: false, check: false, pseudonyms: PseudonymOptions::default() }
     }
@@ -62,7 +62,8 @@ impl ReadArgs {
 /// Reads the files, folders and archives, or standard input, as one incident and diagnoses it.
 ///
 /// # Errors
-/// If nothing is recognized, or a file cannot be opened; with `--strict`, a place whose meaning is not certain.
+/// Fails if nothing is recognized or a file cannot be opened; with `--strict`, also for a passage whose meaning is not
+/// certain.
 pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
     let names = asked.pseudonyms.begin()?;
@@ -72,7 +73,7 @@ pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     print_diagnosis(&diagnosis, look, asked.check)
 }
 
-/// The diagnosis of all captures.
+/// Diagnoses all captures.
 pub fn diagnosed(captures: &[Capture], rules: &Rules, files: &[PathBuf]) -> Result<Diagnosis, Failure> {
     let several = captures.iter().any(|a| captures.iter().any(|b| a.is_of_another_host(b)));
     if several {
@@ -93,7 +94,7 @@ pub fn diagnosed(captures: &[Capture], rules: &Rules, files: &[PathBuf]) -> Resu
     Ok(diagnosis)
 }
 
-/// What the files contain.
+/// Reads the captures in the files.
 pub fn captures(asked: &ReadArgs) -> Result<Vec<Capture>, Failure> {
     let gathered = watched(|watch| gather(asked, watch))?;
     for refusal in &gathered.skipped {
@@ -112,7 +113,7 @@ fn nothing_in(files: &[PathBuf]) -> String {
     )
 }
 
-/// Reads while another thread shows progress; Ctrl-C, SIGTERM and SIGHUP end the reading, and remove what it unpacked.
+/// Reads while another thread shows progress; Ctrl-C, SIGTERM and SIGHUP end the reading and remove unpacked files.
 fn watched<T>(reads: impl FnOnce(&Arc<ReadMonitor>) -> Result<T, Failure>) -> Result<T, Failure> {
     let watch = Arc::<ReadMonitor>::default();
     // The second Ctrl-C ends the program at once, as does the first if no handler can be set.
@@ -123,7 +124,7 @@ fn watched<T>(reads: impl FnOnce(&Arc<ReadMonitor>) -> Result<T, Failure>) -> Re
     std::thread::scope(|scope| {
         let (done, ends) = channel::<()>();
         let progress = &*watch;
-        // Without a thread nobody says how far it is.
+        // Without this thread no progress is shown.
         let progress = move || say_how_far(progress, &ends);
         let _ = std::thread::Builder::new().name("progress".into()).spawn_scoped(scope, progress);
         let result = reads(&watch);
@@ -163,7 +164,7 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result
         incident.add("standard input", standard_input(watch)?)
     } else {
         let failed = |e: io::Error| Failure::usage(format!("{}: cannot read it: {e}", path.display()));
-        // A named pipe without a writer must not hold up Ctrl-C.
+        // A named pipe without a writer must not delay Ctrl-C.
         let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
         let name = path.display().to_string();
         let kind = file.metadata().map_err(failed)?.file_type();
@@ -172,7 +173,7 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result
         } else if kind.is_block_device() {
             return Err(failed(io::Error::other("it is a disk; specify files or a folder")));
         } else if kind.is_char_device() && !file.is_terminal() {
-            // One without an end is an error, whatever its beginning looks like.
+            // A device without an end is an error, whatever its beginning looks like.
             let mut bytes = Vec::new();
             DeviceReader { file, left: MOST_OF_DEVICE }.read_to_end(&mut bytes).map_err(failed)?;
             incident.add(&name, io::Cursor::new(bytes))
@@ -198,7 +199,7 @@ fn standard_input(watch: &Arc<ReadMonitor>) -> Result<InterruptibleReader, Failu
     Ok(InterruptibleReader::new(own.into(), watch))
 }
 
-/// A pipe or terminal, which may block for any length of time: Ctrl-C ends the wait.
+/// A pipe or terminal, which may block indefinitely: Ctrl-C ends the wait.
 struct InterruptibleReader {
     file: File,
     watch: Arc<ReadMonitor>,
@@ -229,7 +230,7 @@ impl Read for InterruptibleReader {
     }
 }
 
-/// A device such as /dev/kmsg, which is at its end when it has nothing to give; /dev/zero never is.
+/// A device such as /dev/kmsg, which is at its end when it has no data; /dev/zero never is.
 struct DeviceReader {
     file: File,
     left: usize,
@@ -242,7 +243,7 @@ impl Read for DeviceReader {
         }
         let most = buffer.len().min(self.left);
         let count = match self.file.read(&mut buffer[..most]) {
-            // Messages that were overwritten before they were read (Documentation/ABI/testing/dev-kmsg).
+            // Messages were overwritten before they were read (Documentation/ABI/testing/dev-kmsg).
             Err(e) if e.raw_os_error() == Some(libc::EPIPE) => return self.read(buffer),
             count => count?,
         };

@@ -52,18 +52,18 @@ pub struct RecordArgs {
     thin_when_full: bool,
 }
 
-/// What a recorder did.
+/// Result of a recorder.
 pub struct RecordingEnd {
-    /// Samples.
+    /// Sample counts.
     counts: SampleCounts,
-    /// What was delivered meanwhile.
+    /// Result of the delivery during the recording.
     shipped: Option<Shipped>,
-    /// Tells whether a signal ended it, and keeps catching signals until it is dropped.
+    /// Reports whether a signal ended it, and keeps catching signals until dropped.
     pub interrupt: Interrupt,
 }
 
 impl RecordArgs {
-    /// Everything for a limited time, into any folder, however little space it has left.
+    /// Returns arguments for recording everything for a limited time, into any folder, regardless of its free space.
     pub fn for_a_while(time: Duration, interval: Duration, no_bpf: bool) -> Self {
         let Retention { time: keep, bytes: keep_size, .. } = Retention::default();
         Self {
@@ -109,10 +109,10 @@ impl RecordArgs {
     }
 }
 
-/// Records.
+/// Records until it is stopped.
 ///
 /// # Errors
-/// Wrong usage, or the folder cannot be written or is used by another recorder.
+/// Fails on wrong usage, or if the folder cannot be written or is used by another recorder.
 pub fn run(args: &RecordArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let folder = recordings::folder(args.dir.as_deref())?;
     let RecordingEnd { counts, shipped, .. } = record(args, &folder)?;
@@ -143,7 +143,7 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<RecordingEnd, Failure>
     let recorder = recorder.and_then(|recorder| recorder.judged_by(judge()));
     let recorder = Arc::new(recorder.map_err(|e| Failure::usage(e.to_string()))?);
     let deliver = |destination| {
-        // What is recorded has pseudonyms already.
+        // The recording already contains pseudonyms.
         let (host, names) = (args.delivery.host(&names), PseudonymSession::default());
         let delivery = Delivery::new(destination, host, &args.delivery, folder.to_owned(), names)?;
         BackgroundDelivery::begin(delivery, interrupt.flag())
@@ -171,7 +171,7 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<RecordingEnd, Failure>
     Ok(RecordingEnd { counts, shipped, interrupt })
 }
 
-/// Judges by all rules.
+/// Returns a judge with all rules.
 fn judge() -> Judge {
     let book = user_rules::load().book;
     Judge { rules: book.fingerprint(), findings: Box::new(move |window| recorded_findings(window, &book)) }

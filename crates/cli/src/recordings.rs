@@ -1,4 +1,4 @@
-//! Where recordings are, and which part of one is meant.
+//! Location of recordings, and selection of a period.
 
 use crate::options::duration;
 use crate::output::{Failure, complain};
@@ -15,10 +15,10 @@ use whyslow_sense::{Root, storage};
 use whyslow_show::clock::{self, ZonedClock};
 use whyslow_store::{Recording, Span, StoreError};
 
-/// What systemd makes for `StateDirectory=whyslow`.
+/// Folder that systemd creates for `StateDirectory=whyslow`.
 const OF_THE_MACHINE: &str = "/var/lib/whyslow";
 
-/// As much on either side is looked at around a moment.
+/// Time on either side of a moment.
 const AROUND: Duration = Duration::from_secs(300);
 
 /// Which recording, and which part of it.
@@ -44,10 +44,10 @@ impl RecordingPeriod {
             .map_err(|e| Failure::usage(e.to_string()))
     }
 
-    /// The part of it that is meant: all, unless said otherwise.
+    /// Returns the selected span; by default the whole recording.
     ///
     /// # Errors
-    /// A time that is none; a part that is outside of the recording.
+    /// Fails if a time is not valid or the period is outside of the recording.
     pub fn span(&self, recording: &Recording) -> Result<Span, Failure> {
         let now = Zoned::now();
         let all = recording.span();
@@ -61,10 +61,10 @@ impl RecordingPeriod {
     }
 }
 
-/// Returns the span, of which the recording must cover some.
+/// Returns the span if the recording covers a part of it.
 ///
 /// # Errors
-/// The recording ended before it, or began after it.
+/// Fails if the recording ended before it or began after it.
 pub fn recorded(span: Span, recording: &Recording) -> Result<Span, Failure> {
     let all = recording.span();
     if span.start() > all.end() || span.end() < all.start() {
@@ -73,16 +73,16 @@ pub fn recorded(span: Span, recording: &Recording) -> Result<Span, Failure> {
     Ok(span)
 }
 
-/// That nothing, or too little, was recorded when it was asked for.
+/// Returns the error that nothing, or too little, was recorded at the requested time.
 pub fn recorded_then(how_much: &str, recording: &Recording) -> Failure {
     let (start, end) = (for_people(*recording.span().start()), for_people(*recording.span().end()));
     Failure::nothing(format!("{how_much} was recorded then; the recording is from {start} to {end}"))
 }
 
-/// The name of the machine, as recorded; empty if it was not.
+/// Returns the recorded name of the machine; empty if it was not recorded.
 ///
 /// # Errors
-/// A file cannot be read.
+/// Fails if a file cannot be read.
 pub fn host(recording: &Recording, span: &Span) -> Result<String, StoreError> {
     let column = MachineInfo::INFO.metrics.iter().position(|metric| metric.name == "name");
     let mut host = String::new();
@@ -95,29 +95,29 @@ pub fn host(recording: &Recording, span: &Span) -> Result<String, StoreError> {
     Ok(host)
 }
 
-/// The minutes around a moment.
+/// Returns the minutes around a moment.
 pub fn around(moment: &str) -> Result<Span, Failure> {
     let at = self::moment(moment)?;
     let around = i64::try_from(AROUND.as_nanos()).unwrap_or(i64::MAX);
     Ok(at.saturating_sub(around)..=at.saturating_add(around))
 }
 
-/// A moment, nanoseconds since 1970.
+/// Parses a moment; returns nanoseconds since 1970.
 pub fn moment(text: &str) -> Result<i64, Failure> {
     nanoseconds(text, &Zoned::now())
 }
 
-/// A time as text, to the nanosecond (RFC 3339).
+/// Formats a time to the nanosecond (RFC 3339).
 pub fn in_words(ns: i64) -> String {
     Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| time.to_string())
 }
 
-/// The same, in the local zone and to the second.
+/// Formats a time in the local zone, to the second.
 pub fn for_people(ns: i64) -> String {
     ZonedClock::local().moment(&in_words(ns))
 }
 
-/// The same to the millisecond, for documents.
+/// Formats a time to the millisecond, for documents.
 pub fn to_the_millisecond(ns: i64) -> String {
     Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| format!("{time:.3}"))
 }
@@ -127,7 +127,7 @@ fn before(now: &Zoned, time: Duration) -> i64 {
     now.saturating_sub(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// A time with a zone; a date and time here; or a time of day, the last one there was.
+/// Parses a time with a zone, a local date and time, or a time of day (the most recent one).
 fn nanoseconds(text: &str, now: &Zoned) -> Result<i64, Failure> {
     let time = clock::moment(text, now).ok_or_else(|| {
         Failure::usage(format!("'{text}' is not a time such as 03:12, '2026-11-21 03:12' or 2026-11-21T03:12:00Z"))
@@ -135,13 +135,13 @@ fn nanoseconds(text: &str, now: &Zoned) -> Result<i64, Failure> {
     i64::try_from(time.as_nanosecond()).map_err(|_| Failure::usage(format!("'{text}' is too far away")))
 }
 
-/// The folder that was asked for; else the machine's for root, and the user's own for others
-/// (XDG Base Directory Specification).
+/// Returns the requested folder; by default the machine's for root, and the user's own for others (XDG Base Directory
+/// Specification).
 pub fn folder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(asked) = asked {
         return Ok(asked.to_owned());
     }
-    // The owner of /proc/self is the user this process acts as (proc(5)).
+    // The owner of /proc/self is the effective user of this process (proc(5)).
     if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
         return Ok(OF_THE_MACHINE.into());
     }
@@ -151,19 +151,19 @@ pub fn folder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::usage("HOME is not set, so there is no default folder: use --dir"))
 }
 
-/// The path in an environment variable; a relative one is ignored (XDG Base Directory Specification).
+/// Returns the path in an environment variable; ignores a relative one (XDG Base Directory Specification).
 pub fn absolute(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// A home folder that is not looked into.
+/// A home folder that must not be accessed.
 pub struct ClosedHome {
     pub folder: PathBuf,
     pub why: &'static str,
 }
 
-/// The home folder if this user may not look into it, as after `su` or `setpriv` that keeps root's environment, or if whoever looked
-/// would wait for a server.
+/// Returns the home folder if this user may not access it, as after `su` or `setpriv` with root's environment, or if
+/// accessing it would wait for a server.
 pub fn closed_home() -> Option<ClosedHome> {
     let folder = absolute("HOME")?;
     if !storage::answers(&Root::live(), folder.to_str()?) {

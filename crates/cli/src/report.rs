@@ -1,4 +1,4 @@
-//! `whyslow report`: charts and findings, live, of a recording, or of what other tools printed.
+//! `whyslow report`: charts and findings of the live machine, of a recording, or of other tools' output.
 
 use crate::atomic_file::{AtomicFile, unwritable};
 use crate::complete;
@@ -32,11 +32,12 @@ use whyslow_show::clock::ZonedClock;
 use whyslow_show::{chart, json, page, text};
 use whyslow_store::{Recording, Span, StoreError};
 
-/// The most intervals of a chart that has an interval for each sample, or is alone.
+/// Maximum number of intervals of a chart with an interval per sample, or of a single chart.
 pub const MOST_INTERVALS: usize = 1500;
-/// The most intervals of each of many charts: with minimum and maximum, a day of them has some two megabytes.
+/// Maximum number of intervals of each of many charts: with minimum and maximum, a day of them takes about two
+/// megabytes.
 const INTERVALS: usize = 500;
-/// How many files the title of a page names.
+/// Maximum number of files in the title of a page.
 const MOST_NAMED: usize = 3;
 
 /// What to report on, and how.
@@ -73,7 +74,7 @@ pub struct ReportArgs {
 /// What to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ReportFormat {
-    // No doc comments here: clap would draw each as a paragraph of the help.
+    // No doc comments here: clap would show each as a paragraph of the help.
     Html,
     Json,
     Svg,
@@ -81,7 +82,7 @@ enum ReportFormat {
     Md,
 }
 
-/// What the names of files end with.
+/// File name extensions and their formats.
 const ENDINGS: &[(&str, ReportFormat)] = &[
     ("html", ReportFormat::Html),
     ("htm", ReportFormat::Html),
@@ -94,13 +95,13 @@ const ENDINGS: &[(&str, ReportFormat)] = &[
 /// Writes the report.
 ///
 /// # Errors
-/// Wrong usage; input that cannot be read; a chart without data; a file that cannot be written.
+/// Fails on wrong usage, if the input cannot be read, if a chart has no data, or if the file cannot be written.
 pub fn run(args: &ReportArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let format = args.format(look)?;
     let profile = args.profile.as_deref().map(profile_of).transpose()?;
     let result = args.result(look)?;
     let specs = if result.is_some() { Vec::new() } else { args.specs()? };
-    // Before watching, so that a name that will not do is known at once.
+    // Before observing, so that an unusable name is reported at once.
     let file = args.output.as_deref().map(|path| AtomicFile::begin(path).map_err(|e| unwritable(path, &e)));
     let file = file.transpose()?;
     let names = args.pseudonyms.begin()?;
@@ -157,7 +158,7 @@ impl ReportArgs {
         Ok(format)
     }
 
-    /// The result of a benchmark or an experiment, if the file is one; with a chart that is named, only that.
+    /// Returns the result of a benchmark or an experiment, if the file is one; if a chart is named, only that.
     fn result(&self, look: &OutputOptions) -> Result<Option<PageData>, Failure> {
         let results: Result<Vec<_>, _> = self.files.iter().map(|path| MeasuredResult::read(path)).collect();
         let mut results: Vec<MeasuredResult> = results?.into_iter().flatten().collect();
@@ -179,7 +180,7 @@ impl ReportArgs {
         Ok(Some(data))
     }
 
-    /// The charts that are asked for.
+    /// Returns the requested charts.
     fn specs(&self) -> Result<Vec<&'static ChartSpec>, Failure> {
         let Some(asked) = &self.chart else { return Ok(charts().collect()) };
         let id = asked.split_once('@').map_or(asked.as_str(), |(id, _)| id);
@@ -196,7 +197,7 @@ impl ReportArgs {
         Ok(specs)
     }
 
-    /// Whether a recording is meant.
+    /// Returns whether the options refer to a recording.
     fn has_period(&self) -> bool {
         let RecordingPeriod { dir, since, from, to } = &self.part;
         dir.is_some() || since.is_some() || from.is_some() || to.is_some() || self.at.is_some()
@@ -208,7 +209,7 @@ impl ReportArgs {
         format: ReportFormat,
         names: &PseudonymSession,
     ) -> Result<PageData, Failure> {
-        // Of a picture of a chart that is named, findings are not asked for.
+        // A picture of a named chart does not need findings.
         let is_picture = matches!(format, ReportFormat::Svg | ReportFormat::Png) && self.chart.is_some();
         let is_recording = |file: &PathBuf| file.is_dir() && Recording::open(file).is_ok();
         if !self.files.is_empty() && self.part.dir.is_none() && self.files.iter().all(is_recording) {
@@ -236,7 +237,7 @@ impl ReportArgs {
         let (diagnosis, window) = observed_as(&asked, names)?;
         let made = charts_of_window(&window, specs.to_vec(), MOST_INTERVALS, ChartTimes::Live);
         let host = diagnosis.host.name.clone().unwrap_or_default();
-        // A chart that is named is all that is asked for, and only the page draws the stack.
+        // If a chart is named, only that is needed; and only the page draws the stack.
         let has_stack = self.chart.is_none() && matches!(format, ReportFormat::Html | ReportFormat::Json);
         let stack = has_stack.then(|| {
             let mut stack = stack::live(names);
@@ -293,7 +294,7 @@ impl ReportArgs {
     }
 }
 
-/// The charts of one of several machines or captures; those of the same things are side by side.
+/// Labels the charts of one of several machines or captures.
 fn labelled(charts: Vec<Chart>, label: &str) -> Vec<Chart> {
     let of = |chart: Chart| Chart {
         id: format!("{}@{label}", chart.id),
@@ -303,10 +304,11 @@ fn labelled(charts: Vec<Chart>, label: &str) -> Vec<Chart> {
     charts.into_iter().map(of).collect()
 }
 
-/// The charts of a recording that have data, with at most about as many intervals as `most` says for so many samples.
+/// Returns the charts of a recording that have data; `most` returns the approximate maximum number of intervals for a
+/// number of samples.
 ///
 /// # Errors
-/// A file cannot be read.
+/// Fails if a file cannot be read.
 pub fn charts_of_recording(
     recording: &Recording,
     span: &Span,
@@ -315,7 +317,8 @@ pub fn charts_of_recording(
 ) -> Result<Vec<Chart>, StoreError> {
     let samples = recording.sample_times(span)?;
     let axes = Arc::new(ChartAxes::new(samples.times.clone(), most(samples.times.len()), false));
-    // Charts of the same tables, so that each is read once. Those of processes, which take the longest, are begun first.
+    // Group charts of the same tables, so that each table is read once. Those of processes, which take the longest,
+    // start first.
     let mut groups: Vec<Vec<&'static ChartSpec>> = Vec::new();
     for &spec in specs.iter().rev() {
         match groups.iter_mut().find(|group| group[0].read_from().eq(spec.read_from())) {
@@ -330,15 +333,15 @@ pub fn charts_of_recording(
         Ok(builder.finish())
     });
     let mut made = made.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
-    // In the order asked for; those of several entities of one chart stay in theirs.
+    // In the requested order; charts of several entities keep theirs.
     made.sort_by_key(|chart| specs.iter().position(|spec| is_asked(chart, spec.id)));
     Ok(made)
 }
 
-/// The charts that a recording may have data for, without it.
+/// Returns the charts for which a recording may have data, without the data.
 ///
 /// # Errors
-/// A file cannot be read.
+/// Fails if a file cannot be read.
 pub fn outline_of_recording(
     recording: &Recording,
     span: &Span,
@@ -349,12 +352,12 @@ pub fn outline_of_recording(
     Ok(specs.iter().filter(may_be_drawn).map(|spec| spec.outline()).collect())
 }
 
-/// How many intervals a chart has unless asked otherwise, alone or as one of many.
+/// Returns the default number of intervals of a chart, alone or as one of many.
 pub fn intervals(samples: usize, is_alone: bool) -> usize {
     if samples <= MOST_INTERVALS || is_alone { MOST_INTERVALS } else { INTERVALS }
 }
 
-/// A page of these charts.
+/// Returns a page of these charts.
 pub fn page_of(host: String, charts: Vec<Chart>, is_elapsed: bool) -> PageData {
     let times = || charts.iter().flat_map(|chart| &chart.times).copied();
     let (from, to) = (times().reduce(f64::min).unwrap_or(0.0), times().reduce(f64::max).unwrap_or(0.0));
@@ -363,14 +366,14 @@ pub fn page_of(host: String, charts: Vec<Chart>, is_elapsed: bool) -> PageData {
     PageData { schema: SCHEMA.to_owned(), title, host, from, to, is_elapsed, charts, ..PageData::default() }
 }
 
-/// A name for captures of an unknown machine: the first few of their files.
+/// Returns a name for captures of an unknown machine: the first few of their files.
 fn named(captures: &[Capture]) -> String {
     let files: Vec<&str> = captures.iter().flat_map(|capture| &capture.files).map(String::as_str).collect();
     let more = if files.len() > MOST_NAMED { ", …" } else { "" };
     format!("{}{more}", files[..files.len().min(MOST_NAMED)].join(", "))
 }
 
-/// The title of a page of a machine and, if that is known, of a time, seconds since 1970.
+/// Returns the title of a page about a machine and, if known, a time span in seconds since 1970.
 pub fn title(host: &str, span: Option<(f64, f64)>) -> String {
     let name = if host.is_empty() { "report" } else { host };
     let in_words = |seconds: f64| in_words((seconds * 1e9) as i64);
@@ -382,12 +385,12 @@ pub fn title(host: &str, span: Option<(f64, f64)>) -> String {
     }
 }
 
-/// Whether this chart is meant, or is one of those of several entities that are.
+/// Returns whether the chart is the requested one, or one of its charts of several entities.
 fn is_asked(chart: &Chart, asked: &str) -> bool {
     chart.id.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
 }
 
-/// The chart to draw: the one that is asked for, or the one that shows the evidence of the main finding, or the first one.
+/// Returns the chart to draw: the requested one, or the one with the evidence of the main finding, or the first one.
 fn picture<'d>(data: &'d PageData, asked: Option<&str>) -> Result<&'d Chart, Failure> {
     if let Some(id) = asked {
         return data
@@ -402,7 +405,7 @@ fn picture<'d>(data: &'d PageData, asked: Option<&str>) -> Result<&'d Chart, Fai
     shown.chain(&data.charts).next().ok_or_else(|| Failure::nothing("there is no data for a chart"))
 }
 
-/// The first finding; of a recording that of the episode that cost the most time.
+/// Returns the first finding; for a recording, that of the episode that cost the most time.
 fn main_finding(data: &PageData) -> Option<&Finding> {
     let of_episodes = data.explanation.as_ref().and_then(Explanation::worst).map(|(_, finding)| finding);
     of_episodes.or_else(|| data.diagnosis.as_ref()?.findings.first())

@@ -1,4 +1,4 @@
-//! Results that this program printed as JSON: of a benchmark, or of an experiment.
+//! Results that this program printed as JSON: of a benchmark or of an experiment.
 
 use crate::output::Failure;
 use serde::Deserialize;
@@ -13,19 +13,19 @@ use whyslow_series::{charts_of_bench, charts_of_trial, charts_of_walk};
 use whyslow_show::clock::ZonedClock;
 use whyslow_show::text::{self, TextStyle};
 
-/// A larger file is no result of ours.
+/// Maximum file size of a result, in bytes.
 const LARGEST: u64 = 256 << 20;
-/// The width of the text in a report.
+/// Width of the text in a report.
 const WIDTH: usize = 100;
 
-/// What was measured on purpose.
+/// Result of a deliberate measurement.
 pub enum MeasuredResult {
     Bench(Box<BenchReport>),
     Trial(Box<Trial>),
     Walk(Box<Walk>),
 }
 
-/// What tells our documents from those of others.
+/// Fields that distinguish our documents from others.
 #[derive(Deserialize)]
 struct Outline {
     schema: Option<String>,
@@ -40,7 +40,7 @@ impl MeasuredResult {
     /// Reads a file; `None` if it is something else.
     ///
     /// # Errors
-    /// It is a result, but cannot be read as one.
+    /// Fails if it is a result but cannot be parsed.
     pub fn read(path: &Path) -> Result<Option<Self>, Failure> {
         // Any other file is read as a capture, which reports what is wrong with it.
         let Some(json) = object(path) else { return Ok(None) };
@@ -58,7 +58,7 @@ impl MeasuredResult {
         Ok(None)
     }
 
-    /// What a report shows of it.
+    /// Returns the page for a report.
     pub fn page(&self, utc: bool) -> PageData {
         let style = TextStyle { width: WIDTH, colour: false, all: false, utc };
         match self {
@@ -116,7 +116,7 @@ fn what_was_measured(report: &BenchReport) -> String {
     format!("Benchmark: {what}{of}")
 }
 
-/// The content of a file that may be a JSON object.
+/// Returns the content of a file that may be a JSON object.
 fn object(path: &Path) -> Option<Vec<u8>> {
     let file = File::open(path).ok()?;
     let metadata = file.metadata().ok()?;

@@ -10,12 +10,12 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_sense::Sampler;
 use whyslow_sense::supervisor::{Heartbeat, run_supervised};
 
-/// A source that does not answer for this long is abandoned, with the sample it was read for.
+/// Time without an answer after which a source is abandoned, together with its sample.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Samples at an interval, each passed on with the moment at which it was begun.
+/// Takes samples at an interval, and passes each on with the time when it was begun.
 pub struct SamplingLoop<E> {
-    /// Each thread takes it, and leaves a copy for the next.
+    /// Each thread takes the sampler, and leaves a copy for the next one.
     sampler: Mutex<Sampler>,
     interval: Duration,
     start: Instant,
@@ -24,15 +24,15 @@ pub struct SamplingLoop<E> {
 }
 
 impl<E: Fn(Snapshot, Instant) -> bool + Send + Sync + 'static> SamplingLoop<E> {
-    /// A loop that begins now, and ends after a time, or when `each` returns false.
+    /// Creates a loop that begins now, and ends after a time or when `each` returns false.
     pub fn new(sampler: Sampler, interval: Duration, time: Option<Duration>, each: E) -> Self {
         Self { sampler: Mutex::new(sampler), interval, start: Instant::now(), time, each }
     }
 
-    /// Runs until it ends, or a signal arrives.
+    /// Runs until it ends or a signal arrives.
     ///
     /// # Errors
-    /// The first thread cannot be started.
+    /// Fails if the first thread cannot be started.
     pub fn run_until(self, interrupt: &Interrupt) -> Result<(), Failure> {
         run_supervised(TIMEOUT, interrupt.as_fd(), move |heartbeat| self.run(heartbeat))
             .map_err(|e| Failure::usage(format!("cannot start sampling: {e}")))?;

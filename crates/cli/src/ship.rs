@@ -23,13 +23,13 @@ use whyslow_ship::{Backoff, Destination, Pass, RawAnswer, ShipError, Shipper};
 use whyslow_show::text;
 use whyslow_store::{LogFn, Recording, lower_priority};
 
-/// How often it is looked whether there is a recording by now.
+/// Interval for checking whether there is a recording.
 const LOOK: Duration = Duration::from_secs(5);
-/// The longest key or value of a label.
+/// Maximum length of the key or value of a label, in bytes.
 const LONGEST_LABEL: usize = 256;
-/// More than a file with public keys has, bytes.
+/// Maximum size of a file with public keys, in bytes.
 const MOST_OF_KEYS: u64 = 1 << 20;
-/// How often it is looked whether something is asked.
+/// Interval for checking for requests.
 const ASKED: Duration = Duration::from_secs(60);
 
 /// How a recording is delivered: by `ship`, or by `record` meanwhile.
@@ -53,13 +53,15 @@ impl DeliveryOptions {
     const SHORTEST: Duration = Duration::from_secs(60);
     const USUAL: Duration = Duration::from_secs(900);
 
-    /// Whether any was given.
+    /// Returns whether any of these options was given.
     pub fn is_given(&self) -> bool {
         self.host.is_some() || !self.labels.is_empty() || self.every.is_some() || self.raw_key.is_some()
     }
 
+    /// Checks the options.
+    ///
     /// # Errors
-    /// They cannot be followed, or not with these pseudonyms.
+    /// Fails if they are not valid, or not with these pseudonyms.
     pub fn check(&self, pseudonyms: &PseudonymOptions) -> Result<(), Failure> {
         if self.every.is_some_and(|every| every < Self::SHORTEST) {
             return Err(Failure::usage("--every must be at least 1m: what is shipped are minutes"));
@@ -72,7 +74,7 @@ impl DeliveryOptions {
         Ok(())
     }
 
-    /// The keys whose requests are answered.
+    /// Returns the keys whose requests are answered.
     fn raw_keys(&self) -> Result<Vec<PublicKey>, Failure> {
         let Some(path) = &self.raw_key else { return Ok(Vec::new()) };
         let failed = |what: &dyn Display| Failure::usage(format!("{}: {what}", path.display()));
@@ -82,7 +84,7 @@ impl DeliveryOptions {
         PublicKey::parse_all(&pem).map_err(|e| failed(&e))
     }
 
-    /// The name of this host in the store.
+    /// Returns the name of this host in the store.
     pub fn host(&self, names: &PseudonymSession) -> String {
         names.host(&self.host.clone().unwrap_or_else(host_name))
     }
@@ -106,7 +108,7 @@ pub struct ShipArgs {
     pseudonyms: PseudonymOptions,
 }
 
-/// `KEY=VALUE`.
+/// Parses `KEY=VALUE`.
 fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("not KEY=VALUE, such as role=db")?;
     if key.is_empty() || value.is_empty() {
@@ -121,7 +123,7 @@ fn label(text: &str) -> Result<(String, String), String> {
 /// Delivers until it is stopped, or once.
 ///
 /// # Errors
-/// Wrong usage; with `--once`, nothing was recorded.
+/// Fails on wrong usage and, with `--once`, if nothing was recorded.
 pub fn run(args: &ShipArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     args.delivery.check(&args.pseudonyms)?;
     let mut interrupt = Interrupt::listen_as_service()?;
@@ -129,7 +131,7 @@ pub fn run(args: &ShipArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let folder = recordings::folder(args.dir.as_deref())?;
     let destination = destination(&args.store)?;
     let host = args.delivery.host(&names);
-    // What it takes for a moment every few minutes others need more.
+    // Other programs need the CPU time more than this brief activity every few minutes.
     lower_priority();
     if args.once {
         Recording::open(&folder).map_err(|e| Failure::usage(e.to_string()))?;
@@ -161,7 +163,7 @@ fn ended(totals: &Shipped, look: &OutputOptions, names: &PseudonymSession) -> Re
 /// Opens a store.
 ///
 /// # Errors
-/// It cannot be opened.
+/// Fails if it cannot be opened.
 pub fn destination(store: &str) -> Result<Destination, Failure> {
     Destination::open(store).map_err(|e| Failure::usage(e.to_string()))
 }
@@ -178,10 +180,11 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// A delivery of the recording in a folder, with other names if the session replaces them.
+    /// Creates a delivery of the recording in a folder; replaces names if the session does.
     ///
     /// # Errors
-    /// The name of the host cannot be part of a path, or the folder cannot be written or is delivered by another process.
+    /// Fails if the host name cannot be part of a path, or if the folder cannot be written or is delivered by another
+    /// process.
     pub fn new(
         destination: Destination,
         host: String,
@@ -199,7 +202,7 @@ impl Delivery {
         Ok(Self { folder, shipper, answers_requests, every, names, log: reporting_once(), totals })
     }
 
-    /// Delivers what is due. Raising `stop` ends it.
+    /// Delivers what is due. Setting `stop` ends it.
     fn pass(&mut self, stop: &AtomicBool) -> Pass {
         let (folder, log, names) = (&self.folder, &self.log, &self.names);
         let pass = self.shipper.pass(&|| open(folder, log, names), now(), stop);
@@ -214,7 +217,7 @@ impl Delivery {
         pass
     }
 
-    /// Answers requests for spans of the recording itself, and says so.
+    /// Answers requests for spans of the recording itself, and reports each.
     fn answer(&mut self, stop: &AtomicBool) {
         let (folder, log, names) = (&self.folder, &self.log, &self.names);
         for answer in self.shipper.answer(&|| open(folder, log, names), now(), stop) {
@@ -233,7 +236,7 @@ impl Delivery {
         }
     }
 
-    /// Delivers what there is, and says whether that was everything.
+    /// Delivers what there is, and returns whether that was everything.
     fn last(&mut self, stop: &AtomicBool) -> bool {
         let pass = self.pass(stop);
         self.answer(stop);
@@ -243,7 +246,7 @@ impl Delivery {
         pass.failure.is_none() && pass.left == 0
     }
 
-    /// Delivers again and again, until a sleep is ended.
+    /// Delivers repeatedly, until a sleep is interrupted.
     fn run(&mut self, stop: &AtomicBool, say: impl Fn(&str), mut ends_sleep_until: impl FnMut(Instant) -> bool) {
         let mut trouble = Trouble::default();
         loop {
@@ -267,17 +270,17 @@ impl Delivery {
     }
 }
 
-/// A delivery in a thread of its own, beside a recorder in the same process.
+/// A delivery in a thread of its own, next to a recorder in the same process.
 pub struct BackgroundDelivery {
     has_ended: Arc<AtomicBool>,
     thread: JoinHandle<Shipped>,
 }
 
 impl BackgroundDelivery {
-    /// Begins. Raising `stop` ends an upload.
+    /// Starts the delivery. Setting `stop` ends an upload.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// Fails if no thread can be started.
     pub fn begin(mut delivery: Delivery, stop: Arc<AtomicBool>) -> Result<Self, Failure> {
         let has_ended: Arc<AtomicBool> = Arc::default();
         let ended = Arc::clone(&has_ended);
@@ -300,7 +303,7 @@ impl BackgroundDelivery {
         Ok(Self { has_ended, thread })
     }
 
-    /// Delivers what was recorded since, unless `stop` is raised, and ends.
+    /// Delivers what was recorded since, unless `stop` is set, and ends.
     pub fn end(self) -> Option<Shipped> {
         self.has_ended.store(true, Ordering::Release);
         self.thread.thread().unpark();
@@ -308,7 +311,7 @@ impl BackgroundDelivery {
     }
 }
 
-/// Waits until something was recorded. False if the sleep was ended before.
+/// Waits until something is recorded. Returns false if the sleep was interrupted before.
 fn wait_for_recording(folder: &Path, mut ends_sleep_until: impl FnMut(Instant) -> bool) -> bool {
     while !Recording::is_in(folder) {
         if ends_sleep_until(Instant::now() + LOOK) {
@@ -323,7 +326,7 @@ fn open(folder: &Path, log: &LogFn, names: &PseudonymSession) -> Result<Recordin
     names.recording(recording).map_err(|failure| ShipError::from(failure.to_string()))
 }
 
-/// Reports each thing once, however often the recording is opened.
+/// Returns a log that reports each message once, however often the recording is opened.
 fn reporting_once() -> LogFn {
     let reported = Mutex::new(BTreeSet::new());
     Arc::new(move |what: &str| {
@@ -333,27 +336,28 @@ fn reporting_once() -> LogFn {
     })
 }
 
-/// Nanoseconds since 1970.
+/// Returns the time in nanoseconds since 1970.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// What is wrong with the deliveries, if anything is.
+/// Tracks failures of deliveries.
 #[derive(Default)]
 struct Trouble {
     backoff: Backoff,
-    /// What was reported last.
+    /// Last reported failure.
     reported: Option<String>,
 }
 
 impl Trouble {
-    /// Reports what has changed, and returns how long to wait: until the next delivery is due, or after a failure less or more.
+    /// Reports what has changed. Returns how long to wait: until the next delivery is due, or after a failure the
+    /// backoff time.
     fn after(&mut self, pass: &Pass, due: Duration) -> Duration {
         match &pass.failure {
             Some(failure) => {
                 let failure = failure.to_string();
-                // Times and hours in it are others each time.
+                // Times and hours in the message differ each time.
                 let reported: String = failure.chars().filter(|c| !c.is_ascii_digit()).collect();
                 if self.reported.as_ref() != Some(&reported) {
                     complain(&format!("not delivered, and tried again later: {failure}"));

@@ -1,4 +1,4 @@
-//! `whyslow stack`: what requests and packets pass through on this machine, and the limits that they meet.
+//! `whyslow stack`: shows what requests and packets pass through on this machine, and their limits.
 
 use crate::atomic_file::write_whole;
 use crate::complete;
@@ -20,7 +20,7 @@ use whyslow_sense::{Root, Sampler};
 use whyslow_show::text::TextStyle;
 use whyslow_show::{chart, json, stack, text};
 
-/// How long the shell waits for a source that hangs.
+/// Time that shell completion waits for a source that hangs.
 const COMPLETION_PATIENCE: Duration = Duration::from_millis(200);
 
 /// What to show.
@@ -42,21 +42,21 @@ pub struct StackArgs {
 /// What to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum StackFormat {
-    // No doc comments here: clap would draw each as a paragraph of the help.
+    // No doc comments here: clap would show each as a paragraph of the help.
     Text,
     Svg,
     Png,
     Json,
 }
 
-/// What the names of files end with.
+/// File name extensions and their formats.
 const ENDINGS: &[(&str, StackFormat)] =
     &[("txt", StackFormat::Text), ("svg", StackFormat::Svg), ("png", StackFormat::Png), ("json", StackFormat::Json)];
 
 /// Shows the stacks.
 ///
 /// # Errors
-/// A name that is not known here; a file that cannot be written.
+/// Fails if a name is unknown on this machine or a file cannot be written.
 pub fn run(args: &StackArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let format = args.format(look)?;
     if args.pseudonyms.is_given() && !args.names.is_empty() {
@@ -102,7 +102,7 @@ fn drawn(found: &IoStack, format: StackFormat, style: &TextStyle) -> Result<Vec<
     })
 }
 
-/// The names that can be asked for.
+/// Returns the valid names.
 pub fn names() -> Vec<String> {
     let stack = of(Sampler::of_stacks(Root::live()).patience(COMPLETION_PATIENCE));
     let mut names: Vec<String> = known(&stack).collect();
@@ -111,15 +111,15 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// The stacks of this machine, as they are now.
+/// Returns the current stacks of this machine.
 pub fn live(names: &PseudonymSession) -> IoStack {
     IoStack::of(&names.window(sampled(Sampler::of_stacks(Root::live()))))
 }
 
-/// What is above and below these names; without names all of it.
+/// Returns what is above and below these names; without names, the whole stack.
 ///
 /// # Errors
-/// A name that is not known here.
+/// Fails if a name is unknown on this machine.
 pub fn part(stack: IoStack, names: &[String]) -> Result<IoStack, Failure> {
     if names.is_empty() {
         return Ok(stack);
@@ -147,7 +147,7 @@ fn known(stack: &IoStack) -> impl Iterator<Item = String> {
     })
 }
 
-/// The ids of what is called so; of a file, that of the file system that holds it.
+/// Returns the ids of the nodes with this name; for a file, that of the file system that contains it.
 fn named<'s>(stack: &'s IoStack, name: &str) -> Result<Vec<&'s str>, Failure> {
     let found = stack.named(name);
     if !found.is_empty() {
@@ -163,14 +163,14 @@ fn named<'s>(stack: &'s IoStack, name: &str) -> Result<Vec<&'s str>, Failure> {
     })
 }
 
-/// What this path is called by, or the file system that holds it.
+/// Returns the nodes named by this path, or the file system that contains it.
 fn on_path<'s>(stack: &'s IoStack, path: &Path) -> Option<Vec<&'s str>> {
     let named = |path: &Path| Some(stack.named(path.to_str()?)).filter(|found| !found.is_empty());
     if let Some(found) = named(path) {
         return Some(found);
     }
     let (holder, found) = path.ancestors().skip(1).find_map(|holder| Some((holder, named(holder)?)))?;
-    // Mounts that hold no files, such as /proc, are not in the stack. In btrfs, each subvolume has a device number of its own.
+    // Mounts without files, such as /proc, are not in the stack. In btrfs, each subvolume has its own device number.
     let number = |path: &Path| fs::metadata(path).map(|meta| meta.dev()).ok();
     let is_btrfs = || found.iter().any(|id| stack.node(id).is_some_and(|node| node.words("type") == Some("btrfs")));
     (number(path) == number(holder) || is_btrfs()).then_some(found)

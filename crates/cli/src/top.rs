@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use whyslow_sense::{Root, descriptors};
 use whyslow_top::{Event, OpenFile, Request, ScreenOptions, is_possible};
 
-/// How long the thread that waits for a signal sleeps at once.
+/// Length of one sleep of the thread that waits for a signal.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// What to show.
@@ -40,13 +40,13 @@ pub struct TopArgs {
     pseudonyms: PseudonymOptions,
 }
 
-/// Why open files are not listed: what they are is their names.
+/// Reason why open files are not listed: they are identified by their names.
 const FILES_ARE_NAMES: &str = "not listed with --pseudonymise";
 
 /// Shows the screen until it is quit.
 ///
 /// # Errors
-/// There is no terminal, wrong usage, or no recording.
+/// Fails without a terminal, on wrong usage, or without a recording.
 pub fn run(args: &TopArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     if args.interval < Duration::from_millis(100) {
         return Err(Failure::usage("--interval must be at least 100ms"));
@@ -57,7 +57,7 @@ pub fn run(args: &TopArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     }
     crate::keep_freed_memory();
     let names = Arc::new(args.pseudonyms.begin()?);
-    // What is wrong with a rule is said before the screen is drawn.
+    // Errors in rules are printed before the screen is drawn.
     let rules = user_rules::load();
     let interrupt = Interrupt::listen()?;
     let (events, received) = channel();
@@ -80,7 +80,7 @@ pub fn run(args: &TopArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A source that is gone has said so.
+/// Sends a request to the source. A source that is gone has already reported it.
 fn answer(source: &Sender<Request>, request: Request) {
     let _ = source.send(request);
 }
@@ -89,7 +89,7 @@ fn answer(source: &Sender<Request>, request: Request) {
 fn end_at_signal(mut interrupt: Interrupt, events: Sender<Event>) -> Result<(), Failure> {
     let wait = move || {
         while !interrupt.ends_sleep_until(Instant::now() + LONG) {}
-        // The screen may have ended by itself.
+        // The screen may already have ended.
         let _ = events.send(Event::End);
         // A second signal ends the program at once.
         thread::sleep(LONG);
@@ -98,7 +98,7 @@ fn end_at_signal(mut interrupt: Interrupt, events: Sender<Event>) -> Result<(), 
     thread::Builder::new().name("signals".into()).spawn(wait).map(drop).map_err(cannot_start)
 }
 
-/// Shows the live machine. What is sent to the result is answered by events.
+/// Shows the live machine. Requests sent to the result are answered by events.
 fn live(options: LiveOptions, names: &PseudonymSession, events: Sender<Event>) -> Result<Sender<Request>, Failure> {
     let answers = events.clone();
     let show = move |event| {
@@ -106,7 +106,7 @@ fn live(options: LiveOptions, names: &PseudonymSession, events: Sender<Event>) -
             LiveEvent::Sample(sample) => Event::Sample(sample),
             LiveEvent::Diagnosed(diagnosis) => Event::Diagnosed(diagnosis),
             LiveEvent::Restarted => Event::Restarted,
-            // Nothing would change on the screen any more.
+            // The screen would no longer change.
             LiveEvent::Failed => Event::End,
         };
         events.send(event).is_ok()
@@ -123,6 +123,6 @@ fn list_files(root: &Root, request: Request, has_names: bool, answers: &Sender<E
         Err(FILES_ARE_NAMES.to_owned())
     };
     let files = files.map(|files| files.into_iter().map(|(name, count)| OpenFile { name, count }).collect());
-    // The next sample finds out that the screen is gone.
+    // The next sample notices that the screen is gone.
     let _ = answers.send(Event::Files(task, files));
 }

@@ -1,4 +1,4 @@
-//! The built-in rules, and those of the machine and the user beside them.
+//! Built-in rules, together with those of the machine and the user.
 
 use crate::output;
 use crate::recordings::{self, absolute};
@@ -6,13 +6,13 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use whyslow_diagnose::RuleBook;
 
-/// All rules that can be used, and how many files could not be.
+/// All usable rules, and the number of unusable files.
 pub struct Rules {
     pub book: RuleBook,
     pub broken: usize,
 }
 
-/// Reads the rules of every folder. One that is broken is named on stderr, with file and line, and hides no other.
+/// Reads the rules of every folder. Reports a broken rule on stderr with file and line; the other rules stay usable.
 pub fn load() -> Rules {
     let mut rules = Rules { book: RuleBook::built_in(), broken: 0 };
     if let Some(home) = recordings::closed_home() {
@@ -51,7 +51,7 @@ impl Rules {
     }
 }
 
-/// The machine's folder, then the user's (XDG Base Directory Specification: a relative path is to be ignored).
+/// Returns the machine's folder, then the user's (XDG Base Directory Specification: ignore a relative path).
 fn folders() -> Vec<PathBuf> {
     let home = || absolute("HOME").filter(|_| recordings::closed_home().is_none());
     let user = absolute("XDG_CONFIG_HOME").or_else(|| home().map(|home| home.join(".config")));
@@ -59,14 +59,15 @@ fn folders() -> Vec<PathBuf> {
     [Some("/etc/whyslow/rules.d".into()), user].into_iter().flatten().collect()
 }
 
-/// Rules decide what 'try' changes and which programs it runs: as root, those of another user are not taken.
+/// Reads a rule file. Rules decide what 'try' changes and which programs it runs: root does not accept those of another
+/// user.
 fn read(file: &Path) -> std::io::Result<String> {
     String::from_utf8(whyslow_trusted::read(file)?).map_err(std::io::Error::other)
 }
 
-/// The `*.toml` files of a folder by name.
+/// Returns the `*.toml` files of a folder, by name.
 fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    // Said once, and not for each file.
+    // Reported once, not for each file.
     whyslow_trusted::check(folder)?;
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {

@@ -1,4 +1,5 @@
-//! Why is *this* slow: a process, control group, unit, container or command is traced while the machine is watched.
+//! Explains why *this* is slow: traces a process, control group, unit, container or command while the machine is
+//! observed.
 
 use crate::output::Failure;
 use clap::Args;
@@ -17,11 +18,11 @@ use whyslow_sense::profile::breakdown::{BreakdownTracer, ProcessTimes, ThreadSet
 use whyslow_sense::profile::process_name;
 use whyslow_sense::{Root, SourceError};
 
-/// After what time the members of a control group are listed again, and the chain of waits is followed one step further.
+/// Interval for listing the members of a control group again, and for following the chain of waits one step further.
 const STEP: Duration = Duration::from_millis(300);
-/// How many programs a chain has at most.
+/// Maximum number of programs in a chain.
 const LONGEST_CHAIN: usize = 6;
-/// How long a command may keep running after SIGTERM.
+/// Time that a command may keep running after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Whose time to explain.
@@ -58,7 +59,7 @@ impl Target {
         !self.command.is_empty()
     }
 
-    /// Whether a process in this control group is meant.
+    /// Returns whether a process in this control group belongs to the target.
     fn matches(&self, path: &str) -> bool {
         let named = |name: &str, given: &str| name == given || name == given.trim_end_matches(".service");
         if let Some(given) = &self.unit {
@@ -71,11 +72,11 @@ impl Target {
     }
 }
 
-/// Whom the one before waits for.
+/// The next link of the chain, for which the previous one waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Process(u32),
-    /// The children of this process.
+    /// Children of this process.
     Children(u32),
     /// A thread of this process.
     Thread {
@@ -109,7 +110,7 @@ impl Step {
     }
 }
 
-/// A target while it is watched.
+/// A target while it is observed.
 pub struct TargetWatch {
     target: Target,
     root: Root,
@@ -118,18 +119,19 @@ pub struct TargetWatch {
     status: Option<ExitStatus>,
     name: String,
     began: Instant,
-    /// The chain after the target.
+    /// Chain of waits after the target.
     chain: Vec<Step>,
-    /// Seen before a command was ended.
+    /// Deadlocked threads seen before a command was ended.
     deadlock: Vec<LockedThread>,
     next_step: Instant,
 }
 
 impl TargetWatch {
-    /// Finds the target and starts to trace it; a command is run.
+    /// Finds the target and starts to trace it; runs a command.
     ///
     /// # Errors
-    /// There is no such process, unit, container or control group; tracing is not permitted; the command cannot be run.
+    /// Fails if there is no such process, unit, container or control group, if tracing is not permitted, or if the
+    /// command cannot be run.
     pub fn begin(target: &Target, json: bool) -> Result<Self, Failure> {
         let root = Root::live();
         let target = container_by_name(target, &root).unwrap_or_else(|| target.clone());
@@ -162,7 +164,7 @@ impl TargetWatch {
         Ok(watch)
     }
 
-    /// Watches the processes that a group has now.
+    /// Traces the processes that a group has now.
     fn watch_members(&mut self) -> Result<(), Failure> {
         if self.target.pid.is_some() || self.target.is_command() {
             return Ok(());
@@ -178,22 +180,22 @@ impl TargetWatch {
         Ok(())
     }
 
-    /// How soon to call [`tick`](Self::tick) again: a command may load its libraries and end within milliseconds.
+    /// Returns when to call [`tick`](Self::tick) again: a command may load its libraries and end within milliseconds.
     pub fn pace(&self) -> Duration {
         let so_far = self.began.elapsed().max(Duration::from_millis(1));
         if self.child.is_some() { so_far.min(BreakdownTracer::PACE) } else { BreakdownTracer::PACE }
     }
 
-    /// Looks after the tracing. False once the target has ended.
+    /// Polls the tracing. Returns false once the target has ended.
     ///
     /// # Errors
-    /// The tracer cannot be read.
+    /// Fails if the tracer cannot be read.
     pub fn tick(&mut self) -> Result<bool, Failure> {
         self.tracer.poll().map_err(cannot)?;
         if Instant::now() >= self.next_step {
             self.watch_members()?;
             self.follow_chain()?;
-            // Each step reads all that was counted: a long run is followed ever more rarely.
+            // Each step reads all counters: a long run is followed at increasing intervals.
             self.next_step = Instant::now() + STEP.max(self.began.elapsed() / 4);
         }
         let alive = match &mut self.child {
@@ -206,7 +208,8 @@ impl TargetWatch {
         Ok(alive)
     }
 
-    /// The processes of the target: not those of the chain, nor the children of a process that was asked about by its number.
+    /// Returns the processes of the target: excludes those of the chain, and the children of a process that was
+    /// specified by PID.
     fn members(&self) -> BTreeSet<u32> {
         if let Some(pid) = self.target.pid {
             return BTreeSet::from([pid]);
@@ -216,7 +219,8 @@ impl TargetWatch {
         all.into_iter().filter(|(_, root)| !of_chain(root)).map(|(pid, _)| pid).collect()
     }
 
-    /// The processes that are explained, and those of the first links of the chain. A link that waits for one of them has nothing to do.
+    /// Returns the processes of the target and of the first links of the chain. A link that waits for one of them is
+    /// idle.
     fn before(&self, links: usize, members: &BTreeSet<u32>, all: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
         let mut before = members.clone();
         for step in &self.chain[..links] {
@@ -229,7 +233,7 @@ impl TargetWatch {
         before
     }
 
-    /// Watches whom the last of the chain waits for.
+    /// Traces what the last link of the chain waits for.
     fn follow_chain(&mut self) -> Result<(), Failure> {
         if self.chain.len() >= LONGEST_CHAIN {
             return Ok(());
@@ -249,7 +253,7 @@ impl TargetWatch {
             return Ok(());
         }
         match step {
-            // Two programs that wait for each other take turns; one that has ended shows nothing any more.
+            // Two programs that wait for each other alternate; one that has ended provides no more data.
             Step::Process(pid) => {
                 let is_alive = self.root.at(format!("proc/{pid}")).exists();
                 if !is_alive || before.contains(&pid) || pid == std::process::id() {
@@ -264,7 +268,7 @@ impl TargetWatch {
         Ok(())
     }
 
-    /// The next step of the chain. A group's children belong to it.
+    /// Returns the next link of the chain. A group's children belong to the group.
     fn step(&self, awaited: Awaited) -> Option<Step> {
         let last = self.chain.last().map(|step| step.pid()).or(self.target.pid);
         Some(match awaited {
@@ -274,12 +278,12 @@ impl TargetWatch {
         })
     }
 
-    /// Tells a command to end, and waits a while until it has.
+    /// Terminates a command, and waits a while until it has ended.
     pub fn end(&mut self) {
         let Some(child) = &mut self.child else { return };
         let end = Instant::now() + GRACE;
         if let Ok(pid) = i32::try_from(child.id()) {
-            // SAFETY: kill(2) of our own child, which was not waited for yet.
+            // SAFETY: kill(2) of our own child, which has not been waited for yet.
             unsafe { libc::kill(pid, libc::SIGTERM) };
         }
         while Instant::now() < end && self.status.is_none() {
@@ -288,11 +292,11 @@ impl TargetWatch {
         }
     }
 
-    /// The chain of waits, as far as it holds over the whole time: each waits most for the next one.
+    /// Returns the chain of waits, as far as it holds over the whole time: each link waits most for the next one.
     fn chain(&self, times: &mut [ProcessTimes], members: &BTreeSet<u32>) -> Vec<ChainLink> {
         let all = self.tracer.processes().unwrap_or_default();
         for (number, times) in times.iter_mut().enumerate().skip(1) {
-            // A program of the chain that waits for those before it has nothing to do.
+            // A program of the chain that waits for the ones before it is idle.
             mark_members(&mut times.parts, &self.before(number, members, &all));
         }
         let holds = |(times, next): &(&ProcessTimes, &Step)| waited_for(&times.parts).is_some_and(|of| next.is(of));
@@ -321,10 +325,10 @@ impl TargetWatch {
         }
     }
 
-    /// What was found, added to the diagnosis of the machine in the same time.
+    /// Adds the result to the diagnosis of the machine for the same time.
     ///
     /// # Errors
-    /// The tracer cannot be read.
+    /// Fails if the tracer cannot be read.
     pub fn finish(mut self, window: &Window, diagnosis: &mut Diagnosis) -> Result<(), Failure> {
         self.tracer.stop().map_err(cannot)?;
         let members = self.members();
@@ -391,7 +395,7 @@ fn mark_members(parts: &mut [TimePart], members: &BTreeSet<u32>) {
     }
 }
 
-/// Seconds that the control groups of these processes were stopped by their quota.
+/// Returns the seconds for which the quota stopped the control groups of these processes.
 fn throttled(window: &Window, members: &BTreeSet<u32>) -> f64 {
     let processes = window.changes::<Process>();
     let own = processes.iter().filter(|process| members.contains(&process.key().pid));
@@ -401,7 +405,7 @@ fn throttled(window: &Window, members: &BTreeSet<u32>) -> f64 {
     stopped.filter_map(|change| change.grown(|row| row.throttled_time)).fold(0.0, f64::max)
 }
 
-/// Of the time without a CPU, what the quota took.
+/// Splits the time without a CPU: separates the part caused by the quota.
 fn split_throttled(parts: &mut Vec<TimePart>, throttled: f64) {
     let Some(at) = parts.iter().position(|part| part.kind == TimeKind::CpuWait).filter(|_| throttled > 0.0) else {
         return;
@@ -417,7 +421,7 @@ fn split_throttled(parts: &mut Vec<TimePart>, throttled: f64) {
     parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
 }
 
-/// Runs a command. Its output is its own; where the answer is JSON, it goes to stderr.
+/// Runs a command. It writes to stdout itself, or to stderr if the answer is JSON.
 fn run(words: &[OsString], json: bool) -> Result<Child, Failure> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
@@ -427,7 +431,7 @@ fn run(words: &[OsString], json: bool) -> Result<Child, Failure> {
     command.spawn().map_err(|e| Failure::usage(format!("cannot run {}: {e}", words[0].to_string_lossy())))
 }
 
-/// Docker's and Podman's containers have names in files of their own.
+/// Finds a container by name; Docker and Podman store names in files of their own.
 fn container_by_name(target: &Target, root: &Root) -> Option<Target> {
     let name = target.container.as_deref()?;
     let docker = "var/lib/docker/containers";

@@ -13,7 +13,7 @@ use whyslow_bench::net::{self, NetOptions, NetPart, PORT, ServerKind, ServerOpti
 use whyslow_model::bench::{BenchReport, Direction, NetLoad};
 use whyslow_show::json;
 
-/// The environment variable with the token; there is no option for it, because command lines are readable by all.
+/// Environment variable with the token; there is no option for it, because command lines are readable by all users.
 const TOKEN: &str = "WHYSLOW_TOKEN";
 
 /// Options of `bench net`.
@@ -117,7 +117,7 @@ const PARTS: [(&str, NetPart); 7] = [
     ("udp", NetPart::Udp),
 ];
 
-/// Measures, and returns the report; or serves, or stops a server.
+/// Measures and returns the report; or serves, or stops a server.
 pub(super) fn run(args: &NetArgs, look: &OutputOptions) -> Result<Option<BenchReport>, Failure> {
     match &args.other {
         Some(Other::Serve(args)) => serve(args, look)?,
@@ -163,7 +163,7 @@ fn serve(args: &ServeArgs, look: &OutputOptions) -> Result<(), Failure> {
     printed
 }
 
-/// Tells the address and how to reach it; prints the token only if it was generated.
+/// Describes the address and how to reach it; prints the token only if it was generated.
 fn invitation(at: SocketAddr, asked: &ServerOptions, made: Option<&Token>, look: &OutputOptions) -> String {
     if look.json {
         return json::pretty(&Listening { address: at, seconds: asked.seconds, token: made.map(Token::reveal) });
@@ -193,7 +193,7 @@ fn known(file: Option<&PathBuf>) -> Result<Token, Failure> {
     })
 }
 
-/// The token from the file or the environment.
+/// Reads the token from the file or the environment.
 fn given(file: Option<&PathBuf>) -> Result<Option<Token>, Failure> {
     let text = match file {
         Some(path) => {
@@ -209,7 +209,7 @@ fn block(text: &str) -> Result<u32, String> {
     u32::try_from(size(text)?).ok().filter(|&size| size <= 1 << 30).ok_or_else(|| "at most 1G".into())
 }
 
-/// `64000`, `100M`, `2.5G`: decimal bit/s; returns bytes per second.
+/// Parses a rate such as `64000`, `100M` or `2.5G` in decimal bit/s; returns bytes per second.
 fn rate(text: &str) -> Result<f64, String> {
     let wrong = || "not a rate such as 64k, 100M or 2.5G (bits a second)".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! `whyslow bench` alone: what can be benchmarked here, as commands to paste.
+//! `whyslow bench` without arguments: lists possible benchmarks on this machine as commands to paste.
 
 use crate::options::OutputOptions;
 use crate::output::{Failure, print};
@@ -17,7 +17,7 @@ struct Suggestion {
 /// Prefixes of devices without storage of their own.
 const NOT_DISKS: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd"];
 
-/// Prints the overview; nothing is measured.
+/// Prints the overview; measures nothing.
 pub(super) fn show(look: &OutputOptions) -> Result<(), Failure> {
     let all = suggestions();
     if look.json {
@@ -52,7 +52,7 @@ fn suggestions() -> Vec<Suggestion> {
     all
 }
 
-/// Disks of this machine that have a size.
+/// Returns the disks of this machine that have a size.
 fn disks() -> Vec<String> {
     let names = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok()).map(|name| name.replace('!', "/"));

@@ -1,4 +1,4 @@
-//! What changed just before an episode.
+//! Changes just before an episode.
 
 use crate::recordings::to_the_millisecond;
 use std::collections::BTreeMap;
@@ -12,23 +12,24 @@ use whyslow_model::value::Value;
 use whyslow_model::window::Window;
 use whyslow_store::{Recording, StoreError};
 
-/// How long before it began a change is looked for.
+/// Time before the start of an episode in which to look for changes.
 const BEFORE_NS: i64 = 75 * 1_000_000_000;
-/// And how long after: what is seen in the next sample may have come first.
+/// Time after the start in which to look for changes: a change seen in the next sample may have come first.
 const AFTER_NS: i64 = 1_500_000_000;
-/// Changes of the machine can show their effect later, when what they are about is used or started.
+/// Time before the start for changes of the machine: they may take effect later, when the changed object is used or
+/// started.
 pub const HOUR_NS: i64 = 3600 * 1_000_000_000;
-/// The recorder looks for them once a minute; with a margin.
+/// The recorder looks for such changes once a minute; includes a margin.
 const SEEN_NS: i64 = 75 * 1_000_000_000;
-/// Clock ticks of a process' start (USER_HZ, which is 100 wherever Linux runs today).
+/// Length of a clock tick in a process's start time (USER_HZ, which is 100 wherever Linux runs today).
 const TICK_NS: i64 = 10_000_000;
-/// How many changes of the minute and of the hour are reported, the most recent ones.
+/// Maximum number of reported changes in the minute and in the hour, the most recent ones.
 const MOST: usize = 8;
-/// More changes of a kind at a time are put together.
+/// Maximum number of simultaneous changes of a kind that are listed separately; more are combined.
 const MOST_ALIKE: usize = 3;
 
-/// What began, came, went or was set in the minute before `start`; of processes, those that a finding is about. And which of the
-/// `machine`'s changes were made in the hour before.
+/// Returns what started, appeared, disappeared or was set in the minute before `start`, limited to the finding's
+/// processes; and the `machine`'s changes in the hour before.
 pub fn changes(
     recording: &Recording,
     start: i64,
@@ -80,7 +81,7 @@ fn most_recent(mut events: Events) -> Events {
     events.split_off(events.len().saturating_sub(MOST))
 }
 
-/// Changes of the machine in the hour before `start`, but those that are listed already.
+/// Returns changes of the machine in the hour before `start`, except those already listed.
 fn of_machine(machine: &[MachineChange], start: i64, is_listed: impl Fn(&MachineChange) -> bool) -> Events {
     let span = start.saturating_sub(HOUR_NS)..=start.saturating_add(SEEN_NS);
     let mut alike: BTreeMap<(i64, &str), Vec<&MachineChange>> = BTreeMap::new();
@@ -96,7 +97,7 @@ fn of_machine(machine: &[MachineChange], start: i64, is_listed: impl Fn(&Machine
     most_recent(alike.into_iter().flat_map(in_words).collect())
 }
 
-/// `12 packages changed: bash, libc6, openssl and 9 others`.
+/// Formats `12 packages changed: bash, libc6, openssl and 9 others`.
 fn together(kind: &str, changes: &[&MachineChange]) -> String {
     let things = match kind {
         "kernel" | "machine" => format!("properties of the {kind}"),
@@ -113,10 +114,10 @@ fn together(kind: &str, changes: &[&MachineChange]) -> String {
     format!("{} {things} {done}: {} and {others}", changes.len(), names.join(", "))
 }
 
-/// A word of a family that is another than before.
+/// A changed state metric of a family.
 struct StateChange {
     at: i64,
-    /// The row's key.
+    /// Key of the row.
     of: String,
     metric: &'static str,
     was: String,
@@ -129,7 +130,7 @@ impl StateChange {
         (*at, format!("{kind} {of}: {metric} was {was}, is {is}"))
     }
 
-    /// Whether the inventory's change is this one.
+    /// Returns whether the inventory's change is this one.
     fn is_seen_in(&self, change: &MachineChange) -> bool {
         let is_metric = change.name.rsplit_once(' ').is_some_and(|(_, name)| name == self.metric);
         is_metric && change.old.as_deref() == Some(&self.was) && change.new.as_deref() == Some(&self.is)
@@ -162,7 +163,7 @@ fn states<F: Family>(window: &Window) -> Vec<StateChange> {
     changes
 }
 
-/// Entities that were not there before, or are not any more.
+/// Adds entities that appeared or disappeared.
 fn came_and_went<F: Family>(window: &Window, kind: &str, events: &mut Events) {
     let mut before: Option<&Snapshot> = None;
     for sample in window.snapshots().iter().filter(|sample| !F::rows(sample).is_empty()) {
@@ -178,7 +179,7 @@ fn came_and_went<F: Family>(window: &Window, kind: &str, events: &mut Events) {
     }
 }
 
-/// The beginning of processes that the finding blames or is about.
+/// Adds the start of processes that the finding blames or is about.
 fn began(window: &Window, diagnosis: &Diagnosis, key: &str, events: &mut Events) {
     let Some(finding) = diagnosis.findings.iter().find(|finding| finding.key() == key) else { return };
     let (Some(first), Some(last)) = (window.snapshots().first(), window.last()) else { return };

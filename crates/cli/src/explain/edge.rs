@@ -1,4 +1,4 @@
-//! Refines when a cause began and ended to a second or two, with windows shorter than those it was found in.
+//! Refines the start and end of a cause to a second or two, with shorter windows than those in which it was found.
 
 use super::windows::window;
 use whyslow_diagnose::{FoundEpisode, RuleBook, findings_with_id};
@@ -8,16 +8,17 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_store::{Recording, StoreError};
 
-/// The length of the short windows, nanoseconds: the shortest that the rules need.
+/// Length of the short windows in nanoseconds: the shortest that the rules accept.
 const SHORT_NS: u64 = 4 * 1_000_000_000;
-/// The fraction of the worst impact at which a cause counts as felt, so that a second of it is not enough in a short window.
+/// Fraction of the worst impact at which a cause counts as noticeable, so that one second of it does not suffice in a
+/// short window.
 const PART: f64 = 0.3;
-/// How far outside of the windows it was found in a cause may begin or end, nanoseconds.
+/// Maximum distance of the start or end from the windows in which the cause was found, in nanoseconds.
 const EDGE_NS: i64 = 12 * 1_000_000_000;
-/// An episode up to this length is read once for both ends, nanoseconds.
+/// Maximum length of an episode that is read once for both ends, in nanoseconds.
 const ONCE_NS: i64 = 60 * 1_000_000_000;
 
-/// When the episode began and ended. `all` are the episodes of the whole recording.
+/// Returns the start and end of the episode. `all` are the episodes of the whole recording.
 pub fn refined(
     recording: &Recording,
     episode: &FoundEpisode,
@@ -36,12 +37,12 @@ pub fn refined(
     Ok(if began < ended { (began, ended) } else { (start, end) })
 }
 
-/// Everything recorded from just before `from` until just after `to`.
+/// Reads everything recorded from just before `from` until just after `to`.
 fn read(recording: &Recording, from: i64, to: i64) -> Result<Window, StoreError> {
     window(recording, &(from.saturating_sub(EDGE_NS)..=to.saturating_add(EDGE_NS)))
 }
 
-/// The time around the start or end of an episode.
+/// Time around the start or end of an episode.
 struct Edge<'e> {
     window: Window,
     episode: &'e FoundEpisode,
@@ -50,8 +51,8 @@ struct Edge<'e> {
 }
 
 impl Edge<'_> {
-    /// When it began. The first short window in which it is felt may start before it: shortened to the minimum in which the cause is
-    /// felt, it ends when the cause has lasted as long as it takes to be felt.
+    /// Returns the start. The first short window with a noticeable cause may begin before it: shortened to the minimum
+    /// in which the cause is noticeable, the window ends once the cause has lasted long enough to be noticed.
     fn first(&self) -> Option<i64> {
         let (from, to) = self.short_windows().find(|(from, to)| self.is_felt(*from, *to))?;
         let shortest = (from + 1..=to).find(|to| self.is_felt(from, *to))?;
@@ -59,7 +60,7 @@ impl Edge<'_> {
         Some(self.samples()[shortest - self.takes(afterwards).min(shortest - from)].wall_ns)
     }
 
-    /// When it ended: likewise, with the last short window shortened from its start.
+    /// Returns the end, likewise, with the last short window shortened from its start.
     fn last(&self) -> Option<i64> {
         let (from, to) = self.short_windows().rev().find(|(from, to)| self.is_felt(*from, *to))?;
         let shortest = (from..to).rev().find(|from| self.is_felt(*from, to))?;
@@ -67,8 +68,8 @@ impl Edge<'_> {
         Some(self.samples()[shortest + self.takes(before).min(to - shortest)].wall_ns)
     }
 
-    /// How many samples it takes to be felt: the length of the first of these ever longer windows in which it is. If there is none,
-    /// it happened at a single moment.
+    /// Returns the number of samples until the cause is noticeable: the length of the first noticeable one among ever
+    /// longer windows. If there is none, the cause occurred at a single moment.
     fn takes(&self, mut windows: impl Iterator<Item = (usize, usize)>) -> usize {
         windows.find(|(from, to)| self.is_felt(*from, *to)).map_or(1, |(from, to)| to - from)
     }
@@ -77,7 +78,7 @@ impl Edge<'_> {
         self.window.snapshots()
     }
 
-    /// The first and last samples of the short windows.
+    /// Returns the first and last samples of the short windows.
     fn short_windows(&self) -> impl DoubleEndedIterator<Item = (usize, usize)> {
         let samples = self.samples();
         (0..samples.len()).filter_map(|from| {
@@ -86,7 +87,7 @@ impl Edge<'_> {
         })
     }
 
-    /// Whether the cause is felt from one sample to another.
+    /// Returns whether the cause is noticeable from one sample to another.
     fn is_felt(&self, from: usize, to: usize) -> bool {
         let is_it = |Finding { id, subject, .. }: &Finding| {
             let is_anothers = || self.all.iter().any(|other| other.has(id, subject));
@@ -98,11 +99,13 @@ impl Edge<'_> {
     }
 }
 
-/// The window from one sample to another. Its first sample also has the rows that were last read before it, except events.
+/// Returns the window from one sample to another. Its first sample also gets the rows last read before it, except
+/// events.
 fn part(samples: &[Snapshot], from: usize, to: usize) -> Window {
     let mut window = samples[from..=to].to_vec();
     window[0].clear_events();
-    // Rows that are read rarely are read together with the machine's; those from before the first sample are in that one.
+    // Rows that are read rarely are read together with the machine's; those from before the first sample are in that
+    // one.
     let earlier = &samples[..from];
     let newest = earlier.iter().rfind(|sample| sample.the::<MachineInfo>().is_some());
     for sample in newest.into_iter().chain(earlier.first()) {

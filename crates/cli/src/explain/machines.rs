@@ -1,5 +1,5 @@
-//! Explains recordings of machines that belong together, such as a guest and its host: each finding is related to what the other machines
-//! recorded at that time.
+//! Explains recordings of related machines, such as a guest and its host: relates each finding to what the other
+//! machines recorded at that time.
 
 use super::{Extent, explain_by, windows};
 use crate::output::{Failure, ProgressLine};
@@ -13,23 +13,23 @@ use whyslow_model::explanation::Explanation;
 use whyslow_model::window::Window;
 use whyslow_store::{Recording, Span, StoreError};
 
-/// A recording, and the time span of it that was asked for.
+/// A recording with its requested time span.
 pub struct RecordedMachine {
-    /// The folder, or its pseudonym.
+    /// Folder, or its pseudonym.
     pub folder: String,
-    /// What tells it from others: the name of the machine, or the folder where that is not unique.
+    /// Distinguishing label: the name of the machine, or the folder if the name is not unique.
     pub name: String,
     /// The recording.
     pub recording: Recording,
-    /// The time span.
+    /// Requested time span.
     pub span: Span,
 }
 
 impl RecordedMachine {
-    /// The recordings in these folders, or the one that `part` says; of each, the part that is asked for.
+    /// Opens the recordings in these folders, or the one of `part`, each with the requested period.
     ///
     /// # Errors
-    /// A recording cannot be read or has nothing of that time, or `at` is not a time.
+    /// Fails if a recording cannot be read or has no data for that time, or if `at` is not a time.
     pub fn open_all(
         folders: &[PathBuf],
         part: &RecordingPeriod,
@@ -70,7 +70,7 @@ impl RecordedMachine {
         Ok(Self { folder, name, recording, span })
     }
 
-    /// The diagnosis of what was recorded from one time to another.
+    /// Diagnoses what was recorded from one time to another.
     pub(super) fn diagnosis(
         &self,
         others: &[&Self],
@@ -95,10 +95,10 @@ impl RecordedMachine {
     }
 }
 
-/// What happened to these machines, which belong together.
+/// Explains what happened to these related machines.
 ///
 /// # Errors
-/// A file cannot be read.
+/// Fails if a file cannot be read.
 pub fn explain_together(machines: &[RecordedMachine], extent: Extent) -> Result<Explanation, StoreError> {
     let (book, progress) = (user_rules::load().book, ProgressLine::new("explaining", "end"));
     let mut all = Vec::new();
@@ -112,7 +112,7 @@ pub fn explain_together(machines: &[RecordedMachine], extent: Extent) -> Result<
     Ok(if extent == Extent::Page { together.excerpt() } else { together })
 }
 
-/// The same, with the machine's name where the document would not say whose event it is.
+/// Prefixes events and changes with the machine's name, because they would be ambiguous in the combined document.
 fn named(mut explanation: Explanation, name: &str) -> Explanation {
     let words = explanation.events.iter_mut().map(|event| &mut event.what);
     for what in words.chain(explanation.changes.iter_mut().map(|change| &mut change.what)) {

@@ -1,4 +1,4 @@
-//! `whyslow explain`: what happened over a recording, or over those of machines that belong together.
+//! `whyslow explain`: explains what happened during a recording, or during those of related machines.
 
 mod before;
 mod edge;
@@ -40,7 +40,7 @@ pub struct ExplainArgs {
     pseudonyms: PseudonymOptions,
 }
 
-/// Reads the recordings and says what happened.
+/// Reads the recordings and explains what happened.
 pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     crate::keep_freed_memory();
     let names = args.pseudonyms.begin()?;
@@ -54,19 +54,19 @@ pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-/// How much is found out about episodes.
+/// Level of detail about episodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Everything about all of them.
+    /// All details of all episodes.
     Everything,
-    /// What a page shows: of most episodes the cause, of the least nothing.
+    /// Details for a page: only the cause for most episodes, nothing for the least important.
     Page,
 }
 
-/// What happened to a machine by these rules, as far as its recording and those of the others tell.
+/// Explains what happened to a machine according to these rules, as far as its recording and those of the others show.
 ///
 /// # Errors
-/// A file cannot be read.
+/// Fails if a file cannot be read.
 pub fn explain_by(
     machine: &RecordedMachine,
     others: &[&RecordedMachine],
@@ -97,7 +97,7 @@ pub fn explain_by(
     Ok(if is_whole { explanation } else { explanation.excerpt() })
 }
 
-/// The rank of each episode by the time that it cost.
+/// Ranks each episode by its lost time.
 fn ranks(all: &[FoundEpisode]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|&a, &b| all[b].lost_seconds().total_cmp(&all[a].lost_seconds()));
@@ -106,7 +106,7 @@ fn ranks(all: &[FoundEpisode]) -> Vec<usize> {
     ranks
 }
 
-/// The diagnoses of the windows in which episodes were worst: several can have been at the same time.
+/// Diagnoses the windows in which episodes were worst; several episodes may share one.
 fn diagnoses(
     machine: &RecordedMachine,
     others: &[&RecordedMachine],
@@ -130,7 +130,7 @@ fn change_event(change: &MachineChange) -> ChangeEvent {
     }
 }
 
-/// What the recording says of itself.
+/// Adds what the recording reports about itself.
 fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> Result<(), StoreError> {
     let losses = recording.losses().iter().filter(|loss| span.contains(&loss.at));
     let lost: Vec<TimelineEvent> =
@@ -151,7 +151,7 @@ fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> 
     Ok(())
 }
 
-/// Finds out about episodes.
+/// Collects the details of episodes.
 struct Explainer<'e> {
     machine: &'e RecordedMachine,
     book: &'e RuleBook,
@@ -160,11 +160,12 @@ struct Explainer<'e> {
 }
 
 impl Explainer<'_> {
-    /// An episode, which was diagnosed where it was worst. In `detail`, when exactly it began and ended, and what changed before.
+    /// Returns an episode with its diagnosis at its worst. With `detail`, adds its exact start and end and the
+    /// preceding changes.
     fn episode(&self, found: &FoundEpisode, diagnosis: Diagnosis, detail: bool) -> Result<Episode, StoreError> {
         let Self { machine: RecordedMachine { recording, name, .. }, book, all, changes } = self;
         let (start, end) = if detail { edge::refined(recording, found, all, book)? } else { found.span };
-        // Beside other machines, a subject says whose it is.
+        // With several machines, a subject includes its machine.
         let is_labelled = diagnosis.findings.iter().any(|finding| finding.subject.capture.as_ref() == Some(name));
         let key_of = |cause: &FeltCause| {
             let capture = is_labelled.then(|| name.clone());

@@ -1,4 +1,4 @@
-//! What whyslow itself changed, by the journal beside a recording.
+//! Changes that whyslow itself made, from the journal next to a recording.
 
 use jiff::Timestamp;
 use whyslow_model::inventory::MachineChange;
@@ -6,11 +6,11 @@ use whyslow_model::tune::HistoryEntry;
 use whyslow_store::{Recording, Span};
 use whyslow_tune::{Store, history};
 
-/// The folder of the journal, beside recordings of the same machine.
+/// Folder of the journal, next to recordings of the same machine.
 const JOURNAL: &str = "tune";
 const KIND: &str = "tuning";
 
-/// The changes that were begun in a span; none if the journal cannot be read, which only root can.
+/// Returns the changes begun in a span; none if the journal cannot be read, which only root can.
 pub fn changes(recording: &Recording, span: &Span) -> Vec<MachineChange> {
     let journal = recording.path().map(|folder| Store::at(&folder.join(JOURNAL)));
     let entries = journal.and_then(|journal| history(&journal).ok()).unwrap_or_default();

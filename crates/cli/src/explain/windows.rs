@@ -1,4 +1,4 @@
-//! What was found in each window of a recording: by the recorder, or now.
+//! Findings in each window of a recording, by the recorder or computed now.
 
 use crate::output::ProgressLine;
 use crate::recordings::for_people;
@@ -11,23 +11,23 @@ use whyslow_model::window::Window;
 use whyslow_store::{Recording, Span, StoreError};
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// As long as the window of a live diagnosis.
+/// Length of a window, the same as for a live diagnosis.
 const WINDOW: Duration = Duration::from_secs(10);
-/// A time shorter than this, beside others that were judged, is too short for the rules, nanoseconds.
+/// Minimum length for the rules, in nanoseconds; a shorter time next to judged windows is skipped.
 const SHORTEST_NS: i64 = 4 * SECOND_NS;
-/// Segments that are this far apart are judged together, nanoseconds.
+/// Maximum distance of segments that are judged together, in nanoseconds.
 const APART_NS: i64 = 60 * SECOND_NS;
-/// How long after a window the sample may come that tells what the recorder found in it, nanoseconds.
+/// Maximum time between a window and the sample with the recorder's findings for it, in nanoseconds.
 const LATEST_NS: i64 = 60 * SECOND_NS;
-/// The longest part that one thread judges at once, nanoseconds.
+/// Maximum length of a part that one thread judges at once, in nanoseconds.
 const PIECE_NS: i64 = 600 * SECOND_NS;
-/// The machine has its own work to do.
+/// Maximum number of threads; the machine has its own work to do.
 const MOST_THREADS: usize = 4;
 
-/// What was felt in a window, and its first and last times.
+/// First and last time of a window, and the causes noticeable in it.
 type JudgedWindow = ((i64, i64), Vec<FeltCause>);
 
-/// The episodes of a span. What the recorder has judged by the same rules is not judged again.
+/// Returns the episodes of a span. Does not judge again what the recorder has judged by the same rules.
 pub fn episodes(
     recording: &Recording,
     span: &Span,
@@ -49,7 +49,7 @@ pub fn episodes(
     Ok(timeline.finish())
 }
 
-/// The windows within the span that the recorder has judged by these rules, in order.
+/// Returns the windows within the span that the recorder has judged by these rules, in order.
 fn judged_by_recorder(recording: &Recording, span: &Span, rules: &str) -> Result<Vec<JudgedWindow>, StoreError> {
     let mut windows: Vec<JudgedWindow> = Vec::new();
     let wanted = |family: &str| [Judgement::INFO.name, RecordedFinding::INFO.name].contains(&family);
@@ -69,7 +69,7 @@ fn judged_by_recorder(recording: &Recording, span: &Span, rules: &str) -> Result
     Ok(windows)
 }
 
-/// The parts of a span between the windows, in pieces.
+/// Returns the parts of a span between the windows, in pieces.
 fn unjudged(recording: &Recording, span: &Span, windows: &[JudgedWindow]) -> Vec<Span> {
     let mut recorded: Vec<Span> =
         recording.segments().iter().filter_map(|segment| common(&segment.span, span)).collect();
@@ -78,12 +78,12 @@ fn unjudged(recording: &Recording, span: &Span, windows: &[JudgedWindow]) -> Vec
     pieces(recorded, &times)
 }
 
-/// The parts of what was recorded, in order of time, that no window covers. Time without a recording, which can be decades where the clock
-/// was set, is passed over: no piece begins or ends in it.
+/// Returns the recorded parts, in chronological order, that no window covers. Skips time without a recording, which can
+/// be decades if the clock was set: no piece begins or ends in it.
 fn pieces(recorded: Vec<Span>, windows: &[Span]) -> Vec<Span> {
     let mut pieces: Vec<Span> = Vec::new();
     for part in recorded {
-        // A recording that goes on in its next segment, or after a restart, is judged in one go.
+        // Segments of one recording, or before and after a restart, are judged together.
         match pieces.last_mut() {
             Some(last) if part.start().saturating_sub(*last.end()) <= APART_NS => {
                 *last = *last.start()..=(*last.end()).max(*part.end());
@@ -95,7 +95,7 @@ fn pieces(recorded: Vec<Span>, windows: &[Span]) -> Vec<Span> {
     pieces.iter().flat_map(|part| gaps(part, windows)).filter(|gap| length(gap) >= shortest).flat_map(cut).collect()
 }
 
-/// What windows, in order of time, leave of a span.
+/// Returns the gaps between windows, in chronological order, within a span.
 fn gaps(span: &Span, windows: &[Span]) -> Vec<Span> {
     let mut gaps = Vec::new();
     let mut from = *span.start();
@@ -121,7 +121,7 @@ fn length(span: &Span) -> i64 {
     span.end().saturating_sub(*span.start())
 }
 
-/// What two spans have in common.
+/// Returns the intersection of two spans.
 fn common(a: &Span, b: &Span) -> Option<Span> {
     let common = (*a.start()).max(*b.start())..=(*a.end()).min(*b.end());
     (!common.is_empty()).then_some(common)
@@ -136,7 +136,7 @@ fn judge(recording: &Recording, part: &Span, book: &RuleBook) -> Result<Vec<Judg
     Ok(judged)
 }
 
-/// Everything recorded in a span, as one window.
+/// Returns everything recorded in a span as one window.
 pub fn window(recording: &Recording, span: &Span) -> Result<Window, StoreError> {
     let mut all = Window::default();
     recording.each_window(span, Duration::MAX, &|_: &str| true, |window| {
@@ -146,7 +146,7 @@ pub fn window(recording: &Recording, span: &Span) -> Result<Window, StoreError> 
     Ok(all)
 }
 
-/// Works on the items in a few threads; the results are in the order of the items.
+/// Processes the items in a few threads; the results are in the order of the items.
 pub fn in_parallel<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take = || {
@@ -173,7 +173,7 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_THREADS))
 }
 
-/// The times of the first and last samples, nanoseconds since 1970.
+/// Returns the times of the first and last samples, in nanoseconds since 1970.
 fn times(window: &Window) -> (i64, i64) {
     let first = window.snapshots().first().map_or(0, |sample| sample.wall_ns);
     (first, window.last().map_or(first, |sample| sample.wall_ns))
@@ -208,7 +208,7 @@ mod tests {
         // Two seconds at the start are too short for the rules.
         assert_eq!(pieces(seconds(&[(0, 70)]), &windows), seconds(&[(22, 40), (60, 70)]));
         assert_eq!(pieces(seconds(&[(100, 120)]), &windows), seconds(&[(100, 120)]));
-        // After the clock was set back windows overlap.
+        // After the clock was set back, windows overlap.
         let set_back = seconds(&[(0, 30), (10, 20)]);
         assert_eq!(pieces(seconds(&[(0, 40)]), &set_back), seconds(&[(30, 40)]));
     }

@@ -1,4 +1,4 @@
-//! Judges what is exported, in a thread of low priority.
+//! Diagnoses the exported samples in a thread of low priority.
 
 use super::state::ExporterState;
 use crate::baseline;
@@ -13,17 +13,17 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_store::{WindowCutter, lower_priority};
 
-/// Windows that may wait on a machine too busy to judge them; further ones are not judged.
+/// Maximum number of windows waiting on a machine that is too busy to judge them; further ones are skipped.
 const MOST_WAITING: usize = 3;
 
-/// Passes samples on to be judged.
+/// Passes samples to the judging thread.
 pub struct Judging {
     batch: Mutex<Batch>,
     window_ns: u64,
     to_thread: SyncSender<Vec<Snapshot>>,
 }
 
-/// Samples since the last that were passed on.
+/// Samples since the last window was passed on.
 #[derive(Default)]
 struct Batch {
     samples: Vec<Snapshot>,
@@ -35,7 +35,7 @@ impl Judging {
     /// Starts the thread, which ends when this is dropped.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Fails if the thread cannot be started.
     pub fn start(window: Duration, state: Arc<ExporterState>) -> Result<Self, Failure> {
         let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         let (to_thread, samples) = sync_channel(MOST_WAITING);
@@ -45,13 +45,13 @@ impl Judging {
         Ok(Self { batch: Mutex::default(), window_ns, to_thread })
     }
 
-    /// Takes a sample, and wakes the thread once for each window.
+    /// Adds a sample, and wakes the thread once per window.
     pub fn add(&self, sample: &Snapshot) {
         let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
         batch.samples.push(sample.clone());
         if sample.boot_ns.saturating_sub(batch.passed_on) >= self.window_ns {
             batch.passed_on = sample.boot_ns;
-            // A window that finds no place is not judged: metrics go on without a verdict.
+            // A window that does not fit in the queue is not judged: metrics continue without a verdict.
             let _ = self.to_thread.try_send(std::mem::take(&mut batch.samples));
         }
     }

@@ -1,4 +1,4 @@
-//! `whyslow exporter`: metrics and findings for Prometheus and OpenTelemetry.
+//! `whyslow exporter`: exports metrics and findings to Prometheus and OpenTelemetry.
 
 mod judging;
 mod receivers;
@@ -27,7 +27,7 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_sense::{Root, Sampler};
 use whyslow_serve::{AccessRules, ListenOptions, Page, PageFn, Server};
 
-/// As the recorder samples and judges, and as a live diagnosis does.
+/// Intervals of sampling, as in the recorder, and of judging, as in a live diagnosis.
 const SAMPLED_EVERY: Duration = Duration::from_secs(1);
 const JUDGED_EVERY: Duration = Duration::from_secs(10);
 
@@ -102,7 +102,7 @@ impl ExporterArgs {
 /// Exports until it is stopped, or once.
 ///
 /// # Errors
-/// Wrong usage; an address that cannot be listened on, or credentials that cannot be read.
+/// Fails on wrong usage, if it cannot listen on the address, or if credentials cannot be read.
 pub fn run(args: &ExporterArgs) -> Result<ExitCode, Failure> {
     let selection = args.check()?;
     if args.once { once(args, selection) } else { export(args, selection) }

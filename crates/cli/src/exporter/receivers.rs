@@ -1,4 +1,4 @@
-//! Where batches are pushed.
+//! Receivers of pushed batches.
 
 use super::ExporterArgs;
 use crate::http::{first_line, host_name};
@@ -10,13 +10,13 @@ use whyslow_exporters::{MetricFamily, PushFigures, RemoteWrite};
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_push::{Credentials, Endpoint, LogFn, Pusher};
 
-/// Variables with the value of the `Authorization` header, for those who do not want a file.
+/// Environment variables with the value of the `Authorization` header, as an alternative to a file.
 const REMOTE_WRITE_AUTH: &str = "WHYSLOW_REMOTE_WRITE_AUTH";
 const OTLP_AUTH: &str = "WHYSLOW_OTLP_AUTH";
-/// The release of this machine's kernel.
+/// File with the release of this machine's kernel.
 const KERNEL: &str = "/proc/sys/kernel/osrelease";
 
-/// Receivers, and what they were sent.
+/// Receivers, with the state of what they were sent.
 #[derive(Default)]
 pub struct Receivers {
     remote_write: Option<(Pusher, RemoteWrite)>,
@@ -25,10 +25,10 @@ pub struct Receivers {
 }
 
 impl Receivers {
-    /// Those that are asked for.
+    /// Starts the requested receivers.
     ///
     /// # Errors
-    /// An address is not sent to, or credentials cannot be read.
+    /// Fails if an address is not valid or credentials cannot be read.
     pub fn start(args: &ExporterArgs) -> Result<Self, Failure> {
         let host =
             HostResource { name: host_name(), kernel: first_line(KERNEL), version: env!("CARGO_PKG_VERSION").into() };
@@ -51,7 +51,7 @@ impl Receivers {
         usize::from(self.remote_write.is_some()) + usize::from(self.otlp.is_some())
     }
 
-    /// Sends series of a sample taken at `wall_ns` by a machine that booted at `boot_ns`, nanoseconds since 1970.
+    /// Sends series of a sample taken at `wall_ns` by a machine that booted at `boot_ns`, in nanoseconds since 1970.
     pub fn push(&mut self, families: &[MetricFamily], wall_ns: i64, boot_ns: u64) {
         if let Some((pusher, writer)) = &mut self.remote_write {
             pusher.push("", writer.batch(families, wall_ns / 1_000_000));
@@ -61,7 +61,7 @@ impl Receivers {
         }
     }
 
-    /// Sends what began and ended to be found.
+    /// Sends events for findings that began or ended.
     pub fn judged(&mut self, diagnosis: &Diagnosis, end_ns: i64) {
         if let Some((pusher, events)) = &mut self.otlp
             && let Some(batch) = events.batch(&diagnosis.findings, &self.host, end_ns.unsigned_abs())
@@ -96,7 +96,7 @@ fn endpoint(endpoint: Result<Endpoint, whyslow_push::EndpointError>, option: &st
     endpoint.map_err(|e| Failure::usage(format!("{option}: {e}")))
 }
 
-/// Those of the file, else of the variable.
+/// Returns the credentials of the file, or else of the variable.
 fn credentials(file: Option<&Path>, variable: &str) -> Option<Credentials> {
     let of_variable = || std::env::var(variable).ok().filter(|value| !value.is_empty()).map(Credentials::Value);
     file.map(|file| Credentials::File(file.to_owned())).or_else(of_variable)

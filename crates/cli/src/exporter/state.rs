@@ -1,4 +1,4 @@
-//! What is exported at the moment.
+//! State of the exporter.
 
 use super::receivers::Receivers;
 use crate::options::next_multiple;
@@ -8,18 +8,18 @@ use whyslow_exporters::{Collector, FindingSeries, MetricFamily, exporter_familie
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::snapshot::Snapshot;
 
-/// A verdict that is older is not exported: the machine may have become another.
+/// Maximum age of an exported verdict: after that, the machine's condition may have changed.
 const VALID: Duration = Duration::from_secs(60);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The newest sample and verdict, and where they are pushed.
+/// Newest sample and verdict, and the receivers that they are pushed to.
 pub struct ExporterState {
     collector: Mutex<Collector>,
     findings: Mutex<FindingSeries>,
     judged: Mutex<Option<Judged>>,
     receivers: Mutex<Receivers>,
     started: Instant,
-    /// How often a batch is due, and when the next is.
+    /// Interval of batches, and the time of the next one.
     interval: Duration,
     due: Mutex<Instant>,
     reserved: usize,
@@ -33,7 +33,7 @@ struct Judged {
 }
 
 impl ExporterState {
-    /// With a batch at each interval, the first after the first interval.
+    /// Creates a state with a batch per interval, the first one after the first interval.
     pub fn new(collector: Collector, receivers: Receivers, interval: Duration) -> Self {
         let started = Instant::now();
         Self {
@@ -48,7 +48,7 @@ impl ExporterState {
         }
     }
 
-    /// Takes a sample, and pushes if a batch is due.
+    /// Adds a sample, and pushes if a batch is due.
     pub fn add(&self, sample: Snapshot) {
         lock(&self.collector).add(sample);
         let is_due = {
@@ -64,14 +64,14 @@ impl ExporterState {
         }
     }
 
-    /// Takes the verdict on a window that ended at a time, nanoseconds since 1970.
+    /// Adds the verdict on a window that ended at `end_ns`, in nanoseconds since 1970.
     pub fn judged(&self, diagnosis: &Diagnosis, end_ns: i64) {
         let (families, omitted) = lock(&self.findings).families(diagnosis, end_ns as f64 / 1e9);
         *lock(&self.judged) = Some(Judged { at: Instant::now(), families, omitted });
         lock(&self.receivers).judged(diagnosis, end_ns);
     }
 
-    /// All series there are now.
+    /// Returns all current series.
     pub fn families(&self) -> Vec<MetricFamily> {
         let (mut families, mut omitted) = lock(&self.collector).collect(self.reserved);
         if let Some(judged) = lock(&self.judged).as_ref().filter(|judged| judged.at.elapsed() < VALID) {
@@ -84,7 +84,7 @@ impl ExporterState {
         families
     }
 
-    /// Pushes the last sample, and waits a little for receivers to take it.
+    /// Pushes the last sample, and waits briefly for receivers to accept it.
     pub fn end(&self) {
         self.push();
         *lock(&self.receivers) = Receivers::default();

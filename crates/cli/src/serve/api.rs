@@ -1,4 +1,4 @@
-//! What is answered to which path. `docs/serve.md` describes it.
+//! HTTP API of the page. `docs/serve.md` describes it.
 
 use super::hosts::Hosts;
 use super::live_host::LiveHost;
@@ -13,21 +13,21 @@ use whyslow_serve::{ApiError, Gate, Page, PageContent, PageFn, PageRequest, Page
 use whyslow_show::json;
 use whyslow_show::page::{self, ServedPage};
 
-/// The longest profile, seconds.
+/// Maximum length of a profile, in seconds.
 const LONGEST_PROFILE: usize = 30;
-/// The length of a profile unless asked otherwise, seconds.
+/// Default length of a profile, in seconds.
 const PROFILE: usize = 5;
 
-/// A document, or nothing if there is nothing new.
+/// A document; `None` if there is nothing new.
 type Answer = Result<Option<String>, ApiError>;
 
 struct Api {
     hosts: Arc<Hosts>,
-    /// For what takes long.
+    /// Limits slow requests.
     gate: Gate,
 }
 
-/// The pages about these hosts.
+/// Returns the handler for the pages about these hosts.
 pub fn pages(hosts: Arc<Hosts>) -> PageFn {
     let ServedPage { html, policy } = page::served();
     let api = Api { hosts, gate: Gate::default() };
@@ -45,17 +45,17 @@ fn answered(answer: Answer) -> Page {
     }
 }
 
-/// A time, nanoseconds since 1970.
+/// Parses a time parameter; returns nanoseconds since 1970.
 fn time(parameters: &Parameters<'_>, name: &str) -> Result<Option<i64>, ApiError> {
     Ok(parameters.milliseconds(name)?.map(|ms| ms * 1_000_000))
 }
 
-/// All charts unless some are named.
+/// Returns the named charts, or all by default.
 fn specs(parameters: &Parameters<'_>) -> Result<Vec<&'static ChartSpec>, ApiError> {
     parameters.text("charts").map_or_else(|| Ok(charts().collect()), charts_named).map_err(ApiError::BadRequest)
 }
 
-/// A host that is asked for.
+/// The requested host.
 enum Host {
     Live(Arc<LiveHost>),
     Recorded(Arc<RecordedHost>),

@@ -1,4 +1,4 @@
-//! The hosts that can be looked at.
+//! Hosts that can be viewed.
 
 use super::live_host::LiveHost;
 use super::recorded_host::RecordedHost;
@@ -13,24 +13,25 @@ use whyslow_diagnose::RuleBook;
 use whyslow_model::overview::{Overview, SCHEMA};
 use whyslow_store::{Recording, lower_priority};
 
-/// The live machine, and recordings.
+/// The live machine and recordings.
 pub struct Hosts {
-    /// The live machine, unless only recordings are served.
+    /// Live machine, unless only recordings are served.
     pub live: Option<Arc<LiveHost>>,
-    /// What everything is judged by.
+    /// Rules for judging all hosts.
     pub book: Arc<RuleBook>,
-    /// Where to look for recordings.
+    /// Folders in which to look for recordings.
     roots: Vec<PathBuf>,
     names: Arc<PseudonymSession>,
     recorded: Mutex<Vec<Arc<RecordedHost>>>,
-    /// The number of the next recording that is found.
+    /// Number of the next recording that is found.
     next: AtomicUsize,
     /// Wakes the thread that looks for new recordings and judges them.
     looked_at: SyncSender<()>,
 }
 
 impl Hosts {
-    /// The live machine, and the recordings in these folders; and what wakes the survey.
+    /// Creates the hosts from the live machine and the recordings in these folders. Also returns the channel that wakes
+    /// the survey.
     pub fn new(
         live: Option<Arc<LiveHost>>,
         roots: Vec<PathBuf>,
@@ -44,19 +45,19 @@ impl Hosts {
         (Arc::new(hosts), looks)
     }
 
-    /// The recordings found so far.
+    /// Returns the recordings found so far.
     pub fn recordings(&self) -> Vec<Arc<RecordedHost>> {
         self.recorded().clone()
     }
 
-    /// The recording that is asked for by this name.
+    /// Returns the recording with this id.
     pub fn recording(&self, id: &str) -> Option<Arc<RecordedHost>> {
         self.recorded().iter().find(|host| host.overview().id == id).cloned()
     }
 
-    /// Each host in a line. What was found out about recordings can be a minute old.
+    /// Returns one line per host. The information about recordings may be a minute old.
     pub fn overview(&self) -> Overview {
-        // If it is awake already, it will look at all of them anyway.
+        // If the thread is already awake, it looks at all of them anyway.
         let _ = self.looked_at.try_send(());
         let live = self.live.iter().map(|live| live.overview());
         let recorded = self.recordings();
@@ -68,10 +69,11 @@ impl Hosts {
         }
     }
 
-    /// Starts to look at all recordings, in a thread of low priority: at once, and again whenever the overview is asked for.
+    /// Starts to survey all recordings in a thread of low priority: at once, and again whenever the overview is
+    /// requested.
     ///
     /// # Errors
-    /// The thread cannot be started.
+    /// Fails if the thread cannot be started.
     pub fn start_survey(self: &Arc<Self>, looks: Receiver<()>) -> Result<(), Failure> {
         let hosts = self.clone();
         let survey = move || {
@@ -87,12 +89,12 @@ impl Hosts {
     fn survey(&self) {
         self.find_recordings();
         let due: Vec<Arc<RecordedHost>> = self.recordings().into_iter().filter(|host| host.is_due()).collect();
-        // What takes no time to find out is shown at once.
+        // Show first what is quickly available.
         due.iter().for_each(|host| host.glance());
         due.iter().for_each(|host| host.survey(&self.book));
     }
 
-    /// Recordings come and go; those that stay keep their names.
+    /// Finds new and removed recordings; those that stay keep their ids.
     fn find_recordings(&self) {
         let found: Vec<PathBuf> = self.roots.iter().flat_map(|root| recordings_in(root)).collect();
         let mut recorded = self.recorded();
@@ -110,7 +112,7 @@ impl Hosts {
     }
 }
 
-/// The recordings in a folder: itself, or those of its subfolders by name.
+/// Returns the recordings in a folder: itself, or those in its subfolders by name.
 pub fn recordings_in(root: &Path) -> Vec<PathBuf> {
     if Recording::is_in(root) {
         return vec![root.to_owned()];

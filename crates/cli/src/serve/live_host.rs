@@ -1,4 +1,4 @@
-//! The live machine: what was sampled and diagnosed since the program was started.
+//! Live machine: samples and diagnoses since the start of the program.
 
 use super::part::{PagePart, seconds};
 use crate::http::host_name;
@@ -24,42 +24,42 @@ use whyslow_series::{ChartAxes, ChartBuilder, SeriesNames};
 use whyslow_serve::{ApiError, PageContent};
 use whyslow_store::{History, HistoryLimits};
 
-/// How long samples are kept, and in how much memory.
+/// Limits of the sample history, in time and memory.
 const LIMITS: HistoryLimits = HistoryLimits { time: Duration::from_secs(3600), bytes: 64 << 20 };
-/// As long as the window of a diagnosis.
+/// Length of the window, in seconds; the same as for a diagnosis.
 const WINDOW: f64 = 10.0;
-/// So many samples before those that are asked for show which ones are missing, and what levels were.
+/// Number of samples before the requested ones; they reveal missing samples and previous levels.
 const LEAD: u32 = 10;
-/// So many series of a chart are drawn on; with more, those that were drawn first are forgotten.
+/// Maximum number of series that a chart continues to draw; with more, those drawn first are forgotten.
 const MOST_DRAWN: usize = 64;
-/// Samples per second of a profile, as `whyslow profile` takes them.
+/// Sampling rate of a profile in Hz, the same as for `whyslow profile`.
 const HZ: u32 = 99;
 
-/// What is known of the live machine.
+/// State of the live machine.
 pub struct LiveHost {
     name: String,
     names: Arc<PseudonymSession>,
     interval: Duration,
     state: Mutex<LiveState>,
-    /// Held while something is read that is read once at a time.
+    /// Held while reading something that must be read only once at a time.
     reading_stack: Mutex<()>,
     profiling: Mutex<()>,
 }
 
 struct LiveState {
     history: History,
-    /// The samples that a diagnosis is made of.
+    /// Samples for a diagnosis.
     window: Window,
     diagnosis: Option<Diagnosis>,
-    /// What pages have drawn, so that they can go on with it.
+    /// Series that pages have drawn, so that they can continue them.
     drawn: SeriesNames,
 }
 
 impl LiveHost {
-    /// What asks for it calls it so.
+    /// Id of the live machine in requests.
     pub const ID: &'static str = "live";
 
-    /// Nothing is known yet.
+    /// Creates a host without data yet.
     pub fn new(interval: Duration, names: Arc<PseudonymSession>) -> Self {
         let state = LiveState {
             history: History::new(LIMITS),
@@ -77,7 +77,7 @@ impl LiveHost {
         }
     }
 
-    /// Takes what was observed.
+    /// Adds an event.
     pub fn take(&self, event: LiveEvent) {
         let mut state = self.state();
         match event {
@@ -99,7 +99,7 @@ impl LiveHost {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The machine in a line.
+    /// Returns the machine's overview line.
     pub fn overview(&self) -> HostOverview {
         let state = self.state();
         let span = state.history.span();
@@ -118,10 +118,10 @@ impl LiveHost {
         }
     }
 
-    /// Charts and the newest diagnosis; `None` if there is nothing new.
+    /// Returns charts and the newest diagnosis; `None` if there is nothing new.
     ///
     /// # Errors
-    /// Nothing was sampled then, or yet; an outline.
+    /// Fails if nothing was sampled at that time, or yet, and if an outline is requested.
     pub fn page(&self, part: &PagePart) -> Result<Option<PageData>, ApiError> {
         if part.content == PageContent::Outline {
             return Err(ApiError::BadRequest(
@@ -166,7 +166,7 @@ impl LiveHost {
         }))
     }
 
-    /// The stacks as they are now, and their load over the last seconds.
+    /// Returns the current stacks, with their load over the last seconds.
     pub fn stack(&self) -> IoStack {
         let _one = self.reading_stack.lock().unwrap_or_else(PoisonError::into_inner);
         let mut stack = stack::live(&self.names);
@@ -178,7 +178,8 @@ impl LiveHost {
     /// Profiles the whole machine.
     ///
     /// # Errors
-    /// That is under way already; this user or kernel may not profile; names are to be replaced.
+    /// Fails if a profile is already running, if this user or kernel does not allow profiling, or if names must be
+    /// replaced.
     pub fn profile(&self, kind: ProfileKind, time: Duration) -> Result<StackProfile, ApiError> {
         if self.names.is_on() {
             return Err(ApiError::BadRequest("--pseudonymise does not cover profiles, which are made of names".into()));
@@ -225,12 +226,12 @@ mod tests {
     /// 2026-11-21 16:43:20 UTC.
     const START: u64 = 1_795_279_400;
 
-    /// Ten disks that take turns: each second one of them reads.
+    /// Simulates ten disks that take turns: each second one of them reads.
     fn sample(second: u64) -> LiveEvent {
         let wall_ns = ((START + second) * SECOND) as i64;
         let mut sample = Snapshot { wall_ns, boot_ns: (100 + second) * SECOND, ..Snapshot::default() };
         for disk in 0..10 {
-            // How often its turn has come.
+            // Number of turns of this disk so far.
             let reads = second / 10 + u64::from(second % 10 >= disk);
             sample.block.disk.push(Disk {
                 reads: (reads * 5).into(),
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!((whole.from, whole.to), (START as f64, (START + 99) as f64));
         assert_eq!(whole.charts[0].times.len(), 100);
         let drawn: Vec<&str> = requests(&whole).into_iter().map(|(name, _)| name).collect();
-        // The first turn of sd0 came before the first sample; of the others, which are equal, the first by name.
+        // The first turn of sd0 came before the first sample; of the other, equal ones, the first by name.
         assert_eq!(drawn, ["sd1 reads", "sd2 reads", "sd3 reads", "sd4 reads", "sd5 reads", "sd6 reads"]);
         assert!(host.page(&part(Some(99))).unwrap().is_none());
         host.take(sample(100));

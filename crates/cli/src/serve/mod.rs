@@ -1,4 +1,4 @@
-//! `whyslow serve`: the page of a report with a server behind it, for the live machine and recordings.
+//! `whyslow serve`: serves the page of a report, for the live machine and recordings.
 
 mod api;
 mod hosts;
@@ -29,11 +29,11 @@ use whyslow_diagnose::RuleBook;
 use whyslow_serve::{ListenOptions, PageToken, unencrypted};
 use whyslow_store::Recording;
 
-/// Where to listen unless asked otherwise.
+/// Default listen address.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9790);
-/// How long one sleep lasts while requests are answered elsewhere.
+/// Length of one sleep while other threads answer requests.
 const LONG: Duration = Duration::from_secs(3600);
-/// So many recordings are named when it starts; the page has all of them.
+/// Maximum number of recordings listed at the start; the page shows all of them.
 const NAMED: usize = 5;
 
 /// What to serve, and where.
@@ -72,7 +72,7 @@ impl ServeArgs {
         Ok(())
     }
 
-    /// The folders to look for recordings in: those that are asked for, or the usual one if it has a recording.
+    /// Returns the folders with recordings: the requested ones, or the default one if it has a recording.
     fn roots(&self) -> Result<Vec<PathBuf>, Failure> {
         if !self.folders.is_empty() {
             if let Some(empty) = self.folders.iter().find(|folder| hosts::recordings_in(folder).is_empty()) {
@@ -94,7 +94,7 @@ impl ServeArgs {
 /// Serves until it is stopped.
 ///
 /// # Errors
-/// Wrong usage; nothing to serve; an address that cannot be listened on.
+/// Fails on wrong usage, if there is nothing to serve, or if it cannot listen on the address.
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     args.check()?;
     let roots = args.roots()?;
@@ -118,7 +118,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Samples for as long as the result is kept.
+/// Samples until the result is dropped.
 fn sample(
     live: &Arc<LiveHost>,
     args: &ServeArgs,
@@ -134,7 +134,7 @@ fn sample(
     live::begin(options, names, Arc::new(take), |_, request: Infallible| match request {})
 }
 
-/// Says where the page is, and what it shows.
+/// Prints where the page is, and what it shows.
 fn announce(args: &ServeArgs, hosts: &Hosts, address: SocketAddr, token: &PageToken) -> Result<(), Failure> {
     if let Some(warning) = unencrypted(address) {
         complain(warning);

@@ -1,4 +1,4 @@
-//! Which part of a host's data is asked for, and why it cannot be had.
+//! Requested part of a host's data, and errors if it is not available.
 
 use crate::recordings::for_people;
 use crate::report::intervals;
@@ -6,32 +6,33 @@ use whyslow_series::ChartSpec;
 use whyslow_serve::{ApiError, PageContent};
 use whyslow_store::Span;
 
-/// The charts of a time, and what is said of it.
+/// Charts of a time span, and the requested content.
 pub struct PagePart {
-    /// The first sample.
+    /// Time of the first sample, in nanoseconds.
     pub from: Option<i64>,
-    /// The last sample.
+    /// Time of the last sample, in nanoseconds.
     pub to: Option<i64>,
-    /// Only what comes after this time, to continue what is there already.
+    /// Only samples after this time, to continue existing charts.
     pub since: Option<i64>,
-    /// At most about so many intervals.
+    /// Approximate maximum number of intervals.
     pub intervals: Option<usize>,
-    /// These charts.
+    /// Requested charts.
     pub specs: Vec<&'static ChartSpec>,
-    /// What of them.
+    /// Requested content.
     pub content: PageContent,
 }
 
 impl PagePart {
-    /// At most about how many intervals are meant, of so many samples. However many charts are asked for at once, they have the same.
+    /// Returns the approximate maximum number of intervals for a number of samples. It does not depend on how many
+    /// charts are requested at once.
     pub fn most_intervals(&self, samples: usize) -> usize {
         self.intervals.unwrap_or_else(|| intervals(samples, false))
     }
 
-    /// The span that is meant, of `all` there is; without a start, that is so long before the end.
+    /// Returns the requested span within `all`; without a start, it begins `length` before the end.
     ///
     /// # Errors
-    /// It ends before it starts, or nothing of it is there.
+    /// Fails if it ends before it starts, or if there is no data for it.
     pub fn span(&self, all: &Span, length: i64) -> Result<Span, ApiError> {
         let to = self.to.unwrap_or(*all.end());
         let from = self.from.unwrap_or_else(|| to.min(*all.end()).saturating_sub(length));
@@ -45,13 +46,13 @@ impl PagePart {
     }
 }
 
-/// That nothing was observed at a time that was asked for.
+/// Returns the error that nothing was observed at the requested time.
 pub fn nothing_then(all: &Span) -> ApiError {
     let (start, end) = (for_people(*all.start()), for_people(*all.end()));
     ApiError::NotFound(format!("nothing was recorded then: what is there is from {start} to {end}"))
 }
 
-/// A time in seconds since 1970, to the millisecond, as charts have it.
+/// Converts a time to seconds since 1970, to the millisecond, as used in charts.
 pub fn seconds(ns: i64) -> f64 {
     (ns as f64 / 1e6).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! A recording: its page, its stacks, and the survey that finds out how its machine was.
+//! A recording: its page, its stacks, and the survey of its machine's condition.
 
 use super::part::{PagePart, nothing_then, seconds};
 use crate::explain::{Extent, RecordedMachine, episodes, explain_by, window};
@@ -23,14 +23,14 @@ use whyslow_store::{LogFn, Recording, Span, StoreError};
 
 const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
-/// As long as the window of a diagnosis.
+/// Length of the window; the same as for a diagnosis.
 const WINDOW_NS: i64 = 10 * SECOND_NS;
-/// The end of a recording, in which the time between two samples is looked up.
+/// Length of the end of a recording that is read to determine the sampling interval.
 const NEWEST_NS: i64 = 120 * SECOND_NS;
-/// The chart whose largest line is the time lost, and its intervals: with those at both ends, at most sixty.
+/// Chart whose largest line is the time lost, and its intervals: with those at both ends, at most sixty.
 const PRESSURE: &str = "pressure.some";
 const PRESSURE_INTERVALS: usize = 58;
-/// The time from one survey of a recording to the next, and how many times as long as a survey that is at least.
+/// Minimum interval between surveys of a recording, in time and as a multiple of the duration of a survey.
 const SURVEYED_EVERY: Duration = Duration::from_secs(60);
 const SELDOM: u32 = 50;
 
@@ -45,12 +45,12 @@ pub struct RecordedHost {
 /// The newest survey.
 struct Surveyed {
     overview: HostOverview,
-    /// When the next one is due.
+    /// Time of the next survey.
     due: Instant,
 }
 
 impl RecordedHost {
-    /// A recording that is asked for by this name.
+    /// Creates a host for a recording, with this id for requests.
     pub fn new(id: String, folder: PathBuf, names: Arc<PseudonymSession>) -> Self {
         let overview = HostOverview {
             id,
@@ -61,12 +61,12 @@ impl RecordedHost {
         Self { folder, names, log: log_once(), surveyed: Mutex::new(Surveyed { overview, due: Instant::now() }) }
     }
 
-    /// Where it is.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Its machine in a line, as far as that is known.
+    /// Returns the overview line of the machine, as far as it is known.
     pub fn overview(&self) -> HostOverview {
         self.surveyed().overview.clone()
     }
@@ -75,7 +75,7 @@ impl RecordedHost {
         self.surveyed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opened anew each time: it may go on.
+    /// Opens the recording again each time, because it may still grow.
     fn open(&self) -> Result<Recording, StoreError> {
         self.names.recording(Recording::open_with_log(&self.folder, self.log.clone())?)
     }
@@ -84,7 +84,7 @@ impl RecordedHost {
         self.open().map_err(|error| ApiError::NotFound(self.said(&error)))
     }
 
-    /// Why something cannot be read.
+    /// Returns the message of an error.
     fn said(&self, error: &StoreError) -> String {
         self.names.message_about(&self.folder, &error.to_string())
     }
@@ -93,10 +93,10 @@ impl RecordedHost {
         ApiError::Busy(self.said(&error))
     }
 
-    /// Charts, and what happened, by these rules.
+    /// Returns charts and the explanation of what happened, by these rules.
     ///
     /// # Errors
-    /// Nothing was recorded then; it cannot be read.
+    /// Fails if nothing was recorded at that time or the recording cannot be read.
     pub fn page(&self, part: &PagePart, book: &RuleBook) -> Result<PageData, ApiError> {
         if part.since.is_some() {
             return Err(ApiError::BadRequest("since is for the live machine; a recording has from and to".into()));
@@ -121,7 +121,7 @@ impl RecordedHost {
             let joined = explanation.map(|running| match running {
                 // A panic is a bug: propagate it.
                 Ok(running) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                // No thread could be started: one after the other takes longer.
+                // No thread could be started: run one after the other, which takes longer.
                 Err(_) => explain(),
             });
             (charts, joined.transpose())
@@ -136,10 +136,10 @@ impl RecordedHost {
         })
     }
 
-    /// The stacks at a time, as far as they were recorded, and their load in the seconds before.
+    /// Returns the stacks at a time, as far as they were recorded, and their load in the preceding seconds.
     ///
     /// # Errors
-    /// Nothing was recorded then; it cannot be read.
+    /// Fails if nothing was recorded at that time or the recording cannot be read.
     pub fn stack(&self, at: Option<i64>) -> Result<IoStack, ApiError> {
         let recording = self.opened()?;
         let all = recording.span();
@@ -147,7 +147,7 @@ impl RecordedHost {
         let span = at.saturating_sub(WINDOW_NS)..=at;
         let mut seen = window(&recording, &span).map_err(|e| self.busy(e))?;
         if seen.last().is_none() {
-            // A single sample is no window, but has stacks.
+            // A single sample is not a window, but has stacks.
             seen = Window::new(recording.snapshots(&span, &|_: &str| true).map_err(|e| self.busy(e))?);
         }
         if seen.last().is_none() {
@@ -158,12 +158,12 @@ impl RecordedHost {
         Ok(stack)
     }
 
-    /// Whether it is time to look at it again.
+    /// Returns whether the next survey is due.
     pub fn is_due(&self) -> bool {
         self.surveyed().due <= Instant::now()
     }
 
-    /// Finds out of what machine and time it is, which takes a moment.
+    /// Reads the machine and the time span, which takes a moment.
     pub fn glance(&self) {
         let error = self.look_up().err().map(|error| self.said(&error));
         self.surveyed().overview.error = error;
@@ -185,7 +185,7 @@ impl RecordedHost {
         Ok(())
     }
 
-    /// Finds out how its machine was, which can take seconds.
+    /// Judges the machine's condition, which can take seconds.
     pub fn survey(&self, book: &RuleBook) {
         let begun = Instant::now();
         let error = self.judge(book).err().map(|error| self.said(&error));
@@ -219,16 +219,16 @@ fn log_once() -> LogFn {
     })
 }
 
-/// The middle one of the times between samples, seconds.
+/// Returns the median time between samples, in seconds.
 fn median_step(times: &[SampleTime]) -> Option<f64> {
     let steps = times.windows(2).filter(|pair| pair[0].boot == pair[1].boot);
     let mut steps: Vec<u64> = steps.map(|pair| pair[1].clock.saturating_sub(pair[0].clock)).collect();
     steps.sort_unstable();
-    // To the millisecond: when a sample is taken varies by more.
+    // To the millisecond: the sampling times vary by more.
     steps.get(steps.len() / 2).map(|step| (*step as f64 / 1e6).round() / 1e3)
 }
 
-/// The finding of the episode that cost the most time, and its impact.
+/// Returns the finding of the episode that cost the most time, and its impact.
 fn worst(recording: &Recording, span: &Span, book: &RuleBook) -> Result<Option<(String, f64)>, StoreError> {
     let found = episodes(recording, span, book, &ProgressLine::silent())?;
     let by_cost = |a: &&FoundEpisode, b: &&FoundEpisode| a.lost_seconds().total_cmp(&b.lost_seconds());
@@ -240,7 +240,7 @@ fn worst(recording: &Recording, span: &Span, book: &RuleBook) -> Result<Option<(
     Ok(Some((finding.map_or(key, |finding| finding.summary), worst.worst.impact)))
 }
 
-/// The share of the time lost over a span, in equal intervals.
+/// Returns the share of time lost over a span, in equal intervals.
 fn pressure(recording: &Recording, span: &Span) -> Result<Vec<Option<f64>>, StoreError> {
     let specs: Vec<_> = charts().filter(|chart| chart.id == PRESSURE).collect();
     let made = charts_of_recording(recording, span, &specs, |_| PRESSURE_INTERVALS)?;

@@ -1,4 +1,4 @@
-//! A recording: a thread that goes to a place in it and diagnoses what was recorded there.
+//! Recording view: a thread that moves to a position in the recording and diagnoses what was recorded there.
 
 use crate::explain::{episodes, window};
 use crate::live::{OnPanic, cannot_start};
@@ -17,19 +17,19 @@ use whyslow_store::{Recording, StoreError};
 use whyslow_top::{Event, Request, Step};
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// As long as the window of a diagnosis.
+/// Length of the window; the same as for a diagnosis.
 const WINDOW_NS: i64 = 10 * SECOND_NS;
-/// Of so long before a place, courses are drawn.
+/// Length of the time series before a position.
 const COURSE_NS: i64 = 180 * SECOND_NS;
-/// How far away the next sample may be, for it to be looked for there.
+/// Maximum distance to the next sample for it to be searched there.
 const NEXT_NS: i64 = 90 * SECOND_NS;
-/// So long before and after the time that was asked for, episodes are looked for.
+/// Time before and after the requested time in which to look for episodes.
 const EPISODES_NS: i64 = 6 * 3600 * SECOND_NS;
 
-/// When episodes are worst, in order; `None` until they are known.
+/// Times at which episodes are worst, in order; `None` until they are known.
 type Episodes = Arc<Mutex<Option<Vec<i64>>>>;
 
-/// Starts the threads. Steps that are sent to the result are answered by events.
+/// Starts the threads. Steps sent to the result are answered by events.
 pub(super) fn begin(
     at: &str,
     dir: Option<&Path>,
@@ -64,7 +64,7 @@ struct Places {
     episodes: Episodes,
 }
 
-/// What the screen is told.
+/// Messages to the screen.
 #[derive(Clone)]
 struct Messages {
     folder: PathBuf,
@@ -74,7 +74,7 @@ struct Messages {
 
 impl Messages {
     fn send(&self, event: Event) {
-        // The screen may be gone, and whoever asks with it.
+        // The screen may be gone, and the requester with it.
         let _ = self.events.send(event);
     }
 
@@ -84,15 +84,15 @@ impl Messages {
 }
 
 impl Places {
-    /// Goes where it is asked to, until the screen is gone.
+    /// Moves as requested, until the screen is gone.
     fn run(&self, at: i64, book: &RuleBook, requests: &Receiver<Request>) {
-        // Nothing would change on the screen any more; it may have ended already.
+        // The screen would no longer change; it may already have ended.
         let _end = OnPanic(|| self.messages.send(Event::End));
         let mut at = self.tell_failure(self.sample_before(at)).flatten().unwrap_or(at);
         self.show(at, book);
         while let Ok(request) = requests.recv() {
             let before = at;
-            // A key that is held down asks more often than can be shown.
+            // A key that is held down requests more steps than can be shown.
             for request in std::iter::once(request).chain(requests.try_iter()) {
                 if let Request::Step(step) = request {
                     at = self.tell_failure(self.place(at, step)).unwrap_or(at);
@@ -104,7 +104,7 @@ impl Places {
         }
     }
 
-    /// The place that a step leads to; where there is none, the one that it starts from.
+    /// Returns the position that a step leads to; if there is none, the position that it starts from.
     fn place(&self, at: i64, step: Step) -> Result<i64, StoreError> {
         let found = match step {
             Step::Sample(by) if by < 0 => self.sample_before(at - 1)?,
@@ -148,13 +148,13 @@ impl Places {
         Ok(near.into_iter().min().or(starts.min()))
     }
 
-    /// The times of the samples in a span.
+    /// Returns the times of the samples in a span.
     fn samples(&self, from: i64, to: i64) -> Result<Vec<i64>, StoreError> {
         let samples = self.recording.snapshots(&(from..=to), &|family: &str| family == Sample::INFO.name)?;
         Ok(samples.iter().map(|sample| sample.wall_ns).filter(|at| (from..=to).contains(at)).collect())
     }
 
-    /// Shows a place: at once what was recorded, then what that means.
+    /// Shows a position: first what was recorded, then its diagnosis.
     fn show(&self, at: i64, book: &RuleBook) {
         let tasks = [Process::INFO.name, Thread::INFO.name, Sleep::INFO.name];
         let of_courses = |family: &str| !tasks.contains(&family);
@@ -170,7 +170,7 @@ impl Places {
         self.messages.send(Event::Diagnosed(Box::new(diagnosis)));
     }
 
-    /// What was recorded in the seconds before a place, be it a single sample.
+    /// Returns what was recorded in the seconds before a position, even if it is a single sample.
     fn window(&self, at: i64) -> Result<Window, StoreError> {
         let span = at - WINDOW_NS..=at;
         let window = window(&self.recording, &span)?;

@@ -24,14 +24,14 @@ use whyslow_show::text::TextStyle;
 use whyslow_show::text::tune as text;
 use whyslow_tune::{ChangeRequest, Error, Machine, Plan, Session, Store, Target, Terms};
 
-/// How long another run is waited for.
+/// Time to wait for another run.
 const WAIT: Duration = Duration::from_secs(10);
-/// How long a change that could cut off or stall whoever made it stands unconfirmed.
+/// Time until an unconfirmed change that could cut off or stall its author is rolled back.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(300);
-/// Something was left unchanged, or differs from what was set.
+/// Exit status if something was left unchanged, or differs from what was set.
 const NOT_ALL: u8 = 1;
 
-/// Does one thing with settings.
+/// Runs one `whyslow tune` action.
 pub fn run(args: &TuneArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let tune = Tune { machine: Machine::live(), store: Store::standard(), look };
     if !matches!(args.action, Some(TuneCommand::Guard { .. })) {
@@ -72,7 +72,7 @@ struct Tune<'a> {
 }
 
 impl Tune<'_> {
-    /// Draws a document: as JSON, or as text.
+    /// Prints a document as JSON or as text.
     fn tell<T: Serialize>(&self, document: &T, drawn: impl FnOnce(&TextStyle) -> String) -> Result<(), Failure> {
         output::tell(document, self.look, |_, style| drawn(style))
     }
@@ -123,13 +123,13 @@ impl Tune<'_> {
             return self.rehearse(&plan, how);
         }
         let mut session = self.session()?;
-        // Once more, now that no other run can change settings.
+        // Plan again, now that no other run can change settings.
         let plan = Plan::of(&self.machine, &why, &requests);
         plan.all_possible().map_err(failure)?;
         self.apply(&mut session, &plan, how, None)
     }
 
-    /// Whether to only show what would be done: with --dry-run, and for risky changes without --yes.
+    /// Returns whether to only show what would be done: with --dry-run, and for risky changes without --yes.
     fn is_rehearsal(&self, plan: &Plan, how: &How) -> bool {
         how.dry_run || (plan.risk() > Risk::Low && !how.yes)
     }
@@ -166,7 +166,7 @@ impl Tune<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What to do next, after a change.
+    /// Returns the next steps after a change.
     fn made(&self, entry: &HistoryEntry) -> String {
         let id = entry.transaction.id;
         let rounded: String = entry.transaction.changes.iter().enumerate().filter_map(rounded(entry)).collect();
@@ -190,7 +190,7 @@ impl Tune<'_> {
         Ok(lines.iter().all(|line| line.holds))
     }
 
-    /// What stands of what whyslow has changed, and how to go on.
+    /// Shows which of whyslow's changes are in effect, and the next steps.
     fn overview(&self) -> Result<ExitCode, Failure> {
         self.mention_unfinished();
         let history = whyslow_tune::history(&self.store).map_err(failure)?;
@@ -234,7 +234,7 @@ impl Tune<'_> {
         Session::open(&self.machine, &self.store, &whyslow_tune::who(), Some(WAIT)).map_err(failure)
     }
 
-    /// A session that may change settings. Reports what it rolled back of an unfinished earlier one.
+    /// Opens a session that may change settings. Reports what it rolled back from an unfinished earlier one.
     fn session(&self) -> Result<Session, Failure> {
         let session = self.open()?;
         for (reason, undoing) in session.recovered() {
@@ -243,9 +243,9 @@ impl Tune<'_> {
         Ok(session)
     }
 
-    /// Lines of the journal that cannot be read are named: what they tell of is not undone by this version.
+    /// Reports lines of the journal that cannot be read: this version does not undo their changes.
     fn mention_unread(&self) {
-        // That the journal itself cannot be read is said by whatever needs it.
+        // If the journal itself cannot be read, the code that needs it reports that.
         let lines = whyslow_tune::unread(&self.store).unwrap_or_default();
         let Some(first) = lines.first() else { return };
         let what = match (&first.kind, first.id) {
@@ -269,7 +269,7 @@ impl Tune<'_> {
     }
 }
 
-/// A line for a change for which the kernel set another value than requested.
+/// Returns a line for a change for which the kernel set another value than requested.
 fn rounded(entry: &HistoryEntry) -> impl FnMut((usize, &SettingChange)) -> Option<String> {
     |(at, change)| {
         let held = entry.held_value(at).filter(|held| *held != change.intended)?;
@@ -294,7 +294,7 @@ fn failure(error: Error) -> Failure {
     }
 }
 
-/// Raised by the signals that end a program, so that what was changed is rolled back first.
+/// Returns a flag that is set by the signals that end a program, so that changes are rolled back first.
 fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in ending_signals() {

@@ -1,4 +1,4 @@
-//! Profiles: read, shown, applied, imported.
+//! Reads, shows, applies and imports profiles.
 
 use super::args::{How, ReadOptions};
 use super::{NOT_ALL, Tune, failure, status};
@@ -13,7 +13,7 @@ use whyslow_show::text::tune as text;
 use whyslow_tune::profile::{self, Profile};
 use whyslow_tune::{Error, Plan};
 
-/// Where the machine's own profiles are.
+/// Folder of the machine's own profiles.
 const OWN: &str = "/etc/whyslow/profiles";
 
 impl Tune<'_> {
@@ -24,7 +24,7 @@ impl Tune<'_> {
     }
 
     pub(super) fn recommend(&self) -> Result<ExitCode, Failure> {
-        // A list of one: readers of the document take its first.
+        // A list of one: readers of the document take its first item.
         let list = [profile::recommend(&self.machine)];
         self.tell(&list, |style| {
             let name = &list[0].profile;
@@ -49,7 +49,7 @@ impl Tune<'_> {
         self.tell(&document, |style| text::plan(&document.plan, style) + &text::notes(&document.notes, style))
     }
 
-    /// What this machine does not have is left out; all the rest must be as the profile wants it.
+    /// Verifies a profile. Ignores settings that this machine does not have; all others must have the profile's values.
     pub(super) fn verify_profile(&self, names: &[String], read: &ReadOptions) -> Result<ExitCode, Failure> {
         let profile = self.load(names, read)?;
         let plan = profile.plan(&self.machine);
@@ -108,7 +108,7 @@ impl Tune<'_> {
     }
 }
 
-/// Keeps a profile under a name that nothing has yet.
+/// Saves a profile under a new name.
 fn keep(name: &str, text: &str) -> Result<(), Error> {
     if name.is_empty() || name.starts_with('.') || name.contains('/') {
         return Err(Error::Usage(format!("'{name}' is not a valid profile name")));

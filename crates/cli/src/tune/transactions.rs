@@ -1,4 +1,4 @@
-//! Rolls back, persists and confirms changes that were made.
+//! Rolls back, persists and confirms changes.
 
 use super::args::How;
 use super::{Tune, failure, no_change, status};

@@ -91,7 +91,7 @@ struct TryCommand {
 }
 
 impl TryArgs {
-    /// Reads the words of a line `whyslow try ...`, as actions print it; `None` where they are not one.
+    /// Parses the words of a line `whyslow try ...`, as actions print it; `None` if they are not such a line.
     pub fn of_words(words: &[String]) -> Option<Self> {
         let line = words.strip_prefix(&["whyslow".to_owned()])?;
         if line.first()? != "try" {

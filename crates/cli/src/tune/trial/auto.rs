@@ -1,4 +1,4 @@
-//! `whyslow try --auto`: what the first finding proposes, one change at a time.
+//! `whyslow try --auto`: tries the proposals of the first finding, one change at a time.
 
 use super::args::TryArgs;
 use super::task::Task;
@@ -18,15 +18,15 @@ use whyslow_show::text::tune as text;
 use whyslow_tune::Error;
 use whyslow_tune::experiment::{self, AlphaBudget, Design, LiveTestBed, Load};
 
-/// For how long the machine is watched first, at most; and at most so great a part of the budget.
+/// Maximum time for observing the machine first, and its maximum share of the budget, as a divisor.
 const WATCH: Duration = Duration::from_secs(10);
 const WATCH_SHARE: u32 = 10;
 
-/// Diagnoses, and walks the proposals of the first finding.
+/// Diagnoses, and tries the proposals of the first finding.
 pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     let end = Instant::now() + args.budget;
     let stop = stop_on_signals()?;
-    // Who may not change anything need not watch first.
+    // A user who may not change anything need not wait for the observation.
     drop(tune.session()?);
     let finding = finding(args, &stop)?;
     let proposals = proposals(&finding, args)?;
@@ -40,7 +40,7 @@ pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     Ok(ended(walk.interrupted))
 }
 
-/// The finding to walk: the one that is named, or the first cause, while the load is on.
+/// Returns the finding to work on: the named one, or the first cause, while the load is on.
 fn finding(args: &TryArgs, stop: &AtomicBool) -> Result<Finding, Failure> {
     let time = WATCH.min(args.budget / WATCH_SHARE).max(Duration::from_secs(2));
     let observe = Observe { time, interval: Duration::from_secs(1), no_bpf: false, check: false, nagios: false };
@@ -53,7 +53,7 @@ fn finding(args: &TryArgs, stop: &AtomicBool) -> Result<Finding, Failure> {
     found.ok_or_else(|| Failure::nothing(not_found(args.finding.as_deref(), &diagnosis.findings)))
 }
 
-/// Whether a name is the finding's: its id, with or without what it is about.
+/// Returns whether a name is the finding's: its id, with or without its subject.
 fn is_named(finding: &Finding, name: &str) -> bool {
     let Finding { id, subject, .. } = finding;
     name == id || name == finding.key() || name.split_once('@') == Some((id, &subject.name))
@@ -72,7 +72,7 @@ fn not_found(name: Option<&str>, findings: &[Finding]) -> String {
     }
 }
 
-/// Does something while a command runs, again and again; its last run is waited for.
+/// Runs `act` while a command runs repeatedly; waits for its last run.
 fn under<T>(command: &[String], stop: &AtomicBool, act: impl FnOnce() -> T) -> Result<T, Failure> {
     if command.is_empty() {
         return Ok(act());
@@ -99,7 +99,7 @@ fn under<T>(command: &[String], stop: &AtomicBool, act: impl FnOnce() -> T) -> R
     })
 }
 
-/// What the actions of a finding come to: the command line that each prints, under our own load.
+/// Returns the proposals of a finding: the command line of each action, under our own load.
 fn proposals(finding: &Finding, args: &TryArgs) -> Result<Vec<Proposal>, Failure> {
     let settings = finding.actions.iter().filter(|action| action.kind == ActionKind::Tunable);
     let proposals: Vec<Proposal> = settings.filter_map(|action| Proposal::of(action, args)).collect();
@@ -110,21 +110,21 @@ fn proposals(finding: &Finding, args: &TryArgs) -> Result<Vec<Proposal>, Failure
     Ok(proposals)
 }
 
-/// An action, as it is to be tried.
+/// An action as a trial.
 struct Proposal {
     text: String,
     args: TryArgs,
 }
 
 impl Proposal {
-    /// `None` where it names no trial.
+    /// Parses an action; `None` if it names no trial.
     fn of(action: &Action, own: &TryArgs) -> Option<Self> {
         let proposed = TryArgs::of_words(&shlex::split(action.try_command.as_ref()?)?)?;
         let metric = if own.command.is_empty() { proposed.metric.clone() } else { own.metric.clone() };
         let args = TryArgs {
             changes: proposed.changes,
             moves: proposed.moves,
-            // It is of the metric that the action names.
+            // It refers to the metric that the action names.
             promised: proposed.promised.filter(|_| own.command.is_empty()),
             guard: own.guard.iter().cloned().chain(proposed.guard).collect(),
             metric,
@@ -134,13 +134,13 @@ impl Proposal {
     }
 }
 
-/// Walks proposals, and has in mind what it may cost.
+/// Tries proposals within a budget.
 struct AutoTrial<'a> {
     tune: &'a Tune<'a>,
     stop: Arc<AtomicBool>,
     end: Instant,
     purse: AlphaBudget,
-    /// Proposals not yet come to.
+    /// Number of proposals not reached yet.
     left: usize,
 }
 
@@ -197,7 +197,8 @@ impl AutoTrial<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Runs an experiment, or says why it has no result. Only a failed rollback is an error that ends the trial of all actions.
+    /// Runs an experiment, or returns why it has no result. Only a failed rollback is an error that ends the trial of
+    /// all actions.
     fn tried(&self, design: &Design, bench: &mut LiveTestBed) -> Result<Result<Trial, String>, Failure> {
         match experiment::run(design, bench) {
             Ok(trial) => {
@@ -209,12 +210,12 @@ impl AutoTrial<'_> {
         }
     }
 
-    /// What it is measured under, and with so many pairs as its part of the time has room for.
+    /// Prepares the task and its load, with as many pairs as fit into its part of the time.
     fn prepared(&self, args: TryArgs, alpha: f64) -> Result<(Task, Load), Failure> {
         let mut task = Task::of(&self.tune.machine, args)?;
         task.is_allowed()?;
         task.can_alternate()?;
-        // One part is for measuring all together in the end.
+        // One part is reserved for measuring all changes together at the end.
         let parts = u32::try_from(self.left + 1).unwrap_or(u32::MAX);
         let part = self.end.saturating_duration_since(Instant::now()) / parts;
         if !task.args.command.is_empty() {
@@ -231,7 +232,7 @@ impl AutoTrial<'_> {
         Ok(task.time_budget().pairs_within(part, start.elapsed()))
     }
 
-    /// The bench, turned to the next task.
+    /// Returns the test bed, set up for the next task.
     fn bench<'b, 't>(
         &self,
         bench: &'b mut Option<LiveTestBed<'t>>,
@@ -252,7 +253,8 @@ impl AutoTrial<'_> {
         }
     }
 
-    /// Measures all that helped against none of it, since the best of several looks better than it is; kept is what holds.
+    /// Measures all helpful changes together against none of them, because the best of several looks better than it is. Keeps
+    /// the changes if the gain holds.
     fn together(
         &mut self,
         bench: &mut LiveTestBed,
@@ -266,7 +268,7 @@ impl AutoTrial<'_> {
             args.guard.extend(new);
         }
         let task = Task::of(&self.tune.machine, args)?;
-        // What helped is not given up because earlier steps took longer than foreseen.
+        // Do not give up helpful changes because earlier steps took longer than planned.
         let time = self.end.saturating_duration_since(Instant::now()).max(task.time_budget().least());
         let load = task.load(Some(time))?;
         bench.turn_to(task.around("try --auto", load)).map_err(failure)?;

@@ -1,4 +1,4 @@
-//! What shows only after a restart or a reboot: measured before, and after.
+//! Trials of changes that take effect only after a restart or a reboot: measures before and after it.
 
 use super::args::TryArgs;
 use super::measure::{SignalMeter, TrialMetric};
@@ -12,7 +12,7 @@ use whyslow_show::text::tune as text;
 use whyslow_tune::experiment::{LiveTestBed, Load, Prepared, TestBed, TrialSetup};
 use whyslow_tune::{Error, all_clean};
 
-/// Measures, makes the change, and leaves it for the second half.
+/// Measures, makes the change, and leaves the second half of the trial for later.
 pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
     let session = tune.session()?;
     if let Some(waiting) = Prepared::waiting(&tune.store).map_err(failure)?.filter(|p| p.stands(session.history())) {
@@ -106,7 +106,7 @@ pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// So many values, after one that warms caches and counts for nothing.
+/// Measures `count` values, after one that warms caches and is discarded.
 fn measured(bench: &mut dyn TestBed, count: usize) -> Result<Vec<f64>, Error> {
     let mut values = Vec::new();
     for step in 0..=count {

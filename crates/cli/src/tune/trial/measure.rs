@@ -1,4 +1,4 @@
-//! What is measured, as the command line names it, and how signals of the running machine are measured: over a window each.
+//! Metrics as named on the command line, and measurement of signals of the running machine over a window each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,15 +8,15 @@ use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};
 use whyslow_tune::experiment::{Meter, MetricSource, MetricSpec, MetricValues};
 
-/// A metric, and which way is better.
+/// A metric, and the direction that is better.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrialMetric {
     what: MetricReading,
-    /// Whether more of it is better.
+    /// Whether a larger value is better.
     pub more_is_better: bool,
 }
 
-/// Of a command its time or number; else a signal of the machine.
+/// Time or printed number of a command, or a signal of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum MetricReading {
     Time,
@@ -25,10 +25,10 @@ enum MetricReading {
 }
 
 impl TrialMetric {
-    /// How long the command takes.
+    /// Duration of the command.
     pub const TIME: Self = Self { what: MetricReading::Time, more_is_better: false };
 
-    /// The signal, where it is one.
+    /// Returns the signal, if the metric is one.
     pub fn selector(&self) -> Option<&SignalSelector> {
         match &self.what {
             MetricReading::Live(selector) => Some(selector),
@@ -36,7 +36,7 @@ impl TrialMetric {
         }
     }
 
-    /// Where its value comes from.
+    /// Returns the source of its values.
     pub fn measured(&self) -> MetricSource {
         match self.what {
             MetricReading::Time => MetricSource::Time,
@@ -45,7 +45,7 @@ impl TrialMetric {
         }
     }
 
-    /// As the record names it, with its unit.
+    /// Returns its name in the record, with the unit.
     pub fn spec(&self, command: &[String]) -> MetricSpec {
         let name = match &self.what {
             MetricReading::Time => format!("s, of: {}", command.join(" ")),
@@ -83,22 +83,22 @@ impl fmt::Display for TrialMetric {
     }
 }
 
-/// How often a sample is taken within a measurement: some signals are of the steps between.
+/// Sampling interval within a measurement: some signals are computed from the steps between samples.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Reads selectors over a window from the start of a measurement to its end.
+/// Reads selectors over a window from the start to the end of a measurement.
 pub struct SignalMeter {
     selectors: Vec<SignalSelector>,
-    /// None where nothing is asked for: to sample costs time.
+    /// `None` without selectors, because sampling costs time.
     sampler: Option<Sampler>,
     window: Window,
     due: Instant,
 }
 
 impl SignalMeter {
-    /// For these selectors; loads the BPF programs now, where there are any.
+    /// Creates a meter for these selectors; loads the BPF programs now, if needed.
     pub fn of(selectors: Vec<SignalSelector>) -> Self {
-        // What is seldom read has to be in each window.
+        // Rarely read sources must be in each window.
         let mut sampler = (!selectors.is_empty()).then(|| Sampler::new(Root::live()).slow(Duration::ZERO));
         if let Some(sampler) = &mut sampler {
             for source in selectors.iter().flat_map(SignalSelector::asks) {

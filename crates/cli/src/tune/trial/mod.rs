@@ -73,7 +73,7 @@ fn say_step(progress: &ProgressLine, step: usize, steps: usize) {
 }
 
 impl Tune<'_> {
-    /// Adds an experiment to those that were made.
+    /// Adds an experiment to the history.
     fn remember(&self, trial: &Trial) {
         if let Err(e) = experiment::remember(&self.store, trial) {
             complain(&format!("the experiment is not in the history: {e}"));
@@ -81,7 +81,7 @@ impl Tune<'_> {
     }
 }
 
-/// The experiments that were made.
+/// Lists the experiments in the history.
 pub fn list(tune: &Tune) -> Result<ExitCode, Failure> {
     let (trials, unread) = experiment::remembered(&tune.store).map_err(failure)?;
     if unread > 0 {

@@ -1,4 +1,4 @@
-//! Every setting that a built-in rule proposes can be tried.
+//! Tests that every setting proposed by a built-in rule can be tried.
 
 use super::args::TryArgs;
 use super::task::Task;
@@ -9,7 +9,7 @@ use whyslow_model::listing::split_set_value;
 use whyslow_model::tune::Risk;
 use whyslow_tune::{Catalogue, Machine};
 
-/// What a trial may fail for on a machine that has no such thing, or has it set so already.
+/// Acceptable failures of a trial on a machine without the target, or with the setting already in place.
 const NOT_HERE: [&str; 5] =
     ["not there: ", "unsupported here: ", "failed: ", "not permitted: ", "everything is already set"];
 
@@ -46,7 +46,7 @@ fn proposed() -> Vec<Proposed> {
     all
 }
 
-/// A template with something in each place.
+/// Returns a template with its placeholders filled in.
 fn filled(template: &str) -> String {
     let mut rest = template;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! One change to be tried, with all that the command line says about how.
+//! A change to try, with the options from the command line.
 
 use super::args::TryArgs;
 use super::measure::{SignalMeter, TrialMetric};
@@ -10,7 +10,7 @@ use whyslow_model::tune::{Effect, Rehearsal, Risk};
 use whyslow_tune::experiment::{Design, Load, MetricSpec, TrialSetup};
 use whyslow_tune::{ChangeRequest, Machine, Plan};
 
-/// A change that can be made here, and what it is to be measured by.
+/// A change that can be made here, with its metric.
 pub struct Task {
     pub args: TryArgs,
     target: TrialMetric,
@@ -21,7 +21,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// What the command line asks for.
+    /// Creates the task from the command line.
     pub fn of(machine: &Machine, args: TryArgs) -> Result<Self, Failure> {
         let mut target = args.metric.clone().unwrap_or(TrialMetric::TIME);
         target.more_is_better |= args.higher_is_better;
@@ -43,15 +43,15 @@ impl Task {
         Ok(Self { target, requests, settle, effect: plan.effect(), plan, args })
     }
 
-    /// Whether it is risky and --yes is missing.
+    /// Returns whether it is risky and --yes is missing.
     pub fn wants_a_yes(&self) -> bool {
         self.plan.risk() > Risk::Low && !self.args.yes
     }
 
-    /// Checks whether the change may be made, before minutes are spent on measuring without it.
+    /// Checks that the change may be made, before minutes are spent on measuring without it.
     ///
     /// # Errors
-    /// It is risky and --yes is missing; this user may not write the setting.
+    /// Fails if it is risky and --yes is missing, or if this user may not write the setting.
     pub fn is_allowed(&self) -> Result<(), Failure> {
         if self.wants_a_yes() {
             return Err(Failure::nothing("nothing was tried, because it is risky; re-run with --yes to try it"));
@@ -78,8 +78,8 @@ impl Task {
         })
     }
 
-    /// Whether it can be switched on and off and on again: what a restart shows does so only where the command is what is
-    /// started.
+    /// Checks that the change can be switched on and off repeatedly. One that takes effect after a restart can be only
+    /// if each run of the command is that restart.
     pub fn can_alternate(&self) -> Result<(), Failure> {
         let what = match self.effect {
             Effect::Reboot => "at the next boot",
@@ -92,7 +92,7 @@ impl Task {
         )))
     }
 
-    /// What may keep the change from showing though it is made: a reader that opened its file before.
+    /// Returns a caveat if the change, once made, may have no effect: a reader may have opened its file before.
     pub fn caveat(&self) -> Option<String> {
         (self.effect == Effect::Reopen && self.args.command.is_empty()).then(|| {
             "it affects only files opened after the change: a process that keeps its file open does not notice it. Pass the \
@@ -101,12 +101,12 @@ impl Task {
         })
     }
 
-    /// How its time is divided.
+    /// Returns the division of its time.
     pub fn time_budget(&self) -> TimeBudget {
         TimeBudget { pairs: self.args.pairs, noise_pairs: self.args.noise_pairs, settle: self.settle }
     }
 
-    /// What it is measured under, where it may take so long in all.
+    /// Returns the load, limited to `time` in total.
     pub fn load(&self, time: Option<Duration>) -> Result<Load, Failure> {
         if self.args.command.is_empty() {
             return self.time_budget().block(time).map(Load::Present).map_err(Failure::usage);
@@ -114,7 +114,7 @@ impl Task {
         Ok(Load::Command(self.args.command.clone()))
     }
 
-    /// As it is laid out, at this alpha.
+    /// Returns the experiment's design at this alpha.
     pub fn design(&self, alpha: f64) -> Design {
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
         Design {
@@ -132,17 +132,17 @@ impl Task {
         }
     }
 
-    /// What the change is for.
+    /// Returns the target metric.
     pub fn target(&self) -> MetricSpec {
         self.target.spec(&self.args.command)
     }
 
-    /// The same in the words of the command line.
+    /// Returns the target metric in the words of the command line.
     pub fn target_words(&self) -> String {
         self.target.to_string()
     }
 
-    /// The change around its load.
+    /// Returns the setup with the change and its load.
     pub fn around(&self, why: &str, load: Load) -> TrialSetup {
         let all = [&self.target].into_iter().chain(&self.args.guard).chain(&self.args.moves);
         TrialSetup {
@@ -155,7 +155,7 @@ impl Task {
     }
 }
 
-/// Whether each metric is a signal of the machine, where there is no command.
+/// Checks that without a command each metric is a signal of the machine.
 fn all_live<'m>(measures: impl IntoIterator<Item = &'m TrialMetric>) -> Result<(), Failure> {
     match measures.into_iter().find(|measure| measure.selector().is_none()) {
         None => Ok(()),

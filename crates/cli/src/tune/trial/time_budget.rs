@@ -1,45 +1,46 @@
-//! How the time of an experiment is divided.
+//! Division of the time of an experiment.
 
 use std::time::Duration;
 use whyslow_tune::experiment::PAUSE;
 
-/// The shortest time over which a signal of the machine is measured.
+/// Minimum time over which a signal of the machine is measured.
 const SHORTEST: Duration = Duration::from_millis(250);
-/// The length of a measurement if no total time is given.
+/// Default length of a measurement, without a total time.
 const USUAL: Duration = Duration::from_secs(10);
 
-/// What the time of a trial is divided into.
+/// Division of the time of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeBudget {
-    /// Pairs with and without the change.
+    /// Number of pairs with and without the change.
     pub pairs: usize,
     pub noise_pairs: usize,
-    /// How long is waited after each switch.
+    /// Waiting time after each switch.
     pub settle: Duration,
 }
 
 impl TimeBudget {
-    /// How often it is measured.
+    /// Returns the number of measurements.
     pub fn measurements(self) -> u32 {
         u32::try_from(2 * (self.pairs + self.noise_pairs) + 1).unwrap_or(u32::MAX)
     }
 
-    /// Time in which nothing is measured: within each pair there is a switch, and between two at most one more.
+    /// Returns the time without measurements: each pair contains one switch, and at most one more comes between two
+    /// pairs.
     pub fn waiting(self) -> Duration {
         self.settle * u32::try_from(2 * self.pairs).unwrap_or(u32::MAX) + PAUSE * self.measurements()
     }
 
-    /// The shortest time it can be done in, without a command.
+    /// Returns the minimum total time, without a command.
     pub fn least(self) -> Duration {
         self.total(SHORTEST)
     }
 
-    /// How long it takes in all, at so long a time.
+    /// Returns the total time if each measurement takes `block`.
     pub fn total(self, block: Duration) -> Duration {
         self.waiting() + block * self.measurements()
     }
 
-    /// How long to measure at a time, so that all takes no longer than `time`.
+    /// Returns the length of each measurement such that the total does not exceed `time`.
     pub fn block(self, time: Option<Duration>) -> Result<Duration, String> {
         let Some(time) = time else { return Ok(USUAL.max(self.settle)) };
         let block = time.saturating_sub(self.waiting()) / self.measurements();
@@ -55,7 +56,7 @@ impl TimeBudget {
         ))
     }
 
-    /// How many pairs of runs of a command fit into `time`, at most those asked for.
+    /// Returns how many pairs of runs of a command fit into `time`, at most the requested number.
     pub fn pairs_within(self, time: Duration, run: Duration) -> usize {
         let run = run + PAUSE;
         let left = time.saturating_sub(run * u32::try_from(2 * self.noise_pairs + 1).unwrap_or(u32::MAX));
