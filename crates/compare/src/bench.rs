@@ -1,11 +1,11 @@
-//! Benchmarks as summaries.
+//! Summaries of benchmarks.
 
 use std::collections::BTreeMap;
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Distribution, Inventory};
 use whyslow_model::bench::{BenchReport, DiskRun, NetRun, Network, RequestStats, Round, Study, TargetInfo, Work};
 use whyslow_model::diagnosis::Subject;
 
-/// Nanoseconds, which latencies are counted in.
+/// Unit in which latencies are counted, seconds.
 const NANOSECOND: f64 = 1e-9;
 
 /// Summarizes one or more runs of a benchmark: each of several runs is a sample; of a single run, each interval is.
@@ -23,7 +23,7 @@ pub fn of_bench(reports: &[BenchReport]) -> Baseline {
     Baseline { start, seconds, ..Baseline::new(BaselineKind::Bench, inventory, series.into_values().collect()) }
 }
 
-/// The series of a report, without spoiled rounds.
+/// Returns the series of a report, without spoiled rounds.
 fn of_report(report: &BenchReport, one_of_several: bool) -> Vec<BaselineSeries> {
     let mut all: Vec<BaselineSeries> =
         report.studies.iter().flat_map(|study| of_study(study, &report.targets)).collect();
@@ -39,7 +39,7 @@ fn of_report(report: &BenchReport, one_of_several: bool) -> Vec<BaselineSeries> 
     all
 }
 
-/// Figures that were measured repeatedly: repetitions are samples.
+/// Returns the series of figures that were measured repeatedly: repetitions are samples.
 fn of_study(study: &Study, targets: &[TargetInfo]) -> impl Iterator<Item = BaselineSeries> {
     let subject = study.target.and_then(|at| targets.get(at)).map_or_else(Subject::host, subject);
     study.figures.iter().map(move |figure| {
@@ -58,7 +58,7 @@ struct Of<'r> {
 }
 
 impl Of<'_> {
-    /// The rate of one direction and its latency.
+    /// Returns the series of the rate and the latency of one direction.
     fn flow(&self, direction: &str, flow: Option<&RequestStats>, intervals: &[u64]) -> Vec<BaselineSeries> {
         let Some(flow) = flow else { return Vec::new() };
         let name = |of: &str| format!("{}: {of}", self.what);
@@ -84,12 +84,12 @@ impl Of<'_> {
     }
 }
 
-/// What a run is called in every report that has it.
+/// Returns the name of a run, the same in every report that has the run.
 fn what(round: &Round, run: &DiskRun) -> String {
     if round.name.contains(&run.name) { round.name.clone() } else { format!("{}, {}", round.name, run.name) }
 }
 
-/// The device it is about; the path where there is none.
+/// Returns the device of a target; its path if it has no device.
 fn subject(target: &TargetInfo) -> Subject {
     match &target.device {
         Some(device) => Subject::new("device", device),
@@ -97,7 +97,7 @@ fn subject(target: &TargetInfo) -> Subject {
     }
 }
 
-/// The series of a network benchmark: each of several runs is a sample; of a single run, each interval is.
+/// Returns the series of a network benchmark: each of several runs is a sample; of a single run, each interval is.
 fn of_network(network: &Network, one_of_several: bool) -> Vec<BaselineSeries> {
     let subject = Subject::new("connection", &network.peer.name);
     let rounds = network.rounds.iter();

@@ -1,4 +1,4 @@
-//! Captures as summaries: what one run of a tool shows, for the comparison with another run.
+//! Summaries of captures: the results of one run of a tool, for comparison with another run.
 
 use crate::experiment::BLOCK;
 use crate::summary::Summary;
@@ -7,13 +7,14 @@ use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Ex
 use whyslow_model::diagnosis::{Evidence, Reading, Subject, SubjectFigures};
 use whyslow_model::human;
 
-/// From this share of a CPU on, the CPU is the limit.
+/// Share of a CPU from which the CPU is the limit.
 const CPU_BOUND: f64 = 0.95;
-/// The end of the name of a measurement in which it was.
+/// Suffix of the name of a measurement that a CPU limited.
 pub(crate) const BY_CPU: &str = ", limited by a CPU";
 
-/// Summarizes a capture: `inventory` are its settings, `intervals` are the known signals of each interval between its reports, with its length in seconds; `whole`
-/// are those of the whole capture, which also has results that belong to no interval.
+/// Summarizes a capture. `inventory` has its settings, `intervals` the known signals of each interval between its
+/// reports, with its length in seconds; `whole` has those of the whole capture, which include results that belong to no
+/// interval.
 pub fn of_capture(
     inventory: Inventory,
     intervals: &[(f64, Vec<SubjectFigures>)],
@@ -37,14 +38,15 @@ pub fn of_capture(
     Baseline { seconds, ..Baseline::new(BaselineKind::Captures, inventory, series) }
 }
 
-/// What tools measured themselves. The same work in the same way again is a further sample of the same series.
+/// Returns the results that tools measured themselves. Repeating the same work in the same way adds a sample to the
+/// series.
 fn measured(figures: &[SubjectFigures]) -> Vec<BaselineSeries> {
     let mut series: BTreeMap<(String, Experiment), BaselineSeries> = BTreeMap::new();
     let works: Vec<String> = figures.iter().filter_map(work).collect();
     for figures in figures {
         let Some((work, experiment)) = work(figures).zip(experiment(figures)) else { continue };
         let limit = if figures.number("timed.cpu_share") >= Some(CPU_BOUND) { BY_CPU } else { "" };
-        // With several sizes, each is a work of its own.
+        // With several block sizes, each is separate work.
         let block = figures.number("timed.block").filter(|_| works.iter().filter(|w| **w == work).count() > 1);
         let block = block.map_or_else(String::new, |block| format!(" by {}", human::quantity(block, "bytes")));
         // Networks are measured in bits.
@@ -63,7 +65,7 @@ fn measured(figures: &[SubjectFigures]) -> Vec<BaselineSeries> {
     all
 }
 
-/// Adds to names that several series have the options that distinguish them.
+/// Adds the options that distinguish series with the same name to their names.
 fn distinguish(series: &mut [BaselineSeries]) {
     let options = |one: &BaselineSeries| one.experiment.as_ref().map(|e| e.options.clone()).unwrap_or_default();
     let all: Vec<(String, BTreeMap<String, String>)> = series.iter().map(|s| (s.metric.clone(), options(s))).collect();
@@ -88,13 +90,13 @@ fn text<'f>(figures: &'f SubjectFigures, metric: &str) -> Option<&'f str> {
     }
 }
 
-/// The tool, and what it did to what.
+/// Returns the tool, its operation and its target.
 fn work(figures: &SubjectFigures) -> Option<String> {
     let tool = text(figures, "timed.tool")?;
     Some(text(figures, "timed.peer").map_or_else(|| tool.to_owned(), |what| format!("{tool}: {what}")))
 }
 
-/// The same as an experiment: what may differ between two of them is an option.
+/// Returns the figures as an experiment, whose options are the settings that may differ between two runs.
 fn experiment(figures: &SubjectFigures) -> Option<Experiment> {
     let tool = text(figures, "timed.tool")?;
     let what = text(figures, "timed.peer").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Two summaries, series by series.
+//! Comparison of two summaries, series by series.
 
 use crate::conclusion::conclusions;
 use crate::inventory::OF_THE_RECORDER;
@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Inventory};
 use whyslow_model::comparison::{Changed, Comparison, Difference, SCHEMA, Side, Spread};
 
-/// The smallest effect of interest where no other is asked for, as a part of what a thing usually is.
+/// Default for the smallest effect of interest, as a fraction of the usual value.
 pub const LEAST: f64 = 0.05;
-/// The family-wise error rate: the probability of reporting any difference when there is none.
+/// Family-wise error rate: the probability of reporting any difference when there is none.
 const IN_ERROR: f64 = 0.05;
 
-/// Says what differs. A shift must exceed `least`, as a part of the usual value, to matter.
+/// Compares two summaries. A shift must exceed `least`, as a fraction of the usual value, to matter.
 ///
-/// Each series is tested for a shift beyond what matters, not beyond nothing: with enough samples everything differs. All tests
-/// together are held to the level by Holm's procedure; series that, taking both sides together, never vary by as much as
-/// matters are left out of it, which their order does not bear on.
+/// Each series is tested for a shift beyond what matters, not beyond zero: with enough samples everything differs.
+/// Holm's procedure holds all tests together to the error rate. Series whose total range, over both sides, is too small
+/// to matter are not tested; that choice does not depend on how the values are arranged.
 pub fn compare(a: &Baseline, b: &Baseline, least: f64) -> Comparison {
     let pairs: Vec<(&BaselineSeries, &BaselineSeries)> =
         a.series.iter().filter_map(|one| Some((one, b.series(&one.metric, &one.subject)?))).collect();
@@ -40,7 +40,7 @@ pub fn compare(a: &Baseline, b: &Baseline, least: f64) -> Comparison {
     }
 }
 
-/// The values that a series is tested by.
+/// The values with which a series is tested.
 struct Tested<'s> {
     a: &'s BaselineSeries,
     b: &'s BaselineSeries,
@@ -49,13 +49,14 @@ struct Tested<'s> {
 }
 
 impl<'s> Tested<'s> {
-    /// `None` where a side has nothing to be tested by.
+    /// Creates a test; `None` if a side has no usable values.
     fn new(a: &'s BaselineSeries, b: &'s BaselineSeries) -> Option<Self> {
         let [of_a, of_b] = independent(a, b);
         (a.unit == b.unit && !of_a.is_empty() && !of_b.is_empty()).then_some(Self { a, b, of_a, of_b })
     }
 
-    /// How the two differ; `None` where nothing that matters ever moved. Its p is that of this series alone.
+    /// Returns the difference of the two; `None` if the values never varied enough to matter. Its p is that of this
+    /// series alone.
     fn difference(&self, least: f64) -> Option<Difference> {
         let all = sorted(self.of_a.iter().chain(&self.of_b));
         let floor = matters(&self.a.unit);
@@ -65,7 +66,7 @@ impl<'s> Tested<'s> {
         }
         let shift = ranks::shift(&self.of_a, &self.of_b)?;
         let usual = median(&sorted(self.of_a.iter()));
-        // What is not even likely to matter need not be tested.
+        // A shift that does not even seem to matter need not be tested.
         let enough = shift.abs() > least && self.of_a.len().min(self.of_b.len()) >= FEWEST;
         let Estimate { low, high, .. } = ranks::estimate(&self.of_a, &self.of_b, CONFIDENCE)?;
         Some(Difference {
@@ -84,7 +85,7 @@ impl<'s> Tested<'s> {
         })
     }
 
-    /// The two-sided p of a shift beyond `least`: the nearer side is moved up to it first.
+    /// Returns the two-sided p of a shift beyond `least`: moves the higher side down by `least` first.
     fn beyond(&self, shift: f64, least: f64) -> f64 {
         let moved = |values: &[f64]| values.iter().map(|value| value - least).collect::<Vec<f64>>();
         let upper = if shift > 0.0 {
@@ -107,10 +108,10 @@ fn independent(a: &BaselineSeries, b: &BaselineSeries) -> [Vec<f64>; 2] {
     }
 }
 
-/// The smallest difference in a unit that anybody would act on.
+/// Returns the smallest difference in a unit that anybody would act on.
 fn matters(unit: &str) -> f64 {
     match unit {
-        // One hundredth of the time, or of whatever the whole is.
+        // One hundredth of the time, or of any other whole.
         "ratio" => 0.01,
         "s" => 1e-6,
         "bytes/s" => 65_536.0,
@@ -122,7 +123,8 @@ fn matters(unit: &str) -> f64 {
     }
 }
 
-/// How large a difference is: by how many times the one exceeds the other, where what does not matter counts as nothing.
+/// Returns the size of a difference: the logarithm of the ratio of the medians, where differences that do not matter
+/// count as none.
 fn effect(difference: &Difference) -> f64 {
     let floor = matters(&difference.unit).max(f64::MIN_POSITIVE);
     ((difference.b.median.abs() + floor) / (difference.a.median.abs() + floor)).ln().abs()
@@ -148,14 +150,14 @@ fn side(baseline: &Baseline) -> Side {
     Side { name, kind, start, end, seconds }
 }
 
-/// What is not the same in two inventories.
+/// Returns the differences between two inventories.
 pub(crate) fn changed(a: &Inventory, b: &Inventory) -> Vec<Changed> {
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let differs = names.into_iter().filter(|name| a.get(*name) != b.get(*name));
     differs.map(|what| Changed { what: what.clone(), a: a.get(what).cloned(), b: b.get(what).cloned() }).collect()
 }
 
-/// Captures of one machine have different parts of its settings.
+/// Returns whether both sides cover the setting: captures of one machine have different parts of its settings.
 fn is_known(changed: &Changed, a: &Baseline, b: &Baseline) -> bool {
     let are_captures = [a, b].iter().any(|side| side.kind == BaselineKind::Captures);
     let kind = OF_THE_RECORDER.iter().find(|kind| is_of(&changed.what, kind));
@@ -192,7 +194,8 @@ mod tests {
 
     const SERIES: u64 = 10;
 
-    /// A period of 120 samples in which each series is noise of this memory about 100, a tenth of that high.
+    /// Creates a period of 120 samples in which each series is noise about 100, with this autocorrelation and an
+    /// amplitude of a tenth of that.
     fn period(seed: u64, memory: f64, level: impl Fn(u64) -> f64) -> Baseline {
         let series = (0..SERIES).map(|n| {
             let mut noise = Noise::new(seed * SERIES + n + 1, memory);
@@ -220,8 +223,8 @@ mod tests {
         assert_eq!((same.differences.len(), same.undecided.len(), same.compared), (0, 0, SERIES as usize));
     }
 
-    /// Of how many comparisons of two steady periods any difference is compared; whatever may matter, so that noise is all
-    /// that stands in the way.
+    /// Returns the share of comparisons of two steady periods that report any difference. Every effect may matter, so
+    /// that only the noise stands in the way.
     fn in_error(memory: f64, least: f64) -> f64 {
         let trials = TRIALS;
         let compared = (0..trials).filter(|trial| {
@@ -231,7 +234,7 @@ mod tests {
         compared.count() as f64 / trials as f64
     }
 
-    /// A release build tries more in the same time.
+    /// A release build runs more trials in the same time.
     const TRIALS: u64 = if cfg!(debug_assertions) { 15 } else { 2000 };
 
     #[test]

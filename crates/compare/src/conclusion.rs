@@ -1,4 +1,4 @@
-//! What an experiment shows, in sentences: a load measured twice, with something changed in between.
+//! Conclusions of an experiment, in sentences: a load measured twice, with something changed in between.
 
 use crate::captures::BY_CPU;
 use crate::compare::changed as changed_inventory;
@@ -7,46 +7,46 @@ use std::cmp::Ordering;
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Inventory};
 use whyslow_model::human::{change, quantity};
 
-/// How much what was measured only once may differ by itself, as a share of it.
+/// Assumed relative variation of a value that was measured only once.
 const ONCE: f64 = 0.1;
-/// The same of what was measured several times, however steady it was.
+/// Minimum relative variation of a value that was measured several times, however steady it was.
 const STEADY: f64 = 0.02;
-/// A disk with less than this share of the bytes of the busiest one is left out.
+/// Disks with less than this share of the bytes of the busiest one are left out.
 const BESIDE: f64 = 0.02;
-/// A disk that is busy for less than this share of the time has nothing to do.
+/// Disks that are busy for less than this share of the time are idle.
 const IDLE: f64 = 0.05;
-/// The part of the bytes of volumes that the disks move from which they are what carries those.
+/// Share of the bytes of volumes that the disks must move to be counted as the disks that carry the volumes.
 const CARRIED: f64 = 0.5;
-/// Sizes and numbers of requests that differ by this factor are others.
+/// Factor from which sizes and numbers of requests count as different.
 const OTHER: f64 = 1.3;
-/// Loads of which the share that is read differs by more than this are of different programs.
+/// Difference in the share of reads from which loads belong to different programs.
 const OTHER_MIX: f64 = 0.3;
-/// No request is smaller.
+/// Size of the smallest request.
 const SECTOR: f64 = 512.0;
-/// The ends of what does not change on one machine.
+/// Suffixes of the settings that do not change on one machine.
 const HARDWARE: [&str; 8] =
     [": product", ": processor", ": processors", ": mem_total", ": model", ": size", ": hardware_max", ": start"];
-/// The most measurements or disks in a sentence.
+/// Maximum number of measurements or disks in a sentence.
 const MOST_NAMED: usize = 6;
 
-/// The conclusions from two captures; none if they have nothing in common.
+/// Returns the conclusions from two captures; none if they have nothing in common.
 pub fn conclusions(a: &Baseline, b: &Baseline) -> Vec<String> {
     if a.kind != BaselineKind::Captures || b.kind != BaselineKind::Captures {
         return Vec::new();
     }
     let disks = Load::of(a).zip(Load::of(b)).filter(|(a, b)| a.can_be_compared_with(b)).map(|(a, b)| disks(&a, &b));
     let results: Vec<String> = measurements(a, b).into_iter().chain(disks).collect();
-    // Without a result, a setting is no experiment.
+    // Without a result, a changed setting is not an experiment.
     let settings = settings(&a.inventory, &b.inventory).filter(|_| !results.is_empty());
     settings.into_iter().chain(results).collect()
 }
 
-/// What the runs of one capture show that differ in one option.
+/// Returns the conclusions from runs within one capture that differ in one option.
 pub fn conclusions_within(capture: &Baseline) -> Vec<String> {
     within(&capture.series)
 }
 
-/// The disks of which more requests in flight move no more: they are at their ceiling in both captures.
+/// Returns the disks that are at their ceiling in both captures: more requests in flight move no more data.
 pub fn disks_at_ceiling(a: &Baseline, b: &Baseline) -> Vec<String> {
     let loads = Load::of(a).zip(Load::of(b)).filter(|(a, b)| a.can_be_compared_with(b));
     let Some((a, b)) = loads.filter(|(a, b)| a.names() == b.names()) else { return Vec::new() };
@@ -54,20 +54,20 @@ pub fn disks_at_ceiling(a: &Baseline, b: &Baseline) -> Vec<String> {
     if changed(&a, &b, a.bytes().effect(b.bytes())).ends_with(NO_MORE) { names(&a) } else { Vec::new() }
 }
 
-/// Whether two captures are of one machine as far as they show its hardware, with different settings.
+/// Returns whether two captures come from one machine, as far as they show its hardware, with different settings.
 pub fn differ_in_settings(a: &Baseline, b: &Baseline) -> bool {
     let changed = changed_inventory(&a.inventory, &b.inventory);
     let mut both = changed.iter().filter(|one| one.a.is_some() && one.b.is_some()).peekable();
     both.peek().is_some() && !both.any(|one| HARDWARE.iter().any(|end| one.what.ends_with(end)))
 }
 
-/// Whether tools that ran in both captures ran with different options.
+/// Returns whether tools that ran in both captures ran with different options.
 pub fn differ_in_options(a: &Baseline, b: &Baseline) -> bool {
     let [of_a, of_b] = [a, b].map(measured);
     counterparts(&of_a, &of_b).iter().any(|pair| !pair.changed.is_empty())
 }
 
-/// The settings that were changed.
+/// Describes the changed settings.
 fn settings(a: &Inventory, b: &Inventory) -> Option<String> {
     let both = changed_inventory(a, b).into_iter().filter_map(|one| Some((one.what, one.a?, one.b?)));
     let all: Vec<String> = both.map(|(what, before, after)| format!("{what} {before} → {after}")).collect();
@@ -77,7 +77,7 @@ fn settings(a: &Inventory, b: &Inventory) -> Option<String> {
     (!named.is_empty()).then(|| format!("Changed: {}{more}.", named.join("; ")))
 }
 
-/// The mean, and how far the samples are from it, as a share of it.
+/// The mean, and the relative deviation of the samples from it.
 #[derive(Clone, Copy)]
 pub(crate) struct Usual {
     pub(crate) value: f64,
@@ -89,7 +89,7 @@ impl Usual {
         Self::of_samples(&series.samples)
     }
 
-    /// `None` if there was nothing.
+    /// Returns `None` if the mean is zero, or without samples.
     fn of_samples(samples: &[f64]) -> Option<Self> {
         let (least, most) = (samples.iter().copied().reduce(f64::min)?, samples.iter().copied().reduce(f64::max)?);
         let value = mean(samples);
@@ -97,7 +97,7 @@ impl Usual {
         (value > 0.0).then_some(Self { value, noise })
     }
 
-    /// How many times as much the other is, and whether that is more than what both vary by.
+    /// Returns the ratio of the other value to this one, and whether it exceeds the variation of both.
     pub(crate) fn effect(self, other: Self) -> Effect {
         let ratio = other.value / self.value;
         match (ratio - 1.0).abs() {
@@ -107,7 +107,7 @@ impl Usual {
         }
     }
 
-    /// How many times as much the other is; `None` if that is not more than what both vary by.
+    /// Returns the ratio of the other value to this one; `None` if it does not exceed the variation of both.
     fn times(self, other: Self) -> Option<f64> {
         match self.effect(other) {
             Effect::Differs(ratio) => Some(ratio),
@@ -116,19 +116,19 @@ impl Usual {
     }
 }
 
-/// What the value after says beside the one before.
+/// Effect on a value, compared with the value before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Effect {
-    /// It is so many times as much.
+    /// Changed by this factor.
     Differs(f64),
-    /// It is about as much.
+    /// About the same.
     Same,
-    /// It is so many times as much, but both vary by more than that.
+    /// Changed by this factor, but no more than both vary.
     Unclear(f64),
 }
 
 impl Effect {
-    /// The same with before and after exchanged.
+    /// Returns the effect with before and after exchanged.
     fn reversed(self) -> Self {
         match self {
             Self::Differs(ratio) => Self::Differs(1.0 / ratio),
@@ -138,14 +138,14 @@ impl Effect {
     }
 }
 
-/// How a sentence calls a difference that proves nothing.
+/// Phrase for a difference that proves nothing.
 pub(crate) const UNCLEAR: &str = "no more than it varies by itself";
 
 fn measured(side: &Baseline) -> Vec<&BaselineSeries> {
     side.series.iter().filter(|one| one.experiment.is_some()).collect()
 }
 
-/// What tools measured themselves.
+/// Describes the results that tools measured themselves.
 fn measurements(a: &Baseline, b: &Baseline) -> Vec<String> {
     let [of_a, of_b] = [a, b].map(measured);
     let (same, changed): (Vec<_>, Vec<_>) =
@@ -154,7 +154,7 @@ fn measurements(a: &Baseline, b: &Baseline) -> Vec<String> {
     repeated(&of_a, &same).into_iter().chain(sentences(&changed)).collect()
 }
 
-/// What was measured twice in the same way: which of it differs.
+/// Describes the differences among measurements that were repeated in the same way.
 fn repeated(of_a: &[&BaselineSeries], pairs: &[(&BaselineSeries, &BaselineSeries)]) -> Option<String> {
     let (mut differ, mut alike, mut unclear, mut by_cpu) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (one, other) in pairs {
@@ -167,7 +167,7 @@ fn repeated(of_a: &[&BaselineSeries], pairs: &[(&BaselineSeries, &BaselineSeries
             Effect::Unclear(ratio) => unclear.push((name, ratio)),
         }
     }
-    // The tool is said once.
+    // The name of the tool is mentioned once.
     let tool = of_a.first().and_then(|one| one.metric.split_once(": ")).map_or("", |(tool, _)| tool);
     let is_of_tool = |one: &&&BaselineSeries| one.metric.split_once(": ").is_some_and(|(of, _)| of == tool);
     let tool = if of_a.iter().filter(is_of_tool).count() == of_a.len() { format!("{tool}: ") } else { String::new() };
@@ -199,27 +199,27 @@ fn repeated(of_a: &[&BaselineSeries], pairs: &[(&BaselineSeries, &BaselineSeries
     Some(format!("{tool}{}.", parts.join("; ")))
 }
 
-/// What the disks of a capture do.
+/// Load on the disks of a capture.
 struct Load<'b> {
     disks: Vec<DiskLoad<'b>>,
 }
 
 struct DiskLoad<'b> {
     name: &'b str,
-    /// Per second.
+    /// Bytes per second.
     bytes: Usual,
-    /// Per second; unknown where they were not counted together with the bytes.
+    /// Requests per second; unknown if they were not counted together with the bytes.
     requests: Option<f64>,
-    /// Share of the bytes that is read, if both directions are known.
+    /// Share of reads among the bytes, if both directions are known.
     read: Option<f64>,
-    /// Of a request, in seconds.
+    /// Time of a request, in seconds.
     wait: Option<f64>,
     /// Requests in flight.
     queue: Option<f64>,
 }
 
 impl<'b> Load<'b> {
-    /// `None` if no disk has anything to do.
+    /// Returns the load; `None` if no disk has anything to do.
     fn of(side: &'b Baseline) -> Option<Self> {
         let devices = side.series.iter().filter(|series| series.subject.kind == "device");
         let mut names: Vec<&str> = devices.map(|series| series.subject.name.as_str()).collect();
@@ -237,7 +237,7 @@ impl<'b> Load<'b> {
         Usual { value, noise: self.disks.iter().map(|disk| disk.bytes.noise).fold(0.0, f64::max) }
     }
 
-    /// Whether this can be the same load as the other, on things they have in common.
+    /// Returns whether this can be the same load as the other, on at least one common disk.
     fn can_be_compared_with(&self, other: &Self) -> bool {
         let is_shared = self.disks.iter().any(|disk| other.disk(disk.name).is_some());
         let mixes = self.read().zip(other.read());
@@ -261,7 +261,7 @@ impl<'b> Load<'b> {
         self.disks.iter().map(|disk| disk.queue).sum()
     }
 
-    /// The mean over all requests.
+    /// Returns the mean over all requests.
     fn wait(&self) -> Option<f64> {
         if let [disk] = &self.disks[..] {
             return disk.wait;
@@ -300,7 +300,7 @@ impl<'b> DiskLoad<'b> {
         let is_counted_together = (read_rates.len(), write_rates.len()) == (reads.len(), writes.len());
         let read = (!read_rates.is_empty() && !write_rates.is_empty()).then(|| mean(read_rates) / bytes.value);
         let waits = samples("disk.wait");
-        // An interval without a request has no wait.
+        // An interval without requests has no wait.
         let of_requests: Vec<f64> = requests.iter().copied().filter(|requests| *requests > 0.0).collect();
         let wait = match waits.len() {
             0 => None,
@@ -321,7 +321,7 @@ fn mean(samples: &[f64]) -> f64 {
     samples.iter().sum::<f64>() / samples.len() as f64
 }
 
-/// The sums of samples of the same intervals; where one is missing, the other.
+/// Returns the sums of samples of the same intervals; if one side is missing, returns the other.
 fn sums(a: &[f64], b: &[f64]) -> Vec<f64> {
     match (a, b) {
         (a, []) => a.to_vec(),
@@ -330,22 +330,22 @@ fn sums(a: &[f64], b: &[f64]) -> Vec<f64> {
     }
 }
 
-/// Leaves out what would be counted twice: partitions, which are counted with their disk, and volumes, which are counted with the
-/// disks that carry them.
+/// Leaves out devices that would be counted twice: partitions, which are counted with their disk, and volumes, which
+/// are counted with the disks that carry them.
 fn leave_out_parts(disks: &mut Vec<DiskLoad<'_>>) {
     let all: Vec<&str> = disks.iter().map(|disk| disk.name).collect();
     disks.retain(|disk| !all.iter().any(|other| is_partition_of(disk.name, other)));
     let moved = |volumes: bool| -> f64 {
         disks.iter().filter(|disk| is_volume(disk.name) == volumes).map(|disk| disk.bytes.value).sum()
     };
-    // What the page cache serves does not reach the disks.
+    // Reads that the page cache serves do not reach the disks.
     let is_carried = moved(false) >= CARRIED * moved(true);
     if disks.iter().any(|disk| !is_volume(disk.name)) && is_carried {
         disks.retain(|disk| !is_volume(disk.name));
     }
 }
 
-/// Whether a device is built on top of others: its bytes are theirs as well.
+/// Returns whether a device is built on top of others: its bytes are also theirs.
 fn is_volume(name: &str) -> bool {
     ["dm-", "md", "loop", "bcache", "drbd"]
         .iter()
@@ -353,7 +353,8 @@ fn is_volume(name: &str) -> bool {
         || name.starts_with("mapper/")
 }
 
-/// Behind a name that ends in a digit, `p` is before the number (block/partitions/core.c).
+/// Returns whether a device is a partition of a disk. After a name that ends in a digit, `p` precedes the number
+/// (block/partitions/core.c).
 fn is_partition_of(name: &str, disk: &str) -> bool {
     let rest = name.strip_prefix(disk);
     let number = match disk.ends_with(|c: char| c.is_ascii_digit()) {
@@ -371,7 +372,7 @@ fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
     }
 }
 
-/// What was changed in the load of the disks, and what the result was.
+/// Describes the change in the load of the disks, and its result.
 fn disks(a: &Load<'_>, b: &Load<'_>) -> String {
     let effect = a.bytes().effect(b.bytes());
     match a.disks.len().cmp(&b.disks.len()) {
@@ -381,7 +382,7 @@ fn disks(a: &Load<'_>, b: &Load<'_>) -> String {
     }
 }
 
-/// Loads on as many disks.
+/// Describes loads on equally many disks.
 fn as_many(a: &Load<'_>, b: &Load<'_>, effect: Effect) -> String {
     let names = if a.names() == b.names() { b.names() } else { format!("{} instead of {}", b.names(), a.names()) };
     let rate = b.rate();
@@ -398,10 +399,10 @@ fn as_many(a: &Load<'_>, b: &Load<'_>, effect: Effect) -> String {
     format!("{moves}{changed}{}.", said(waits.as_ref()))
 }
 
-/// What a sentence ends with if a disk is at its ceiling.
+/// End of a sentence about a disk at its ceiling.
 const NO_MORE: &str = ": more in flight move no more";
 
-/// How the requests were changed, and whether that moves more.
+/// Describes the change of the requests, and whether it moves more data.
 fn changed(a: &Load<'_>, b: &Load<'_>, effect: Effect) -> String {
     let sizes = a.request_size().zip(b.request_size());
     if let Some((before, after)) = sizes.filter(|(before, after)| !is_near(*before, *after)) {
@@ -421,7 +422,7 @@ fn changed(a: &Load<'_>, b: &Load<'_>, effect: Effect) -> String {
     format!(" with {after:.1} requests in flight instead of {before:.1}{gain}")
 }
 
-/// How long a request takes, in seconds.
+/// Times of a request, in seconds.
 struct Waits {
     before: f64,
     after: f64,
@@ -447,7 +448,7 @@ fn said(waits: Option<&Waits>) -> String {
     }
 }
 
-/// A load on few disks, and one on more.
+/// Describes a load on few disks, and one on more.
 fn few_and_many(few: &Load<'_>, many: &Load<'_>, effect: Effect) -> String {
     let has_its_size = |disk: &DiskLoad<'_>| {
         let sizes = disk.requests.map(|requests| disk.bytes.value / requests).zip(few.request_size());
@@ -463,7 +464,7 @@ fn is_near(a: f64, b: f64) -> bool {
     (b / a).max(a / b) <= OTHER
 }
 
-/// The same load on few disks and on many.
+/// Describes the same load on few disks and on many.
 fn spread(few: &Load<'_>, many: &Load<'_>, effect: Effect) -> String {
     let of_few = format!("{} ({})", few.disks.len(), few.names());
     let of_many = format!("{} disks ({})", many.disks.len(), many.names());
@@ -488,7 +489,7 @@ fn spread(few: &Load<'_>, many: &Load<'_>, effect: Effect) -> String {
     }
 }
 
-/// A disk that does less while others have something to do, too.
+/// Describes a disk that moves less while others are busy, too.
 fn slower_together(few: &Load<'_>, many: &Load<'_>) -> Option<String> {
     let (alone, together) = few.disks.iter().find_map(|alone| {
         let together = many.disk(alone.name)?;

@@ -1,4 +1,4 @@
-//! Runs of a benchmark that differ in their options: which option was changed, and what the result says.
+//! Benchmark runs that differ in their options: the changed option, and the meaning of the result.
 
 use crate::conclusion::{Effect, UNCLEAR, Usual};
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use whyslow_model::human::{change, quantity};
 
 /// Options whose value is a number of bytes.
 const SIZES: [&str; 3] = [BLOCK, "window", "message size"];
-/// How many bytes a tool asks for at a time.
+/// Option with the number of bytes that a tool transfers at a time.
 pub(crate) const BLOCK: &str = "block";
-/// Options that say how much is done at once.
+/// Options that set the concurrency.
 const AT_ONCE: [&str; 3] = ["iodepth", "numjobs", "streams"];
-/// From this part of the proportional gain on, a rate grows in proportion.
+/// Share of the proportional gain from which a rate grows in proportion.
 const PROPORTIONAL: f64 = 0.75;
-/// The most options, and the most runs, that one sentence names.
+/// Maximum number of options, and of runs, in one sentence.
 const MOST_NAMED: usize = 4;
 
 /// Two runs, and the options that differ between them: name, before, after.
@@ -21,12 +21,12 @@ pub(crate) struct RunPair<'b> {
     pub(crate) a: &'b BaselineSeries,
     pub(crate) b: &'b BaselineSeries,
     pub(crate) changed: Vec<(&'b str, &'b str, &'b str)>,
-    /// Options that are known of one run only.
+    /// Number of options that are known for one run only.
     unknown: usize,
 }
 
 impl<'b> RunPair<'b> {
-    /// `None` if the two did not measure the same kind of work.
+    /// Creates a pair; `None` if the two did not measure the same kind of work.
     fn of(a: &'b BaselineSeries, b: &'b BaselineSeries) -> Option<Self> {
         let (of_a, of_b) = (a.experiment.as_ref()?, b.experiment.as_ref()?);
         if (&of_a.tool, &of_a.work, &a.unit) != (&of_b.tool, &of_b.work, &b.unit) {
@@ -44,7 +44,7 @@ impl<'b> RunPair<'b> {
     }
 }
 
-/// Each run with its counterpart: the one that fewest options distinguish from it.
+/// Pairs each run with its counterpart: the run that differs from it in the fewest options.
 pub(crate) fn counterparts<'b>(a: &[&'b BaselineSeries], b: &[&'b BaselineSeries]) -> Vec<RunPair<'b>> {
     let mut all: Vec<(usize, usize, RunPair<'b>)> = Vec::new();
     for (at, one) in a.iter().enumerate() {
@@ -63,7 +63,8 @@ pub(crate) fn counterparts<'b>(a: &[&'b BaselineSeries], b: &[&'b BaselineSeries
     pairs.into_iter().map(|(_, pair)| pair).collect()
 }
 
-/// What the runs of one capture show that differ in one option: each with the next value of it.
+/// Returns the conclusions from runs of one capture that differ in one option: each is compared with the next value of
+/// the option.
 pub(crate) fn within(series: &[BaselineSeries]) -> Vec<String> {
     let runs: Vec<&BaselineSeries> = series.iter().filter(|series| series.experiment.is_some()).collect();
     let mut pairs: Vec<RunPair<'_>> = Vec::new();
@@ -71,7 +72,7 @@ pub(crate) fn within(series: &[BaselineSeries]) -> Vec<String> {
         let others = runs.iter().enumerate().filter(|(other, _)| *other != at);
         let alike = others.filter_map(|(to, other)| Some((to, RunPair::of(one, other)?)));
         let alike = alike.filter(|(_, pair)| pair.changed.len() == 1 && pair.unknown == 0);
-        // Of each option the next larger value; of words, the run that is next in the text.
+        // For each option the next larger value; for text values, the next run in the text.
         let mut nearest: BTreeMap<&str, (f64, RunPair<'_>)> = BTreeMap::new();
         for (to, pair) in alike {
             let (name, before, after) = pair.changed[0];
@@ -88,7 +89,7 @@ pub(crate) fn within(series: &[BaselineSeries]) -> Vec<String> {
     sentences(&pairs)
 }
 
-/// The rank of an option's value: the usual one comes first.
+/// Returns the rank of an option's value: the usual one comes first.
 fn rank(value: &str) -> Option<f64> {
     match value {
         "never" | "default" | "TCP" => Some(0.0),
@@ -98,7 +99,7 @@ fn rank(value: &str) -> Option<f64> {
     }
 }
 
-/// What runs with different options show, a sentence for each set of changes.
+/// Returns the conclusions from runs with different options, one sentence per set of changes.
 pub(crate) fn sentences(pairs: &[RunPair<'_>]) -> Vec<String> {
     let mut groups: Vec<Vec<&RunPair<'_>>> = Vec::new();
     for pair in pairs.iter().filter(|pair| !pair.changed.is_empty()) {
@@ -143,7 +144,7 @@ fn sentence(group: &[&RunPair<'_>]) -> Option<String> {
     Some(format!("{how}: {}{meaning}.", shown.join(", ")))
 }
 
-/// The rate after over the rate before, what that says, and both in words.
+/// Returns the ratio of the rates after and before, its effect, and both in words.
 fn measured(pair: &RunPair<'_>) -> Option<(f64, Effect, String)> {
     let (before, after) = (Usual::of(pair.a)?, Usual::of(pair.b)?);
     let effect = before.effect(after);
@@ -156,14 +157,14 @@ fn measured(pair: &RunPair<'_>) -> Option<(f64, Effect, String)> {
     Some((after.value / before.value, effect, format!("{}{from} → {to} ({differs})", work(pair))))
 }
 
-/// What was done to what, as far as both runs have it in common.
+/// Describes the operation and its target, as far as both runs have them in common.
 fn work(pair: &RunPair<'_>) -> String {
     let Experiment { work, options, .. } = pair.experiment();
     let is_changed = |name: &str| pair.changed.iter().any(|(changed, ..)| *changed == name);
     let common = |name: &str| options.get(name).filter(|_| !is_changed(name));
     let mut words: Vec<String> = Vec::new();
     match common("rw") {
-        // Of a mixed load it is one of two directions.
+        // In a mixed load, the work is one of two directions.
         Some(rw) if !rw.ends_with(work.as_str()) => words.push(format!("{rw} ({work})")),
         Some(rw) => words.push(rw.clone()),
         None if !work.is_empty() => words.push(work.clone()),
@@ -175,7 +176,7 @@ fn work(pair: &RunPair<'_>) -> String {
     if words.is_empty() { String::new() } else { format!("{} ", words.join(" ")) }
 }
 
-/// An option in words.
+/// Describes an option.
 fn said(name: &str, value: &str) -> String {
     let size = || value.parse::<f64>().ok().map(|bytes| quantity(bytes, "bytes"));
     match (name, value) {
@@ -195,12 +196,12 @@ fn said(name: &str, value: &str) -> String {
     }
 }
 
-/// What follows from a change of one option: `ratio` is the rate after over the rate before if that is more than noise,
-/// `proportion` is it in any case.
+/// Returns the conclusion from the change of one option. `ratio` is the rate after over the rate before if that exceeds
+/// the noise, `proportion` is that ratio in any case.
 fn meaning(name: &str, before: &str, after: &str, ratio: Option<f64>, proportion: f64) -> Option<&'static str> {
     let factor = after.parse::<f64>().ok().zip(before.parse::<f64>().ok()).map(|(after, before)| after / before);
     let factor = factor.filter(|factor| factor.is_finite() && *factor > 0.0);
-    // Less instead of more is more instead of less, the other way round.
+    // Reversing the direction turns less instead of more into more instead of less.
     let grown = factor.map(|factor| match factor < 1.0 {
         true => (1.0 / factor, ratio.map(|ratio| 1.0 / ratio), 1.0 / proportion),
         false => (factor, ratio, proportion),
@@ -235,7 +236,7 @@ fn meaning(name: &str, before: &str, after: &str, ratio: Option<f64>, proportion
     }
 }
 
-/// What a flush instead of none shows, or the other way round.
+/// Returns the conclusion from adding a flush, or from dropping it.
 fn flushed(flush: &str, ratio: Option<f64>, is_dropped: bool) -> Option<&'static str> {
     let gain = ratio.map(|ratio| if is_dropped { 1.0 / ratio } else { ratio });
     Some(match gain {
@@ -248,7 +249,7 @@ fn flushed(flush: &str, ratio: Option<f64>, is_dropped: bool) -> Option<&'static
     })
 }
 
-/// What direct I/O instead of the page cache shows, or the other way round.
+/// Returns the conclusion from direct I/O instead of the page cache, or the reverse.
 fn cached(is_direct: bool, ratio: Option<f64>) -> &'static str {
     let gain = ratio.map(|ratio| if is_direct { ratio } else { 1.0 / ratio });
     match gain {
@@ -347,7 +348,7 @@ mod tests {
         for (found, start) in found.iter().zip(starts) {
             assert!(found.starts_with(start), "{found}");
         }
-        // Where an option of one run is not known, it may be what differs.
+        // An option that is unknown for one run may be the one that differs.
         let unknown = run("fio", "read", &[("rw", "randread"), (BLOCK, "4096")], 20.0 * MIB);
         assert!(within(&[fio("4096", "1", 10.0), unknown]).is_empty());
     }

@@ -1,4 +1,4 @@
-//! The hardware and settings of a machine: everything in a window that does not change with use.
+//! Hardware and settings of a machine: everything in a window that does not change with use.
 
 use std::collections::BTreeMap;
 use whyslow_model::baseline::Inventory;
@@ -9,7 +9,7 @@ use whyslow_model::catalogue::{
 use whyslow_model::value::Value;
 use whyslow_model::window::Window;
 
-/// File systems that the kernel makes up, or that hold nothing after a restart.
+/// Virtual file systems, and those whose content does not survive a restart.
 const MADE_UP: [&str; 14] = [
     "proc",
     "sysfs",
@@ -27,10 +27,10 @@ const MADE_UP: [&str; 14] = [
     "configfs",
 ];
 
-/// Kinds of things that only a recorder lists: `package bash`.
+/// Kinds of items that only a recorder lists: `package bash`.
 pub const OF_THE_RECORDER: [&str; 3] = ["driver", "kernel", "package"];
 
-/// The inventory as the window's newest readings have it.
+/// Returns the inventory according to the window's newest readings.
 pub fn inventory(window: &Window) -> Inventory {
     let mut all = Inventory::new();
     let mut take = Take { window, all: &mut all };
@@ -59,11 +59,11 @@ struct Take<'w> {
     all: &'w mut Inventory,
 }
 
-/// Which rows of a family belong to the inventory.
+/// Predicate that selects the rows of a family that belong to the inventory.
 type Belongs<'f, F> = &'f dyn Fn(&F) -> bool;
 
 impl Take<'_> {
-    /// These columns of every row.
+    /// Adds these columns of every row.
     fn columns<F: Family>(&mut self, what: &str, columns: &[&str]) {
         self.columns_of::<F>(what, columns, &|_| true);
     }
@@ -82,7 +82,7 @@ impl Take<'_> {
         }
     }
 
-    /// Disks with something in them: there are always some loop devices that stand ready.
+    /// Adds disks with a size: unused loop devices have none.
     fn disks(&mut self) {
         const OF_A_QUEUE: [&str; 13] = [
             "size",
@@ -107,7 +107,7 @@ impl Take<'_> {
         self.columns_of::<Mount>("mount", &["device", "kind", "options", "size"], &kept);
     }
 
-    /// Network cards; what is made by software comes and goes with containers.
+    /// Adds network cards; virtual interfaces come and go with containers.
     fn links(&mut self) {
         const OF_A_CARD: [&str; 10] = [
             "speed",
@@ -127,7 +127,7 @@ impl Take<'_> {
     }
 }
 
-/// A level or words as text; `None` where it was not read.
+/// Formats a level or a state; `None` if it was not read.
 fn in_words(kind: MetricKind, value: Value) -> Option<String> {
     match (kind, value) {
         (MetricKind::State, Value::State(words)) => words.get().map(str::to_owned),
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn every_column_asked_for_is_one() {
-        // A name that is not in the catalogue would be left out in silence.
+        // A name that is not in the catalogue would be left out silently.
         let has = |family: &str, column: &str| {
             let family = whyslow_model::catalogue::families().into_iter().find(|f| f.name == family).unwrap();
             family.metrics.iter().any(|metric| metric.name == column)

@@ -1,8 +1,9 @@
-//! What differs between two measurements beyond what comes about by itself. Computes, and touches nothing.
+//! Comparison of measurements: differences beyond normal variation. Pure computation, no I/O.
 //!
-//! A period of observation becomes a summary ([`Summary`]): the course of each signal in at most 128 means, how its values are
-//! distributed, and the machine's inventory ([`inventory`]). Benchmarks ([`of_bench`]) and captures ([`of_capture`]) become the same. Two of them
-//! are compared series by series ([`compare()`]); the statistics ([`stats`]) serve experiments and fleets ([`fleet`]) too.
+//! A period of observation becomes a summary ([`Summary`]): the time series of each signal as at most 128 means, the
+//! distribution of its values, and the machine's inventory ([`inventory`]). Benchmarks ([`of_bench`]) and captures
+//! ([`of_capture`]) are summarized in the same form. Two summaries are compared series by series ([`compare()`]);
+//! experiments and fleets ([`fleet`]) use the same statistics ([`stats`]).
 
 mod bench;
 mod captures;

@@ -1,17 +1,18 @@
-//! What a thing was like when all was well, beside what is found of it now.
+//! Adds usual values from a baseline to the evidence of findings.
 
 use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries};
 use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Reading};
 use whyslow_model::human;
 use whyslow_model::window::UsualValues;
 
-/// Kinds of subject whose name is theirs for good: the process of a number is another one tomorrow.
+/// Kinds of subjects with a permanent name: a PID belongs to another process tomorrow.
 const LASTING: [&str; 3] = ["device", "interface", "host"];
 
-/// What the name of a signal's usual value begins with.
+/// Prefix of the name of a signal's usual value.
 const PREFIX: &str = "baseline.";
 
-/// Adds to the evidence of each finding what the same signal of the same thing was over the baseline. Judges nothing.
+/// Adds the usual value of the same signal of the same subject, from the baseline, to the evidence of each finding.
+/// Judges nothing.
 pub fn remember(diagnosis: &mut Diagnosis, baseline: &Baseline) {
     let about_what_lasts = |finding: &&mut Finding| LASTING.contains(&&*finding.subject.kind);
     for finding in diagnosis.findings.iter_mut().filter(about_what_lasts) {
@@ -35,7 +36,7 @@ pub fn remember(diagnosis: &mut Diagnosis, baseline: &Baseline) {
     }
 }
 
-/// The median of each signal of things whose name is theirs for good, over a good period: what rules compare with.
+/// Returns the median of each signal over a good period, for subjects with a permanent name; rules compare with it.
 pub fn usual(baseline: &Baseline) -> UsualValues {
     let lasting = baseline.series.iter().filter(|series| LASTING.contains(&&*series.subject.kind));
     let medians = lasting.filter_map(|BaselineSeries { metric, subject, distribution, .. }| {
@@ -45,7 +46,7 @@ pub fn usual(baseline: &Baseline) -> UsualValues {
     if baseline.kind == BaselineKind::Period { medians.collect() } else { UsualValues::new() }
 }
 
-/// What a series usually was; `None` where nothing is known of it.
+/// Returns the usual value of a series; `None` if nothing is known about it.
 fn then(series: &BaselineSeries, baseline: &Baseline) -> Option<Evidence> {
     let values = &series.distribution;
     let figure = |value: Option<f64>| value.map(|value| human::quantity(value, &series.unit));
@@ -67,7 +68,7 @@ mod tests {
     use whyslow_model::baseline::{Distribution, Inventory};
     use whyslow_model::diagnosis::Subject;
 
-    /// A finding about a disk that reads 20 MiB/s, one about a process, as a program prints them.
+    /// A finding about a disk that reads 20 MiB/s, and one about a process, as a program prints them.
     const FOUND: &str = r#"{
   "schema": "whyslow.diagnosis/1",
   "host": {"name": null, "kernel": null, "cpus": 2, "memory_bytes": null, "virtualization": null},

@@ -1,14 +1,14 @@
-//! A period of observation, window by window, into what is kept of it.
+//! Summarizes a period of observation, window by window.
 
 use std::collections::BTreeMap;
 use whyslow_model::baseline::{BaselineSeries, Better, Distribution};
 use whyslow_model::diagnosis::{Evidence, Reading, Subject, SubjectFigures};
 
-/// From so many means on two become one: what is kept of a day is no more than what is kept of ten minutes.
+/// Number of means at which pairs are merged: the summary of a day is no larger than that of ten minutes.
 const MOST: usize = 128;
 
-/// What of a period is kept, and which way is better where that is not a matter of how much there was to do. Settings stand in
-/// the inventory.
+/// Signals that are summarized, and which direction is better, unless that depends on the amount of work. Settings are
+/// in the inventory.
 const KEPT: [(&str, Option<Better>); 61] = {
     use Better::{Higher, Lower};
     [
@@ -76,28 +76,28 @@ const KEPT: [(&str, Option<Better>); 61] = {
     ]
 };
 
-/// A period that is being summed up. Memory does not grow with its length.
+/// Summary of a period in progress. Memory use does not depend on its length.
 #[derive(Debug, Default)]
 pub struct Summary {
     tracks: BTreeMap<(Subject, &'static str), Track>,
     windows: usize,
-    /// Windows that each mean is over, but for the last.
+    /// Number of windows that each mean covers, except the last.
     width: usize,
     seconds: f64,
 }
 
-/// The course of one signal.
+/// Time series of one signal.
 #[derive(Debug)]
 struct Track {
     unit: String,
     better: Option<Better>,
-    /// For each stretch of windows, how many of them counts it, and the sum of what they counts.
+    /// For each run of `width` windows, the number of windows with a value, and the sum of these values.
     means: Vec<(u32, f64)>,
     distribution: Distribution,
 }
 
 impl Summary {
-    /// Adds what was measured in the next window, of this length.
+    /// Adds the figures of the next window, which has this length.
     pub fn add(&mut self, seconds: f64, figures: &[SubjectFigures]) {
         self.width = self.width.max(1);
         if self.windows / self.width >= MOST {
@@ -130,12 +130,12 @@ impl Summary {
         track.distribution.add(value);
     }
 
-    /// Seconds that were summed up.
+    /// Returns the number of seconds summarized.
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
 
-    /// What is kept.
+    /// Returns the series of the summary.
     pub fn finish(self) -> Vec<BaselineSeries> {
         let interval = self.seconds / self.windows.max(1) as f64 * self.width as f64;
         let series = |((subject, metric), track): ((Subject, &str), Track)| BaselineSeries {
@@ -153,7 +153,7 @@ impl Summary {
 }
 
 impl Track {
-    /// Puts two stretches at a time together.
+    /// Merges pairs of consecutive means.
     fn halve(&mut self) {
         let pair = |pair: &[(u32, f64)]| pair.iter().fold((0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
         self.means = self.means.chunks(2).map(pair).collect();
@@ -187,7 +187,7 @@ mod tests {
         }
         let series = summary.finish();
         let [reads] = &series[..] else { panic!("{series:?}") };
-        // Eight windows of ten seconds to a mean.
+        // Each mean covers eight windows of ten seconds.
         assert_eq!((reads.interval, reads.samples.len()), (Some(80.0), 125));
         assert_eq!((reads.samples[0], reads.samples[124]), (3.5, 995.5));
         assert_eq!(reads.distribution.count(), 1000);

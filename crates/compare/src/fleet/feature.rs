@@ -1,4 +1,4 @@
-//! What hosts have, or have not.
+//! Features of hosts.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -32,23 +32,24 @@ fn optional_text<S: Serializer>(text: &Option<Arc<str>>, to: S) -> Result<S::Ok,
     text.as_deref().serialize(to)
 }
 
-/// The likelier cause first, where hosts alone cannot tell: what runs with more rights, and for everything on the machine.
+/// Kinds of features, the likelier cause first where hosts alone cannot decide: those with more privileges, and with
+/// effect on the whole machine, come first.
 const KINDS: [&str; 11] =
     ["kernel", "driver", "firmware", "tuning", "sysctl", "disk", "limit", "unit", "package", "machine", "label"];
 
 impl Feature {
-    /// Something that the inventory has of a host.
+    /// Creates a feature from an item in a host's inventory.
     pub fn new(kind: &str, name: &str, value: &str) -> Self {
         Self { is_change: false, kind: kind.into(), name: name.into(), value: Some(value.into()) }
     }
 
-    /// A change of a host.
+    /// Creates a feature from a change of a host.
     pub fn change(kind: &str, name: &str, old: Option<&str>, new: Option<&str>) -> Self {
         let value = format!("{} → {}", old.unwrap_or("none"), new.unwrap_or("none"));
         Self { is_change: true, kind: kind.into(), name: name.into(), value: Some(value.into()) }
     }
 
-    /// Where it stands among features that the same hosts have: what was changed, then by kind.
+    /// Returns the sort key among features of the same hosts: changes first, then by kind.
     pub(crate) fn rank(&self) -> (bool, usize, bool, &Self) {
         let kind = KINDS.iter().position(|kind| *kind == &*self.kind).unwrap_or(KINDS.len() - 1);
         (!self.is_change, kind, self.value.is_none(), self)
@@ -59,7 +60,7 @@ impl Feature {
     }
 }
 
-/// As a sentence names it. The text is that of hosts: escape it where it is shown.
+/// Formats the feature for a sentence. The text comes from hosts: escape it before display.
 impl fmt::Display for Feature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { is_change, kind, name, value } = self;

@@ -1,11 +1,11 @@
-//! When something will run out: file systems, memory, the wear of a disk.
+//! Forecasts of when a resource runs out: file systems, memory, the endurance of a disk.
 //!
-//! The slope over days is Theil and Sen's. Its interval takes days to be independent of one another, which the fill of a disk is
-//! not: it is a sum of what was written. So the interval also holds that of the growth over equal parts of the time, which are independent of
-//! each other even then. If that interval includes zero, there is no date.
+//! The slope over days is the Theil-Sen estimator. Its interval assumes that days are independent, which the fill level
+//! of a disk is not: it is the sum of everything written. So the interval is extended to include that of the growth
+//! over equal parts of the time, which are independent even then. If that interval includes zero, there is no date.
 //!
-//! What was cleaned up or restarted in between begins anew. If it is cleaned up again and again, only the levels before
-//! each clean-up count: they are what the next one has to come before.
+//! A clean-up or restart begins a new series. If the resource is cleaned up again and again, only the levels before
+//! each clean-up count: they show when a clean-up will come too late.
 
 use super::why::Interval;
 use crate::stats::{CONFIDENCE, Estimate, median, paired, trend};
@@ -13,18 +13,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 const DAY_MS: f64 = 86_400_000.0;
-/// The fewest days, or clean-ups, that show a trend.
+/// Minimum number of days, or of clean-ups, that show a trend.
 const FEWEST: usize = 7;
-/// The fewest parts whose signed ranks can exclude zero: 2 / 2⁶ = 0.03.
+/// Minimum number of parts whose signed ranks can exclude zero: 2 / 2⁶ = 0.03.
 const LEAST_PARTS: usize = 6;
-/// The most: a part is then as long as a good many days, and a week's rhythm does not show.
+/// Maximum number of parts: each is then many days long, so that a weekly rhythm does not show.
 const MOST_PARTS: usize = 12;
-/// A fall by so many usual steps, and by this share of the capacity, is a clean-up.
+/// A fall by this many usual steps, and by this share of the capacity, is a clean-up.
 const FALL_STEPS: f64 = 5.0;
 const FALL_SHARE: f64 = 0.03;
-/// Where the time since the last clean-up is no longer than so many of those before, the next one is to be expected.
+/// Another clean-up is expected until this many times the longest interval between clean-ups has passed.
 const OVERDUE: f64 = 1.5;
-/// What lies further ahead than so many times what was observed is too far to say.
+/// Multiple of the observed time beyond which no forecast is made.
 const REACH: f64 = 4.0;
 
 /// When something will be full.
@@ -64,8 +64,8 @@ pub enum Outlook {
     TooShort,
 }
 
-/// Says when something that grows reaches its capacity. The points are times in milliseconds since 1970 and levels, in the order
-/// of time; several on a day become their median.
+/// Forecasts when a growing level reaches its capacity. The points are times in milliseconds since 1970 and levels, in
+/// order of time; several on one day are replaced by their median.
 pub fn forecast(points: &[(i64, f64)], capacity: f64) -> Forecast {
     let days = daily(points);
     let starts = falls(&days, capacity);
@@ -115,7 +115,7 @@ pub fn forecast(points: &[(i64, f64)], capacity: f64) -> Forecast {
     }
 }
 
-/// The median level of each day, at the day's number.
+/// Returns the median level of each day, with the day's number.
 fn daily(points: &[(i64, f64)]) -> Vec<(f64, f64)> {
     let finite: Vec<(i64, f64)> = points.iter().copied().filter(|(_, level)| level.is_finite()).collect();
     let days = finite.chunk_by(|a, b| day(a.0) == day(b.0));
@@ -131,7 +131,7 @@ fn day(at_ms: i64) -> f64 {
     (at_ms as f64 / DAY_MS).floor()
 }
 
-/// The days that begin with a much lower level than the one before.
+/// Returns the days that begin with a much lower level than the day before.
 fn falls(days: &[(f64, f64)], capacity: f64) -> Vec<usize> {
     let steps: Vec<f64> = days.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
     let mut sizes: Vec<f64> = steps.iter().map(|step| step.abs()).collect();
@@ -140,7 +140,7 @@ fn falls(days: &[(f64, f64)], capacity: f64) -> Vec<usize> {
     steps.iter().enumerate().filter(|(_, step)| -**step >= least).map(|(at, _)| at + 1).collect()
 }
 
-/// Whether what was cleaned up before is not any more.
+/// Returns whether the clean-ups have stopped.
 fn are_over(starts: &[usize], days: &[(f64, f64)]) -> bool {
     let gaps = starts.windows(2).map(|pair| days[pair[1]].0 - days[pair[0]].0);
     let longest = gaps.fold(0.0, f64::max);
@@ -148,7 +148,7 @@ fn are_over(starts: &[usize], days: &[(f64, f64)]) -> bool {
     starts.last().is_some_and(|last| since(last) > OVERDUE * longest)
 }
 
-/// The growth per day, with an interval that does not need days to be independent of one another.
+/// Returns the growth per day, with an interval that does not need days to be independent of one another.
 fn growth(points: &[(f64, f64)]) -> Option<Estimate> {
     let slope = trend::theil_sen(points, CONFIDENCE)?;
     let parts = (points.len() - 1).min(MOST_PARTS);
@@ -182,15 +182,15 @@ mod tests {
 
     #[test]
     fn steady_growth_has_a_date() {
-        // 100 GiB and 2 more each day, 30 days: 158 on the last; 42 of 200 are left, for 21 days.
+        // 100 GiB and 2 more each day for 30 days: 158 on the last day; 42 of 200 are left, for 21 days.
         let full = forecast(&days((0..30).map(|day| (100.0 + 2.0 * f64::from(day)) * GIB)), 200.0 * GIB);
         assert_eq!((full.outlook, full.points, full.falls), (Outlook::RunsOut, 30, 0));
         assert!((days_ahead(full.earliest_ms, 29) - 21.0).abs() < 1e-6, "{full:?}");
         assert_eq!(full.earliest_ms, full.latest_ms);
-        // Noise makes a range of it, and the truth is in it: 19 times of 20.
+        // With noise the forecast is a range that contains the true date 19 times of 20.
         let hits = (0..40).filter(|seed| {
             let mut noise = Noise::new(*seed, 0.0);
-            // A random walk: what is written each day differs by half.
+            // A random walk: the amount written each day varies by half.
             let mut level = 100.0;
             let levels: Vec<f64> = (0..30)
                 .map(|_| {
@@ -209,12 +209,12 @@ mod tests {
 
     #[test]
     fn what_may_not_grow_has_no_date() {
-        // Up and down by turns.
+        // Alternately up and down.
         let flat = forecast(&days((0..30).map(|day| if day % 2 == 0 { 100.0 } else { 101.0 })), 200.0);
         assert!(matches!(flat.outlook, Outlook::Lasts | Outlook::NotBefore) && flat.latest_ms.is_none(), "{flat:?}");
         let shrinks = forecast(&days((0..30).map(|day| 100.0 - f64::from(day))), 200.0);
         assert_eq!((shrinks.outlook, shrinks.earliest_ms), (Outlook::Lasts, None));
-        // A percent a month, and 95 to go.
+        // One percent a month, with 95 left.
         let wear = forecast(&days((0..60).map(|day| 4.0 + f64::from(day / 30))), 100.0);
         assert_eq!((wear.outlook, wear.latest_ms), (Outlook::Lasts, None));
         assert_eq!(forecast(&days([1.0, 2.0, 3.0]), 10.0).outlook, Outlook::TooShort);

@@ -1,6 +1,6 @@
-//! Sets of hosts, a bit for each.
+//! Sets of hosts, with one bit per host.
 
-/// A set of hosts, by their numbers.
+/// A set of hosts, identified by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HostSet(Vec<u64>);
 
@@ -39,7 +39,7 @@ impl HostSet {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
     }
 
-    /// How many hosts both have, without making their intersection.
+    /// Returns the number of hosts in both sets, without creating their intersection.
     pub(crate) fn common(&self, other: &Self) -> usize {
         self.0.iter().zip(&other.0).map(|(a, b)| (a & b).count_ones() as usize).sum()
     }

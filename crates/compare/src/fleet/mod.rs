@@ -1,5 +1,6 @@
-//! What many hosts show together: what the sick ones share ([`Cohort`]), whether a change helped ([`judge_rollout`]), which twins
-//! differ ([`outliers`]), and what will run out ([`forecast`]). Computes, and touches nothing.
+//! Conclusions from many hosts together: what the sick ones share ([`Cohort`]), whether a change helped
+//! ([`judge_rollout`]), which twins differ ([`outliers`]), and what will run out ([`forecast`]). Pure computation, no
+//! I/O.
 
 mod feature;
 mod forecast;

@@ -1,14 +1,17 @@
-//! Whether a change helped: what changed hosts lost before and after it, against hosts that did not change in that time.
+//! Evaluation of a change: the time that changed hosts lost before and after it, compared with hosts that did not
+//! change then.
 //!
-//! Each changed host has its own time, as in a rollout by waves. Its difference is that of the shares of time lost after and before; what
-//! the unchanged hosts of its wave and role differ by in the same time is taken off (difference in differences). Hosts that
-//! changed earlier are no controls, since their own change may still show (Goodman-Bacon, Difference-in-differences
-//! with variation in treatment timing, Journal of Econometrics 225, 2021). Each unchanged host serves one wave only, so that no value counts twice;
-//! the aligned differences are compared by Wilcoxon's rank sum (Hodges, Lehmann, Rank methods for combination of independent
+//! Each changed host has its own time, as in a rollout by waves. Its difference is the share of time lost after the
+//! change minus that before it. The difference of the unchanged hosts of its wave and role over the same time is
+//! subtracted (difference in differences). Hosts that changed earlier are not used as controls, since their own change
+//! may still have an effect (Goodman-Bacon, Difference-in-differences with variation in treatment timing, Journal of
+//! Econometrics 225, 2021). Each unchanged host serves one wave only, so that no value counts twice. The aligned
+//! differences are compared by Wilcoxon's rank sum (Hodges, Lehmann, Rank methods for combination of independent
 //! experiments, Annals of Mathematical Statistics 33, 1962).
 //!
-//! A host that is changed because it is sick is likely to be better afterwards anyway (regression to the mean), so the sick are
-//! compared with sick controls, by the time they lose, and the healthy with healthy ones, by how many became sick.
+//! A host that is changed because it is sick is likely to be better afterwards anyway (regression to the mean). So sick
+//! hosts are compared with sick controls, by the time they lose, and healthy hosts with healthy ones, by how many
+//! became sick.
 
 use super::why::Interval;
 use crate::stats::contingency::{Table, lower_p, upper_p};
@@ -18,15 +21,15 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A host that loses at least this share of its time is sick: a hundredth, as with all shares of time.
+/// Share of lost time from which a host is sick: one hundredth, as with all shares of time.
 pub const SICK: f64 = 0.01;
-/// The probability of saying that a change helped or hurt where it did neither.
+/// Probability of reporting that a change helped or hurt when it did neither.
 const IN_ERROR: f64 = 0.05;
-/// The fewest hosts of each side that can show anything: C(8, 4) = 70 ways, 2/70 = 0.03.
+/// Minimum number of hosts on each side that can show anything: C(8, 4) = 70 ways, 2/70 = 0.03.
 const FEWEST: usize = 4;
-/// Hosts whose times lie this close together are one wave.
+/// Hosts whose times are this close together are one wave.
 const WAVE_MS: i64 = 3_600_000;
-/// The least share of a span that must have been observed.
+/// Minimum share of a span that must have been observed.
 const LEAST_OBSERVED: f64 = 0.5;
 
 /// Time lost in a span that begins at `at_ms`.
@@ -43,22 +46,22 @@ pub struct Lost {
 /// A host, changed or not.
 #[derive(Clone, Debug)]
 pub struct RolloutHost {
-    /// Its role; hosts are compared within roles where they can be.
+    /// Its role; hosts are compared within roles where possible.
     pub role: Option<Arc<str>>,
-    /// When it was changed first.
+    /// Time of its first change.
     pub changed_ms: Option<i64>,
-    /// What it lost, in the order of time.
+    /// Time that it lost, in order of time.
     pub lost: Vec<Lost>,
 }
 
-/// Which times are compared.
+/// The spans that are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct RolloutWindows {
-    /// So long before the change.
+    /// Length of the span before the change.
     pub before_ms: i64,
-    /// From so long after it, when its own disturbance is over …
+    /// Time after the change until its own disturbance is over and the second span begins.
     pub settle_ms: i64,
-    /// … so long.
+    /// Length of the second span.
     pub after_ms: i64,
 }
 
@@ -122,7 +125,7 @@ pub struct GroupResult {
     pub p: f64,
 }
 
-/// A host before and after.
+/// Shares of time that a host lost before and after.
 #[derive(Clone, Copy)]
 struct Shares {
     before: f64,
@@ -144,9 +147,10 @@ struct Block<'h> {
     at_ms: i64,
     role: Option<&'h str>,
     changed: Vec<Shares>,
-    /// The controls of the wave that serve this block, and those only.
+    /// The controls that serve only this block.
     controls: Vec<Shares>,
-    /// What the controls of the wave and role changed by, whichever block they serve: the sick and the healthy.
+    /// Median change of the controls of the wave and role, whichever block they serve: of the sick and of the healthy
+    /// ones.
     usual: [f64; 2],
 }
 
@@ -188,7 +192,8 @@ pub fn judge_rollout(hosts: &[RolloutHost], windows: &RolloutWindows) -> Rollout
     rollout
 }
 
-/// The changed hosts and the controls: those that were never changed, or if there are too few, the later half of the changed.
+/// Splits hosts into changed ones and controls: those that never changed, or if there are too few, the later half of
+/// the changed.
 fn sides<'h>(hosts: &'h [RolloutHost], windows: &RolloutWindows) -> (Vec<&'h RolloutHost>, Vec<&'h RolloutHost>) {
     let (changed, never): (Vec<_>, Vec<_>) = hosts.iter().partition(|host| host.changed_ms.is_some());
     if never.len() >= FEWEST {
@@ -199,14 +204,14 @@ fn sides<'h>(hosts: &'h [RolloutHost], windows: &RolloutWindows) -> (Vec<&'h Rol
     let Some(middle) = times.get(times.len().saturating_sub(1) / 2) else { return (changed, never) };
     let is_early = |host: &&RolloutHost| host.changed_ms.is_some_and(|at| at <= *middle);
     let (early, late): (Vec<_>, Vec<_>) = changed.iter().copied().partition(is_early);
-    // Where all were changed at once, the later ones were changed within the time that is compared.
+    // If all hosts changed at once, the later ones changed within the time that is compared.
     let is_control =
         |host: &&RolloutHost| host.changed_ms.is_some_and(|at| at > middle + windows.settle_ms + windows.after_ms);
     let late: Vec<&RolloutHost> = late.into_iter().filter(is_control).collect();
     if late.len() < FEWEST { (changed, never) } else { (early, late) }
 }
 
-/// The shares of time that a host lost before and after; `None` where it was not observed for long enough, or changed itself.
+/// Returns the shares of time that a host lost before and after; `None` if it was not observed for long enough.
 fn shares(host: &RolloutHost, at_ms: i64, windows: &RolloutWindows) -> Option<Shares> {
     let from = at_ms + windows.settle_ms;
     Some(Shares {
@@ -223,7 +228,8 @@ fn share(lost: &[Lost], from_ms: i64, to_ms: i64) -> Option<f64> {
     (judged > 0.0 && judged >= least).then(|| lost / judged)
 }
 
-/// Gives each control to one block: of its own role if there is one, and to that which has the fewest for its changed hosts.
+/// Assigns each control to one block: of its own role if there is one, and of these to the one with the fewest controls
+/// per changed host.
 fn assign(blocks: &mut [Block<'_>], controls: &[&RolloutHost], windows: &RolloutWindows) {
     let mut of_wave: Vec<Vec<(Option<&str>, Shares)>> = vec![Vec::new(); blocks.len()];
     for host in controls {
@@ -261,11 +267,11 @@ fn assign(blocks: &mut [Block<'_>], controls: &[&RolloutHost], windows: &Rollout
     }
 }
 
-/// What changed hosts and controls that were sick before, or healthy, lost.
+/// The changed hosts and the controls that were sick before, or those that were healthy.
 struct Sides {
     changed: Vec<Shares>,
     controls: Vec<Shares>,
-    /// Their changes less what is usual in their blocks.
+    /// Their changes minus the usual change in their blocks.
     changed_by: Vec<f64>,
     controls_by: Vec<f64>,
 }
@@ -338,7 +344,7 @@ impl GroupResult {
     fn effect_of(&self) -> Effect {
         match self.difference.and_then(|difference| difference.estimate) {
             None => Effect::Unknown,
-            // Less than that nobody acts on.
+            // Nobody acts on a smaller difference.
             Some(difference) if self.p > IN_ERROR || difference.abs() < SICK => Effect::NoDifference,
             Some(difference) if difference < 0.0 => Effect::Helped,
             Some(_) => Effect::Hurt,
@@ -451,7 +457,8 @@ mod tests {
     const HOUR: i64 = 3_600_000;
     const WINDOWS: RolloutWindows = RolloutWindows { before_ms: 4 * HOUR, settle_ms: HOUR, after_ms: 4 * HOUR };
 
-    /// A host that loses `before` of its time until `at`, and `after` from then on, whether it is changed there or not.
+    /// Creates a host that loses `before` of its time until `at`, and `after` from then on, whether it is changed then
+    /// or not.
     fn host(at: i64, is_changed: bool, before: f64, after: f64) -> RolloutHost {
         let lost = (0..24).map(|hour| Lost {
             at_ms: hour * HOUR,
@@ -467,13 +474,14 @@ mod tests {
 
     #[test]
     fn sick_hosts_that_get_better_than_other_sick_hosts_were_helped() {
-        // Ten changed hosts lose 0.2 to 0.218 before and 0.05 after; ten others 0.2 to 0.218 before and 0.1 less after: that is
-        // what came by itself.
+        // Ten changed hosts lose 0.2 to 0.218 before and 0.05 after; ten others lose 0.2 to 0.218 before and 0.1 less
+        // after, without any change.
         let changed = (0..10).map(|n| host(10 * HOUR, true, 0.2 + spread(n), 0.05 + spread(n)));
         let others = (0..10).map(|n| host(10 * HOUR, false, 0.2 + spread(n), 0.1 + spread(n)));
         let rollout = judge_rollout(&changed.chain(others).collect::<Vec<_>>(), &WINDOWS);
         assert_eq!((rollout.effect, rollout.sick.changed, rollout.sick.controls), (Effect::Helped, 10, 10));
-        // -0.15 less -0.1; all of the one below all of the other: 2 / C(20, 10) = 2 / 184,756, corrected for two groups.
+        // -0.15 minus -0.1; all of one side below all of the other: 2 / C(20, 10) = 2 / 184,756, corrected for two
+        // groups.
         let difference = rollout.sick.difference.unwrap();
         assert!((difference.estimate.unwrap() + 0.05).abs() < 1e-9, "{difference:?}");
         assert!((rollout.sick.p - 4.0 / 184_756.0).abs() < 1e-9, "{}", rollout.sick.p);
@@ -499,7 +507,7 @@ mod tests {
             rollout.summary
         );
         assert!(rollout.caveats[0].starts_with("more of the changed hosts were sick before"), "{:?}", rollout.caveats);
-        // Without sick controls it cannot be said at all.
+        // Without sick controls there is no conclusion.
         let changed = (0..8).map(|n| host(10 * HOUR, true, 0.2 + spread(n), 0.05 + spread(n)));
         let healthy = (0..40).map(|_| host(10 * HOUR, false, 0.0, 0.0));
         let rollout = judge_rollout(&changed.chain(healthy).collect::<Vec<_>>(), &WINDOWS);
@@ -509,7 +517,8 @@ mod tests {
 
     #[test]
     fn healthy_hosts_that_become_sick_were_hurt() {
-        // Of 20 changed in two waves 10 become sick, of 20 others 1: by hand, 2 · (C(20,10) C(20,1) + C(20,11)) / C(40,11).
+        // 10 of 20 hosts changed in two waves become sick, and 1 of 20 others: by hand, 2 · (C(20,10) C(20,1) +
+        // C(20,11)) / C(40,11).
         let changed =
             (0..20).map(|n| host(if n < 10 { 6 } else { 14 } * HOUR, true, 0.0, if n % 2 == 0 { 0.3 } else { 0.0 }));
         let others = (0..20).map(|n| host(10 * HOUR, false, 0.0, if n == 2 { 0.3 } else { 0.0 }));
@@ -527,7 +536,7 @@ mod tests {
         let late = (0..8).map(|n| host(16 * HOUR, true, 0.2 + spread(n), 0.02 + spread(n)));
         let rollout = judge_rollout(&early.chain(late).collect::<Vec<_>>(), &WINDOWS);
         assert_eq!((rollout.effect, rollout.changed, rollout.controls), (Effect::Helped, 8, 8));
-        // All at once leaves nothing to compare with.
+        // Changing all hosts at once leaves no controls.
         let all = (0..16).map(|n| host(5 * HOUR, true, 0.2 + spread(n), 0.02 + spread(n)));
         let rollout = judge_rollout(&all.collect::<Vec<_>>(), &WINDOWS);
         assert_eq!((rollout.effect, rollout.controls), (Effect::Unknown, 0));

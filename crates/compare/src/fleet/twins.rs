@@ -1,35 +1,35 @@
-//! Hosts that differ from their twins: the same model, role and kernel, so the same numbers are to be expected.
+//! Hosts that differ from their twins: hosts of the same model, role and kernel, whose numbers should be the same.
 //!
-//! At each time a host's value is compared with the median of its twins at that time, so that the hour of day does not count. The
-//! median of these deviations over all times is the host's persistent deviation. It is judged by the spread of its twins' persistent
-//! deviations (median absolute deviation). Few twins give a poor estimate of that spread, so the limit is a quantile of
-//! Student's distribution with 0.37 degrees of freedom for each twin but one, the efficiency of the median absolute deviation (Rousseeuw,
-//! Croux, Alternatives to the median absolute deviation, Journal of the American Statistical Association 88, 1993), divided
-//! among all that is compared (Bonferroni).
+//! At each time a host's value is compared with the median of its twins at that time, so that the hour of day does not
+//! matter. The median of these deviations over all times is the host's persistent deviation. It is compared with the
+//! spread of its twins' persistent deviations (median absolute deviation). Few twins give a poor estimate of that
+//! spread, so the limit is a quantile of Student's distribution with 0.37 degrees of freedom for each twin but one, the
+//! efficiency of the median absolute deviation (Rousseeuw, Croux, Alternatives to the median absolute deviation,
+//! Journal of the American Statistical Association 88, 1993), divided among all comparisons (Bonferroni).
 
 use crate::stats::distributions::student_quantile;
 use crate::stats::median;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The fewest twins that say what is usual among them.
+/// Minimum number of twins that show what is usual among them.
 pub const FEWEST: usize = 8;
-/// The fewest times that a host and its twins were both observed.
+/// Minimum number of times at which a host and its twins were both observed.
 const LEAST_TIMES: usize = 6;
-/// The share of times at which a host lies on the same side of its twins' median.
+/// Share of times at which a persistent host lies on the same side of its twins' median.
 const PERSISTENT: f64 = 0.9;
-/// What differs by less than this part of the usual value is not worth looking at.
+/// Minimum difference worth reporting, as a fraction of the usual value.
 const LEAST: f64 = 0.25;
-/// The probability of naming any host where all twins are alike.
+/// Probability of naming any host when all twins are alike.
 const IN_ERROR: f64 = 0.05;
-/// By this a normal distribution's standard deviation is larger than its median absolute deviation.
+/// Ratio of a normal distribution's standard deviation to its median absolute deviation.
 const NORMAL: f64 = 1.4826;
 const EFFICIENCY: f64 = 0.37;
 
 /// One metric of hosts that are twins.
 #[derive(Clone, Debug)]
 pub struct Twins {
-    /// What they have in common.
+    /// Their common properties.
     pub group: String,
     /// The metric.
     pub metric: String,
@@ -42,7 +42,7 @@ pub struct Twins {
 pub struct TwinSeries {
     /// The host.
     pub host: String,
-    /// Its values; NaN where there is none.
+    /// Its values; NaN if missing.
     pub values: Vec<f64>,
 }
 
@@ -65,7 +65,7 @@ pub struct Outlier {
     pub deviations: Option<f64>,
 }
 
-/// Finds the hosts that persistently differ from their twins, the largest difference first.
+/// Finds the hosts that persistently differ from their twins, with the largest difference first.
 pub fn outliers(all: &[Twins]) -> Vec<Outlier> {
     let deviations: Vec<(&Twins, Vec<Deviation>)> =
         all.iter().map(|twins| (twins, persistent(twins))).filter(|(_, hosts)| hosts.len() >= FEWEST).collect();
@@ -77,12 +77,12 @@ pub fn outliers(all: &[Twins]) -> Vec<Outlier> {
     found
 }
 
-/// A host's deviation from its twins, the median over time.
+/// A host's deviation from its twins, as the median over time.
 struct Deviation {
     host: usize,
     deviation: f64,
     value: f64,
-    /// Whether it is nearly always on the same side.
+    /// True if it is nearly always on the same side.
     is_persistent: bool,
 }
 
@@ -107,7 +107,7 @@ fn persistent(twins: &Twins) -> Vec<Deviation> {
     twins.hosts.iter().enumerate().filter_map(of).collect()
 }
 
-/// The outliers of one group, each with this probability of being one by chance.
+/// Returns the outliers of one group, each with this probability of being one by chance.
 fn of_twins(twins: &Twins, hosts: &[Deviation], in_error: f64) -> Vec<Outlier> {
     let center = middle(hosts.iter().map(|host| host.deviation).collect());
     let spread = NORMAL * middle(hosts.iter().map(|host| (host.deviation - center).abs()).collect());
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::stats::noise::Noise;
 
-    /// Twins whose values follow the hour of day, each at its own level, with noise.
+    /// Creates twins whose values follow the hour of day, each at its own level, with noise.
     fn twins(seed: u64, hosts: usize, level: impl Fn(usize) -> f64) -> Twins {
         let mut noise = Noise::new(seed, 0.5);
         let mut levels = Noise::new(seed + 1000, 0.0);
@@ -156,7 +156,7 @@ mod tests {
         let found = outliers(&[twins(1, 40, |host| if host == 7 { 700.0 } else { 100.0 })]);
         let [one] = &found[..] else { panic!("{found:?}") };
         assert_eq!((&*one.host, one.twins), ("host7", 39));
-        // Their usual value is the level and the mean of the hours: 100 + 275.
+        // Their usual value is the level plus the mean of the hours: 100 + 275.
         assert!((one.usual - 375.0).abs() < 20.0 && (one.value - 975.0).abs() < 20.0, "{one:?}");
         assert!(one.deviations.unwrap() > 50.0, "{one:?}");
     }
@@ -165,7 +165,7 @@ mod tests {
     fn twins_that_are_alike_have_no_outliers() {
         let fleets = if cfg!(debug_assertions) { 20 } else { 500 };
         let any = (0..fleets).filter(|seed| {
-            // Without the least difference that matters, so that noise is all that stands in the way.
+            // Without a minimum difference, so that only the noise stands in the way.
             let all: Vec<Twins> = (0..4).map(|n| twins(4 * seed + n, 20, |_| -275.0)).collect();
             !outliers(&all).is_empty()
         });

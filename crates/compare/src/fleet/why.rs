@@ -1,21 +1,22 @@
-//! What sick hosts have and healthy ones lack.
+//! Features that sick hosts have and healthy ones lack.
 //!
-//! Each feature is tested by whether more sick hosts have it than chance explains. Features that exactly the same hosts have
-//! are one test. A feature that only marks a role would be found with any sickness of that role, so hosts are compared within
-//! their roles: the exact test of Cochran, Mantel and Haenszel over one table for each role. The role itself is
-//! tested over all hosts, and named as a marker, not as a cause: what it stands for is its work.
+//! Each feature is tested for whether more sick hosts have it than chance explains. Features of exactly the same hosts
+//! are one test. A feature that only marks a role would be found with any sickness of that role, so hosts are compared
+//! within their roles: the exact test of Cochran, Mantel and Haenszel over one table for each role. The role itself is
+//! tested over all hosts, and named as a marker, not as a cause: it stands for the work of its hosts.
 //!
 //! Packages, drivers and settings come together, so tests depend on each other in unknown ways. Holm's correction holds
-//! under any dependence, and for the probability that any feature is named in error; Benjamini and Yekutieli's holds under any
-//! dependence too, but for the share of errors among those named, and a cause named in error sends people to change a
-//! healthy fleet. What cannot become significant whatever the outcome, since too few hosts have it or lack it, does not count as a test
-//! (Tarone, A modified Bonferroni method for discrete data, Biometrics 46, 1990).
+//! under any dependence, and limits the probability that any feature is named in error. Benjamini and Yekutieli's
+//! correction holds under any dependence too, but limits the share of errors among the named features, and a cause
+//! named in error makes people change a healthy fleet. A feature that cannot become significant whatever the outcome,
+//! since too few hosts have it or lack it, does not count as a test (Tarone, A modified Bonferroni method for discrete
+//! data, Biometrics 46, 1990).
 //!
-//! Among the significant features the one with the smallest p leads. The others are tested again, stratified by the lead, as in the
-//! conditional analysis of genomes (Yang and others, Nature Genetics 44, 2012): what is no longer significant is explained by the
-//! lead; what still is, is a cause of its own. Where the lead is itself explained by what goes with it, the hosts cannot distinguish
-//! the two. A role leads only where nothing else does; what nearly all of its hosts have, and explains the sick ones as well, is
-//! listed with it.
+//! The significant feature with the smallest p leads. The others are tested again, stratified by the lead, as in the
+//! conditional analysis of genomes (Yang and others, Nature Genetics 44, 2012): a feature that is no longer significant
+//! is explained by the lead; one that still is, is a cause of its own. If the lead is itself explained by a feature
+//! that goes with it, the hosts cannot distinguish the two. A role leads only if nothing else does; features that
+//! nearly all of its hosts have, and that explain the sick hosts as well, are listed with it.
 
 use super::Feature;
 use super::host_set::HostSet;
@@ -26,27 +27,28 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The probability of naming any cause where there is none.
+/// Probability of naming any cause when there is none.
 const NAMED: f64 = 0.001;
-/// The same for what is shown as a suspicion.
+/// Probability of reporting any suspicion when there is none.
 const SUSPECTED: f64 = 0.05;
-/// Odds that are not surely this many times as high are no cause worth naming: in large fleets everything differs a little.
+/// Odds ratio that a cause must surely exceed to be worth naming: in large fleets everything differs a little.
 const LEAST_ODDS: f64 = 2.0;
-/// What is within so many standard deviations of the expected needs no exact test: it cannot be beyond chance.
+/// Number of standard deviations from the expected value within which no exact test is needed: it cannot be beyond
+/// chance.
 const NEAR: f64 = 2.0;
-/// The most causes that are looked for, each among hosts that are alike in the ones before.
+/// Maximum number of causes to look for, each among hosts that are alike in the ones before.
 const MOST_CAUSES: usize = 3;
-/// Roles with fewer hosts on average leave too few to compare.
+/// Minimum number of hosts per role, on average, that leaves enough to compare.
 const LEAST_IN_ROLE: usize = 4;
-/// What is listed of features that go together.
+/// Maximum number of listed features that go together.
 const MOST_LISTED: usize = 20;
 
-/// Hosts, which of them are sick, and what each has.
+/// A set of hosts, with their health and their features.
 #[derive(Debug)]
 pub struct Cohort {
     sick: HostSet,
     hosts: usize,
-    /// The label within whose values hosts are compared.
+    /// The label by whose values hosts are grouped for comparison.
     role: String,
     features: HashMap<Feature, HostSet>,
 }
@@ -149,41 +151,42 @@ impl From<Estimate> for Interval {
     }
 }
 
-/// Features that the same hosts have.
+/// Features of the same hosts.
 struct Group {
     features: Vec<Feature>,
     /// The hosts that have them.
     with: HostSet,
     /// The hosts whose inventory covers them.
     known: HostSet,
-    /// Whether the role is one of them.
+    /// True if the role is one of them.
     is_marker: bool,
 }
 
-/// A group and how improbable it is by chance.
+/// A group, and the probability that it occurs by chance.
 struct Tested<'g> {
     group: &'g Group,
-    /// Corrected for the number of tests.
+    /// Probability, corrected for the number of tests.
     p: f64,
     score: f64,
 }
 
 impl Cohort {
-    /// Hosts numbered as in `is_sick`, compared within the values of the label `role`.
+    /// Creates a cohort of hosts numbered as in `is_sick`, compared within the values of the label `role`.
     pub fn new(is_sick: &[bool], role: &str) -> Self {
         let mut sick = HostSet::empty(is_sick.len());
         is_sick.iter().enumerate().filter(|(_, is_sick)| **is_sick).for_each(|(host, _)| sick.insert(host));
         Self { sick, hosts: is_sick.len(), role: role.to_owned(), features: HashMap::new() }
     }
 
-    /// Says that a host has a feature. Hosts that have nothing of a kind are taken as unknown in it, except of changes.
+    /// Adds a feature of a host. A host without any feature of a kind counts as unknown for that kind, except for
+    /// changes.
     pub fn add(&mut self, host: usize, feature: Feature) {
         if host < self.hosts {
             self.features.entry(feature).or_insert_with(|| HostSet::empty(self.hosts)).insert(host);
         }
     }
 
-    /// What the sick hosts share and the healthy ones lack.
+    /// Finds the features that the sick hosts share and the healthy ones lack.
     pub fn why(self) -> Why {
         let sick = self.sick.len();
         let healthy = self.hosts - sick;
@@ -228,7 +231,7 @@ impl Cohort {
             return Why { verdict: Verdict::FewHosts, ..why };
         }
         let mut left: Vec<Tested<'_>> = tested.into_iter().filter(|tested| tested.p <= SUSPECTED).collect();
-        // A role explains anything of its hosts, so it leads only where nothing else does.
+        // A role explains everything about its hosts, so it leads only if nothing else does.
         left.sort_by(|a, b| {
             let key = |t: &Tested<'_>| (t.group.is_marker, t.p);
             let (a_key, b_key) = (key(a), key(b));
@@ -273,7 +276,7 @@ impl Cohort {
         why
     }
 
-    /// Features by the hosts that have them; those of all hosts say nothing and are left out.
+    /// Groups features by the hosts that have them; omits features of all hosts, which show nothing.
     fn groups(&self) -> Vec<Group> {
         let everyone = HostSet::full(self.hosts);
         let mut known: BTreeMap<&str, HostSet> = BTreeMap::new();
@@ -304,7 +307,7 @@ impl Cohort {
         groups
     }
 
-    /// The hosts of each role.
+    /// Returns the hosts of each role.
     fn roles(&self) -> Roles {
         let labelled = self.features.iter().filter(|(feature, _)| feature.is_label(&self.role));
         let mut labelled: Vec<_> = labelled.collect();
@@ -325,7 +328,7 @@ impl Cohort {
         }
     }
 
-    /// Tests all groups, corrected for the number of those that could become significant.
+    /// Tests all groups, corrected for the number of groups that could become significant.
     fn test<'g>(&self, groups: &'g [Group], roles: &[HostSet]) -> Vec<Tested<'g>> {
         let everyone = [HostSet::full(self.hosts)];
         let tables = |group: &Group| self.tables(group, if group.is_marker { &everyone[..] } else { roles });
@@ -349,14 +352,14 @@ impl Cohort {
         all.map(|(((_, group, _), score), corrected)| Tested { group, p: corrected.p, score }).collect()
     }
 
-    /// How probable it is by chance that so many sick hosts of these strata have a group's features.
+    /// Returns the probability that at least as many sick hosts of these strata have a group's features by chance.
     fn p(&self, group: &Group, strata: &[HostSet]) -> f64 {
         let tables = self.tables(group, strata);
         if score(&tables) < NEAR { 1.0 } else { upper_p(&tables) }
     }
 
-    /// Features that nearly all hosts of a role have, and few others, so that comparing within roles says nothing about them, but
-    /// that explain the sick hosts as well as the role does. Those that fit best come first.
+    /// Returns features that nearly all hosts of a role have, and few others, so that comparing within roles shows
+    /// nothing about them, but that explain the sick hosts as well as the role does. The best fit comes first.
     fn instead_of(&self, role: &Group, groups: &[Group], tests: usize) -> Vec<Feature> {
         let everyone = [HostSet::full(self.hosts)];
         let level = NAMED / tests.max(1) as f64;
@@ -390,7 +393,7 @@ impl Cohort {
         }
     }
 
-    /// What is known of a group; `None` where its effect may be too small to matter.
+    /// Returns a group as a candidate; `None` if its effect may be too small to matter.
     fn candidate(&self, tested: &Tested<'_>, roles: &[HostSet]) -> Option<Candidate> {
         let group = tested.group;
         let odds = odds_ratio(&self.tables(group, roles))?;
@@ -416,13 +419,14 @@ impl Cohort {
 }
 
 enum Roles {
-    /// All hosts have the same, or none.
+    /// All hosts have the same role, or none.
     One,
     Usable(Vec<HostSet>),
     TooMany,
 }
 
-/// Each stratum's hosts with the group's features and those without. Where that is unknown, they are among those without.
+/// Splits each stratum into the hosts with the group's features and those without. Hosts for which that is unknown are
+/// among the latter.
 fn split(strata: &[HostSet], group: &Group) -> Vec<HostSet> {
     let parts = strata.iter().flat_map(|stratum| [stratum.and(&group.with), stratum.without(&group.with)]);
     parts.filter(|part| !part.is_empty()).collect()
@@ -480,7 +484,7 @@ impl Candidate {
 mod tests {
     use super::*;
 
-    /// A hundred hosts, the given ones sick; every second one is a database.
+    /// Creates a hundred hosts with the given ones sick; every second one is a database.
     fn fleet(is_sick: impl Fn(usize) -> bool) -> Cohort {
         let sick: Vec<bool> = (0..100).map(is_sick).collect();
         let mut cohort = Cohort::new(&sick, "role");
@@ -502,7 +506,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_the_sick_share_is_named_with_its_effect() {
-        // 20 of 100 have the kernel; 16 of them are sick, and 4 of the other 80.
+        // 20 of 100 hosts have the kernel; 16 of them are sick, and 4 of the other 80.
         let has = |host: usize| host < 20;
         let mut cohort = fleet(|host| host < 16 || (host >= 20 && host % 20 == 0));
         give(&mut cohort, &Feature::new("kernel", "release", "6.8.0-45"), has);
@@ -516,7 +520,7 @@ mod tests {
         let names: Vec<String> = lead.features.iter().map(Feature::to_string).collect();
         assert_eq!(names, ["kernel release 6.8.0-45", "driver ixgbe 5.19"]);
         assert_eq!((lead.sick_with, lead.sick_known, lead.healthy_with, lead.healthy_known), (16, 20, 4, 80));
-        // 16/20 less 4/80; Newcombe's interval from Wilson's 0.584 to 0.919 and 0.020 to 0.122, by hand.
+        // 16/20 minus 4/80; Newcombe's interval from Wilson's 0.584 to 0.919 and 0.020 to 0.122, by hand.
         let difference = lead.risk_difference;
         assert!((difference.estimate.unwrap() - 0.75).abs() < 1e-9);
         assert!(
@@ -533,7 +537,8 @@ mod tests {
 
     #[test]
     fn what_only_marks_a_role_is_no_cause() {
-        // Half of the databases are sick, whatever else they have; nearly all databases have a package, and a few others.
+        // Half of the databases are sick, regardless of their other features; nearly all databases have a package, and
+        // so do a few others.
         let is_sick = |host: usize| host.is_multiple_of(4);
         let mut cohort = fleet(is_sick);
         give(&mut cohort, &Feature::new("package", "postgresql", "16"), |host| (host % 2 == 0) != (host % 25 == 0));
@@ -544,7 +549,7 @@ mod tests {
             why.summary.starts_with("What the sick hosts share is their role (role = db): 25 of 25 sick hosts"),
             "{why:?}"
         );
-        // With nothing but that role's hosts having it, the hosts cannot tell the two apart.
+        // If only the hosts of that role have it, the hosts cannot distinguish the two.
         let mut cohort = fleet(is_sick);
         give(&mut cohort, &Feature::new("package", "postgresql", "16"), |host| host % 2 == 0);
         let why = cohort.why();
@@ -553,7 +558,7 @@ mod tests {
 
     #[test]
     fn what_explained_the_cause_is_listed_beneath_it() {
-        // 30 hosts have the setting and 25 of them are sick. A package is on 27 of the 30 and on 12 others.
+        // 30 hosts have the setting and 25 of them are sick. 27 of the 30 and 12 others have a package.
         let has = |host: usize| (30..60).contains(&host);
         let mut cohort = fleet(|host| has(host) && host < 55);
         give(&mut cohort, &Feature::new("sysctl", "vm.dirty_ratio", "90"), has);
@@ -596,7 +601,7 @@ mod tests {
 
     #[test]
     fn hosts_of_which_nothing_is_known_do_not_count() {
-        // Half of the hosts sent no kernel: all the sick with a known kernel have the new one.
+        // Half of the hosts sent no kernel: all sick hosts with a known kernel have the new one.
         let mut cohort = fleet(|host| host < 20 || (50..60).contains(&host));
         give(&mut cohort, &Feature::new("kernel", "release", "new"), |host| host < 20);
         give(&mut cohort, &Feature::new("kernel", "release", "old"), |host| (20..50).contains(&host));

@@ -1,34 +1,34 @@
-//! Counts of who has something and who is a case, in one stratum or several: exact tests and intervals.
+//! Exact tests and intervals for counts of exposure and cases, in one stratum or several.
 
 use super::distributions::normal_quantile;
 use super::{CONFIDENCE, Estimate};
 
-/// A 2×2 table: of `all`, `with` have something, `cases` are cases, and `with_cases` are both.
+/// A 2×2 table: of `all`, `with` are exposed, `cases` are cases, and `with_cases` are both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Cases that have it.
+    /// Exposed cases.
     pub with_cases: usize,
-    /// Everyone who has it.
+    /// All exposed.
     pub with: usize,
     /// All cases.
     pub cases: usize,
-    /// Everyone.
+    /// All subjects.
     pub all: usize,
 }
 
 impl Table {
-    /// The fewest and the most cases that can have it, given how many have it and how many are cases.
+    /// Returns the smallest and the largest possible number of exposed cases, given the totals.
     fn support(&self) -> (usize, usize) {
         ((self.with + self.cases).saturating_sub(self.all), self.with.min(self.cases))
     }
 
-    /// Whether the table says anything about whether the two go together.
+    /// Returns whether the table holds any information about an association.
     fn is_informative(&self) -> bool {
         let (low, high) = self.support();
         low < high
     }
 
-    /// Mean and variance of `with_cases` if the two have nothing to do with each other.
+    /// Returns the mean and variance of `with_cases` if there is no association.
     fn moments(&self) -> (f64, f64) {
         let [with, cases, all] = [self.with, self.cases, self.all].map(|n| n as f64);
         let mean = with * cases / all;
@@ -36,8 +36,8 @@ impl Table {
         (mean, variance)
     }
 
-    /// How probable each number of `with_cases` is, from the fewest on, if the odds are `odds` times as high with it as
-    /// without: Fisher's noncentral hypergeometric distribution.
+    /// Returns the probability of each number of `with_cases`, from the smallest on, if exposure multiplies the odds by
+    /// `odds`: Fisher's noncentral hypergeometric distribution.
     fn distribution(&self, odds: f64) -> Vec<f64> {
         let (low, high) = self.support();
         let ratio = |k: usize| {
@@ -45,7 +45,7 @@ impl Table {
             let down = (k + 1) as f64 * (self.all + k + 1 - self.with - self.cases) as f64;
             odds * up / down
         };
-        // From the mode on in both directions, so that only what is negligible can underflow.
+        // From the mode in both directions, so that only negligible weights can underflow.
         let mode = (low..high).find(|k| ratio(*k) < 1.0).unwrap_or(high);
         let mut weights = vec![0.0; high - low + 1];
         weights[mode - low] = 1.0;
@@ -60,7 +60,8 @@ impl Table {
         weights
     }
 
-    /// How well two risks, of those with it and of those without, fit the cases: the logarithm of the greatest likelihood.
+    /// Returns the goodness of fit of two risks, of the exposed and of the others: the logarithm of the maximum
+    /// likelihood.
     pub fn log_likelihood(&self) -> f64 {
         let of = |cases: usize, all: usize| {
             let term = |count: usize| if count == 0 { 0.0 } else { count as f64 * (count as f64 / all as f64).ln() };
@@ -69,9 +70,9 @@ impl Table {
         of(self.with_cases, self.with) + of(self.cases - self.with_cases, self.all - self.with)
     }
 
-    /// How much more often those with it are cases than those without: the difference of the two risks, with Newcombe's
-    /// interval of scores (Newcombe, Interval estimation for the difference between independent proportions, Statistics in
-    /// Medicine 17, 1998, method 10). `None` where everyone has it, or nobody.
+    /// Returns the risk difference between the exposed and the others, with Newcombe's score interval (Newcombe,
+    /// Interval estimation for the difference between independent proportions, Statistics in Medicine 17, 1998, method
+    /// 10). `None` if all are exposed, or none.
     pub fn risk_difference(&self) -> Option<Estimate> {
         let (without, without_cases) = (self.all - self.with, self.cases - self.with_cases);
         if self.with == 0 || without == 0 {
@@ -88,8 +89,8 @@ impl Table {
     }
 }
 
-/// A proportion with Wilson's interval of scores (Wilson, Journal of the American Statistical Association 22, 1927). `of` is
-/// not 0.
+/// Returns a proportion with Wilson's score interval (Wilson, Journal of the American Statistical Association 22,
+/// 1927). `of` must not be 0.
 pub fn wilson(count: usize, of: usize, confidence: f64) -> Estimate {
     let z = normal_quantile(f64::midpoint(1.0, confidence));
     let (n, share) = (of as f64, count as f64 / of as f64);
@@ -99,29 +100,29 @@ pub fn wilson(count: usize, of: usize, confidence: f64) -> Estimate {
     Estimate { shift: share, low: ((middle - reach) / scale).max(0.0), high: ((middle + reach) / scale).min(1.0) }
 }
 
-/// How often at least as many cases would have it if the two had nothing to do with each other, given each stratum's totals:
+/// Returns the probability of at least as many exposed cases if there is no association, given each stratum's totals:
 /// the exact, one-sided conditional test of Cochran, Mantel and Haenszel; with one stratum, Fisher's exact test (Mehta,
-/// Patel, Gray, Computing an exact confidence interval for the common odds ratio in several 2×2 contingency tables, Journal
-/// of the American Statistical Association 80, 1985).
+/// Patel, Gray, Computing an exact confidence interval for the common odds ratio in several 2×2 contingency tables,
+/// Journal of the American Statistical Association 80, 1985).
 pub fn upper_p(strata: &[Table]) -> f64 {
     let sum = Sum::new(strata, 1.0);
     sum.weights[sum.seen..].iter().sum::<f64>().min(1.0)
 }
 
-/// The same for at most as many.
+/// Returns the probability of at most as many exposed cases, likewise.
 pub fn lower_p(strata: &[Table]) -> f64 {
     let sum = Sum::new(strata, 1.0);
     sum.weights[..=sum.seen].iter().sum::<f64>().min(1.0)
 }
 
-/// The smallest [`upper_p`] that these totals allow: that of the most cases that can have it.
+/// Returns the smallest [`upper_p`] that these totals allow: that of the largest possible number of exposed cases.
 pub fn least_upper_p(strata: &[Table]) -> f64 {
     let last = |table: &Table| table.distribution(1.0).last().copied().unwrap_or(1.0);
     strata.iter().filter(|table| table.is_informative()).map(last).product()
 }
 
-/// By how many standard deviations more cases have it than are to be expected (Cochran, Mantel, Haenszel); 0 where no
-/// stratum says anything.
+/// Returns the excess of exposed cases over the expected number, in standard deviations (Cochran, Mantel, Haenszel); 0
+/// if no stratum is informative.
 pub fn score(strata: &[Table]) -> f64 {
     let informative = strata.iter().filter(|table| table.is_informative());
     let (excess, variance) = informative.fold((0.0, 0.0), |(excess, variance), table| {
@@ -131,9 +132,9 @@ pub fn score(strata: &[Table]) -> f64 {
     if variance > 0.0 { excess / variance.sqrt() } else { 0.0 }
 }
 
-/// By how many times having it multiplies the odds of being a case, the same in all strata: the conditional estimate of
-/// maximum likelihood with its exact interval (Mehta, Patel, Gray). An end that the data do not bound is 0 or infinite;
-/// `None` where no stratum says anything.
+/// Returns the factor by which exposure multiplies the odds of being a case, the same in all strata: the conditional
+/// maximum likelihood estimate with its exact interval (Mehta, Patel, Gray). An end that the data do not bound is 0 or
+/// infinite; `None` if no stratum is informative.
 pub fn odds_ratio(strata: &[Table]) -> Option<Estimate> {
     let tilt = mantel_haenszel(strata);
     let sum = Sum::new(strata, tilt);
@@ -143,7 +144,7 @@ pub fn odds_ratio(strata: &[Table]) -> Option<Estimate> {
     }
     let tail = (1.0 - CONFIDENCE) / 2.0;
     let seen = sum.seen as f64;
-    // Each of these grows with the odds ratio.
+    // Each of these increases with the odds ratio.
     let mean =
         |weights: &[f64]| weights.iter().zip(0_u32..).map(|(weight, k)| weight * f64::from(k)).sum::<f64>() - seen;
     let above = |weights: &[f64]| weights[sum.seen..].iter().sum::<f64>() - tail;
@@ -162,7 +163,7 @@ pub fn odds_ratio(strata: &[Table]) -> Option<Estimate> {
     })
 }
 
-/// The odds ratio of Mantel and Haenszel, kept finite by half a count in each cell: only a place to begin.
+/// Returns the odds ratio of Mantel and Haenszel, kept finite by half a count in each cell: only a starting point.
 fn mantel_haenszel(strata: &[Table]) -> f64 {
     let (mut up, mut down) = (0.0, 0.0);
     for table in strata.iter().filter(|table| table.is_informative()) {
@@ -176,10 +177,10 @@ fn mantel_haenszel(strata: &[Table]) -> f64 {
     if down > 0.0 { up / down } else { 1.0 }
 }
 
-/// How probable each number of cases that have it is, over all strata together.
+/// Probability of each number of exposed cases, over all strata together.
 struct Sum {
     weights: Vec<f64>,
-    /// The place of what was seen.
+    /// Index of the observed number.
     seen: usize,
 }
 
@@ -193,7 +194,8 @@ impl Sum {
         sum
     }
 
-    /// The factor of the odds at which a function of the weights is zero; it grows with the factor.
+    /// Returns the factor of the odds at which a function of the weights is zero; the function must increase with the
+    /// factor.
     fn root(&self, of: impl Fn(&[f64]) -> f64) -> f64 {
         let (mut low, mut high) = (-40.0_f64, 40.0_f64);
         for _ in 0..60 {
@@ -203,7 +205,7 @@ impl Sum {
         f64::midpoint(low, high).exp()
     }
 
-    /// The weights with odds that are higher by this factor, given as its logarithm.
+    /// Returns the weights for odds multiplied by this factor, given as its logarithm.
     fn tilted(&self, log: f64) -> Vec<f64> {
         let logs = self.weights.iter().zip(0_u32..).map(|(weight, k)| weight.ln() + log * f64::from(k));
         let logs: Vec<f64> = logs.collect();
@@ -259,11 +261,12 @@ mod tests {
         let rabbits =
             [table(0, 6, 0, 11), table(3, 6, 3, 12), table(6, 6, 8, 12), table(5, 6, 11, 12), table(2, 2, 7, 7)];
         assert!(near(upper_p(&rabbits), 26_100.0 / 1_306_800.0, 9));
-        // A stratum in which all are alike says nothing.
+        // A stratum in which all are alike is not informative.
         assert!(near(upper_p(&rabbits[1..4]), upper_p(&rabbits), 12));
         assert!(near(upper_p(&[]), 1.0, 12) && odds_ratio(&rabbits[..1]).is_none());
         assert!(near(score(&rabbits[..1]), 0.0, 12));
-        // Three doses say something: 14 cured, 11 expected; R's chi-squared with its half taken off, 3.9286, is 2.5² / 1.59091.
+        // Three doses are informative: 14 cured, 11 expected; R's chi-squared with its continuity correction, 3.9286,
+        // is 2.5² / 1.59091.
         assert!(near(score(&rabbits), 3.0 / 1.590_909_f64.sqrt(), 5), "{}", score(&rabbits));
     }
 

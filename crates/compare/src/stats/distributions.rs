@@ -1,28 +1,28 @@
-//! Tails of the normal distribution and of Student's.
+//! Tails of the normal distribution and of Student's t-distribution.
 
-/// How probable a normal variable is to lie further up than this.
+/// Returns the probability that a standard normal variable exceeds `z`.
 pub fn normal_tail(z: f64) -> f64 {
     libm::erfc(z / std::f64::consts::SQRT_2) / 2.0
 }
 
-/// The value that a normal variable stays below with this probability.
+/// Returns the value that a standard normal variable stays below with this probability.
 pub fn normal_quantile(below: f64) -> f64 {
     quantile(below, normal_tail)
 }
 
-/// How probable a variable of Student's distribution is to lie further up than `t`, with `freedom` degrees of freedom, which
-/// need not be whole (Abramowitz, Stegun, Handbook of Mathematical Functions, 26.7.1).
+/// Returns the probability that a variable of Student's distribution exceeds `t`, with `freedom` degrees of freedom,
+/// which need not be whole (Abramowitz, Stegun, Handbook of Mathematical Functions, 26.7.1).
 pub fn student_tail(t: f64, freedom: f64) -> f64 {
     let half = incomplete_beta(freedom / (freedom + t * t), freedom / 2.0, 0.5) / 2.0;
     if t < 0.0 { 1.0 - half } else { half }
 }
 
-/// The value that a variable of Student's distribution stays below with this probability.
+/// Returns the value that a variable of Student's distribution stays below with this probability.
 pub fn student_quantile(below: f64, freedom: f64) -> f64 {
     quantile(below, |t| student_tail(t, freedom))
 }
 
-/// Where an upper tail has what `below` leaves. Symmetric about zero; the search goes outwards by powers of two.
+/// Returns the value whose upper tail is 1 - `below`. Symmetric about zero; the search expands by powers of two.
 fn quantile(below: f64, tail: impl Fn(f64) -> f64) -> f64 {
     if below < 0.5 {
         return -quantile(1.0 - below, tail);
@@ -40,9 +40,9 @@ fn quantile(below: f64, tail: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The regularized incomplete beta function, by its continued fraction in Lentz's form (DLMF 8.17.22).
+/// Returns the regularized incomplete beta function, by its continued fraction in Lentz's form (DLMF 8.17.22).
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
-    // The fraction converges fast only below the mean.
+    // The fraction converges quickly only below the mean.
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - incomplete_beta(1.0 - x, b, a);
     }
@@ -85,7 +85,7 @@ mod tests {
         for (freedom, quantile) in [(1.0, 12.706), (2.0, 4.303), (5.0, 2.571), (10.0, 2.228), (30.0, 2.042)] {
             assert!((student_quantile(0.975, freedom) - quantile).abs() < 6e-4, "{freedom}");
         }
-        // One degree is Cauchy's distribution: a quarter lies above 1; two have 1/2 - t / (2 root(2 + t²)).
+        // One degree is Cauchy's distribution: a quarter lies above 1; two degrees have 1/2 - t / (2 root(2 + t²)).
         assert!((student_tail(1.0, 1.0) - 0.25).abs() < 1e-12 && (student_tail(-1.0, 1.0) - 0.75).abs() < 1e-12);
         assert!((student_tail(3.0, 2.0) - (0.5 - 3.0 / (2.0 * 11.0_f64.sqrt()))).abs() < 1e-12);
         assert!((student_tail(0.0, 7.0) - 0.5).abs() < 1e-12);

@@ -1,9 +1,10 @@
-//! The statistics of measurements: medians of differences and exact tests, which assume nothing about how values are
-//! distributed.
+//! Statistics of measurements: medians of differences and exact tests, which assume nothing about the distribution of
+//! the values.
 //!
-//! What is measured again and again remembers what it was: on noise whose neighbours correlate by .5, .8 and .95 a rank test of
-//! one-second samples calls 21, 42 and 61 % of no changes a change. So values are paired and interleaved where that can be had
-//! ([`paired`]), and otherwise put together into pieces that are long enough to be independent ([`pieces`], [`ranks`]).
+//! Repeated measurements are autocorrelated: on noise whose neighbours correlate by .5, .8 and .95, a rank test of
+//! one-second samples reports a change in 21, 42 and 61 % of the cases without a change. So values are paired and
+//! interleaved where possible ([`paired`]), and otherwise averaged over pieces that are long enough to be independent
+//! ([`pieces`], [`ranks`]).
 
 pub mod contingency;
 pub mod distributions;
@@ -12,22 +13,22 @@ pub mod pieces;
 pub mod ranks;
 pub mod trend;
 
-/// How surely an interval holds the true value where nothing else is asked for.
+/// Default confidence level of intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// An estimate of a shift, and an interval that holds the true one with the confidence asked for, or the best that so few
-/// values allow.
+/// An estimate of a shift, and an interval that contains the true shift with the requested confidence, or with the best
+/// that so few values allow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The shift.
     pub shift: f64,
-    /// Where the interval begins.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Where it ends.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
-/// The middle of ascending numbers; NaN without any.
+/// Returns the median of ascending numbers; NaN without any.
 pub fn median(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
     match sorted.len() {
@@ -37,18 +38,18 @@ pub fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// One of several tests.
+/// Result of one of several tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Corrected {
-    /// Its probability as if it were the only one.
+    /// Its p-value as if it were the only one.
     pub p: f64,
-    /// For how many tests it was corrected.
+    /// Number of tests for which it was corrected.
     pub tests: usize,
 }
 
-/// Corrects the probabilities of several tests for their number (Holm, A simple sequentially rejective multiple test procedure,
-/// Scandinavian Journal of Statistics 6, 1979): what stays below a level there is, with all of them together, no more often in
-/// error than that. The smallest counts as one of all, the next as one of one less.
+/// Corrects the p-values of several tests for their number (Holm, A simple sequentially rejective multiple test
+/// procedure, Scandinavian Journal of Statistics 6, 1979): rejecting all tests below a level has at most that
+/// probability of any error. The smallest is corrected for all tests, the next one for one test less, and so on.
 pub fn holm(probabilities: &[f64]) -> Vec<Corrected> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
@@ -62,8 +63,8 @@ pub fn holm(probabilities: &[f64]) -> Vec<Corrected> {
     corrected
 }
 
-/// The numbers that lie `cut` ranks from either end of ascending ones. Where even one rank is too many, all lie between the
-/// first and the last.
+/// Returns the numbers that lie `cut` ranks from either end of ascending ones. If even one rank is too many, returns
+/// the first and the last.
 fn between(sorted: &[f64], cut: usize) -> Option<(f64, f64)> {
     let (first, last) = (*sorted.first()?, *sorted.last()?);
     match cut.min((sorted.len() - 1) / 2) {
@@ -72,8 +73,8 @@ fn between(sorted: &[f64], cut: usize) -> Option<(f64, f64)> {
     }
 }
 
-/// How many of the smallest values of a statistic together are no more probable than `tail`, where each value has so many ways
-/// to come about.
+/// Returns how many of the smallest values of a statistic together have at most the probability `tail`, given the
+/// number of ways in which each value can occur.
 fn ranks_within(ways: &[f64], tail: f64) -> usize {
     let all: f64 = ways.iter().sum();
     let mut below = 0.0;
@@ -106,12 +107,12 @@ pub(crate) mod noise {
             self.level
         }
 
-        /// Twelve uniform numbers less their mean: near enough to normal.
+        /// Returns twelve uniform numbers minus their mean: close enough to normal.
         fn normal(&mut self) -> f64 {
             (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
         }
 
-        /// Xorshift (Marsaglia 2003).
+        /// Returns a uniform number by Xorshift (Marsaglia 2003).
         fn uniform(&mut self) -> f64 {
             self.random ^= self.random << 13;
             self.random ^= self.random >> 7;
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn holms_procedure_is_that_of_the_paper() {
-        // The smallest times four, the next times three; and never below one before.
+        // The smallest times four, the next times three; and never below the one before.
         let p = |p: &[f64]| holm(p).iter().map(|one| one.p).collect::<Vec<_>>();
         assert_eq!(p(&[0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02]);
         assert_eq!(p(&[0.5, 0.6]), [1.0, 1.0]);

@@ -1,22 +1,23 @@
-//! The statistics of paired measurements: nothing is assumed about how they are distributed but that, were there no effect,
-//! each pair could as well have come out the other way round.
+//! Statistics of paired measurements. The only assumption about the distribution is that, without an effect, each pair
+//! could equally well have come out the other way round.
 
 use super::{Estimate, between, median};
 
-/// More pairs than this are not flipped one by one: there are two to the power of their number of ways.
+/// Maximum number of pairs that are flipped one by one: the number of ways is two to this power.
 pub const MOST_PAIRS: usize = 20;
 
-/// The estimate of a shift from paired differences; `None` without any.
+/// Estimates a shift from paired differences; `None` without any.
 ///
-/// The median of all averages of two differences, and the interval from the exact distribution of Wilcoxon's signed-rank
-/// statistic (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3.2 and 3.3).
+/// The estimate is the median of all averages of two differences (Hodges-Lehmann), the interval comes from the exact
+/// distribution of Wilcoxon's signed-rank statistic (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3.2
+/// and 3.3).
 pub fn estimate(differences: &[f64], confidence: f64) -> Option<Estimate> {
     let averages = walsh_averages(differences);
     let (low, high) = between(&averages, lower_tail(differences.len(), (1.0 - confidence) / 2.0))?;
     Some(Estimate { shift: median(&averages), low, high })
 }
 
-/// All averages of two differences, each with itself among them, in ascending order.
+/// Returns all averages of two differences, including each with itself, in ascending order.
 fn walsh_averages(differences: &[f64]) -> Vec<f64> {
     let pairs = (0..differences.len()).flat_map(|i| (i..differences.len()).map(move |j| (i, j)));
     let mut averages: Vec<f64> = pairs.map(|(i, j)| f64::midpoint(differences[i], differences[j])).collect();
@@ -24,10 +25,11 @@ fn walsh_averages(differences: &[f64]) -> Vec<f64> {
     averages
 }
 
-/// The largest rank whose lower tail of the signed-rank distribution does not exceed `tail`; 0 where none does.
+/// Returns the largest rank whose lower tail of the signed-rank distribution does not exceed `tail`; 0 if there is
+/// none.
 fn lower_tail(pairs: usize, tail: f64) -> usize {
     let most = pairs * (pairs + 1) / 2;
-    // How many of the 2^n ways to sign the ranks 1..n have each sum.
+    // Number of the 2^n ways to sign the ranks 1..n that have each sum.
     let mut ways = vec![0.0_f64; most + 1];
     ways[0] = 1.0;
     for rank in 1..=pairs {
@@ -38,8 +40,9 @@ fn lower_tail(pairs: usize, tail: f64) -> usize {
     super::ranks_within(&ways, tail)
 }
 
-/// How often a sum at least as far from zero comes about when each difference is given either sign: the exact p of the
-/// two-sided sign-flip test (Fisher, The Design of Experiments, 21). Only the first [`MOST_PAIRS`] count.
+/// Returns the share of all sign combinations of the differences whose sum is at least as far from zero: the exact p of
+/// the two-sided sign-flip test (Fisher, The Design of Experiments, 21). Uses only the first [`MOST_PAIRS`]
+/// differences.
 pub fn sign_flip_p(differences: &[f64]) -> f64 {
     let differences = &differences[..differences.len().min(MOST_PAIRS)];
     let (first, second) = differences.split_at(differences.len() / 2);
@@ -51,13 +54,13 @@ pub fn sign_flip_p(differences: &[f64]) -> f64 {
     let as_far = |sum: &f64| {
         let above = second.len() - second.partition_point(|other| sum + other < far);
         let below = second.partition_point(|other| sum + other <= -far);
-        // Where nothing is far both hold of all.
+        // If nothing is far from zero, both conditions hold for all sums.
         (above + below).min(second.len())
     };
     first.iter().map(as_far).sum::<usize>() as f64 / (first.len() * second.len()) as f64
 }
 
-/// The sums that come about when each number is given either sign.
+/// Returns the sums for all combinations of signs.
 fn flipped_sums(numbers: &[f64]) -> Vec<f64> {
     numbers.iter().fold(vec![0.0], |sums, number| sums.iter().flat_map(|sum| [sum + number, sum - number]).collect())
 }
@@ -84,7 +87,7 @@ mod tests {
         assert!((sign_flip_p(&[0.1, -0.1, 0.2, -0.2]) - 1.0).abs() < 1e-12);
         assert!((sign_flip_p(&[]) - 1.0).abs() < 1e-12);
         assert!((sign_flip_p(&[0.0; 8]) - 1.0).abs() < 1e-12);
-        // Fisher's maize: 15 pairs of which 863 of the 32,768 ways to sign them come out as far (The Design of Experiments, 21).
+        // Fisher's maize: 863 of the 32,768 ways to sign 15 pairs come out as far (The Design of Experiments, 21).
         let maize = [49., -67., 8., 16., 6., 23., 28., 41., 14., 29., 56., 24., 75., 60., -48.];
         assert!((sign_flip_p(&maize) - 2.0 * 863.0 / 32_768.0).abs() < 1e-3, "{}", sign_flip_p(&maize));
     }

@@ -1,33 +1,36 @@
-//! Cuts series into pieces that are nearly independent.
+//! Cuts series into nearly independent pieces.
 
-/// The fewest pieces of each of two series that can show a difference: 2 / (12 over 6) = 0.002.
+/// Minimum number of pieces of each of two series that can show a difference: 2 / (12 over 6) = 0.002.
 pub const FEWEST: usize = 6;
-/// More are put together: what all of them tell is not less, and every arrangement of them is counted.
+/// Maximum number of pieces; more are merged, which loses no information, because every arrangement of them is
+/// enumerated.
 const MOST: usize = 12;
-/// How many of the times over which a series remembers itself a piece is long; means of neighbours then correlate by a tenth.
+/// Length of a piece as a multiple of the autocorrelation time; means of neighbours then correlate by a tenth.
 const LENGTH: f64 = 3.0;
 
-/// Means of consecutive samples of two series, each over as long as makes it independent of the next, and as many as that
-/// leaves. What looks like a short memory can be an accident of one of them, so the longer counts for both.
+/// Returns means of consecutive samples of two series, each over a length that makes it independent of the next, and as
+/// many as that leaves. A short autocorrelation time can be an accident of one series, so the longer one applies to
+/// both.
 pub fn pieces(a: &[f64], b: &[f64]) -> [Vec<f64>; 2] {
     let memory = memory(a).max(memory(b));
     let cut = |samples: &[f64]| means(samples, ((samples.len() as f64 / (LENGTH * memory)) as usize).min(MOST));
     [cut(a), cut(b)]
 }
 
-/// Independent samples, averaged in groups if there are more than are needed.
+/// Averages independent samples in groups if there are more than needed.
 pub fn repeats(samples: &[f64]) -> Vec<f64> {
     means(samples, samples.len().min(MOST))
 }
 
-/// The means of so many parts, one after the other.
+/// Returns the means of `count` consecutive parts.
 fn means(samples: &[f64], count: usize) -> Vec<f64> {
     let part = |at: usize| &samples[at * samples.len() / count..(at + 1) * samples.len() / count];
     (0..count).map(|at| part(at).iter().sum::<f64>() / part(at).len() as f64).collect()
 }
 
-/// Over how many samples a series remembers itself: the sum of its autocorrelations, of which the noise of large lags is left
-/// out where two neighbours together are no more than noise (Geyer, Practical Markov Chain Monte Carlo, 3.3). At least 1.
+/// Returns the autocorrelation time of a series in samples: the sum of its autocorrelations, without the noise of large
+/// lags, from where two neighbours together are only noise (Geyer, Practical Markov Chain Monte Carlo, 3.3). Returns
+/// at least 1.
 fn memory(samples: &[f64]) -> f64 {
     let mean = samples.iter().sum::<f64>() / samples.len() as f64;
     let product = |lag: usize| -> f64 {

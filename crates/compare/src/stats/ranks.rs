@@ -1,26 +1,28 @@
-//! Two groups of values that have nothing to do with each other: Wilcoxon's rank sum (Hollander, Wolfe, Chicken:
-//! Nonparametric Statistical Methods, 4.1 to 4.3), exact up to [`MOST_EXACT`] values, and by its normal approximation beyond.
+//! Comparison of two unrelated groups of values: Wilcoxon's rank sum (Hollander, Wolfe, Chicken:
+//! Nonparametric Statistical Methods, 4.1 to 4.3), exact up to [`MOST_EXACT`] values, and by its normal approximation
+//! beyond.
 
 use super::distributions::{normal_quantile, normal_tail};
 use super::{Estimate, between, median, ranks_within};
 
-/// Of more values than this the ways to choose some of them are not counted: the approximation is as good.
+/// Maximum number of values for which combinations are counted; the approximation is as good beyond.
 const MOST_EXACT: usize = 60;
-/// Of more values on one side not all differences are looked at, but those of so many of its quantiles.
+/// Maximum number of values per side for which all differences are used; of longer sides only this many quantiles are
+/// used.
 const MOST_COMPARED: usize = 1000;
 
-/// How much further up `b` lies than `a`: the median of all differences of one and the other (Hodges, Lehmann); `None`
+/// Returns the shift of `b` relative to `a`: the median of all differences between them (Hodges, Lehmann); `None`
 /// without any.
 pub fn shift(a: &[f64], b: &[f64]) -> Option<f64> {
     let differences = differences(a, b);
     (!differences.is_empty()).then(|| median(&differences))
 }
 
-/// The same with an interval from the distribution of the Mann-Whitney statistic.
+/// Returns the shift with an interval from the distribution of the Mann-Whitney statistic.
 pub fn estimate(a: &[f64], b: &[f64], confidence: f64) -> Option<Estimate> {
     let differences = differences(a, b);
     if a.len() + b.len() > MOST_EXACT {
-        // 4.41 of the book, as a share: not all differences may be there.
+        // Equation 4.41 of the book, as a share, because not all differences may be used.
         let [m, n] = [a.len(), b.len()].map(|len| len as f64);
         let reach = normal_quantile(f64::midpoint(1.0, confidence)) * (m * n * (m + n + 1.0) / 12.0).sqrt();
         let share = (0.5 - reach / (m * n)).max(0.0);
@@ -29,7 +31,7 @@ pub fn estimate(a: &[f64], b: &[f64], confidence: f64) -> Option<Estimate> {
     }
     let places: Vec<usize> = (1..=a.len() + b.len()).collect();
     let ways = ways(&places, b.len());
-    // The smallest sum of ranks is that of the first places: what is above it is the Mann-Whitney statistic.
+    // The smallest sum of ranks is that of the first ranks; the excess over it is the Mann-Whitney statistic.
     let smallest = b.len() * (b.len() + 1) / 2;
     let cut = ranks_within(ways.get(smallest..)?, (1.0 - confidence) / 2.0);
     let (low, high) = between(&differences, cut)?;
@@ -43,7 +45,7 @@ fn differences(a: &[f64], b: &[f64]) -> Vec<f64> {
     differences
 }
 
-/// The values, or as many of their quantiles as are compared.
+/// Returns the values, or as many quantiles of them as are compared.
 fn thinned(values: &[f64]) -> Vec<f64> {
     if values.len() <= MOST_COMPARED {
         return values.to_vec();
@@ -53,8 +55,8 @@ fn thinned(values: &[f64]) -> Vec<f64> {
     (0..MOST_COMPARED).map(|at| sorted[(2 * at + 1) * sorted.len() / (2 * MOST_COMPARED)]).collect()
 }
 
-/// How often `b` would lie as far up as it does, or further, if each value could as well be one of the other group: the
-/// one-sided p. Equal values share their ranks.
+/// Returns the probability that `b` lies at least this far up if each value could equally well belong to the other
+/// group: the one-sided p. Equal values share their ranks.
 pub fn upper_p(a: &[f64], b: &[f64]) -> f64 {
     let ranks = doubled_ranks(a.iter().chain(b));
     let seen: usize = ranks[a.len()..].iter().sum();
@@ -66,8 +68,8 @@ pub fn upper_p(a: &[f64], b: &[f64]) -> f64 {
     as_far / ways.iter().sum::<f64>()
 }
 
-/// The upper tail of the sum of `count` of these doubled ranks, whose mean and variance are exact with ties (4.13 of the book);
-/// sums are whole numbers, so half of the smallest step is taken off.
+/// Returns the upper tail of the sum of `count` of these doubled ranks, whose mean and variance are exact even with
+/// ties (4.13 of the book). Sums are whole numbers, so half of the smallest step is subtracted (continuity correction).
 fn approximate_p(ranks: &[usize], count: usize, seen: usize) -> f64 {
     let [all, count] = [ranks.len(), count].map(|n| n as f64);
     let mean = ranks.iter().sum::<usize>() as f64 / all;
@@ -76,12 +78,13 @@ fn approximate_p(ranks: &[usize], count: usize, seen: usize) -> f64 {
     if deviation > 0.0 { normal_tail((seen as f64 - count * mean - 1.0) / deviation) } else { 1.0 }
 }
 
-/// The same whichever of the two lies further up: two-sided.
+/// Returns the two-sided p.
 pub fn p(a: &[f64], b: &[f64]) -> f64 {
     (2.0 * upper_p(a, b).min(upper_p(b, a))).min(1.0)
 }
 
-/// Twice the rank of each value among all: a whole number, though equal ones have the mean of their ranks.
+/// Returns twice the rank of each value among all: a whole number, even though equal values have the mean of their
+/// ranks.
 fn doubled_ranks<'a>(values: impl Iterator<Item = &'a f64>) -> Vec<usize> {
     let values: Vec<f64> = values.copied().collect();
     let mut sorted = values.clone();
@@ -94,7 +97,7 @@ fn doubled_ranks<'a>(values: impl Iterator<Item = &'a f64>) -> Vec<usize> {
     values.iter().map(rank).collect()
 }
 
-/// In how many ways `count` of these numbers come to each sum.
+/// Returns the number of ways in which `count` of these numbers add up to each sum.
 fn ways(numbers: &[usize], count: usize) -> Vec<f64> {
     let most: usize = numbers.iter().sum();
     let mut ways = vec![vec![0.0; most + 1]; count + 1];
@@ -134,7 +137,7 @@ mod tests {
             let b: Vec<f64> = a.iter().map(|value| value + up * f64::from(count)).collect();
             (a, b)
         };
-        // As many as are still counted, both ways.
+        // The largest number of values that are still counted exactly, compared both ways.
         let (a, b) = sides(30, 0.25);
         let ranks = doubled_ranks(a.iter().chain(&b));
         let (exact, near) = (upper_p(&a, &b), approximate_p(&ranks, b.len(), ranks[a.len()..].iter().sum()));
@@ -154,10 +157,10 @@ mod tests {
     #[test]
     fn equal_values_prove_nothing() {
         assert!((upper_p(&[0.0; 8], &[0.0; 8]) - 1.0).abs() < 1e-12);
-        // Of the 70 ways to choose four of eight, one only has all ones.
+        // Only one of the 70 ways to choose four of eight values has all ones.
         assert!((upper_p(&[0.0; 4], &[1.0; 4]) - 1.0 / 70.0).abs() < 1e-12);
         assert!((p(&[1.0; 4], &[0.0; 4]) - 2.0 / 70.0).abs() < 1e-12);
-        // With one of the ones on the other side, 5 of 70 are as far up: any four of the five.
+        // With one of the ones on the other side, 5 of 70 ways are as far up: any four of the five.
         assert!((upper_p(&[0.0, 0.0, 0.0, 1.0], &[1.0; 4]) - 5.0 / 70.0).abs() < 1e-12);
         assert_eq!((shift(&[], &[1.0]), estimate(&[], &[1.0], 0.95)), (None, None));
         assert_eq!((shift(&[], &[]), estimate(&[], &[], 0.95)), (None, None));

@@ -1,10 +1,11 @@
-//! How steeply values rise over time.
+//! Slope of values over time.
 
 use super::{Estimate, between, median, ranks_within};
 
-/// The median of the slopes between all pairs of points, with the interval from the exact distribution of Kendall's statistic
-/// (Theil 1950, Sen 1968; Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 9.2 and 9.3). `None` with fewer than two
-/// times. The interval takes deviations from the line to be independent of one another.
+/// Returns the median of the slopes between all pairs of points, with the interval from the exact distribution of
+/// Kendall's statistic (Theil 1950, Sen 1968; Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 9.2 and
+/// 9.3). `None` with fewer than two times. The interval assumes that deviations from the line are independent of one
+/// another.
 pub fn theil_sen(points: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
     let pairs = (0..points.len()).flat_map(|i| (i + 1..points.len()).map(move |j| (points[i], points[j])));
     let slopes = pairs.filter(|(a, b)| a.0 != b.0).map(|(a, b)| (b.1 - a.1) / (b.0 - a.0));
@@ -15,12 +16,12 @@ pub fn theil_sen(points: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
     Some(Estimate { shift: median(&slopes), low, high })
 }
 
-/// What share of the orders of so many values has each number of inversions. Shares, since 171 values have more orders than a
-/// number holds.
+/// Returns the share of all permutations of so many values that has each number of inversions. Shares, because 171
+/// values have more permutations than an f64 can hold.
 fn inversions(values: usize) -> Vec<f64> {
     let mut shares = vec![1.0];
     for value in 2..=values {
-        // The next value can stand before 0, 1, … of those that are there.
+        // The next value can stand before 0, 1, … of the existing ones.
         let mut next = vec![0.0; shares.len() + value - 1];
         let mut window = 0.0;
         for (at, share) in next.iter_mut().enumerate() {
@@ -54,7 +55,7 @@ mod tests {
 
     #[test]
     fn orders_are_counted_by_their_inversions() {
-        // Of the 24 orders of four values: 1, 3, 5, 6, 5, 3, 1.
+        // Of the 24 permutations of four values: 1, 3, 5, 6, 5, 3, 1.
         let four: Vec<f64> = inversions(4).iter().map(|share| share * 24.0).collect();
         for (share, expected) in four.iter().zip([1.0, 3.0, 5.0, 6.0, 5.0, 3.0, 1.0]) {
             assert!((share - expected).abs() < 1e-12, "{four:?}");
