@@ -1,4 +1,4 @@
-//! Samples into series, within the bounds of a [`Selection`].
+//! Converts samples into series, within the limits of a [`Selection`].
 
 use crate::names;
 use crate::ranking::Ranking;
@@ -13,32 +13,32 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Name, Value};
 use whyslow_model::window::growth;
 
-/// Rows that are read once a minute stay valid until then; with a margin, nanoseconds.
+/// Validity of rows that are read once a minute, with a margin, nanoseconds.
 const VALID_NS: u64 = 75 * 1_000_000_000;
-/// A wall clock that differs by more was set, nanoseconds.
+/// Change of the wall clock, relative to the time since boot, above which it was set, nanoseconds.
 const CLOCK_SET_NS: u64 = 1_000_000_000;
-/// What the sum of the entities beyond the most active ones is named.
+/// Name of the sum of the entities beyond the most active ones.
 pub const OTHERS: &str = "other";
-/// Start times of tasks are in units of this, nanoseconds (USER_HZ is 100; proc_pid_stat(5), field 22).
+/// Unit of the start times of tasks, nanoseconds (USER_HZ is 100; proc_pid_stat(5), field 22).
 const TICK_NS: u64 = 10_000_000;
 
-/// Takes samples, and makes series of the newest one.
+/// Takes samples, and creates series from the newest one.
 ///
-/// A counter of one entity has the kernel's value, without the wraps of 32-bit counters. A sum over entities grows by what each of
-/// them grew, so that it does not fall when one is gone.
+/// A counter of one entity has the kernel's value, without the wraps of 32-bit counters. A sum over entities grows by
+/// the growth of each of them, so that it does not fall when one disappears.
 pub struct Collector {
     most_series: usize,
     latest: Snapshot,
-    /// When rows of a family were last read, nanoseconds since boot.
+    /// Time of the last reading of each family's rows, nanoseconds since boot.
     read_at: BTreeMap<&'static str, u64>,
     families: Vec<FamilyState>,
-    /// The time since boot of the newest sample in the states of the families.
+    /// Time since boot of the newest sample in the states of the families.
     counted_at: Option<u64>,
     boot_wall_ns: u64,
 }
 
 impl Collector {
-    /// A collector without samples.
+    /// Creates a collector without samples.
     pub fn new(selection: Selection) -> Self {
         Self {
             most_series: selection.most_series,
@@ -50,7 +50,7 @@ impl Collector {
         }
     }
 
-    /// Takes a sample. It is ignored unless it is later than the last.
+    /// Takes a sample; ignores it unless it is later than the last.
     pub fn add(&mut self, mut sample: Snapshot) {
         if sample.boot_ns <= self.latest.boot_ns {
             return;
@@ -65,17 +65,17 @@ impl Collector {
         self.latest = sample;
     }
 
-    /// When the newest sample was taken, nanoseconds since 1970; 0 without one.
+    /// Returns the time of the newest sample, nanoseconds since 1970; 0 without one.
     pub fn wall_ns(&self) -> i64 {
         self.latest.wall_ns
     }
 
-    /// When the machine booted, nanoseconds since 1970, the same at every call unless the clock was set.
+    /// Returns the time of boot, nanoseconds since 1970, the same at every call unless the clock was set.
     pub fn boot_wall_ns(&self) -> u64 {
         self.boot_wall_ns
     }
 
-    /// The series of the newest sample, `reserved` fewer than the most, and how many were left out.
+    /// Returns the series of the newest sample, at most the limit minus `reserved`, and the number of omitted series.
     pub fn collect(&mut self, reserved: usize) -> (Vec<MetricFamily>, usize) {
         self.count();
         let mut left = self.most_series.saturating_sub(reserved);
@@ -89,7 +89,7 @@ impl Collector {
         (all, omitted)
     }
 
-    /// Counts what has happened since the last time.
+    /// Counts the changes since the last time.
     fn count(&mut self) {
         let now = self.latest.boot_ns;
         if now == 0 || self.counted_at == Some(now) {
@@ -133,22 +133,22 @@ impl EachFamily for Count<'_> {
     }
 }
 
-/// From one counting to the next, nanoseconds since boot.
+/// Time from one counting to the next, nanoseconds since boot.
 #[derive(Clone, Copy)]
 struct Step {
-    /// `None` at the first.
+    /// `None` at the first counting.
     since: Option<u64>,
     now: u64,
 }
 
 impl Step {
-    /// Its length; at the first counting, the time since boot, over which the counts have grown.
+    /// Returns its length; at the first counting, the time since boot, over which the counts have grown.
     fn seconds(self) -> f64 {
         (self.now - self.since.unwrap_or(0)) as f64 / 1e9
     }
 }
 
-/// A row, reduced to what is exported.
+/// A row, reduced to the exported columns.
 struct Reading {
     key: Vec<KeyPart>,
     facts: RowFacts,
@@ -178,7 +178,7 @@ fn readings<F: Family>(selected: &SelectedFamily, ranked_by: &[usize], rows: &[F
     readings
 }
 
-/// Whether a number is known.
+/// Returns whether a number is known.
 fn is_known<F: Family>(row: &F, column: usize) -> bool {
     match row.value(column) {
         Some(Value::Counter(counter)) => counter.get().is_some(),
@@ -187,20 +187,20 @@ fn is_known<F: Family>(row: &F, column: usize) -> bool {
     }
 }
 
-/// A row's key, or the name of several rows; nothing for the sum of all.
+/// Key of a row, or the name of several rows; empty for the sum of all.
 type EntityKey = Vec<KeyPart>;
 
-/// What is known of a family from sample to sample.
+/// State of a family that is kept from sample to sample.
 struct FamilyState {
     selected: SelectedFamily,
-    /// The counters of each row at the last counting.
+    /// Counters of each row at the last counting.
     before: BTreeMap<Vec<KeyPart>, Counts>,
-    /// What has series, or may have: a row, or the rows of one name.
+    /// Entities that have series, or may get them: each is one row, or all rows of one name.
     entities: BTreeMap<EntityKey, Entity>,
-    /// The sum of the others.
+    /// Sum of the other entities.
     others: Entity,
     ranking: Ranking<EntityKey>,
-    /// Of the columns that entities can be ranked by, those that were known.
+    /// Columns by which entities are ranked: the first choice with known values.
     ranked_by: Vec<usize>,
 }
 
@@ -221,20 +221,20 @@ enum EntityValue {
     Histogram(Histogram),
 }
 
-/// What is added up of the rows of an entity.
+/// Sums over the rows of an entity.
 struct Added {
-    /// For each metric.
+    /// Sum of each metric.
     sums: Vec<Sum>,
-    /// How active it was, per second.
+    /// Activity per second.
     activity: f64,
 }
 
-/// The same for one metric.
+/// Sum of one metric.
 #[derive(Clone, Default)]
 struct Sum {
-    /// The counters as they are.
+    /// Sum of the counters as they are.
     raw: Option<f64>,
-    /// By how much they grew.
+    /// Sum of their growth.
     grown: Option<f64>,
     level: Option<f64>,
     histogram: Option<Histogram>,
@@ -252,8 +252,8 @@ impl FamilyState {
         }
     }
 
-    /// Ranks entities by what is known of any of these rows. Activities that are not of the same kind cannot be compared, so that a
-    /// ranking by something else begins anew.
+    /// Ranks entities by the first choice of columns with a known value in any of these rows. Different kinds of
+    /// activity are not comparable, so a change of columns restarts the ranking.
     fn rank_by_what_is_known<F: Family>(&mut self, rows: &[F]) {
         let is_known = |columns: &&Vec<usize>| rows.iter().any(|row| columns.iter().any(|at| is_known(row, *at)));
         if let Some(columns) = self.selected.rank.iter().find(is_known)
@@ -283,7 +283,8 @@ impl FamilyState {
                 let known = known.as_ref().and_then(|entity| entity.number(column));
                 match self.metric(column).kind {
                     MetricKind::Counter if is_sum => {
-                        // A sum over all begins with what was counted before; one of those that come and go begins now.
+                        // A sum over all starts with the earlier counts; a sum over entities that come and go starts
+                        // now.
                         let start = if self.selected.entities == Entities::Sum { sum.raw } else { Some(0.0) };
                         let total = known.or(start).map(|total| total + sum.grown.unwrap_or(0.0));
                         total.filter(|_| sum.raw.is_some()).map(EntityValue::Number)
@@ -302,7 +303,7 @@ impl FamilyState {
         self.rank(&added, step);
     }
 
-    /// Adds up the rows of each entity, and how active it was.
+    /// Adds up the rows of each entity, and its activity.
     fn add_up(&mut self, readings: Vec<Reading>, step: Step) -> BTreeMap<EntityKey, Added> {
         let before = std::mem::take(&mut self.before);
         let start = self.selected.info.key_columns().position(|(name, _)| name == "start");
@@ -344,7 +345,7 @@ impl FamilyState {
         all
     }
 
-    /// Chooses what gets series, and adds up the others.
+    /// Selects the entities that get series, and adds up the others.
     fn rank(&mut self, added: &BTreeMap<EntityKey, Added>, step: Step) {
         let namespace = self.selected.info.key_columns().position(|(name, _)| name == "ns");
         let is_ours = |key: &EntityKey| {
@@ -369,7 +370,7 @@ impl FamilyState {
             let of_others = |value: fn(&Sum) -> Option<f64>| -> f64 {
                 others.iter().filter_map(|added| value(&added.sums[column])).sum()
             };
-            // What could not be read of any of them is absent, not zero.
+            // A value that could not be read of any of them is absent, not zero.
             let is_known = added.values().any(|added| added.sums[column].is_known());
             let sum = match self.metric(column).kind {
                 MetricKind::Counter => Some(self.others.number(column).unwrap_or(0.0) + of_others(|sum| sum.grown)),
@@ -381,7 +382,7 @@ impl FamilyState {
         self.others = Entity { values: values.collect() };
     }
 
-    /// Its series, at most so many, which are taken off; and how many were left out.
+    /// Returns its series, at most `left`, which is reduced by their number; and the number of omitted series.
     fn series(&self, left: &mut usize) -> (Vec<MetricFamily>, usize) {
         let mut families: Vec<MetricFamily> = (0..self.selected.columns.len()).map(|c| self.metric_family(c)).collect();
         let members = self.ranking.members();
@@ -398,7 +399,7 @@ impl FamilyState {
             }
             *left -= count;
             for (family, series) in families.iter_mut().zip(series) {
-                // A name that was cut short can be that of another.
+                // A truncated name can equal that of another entity.
                 family.series.extend(series.filter(|new| family.series.iter().all(|known| known.labels != new.labels)));
             }
         }
@@ -430,7 +431,7 @@ impl FamilyState {
         Some(Series { labels: labels.to_vec(), value })
     }
 
-    /// An empty part of a key is no label: to Prometheus it is the same as none.
+    /// Returns the labels of a key. Leaves out empty parts: to Prometheus an empty label is the same as none.
     fn labels(&self, key: &[KeyPart]) -> Vec<Label> {
         let names = match (self.selected.named_by, self.selected.entities) {
             (_, Entities::Sum) => Vec::new(),
@@ -471,7 +472,7 @@ impl Entity {
         }
     }
 
-    /// Whether anything of it is not zero. What was never used has no series.
+    /// Returns whether any of its values is not zero. Entities that were never used have no series.
     fn is_used(&self) -> bool {
         self.values.iter().flatten().any(|value| match value {
             EntityValue::Number(number) => *number != 0.0,
@@ -510,7 +511,7 @@ impl Sum {
     }
 }
 
-/// By how much a counter grew; all of it, if its task is new.
+/// Returns the growth of a counter: its whole value if the task is new.
 fn grown(before: Option<u64>, now: u64, wraps_at: Option<u64>, is_new: bool) -> Option<f64> {
     match before {
         Some(before) => growth(before, now, wraps_at),
@@ -518,12 +519,12 @@ fn grown(before: Option<u64>, now: u64, wraps_at: Option<u64>, is_new: bool) -> 
     }
 }
 
-/// Whether a task that started at this tick did so since a time, nanoseconds since boot.
+/// Returns whether a task that started at this tick did so since a time, nanoseconds since boot.
 pub fn has_begun_since(start: &KeyPart, since: u64) -> bool {
     matches!(start, KeyPart::Number(ticks) if ticks.saturating_mul(TICK_NS) >= since)
 }
 
-/// Whether both are known and differ.
+/// Returns whether both are known and differ.
 fn are_different(a: &Option<Name>, b: &Option<Name>) -> bool {
     matches!((a, b), (Some(a), Some(b)) if a != b)
 }
@@ -532,14 +533,15 @@ fn counters(values: &[Value]) -> Vec<Option<u64>> {
     values.iter().map(|value| if let Value::Counter(now) = value { now.get() } else { None }).collect()
 }
 
-/// The powers of two below which values are counted: of times in nanoseconds 4 µs to 17 s, of sizes 512 bytes to 8 MiB.
+/// Returns the powers of two that bound the buckets: for times 4 µs to 17 s (in nanoseconds), for sizes 512 bytes to 8
+/// MiB.
 fn powers(unit: Unit) -> impl Iterator<Item = u32> {
     let range = if unit == Unit::Nanoseconds { 12..=34 } else { 9..=23 };
     range.step_by(2)
 }
 
-/// A histogram in a few buckets. The bounds are those of its own buckets, so that each value is in the right one; the largest whole
-/// value below a power of two, as a bound belongs to its bucket.
+/// Reduces a histogram to a few buckets. The bounds are those of its own buckets, so that each value is in the right
+/// one: the largest whole value below a power of two, because a bound belongs to its bucket.
 fn buckets(histogram: &Histogram, unit: Unit) -> Option<Buckets> {
     let per_unit = names::per_base_unit(unit);
     let largest: Vec<u64> = powers(unit).map(|power| (1 << power) - 1).collect();

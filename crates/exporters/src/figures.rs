@@ -3,7 +3,7 @@
 use crate::judgement::MOST_FINDINGS;
 use crate::series::{Label, MetricFamily, OtelMetric, Series, SeriesKind, SeriesValue};
 
-/// What became of the batches for one receiver.
+/// Delivery of batches to one receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PushFigures {
     /// The receiver: `remote_write`, `otlp`.
@@ -12,13 +12,13 @@ pub struct PushFigures {
     pub sent: u64,
     /// Attempts that failed.
     pub failures: u64,
-    /// Batches given up: refused, or too old when the receiver was reachable again.
+    /// Batches given up: rejected, or too old when the receiver was reachable again.
     pub dropped: u64,
-    /// Batches that wait.
+    /// Batches waiting to be sent.
     pub waiting: u64,
 }
 
-/// How many series findings and whyslow itself take at most, with so many receivers.
+/// Returns the maximum number of series for findings and whyslow itself, with this number of receivers.
 pub fn reserved_series(receivers: usize) -> usize {
     const VERDICTS_AND_MOMENTS: usize = 5;
     const EXPORTER: usize = 3;
@@ -26,7 +26,8 @@ pub fn reserved_series(receivers: usize) -> usize {
     2 * MOST_FINDINGS + VERDICTS_AND_MOMENTS + EXPORTER + FOR_EACH_RECEIVER * receivers
 }
 
-/// Version, pushes, and the number of series; `series` and `omitted` do not count these. What whyslow costs is the family `observer`.
+/// Returns the series of version, pushes, and number of series; `series` and `omitted` do not count these. The cost of
+/// whyslow is in the family `observer`.
 pub fn exporter_families(version: &str, pushes: &[PushFigures], series: usize, omitted: usize) -> Vec<MetricFamily> {
     let build =
         Series { labels: vec![Label::new("version", "service.version", version)], value: SeriesValue::Number(1.0) };

@@ -1,26 +1,27 @@
-//! A Diagnosis as series: the verdict, and what was found.
+//! Converts a Diagnosis into series: the verdict and the findings.
 
 use crate::series::{Label, MetricFamily, Series, SeriesValue};
 use whyslow_model::diagnosis::{Diagnosis, Finding, Verdict};
 
-/// The most findings that have series; those with the greatest impact.
+/// Maximum number of findings with series: those with the greatest impact.
 pub(crate) const MOST_FINDINGS: usize = 8;
 
-/// The findings of successive windows as series. The severity of one falls, and one ends, only once two windows in a row say so:
-/// otherwise an alert would resolve and fire again within one episode, as a window on the edge of a threshold is enough for that.
+/// Series of the findings of successive windows. A finding's severity falls, or the finding ends, only after two such
+/// windows in a row. Otherwise an alert would resolve and fire again within one episode, since a single window at the
+/// edge of a threshold is enough for that.
 #[derive(Debug, Default)]
 pub struct FindingSeries {
     held: Vec<HeldFinding>,
 }
 
-/// A finding's series, without its severity.
+/// Series of a finding, without its severity.
 #[derive(Clone, Debug)]
 struct HeldFinding {
     labels: Vec<Label>,
     severity: &'static str,
     impact: f64,
     culprit: Option<(String, f64)>,
-    /// Whether the last window says less of it than its severity does.
+    /// True if the last window gave it a lower severity, or did not have it.
     is_fading: bool,
 }
 
@@ -31,7 +32,7 @@ impl HeldFinding {
         Self { labels: labels(finding), severity, impact: finding.impact, culprit, is_fading: false }
     }
 
-    /// The same after one more window, in which it was `found` or not. `None` once it has ended.
+    /// Returns the finding after one more window, in which it was `found` or not. `None` once it has ended.
     fn next(&self, found: Option<&Self>) -> Option<Self> {
         match found {
             Some(found) if rank(found.severity) >= rank(self.severity) || self.is_fading => Some(found.clone()),
@@ -43,8 +44,8 @@ impl HeldFinding {
 }
 
 impl FindingSeries {
-    /// Verdict, findings with their impact and largest consumer, and the number of blind spots after one more window; and how many
-    /// series were left out. `end` is the end of the window, seconds since 1970.
+    /// Returns the verdict, the findings with their impact and largest consumer, and the number of blind spots after
+    /// one more window; and the number of omitted series. `end` is the end of the window, seconds since 1970.
     pub fn families(&mut self, diagnosis: &Diagnosis, end: f64) -> (Vec<MetricFamily>, usize) {
         self.add(&diagnosis.findings);
         let culprits_of = |held: &HeldFinding| usize::from(held.culprit.is_some());
@@ -64,14 +65,14 @@ impl FindingSeries {
         (families(diagnosis, end, impacts, culprits), omitted)
     }
 
-    /// Takes what was found in one more window, those with the greatest impact first.
+    /// Takes the findings of one more window, those with the greatest impact first.
     fn add(&mut self, findings: &[Finding]) {
         let mut found: Vec<HeldFinding> = findings.iter().map(HeldFinding::new).collect();
         found.sort_by(|a, b| b.impact.total_cmp(&a.impact));
         let before = std::mem::take(&mut self.held);
         let same = |all: &[HeldFinding], one: &HeldFinding| all.iter().position(|other| other.labels == one.labels);
         for one in &found {
-            // Of processes with one name the worst.
+            // Of several processes with one name, the worst is used.
             if same(&self.held, one).is_none() {
                 let next = same(&before, one).and_then(|at| before[at].next(Some(one)));
                 self.held.push(next.unwrap_or_else(|| one.clone()));
@@ -129,8 +130,8 @@ fn families(diagnosis: &Diagnosis, end: f64, impacts: Vec<Series>, culprits: Vec
     families.into_iter().filter(|family| !family.series.is_empty()).collect()
 }
 
-/// The severity of an alert: `critical` is a cause of the verdict, `warning` a suspicion or a cause that is hardly
-/// felt, `info` an effect of another finding.
+/// Returns the severity of an alert: `critical` is a cause of the verdict, `warning` a suspicion or a cause that is
+/// hardly noticeable, `info` an effect of another finding.
 pub(crate) fn severity(finding: &Finding) -> &'static str {
     match finding {
         _ if finding.explained_by.is_some() => "info",
@@ -139,12 +140,13 @@ pub(crate) fn severity(finding: &Finding) -> &'static str {
     }
 }
 
-/// From the least severe to the most.
+/// Returns the rank of a severity, from the least severe to the most.
 fn rank(severity: &str) -> usize {
     ["info", "warning", "critical"].iter().position(|known| *known == severity).unwrap_or(0)
 }
 
-/// A finding without its severity and its process: a PID would make a series of each run of a program.
+/// Returns the labels of a finding without its severity and its process: a PID would create a series for each run of a
+/// program.
 fn labels(finding: &Finding) -> Vec<Label> {
     let subject = &finding.subject;
     let namespace = subject.netns.as_deref().unwrap_or_default();
@@ -225,7 +227,7 @@ pub(crate) mod tests {
         assert_eq!((found.series.len(), omitted), (8, 12));
         assert_eq!(found.series[0].labels[2].value, "sd19");
     }
-    /// The severities of what was found in a disk over windows: `None` where nothing was found.
+    /// Returns the severities of a disk's finding over windows: `None` if there was no finding.
     fn severities(windows: &[Option<(f64, bool)>]) -> Vec<Option<String>> {
         let mut series = FindingSeries::default();
         let mut severity = |found: &Option<(f64, bool)>| {

@@ -1,7 +1,9 @@
-//! Turns Snapshots and a Diagnosis into series of metrics, and those into Prometheus text, remote-write and OTLP messages. No I/O.
+//! Converts Snapshots and a Diagnosis into metric series, and these into Prometheus text, remote-write and OTLP
+//! messages. No I/O.
 //!
-//! Names, units, types and help texts are derived from the catalogue ([`names`]). Which of its metrics are exported, and how many
-//! entities of each family, is the [`Selection`]; [`Collector`] keeps that bound, whatever the machine has.
+//! Names, units, types and help texts are derived from the catalogue ([`names`]). The [`Selection`] decides which of
+//! its metrics are exported, and for how many entities of each family; [`Collector`] keeps to that limit, whatever the
+//! machine has.
 
 mod collector;
 #[cfg(test)]

@@ -1,18 +1,18 @@
 //! Names, units and attributes of metrics, derived from the catalogue.
 //!
-//! Prometheus: `whyslow_FAMILY_METRIC`, with the base unit as a suffix and `_total` for counters, as its naming rules want it
-//! (prometheus.io/docs/practices/naming). OpenTelemetry: the catalogue's name, which follows the semantic conventions for system
-//! and process metrics.
+//! Prometheus: `whyslow_FAMILY_METRIC`, with the base unit as a suffix and `_total` for counters, according to its
+//! naming rules (prometheus.io/docs/practices/naming). OpenTelemetry: the catalogue's name, which follows the semantic
+//! conventions for system and process metrics.
 
 use crate::series::{OtelMetric, SeriesKind};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, Unit, families};
 
-/// What all names begin with.
+/// Prefix of all names.
 pub const PREFIX: &str = "whyslow";
 
-/// What is appended to a base unit's metric.
+/// Returns the suffix of metrics in a base unit.
 fn unit_suffix(unit: Unit) -> Option<&'static str> {
     Some(match unit {
         Unit::Nanoseconds => "seconds",
@@ -25,7 +25,7 @@ fn unit_suffix(unit: Unit) -> Option<&'static str> {
     })
 }
 
-/// The Prometheus name of a metric.
+/// Returns the Prometheus name of a metric.
 pub fn prometheus(family: &FamilyInfo, metric: &Metric) -> String {
     let mut name = format!("{PREFIX}_{}_{}", family.name, metric.name);
     if let Some(unit) = unit_suffix(metric.unit).filter(|unit| !name.ends_with(&format!("_{unit}"))) {
@@ -33,7 +33,7 @@ pub fn prometheus(family: &FamilyInfo, metric: &Metric) -> String {
     }
     match metric.kind {
         MetricKind::Counter => name + "_total",
-        // These suffixes belong to counters and histograms.
+        // These suffixes are reserved for counters and histograms.
         _ => match (name.strip_suffix("_total"), name.strip_suffix("_count")) {
             (Some(stem), _) => format!("{stem}_all"),
             (None, Some(stem)) => stem.to_owned(),
@@ -42,7 +42,7 @@ pub fn prometheus(family: &FamilyInfo, metric: &Metric) -> String {
     }
 }
 
-/// The type of a metric; `None` for words, which are not exported.
+/// Returns the type of a metric; `None` for text, which is not exported.
 pub fn kind(metric: &Metric) -> Option<SeriesKind> {
     match metric.kind {
         MetricKind::Counter => Some(SeriesKind::Counter),
@@ -52,16 +52,16 @@ pub fn kind(metric: &Metric) -> Option<SeriesKind> {
     }
 }
 
-/// How many of a raw unit make one of the base unit.
+/// Returns the number of raw units in one base unit.
 pub fn per_base_unit(unit: Unit) -> f64 {
     if unit == Unit::Nanoseconds { 1e9 } else { 1.0 }
 }
 
-/// The OpenTelemetry name of a metric.
+/// Returns the OpenTelemetry name of a metric.
 ///
-/// Several metrics of the catalogue can have one name. It belongs to the first family that has it, and there to all metrics with it
-/// if attributes distinguish them: adding up the points of a name must not count anything twice. Any other metric is
-/// `whyslow.FAMILY.METRIC`.
+/// Several metrics of the catalogue can share a name. The name belongs to the first family that has it, and there to
+/// all metrics with it if attributes distinguish them: adding up the points of a name must not count anything twice.
+/// Any other metric is `whyslow.FAMILY.METRIC`.
 pub fn otel(family: &FamilyInfo, metric: &Metric) -> OtelMetric {
     let owner = OWNERS.get(metric.otel).filter(|owner| owner.family == family.name);
     let attribute = metric.otel_attribute.split_once('=');
@@ -77,7 +77,7 @@ pub fn otel(family: &FamilyInfo, metric: &Metric) -> OtelMetric {
     }
 }
 
-/// The family that owns an OpenTelemetry name, and how many of its metrics have it.
+/// The family that owns an OpenTelemetry name, and the number of its metrics with that name.
 struct NameOwner {
     family: &'static str,
     metrics: usize,
@@ -94,7 +94,7 @@ static OWNERS: LazyLock<BTreeMap<&'static str, NameOwner>> = LazyLock::new(|| {
     owners
 });
 
-/// The unit in UCUM, with a word in braces for what is counted.
+/// Returns the unit in UCUM, with a word in braces for counted things.
 fn otel_unit(metric: &Metric) -> &'static str {
     match metric.unit {
         Unit::Nanoseconds => "s",
@@ -114,7 +114,8 @@ fn otel_unit(metric: &Metric) -> &'static str {
     }
 }
 
-/// The conventions have an UpDownCounter for `usage`, `limit` and `count`, and a gauge for what cannot be added up.
+/// Returns whether the values can be added up. The conventions have an UpDownCounter for `usage`, `limit` and `count`,
+/// and a gauge for everything else.
 fn is_sum(metric: &Metric) -> bool {
     metric.kind == MetricKind::Gauge && matches!(last_part(metric.otel), "usage" | "limit" | "count")
 }
@@ -123,7 +124,7 @@ fn last_part(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or_default()
 }
 
-/// The OpenTelemetry attribute for a label of a family.
+/// Returns the OpenTelemetry attribute for a label of a family.
 pub fn attribute(family: &str, label: &str) -> String {
     match (family, label) {
         (_, "device") => "system.device".into(),
@@ -208,10 +209,10 @@ mod tests {
             ("system.disk.operations".into(), Some(("disk.io.direction", "write")), "{operation}")
         );
         assert_eq!(name("system", "context_switches"), ("system.context_switches".into(), None, "{count}"));
-        // whyslow is a process among those of `process`.
+        // whyslow is also one of the processes in `process`.
         assert_eq!(name("observer", "cpu_time").0, "whyslow.observer.cpu_time");
         assert_eq!(name("observer", "rss").0, "whyslow.observer.rss");
-        // Already within `user`; within reads and writes; all faults, the major ones among them; sampled.
+        // Included in `user`; included in reads and writes; all faults, including the major ones; sampled.
         assert_eq!(name("cpu", "guest").0, "whyslow.cpu.guest");
         assert_eq!(name("disk", "transfers").0, "whyslow.disk.transfers");
         assert_eq!(name("vmstat", "pgfault").0, "whyslow.vmstat.pgfault");

@@ -1,4 +1,4 @@
-//! OTLP messages, as their official protobuf definition has them: metrics, and findings as events in logs.
+//! OTLP messages, according to their official protobuf definition: metrics, and findings as events in logs.
 
 use crate::judgement::severity;
 use crate::series::{Label, MetricFamily, SeriesKind, SeriesValue};
@@ -18,14 +18,14 @@ use prost::Message;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::Finding;
 
-/// The headers of the request, besides credentials.
+/// Headers of the request, besides credentials.
 pub const HEADERS: [(&str, &str); 1] = [("Content-Type", "application/x-protobuf")];
-/// What is appended to a receiver's address (opentelemetry.io/docs/specs/otlp, OTLP/HTTP).
+/// Path below a receiver's address (opentelemetry.io/docs/specs/otlp, OTLP/HTTP).
 pub const METRICS_PATH: &str = "/v1/metrics";
-/// The same for events.
+/// Path for events.
 pub const LOGS_PATH: &str = "/v1/logs";
 
-/// The host that the messages are about.
+/// The host to which the messages refer.
 #[derive(Clone, Debug, Default)]
 pub struct HostResource {
     /// Host name.
@@ -36,14 +36,14 @@ pub struct HostResource {
     pub version: String,
 }
 
-/// All series at a time, nanoseconds since 1970. Counts since boot began at `boot_ns`.
+/// Encodes all series at a time, nanoseconds since 1970. Counts since boot began at `boot_ns`.
 pub fn metrics(families: &[MetricFamily], host: &HostResource, time_ns: u64, boot_ns: u64) -> Vec<u8> {
     let mut metrics: Vec<Metric> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for family in families {
         let start_ns = if family.since_boot { boot_ns } else { 0 };
         let new = metric(family, time_ns, start_ns);
-        // Metrics that share a name are points of one.
+        // Metrics that share a name become points of one metric.
         match places.get(&*family.otel.name) {
             Some(place) => append(&mut metrics[*place], new),
             None => {
@@ -58,7 +58,7 @@ pub fn metrics(families: &[MetricFamily], host: &HostResource, time_ns: u64, boo
     ExportMetricsServiceRequest { resource_metrics }.encode_to_vec()
 }
 
-/// How many points a receiver refused of a batch that it accepted, and why, if it says so.
+/// Returns the number of points that a receiver rejected from an accepted batch, and the reason, if it gives one.
 pub fn refused(response: &[u8]) -> Option<(i64, String)> {
     let partial = ExportMetricsServiceResponse::decode(response).ok()?.partial_success?;
     (partial.rejected_data_points > 0).then_some((partial.rejected_data_points, partial.error_message))
@@ -112,14 +112,15 @@ fn metric(family: &MetricFamily, time_ns: u64, start_ns: u64) -> Metric {
     }
 }
 
-/// Adds the points of a metric to another of the same name, whose description then speaks of the name as a whole: it has none.
+/// Adds the points of a metric to another of the same name. Clears the description, which would only describe one of
+/// them.
 fn append(metric: &mut Metric, other: Metric) {
     metric.description.clear();
     match (&mut metric.data, other.data) {
         (Some(Data::Sum(all)), Some(Data::Sum(more))) => all.data_points.extend(more.data_points),
         (Some(Data::Gauge(all)), Some(Data::Gauge(more))) => all.data_points.extend(more.data_points),
         (Some(Data::Histogram(all)), Some(Data::Histogram(more))) => all.data_points.extend(more.data_points),
-        // The names are tested not to be shared by metrics of different types.
+        // A test checks that metrics of different types do not share a name.
         _ => {}
     }
 }
@@ -160,14 +161,14 @@ fn words(value: &str) -> AnyValue {
     AnyValue { value: Some(AnyKind::StringValue(value.into())) }
 }
 
-/// Findings as events: one when a finding begins, and one when it has ended.
+/// Reports findings as events: one when a finding begins, and one when it has ended.
 #[derive(Default)]
 pub struct FindingEvents {
     present: BTreeMap<String, Finding>,
 }
 
 impl FindingEvents {
-    /// The events of a window that ended at `time_ns`; `None` if nothing began or ended.
+    /// Returns the events of a window that ended at `time_ns`; `None` if nothing began or ended.
     pub fn batch(&mut self, findings: &[Finding], host: &HostResource, time_ns: u64) -> Option<Vec<u8>> {
         let now: BTreeMap<String, Finding> = findings.iter().map(|finding| (finding.key(), finding.clone())).collect();
         let began = now.iter().filter(|(key, _)| !self.present.contains_key(*key));

@@ -1,16 +1,16 @@
-//! Which entities are the most active, without changing its mind at every sample.
+//! Ranking of the most active entities that does not change at every sample.
 //!
-//! A series that comes and goes costs a time series database more than one that stays, and what it missed is lost. So activity is
-//! averaged over minutes, and an entity gives way only to one that is clearly more active.
+//! A series that comes and goes costs a time series database more than one that stays, and the data in between is lost.
+//! So activity is averaged over minutes, and an entity is replaced only by one that is clearly more active.
 
 use std::collections::BTreeMap;
 
-/// The time over which activity is averaged, seconds.
+/// Time over which activity is averaged, seconds.
 const AVERAGED_OVER: f64 = 600.0;
-/// An entity gives way to another that is so many times as active.
+/// Factor by which another entity must be more active to replace a member.
 const CLEARLY: f64 = 2.0;
 
-/// Activity of entities, and which of them have series.
+/// Activity of entities, and the selection of those that have series.
 #[derive(Debug)]
 pub(crate) struct Ranking<K> {
     scores: BTreeMap<K, Score>,
@@ -18,7 +18,7 @@ pub(crate) struct Ranking<K> {
 
 #[derive(Clone, Copy, Debug)]
 struct Score {
-    /// Entities of the observer's own namespace come first.
+    /// True for entities of the observer's own namespace, which come first.
     is_preferred: bool,
     activity: f64,
     is_member: bool,
@@ -31,7 +31,7 @@ impl<K> Default for Ranking<K> {
 }
 
 impl<K: Ord + Clone> Ranking<K> {
-    /// Takes the activity of all entities there are, averaged over the last so many seconds, and chooses the most active ones.
+    /// Takes the activity of all existing entities, averaged over the last `seconds`, and selects the most active ones.
     pub(crate) fn update(&mut self, activities: impl IntoIterator<Item = (K, bool, f64)>, seconds: f64, most: usize) {
         let share = 1.0 - (-seconds / AVERAGED_OVER).exp();
         let mut before = std::mem::take(&mut self.scores);
@@ -47,7 +47,7 @@ impl<K: Ord + Clone> Ranking<K> {
         self.choose(most);
     }
 
-    /// The members, the most active first.
+    /// Returns the members, the most active first.
     pub(crate) fn members(&self) -> Vec<K> {
         let mut members: Vec<_> = self.scores.iter().filter(|(_, score)| score.is_member).collect();
         members.sort_by(|(a, x), (b, y)| y.order(x).then(a.cmp(b)));
@@ -68,7 +68,7 @@ impl<K: Ord + Clone> Ranking<K> {
                 members += 1;
             } else {
                 let least = self.scores.iter().filter(|(_, score)| score.is_member).min_by(|(a, x), (b, y)| {
-                    // Of equals the one whose name comes last.
+                    // If several are equal, the last by name.
                     x.order(y).then(b.cmp(a))
                 });
                 let Some((least, _)) = least.filter(|(_, least)| score.displaces(least)) else { return };
@@ -100,8 +100,8 @@ impl Score {
     }
 }
 
-/// Of entities, each with whether it is of the observer's own namespace and how active it was, so many: those of the own namespace
-/// first, then the most active.
+/// Returns up to `most` entities. Each comes with whether it is in the observer's own namespace, and with its activity.
+/// Those in the own namespace come first, then the most active.
 pub fn most_active<K: Ord + Clone>(activities: impl IntoIterator<Item = (K, bool, f64)>, most: usize) -> Vec<K> {
     let mut ranking = Ranking::default();
     ranking.update(activities, 0.0, most);
@@ -131,7 +131,7 @@ mod tests {
     fn one_that_is_a_little_more_active_does_not_take_the_place_of_another() {
         let mut ranking = Ranking::default();
         update(&mut ranking, &[("a", 3.0), ("b", 2.0), ("c", 1.0)], 0.0);
-        // For hours: the averages are those of the activity.
+        // After hours the averages equal the activity.
         assert_eq!(update(&mut ranking, &[("a", 3.0), ("b", 2.0), ("c", 3.9)], 36_000.0), ["a", "b"]);
         assert_eq!(update(&mut ranking, &[("a", 3.0), ("b", 2.0), ("c", 4.1)], 36_000.0), ["c", "a"]);
     }

@@ -5,7 +5,7 @@ use crate::text::{BOUND, samples};
 use prost::Message;
 use std::collections::BTreeSet;
 
-/// The value that says that a series has ended: a NaN of its own (the specification's section on stale markers).
+/// Stale marker, which ends a series: a special NaN (the specification's section on stale markers).
 const STALE: u64 = 0x7ff0_0000_0000_0002;
 
 #[derive(Clone, PartialEq, Message)]
@@ -39,28 +39,29 @@ struct WireSample {
     timestamp: i64,
 }
 
-/// Makes batches for a receiver, and ends series that are gone.
+/// Creates batches for a receiver, and ends series that have disappeared.
 pub struct RemoteWrite {
-    /// What a scrape would add: `instance` and `job`.
+    /// Labels that a scrape would add: `instance` and `job`.
     common: Vec<WireLabel>,
-    /// The series of the last batch.
+    /// Series of the last batch.
     present: BTreeSet<Vec<WireLabel>>,
 }
 
 impl RemoteWrite {
-    /// The headers of the request, besides credentials.
+    /// Headers of the request, besides credentials.
     pub const HEADERS: [(&str, &str); 3] = [
         ("Content-Type", "application/x-protobuf"),
         ("Content-Encoding", "snappy"),
         ("X-Prometheus-Remote-Write-Version", "0.1.0"),
     ];
 
-    /// Batches of this host.
+    /// Creates batches for this host.
     pub fn new(host: &str) -> Self {
         Self { common: vec![label("instance", host), label("job", "whyslow")], present: BTreeSet::new() }
     }
 
-    /// A batch: all series at this time, milliseconds since 1970. Those of the last batch that are missing are marked as ended.
+    /// Creates a batch with all series at this time, milliseconds since 1970. Marks the missing series of the last
+    /// batch as ended.
     pub fn batch(&mut self, families: &[MetricFamily], time_ms: i64) -> Vec<u8> {
         let mut present = BTreeSet::new();
         let mut timeseries = Vec::new();
@@ -93,7 +94,7 @@ fn label(name: &str, value: &str) -> WireLabel {
     WireLabel { name: name.into(), value: value.into() }
 }
 
-/// Snappy's block format.
+/// Compresses a message in snappy's block format.
 fn compressed(message: &[u8]) -> Vec<u8> {
     snap::raw::Encoder::new().compress_vec(message).expect("a batch is far smaller than the 4 GiB that snappy takes")
 }

@@ -1,14 +1,14 @@
-//! Which rows of a family are exported, and under which name: what the others have is in these already.
+//! Selects the rows of a family to export, and their names: the values of other rows are already included in these.
 
 use crate::selection::{Rows, SelectedFamily};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::key::KeyPart;
 use whyslow_model::value::{Name, Value};
 
-/// The name under which all threads of the kernel are added up.
+/// Name under which all kernel threads are added up.
 const KERNEL_THREADS: &str = "kernel threads";
 
-/// The columns, beside those that are exported, by which it is decided.
+/// Columns, besides the exported ones, that decide which rows are exported.
 #[derive(Clone, Copy, Debug)]
 pub struct FactColumns {
     identity: Option<usize>,
@@ -18,19 +18,19 @@ pub struct FactColumns {
     file_system_type: Option<usize>,
 }
 
-/// What they have of a row.
+/// Values of these columns in a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowFacts {
-    /// The kernel's own number of the entity.
+    /// The kernel's own number for the entity.
     pub identity: Option<Name>,
-    /// What it is added up under, if that is not its key.
+    /// Name under which it is added up, if that is not its key.
     pub name: Option<Name>,
     file_system: Option<Name>,
     file_system_type: Option<Name>,
 }
 
 impl FactColumns {
-    /// The columns of a family.
+    /// Finds the columns of a family.
     pub fn of(selected: &SelectedFamily) -> Self {
         let metrics = selected.info.metrics;
         let column = |name: &str| metrics.iter().position(|metric| metric.name == name);
@@ -44,13 +44,13 @@ impl FactColumns {
         }
     }
 
-    /// Their positions in the family.
+    /// Returns their positions in the family.
     pub fn positions(&self) -> impl Iterator<Item = usize> {
         let all = [self.identity, self.kernel_thread, self.name, self.file_system, self.file_system_type];
         all.into_iter().flatten()
     }
 
-    /// What they have of a row, of which `value` returns a column.
+    /// Reads their values in a row; `value` returns a column of the row.
     pub fn facts(&self, value: impl Fn(usize) -> Option<Value>) -> RowFacts {
         let words = |column: Option<usize>| match value(column?)? {
             Value::State(words) => words.name().cloned(),
@@ -62,7 +62,7 @@ impl FactColumns {
         };
         let name = || match is_kernel_thread() {
             Some(true) => KERNEL_THREADS.into(),
-            // A process without a name is one that could not be read.
+            // A process without a name could not be read.
             _ => words(self.name).unwrap_or_default(),
         };
         RowFacts {
@@ -75,7 +75,7 @@ impl FactColumns {
 }
 
 impl Rows {
-    /// Whether each of the rows that there are at a time is exported.
+    /// Returns whether each of these simultaneous rows is exported.
     pub fn are_exported(self, rows: &[(&[KeyPart], &RowFacts)]) -> Vec<bool> {
         match self {
             Self::All => vec![true; rows.len()],
@@ -94,7 +94,7 @@ impl Rows {
                     if facts.file_system_type.as_deref() == Some("overlay") {
                         continue;
                     }
-                    // Without a number, each counts as its own.
+                    // Without a number, each counts as its own file system.
                     let known = shortest.entry(facts.file_system.as_deref().unwrap_or(point)).or_insert((at, point));
                     if point.len() < known.1.len() {
                         *known = (at, point);
@@ -110,7 +110,7 @@ impl Rows {
     }
 }
 
-/// The key of a family whose key is a path.
+/// Returns the key of a family whose key is a path.
 fn path(key: &[KeyPart]) -> Option<&str> {
     match key.first() {
         Some(KeyPart::Text(path)) => Some(path),
@@ -118,7 +118,7 @@ fn path(key: &[KeyPart]) -> Option<&str> {
     }
 }
 
-/// The groups that have groups below them.
+/// Returns the groups that have groups below them.
 fn parents<'p>(paths: impl Iterator<Item = &'p str>) -> BTreeSet<&'p str> {
     let mut parents = BTreeSet::new();
     for mut path in paths {

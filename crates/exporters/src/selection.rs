@@ -1,4 +1,4 @@
-//! Which metrics of the catalogue are exported, and for how many entities.
+//! Selection of the exported metrics, and of the number of entities.
 
 use crate::names;
 use std::fmt;
@@ -6,59 +6,59 @@ use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, families};
 use whyslow_model::key::KeyPartKind;
 use whyslow_model::suggest::unknown;
 
-/// What is exported, within which bounds.
+/// Exported metrics, and their limits.
 #[derive(Clone, Debug)]
 pub struct Selection {
     pub(crate) families: Vec<SelectedFamily>,
-    /// The most series, those of findings and of whyslow itself included.
+    /// Maximum number of series, including those of findings and of whyslow itself.
     pub(crate) most_series: usize,
 }
 
-/// Metrics of a family.
+/// Selected metrics of a family.
 #[derive(Clone, Debug)]
 pub struct SelectedFamily {
     /// The family.
     pub info: FamilyInfo,
     /// Its metrics, as indices into `info.metrics`.
     pub columns: Vec<usize>,
-    /// Which of its entities.
+    /// The entities to export.
     pub entities: Entities,
-    /// The columns by whose sum entities are ranked, and others for where those are not known.
+    /// Columns by whose sum entities are ranked, followed by alternatives in case those are unknown.
     pub rank: Vec<Vec<usize>>,
-    /// The words that name an entity instead of its key: those of a task, which would be its PID.
+    /// Column with the text that names an entity instead of its key: tasks would otherwise be named by PID.
     pub named_by: Option<usize>,
-    /// Which of its rows.
+    /// The rows to export.
     pub rows: Rows,
 }
 
-/// Which entities of a family get series.
+/// Entities of a family that get series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entities {
-    /// So many, the most active.
+    /// The most active ones, up to this number.
     Most(usize),
-    /// So many, and the sum of the others: they are parts of a whole.
+    /// The most active ones, up to this number, and the sum of the others: they are parts of a whole.
     MostAndOthers(usize),
-    /// The sum of all.
+    /// Only the sum of all.
     Sum,
 }
 
-/// Which rows of a family are exported.
+/// Rows of a family that are exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
-    /// All of them.
+    /// All rows.
     All,
-    /// Those with the kernel's own number, if any has one: whole disks, no partitions.
+    /// Rows with the kernel's own number, if any row has one: whole disks, but not partitions.
     Identified,
-    /// Control groups without groups below them: the others repeat what these use.
+    /// Control groups without groups below them: the values of parent groups include theirs.
     Leaves,
     /// Each file system once, by its shortest mount point; overlays repeat the file system below them.
     FileSystems,
 }
 
-/// What is known of a family beyond the catalogue.
+/// Properties of a family that the catalogue lacks.
 struct FamilyTraits {
     family: &'static str,
-    /// Exported unless asked otherwise.
+    /// Metrics that are exported by default.
     metrics: &'static [&'static str],
     entities: Entities,
     /// As in [`SelectedFamily::rank`].
@@ -70,7 +70,7 @@ const fn one(family: &'static str, metrics: &'static [&'static str]) -> FamilyTr
     FamilyTraits { family, metrics, entities: Entities::Most(1), rank: &[], rows: Rows::All }
 }
 
-/// In the order in which they get their share of the series.
+/// Families in the order in which they get their share of the series.
 const TRAITS: [FamilyTraits; 15] = [
     one("pressure", &["cpu_some", "memory_some", "memory_full", "io_some", "io_full", "irq_full"]),
     one("system", &["context_switches", "interrupts", "forks", "running", "blocked", "load_1m", "uptime"]),
@@ -158,7 +158,7 @@ const TRAITS: [FamilyTraits; 15] = [
     },
     FamilyTraits {
         entities: Entities::MostAndOthers(4),
-        // Controllers of version 1 may be missing one by one.
+        // Controllers of version 1 may be missing individually.
         rank: &[&["cpu_usage"], &["faults"], &["memory"], &["pids"]],
         rows: Rows::Leaves,
         ..one("group", &["cpu_usage", "throttled_time", "memory", "oom_kills"])
@@ -170,10 +170,10 @@ const TRAITS: [FamilyTraits; 15] = [
     },
 ];
 
-/// How many entities of any other family.
+/// Number of entities of any other family.
 const MOST_ENTITIES: usize = 4;
 
-/// Metrics of families that are summed whose sums mean something.
+/// Metrics of summed families whose sums are meaningful.
 const SUMMABLE: [(&str, &[&str]); 2] = [
     (
         "group",
@@ -238,16 +238,16 @@ impl fmt::Display for SelectionError {
 impl std::error::Error for SelectionError {}
 
 impl Selection {
-    /// The most series of a host, unless set.
+    /// Default for the maximum number of series of a host.
     pub const MOST_SERIES: usize = 200;
-    /// The word for what is exported unless asked otherwise.
+    /// The word for the default metrics.
     pub const DEFAULT: &'static str = "default";
 
-    /// What these words name: `default`, a family (its default metrics, or all that are numbers), or `FAMILY.METRIC`. `top` is the
-    /// number of entities of each family.
+    /// Selects the metrics named by these words: `default`, a family (its default metrics, or all that are numbers), or
+    /// `FAMILY.METRIC`. `top` is the number of entities of each family.
     ///
     /// # Errors
-    /// A word names nothing, or something that is not exported.
+    /// Fails if a word names nothing, or something that is not exported.
     pub fn of(words: &[String], top: Option<usize>, most_series: usize) -> Result<Self, SelectionError> {
         let mut selection = Self { families: Vec::new(), most_series };
         for word in words {
@@ -271,8 +271,8 @@ impl Selection {
         Ok(selection)
     }
 
-    /// The same for a program that ends after one sample. What is counted from sample to sample would begin anew each time, so that
-    /// sums over entities that come and go are left out.
+    /// Adapts the selection to a program that ends after one sample. Totals that are counted from sample to sample
+    /// would restart each time, so sums over entities that come and go are left out.
     pub fn for_one_sample(mut self) -> Self {
         self.families.retain(|family| family.named_by.is_none());
         for family in &mut self.families {
@@ -283,12 +283,12 @@ impl Selection {
         self
     }
 
-    /// The selected families.
+    /// Returns the selected families.
     pub fn into_families(self) -> Vec<SelectedFamily> {
         self.families
     }
 
-    /// The Prometheus names of the selected metrics.
+    /// Returns the Prometheus names of the selected metrics.
     pub fn metric_names(&self) -> impl Iterator<Item = String> {
         let names = |family: &SelectedFamily| -> Vec<String> {
             family.columns.iter().map(|column| names::prometheus(&family.info, &family.info.metrics[*column])).collect()
@@ -311,7 +311,7 @@ impl Selection {
 }
 
 impl SelectedFamily {
-    /// The selected metrics.
+    /// Returns the selected metrics.
     pub fn metrics(&self) -> impl Iterator<Item = &'static Metric> + use<> {
         let all = self.info.metrics;
         self.columns.clone().into_iter().filter_map(|column| all.get(column))
@@ -367,13 +367,13 @@ impl SelectedFamily {
         Ok(Self { info, columns, entities, rank, named_by, rows })
     }
 
-    /// The label of each column of its key.
+    /// Returns the label of each column of its key.
     pub(crate) fn key_labels(&self) -> Vec<&'static str> {
         self.info.key_columns().map(|(name, _)| if name == "name" { self.info.key } else { name }).collect()
     }
 }
 
-/// Whether a family's rows are tasks or sockets, which its key tells by their numbers.
+/// Returns whether a family's rows are tasks or sockets, identified by numbers in its key.
 fn is_of_tasks(info: &FamilyInfo) -> bool {
     info.key_columns().any(|(name, kind)| {
         kind == KeyPartKind::Number && matches!(name, "pid" | "tid" | "parent_pid" | "inode" | "sequence")

@@ -1,4 +1,4 @@
-//! Series of metrics, before they are written in any format.
+//! Metric series, independent of any output format.
 
 /// A metric with a series for each set of labels.
 #[derive(Clone, Debug, PartialEq)]
@@ -7,18 +7,18 @@ pub struct MetricFamily {
     pub name: String,
     /// Its OpenTelemetry name and unit.
     pub otel: OtelMetric,
-    /// One sentence.
+    /// Description in one sentence.
     pub help: String,
     /// Counter, gauge or histogram.
     pub kind: SeriesKind,
-    /// Whether it counts from the boot of the machine.
+    /// True if it counts from the boot of the machine.
     pub since_boot: bool,
     /// Its series; no two have the same labels.
     pub series: Vec<Series>,
 }
 
 impl MetricFamily {
-    /// A gauge of whyslow itself, which is not in the catalogue.
+    /// Creates a gauge of whyslow itself, which is not in the catalogue.
     pub(crate) fn own_gauge(name: &str, otel: &str, unit: &'static str, help: &str, series: Vec<Series>) -> Self {
         Self {
             name: name.into(),
@@ -30,13 +30,14 @@ impl MetricFamily {
         }
     }
 
-    /// The number of series, as Prometheus counts them: a histogram has one for each bucket, the sum and the count.
+    /// Returns the number of series, as Prometheus counts them: a histogram has one for each bucket, the sum and the
+    /// count.
     pub fn series_count(&self) -> usize {
         self.series.iter().map(|series| series.value.series_count()).sum()
     }
 }
 
-/// How OpenTelemetry names a metric.
+/// Name and unit of a metric in OpenTelemetry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OtelMetric {
     /// Its name.
@@ -45,32 +46,32 @@ pub struct OtelMetric {
     pub unit: &'static str,
     /// The attribute that distinguishes it from others of that name.
     pub attribute: Option<(&'static str, &'static str)>,
-    /// Whether the sum of its gauge over entities means something: an UpDownCounter.
+    /// True if the sum of its gauge over entities is meaningful: an UpDownCounter.
     pub is_sum: bool,
 }
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesKind {
-    /// Only grows, or starts again.
+    /// Only grows, or restarts.
     Counter,
     /// Rises and falls.
     Gauge,
-    /// Counts by size.
+    /// Counts of values by size.
     Histogram,
 }
 
 /// A value with its labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its labels, in the catalogue's order; none is empty.
+    /// Its labels, in the catalogue's order; none of them is empty.
     pub labels: Vec<Label>,
     /// Its value.
     pub value: SeriesValue,
 }
 
 impl Series {
-    /// A number without labels.
+    /// Creates a number without labels.
     pub fn plain(value: f64) -> Self {
         Self { labels: Vec::new(), value: SeriesValue::Number(value) }
     }
@@ -83,15 +84,15 @@ pub struct Label {
     pub name: &'static str,
     /// The OpenTelemetry attribute.
     pub attribute: String,
-    /// Its value. The text is not trusted: each format escapes it.
+    /// Its value. The text is untrusted: each format escapes it.
     pub value: String,
 }
 
-/// The longest value of a label, in bytes; receivers refuse series with longer ones.
+/// Maximum length of a label's value, in bytes; receivers reject series with longer ones.
 const LONGEST_VALUE: usize = 1024;
 
 impl Label {
-    /// A label with a value of this length at most.
+    /// Creates a label, truncating the value to the maximum length.
     pub fn new(name: &'static str, attribute: impl Into<String>, value: &str) -> Self {
         let end = value.floor_char_boundary(LONGEST_VALUE);
         Self { name, attribute: attribute.into(), value: value[..end].into() }
@@ -103,12 +104,12 @@ impl Label {
 pub enum SeriesValue {
     /// One number, in the base unit.
     Number(f64),
-    /// Counts by size.
+    /// Counts of values by size.
     Histogram(Buckets),
 }
 
 impl SeriesValue {
-    /// How many series it makes in Prometheus.
+    /// Returns the number of series that it becomes in Prometheus.
     pub fn series_count(&self) -> usize {
         match self {
             Self::Number(_) => 1,
@@ -121,16 +122,16 @@ impl SeriesValue {
 /// A histogram in a few buckets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Buckets {
-    /// The largest value of each bucket but the last, in the base unit.
+    /// Largest value of each bucket except the last, in the base unit.
     pub bounds: Vec<f64>,
-    /// The number of values in each; there is one more than bounds.
+    /// Number of values in each bucket; there is one more bucket than bounds.
     pub counts: Vec<u64>,
-    /// The sum of all values.
+    /// Sum of all values.
     pub sum: f64,
 }
 
 impl Buckets {
-    /// The number of values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }

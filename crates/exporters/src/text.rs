@@ -4,10 +4,10 @@ use crate::series::{MetricFamily, Series, SeriesKind, SeriesValue};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// What an HTTP server calls it.
+/// Content type for HTTP.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All series, each family with its help and type.
+/// Formats all series, each family with its help and type.
 pub fn exposition(families: &[MetricFamily]) -> String {
     let mut text = String::new();
     for family in families {
@@ -32,17 +32,17 @@ pub fn exposition(families: &[MetricFamily]) -> String {
 
 /// One number of a series: a histogram has several.
 pub(crate) struct Sample {
-    /// What is appended to the name.
+    /// Suffix of the name.
     pub(crate) suffix: &'static str,
     /// The value of the label `le`.
     pub(crate) bound: Option<String>,
     pub(crate) value: f64,
 }
 
-/// The label of a bucket's bound.
+/// Name of the label with a bucket's bound.
 pub(crate) const BOUND: &str = "le";
 
-/// The numbers of a series. The buckets of a histogram are cumulative here.
+/// Returns the numbers of a series. The buckets of a histogram are cumulative here.
 pub(crate) fn samples(series: &Series) -> Vec<Sample> {
     match &series.value {
         SeriesValue::Number(value) => vec![Sample { suffix: "", bound: None, value: *value }],
@@ -63,7 +63,7 @@ pub(crate) fn samples(series: &Series) -> Vec<Sample> {
     }
 }
 
-/// A number as Go's ParseFloat reads it.
+/// Formats a number so that Go's ParseFloat can read it.
 pub(crate) fn number(value: f64) -> String {
     if value.is_nan() {
         "NaN".into()
@@ -87,7 +87,7 @@ fn write_labels(text: &mut String, series: &Series, bound: Option<&str>) {
     }
 }
 
-/// A label's value: backslash, quote and newline are escaped; any other character stands for itself.
+/// Escapes a label's value: backslash, quote and newline; any other character stands for itself.
 fn escaped(value: &str) -> Cow<'_, str> {
     if !value.contains(['\\', '"', '\n']) {
         return Cow::Borrowed(value);
@@ -140,7 +140,7 @@ mod tests {
         );
     }
 
-    /// A label's value as a parser of the format reads it; `None` if the line is broken.
+    /// Reads a label's value back like a parser of the format; `None` if the line is invalid.
     fn read_back(line: &str) -> Option<String> {
         let mut rest = line.strip_prefix("whyslow_x{point=\"")?.chars();
         let mut value = String::new();

@@ -15,7 +15,7 @@ fn collector(words: &[&str]) -> Collector {
     Collector::new(selection(words, 200))
 }
 
-/// A sample at so many seconds since boot.
+/// Creates a sample at this many seconds since boot.
 fn at(second: u64) -> Snapshot {
     Snapshot {
         boot_ns: second * SECOND,
@@ -24,7 +24,7 @@ fn at(second: u64) -> Snapshot {
     }
 }
 
-/// The lines of the exposition, without comments.
+/// Returns the lines of the exposition, without comments.
 fn lines(collector: &mut Collector) -> Vec<String> {
     let text = text::exposition(&collector.collect(0).0);
     text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
@@ -84,17 +84,17 @@ fn control_groups_whose_cpu_time_cannot_be_read_are_ranked_by_what_can() {
     assert!(chosen(vec![sample(10, groups([None; 3]))]).contains("\"/b\""), "by memory");
     let faults = groups([Some(10), Some(20), Some(30)]);
     assert!(chosen(vec![sample(10, faults.clone())]).contains("\"/c\""), "by faults");
-    // Faults are known from the second sample on: nothing of the ranking by memory is left.
+    // Faults are known from the second sample on: the ranking by memory is discarded.
     assert!(chosen(vec![sample(10, groups([None; 3])), sample(20, faults)]).contains("\"/a\""), "none has grown yet");
 }
 
 #[test]
 fn a_counter_of_32_bits_goes_on_where_it_wraps() {
-    // Milliseconds in 32 bits: the largest is 4294967.296 s.
+    // Milliseconds in 32 bits: the largest value is 4294967.296 s.
     let mut collector = collector(&["disk.busy_time"]);
     collector.add(with_disks(100, &[("sda", 4_294_960)]));
     lines(&mut collector);
-    // 7.296 s to the limit and 3 s beyond it.
+    // 7.296 s up to the limit and 3 s beyond it.
     collector.add(with_disks(110, &[("sda", 3)]));
     assert_eq!(lines(&mut collector), [r#"whyslow_disk_busy_time_seconds_total{device="sda"} 4294970.296"#]);
 }
@@ -162,7 +162,7 @@ fn cpus_are_added_up_and_one_that_goes_offline_takes_nothing_back() {
     assert_eq!(lines(&mut collector), ["whyslow_cpu_user_seconds_total 89"]);
     collector.add(with_cpus(120, &[36]));
     assert_eq!(lines(&mut collector), ["whyslow_cpu_user_seconds_total 91"]);
-    // What it counted meanwhile is unknown.
+    // The time that it counted in between is unknown.
     collector.add(with_cpus(130, &[37, 60]));
     assert_eq!(lines(&mut collector), ["whyslow_cpu_user_seconds_total 92"]);
 }
@@ -199,7 +199,7 @@ fn processes_are_added_up_by_name_and_the_rest_together() {
     collector.add(all(100, 10));
     lines(&mut collector);
     let mut second = all(110, 11);
-    // Another of that name, started since: all of its time is new. One that ended takes nothing back.
+    // Another process of that name, started since: all of its time is new. A process that ended subtracts nothing.
     second.task.process.push(process(99, 105, "e", 4));
     second.sort();
     collector.add(second);
