@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of `whyslow-fleet`.
 
 use crate::commands::{change, compact, forecast, host, outliers, serve, sick, sql, tables, why};
 use crate::{Failure, Options};
@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use std::process::ExitCode;
 use whyslow_manual::ManArgs;
 
-/// What follows the options in `--help`: title and text.
+/// Sections that follow the options in `--help`, as title and text.
 const SECTIONS: [whyslow_manual::Section; 3] = [
     (
         "Examples",
@@ -102,10 +102,10 @@ enum Command {
     Man(ManArgs),
 }
 
-/// Reads the command line. Help and version are printed here; what is left is the exit status.
+/// Parses the command line. Prints help and version itself.
 ///
 /// # Errors
-/// The status to exit with.
+/// Returns the exit status if the program must end here: after help or version, or because the usage is wrong.
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let cli = Cli::try_parse().map_err(|error| {
         if error.use_stderr() && error.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -116,14 +116,14 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
         ExitCode::from(if error.use_stderr() { 2 } else { 0 })
     })?;
     if cli.options.utc {
-        // SAFETY: the program has one thread so far; nobody reads the environment meanwhile. Set here, it also holds for the times
-        // that options name.
+        // SAFETY: the program has one thread so far, so nothing else reads the environment. Set here, `TZ` also applies
+        // to the times in options.
         unsafe { std::env::set_var("TZ", "UTC") };
     }
     Ok(cli)
 }
 
-/// clap's message without its usage.
+/// Returns clap's message on one line, without the usage.
 pub(crate) fn in_one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let message = text.split("\n\n").next().unwrap_or_default();

@@ -1,18 +1,18 @@
-//! Values of an answer.
+//! Accessors for the values of an answer.
 
 use whyslow_rollup::Cell;
 
-/// The words of a cell that has any.
+/// Returns the text of a cell.
 pub fn text(cell: &Cell) -> Option<&str> {
     if let Cell::Text(text) = cell { Some(text) } else { None }
 }
 
-/// A whole number.
+/// Returns the value of an integer cell.
 pub fn integer(cell: &Cell) -> Option<i64> {
     if let Cell::Integer(number) = cell { Some(*number) } else { None }
 }
 
-/// A number, whole or not.
+/// Returns the value of a numeric cell, integer or floating point.
 pub fn double(cell: &Cell) -> Option<f64> {
     match cell {
         Cell::Double(number) => Some(*number),
@@ -21,12 +21,12 @@ pub fn double(cell: &Cell) -> Option<f64> {
     }
 }
 
-/// A time, milliseconds since 1970.
+/// Returns a timestamp in milliseconds since 1970.
 pub fn timestamp(cell: &Cell) -> Option<i64> {
     if let Cell::Timestamp(ms) = cell { Some(*ms) } else { None }
 }
 
-/// True or false.
+/// Returns the value of a boolean cell.
 pub fn boolean(cell: &Cell) -> Option<bool> {
     if let Cell::Boolean(is) = cell { Some(*is) } else { None }
 }

@@ -1,4 +1,4 @@
-//! The commands.
+//! Subcommands.
 
 pub mod change;
 pub mod compact;
@@ -34,20 +34,20 @@ pub struct Answer<T> {
 }
 
 impl<T> Answer<T> {
-    /// An answer of a fleet.
+    /// Creates the answer for the span of a fleet, with the rows that were left out.
     pub fn of(fleet: &Fleet, schema: &'static str, content: T) -> Self {
         let Span { from_ms, to_ms } = fleet.span();
         Self { schema, from: rfc3339(from_ms), to: rfc3339(to_ms), content, left_out: fleet.left_out() }
     }
 }
 
-/// A time of a row to the minute, in the local zone.
+/// Formats a timestamp (milliseconds since 1970) to the minute, in the local time zone.
 pub(crate) fn minute(ms: i64) -> String {
     let text = ZonedClock::local().at(ms.saturating_mul(1_000_000), true);
     text.get(..16).unwrap_or(&text).to_owned()
 }
 
-/// A span in the local zone.
+/// Formats a span in the local time zone.
 pub(crate) fn span_in_words(span: Span) -> String {
     ZonedClock::local().span(&rfc3339(span.from_ms), &rfc3339(span.to_ms), true)
 }

@@ -1,8 +1,8 @@
-//! Merges the files of all hosts, a table and hour at a time, and deletes what has expired.
+//! Merges the files of all hosts, one table and hour at a time, and deletes what has expired.
 //!
-//! A compacted file is written in one step under a name that nobody has used, its generation, and says what it was made of. What it
-//! replaces is deleted later, so that a query that has listed it can still read it. A compactor may be killed at any time, and two may
-//! run at once: the one that comes second finds the generation taken.
+//! A compacted file is written atomically under a new name, its generation, and lists its source files. The files that
+//! it replaces are deleted later, so that a query that has already listed them can still read them. A compactor may be
+//! killed at any time, and two may run at once: the slower one finds that the generation already exists.
 
 mod merge;
 mod requests;
@@ -27,10 +27,11 @@ use whyslow_rollup::{COMPACTED, File, Hour, INCOMING, Place, Table, tables};
 
 /// Hosts ship the end of an hour some time after it.
 const SETTLE_MS: i64 = 15 * 60_000;
-/// A recording has at most a week: after this time a host has nothing left of an hour that it had not finished.
+/// A recording covers at most a week: after this time a host no longer has the data of an hour that it had not
+/// finished.
 const FORGOTTEN_MS: i64 = 8 * DAY_MS;
 
-/// What to compact, and what to delete.
+/// Compacts a store and deletes expired files.
 #[derive(Debug)]
 pub struct Compactor {
     store: Store,
@@ -58,15 +59,16 @@ pub struct Report {
 }
 
 impl Compactor {
-    /// Deletes hours that ended longer ago than `keep`, and files that were replaced longer ago than `grace`.
+    /// Creates a compactor that deletes hours that ended longer ago than `keep`, and files replaced longer ago than
+    /// `grace`.
     pub fn new(store: Store, keep: Option<Duration>, grace: Duration) -> Self {
         Self { store, keep, grace }
     }
 
-    /// Compacts what there is at this time, milliseconds since 1970, until it is done or `stop` is set.
+    /// Compacts everything due at `now_ms` (milliseconds since 1970) until it is done or `stop` is set.
     ///
     /// # Errors
-    /// The store cannot be listed.
+    /// Fails if the store cannot be listed.
     pub async fn pass(&self, now_ms: i64, stop: &AtomicBool) -> std::result::Result<Report, Failure> {
         let (mut report, left_out) = (Report::default(), LeftOutLog::default());
         for table in tables() {
@@ -90,7 +92,7 @@ impl Compactor {
         (report, left_out): (&mut Report, &LeftOutLog),
     ) -> Result<()> {
         let hours: Vec<Hour> = (0..24).map(|hour| Hour { day, hour }).collect();
-        // In this order, as readers do.
+        // Same order as readers use.
         let mut incoming = self.store.files(INCOMING, &table.name, &hours).await?;
         let mut compacted = self.store.files(COMPACTED, &table.name, &hours).await?;
         for hour in hours {
@@ -161,8 +163,8 @@ impl Compactor {
         Ok(())
     }
 
-    /// The files that the newest generation has replaced, if that was long enough ago for everybody who had listed them. A file that
-    /// its host may still write again stays: between listing and deleting it could have.
+    /// Returns the files that the newest generation has replaced, once no reader can still have them listed. Keeps a
+    /// file that its host may still rewrite, because it could do so between listing and deletion.
     fn replaced(
         &self,
         files: HourOfTable,
@@ -188,7 +190,7 @@ impl Compactor {
         Ok(self.delete_all(files.into_iter().map(|file| file.meta.location)).await?)
     }
 
-    /// Deletes what is at these paths, and says how many there were.
+    /// Deletes the objects at these paths and returns how many existed.
     async fn delete_all(&self, paths: impl IntoIterator<Item = Path>) -> object_store::Result<u64> {
         let deletions = paths.into_iter().map(|path| async move { self.store.objects().delete(&path).await });
         let done: Vec<object_store::Result<()>> = stream::iter(deletions).buffer_unordered(AT_ONCE).collect().await;
@@ -204,7 +206,7 @@ impl Compactor {
     }
 }
 
-/// The files of a table and hour.
+/// Files of a table and hour.
 struct HourOfTable {
     table: &'static Table,
     hour: Hour,
@@ -219,7 +221,7 @@ fn generation(file: &StoredFile) -> u64 {
     }
 }
 
-/// Whether a generation was there already.
+/// Returns whether the generation already existed.
 fn is_taken(error: &DataFusionError) -> bool {
     matches!(error, DataFusionError::ObjectStore(error)
         if matches!(**error, object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }))

@@ -1,4 +1,4 @@
-//! How the program ends without an answer.
+//! Error type of the program.
 
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use whyslow_model::human::without_error_numbers;
 use whyslow_show::escape;
 
-/// Why there is no answer, and the exit status that says so.
+/// Reason why there is no answer, with its exit status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     what: String,
@@ -17,27 +17,27 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Wrong usage, or a store that cannot be read.
+    /// Creates an error for wrong usage or an unreadable store.
     pub fn usage(what: impl Into<String>) -> Self {
         Self { what: what.into(), status: 2 }
     }
 
-    /// Ctrl-C came before there was an answer.
+    /// Creates an error for Ctrl-C before there was an answer.
     pub(crate) fn interrupted() -> Self {
         Self { what: "interrupted; the query was cancelled".to_owned(), status: 130 }
     }
 
-    /// There is nothing to answer with.
+    /// Creates an error for an empty answer.
     pub fn nothing(what: impl Into<String>) -> Self {
         Self { what: what.into(), status: 1 }
     }
 
-    /// Whether there is nothing to answer with; otherwise the question is wrong, or the store cannot be read.
+    /// Returns whether the answer is empty; otherwise the query is wrong or the store cannot be read.
     pub fn is_nothing(&self) -> bool {
         self.status == 1
     }
 
-    /// Says on stderr, in one line, what is wrong.
+    /// Prints the error on stderr in one line and returns the exit status.
     pub fn report(&self) -> ExitCode {
         complain(&self.what);
         ExitCode::from(self.status)
@@ -64,13 +64,13 @@ impl From<object_store::Error> for Failure {
     }
 }
 
-/// Says something on stderr.
+/// Prints a message on stderr.
 pub(crate) fn complain(what: &str) {
     // With stderr closed, there is nowhere to report to.
     let _ = writeln!(io::stderr(), "whyslow-fleet: {}", escape::terminal(&without_error_numbers(what)));
 }
 
-/// An engine's error, without the names of its types.
+/// Formats an engine error without its type names.
 fn words(error: &DataFusionError) -> String {
     match error.find_root() {
         DataFusionError::SQL(error, _) => invalid_sql(error).what,
@@ -85,7 +85,7 @@ fn words(error: &DataFusionError) -> String {
     }
 }
 
-/// A question that cannot be parsed.
+/// Returns the error for a query that cannot be parsed.
 pub(crate) fn invalid_sql(error: &ParserError) -> Failure {
     // 'sql parser error: Expected …'
     let text = error.to_string();
@@ -96,7 +96,7 @@ fn of_store(error: &object_store::Error) -> String {
     format!("cannot read or write the store: {}", whyslow_bucket::in_one_line(error))
 }
 
-/// Whether a file was gone when it was to be read: the compactor has replaced it since it was listed.
+/// Returns whether a file no longer existed when it was read: the compactor has replaced it since it was listed.
 pub(crate) fn is_gone(error: &DataFusionError) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {

@@ -1,4 +1,4 @@
-//! A store over a span of time, and questions to it.
+//! A store over a time span, and queries on it.
 
 mod embedded;
 mod rows;
@@ -16,10 +16,10 @@ use tokio::runtime::{Builder, Runtime};
 use whyslow_model::human;
 use whyslow_rollup::Hour;
 
-/// The memory a query may take, unless another amount is asked for.
+/// Default memory limit of a query, in bytes.
 pub const MEMORY: u64 = 1 << 30;
 
-/// A store over a span of time.
+/// A store over a time span.
 #[derive(Clone)]
 pub struct Fleet {
     shared: Arc<Shared>,
@@ -32,7 +32,7 @@ struct Shared {
     engine: Engine,
 }
 
-/// What runs the SQL.
+/// Engine that runs the SQL.
 #[derive(Debug)]
 enum Engine {
     Embedded(Embedded),
@@ -46,27 +46,28 @@ impl fmt::Debug for Fleet {
 }
 
 impl Fleet {
-    /// A store by its name: a folder, or `s3://BUCKET/PREFIX`.
+    /// Opens a store by its name: a folder, or `s3://BUCKET/PREFIX`.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Fails if it cannot be opened.
     pub fn open(store: &str, span: Span) -> Result<Self, Failure> {
         Self::of(Store::open(store)?, span, MEMORY)
     }
 
-    /// A store, and how much memory a query may take.
+    /// Creates a fleet on a store; `memory` limits a query, in bytes.
     ///
     /// # Errors
-    /// The engine cannot be started.
+    /// Fails if the engine cannot be started.
     pub fn of(store: Store, span: Span, memory: u64) -> Result<Self, Failure> {
         let engine = Engine::Embedded(Embedded::new(store, memory)?);
         Ok(Self::new(Shared { runtime: runtime()?, engine }, span))
     }
 
-    /// The tables of a Trino cluster. Hours that are not compacted yet are not in them: the span ends before these.
+    /// Creates a fleet on the tables of a Trino cluster. These do not contain hours that are not compacted yet, so the
+    /// span ends before them.
     ///
     /// # Errors
-    /// Trino does not answer, or has no such tables.
+    /// Fails if Trino does not answer or does not have the tables.
     pub(crate) fn of_trino(trino: Trino, span: Span) -> Result<Self, Failure> {
         let runtime = runtime()?;
         let span = runtime.block_on(trino.compacted(span))?;
@@ -77,33 +78,33 @@ impl Fleet {
         Self { shared: Arc::new(shared), span, left_out: Arc::default() }
     }
 
-    /// The same store over another span, for the same question.
+    /// Returns the same store over another span, for the same question.
     pub fn with_span(&self, span: Span) -> Self {
         Self { shared: Arc::clone(&self.shared), span, left_out: Arc::clone(&self.left_out) }
     }
 
-    /// The same store over another span, for another question: nothing was left out yet.
+    /// Returns the same store over another span, for a new question with an empty log of left-out rows.
     pub fn for_question(&self, span: Span) -> Self {
         Self { left_out: Arc::default(), ..self.with_span(span) }
     }
 
-    /// The time of its rows.
+    /// Returns the time span of its rows.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// All rows of the answer to a question in SQL.
+    /// Returns all rows of the answer to an SQL query.
     ///
     /// # Errors
-    /// It is no question, or not valid; the store cannot be read.
+    /// Fails if the query is not allowed or not valid, or if the store cannot be read.
     pub fn query(&self, sql: &str) -> Result<Rows, Failure> {
         self.query_some(sql, usize::MAX)
     }
 
-    /// The first rows of the answer.
+    /// Returns the first `most` rows of the answer.
     ///
     /// # Errors
-    /// As for [`query`](Self::query).
+    /// Fails as [`query`](Self::query) does.
     pub fn query_some(&self, sql: &str, most: usize) -> Result<Rows, Failure> {
         self.shared.runtime.block_on(async {
             match &self.shared.engine {
@@ -113,10 +114,10 @@ impl Fleet {
         })
     }
 
-    /// The hosts that shipped anything in a span, each with the last hour of it.
+    /// Returns the hosts that shipped data in a span, each with the last hour for which it did.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn hosts(&self, span: Span) -> Result<BTreeMap<String, Hour>, Failure> {
         self.shared.runtime.block_on(async {
             match &self.shared.engine {
@@ -126,15 +127,15 @@ impl Fleet {
         })
     }
 
-    /// What queries of this question left out so far because it is not valid, or not compacted yet.
+    /// Returns the data that queries of this question left out so far because they are not valid or not compacted yet.
     pub fn left_out(&self) -> Vec<LeftOut> {
         self.left_out.all()
     }
 }
 
-/// Where requests to the store and queries run.
+/// Creates the runtime for store requests and queries.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
-    // The runtime panics if it cannot start its threads.
+    // Probe first: the runtime panics if it cannot start its threads.
     let started = std::thread::Builder::new().name("probe".into()).spawn(|| {});
     let started = started.map(|thread| drop(thread.join()));
     let runtime = started.and_then(|()| Builder::new_multi_thread().enable_all().build());

@@ -1,4 +1,4 @@
-//! What queries left out because it is not valid, or not compacted yet.
+//! Log of the data that queries left out because they are not valid or not compacted yet.
 
 use crate::Span;
 use schemars::JsonSchema;
@@ -19,12 +19,13 @@ pub struct LeftOut {
     pub rows: u64,
 }
 
-/// What the queries of a question left out.
+/// Log of the data that the queries of a question left out.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOutLog {
-    /// Of each file, why how many of its rows were left out; by its path, so that a file that is read twice counts once.
+    /// For each file, the number of left-out rows by reason; keyed by path, so that a file that is read twice counts
+    /// once.
     files: Mutex<BTreeMap<String, FileLog>>,
-    /// Tables and spans whose files were looked through.
+    /// Tables and spans whose files were already examined.
     listed: Mutex<HashSet<(&'static str, Span)>>,
 }
 
@@ -35,7 +36,7 @@ struct FileLog {
 }
 
 impl LeftOutLog {
-    /// Keeps what was left out of a file: reasons and rows.
+    /// Logs the rows left out of a file, by reason.
     pub(crate) fn rows(&self, path: &str, host: &str, reasons: impl IntoIterator<Item = (String, u64)>) {
         let reasons: BTreeMap<String, u64> = reasons.into_iter().collect();
         if reasons.is_empty() {
@@ -45,17 +46,17 @@ impl LeftOutLog {
         files.insert(path.to_owned(), FileLog { host: host.to_owned(), reasons });
     }
 
-    /// Keeps that a file was left out as a whole.
+    /// Logs that a whole file was left out.
     pub(crate) fn file(&self, path: &str, host: &str, reason: String) {
         self.rows(path, host, [(reason, 0)]);
     }
 
-    /// Whether the files of a table and span have not been looked through before.
+    /// Marks the files of a table and span as examined; returns false if they already were.
     pub(crate) fn begins(&self, table: &'static str, span: Span) -> bool {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner).insert((table, span))
     }
 
-    /// All of it, by host and reason.
+    /// Returns all entries, grouped by host and reason.
     pub(crate) fn all(&self) -> Vec<LeftOut> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();

@@ -1,9 +1,9 @@
-//! Asks all machines that ship to one store a question: which are sick, with what, and since when.
+//! Answers questions about all machines that ship to one store: which are sick, with what, and since when.
 //!
-//! `whyslow ship` writes the files of a [`Store`], one per host, table and hour. A [`Fleet`] is the store over a [`Span`] of time; its
-//! [`query`](Fleet::query) runs SQL over exactly the files that count, with embedded DataFusion or on a Trino cluster. What hosts wrote
-//! is not trusted: [`validity`] decides row by row what counts, and what was left out is reported with every answer. [`compact`] merges
-//! the files of all hosts, an hour at a time.
+//! `whyslow ship` writes the files of a [`Store`], one per host, table and hour. A [`Fleet`] is the store over a
+//! [`Span`] of time; its [`query`](Fleet::query) runs SQL over exactly the files that count, with embedded DataFusion
+//! or on a Trino cluster. Data from hosts are not trusted: [`validity`] decides row by row what counts, and every
+//! answer reports what was left out. [`compact`] merges the files of all hosts, one hour at a time.
 
 mod args;
 pub mod cell;

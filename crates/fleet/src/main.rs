@@ -1,4 +1,4 @@
-//! The program; everything is in the library, which the benchmark of simulated fleets uses too.
+//! The `whyslow-fleet` program. All code is in the library, which the benchmark of simulated fleets uses too.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Which store, how to draw, and what goes to stdout.
+//! Options for the store, the engine and the output, and functions that print to stdout.
 
 use crate::left_out::LeftOut;
 use crate::trino::{Address, Trino};
@@ -13,9 +13,9 @@ const WIDTH_WITHOUT_TERMINAL: usize = 80;
 /// Longer lines are harder to read.
 const WIDEST: usize = 120;
 
-/// The environment variable that names the store.
+/// Environment variable that names the store.
 const STORE: &str = "WHYSLOW_FLEET_STORE";
-/// The one that names the engine.
+/// Environment variable that names the engine.
 const ENGINE: &str = "WHYSLOW_FLEET_ENGINE";
 
 /// Which store.
@@ -67,35 +67,35 @@ pub enum Colour {
 }
 
 impl StoreOptions {
-    /// The store.
+    /// Opens the store.
     ///
     /// # Errors
-    /// None was named, or it cannot be opened.
+    /// Fails if no store was named or it cannot be opened.
     pub fn open(&self) -> Result<Store, Failure> {
         self.open_named()?.ok_or_else(|| {
             Failure::usage(format!("which store? give --store with a folder or s3://BUCKET/PREFIX, or set {STORE}"))
         })
     }
 
-    /// The store, if one was named.
+    /// Opens the store if one was named.
     fn open_named(&self) -> Result<Option<Store>, Failure> {
         named(self.store.as_ref(), STORE).map(|store| Store::open(&store)).transpose()
     }
 }
 
 impl QueryOptions {
-    /// The store over the time that is meant.
+    /// Opens the store over a period.
     ///
     /// # Errors
-    /// No store was named, it cannot be opened, or that time is not valid.
+    /// Fails if no store was named, the store cannot be opened, or the period is not valid.
     pub fn open(&self, period: &Period) -> Result<Fleet, Failure> {
         self.open_span(period.span()?)
     }
 
-    /// The store over a span.
+    /// Opens the store over a span.
     ///
     /// # Errors
-    /// No store was named, or it cannot be opened; Trino does not answer.
+    /// Fails if no store was named, the store cannot be opened, or Trino does not answer.
     pub fn open_span(&self, span: Span) -> Result<Fleet, Failure> {
         match named(self.engine.as_ref(), ENGINE) {
             None => Fleet::of(self.store.open()?, span, self.memory),
@@ -104,16 +104,16 @@ impl QueryOptions {
     }
 }
 
-/// What an option says, or else the environment.
+/// Returns the value of an option, or else of the environment variable.
 fn named(option: Option<&String>, variable: &str) -> Option<String> {
     option.cloned().or_else(|| std::env::var(variable).ok().filter(|value| !value.is_empty()))
 }
 
 impl Options {
-    /// Writes a document to stdout: as JSON, or as the text that is drawn.
+    /// Writes a document to stdout: as JSON, or as the text that `draw` produces.
     ///
     /// # Errors
-    /// Stdout cannot be written.
+    /// Fails if stdout cannot be written.
     pub fn show<T: Serialize>(&self, document: &T, draw: impl FnOnce(&mut Sheet)) -> Result<(), Failure> {
         if self.json {
             return print(&json::pretty(document));
@@ -141,7 +141,7 @@ impl Default for Options {
     }
 }
 
-/// Says at the end of an answer what is not in it.
+/// Adds a note about left-out data at the end of an answer.
 pub fn note_left_out(sheet: &mut Sheet, left_out: &[LeftOut]) {
     const MOST: usize = 3;
     if left_out.is_empty() {
@@ -162,10 +162,10 @@ pub fn note_left_out(sheet: &mut Sheet, left_out: &[LeftOut]) {
     sheet.remark(&format!("Left out: {}{others}.", named.join(", ")));
 }
 
-/// Writes to stdout; a reader that has gone away (`whyslow-fleet sick | head -1`) is no error.
+/// Writes to stdout. A reader that closes the pipe early (`whyslow-fleet sick | head -1`) is not an error.
 ///
 /// # Errors
-/// Stdout cannot be written.
+/// Fails if stdout cannot be written.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -182,7 +182,7 @@ fn width(text: &str) -> Result<u16, String> {
     text.parse().ok().filter(|width| *width >= 40).ok_or_else(|| "the width must be at least 40 columns".into())
 }
 
-/// `512M`, `4G`: binary multiples.
+/// Parses a size such as `512M` or `4G`, in binary multiples.
 fn size(text: &str) -> Result<u64, String> {
     let wrong = || "not a size such as 512M or 4G".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

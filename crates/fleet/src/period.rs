@@ -1,4 +1,4 @@
-//! Which time a question is about.
+//! Time period of a query.
 
 use crate::{Failure, Span};
 use clap::Args;
@@ -23,21 +23,21 @@ pub struct Period {
 const DAY: Duration = Duration::from_secs(86_400);
 
 impl Period {
-    /// The span that is meant.
+    /// Returns the span of the period.
     ///
     /// # Errors
-    /// A time that is not valid, or a span without any.
+    /// Fails if a time is not valid or the span is empty.
     pub fn span(&self) -> Result<Span, Failure> {
         self.span_at(&Zoned::now())
     }
 
     fn span_at(&self, now: &Zoned) -> Result<Span, Failure> {
         let when = |text: &Option<String>| text.as_deref().map(|text| moment(text, now)).transpose();
-        // Of the time to come nothing is missing.
+        // Clip to now: data from the future cannot be missing.
         let now_ms = now.timestamp().as_millisecond();
         let to_ms = when(&self.to)?.unwrap_or(now_ms).min(now_ms);
         let ago = to_ms.saturating_sub(milliseconds(self.since.unwrap_or(DAY)));
-        // Nothing was shipped before 1970, and the calendar of engines ends at some time before that.
+        // Nothing was shipped before 1970, and the calendars of engines do not go back indefinitely.
         let span = Span { from_ms: when(&self.from)?.unwrap_or(ago).max(0), to_ms };
         if span.from_ms >= span.to_ms {
             return Err(Failure::usage("--from must come before --to"));
@@ -46,10 +46,10 @@ impl Period {
     }
 }
 
-/// A span within one day, `03:00..03:20`, the last one there was; or of two whole times.
+/// Parses a span of two times of day (`03:00..03:20`, the most recent ones) or of two complete times.
 ///
 /// # Errors
-/// It is none.
+/// Fails if the text is not a span.
 pub fn between(text: &str) -> Result<Span, String> {
     let now = Zoned::now();
     let (from, to) = text.split_once("..").ok_or("not a span such as 03:00..03:20")?;
@@ -58,10 +58,10 @@ pub fn between(text: &str) -> Result<Span, String> {
     if span.from_ms >= span.to_ms { Err("the first time must come before the second".into()) } else { Ok(span) }
 }
 
-/// `10s`, `15m`, `24h`, `7d`.
+/// Parses a duration such as `10s`, `15m`, `24h` or `7d`.
 ///
 /// # Errors
-/// It is none.
+/// Fails if the text is not a duration.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "not a time such as 15m, 24h or 7d".to_owned();
     let span: jiff::Span = text.parse().map_err(|_| wrong())?;
@@ -73,7 +73,8 @@ fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A time with a zone; a date and time here; or a time of day, the last one there was. Milliseconds since 1970.
+/// Parses a time with a zone, a local date and time, or a time of day (the most recent one). Returns milliseconds since
+/// 1970.
 fn moment(text: &str, now: &Zoned) -> Result<i64, Failure> {
     let time = clock::moment(text, now).ok_or_else(|| {
         Failure::usage(format!("'{text}' is not a time such as 03:12, '2026-11-21 03:12' or 2026-11-21T03:12:00Z"))

@@ -1,68 +1,68 @@
-//! A span of time.
+//! Time spans.
 
 use jiff::Timestamp;
 use whyslow_rollup::Hour;
 
-/// From a time until before another, milliseconds since 1970.
+/// A half-open span of time, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// The first millisecond.
+    /// Start, inclusive.
     pub from_ms: i64,
-    /// The first one after it.
+    /// End, exclusive.
     pub to_ms: i64,
 }
 
-/// An hour, in milliseconds.
+/// Milliseconds in an hour.
 pub const HOUR_MS: i64 = 3_600_000;
-/// A day.
+/// Milliseconds in a day.
 pub const DAY_MS: i64 = 24 * HOUR_MS;
 
 impl Span {
-    /// The same, beginning so much earlier.
+    /// Returns the span with its start moved back by `ms`.
     pub fn extended_back(self, ms: i64) -> Self {
         Self { from_ms: self.from_ms.saturating_sub(ms), ..self }
     }
 
-    /// The time just before it, of this length.
+    /// Returns the span of length `ms` just before this one.
     pub fn preceding(self, ms: i64) -> Self {
         Self { from_ms: self.from_ms.saturating_sub(ms), to_ms: self.from_ms }
     }
 
-    /// Its middle.
+    /// Returns the midpoint.
     pub fn middle(self) -> i64 {
         self.from_ms.midpoint(self.to_ms)
     }
 
-    /// Whether a time is in it.
+    /// Returns whether the span contains a time.
     pub fn contains(self, ms: i64) -> bool {
         (self.from_ms..self.to_ms).contains(&ms)
     }
 
-    /// Whether a part of this hour is in it.
+    /// Returns whether the span overlaps an hour.
     pub fn touches(self, hour: Hour) -> bool {
         hour.start() < self.to_ms && hour.end() > self.from_ms
     }
 
-    /// Whether all rows of an hour's files are in it.
+    /// Returns whether the span contains all rows of an hour's files.
     pub fn covers(self, hour: Hour) -> bool {
         let margin = crate::validity::MARGIN_MS;
         self.from_ms <= hour.start() - margin && hour.end() + margin <= self.to_ms
     }
 
-    /// The condition that a column's time is in it, in SQL.
+    /// Returns the SQL condition that a time column lies in the span.
     pub fn sql(self, column: &str) -> String {
         format!("{column} >= {} AND {column} < {}", time(self.from_ms), time(self.to_ms))
     }
 }
 
-/// A time in SQL, UTC.
+/// Formats a time as an SQL timestamp literal in UTC.
 pub fn time(ms: i64) -> String {
     let text = Timestamp::from_millisecond(ms)
         .map_or_else(|_| "9999-12-31 23:59:59".to_owned(), |time| time.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string());
     format!("TIMESTAMP '{text}'")
 }
 
-/// A time for documents (RFC 3339).
+/// Formats a time for documents (RFC 3339).
 pub fn rfc3339(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
 }

@@ -1,24 +1,25 @@
-//! The SQL of all commands. It is ANSI SQL, so that other engines over the same files give the same answers.
+//! SQL of all commands. It is ANSI SQL, so that other engines over the same files give the same answers.
 //!
-//! Conditions on `at` say which hours are needed; beside them a Hive table wants one on its partitions, which [`during`] adds.
+//! Conditions on `at` select the hours that are needed; a Hive table also wants a condition on its partitions, which
+//! [`during`] adds.
 
 use crate::Span;
 use crate::schema::partition_values;
 use jiff::Timestamp;
 use whyslow_rollup::Hour;
 
-/// A string literal.
+/// Quotes a string literal.
 pub fn text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A list of string literals, in parentheses; of none, one that nothing equals.
+/// Returns a list of string literals in parentheses; if it is empty, a list that nothing equals.
 pub fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let literals: Vec<String> = texts.into_iter().map(text).collect();
     if literals.is_empty() { "(NULL)".to_owned() } else { format!("({})", literals.join(", ")) }
 }
 
-/// The condition that a row's file can have rows of a span, by the partitions alone.
+/// Returns the condition that a file may have rows of a span, using only the partitions.
 pub(crate) fn partitions(span: Span) -> String {
     let margin = crate::validity::MARGIN_MS;
     let partition =
@@ -31,7 +32,8 @@ pub(crate) fn partitions(span: Span) -> String {
     )
 }
 
-/// The condition that a row is in a span: by its time, and by the partition, which engines that know only folders prune by.
+/// Returns the condition that a row is in a span: by its time, and by the partition, for engines that prune only by
+/// folder.
 pub fn during(span: Span) -> String {
     let day = |ms: i64| {
         Timestamp::from_millisecond(ms)
@@ -40,17 +42,17 @@ pub fn during(span: Span) -> String {
     format!("{} AND day BETWEEN {} AND {}", span.sql("at"), text(&day(span.from_ms)), text(&day(span.to_ms)))
 }
 
-/// The last hour of the rows, as day and hour.
+/// Selects the last hour of the rows, as day and hour.
 pub fn last_hour(span: Span) -> String {
     format!("SELECT MAX(day || ' ' || hour) AS hour FROM minute WHERE {}", during(span))
 }
 
-/// The last hour of each host's rows.
+/// Selects the last hour of each host's rows.
 pub fn last_hours(span: Span) -> String {
     format!("SELECT host, MAX(day || ' ' || hour) AS hour FROM minute WHERE {} GROUP BY host", during(span))
 }
 
-/// What each host lost, of how much time.
+/// Selects the time that each host lost, with its observed and judged time.
 pub fn hosts(span: Span) -> String {
     format!(
         "SELECT host, SUM(seconds) AS seconds, SUM(judged_s) AS judged_s, SUM(lost_s) AS lost_s, MAX(at) AS last_at \
@@ -59,7 +61,7 @@ pub fn hosts(span: Span) -> String {
     )
 }
 
-/// What each host lost to each finding; the greatest loss first.
+/// Selects the time that each host lost to each finding, the greatest loss first.
 pub fn findings(span: Span) -> String {
     format!(
         "SELECT host, finding, SUM(lost_s) AS lost_s, MAX(worst) AS worst FROM episode WHERE {} \
@@ -68,7 +70,7 @@ pub fn findings(span: Span) -> String {
     )
 }
 
-/// The minutes of some hosts.
+/// Selects the minutes of some hosts.
 pub fn minutes<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> String {
     format!(
         "SELECT host, at, seconds, judged_s, lost_s FROM minute WHERE {} AND host IN {} ORDER BY host, at",
@@ -77,7 +79,7 @@ pub fn minutes<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> Stri
     )
 }
 
-/// The episodes of some hosts.
+/// Selects the episodes of some hosts.
 pub fn episodes<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> String {
     format!(
         "SELECT host, at, until, finding, kind, subject, culprit, confidence, lost_s, worst, began_before, goes_on \
@@ -87,7 +89,7 @@ pub fn episodes<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> Str
     )
 }
 
-/// A property of all hosts, the latest value last.
+/// Selects a property of all hosts, the latest value last.
 pub fn property(span: Span, kind: &str, name: &str) -> String {
     format!(
         "SELECT host, value FROM inventory WHERE {} AND kind = {} AND name = {} ORDER BY host, at",
@@ -97,7 +99,7 @@ pub fn property(span: Span, kind: &str, name: &str) -> String {
     )
 }
 
-/// Some properties of one host, the latest values last.
+/// Selects the kernel, machine and label properties of one host, the latest values last.
 pub fn properties(span: Span, host: &str) -> String {
     format!(
         "SELECT kind, name, value FROM inventory WHERE {} AND host = {} AND kind IN ('kernel', 'machine', 'label') \
@@ -107,7 +109,7 @@ pub fn properties(span: Span, host: &str) -> String {
     )
 }
 
-/// What changed on a host.
+/// Selects the changes on a host.
 pub fn changes(span: Span, host: &str) -> String {
     format!(
         "SELECT at, kind, name, old, new FROM change WHERE {} AND host = {} ORDER BY at, kind, name",
@@ -116,7 +118,7 @@ pub fn changes(span: Span, host: &str) -> String {
     )
 }
 
-/// What hosts lost to a finding, piece by piece.
+/// Selects the time that hosts lost to a finding, one row per stored episode piece.
 pub fn episodes_of(span: Span, finding: &str) -> String {
     format!(
         "SELECT host, at, lost_s, began_before FROM episode WHERE {} AND finding = {} ORDER BY host, at",
@@ -125,7 +127,7 @@ pub fn episodes_of(span: Span, finding: &str) -> String {
     )
 }
 
-/// The inventory of the hosts from one name to another, the latest of each kind first.
+/// Selects the inventory of a range of hosts, the latest of each kind first.
 pub fn inventory(span: Span, (first, last): (&str, &str)) -> String {
     format!(
         "SELECT host, kind, at, name, value FROM inventory WHERE {} AND host BETWEEN {} AND {} \
@@ -136,12 +138,12 @@ pub fn inventory(span: Span, (first, last): (&str, &str)) -> String {
     )
 }
 
-/// All changes of all hosts.
+/// Selects all changes of all hosts.
 pub fn all_changes(span: Span) -> String {
     format!("SELECT host, at, kind, name, old, new FROM change WHERE {} ORDER BY host, at, kind, name", during(span))
 }
 
-/// When each host made a change first; of any new value without one.
+/// Selects when each host first made a change: to this new value, or to any if `new` is `None`.
 pub fn when_changed(span: Span, kind: &str, name: &str, new: Option<&str>) -> String {
     let value = new.map_or_else(String::new, |new| format!(" AND new = {}", text(new)));
     format!(
@@ -152,7 +154,8 @@ pub fn when_changed(span: Span, kind: &str, name: &str, new: Option<&str>) -> St
     )
 }
 
-/// Which changes were made, on how many hosts and when, those of the most hosts first. What starts again was not changed.
+/// Selects the changes with the number and time span of the hosts that made them, the most common first. Excludes
+/// units: a unit that restarts was not changed.
 pub fn common_changes(span: Span) -> String {
     format!(
         "SELECT kind, name, new, COUNT(DISTINCT host) AS hosts, MIN(at) AS first_at, MAX(at) AS last_at FROM change \
@@ -161,7 +164,7 @@ pub fn common_changes(span: Span) -> String {
     )
 }
 
-/// What some hosts lost in each ten minutes.
+/// Selects the time that some hosts lost in each ten minutes.
 pub fn lost<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> String {
     format!(
         "SELECT host, MIN(at) AS at, SUM(lost_s) AS lost_s, SUM(judged_s) AS judged_s FROM minute WHERE {} AND host IN {} \
@@ -171,7 +174,7 @@ pub fn lost<'a>(span: Span, hosts: impl IntoIterator<Item = &'a str>) -> String 
     )
 }
 
-/// What the hosts from one name to another lost in pieces of so many minutes, which divide an hour or a day.
+/// Selects the time that a range of hosts lost in pieces of `minutes`, which must divide an hour or a day.
 pub fn lost_in_pieces(span: Span, (first, last): (&str, &str), minutes: i64) -> String {
     let piece = match minutes {
         60.. => format!("CAST(hour AS INTEGER) / {}", minutes / 60),
@@ -186,17 +189,17 @@ pub fn lost_in_pieces(span: Span, (first, last): (&str, &str), minutes: i64) -> 
     )
 }
 
-/// What all hosts lost to all findings, and from when until when, hour by hour.
+/// Selects the time that all hosts lost to all findings, with start and end, hour by hour.
 pub fn spans_of_findings(span: Span) -> String {
     format!("SELECT host, at, until, finding, lost_s FROM episode WHERE {} ORDER BY at, host, finding", during(span))
 }
 
-/// The labels that hosts have, by name.
+/// Selects the names of all labels.
 pub fn labels(span: Span) -> String {
     format!("SELECT DISTINCT name FROM inventory WHERE {} AND kind = 'label' ORDER BY name", during(span))
 }
 
-/// The minutes of a host, and what was observed of each.
+/// Selects the minutes of a host with their observed, judged and lost time.
 pub fn host_minutes(span: Span, host: &str) -> String {
     format!(
         "SELECT at, seconds, samples, missed, judged_s, lost_s FROM minute WHERE {} AND host = {} ORDER BY at",
@@ -205,7 +208,7 @@ pub fn host_minutes(span: Span, host: &str) -> String {
     )
 }
 
-/// Columns of a table for a host, after the time; of a column that the table lacks, null.
+/// Selects the time and some columns of a table for a host; NULL for a column that the table does not have.
 pub fn host_table(span: Span, table: &str, columns: &[Option<&str>], host: &str) -> String {
     let column = |column: &Option<&str>| column.map_or_else(|| "NULL".to_owned(), identifier);
     let columns: String = columns.iter().enumerate().map(|(at, of)| format!(", {} AS c{at}", column(of))).collect();
@@ -217,12 +220,12 @@ pub fn host_table(span: Span, table: &str, columns: &[Option<&str>], host: &str)
     )
 }
 
-/// A name that may be a word of SQL, such as `group` or `user`.
+/// Quotes a name that may be an SQL keyword, such as `group` or `user`.
 fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A value of each host and hour: an expression of sums over the rows of a table.
+/// Selects a value for each host and hour: an expression of sums over the rows of a table.
 pub fn hourly(span: Span, table: &str, expression: &str) -> String {
     format!(
         "SELECT host, day, hour, {expression} AS value FROM {table} WHERE {} GROUP BY host, day, hour \
@@ -231,7 +234,7 @@ pub fn hourly(span: Span, table: &str, expression: &str) -> String {
     )
 }
 
-/// The level and the capacity of things of each host, day by day.
+/// Selects the daily level and capacity of each entity on each host.
 pub fn daily(span: Span, table: &str, thing: &str, level: &str, capacity: &str) -> String {
     format!(
         "SELECT host, thing, MAX(at) AS at, AVG(level) AS level, AVG(capacity) AS capacity FROM \
@@ -259,7 +262,7 @@ mod tests {
         assert_eq!(list([]), "(NULL)");
     }
 
-    /// The growth of counters in the steps of an entity, as a table of the fleet has it.
+    /// Returns the increases of an entity's counters in each step, as an SQL table like those of the fleet.
     fn table_of(quantity: &Declaration, change: &Change<'_, Disk>) -> String {
         let columns: BTreeSet<usize> = quantity.expression.columns().collect();
         let grown: Vec<Vec<(f64, Option<f64>)>> = columns.iter().map(|column| growths(change, *column)).collect();

@@ -1,8 +1,8 @@
-//! The files of a store, and which of them count.
+//! Files of a store, and the rules that decide which of them count.
 //!
-//! Of an hour of a table the compacted file with the highest generation counts, and the files of hosts that are not in it. A host's
-//! file that is newer than what was compacted replaces that host's rows. So nothing is lost or doubled while the compactor works, or
-//! where it was killed.
+//! For each hour of a table, the compacted file with the highest generation counts, and the hosts' files that are not
+//! merged into it. A host's file that is newer than the compacted version replaces that host's rows. So nothing is lost
+//! or counted twice while the compactor works, or after it was killed.
 
 mod open;
 mod sources;
@@ -26,63 +26,64 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use whyslow_rollup::{COMPACTED, File, Hour, INCOMING, Place, Table, VERSION};
 
-/// Requests to the store that are under way at the same time.
+/// Maximum number of concurrent requests to the store.
 pub(crate) const AT_ONCE: usize = 16;
 
-/// The end of a Parquet file that is read first: it has the whole footer of a compacted file of a thousand hosts.
+/// Bytes read first from the end of a Parquet file: enough for the whole footer of a compacted file of a thousand
+/// hosts.
 pub(crate) const FOOTER_HINT: usize = 128 << 10;
 
-/// A folder, or a bucket of an S3-compatible store, that hosts ship to.
+/// A folder or a bucket of an S3-compatible store that hosts ship to.
 #[derive(Clone, Debug)]
 pub struct Store {
     objects: Arc<dyn ObjectStore>,
 }
 
-/// A file whose path is that of a place.
+/// A file of the store with its parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFile {
-    /// What it is.
+    /// Area, table, hour and name, parsed from the path.
     pub place: Place,
-    /// Its path, size and tag.
+    /// Path, size and entity tag.
     pub meta: ObjectMeta,
 }
 
 /// The files of a table and hour that count.
 #[derive(Clone, Debug)]
 pub struct HourFiles {
-    /// The hour.
+    /// Hour of the files.
     pub hour: Hour,
-    /// The compacted file.
+    /// Compacted file, if there is one.
     pub compacted: Option<StoredFile>,
-    /// Hosts whose rows in it do not count, because their own file is newer.
+    /// Hosts whose rows in the compacted file do not count, because their own file is newer.
     pub replaced: BTreeSet<String>,
-    /// Files of hosts.
+    /// Hosts' files.
     pub incoming: Vec<StoredFile>,
-    /// Files of hosts that the compactor could not read, with the reason: they have no rows.
+    /// Hosts' files that the compactor could not read, with the reason; they contribute no rows.
     pub unreadable: Vec<(StoredFile, String)>,
 }
 
-/// What a host's file is, and what of it counts.
+/// Identity of a host's file, with the rows of it that count.
 #[derive(Debug)]
 pub struct HostFile {
-    /// What it is called in the compacted file.
+    /// Identity of the file, as recorded in the compacted file.
     pub source: Source,
-    /// Its rows, or why it does not count.
+    /// Valid rows, or the reason why the file does not count.
     pub rows: Result<ValidRows, String>,
 }
 
 impl Store {
-    /// A store by its objects: for tests, and for stores that are none of those that [`open`](Self::open) knows.
+    /// Creates a store from an object store: for tests, and for stores that [`open`](Self::open) does not support.
     pub fn of(objects: Arc<dyn ObjectStore>) -> Self {
         Self { objects }
     }
 
-    /// Its objects.
+    /// Returns the underlying object store.
     pub fn objects(&self) -> &Arc<dyn ObjectStore> {
         &self.objects
     }
 
-    /// The hours of a span of which a table has files, by the folders of its days.
+    /// Returns the hours of a span for which a table may have files, judged by the folders of its days.
     pub async fn hours(&self, table: &str, span: Span) -> QueryResult<Vec<Hour>> {
         let mut days = self.days(INCOMING, table).await?;
         days.extend(self.days(COMPACTED, table).await?);
@@ -90,7 +91,7 @@ impl Store {
         Ok(hours.filter(|&hour| span.touches(hour)).collect())
     }
 
-    /// The days of which a table has files.
+    /// Returns the days for which a table has files.
     pub async fn days(&self, area: &str, table: &str) -> QueryResult<BTreeSet<Date>> {
         let folder = Path::parse(format!("{VERSION}/{area}/{table}")).map_err(object_store::Error::from)?;
         let listed = self.objects.list_with_delimiter(Some(&folder)).await?;
@@ -98,7 +99,7 @@ impl Store {
         Ok(listed.common_prefixes.iter().filter_map(day).collect())
     }
 
-    /// The files of these hours; names that are not understood are left out.
+    /// Returns the files of these hours; skips names that cannot be parsed.
     pub async fn files(&self, area: &str, table: &str, hours: &[Hour]) -> QueryResult<BTreeMap<Hour, Vec<StoredFile>>> {
         let wanted: BTreeSet<Hour> = hours.iter().copied().collect();
         let listings = folders(area, table, &wanted).into_iter().map(|folder| async move {
@@ -117,9 +118,10 @@ impl Store {
         Ok(files)
     }
 
-    /// The files of these hours that count.
+    /// Returns the files of these hours that count.
     pub async fn that_count(&self, table: &str, hours: &[Hour]) -> QueryResult<Vec<HourFiles>> {
-        // In this order: what is compacted and deleted in between is found in its generation then, instead of nowhere.
+        // In this order: a file that is compacted and deleted in between is then found in its generation, instead of
+        // nowhere.
         let mut incoming = self.files(INCOMING, table, hours).await?;
         let mut compacted = self.files(COMPACTED, table, hours).await?;
         let decisions = hours.iter().filter_map(|&hour| {
@@ -139,7 +141,7 @@ impl Store {
         incoming: Vec<StoredFile>,
     ) -> QueryResult<HourFiles> {
         let sources = match &compacted {
-            // Without files of hosts nothing needs to be compared.
+            // Without hosts' files nothing needs to be compared.
             Some(file) if !incoming.is_empty() => self.sources(file).await?,
             _ => Sources::default(),
         };
@@ -158,7 +160,8 @@ impl Store {
         Ok(files)
     }
 
-    /// Reads a host's file. Its identity is that of what was read: the host may have replaced it since it was listed.
+    /// Reads a host's file. Returns the identity of what was read: the host may have replaced the file since it was
+    /// listed.
     pub async fn read(&self, file: &StoredFile, table: &Table) -> QueryResult<HostFile> {
         let got = self.objects.get(&file.meta.location).await?;
         let mut source = Source {
@@ -180,21 +183,21 @@ impl Store {
         Ok(HostFile { source, rows })
     }
 
-    /// Reads parts of a file.
+    /// Opens a file for reading parts of it.
     pub(crate) fn reader(&self, file: &StoredFile) -> QueryResult<Box<dyn AsyncFileReader>> {
         let readers = DefaultParquetFileReaderFactory::new(Arc::clone(&self.objects));
         let file = PartitionedFile::new_from_meta(file.meta.clone());
         Ok(readers.create_reader(0, file, Some(FOOTER_HINT), &ExecutionPlanMetricsSet::new())?)
     }
 
-    /// What a compacted file was made of.
+    /// Returns the sources of a compacted file.
     pub async fn sources(&self, file: &StoredFile) -> QueryResult<Sources> {
         let metadata = self.reader(file)?.get_metadata(Some(&ArrowReaderOptions::new())).await?;
         Ok(Sources::of(metadata.file_metadata()))
     }
 
-    /// The hosts that shipped anything to a table in a span, each with the last hour: by the names of files, without their rows. A file
-    /// that the compactor could not read is nothing.
+    /// Returns the hosts that shipped data to a table in a span, each with the last hour: from the file names, without
+    /// reading rows. Ignores files that the compactor could not read.
     pub async fn hosts(&self, table: &str, span: Span) -> QueryResult<BTreeMap<String, Hour>> {
         let hours = self.hours(table, span).await?;
         let mut incoming = self.files(INCOMING, table, &hours).await?;
@@ -204,7 +207,7 @@ impl Store {
             self.hosts_of(hour, incoming.unwrap_or_default(), compacted)
         });
         let hosts: Vec<(Hour, Vec<String>)> = stream::iter(hosts).buffered(AT_ONCE).try_collect().await?;
-        // In the order of time: the last hour of a host replaces the others.
+        // In chronological order: the last hour of a host replaces the others.
         Ok(hosts.into_iter().flat_map(|(hour, hosts)| hosts.into_iter().map(move |host| (host, hour))).collect())
     }
     async fn hosts_of(
@@ -223,7 +226,7 @@ impl Store {
     }
 }
 
-/// Of the compacted files of an hour the one with the highest generation.
+/// Returns the compacted file with the highest generation.
 pub(crate) fn newest(files: Vec<StoredFile>) -> Option<StoredFile> {
     files.into_iter().max_by_key(|file| match file.place.file {
         File::Generation(generation) => generation,
@@ -231,7 +234,7 @@ pub(crate) fn newest(files: Vec<StoredFile>) -> Option<StoredFile> {
     })
 }
 
-/// The folders to list: a whole day where all of its hours are wanted.
+/// Returns the folders to list: the folder of a whole day if all of its hours are wanted.
 fn folders(area: &str, table: &str, hours: &BTreeSet<Hour>) -> Vec<String> {
     let mut days: BTreeMap<Date, Vec<Hour>> = BTreeMap::new();
     for hour in hours {

@@ -1,4 +1,4 @@
-//! The tables of a fleet for DataFusion: exactly the rows that count, of exactly the span.
+//! Tables of a fleet for DataFusion: exactly the rows that count, limited to exactly the span.
 
 mod prune;
 
@@ -31,17 +31,17 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use std::sync::Arc;
 use whyslow_rollup::{AT, HOST, Table, table, tables};
 
-/// What plans call the store by.
+/// URL of the store in query plans.
 pub(crate) const STORE_URL: &str = "store://fleet";
-/// The name of the catalogue.
+/// Name of the catalog.
 pub(crate) const CATALOG: &str = "fleet";
-/// The name of its only schema: the version of the tables.
+/// Name of its only schema: the version of the tables.
 pub(crate) const SCHEMA: &str = whyslow_rollup::VERSION;
 
-/// `inventory` is complete once a day: it begins this long before the span, so that it has every host of the span.
+/// `inventory` is complete once a day: its rows begin this long before the span, so that it has every host of the span.
 pub(crate) const INVENTORY_REACH_MS: i64 = 2 * crate::span::DAY_MS;
 
-/// The time of a table's rows where a question is about this span.
+/// Returns the time range of a table's rows for a question about this span.
 pub(crate) fn reach(table: &Table, span: Span) -> Span {
     span.extended_back(if table.name == "inventory" { INVENTORY_REACH_MS } else { 0 })
 }
@@ -90,7 +90,7 @@ impl SchemaProvider for FleetTables {
 #[derive(Clone, Debug)]
 struct FleetTable {
     table: &'static Table,
-    /// The columns of the files, and the partitions.
+    /// Columns of the files, then the partitions.
     columns: TableSchema,
     store: Store,
     span: Span,
@@ -146,7 +146,8 @@ impl TableProvider for FleetTable {
 }
 
 impl FleetTable {
-    /// Scans of the compacted files: in one those of which all rows count, in others with the condition for their rows.
+    /// Plans scans of the compacted files: one scan for files whose rows all count, further ones with a condition on
+    /// the rows.
     fn compacted(
         &self,
         state: &dyn Session,
@@ -177,7 +178,7 @@ impl FleetTable {
         Ok(plans)
     }
 
-    /// A scan of files, with a condition on host and time.
+    /// Plans a scan of files, optionally with a condition on host and time.
     fn scan_files(
         &self,
         state: &dyn Session,
@@ -187,7 +188,7 @@ impl FleetTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut read = columns.to_vec();
         if condition.is_some() {
-            // Host and time, which the condition is about, come first in every table.
+            // The condition uses host and time, which are the first columns of every table.
             read.extend([0, 1].into_iter().filter(|column| !columns.contains(column)));
         }
         let partitioned = |file: &StoredFile| {
@@ -213,7 +214,7 @@ impl FleetTable {
         Ok(Arc::new(filter.build()?))
     }
 
-    /// A scan of hosts' files, each read and judged as a whole.
+    /// Plans a scan of hosts' files; each file is read and validated as a whole.
     fn incoming(
         &self,
         state: &dyn Session,
@@ -236,7 +237,7 @@ impl FleetTable {
     }
 }
 
-/// Some hosts' files.
+/// A partition of the scan: some hosts' files.
 #[derive(Debug)]
 struct IncomingFiles {
     table: FleetTable,
@@ -263,7 +264,7 @@ impl PartitionStream for IncomingFiles {
 }
 
 impl FleetTable {
-    /// The rows of a host's file that count and are in the span.
+    /// Reads the rows of a host's file that count and are in the span.
     async fn read(&self, file: &StoredFile) -> Result<Vec<RecordBatch>> {
         let (path, host) = (file.meta.location.as_ref(), file.place.host().unwrap_or_default());
         let valid = match self.store.read(file, self.table).await?.rows {
@@ -283,7 +284,7 @@ impl FleetTable {
     }
 }
 
-/// Which columns are partitions.
+/// Returns whether a column is a partition column.
 fn is_partition(name: &str) -> bool {
     name == DAY || name == HOUR
 }

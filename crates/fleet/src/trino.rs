@@ -1,7 +1,8 @@
 //! Trino over the compacted files of a store: the same SQL, on as many workers as the fleet needs.
 //!
-//! Hosts' own files are not read: one that is damaged, deliberately or not, would fail every query, and which of them count is written
-//! in the metadata of the compacted files, which SQL does not see. The compactor has judged every row of what it wrote.
+//! Hosts' own files are not read: a damaged one, deliberately or not, would fail every query, and SQL cannot see which
+//! of them count, because that is written in the metadata of the compacted files. The compactor has validated every row
+//! that it wrote.
 
 mod address;
 mod client;
@@ -21,34 +22,34 @@ use question::Question;
 use std::collections::BTreeMap;
 use whyslow_rollup::{Hour, Table};
 
-/// Why a host's file is not in an answer.
+/// Reason why a host's file is not in an answer.
 const NOT_COMPACTED: &str = "not compacted yet, and Trino reads compacted files";
 
-/// How far back from the end of the span the last compacted hour is looked for, the nearest first.
+/// How far back from the end of the span to look for the last compacted hour, in increasing order.
 const REACHES_MS: [i64; 3] = [6 * HOUR_MS, 2 * DAY_MS, i64::MAX];
 
-/// A Trino cluster with the tables that [`ddl`] makes.
+/// A Trino cluster with the tables that [`ddl`] creates.
 #[derive(Debug)]
 pub(crate) struct Trino {
     client: Client,
     schema: SchemaName,
-    /// What hosts ship to, to name the files that are not compacted yet.
+    /// Store that hosts ship to, used to report the files that are not compacted yet.
     store: Option<Store>,
 }
 
 impl Trino {
-    /// A cluster; with a store, answers name what is not compacted yet.
+    /// Creates an engine for a cluster; with a store, answers report the files that are not compacted yet.
     ///
     /// # Errors
-    /// The password cannot be sent.
+    /// Fails if the password cannot be sent.
     pub(crate) fn new(address: &Address, store: Option<Store>) -> Result<Self, Failure> {
         Ok(Self { client: Client::new(address)?, schema: address.schema.clone(), store })
     }
 
-    /// The span until the last hour that is compacted.
+    /// Shortens the span to end with the last compacted hour.
     ///
     /// # Errors
-    /// None is, or Trino does not answer.
+    /// Fails if no hour of the span is compacted or Trino does not answer.
     pub(crate) async fn compacted(&self, span: Span) -> Result<Span, Failure> {
         for reach in REACHES_MS {
             let end = Span { from_ms: span.from_ms.max(span.to_ms.saturating_sub(reach)), ..span };
@@ -82,7 +83,7 @@ impl Trino {
         self.client.query(&question.over(span, &self.schema), most).await
     }
 
-    /// Notes which files of hosts in these tables Trino does not read.
+    /// Logs the hosts' files of these tables that Trino does not read.
     async fn list(&self, tables: &[&'static Table], span: Span, left_out: &LeftOutLog) -> Result<(), Failure> {
         let Some(store) = &self.store else { return Ok(()) };
         for table in tables {
@@ -110,7 +111,7 @@ impl Trino {
     }
 }
 
-/// An hour as [`sql::last_hour`] writes it.
+/// Parses an hour in the format of [`sql::last_hour`].
 fn hour(text: &str) -> Option<Hour> {
     let (day, hour) = text.split_once(' ')?;
     Hour::parse(day, hour)

@@ -1,7 +1,7 @@
-//! Which rows of a host's file count. Hosts are not trusted: a file that is not what it should be breaks no query.
+//! Validation of the rows in a host's file. Hosts are not trusted: an invalid file must not break a query.
 //!
-//! A file is left out as a whole if it is too large, is no Parquet file, or has a column of another type. Otherwise a row is left out if
-//! it is of another host or another hour than its path says, or has a number or text that cannot be.
+//! A file is left out as a whole if it is too large, not a Parquet file, or has a column of another type. Otherwise a
+//! row is left out if it belongs to another host or hour than its path says, or if it has an impossible number or text.
 
 use crate::schema::{arrow_type, file_schema, stored_type};
 use bytes::Bytes;
@@ -18,28 +18,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use whyslow_rollup::{AT, Column, ColumnKind, HOST, Place, Table};
 
-/// A file has no more bytes.
+/// Maximum size of a file in bytes.
 pub const MOST_BYTES: u64 = 16 << 20;
-/// Nor more than these once its pages are decompressed.
+/// Maximum size of a file in bytes once its pages are decompressed.
 const MOST_DECOMPRESSED: i64 = 512 << 20;
-/// A file has no more rows.
+/// Maximum number of rows in a file.
 pub const MOST_ROWS: usize = 500_000;
-/// A text has no more bytes.
+/// Maximum length of a text in bytes.
 pub const LONGEST_TEXT: usize = 4096;
-/// Times may be this far outside the hour of the path.
+/// Maximum distance of a time from the hour of the path, in milliseconds.
 pub const MARGIN_MS: i64 = 1000;
-/// How far ahead of ours a host's clock may be.
+/// Maximum time by which a host's clock may be ahead of ours.
 const MOST_AHEAD_MS: i64 = crate::span::DAY_MS;
 
-/// No counter grows by more in a minute: 150 TB/s, or 100 days. The sum of up to 1,023 such rows is a 64-bit integer.
+/// Maximum increase of a counter in a minute: 150 TB/s, or 100 days. The sum of up to 1,023 such rows fits a 64-bit
+/// integer.
 const LARGEST_COUNT: RangeInclusive<i64> = -(1 << 53)..=1 << 53;
-/// A level has no larger value.
+/// Range of a level.
 const LARGEST_LEVEL: RangeInclusive<f64> = -1e19..=1e19;
-/// Seconds of a minute: its last sample may be late.
+/// Range of the seconds in a minute: its last sample may be late.
 const OF_A_MINUTE: RangeInclusive<f64> = 0.0..=120.0;
-/// Seconds of an episode, which is cut at hours.
+/// Range of the seconds in an episode, which is cut at hour boundaries.
 const OF_AN_HOUR: RangeInclusive<f64> = 0.0..=3720.0;
-/// A share. Sums of windows round.
+/// Range of a share; sums over windows have rounding errors.
 const SHARE: RangeInclusive<f64> = 0.0..=1.001;
 
 const OTHER_HOST: &str = "a row of another host than its path";
@@ -47,30 +48,30 @@ const OTHER_HOUR: &str = "a row of another hour than its path";
 const NUMBER: &str = "a number that cannot be";
 const TEXT: &str = "a text of more than 4 KiB";
 
-/// What of a host's file counts.
+/// The valid part of a host's file.
 #[derive(Debug, Default)]
 pub struct ValidRows {
-    /// The rows, with all columns of the table.
+    /// Valid rows, with all columns of the table.
     pub batches: Vec<RecordBatch>,
-    /// How many rows do not count, by reason.
+    /// Number of invalid rows by reason.
     pub left_out: BTreeMap<String, u64>,
     /// Whether the host had finished the hour.
     pub complete: bool,
 }
 
-/// The rows of a host's file that count.
+/// Reads the valid rows of a host's file.
 ///
 /// # Errors
-/// Why the file does not count as a whole.
+/// Returns the reason if the file is left out as a whole.
 pub fn read(bytes: Bytes, table: &Table, place: &Place) -> Result<ValidRows, String> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(too_large());
     }
-    // The decoder is made for files that are what they say.
+    // The decoder trusts its input and may panic on a forged file.
     catch_unwind(AssertUnwindSafe(|| decode(bytes, table, place))).unwrap_or_else(|_| Err(unreadable("")))
 }
 
-/// Why a file of more than [`MOST_BYTES`] does not count.
+/// Returns the reason for leaving out a file of more than [`MOST_BYTES`].
 pub(crate) fn too_large() -> String {
     format!("a file of more than {} MiB", MOST_BYTES >> 20)
 }
@@ -80,7 +81,7 @@ fn unreadable(why: impl std::fmt::Display) -> String {
 }
 
 fn decode(bytes: Bytes, table: &Table, place: &Place) -> Result<ValidRows, String> {
-    // The Arrow schema within a file is the writer's word for what its columns are.
+    // Ignore the Arrow schema in the file: it is only the writer's claim about the column types.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(bytes, options).map_err(unreadable)?;
     check_size(builder.metadata())?;
@@ -112,7 +113,7 @@ fn decode(bytes: Bytes, table: &Table, place: &Place) -> Result<ValidRows, Strin
     Ok(valid)
 }
 
-/// The metadata of a file that its host will not write again.
+/// Returns whether the metadata mark the file as final, so that its host will not write it again.
 fn is_complete(metadata: &ParquetMetaData) -> bool {
     let mut entries = metadata.file_metadata().key_value_metadata().into_iter().flatten();
     entries.any(|entry| entry.key == "whyslow.complete" && entry.value.as_deref() == Some("true"))
@@ -131,7 +132,7 @@ fn check_size(metadata: &ParquetMetaData) -> Result<(), String> {
     Ok(())
 }
 
-/// The rows of a batch that count, as the table's columns.
+/// Returns the valid rows of a batch, with the table's columns.
 fn check(
     batch: &RecordBatch,
     table: &Table,
@@ -160,7 +161,7 @@ fn check(
     Ok(filter_record_batch(&batch, &counts)?)
 }
 
-/// For each row the first reason why it does not count.
+/// First reason against each row, if any.
 struct Verdicts(Vec<Option<&'static str>>);
 
 impl Verdicts {
@@ -181,7 +182,7 @@ impl Verdicts {
                 let is_right = |at: usize| hour.contains(&values.value(at)) && values.value(at) <= latest;
                 self.each(values, OTHER_HOUR, column.name != AT, is_right);
             }
-            // Numbers without a unit are names: of a device, a namespace.
+            // Numbers without a unit are identifiers, such as of a device or a namespace.
             ColumnKind::Integer if column.unit.is_empty() => {}
             ColumnKind::Integer => {
                 let values = values.as_primitive::<Int64Type>();
@@ -206,7 +207,7 @@ impl Verdicts {
     }
 }
 
-/// What a number can be. NaN is in no range.
+/// Returns the valid range of a number. NaN is in no range.
 fn range(table: &Table, column: &Column) -> RangeInclusive<f64> {
     match (table.name.as_str(), column.name.as_str()) {
         (_, "seconds") | ("minute", "judged_s" | "lost_s") => OF_A_MINUTE,
@@ -220,7 +221,7 @@ fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// The rows of a batch as a schema with more columns at its end, which have one value each.
+/// Appends columns with one constant value each, as the schema has them.
 pub(crate) fn with_constants(
     batch: &RecordBatch,
     schema: &datafusion::arrow::datatypes::SchemaRef,
@@ -307,7 +308,7 @@ pub(crate) mod tests {
         for at in (0..whole.len()).step_by(7) {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x5a;
-            // Most are refused; a changed digit is not seen.
+            // Most are refused; a changed digit cannot be detected.
             let _ = read(damaged.into(), table, &place);
             let _ = read(whole[..at].to_vec().into(), table, &place);
         }

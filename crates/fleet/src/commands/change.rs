@@ -1,4 +1,4 @@
-//! `change`: whether a change helped, before and after it, against hosts that did not make it.
+//! `change`: shows whether a change helped, before and after it, compared with hosts that did not make it.
 
 use super::{Answer, minute};
 use crate::cell::{double, integer, text, timestamp};
@@ -19,11 +19,11 @@ use whyslow_compare::fleet::{GroupResult, Lost, Rollout, RolloutHost, RolloutWin
 use whyslow_show::bold;
 use whyslow_show::text::Sheet;
 
-/// The kind of document that answers.
+/// Schema name of the answer.
 pub(super) const SCHEMA: &str = "whyslow.fleet.change/1";
-/// Of more hosts on a side, so many are compared: the interval hardly gets narrower.
+/// Maximum number of hosts compared on each side: with more, the interval hardly gets narrower.
 const MOST_HOSTS: usize = 2000;
-/// How many changes the screen lists.
+/// Maximum number of changes listed on the screen.
 const MOST_LISTED: usize = 10;
 
 /// Options of `change`.
@@ -80,10 +80,10 @@ struct ListedChange {
     last_ms: i64,
 }
 
-/// Answers.
+/// Runs `whyslow-fleet change`.
 ///
 /// # Errors
-/// The id is none, the store cannot be read, or nobody made the change.
+/// Fails if the store cannot be read or no host made the change.
 pub fn run(args: &ChangeArgs, options: &Options) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
     let answer = Answer::of(&fleet, SCHEMA, ask(&fleet, args.id.as_ref(), &args.options)?);
@@ -91,17 +91,17 @@ pub fn run(args: &ChangeArgs, options: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Judges the change with this id; without one, lists those there were.
+/// Judges the change with this id. Without an id, lists the changes that were made.
 ///
 /// # Errors
-/// The store cannot be read, or nobody made the change.
+/// Fails if the store cannot be read or no host made the change.
 pub(super) fn ask(fleet: &Fleet, id: Option<&ChangeId>, options: &ChangeOptions) -> Result<ChangeAnswer, Failure> {
     let rollout = id.map(|id| judge(fleet, id, options)).transpose()?;
     let changes = if rollout.is_none() { list(fleet)? } else { Vec::new() };
     Ok(ChangeAnswer { id: id.map(ToString::to_string), rollout, changes })
 }
 
-/// A change: of what, and to what.
+/// A change: the kind and name of what changed, and optionally its new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeId {
     kind: String,
@@ -112,7 +112,7 @@ pub struct ChangeId {
 impl FromStr for ChangeId {
     type Err = String;
 
-    /// `KIND:NAME` or `KIND:NAME=VALUE`.
+    /// Parses `KIND:NAME` or `KIND:NAME=VALUE`.
     fn from_str(id: &str) -> Result<Self, String> {
         let parts = id.split_once(':').filter(|(kind, rest)| !kind.is_empty() && !rest.is_empty());
         let (kind, rest) = parts.ok_or_else(|| {
@@ -205,9 +205,9 @@ fn judge(fleet: &Fleet, id: &ChangeId, options: &ChangeOptions) -> Result<Rollou
     Ok(judge_rollout(&hosts, &windows))
 }
 
-/// The label of each host that has it.
+/// Returns the value of a label for each host that has it.
 fn roles(fleet: &Fleet, span: Span, label: &str) -> Result<BTreeMap<String, Arc<str>>, Failure> {
-    // An inventory is read once a day.
+    // Inventories are read once a day.
     let span = span.extended_back(2 * DAY_MS);
     let mut roles = BTreeMap::new();
     for row in &fleet.with_span(span).query(&sql::property(span, "label", label))?.rows {
@@ -220,7 +220,7 @@ fn roles(fleet: &Fleet, span: Span, label: &str) -> Result<BTreeMap<String, Arc<
     Ok(roles)
 }
 
-/// At most so many of the hosts, from all over their names.
+/// Returns at most `MOST_HOSTS` of the hosts, spread evenly over the sorted names.
 fn thinned<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> Vec<&'n str> {
     let step = names.len().div_ceil(MOST_HOSTS).max(1);
     names.step_by(step).map(String::as_str).collect()

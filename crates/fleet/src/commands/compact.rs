@@ -36,10 +36,10 @@ pub struct CompactArgs {
     grace: Duration,
 }
 
-/// How soon a signal is noticed.
+/// Interval for checking whether a signal arrived.
 const NOTICE: Duration = Duration::from_millis(200);
 
-/// The kind of document that answers.
+/// Schema name of the answer.
 pub(super) const SCHEMA: &str = "whyslow.fleet.compact/1";
 
 #[derive(JsonSchema, Serialize)]
@@ -50,10 +50,10 @@ pub(super) struct CompactAnswer<'r> {
     report: &'r Report,
 }
 
-/// Compacts once, or until SIGTERM or Ctrl-C.
+/// Compacts once, or repeatedly until SIGTERM or Ctrl-C.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Fails if the store cannot be read.
 pub fn run(args: &CompactArgs, options: &Options) -> Result<ExitCode, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
@@ -67,7 +67,7 @@ pub fn run(args: &CompactArgs, options: &Options) -> Result<ExitCode, Failure> {
         let now = Timestamp::now();
         let report = match runtime.block_on(compactor.pass(now.as_millisecond(), &stop)) {
             Ok(report) => report,
-            // A store that cannot be reached for a while is no reason to end.
+            // A store that is unreachable for a while is no reason to exit.
             Err(failure) if args.every.is_some() => Report { failed: vec![failure.to_string()], ..Report::default() },
             Err(failure) => return Err(failure),
         };

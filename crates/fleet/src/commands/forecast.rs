@@ -1,4 +1,4 @@
-//! `forecast`: what will run out, and when.
+//! `forecast`: shows what will run out, and when.
 
 use super::Answer;
 use crate::cell::{double, text, timestamp};
@@ -20,12 +20,12 @@ use whyslow_show::text::Sheet;
 
 const MOST_LISTED: usize = 15;
 
-/// What can run out: one row of a table for each thing.
+/// A resource that can run out: a table with one row for each entity.
 struct Resource {
     name: &'static str,
     unit: &'static str,
     table: &'static str,
-    /// The column that names the thing; of the whole host a literal.
+    /// Column that names the entity; a literal for resources of the whole host.
     thing: &'static str,
     level: &'static str,
     capacity: &'static str,
@@ -69,7 +69,7 @@ pub struct ForecastArgs {
     pub store: QueryOptions,
 }
 
-/// The kind of document that answers.
+/// Schema name of the answer.
 pub(super) const SCHEMA: &str = "whyslow.fleet.forecast/1";
 
 /// What will run out.
@@ -96,10 +96,10 @@ struct ListedForecast {
     forecast: Forecast,
 }
 
-/// Answers.
+/// Runs `whyslow-fleet forecast`.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Fails if the store cannot be read.
 pub fn run(args: &ForecastArgs, options: &Options) -> Result<ExitCode, Failure> {
     let to_ms = Timestamp::now().as_millisecond();
     let ago = i64::try_from(args.since.as_millis()).unwrap_or(i64::MAX);
@@ -146,7 +146,7 @@ fn ask(fleet: &Fleet) -> Result<Forecasts, Failure> {
     Ok(Forecasts { looked_at, too_short, forecasts })
 }
 
-/// Time, level and capacity of each thing, day by day.
+/// Time, level and capacity of each entity, by day.
 type Levels = BTreeMap<(String, String), Vec<(i64, f64, f64)>>;
 
 fn levels(fleet: &Fleet, of: &Resource) -> Result<Levels, Failure> {

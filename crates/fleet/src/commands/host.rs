@@ -1,4 +1,4 @@
-//! `whyslow-fleet host`: what happened on one host.
+//! `whyslow-fleet host`: shows what happened on one host.
 
 mod over_store;
 mod raw;
@@ -24,7 +24,7 @@ use whyslow_model::human;
 use whyslow_show::text::Sheet;
 use whyslow_show::{Ink, Piece, bold, dim, plain};
 
-/// The kind of document that answers.
+/// Schema name of the answer.
 pub(super) const SCHEMA: &str = "whyslow.fleet.host/1";
 
 /// Which host.
@@ -105,7 +105,7 @@ pub struct WorstMinute {
 /// Shows what happened on a host.
 ///
 /// # Errors
-/// The store cannot be read; nothing of the host is in it.
+/// Fails if the store cannot be read or has no data from the host.
 pub fn run(args: &HostArgs, options: &Options) -> Result<ExitCode, Failure> {
     if let Some(span) = args.raw {
         return match &args.key {
@@ -127,10 +127,10 @@ fn nothing(fleet: &Fleet, host: &str) -> Failure {
     Failure::nothing(format!("{host} has shipped nothing of {}{question}", span_in_words(fleet.span())))
 }
 
-/// What happened on a host, with at most so many entries of the timeline; 0: all.
+/// Reports what happened on a host, with at most `limit` timeline entries (0: all).
 ///
 /// # Errors
-/// The store cannot be read; nothing of the host is in it.
+/// Fails if the store cannot be read or has no data from the host.
 pub(super) fn report(fleet: &Fleet, host: &str, limit: usize) -> Result<HostReport, Failure> {
     let span = fleet.span();
     let mut minutes = Vec::new();
@@ -163,10 +163,10 @@ pub(super) fn report(fleet: &Fleet, host: &str, limit: usize) -> Result<HostRepo
     })
 }
 
-/// A command to paste, which explains a span of the host's own recording, or exports a family of metrics of it.
+/// Returns a shell command that explains a span of the host's own recording, or exports a metric family from it.
 ///
 /// # Errors
-/// The host's name cannot be given to ssh; there is no such family.
+/// Fails if the host name cannot be passed to ssh or the metric family does not exist.
 pub(super) fn raw_command(host: &str, span: Span, export: Option<&str>) -> Result<String, Failure> {
     Ok(raw::shown(&raw::command(host, span, export)?))
 }
@@ -184,7 +184,7 @@ fn properties(fleet: &Fleet, host: &str) -> Result<Vec<Property>, Failure> {
     let mut properties: Vec<Property> = Vec::new();
     for row in fleet.query(&sql::properties(span, host))?.rows {
         let [Some(kind), Some(name), Some(value)] = [&row[0], &row[1], &row[2]].map(text) else { continue };
-        // The rows are in order of time: a later value replaces an earlier one.
+        // The rows are in chronological order: a later value replaces an earlier one.
         let is_same = |last: &Property| last.kind == kind && last.name == name;
         if properties.last().is_some_and(is_same) {
             properties.pop();

@@ -1,4 +1,4 @@
-//! `outliers`: hosts that differ from their twins.
+//! `outliers`: shows hosts that differ from their twins.
 
 use super::Answer;
 use crate::cell::{double, text};
@@ -17,20 +17,20 @@ use whyslow_quantities::{Declaration, disk, pressure};
 use whyslow_show::bold;
 use whyslow_show::text::Sheet;
 
-/// The fewest twins that are compared.
+/// Minimum number of twins for a comparison.
 const FEWEST: usize = 8;
 const MOST_LISTED: usize = 15;
 
-/// What twins are compared by.
+/// A metric that is compared between twins.
 struct ComparedMetric {
     name: &'static str,
     unit: &'static str,
     table: &'static str,
-    /// Over an hour of a host; null where nothing happened.
+    /// Value per host and hour; NULL if there was no activity.
     value: FleetValue,
 }
 
-/// A value over the rows of a host: a declared quantity, or SQL.
+/// A value computed from a host's rows: a declared quantity or an SQL expression.
 enum FleetValue {
     Of(&'static Declaration),
     Sql(&'static str),
@@ -58,8 +58,8 @@ const fn quantity(name: &'static str, quantity: &'static Declaration) -> Compare
     ComparedMetric { name, unit: quantity.unit, table: quantity.family.name, value: FleetValue::Of(quantity) }
 }
 
-/// Times of the kernel are in nanoseconds. Counters are summed as doubles: those of a host that is not to be trusted may be so
-/// large that the sum of an hour is no 64-bit integer.
+/// Kernel times are in nanoseconds. Counters are summed as doubles: an untrustworthy host may report values so large
+/// that the sum of an hour overflows a 64-bit integer.
 static METRICS: [ComparedMetric; 11] = [
     metric("time lost", "ratio", "minute", "SUM(lost_s) / NULLIF(SUM(judged_s), 0)"),
     metric(
@@ -105,7 +105,7 @@ pub struct OutliersArgs {
     pub twins: Vec<String>,
 }
 
-/// The kind of document that answers.
+/// Schema name of the answer.
 pub(super) const SCHEMA: &str = "whyslow.fleet.outliers/1";
 
 /// The hosts that differ.
@@ -127,10 +127,10 @@ struct ListedOutlier {
     unit: &'static str,
 }
 
-/// Answers.
+/// Runs `whyslow-fleet outliers`.
 ///
 /// # Errors
-/// The store cannot be read, or nothing was shipped in that time.
+/// Fails if the store cannot be read or nothing was shipped in that time.
 pub fn run(args: &OutliersArgs, options: &Options) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
     let content = ask(&fleet, args)?;
@@ -172,7 +172,7 @@ fn series((host, values): (String, Vec<f64>)) -> TwinSeries {
     TwinSeries { host, values }
 }
 
-/// The hosts that shipped anything, each with what its twins have too.
+/// Returns the hosts that shipped data, each with its values of the properties that twins have in common.
 fn groups_of_hosts(fleet: &Fleet, common: &[String]) -> Result<BTreeMap<String, String>, Failure> {
     let span = fleet.span();
     let mut groups: BTreeMap<String, String> = BTreeMap::new();
@@ -181,7 +181,7 @@ fn groups_of_hosts(fleet: &Fleet, common: &[String]) -> Result<BTreeMap<String, 
             groups.insert(host.to_owned(), String::new());
         }
     }
-    // An inventory is read once a day.
+    // Inventories are read once a day.
     let span = span.extended_back(2 * DAY_MS);
     for property in common {
         let (kind, name) = match property.as_str() {
@@ -205,7 +205,7 @@ fn groups_of_hosts(fleet: &Fleet, common: &[String]) -> Result<BTreeMap<String, 
     Ok(groups)
 }
 
-/// A metric of each host, hour by hour.
+/// Returns a metric of each host by hour; NaN for an hour without a value.
 fn hourly(fleet: &Fleet, metric: &ComparedMetric) -> Result<BTreeMap<String, Vec<f64>>, Failure> {
     let rows = fleet.query(&sql::hourly(fleet.span(), metric.table, &metric.value.sql()))?.rows;
     let hour = |row: &[whyslow_rollup::Cell]| Some((text(row.get(1)?)?.to_owned(), text(row.get(2)?)?.to_owned()));

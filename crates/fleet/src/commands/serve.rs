@@ -1,4 +1,4 @@
-//! `whyslow-fleet serve`: the page of a fleet. It only reads.
+//! `whyslow-fleet serve`: serves a read-only page about a fleet.
 
 mod api;
 mod cache;
@@ -21,7 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use whyslow_serve::{ListenOptions, Server, unencrypted};
 
-/// Where to listen unless asked otherwise.
+/// Default listen address.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9791);
 
 /// Where to listen, and who is answered.
@@ -41,7 +41,7 @@ pub struct ServeArgs {
 /// Serves the page until SIGTERM or Ctrl-C.
 ///
 /// # Errors
-/// The store cannot be opened, or the address cannot be listened on.
+/// Fails if the store cannot be opened or the server cannot listen on the address.
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).map_err(|e| Failure::usage(format!("cannot handle signals: {e}")))?;

@@ -1,4 +1,4 @@
-//! `whyslow-fleet sick`: which hosts lose time, to what, since when, and whether it gets worse.
+//! `whyslow-fleet sick`: shows which hosts lose time, to what, since when, and whether it is getting worse.
 
 mod groups;
 mod history;
@@ -22,13 +22,13 @@ use whyslow_model::human;
 use whyslow_show::text::Sheet;
 use whyslow_show::{Ink, Piece, plain};
 
-/// The kind of document that answers.
+/// Schema name of the answer.
 pub(super) const SCHEMA: &str = "whyslow.fleet.sick/1";
-/// A host that lost at least this share of the time in which it was judged is sick.
+/// Minimum share of lost time, relative to the judged time, for a host to count as sick.
 pub const SICK_SHARE: f64 = 0.01;
-/// Hosts that shipped in this time before the span, and not in it, are missed.
+/// Hosts that shipped in this time before the span, but not in the span, are reported as missing.
 const KNOWN_MS: i64 = 2 * DAY_MS;
-/// A host is silent if nothing of the end of the span, this long, has come: hosts ship every ten minutes.
+/// A host is silent if nothing from this long before the end of the span has arrived: hosts ship every ten minutes.
 const SILENT_MS: i64 = HOUR_MS;
 
 /// Which hosts, and how many.
@@ -129,12 +129,12 @@ pub struct FindingOfFleet {
 }
 
 impl SickHost {
-    /// Whether it lost enough to be called sick.
+    /// Returns whether the host lost enough time to count as sick.
     pub fn is_sick(&self) -> bool {
         self.share.is_some_and(|share| share >= SICK_SHARE)
     }
 
-    /// Whether nothing has come of the last hour of a span that ends then.
+    /// Returns whether nothing arrived from the last hour of a span that ends at `to_ms`.
     pub(super) fn is_silent(&self, to_ms: i64) -> bool {
         self.last_ms < to_ms - SILENT_MS
     }
@@ -143,7 +143,7 @@ impl SickHost {
 /// Shows which hosts lose time.
 ///
 /// # Errors
-/// The store cannot be read; no host has shipped anything.
+/// Fails if the store cannot be read or no host has shipped anything.
 pub fn run(args: &SickArgs, options: &Options) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
     let sick = sick(&fleet, args.finding.as_deref(), args.by.as_ref(), args.limit)?;
@@ -156,10 +156,10 @@ pub fn run(args: &SickArgs, options: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(nobody)))
 }
 
-/// What hosts lost; to one finding only, if that is named. At most so many hosts are listed, all if `limit` is 0.
+/// Summarizes what hosts lost, optionally to one finding only. Lists at most `limit` hosts (0: all).
 ///
 /// # Errors
-/// The store cannot be read.
+/// Fails if the store cannot be read.
 pub(super) fn sick(fleet: &Fleet, finding: Option<&str>, by: Option<&Key>, limit: usize) -> Result<Sick, Failure> {
     let mut hosts = hosts(fleet, finding)?;
     let not_reporting = not_reporting(fleet, &hosts)?;
@@ -176,10 +176,11 @@ pub(super) fn sick(fleet: &Fleet, finding: Option<&str>, by: Option<&Key>, limit
     Ok(Sick { observed, sick, not_reporting, silent, hosts, more, findings, groups })
 }
 
-/// All hosts that were observed, in the order of their names, without history; only what they lost to one finding, if that is asked for.
+/// Returns all observed hosts in the order of their names, without history; optionally only what they lost to one
+/// finding.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Fails if the store cannot be read.
 pub fn hosts(fleet: &Fleet, finding: Option<&str>) -> Result<Vec<SickHost>, Failure> {
     let mut lost: HashMap<String, Vec<LostTo>> = HashMap::new();
     for row in fleet.query(&sql::findings(fleet.span()))?.rows {
@@ -210,10 +211,10 @@ pub fn hosts(fleet: &Fleet, finding: Option<&str>) -> Result<Vec<SickHost>, Fail
     Ok(hosts)
 }
 
-/// Hosts that shipped in the time before the span, and are none of those that were observed in it.
+/// Returns hosts that shipped in the time before the span but were not observed in it.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Fails if the store cannot be read.
 pub(super) fn not_reporting(fleet: &Fleet, observed: &[SickHost]) -> Result<Vec<NotReporting>, Failure> {
     let mut known = fleet.hosts(fleet.span().preceding(KNOWN_MS))?;
     for host in observed {
@@ -240,7 +241,7 @@ fn findings_of_fleet(hosts: &[SickHost]) -> Vec<FindingOfFleet> {
     findings
 }
 
-/// Adds since when, and whether it gets worse.
+/// Adds since when each finding exists, and the trend of each host.
 fn with_history(fleet: &Fleet, hosts: &mut [SickHost]) -> Result<(), Failure> {
     if hosts.is_empty() {
         return Ok(());
@@ -330,7 +331,7 @@ fn missing(sheet: &mut Sheet, what: &str, hosts: &[NotReporting]) {
     sheet.paragraph(&[Piece::new(Ink::Yellow, text)]);
 }
 
-/// `1 host`, `12 hosts`.
+/// Formats a count with its noun: `1 host`, `12 hosts`.
 pub(crate) fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

@@ -1,4 +1,4 @@
-//! `whyslow-fleet sql`: a question in the user's own words.
+//! `whyslow-fleet sql`: answers an SQL query.
 
 use super::Answer;
 use crate::fleet::Rows;
@@ -34,12 +34,12 @@ pub struct SqlArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum SqlFormat {
-    // No doc comments here: clap would draw each as a paragraph of the help.
+    // No doc comments here: clap would show each as a paragraph of the help.
     Table,
     Csv,
 }
 
-/// The kind of document that answers.
+/// Schema name of the answer.
 pub(super) const SCHEMA: &str = "whyslow.fleet.sql/1";
 
 #[derive(JsonSchema, Serialize)]
@@ -50,10 +50,10 @@ pub(super) struct SqlAnswer {
     is_cut: bool,
 }
 
-/// Answers the question.
+/// Answers the query.
 ///
 /// # Errors
-/// It is no question, or not valid; the store cannot be read.
+/// Fails if the query is not allowed or not valid SQL, or if the store cannot be read.
 pub fn run(args: &SqlArgs, options: &Options) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
@@ -81,7 +81,7 @@ fn more(rows: &Rows) -> String {
     format!("There are more rows than these {}: --limit 0 shows all.", rows.rows.len())
 }
 
-/// What is said on stderr where stdout has only rows.
+/// Returns the remarks for stderr, used when stdout has only rows.
 fn remarks(rows: &Rows, left_out: &[crate::LeftOut]) -> Vec<String> {
     let cut = rows.is_cut.then(|| more(rows));
     let left_out = (!left_out.is_empty()).then(|| {
@@ -103,7 +103,7 @@ fn words(cell: &Cell) -> String {
     }
 }
 
-/// Columns as wide as their widest cell, however wide that is: a row is a line. Numbers are right-aligned.
+/// Draws each column as wide as its widest cell, without a limit: every row stays on one line. Right-aligns numbers.
 fn table(sheet: &mut Sheet, rows: &Rows) {
     const GAP: &str = "  ";
     let heading: Vec<Piece> = rows.columns.iter().map(|name| Piece::new(Ink::Dim, name)).collect();

@@ -31,11 +31,11 @@ pub struct TablesArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum DdlEngine {
-    // No doc comments here: clap would draw each as a paragraph of the help.
+    // No doc comments here: clap would show each as a paragraph of the help.
     Trino,
 }
 
-/// The kind of document that answers.
+/// Schema name of the answer.
 pub(super) const SCHEMA: &str = "whyslow.fleet.tables/1";
 
 #[derive(JsonSchema, Serialize)]
@@ -64,7 +64,7 @@ struct ColumnDocument<'t> {
 /// Describes the tables.
 ///
 /// # Errors
-/// There is no such table.
+/// Fails if the table does not exist.
 pub fn run(args: &TablesArgs, options: &Options) -> Result<ExitCode, Failure> {
     let all: Vec<&Table> = tables().iter().collect();
     let named = match &args.table {

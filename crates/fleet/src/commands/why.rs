@@ -1,4 +1,4 @@
-//! `why`: what the hosts with a finding share, and the others lack.
+//! `why`: shows what the hosts with a finding share and the others lack.
 
 use super::Answer;
 use crate::cell::{boolean, double, text, timestamp};
@@ -16,15 +16,15 @@ use whyslow_compare::fleet::{Candidate, Cohort, Feature, Why};
 use whyslow_show::text::Sheet;
 use whyslow_show::{bold, plain};
 
-/// The kind of document that answers.
+/// Schema name of the answer.
 pub(super) const SCHEMA: &str = "whyslow.fleet.why/1";
-/// A host that loses so many seconds of an hour to a finding is sick with it: a hundredth, as with all shares of time.
+/// A host that loses this many seconds of an hour to a finding is sick: one percent, as for all shares of time.
 const SICK_S: f64 = 36.0;
-/// A change is first seen up to so long after it was made.
+/// A change may be noticed this long after it was made.
 const SEEN_LATE_MS: i64 = 10 * 60_000;
-/// The inventories of so many hosts are in memory at a time.
+/// Number of hosts whose inventories are in memory at a time.
 const HOSTS_AT_ONCE: usize = 500;
-/// How many features that go with another the screen names.
+/// Maximum number of correlated features that the screen names.
 const MOST_NAMED: usize = 4;
 
 /// Options of `why`.
@@ -69,10 +69,10 @@ pub(super) struct WhyFinding {
     without_inventory: usize,
 }
 
-/// Answers.
+/// Runs `whyslow-fleet why`.
 ///
 /// # Errors
-/// The store cannot be read, or nothing was shipped in that time.
+/// Fails if the store cannot be read or nothing was shipped in that time.
 pub fn run(args: &WhyArgs, options: &Options) -> Result<ExitCode, Failure> {
     let fleet = args.store.open(&args.period)?;
     let content = ask(&fleet, &args.finding, &args.options)?;
@@ -85,14 +85,14 @@ pub fn run(args: &WhyArgs, options: &Options) -> Result<ExitCode, Failure> {
 struct Observed {
     name: String,
     is_sick: bool,
-    /// When that began, milliseconds since 1970; `None` if it is healthy, or it began before the span.
+    /// Onset in milliseconds since 1970; `None` if the host is healthy or was already sick before the span.
     onset: Option<i64>,
 }
 
-/// What the hosts with a finding share.
+/// Returns what the hosts with a finding share.
 ///
 /// # Errors
-/// The store cannot be read, or nothing was shipped in that time.
+/// Fails if the store cannot be read or nothing was shipped in that time.
 pub(super) fn ask(fleet: &Fleet, finding: &str, options: &WhyOptions) -> Result<WhyFinding, Failure> {
     let span = fleet.span();
     let affected = affected(fleet, finding)?;
@@ -125,7 +125,7 @@ pub(super) fn ask(fleet: &Fleet, finding: &str, options: &WhyOptions) -> Result<
     })
 }
 
-/// What a host lost to the finding in an hour.
+/// Time that a host lost to the finding in an hour.
 struct HourLost {
     at: i64,
     lost_s: f64,
@@ -148,7 +148,7 @@ fn affected(fleet: &Fleet, finding: &str) -> Result<BTreeMap<String, Vec<HourLos
     Ok(affected)
 }
 
-/// When a host became sick: the beginning of the hours without a gap that lead to the first sick one.
+/// Returns when a host became sick: the start of the consecutive hours that lead to the first sick one.
 fn onset(hours: &[HourLost], span: Span) -> Option<i64> {
     let mut first = hours.iter().position(|hour| hour.lost_s >= SICK_S)?;
     while first > 0 && hours[first].at.div_euclid(HOUR_MS) - hours[first - 1].at.div_euclid(HOUR_MS) == 1 {
@@ -158,17 +158,17 @@ fn onset(hours: &[HourLost], span: Span) -> Option<i64> {
     (!hour.began_before && hour.at > span.from_ms).then_some(hour.at)
 }
 
-/// Adds what each host has, as it was last read, and counts those without an inventory.
+/// Adds each host's latest inventory, and returns the number of hosts without one.
 fn add_inventory(fleet: &Fleet, hosts: &[Observed], cohort: &mut Cohort) -> Result<usize, Failure> {
     let numbers: BTreeMap<&str, usize> = hosts.iter().enumerate().map(|(at, host)| (host.name.as_str(), at)).collect();
-    // An inventory is read once a day.
+    // Inventories are read once a day.
     let span = fleet.span().extended_back(2 * DAY_MS);
     let fleet = fleet.with_span(span);
     let mut known = vec![false; hosts.len()];
     for some in hosts.chunks(HOSTS_AT_ONCE) {
         let (Some(first), Some(last)) = (some.first(), some.last()) else { continue };
         let rows = fleet.query(&sql::inventory(span, (&first.name, &last.name)))?.rows;
-        // The time of the latest inventory of this host and kind: rows of earlier ones follow.
+        // Time of the latest inventory of this host and kind: rows of earlier ones follow.
         let mut latest: Option<(&str, &str, i64)> = None;
         for row in &rows {
             let [host, kind, at, name, value] = &row[..] else { continue };
@@ -188,7 +188,7 @@ fn add_inventory(fleet: &Fleet, hosts: &[Observed], cohort: &mut Cohort) -> Resu
     Ok(known.iter().filter(|known| !**known).count())
 }
 
-/// Adds what was changed: of a sick host shortly before it became so, of a healthy one at any time of the span.
+/// Adds changes: for a sick host those shortly before the onset, for a healthy host those at any time of the span.
 fn add_changes(fleet: &Fleet, hosts: &[Observed], cohort: &mut Cohort, before_ms: i64) -> Result<(), Failure> {
     let numbers: BTreeMap<&str, usize> = hosts.iter().enumerate().map(|(at, host)| (host.name.as_str(), at)).collect();
     let span = fleet.span().extended_back(before_ms);
@@ -252,7 +252,7 @@ fn draw(answer: &Answer<WhyFinding>, sheet: &mut Sheet) {
     note_left_out(sheet, &answer.left_out);
 }
 
-/// How much more often hosts with it are sick.
+/// Describes how much more often hosts with the feature are sick.
 fn effect(of: &Candidate) -> String {
     let points = |share: f64| format!("{:.0}", 100.0 * share);
     let difference = of.risk_difference;
@@ -286,7 +286,7 @@ mod tests {
     fn a_host_is_sick_since_the_first_of_the_hours_that_led_to_it() {
         let span = Span { from_ms: 0, to_ms: 24 * HOUR_MS };
         let hour = |hour: i64, lost_s: f64| HourLost { at: hour * HOUR_MS + 60_000, lost_s, began_before: false };
-        // A trace at 2:01; a little from 5:01 on, and sick from 6:01 on.
+        // A trace at 2:01, a little from 5:01, and sick from 6:01.
         let hours = [hour(2, 1.0), hour(5, 10.0), hour(6, 100.0), hour(7, 500.0)];
         assert_eq!(onset(&hours, span), Some(5 * HOUR_MS + 60_000));
         assert_eq!(onset(&hours[..2], span), None);

@@ -1,4 +1,4 @@
-//! The rows of an hour: those that were compacted already, and those of hosts' files, by host.
+//! Merges the rows of an hour, already compacted ones and those from hosts' files, ordered by host.
 
 use crate::left_out::LeftOutLog;
 use crate::schema::{arrow_type, file_schema};
@@ -16,10 +16,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use whyslow_rollup::{Table, properties};
 
-/// Queries skip groups by the hosts in them.
+/// Small enough that queries can skip row groups by host.
 const ROWS_IN_GROUP: usize = 1 << 16;
 
-/// Writes one compacted file. In memory are a row group, a few files of hosts, and what was written, compressed.
+/// Writes one compacted file. Keeps in memory a row group, a few hosts' files, and the compressed output.
 pub(super) struct Merge<'a> {
     store: &'a Store,
     table: &'static Table,
@@ -29,7 +29,7 @@ pub(super) struct Merge<'a> {
     writer: ArrowWriter<Vec<u8>>,
 }
 
-/// Hosts' files in the order of the hosts, some of them read ahead.
+/// Hosts' files ordered by host, some of them read ahead.
 struct Pending<'a> {
     hosts: VecDeque<String>,
     files: BoxStream<'a, Result<(StoredFile, HostFile)>>,
@@ -45,13 +45,13 @@ impl<'a> Merge<'a> {
         let schema = file_schema(table);
         let properties =
             properties(table, &[])?.into_builder().set_max_row_group_row_count(Some(ROWS_IN_GROUP)).build();
-        // Other engines read the file: it has no schema of Arrow's own.
+        // Other engines read the file, so it has no Arrow schema.
         let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(Vec::new(), Arc::clone(&schema), options)?;
         Ok(Self { store, table, schema, sources, left_out, writer })
     }
 
-    /// The file with the rows of another one, in which those of the hosts of these files are replaced.
+    /// Returns a file with the rows of the compacted one, replacing those of the hosts in `files`.
     pub(super) async fn run(mut self, compacted: Option<&StoredFile>, mut files: Vec<StoredFile>) -> Result<Vec<u8>> {
         files.sort_by(|a, b| a.place.host().cmp(&b.place.host()));
         let hosts: VecDeque<String> =
@@ -91,7 +91,7 @@ impl<'a> Merge<'a> {
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns.collect::<Result<Vec<ArrayRef>>>()?)?)
     }
 
-    /// Takes over the rows of hosts that are not replaced, and before them the files of hosts that come first.
+    /// Copies the rows of hosts that are not replaced, after the files of hosts that sort before them.
     async fn take_batch(
         &mut self,
         batch: &RecordBatch,
@@ -114,7 +114,7 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Takes in the next host's file.
+    /// Writes the next host's file.
     async fn take_next(&mut self, pending: &mut Pending<'_>) -> Result<()> {
         pending.hosts.pop_front();
         let Some((file, HostFile { source, rows })) = pending.files.try_next().await? else { return Ok(()) };

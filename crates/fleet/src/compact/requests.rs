@@ -1,4 +1,5 @@
-//! Deletes what was asked of hosts and what they answered ([`whyslow_request`]): neither may be able to.
+//! Deletes old requests to hosts and their answers ([`whyslow_request`]), since the parties may not be allowed to
+//! delete them.
 
 use super::Compactor;
 use crate::span::DAY_MS;
@@ -9,7 +10,8 @@ use whyslow_request::{ANSWERS, REQUESTS};
 use whyslow_rollup::VERSION;
 
 impl Compactor {
-    /// Deletes all that is older than a day: no request is valid for longer. Returns how much that was.
+    /// Deletes everything older than a day, because no request is valid for longer. Returns the number of deleted
+    /// objects.
     pub(super) async fn delete_requests(&self, now_ms: i64) -> object_store::Result<u64> {
         let mut old = Vec::new();
         for area in [REQUESTS, ANSWERS] {

@@ -1,4 +1,4 @@
-//! A compactor that ends at each of its writes and deletions in turn.
+//! Tests with a compactor that dies at each of its writes and deletions in turn.
 
 use super::*;
 use crate::fleet::{MEMORY, runtime};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use whyslow_rollup::{Row, parquet, table};
 
-/// A store that takes so many writes and deletions, and then no more: those of a process that was killed.
+/// A store that accepts a limited number of writes and deletions, as from a process that was then killed.
 #[derive(Clone, Debug)]
 struct MortalStore {
     objects: Arc<InMemory>,
@@ -70,7 +70,7 @@ impl ObjectStore for MortalStore {
     }
 }
 
-/// A host ships so many minutes of an hour, and says whether that is all.
+/// Ships the first minutes of an hour from a host, marked complete or not.
 async fn ship(objects: &InMemory, host: &str, minutes: i64, complete: bool) {
     let rows: Vec<Row> = (0..minutes).map(|at| minute(host, at * 60_000, minutes as f64)).collect();
     let bytes = parquet(table("minute").unwrap(), &rows, &[("whyslow.complete", complete.to_string())]).unwrap();
@@ -87,11 +87,11 @@ fn rows(store: Store) -> Vec<Vec<whyslow_rollup::Cell>> {
 #[test]
 fn wherever_a_compactor_ends_no_row_is_lost_or_doubled() {
     let runtime = runtime().unwrap();
-    // Soon after the hour: what is not complete may still be written.
+    // Soon after the hour: incomplete files may still be rewritten.
     let now_ms = HOUR.end() + SETTLE_MS;
     let compact = |store: Store| {
         let compactor = Compactor::new(store, None, Duration::ZERO);
-        // The clock of the store in memory is that of today.
+        // The in-memory store uses the current time.
         let passes = async {
             let mut failed = 0;
             for now_ms in [now_ms, now_ms, now_ms + 100 * 365 * DAY_MS] {
@@ -114,14 +114,14 @@ fn wherever_a_compactor_ends_no_row_is_lost_or_doubled() {
         assert_eq!(first.len(), 6);
         let failed = compact(Store::of(Arc::new(mortal.clone())));
         assert_eq!(rows(whole.clone()), first, "after {writes} writes");
-        // A host that had not finished writes more, and another compactor goes on.
+        // A host that had not finished writes more, and another compactor continues.
         runtime.block_on(ship(&objects, "web", 5, true));
         let second = rows(whole.clone());
         assert_eq!(second.len(), 8, "after {writes} writes");
         assert_eq!(compact(whole.clone()), 0);
         assert_eq!(rows(whole), second, "after {writes} writes");
         if failed == 0 {
-            // One write of the hour, and the deletion of the three files it was made of.
+            // One write for the hour, and the deletion of its three source files.
             assert_eq!(writes, 4);
             break;
         }

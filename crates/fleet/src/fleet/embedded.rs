@@ -1,4 +1,4 @@
-//! Embedded DataFusion, which reads the files of the store itself.
+//! Embedded DataFusion engine, which reads the files of the store itself.
 
 use super::Rows;
 use crate::failure::is_gone;
@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use whyslow_rollup::Hour;
 
-/// What a query may write to temporary files where its memory is not enough.
+/// Maximum number of bytes that a query may write to temporary files when it runs out of memory.
 const MOST_SPILLED: u64 = 4 << 30;
-/// Footers of compacted files that are kept: those of a day.
+/// Cache size for the footers of compacted files: enough for a day.
 const FOOTERS: usize = 256 << 20;
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Embedded {
         left_out: &Arc<LeftOutLog>,
     ) -> std::result::Result<Rows, Failure> {
         let answer = match self.try_answer(sql, span, most, left_out).await {
-            // The compactor deletes files some time after it has replaced them: a new listing finds the others.
+            // The compactor deletes files some time after it has replaced them: a new listing finds the replacements.
             Err(error) if is_gone(&error) => self.try_answer(sql, span, most, left_out).await,
             answer => answer,
         };

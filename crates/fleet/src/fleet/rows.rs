@@ -1,4 +1,4 @@
-//! The answer to a question.
+//! Answer to a query.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
@@ -7,14 +7,14 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::Result;
 use whyslow_rollup::Cell;
 
-/// Rows and the names of their columns.
+/// Rows with their column names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
-    /// The columns.
+    /// Column names.
     pub columns: Vec<String>,
-    /// The cells of each row, one a column.
+    /// Cells of each row, one per column.
     pub rows: Vec<Vec<Cell>>,
-    /// Whether there are more than were asked for.
+    /// Whether there are more rows than requested.
     pub is_cut: bool,
 }
 
@@ -23,12 +23,12 @@ impl Rows {
         Self { columns: schema.fields().iter().map(|field| field.name().clone()).collect(), ..Self::default() }
     }
 
-    /// The position of a column.
+    /// Returns the position of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column == name)
     }
 
-    /// Takes rows in until there are as many as asked for; false when there are.
+    /// Appends rows of a batch up to the requested number. Returns false once more rows are available than requested.
     pub(super) fn take(&mut self, batch: &RecordBatch, most: usize) -> Result<bool> {
         let room = most.saturating_sub(self.rows.len());
         self.is_cut = batch.num_rows() > room;
@@ -42,7 +42,7 @@ impl Rows {
     }
 }
 
-/// The values of a column; those of a type that tables do not have become text.
+/// Converts a column's values to cells; converts types that tables do not have to text.
 fn cells(column: &ArrayRef) -> Result<Vec<Cell>> {
     let all = 0..column.len();
     let unless_null = |at: usize, cell: Cell| if column.is_null(at) { Cell::Null } else { cell };
@@ -53,7 +53,7 @@ fn cells(column: &ArrayRef) -> Result<Vec<Cell>> {
             all.map(|at| unless_null(at, Cell::Boolean(values.value(at)))).collect()
         }
         kind if kind.is_integer() => {
-            // What does not fit is null after the cast.
+            // The cast turns values out of range into null.
             let values = cast(column, &DataType::Int64)?;
             let values = values.as_primitive::<Int64Type>();
             all.map(|at| if values.is_null(at) { Cell::Null } else { Cell::Integer(values.value(at)) }).collect()

@@ -9,15 +9,15 @@ use std::path::Path;
 use std::sync::Arc;
 use whyslow_bucket::{AddressError, BucketAddress, StoreAddress};
 
-/// A compacted file of a large fleet is written in one request.
+/// Timeout of a request: a compacted file of a large fleet is written in one request.
 const TIMEOUT: &str = "10 minutes";
 
 impl Store {
-    /// A folder, or `s3://BUCKET/PREFIX`. Credentials, region and endpoint of a bucket come from the environment (`AWS_ACCESS_KEY_ID`,
-    /// `AWS_ENDPOINT_URL` …), a web identity or the instance's metadata, never from arguments.
+    /// Opens a folder, or `s3://BUCKET/PREFIX`. Credentials, region and endpoint of a bucket come from the environment
+    /// (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL` …), a web identity or the instance's metadata, never from arguments.
     ///
     /// # Errors
-    /// There is no such folder; the name of the bucket or the environment is not valid.
+    /// Fails if the folder does not exist, or if the bucket name or the environment is not valid.
     pub fn open(address: &str) -> Result<Self, Failure> {
         match StoreAddress::parse(address).map_err(unusable)? {
             StoreAddress::Folder(folder) => Self::folder(&folder),
@@ -26,7 +26,7 @@ impl Store {
     }
 
     fn folder(path: &Path) -> Result<Self, Failure> {
-        // Hours that have expired leave no empty folders.
+        // Expired hours must not leave empty folders.
         let folder = LocalFileSystem::new_with_prefix(path).map(|folder| folder.with_automatic_cleanup(true));
         let folder = folder.map_err(|e| match std::fs::metadata(path) {
             Ok(_) => Failure::usage(format!("cannot open the store {}: {e}", path.display())),

@@ -1,4 +1,4 @@
-//! What a compacted file was made of: its metadata `whyslow.sources`.
+//! Source files of a compacted file, stored in its metadata as `whyslow.sources`.
 
 use datafusion::parquet::file::metadata::{FileMetaData, KeyValue};
 use object_store::ObjectMeta;
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use whyslow_rollup::{Hour, INCOMING, Place};
 
-/// The key of the metadata.
+/// Metadata key.
 const KEY: &str = "whyslow.sources";
 
 /// A host's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// The name of the file.
+    /// File name.
     pub name: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What tells it from another with this name ([`tag`]).
+    /// Distinguishes the file from an earlier one with the same name ([`tag`]).
     pub tag: String,
-    /// Whether the host had finished the hour: it does not write this file again.
+    /// Whether the host had finished the hour and will not write this file again.
     #[serde(default, skip_serializing_if = "is_false")]
     pub complete: bool,
-    /// Why it was left out as a whole, if it was.
+    /// Reason why the whole file was left out, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
 }
@@ -31,12 +31,12 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// The files that a compacted file was made of, one a host.
+/// Source files of a compacted file, one per host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources(BTreeMap<String, Source>);
 
 impl Sources {
-    /// Those of a compacted file; none if it does not say so.
+    /// Reads the sources from a file's metadata; empty if there are none.
     pub fn of(metadata: &FileMetaData) -> Self {
         let entries = metadata.key_value_metadata().into_iter().flatten();
         let json = entries.filter(|entry| entry.key == KEY).find_map(|entry| entry.value.as_deref());
@@ -44,24 +44,24 @@ impl Sources {
         Self(sources.into_iter().map(|source| (source.name.clone(), source)).collect())
     }
 
-    /// The metadata that says so.
+    /// Returns the metadata entry for these sources.
     pub fn metadata(&self) -> KeyValue {
         let sources: Vec<&Source> = self.0.values().collect();
         KeyValue::new(KEY.to_owned(), serde_json::to_string(&sources).unwrap_or_default())
     }
 
-    /// The entry of exactly this file.
+    /// Returns the entry for exactly this version of a file.
     pub fn same(&self, meta: &ObjectMeta) -> Option<&Source> {
         let source = self.0.get(meta.location.filename()?)?;
         (source.size == meta.size && source.tag == tag(meta)).then_some(source)
     }
 
-    /// Takes a file in, in place of an earlier one with its name.
+    /// Adds a file, replacing an earlier one with the same name.
     pub fn insert(&mut self, source: Source) {
         self.0.insert(source.name.clone(), source);
     }
 
-    /// The hosts whose files could be read.
+    /// Returns the hosts whose files could be read.
     pub fn hosts(&self, hour: Hour) -> impl Iterator<Item = String> {
         let folder = Place::folder(INCOMING, "minute", hour);
         let read = self.0.values().filter(|source| source.left_out.is_none());
@@ -69,8 +69,9 @@ impl Sources {
     }
 }
 
-/// What tells a file from an earlier one with the same name and size: its entity tag, or else the second in which it was written. A
-/// store can write either in one way in a listing and in another for a single object: with quotes or without, with a fraction or without.
+/// Distinguishes a file from an earlier one with the same name and size: its entity tag, or else the second in which it
+/// was written. A store may format either differently in a listing and for a single object: with or without quotes,
+/// with or without fractional seconds.
 pub fn tag(meta: &ObjectMeta) -> String {
     let tag = meta.e_tag.as_deref().unwrap_or_default().trim_matches('"');
     if tag.is_empty() { meta.last_modified.timestamp().to_string() } else { tag.to_owned() }

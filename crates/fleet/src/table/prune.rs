@@ -1,4 +1,4 @@
-//! Which hours and files a query does not need to read.
+//! Pruning: hours and files that a query does not need to read.
 
 use super::is_partition;
 use crate::Span;
@@ -22,17 +22,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use whyslow_rollup::{AT, HOST, Hour};
 
-/// Whether a filter is about the partitions alone, so that whole hours fulfil it or do not.
+/// Returns whether a filter uses only partition columns, so that it accepts or rejects whole hours.
 pub(super) fn is_of_partitions(filter: &Expr) -> bool {
     let columns = filter.column_refs();
     !columns.is_empty() && columns.iter().all(|column| is_partition(&column.name)) && !filter.is_volatile()
 }
 
-/// The filters of a query on a table.
+/// Filters of a query on a table.
 pub(super) struct Filter {
-    /// Those on the partitions alone.
+    /// Conjunction of the filters that use only partition columns.
     partitions: Option<Arc<dyn PhysicalExpr>>,
-    /// What follows from all of them for a part of the table by its least and greatest values.
+    /// Predicate of all filters on the minimum and maximum values of a part of the table.
     predicate: Option<Arc<PruningPredicate>>,
     schema: SchemaRef,
 }
@@ -52,7 +52,7 @@ impl Filter {
         })
     }
 
-    /// The hours that may have rows which are asked for.
+    /// Returns the hours that may have matching rows.
     pub(super) fn hours(&self, mut hours: Vec<Hour>) -> Result<Vec<Hour>> {
         if let Some(partitions) = &self.partitions {
             let batch = self.partition_rows(&hours)?;
@@ -65,7 +65,7 @@ impl Filter {
         self.pruned(hours, &containers)
     }
 
-    /// The files of hosts that may have some.
+    /// Returns the hosts' files that may have matching rows.
     pub(super) fn files(&self, hours: Vec<HourFiles>) -> Result<Vec<StoredFile>> {
         let files: Vec<StoredFile> = hours.into_iter().flat_map(|hour| hour.incoming).collect();
         let containers = Containers {
@@ -82,7 +82,7 @@ impl Filter {
         Ok(all)
     }
 
-    /// A row for each hour, with its partitions; everything else is null.
+    /// Returns a row for each hour with its partition columns; everything else is null.
     fn partition_rows(&self, hours: &[Hour]) -> Result<RecordBatch> {
         let columns = self.schema.fields().iter().map(|field| {
             let partition = |at: usize| -> ArrayRef {
@@ -100,10 +100,10 @@ impl Filter {
     }
 }
 
-/// The least and greatest values of hours, or of files of hosts.
+/// Minimum and maximum values of hours, or of hosts' files.
 struct Containers {
     hours: Vec<Hour>,
-    /// As many as hours, or none.
+    /// Hosts of the files, parallel to `hours`; empty for whole hours.
     hosts: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ impl PruningStatistics for Containers {
     }
 }
 
-/// The rows of a span.
+/// Returns the rows of a batch that lie in a span.
 pub(super) fn within(batch: &RecordBatch, span: Span) -> Result<RecordBatch> {
     let times = batch.column(1).as_primitive::<TimestampMillisecondType>();
     let is_within: BooleanArray = times.iter().map(|at| at.map(|at| span.contains(at))).collect();

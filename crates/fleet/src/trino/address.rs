@@ -1,17 +1,17 @@
-//! Where a cluster is, as JDBC and SQLAlchemy write it.
+//! Address of a cluster, in the syntax of JDBC and SQLAlchemy.
 
 use crate::Failure;
 use reqwest::Url;
 use std::fmt;
 
 const FORM: &str = "trino://[USER@]HOST:PORT/CATALOG/SCHEMA, with ?SSL=true for TLS";
-/// As Trino's own command line has it.
+/// Environment variable with the password; the same as for Trino's own command line.
 const PASSWORD: &str = "TRINO_PASSWORD";
 
-/// A cluster, a user, and the schema with the tables.
+/// Address of a cluster, with a user and the schema of the tables.
 #[derive(Clone)]
 pub(crate) struct Address {
-    /// The coordinator.
+    /// URL of the coordinator.
     pub(super) origin: Url,
     pub(super) user: String,
     pub(super) password: Option<String>,
@@ -24,7 +24,7 @@ impl fmt::Debug for Address {
     }
 }
 
-/// A schema of a catalogue.
+/// A schema of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SchemaName {
     pub(super) catalog: String,
@@ -32,10 +32,10 @@ pub(crate) struct SchemaName {
 }
 
 impl SchemaName {
-    /// `CATALOG.SCHEMA`, or `CATALOG/SCHEMA` as in an address.
+    /// Parses `CATALOG.SCHEMA`, or `CATALOG/SCHEMA` as in an address.
     ///
     /// # Errors
-    /// It is none.
+    /// Fails if the text is not a schema name.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (catalog, schema) = text.split_once(['/', '.']).ok_or("not a schema such as hive.v1")?;
         if catalog.is_empty() || schema.is_empty() || schema.contains(['/', '.']) {
@@ -51,16 +51,16 @@ impl fmt::Display for SchemaName {
     }
 }
 
-/// An identifier in SQL.
+/// Quotes an SQL identifier.
 pub(super) fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 impl Address {
-    /// `trino://[USER@]HOST:PORT/CATALOG/SCHEMA[?SSL=true]`. The password comes from the environment.
+    /// Parses `trino://[USER@]HOST:PORT/CATALOG/SCHEMA[?SSL=true]`. The password comes from the environment.
     ///
     /// # Errors
-    /// It is none, or it has a password.
+    /// Fails if the text is not an address or contains a password.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         Self::with_password(text, std::env::var(PASSWORD).ok().filter(|password| !password.is_empty()))
     }

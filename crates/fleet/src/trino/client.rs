@@ -1,4 +1,4 @@
-//! A client of Trino's HTTP protocol: a query is posted, and its pages are fetched until there is none.
+//! Client for Trino's HTTP protocol: posts a query and fetches its pages until there are no more.
 
 use super::address::Address;
 use super::page::{Page, QueryError, Stats};
@@ -12,28 +12,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The coordinator answers each request within a second or so, whether there are rows or not.
+/// Timeout of a request: the coordinator answers within a second or so, whether there are rows or not.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A query that does nothing for this long has lost what it waits for.
+/// A query without progress for this long has lost what it waits for.
 const MOST_IDLE: Duration = Duration::from_secs(30);
-/// The cluster may be busy with other queries.
+/// Maximum time in the queue: the cluster may be busy with other queries.
 const MOST_QUEUED: Duration = Duration::from_secs(600);
-/// A coordinator that is asked to cancel may be what hangs.
+/// Timeout of a cancellation: the coordinator itself may be what hangs.
 const PATIENCE_CANCELLING: Duration = Duration::from_secs(2);
-/// How soon a signal is noticed.
+/// Interval for checking whether a signal arrived, and the first pause between attempts.
 const NOTICE: Duration = Duration::from_millis(100);
-/// A page has a few MB.
+/// Maximum response size; a page is normally a few MB.
 const MOST_BYTES: usize = 256 << 20;
 
-/// The views join many rows with a few: of these the workers get all, and the rows stay where they were read.
+/// The views join many rows with a few: send the few to all workers, so that the many stay where they were read.
 const SESSION: &str = "join_distribution_type=BROADCAST";
 
-/// How long a query waits.
+/// Timeouts of a query.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// For the answer to one request, failed attempts included.
+    /// For the answer to one request, including retries.
     pub(super) answer: Duration,
-    /// While nothing happens.
+    /// Without progress of the query.
     pub(super) idle: Duration,
 }
 
@@ -54,7 +54,7 @@ impl Client {
         let unusable = |error: &dyn std::fmt::Display| Failure::usage(format!("cannot ask Trino: {error}"));
         let http = reqwest::Client::builder()
             .default_headers(headers(address).map_err(|e| unusable(&e))?)
-            // Only the coordinator gets the password.
+            // Only the coordinator may get the password.
             .redirect(Policy::none())
             .timeout(limits.answer)
             .build();
@@ -62,10 +62,11 @@ impl Client {
         Ok(Self { http: http.map_err(|e| unusable(&e))?, address: address.clone(), limits, signals })
     }
 
-    /// The first rows of the answer to a query. However it ends, it no longer runs in the cluster.
+    /// Returns the first rows of the answer to a query. The query no longer runs in the cluster afterwards, even after
+    /// an error.
     ///
     /// # Errors
-    /// Trino cannot be reached, refuses the query or makes no progress; Ctrl-C.
+    /// Fails if Trino cannot be reached, refuses the query or makes no progress, and on Ctrl-C.
     pub(super) async fn query(&self, sql: &str, most: usize) -> Result<Rows, Failure> {
         let _caught = self.signals.while_asked();
         let mut next = None;
@@ -75,13 +76,13 @@ impl Client {
         };
         if let Some(next) = next {
             let cancel = self.request(Method::DELETE, next).timeout(PATIENCE_CANCELLING);
-            // What cannot be reached is cancelled by the coordinator itself, when it misses its client.
+            // If the coordinator is unreachable, it cancels the query itself once it misses its client.
             let _ = cancel.send().await;
         }
         answer
     }
 
-    /// Reads pages. Where the one after the last is, or would be, is in `next`.
+    /// Reads pages; `next` is the address of the page after the last one read.
     async fn pages(&self, sql: &str, most: usize, next: &mut Option<Url>) -> Result<Rows, Failure> {
         let statement = self.address.origin.join("v1/statement").map_err(|_| unclear("no address"))?;
         let mut page = self.page(|| self.request(Method::POST, statement.clone()).body(sql.to_owned())).await?;
@@ -113,7 +114,8 @@ impl Client {
         }
     }
 
-    /// An address of the answer, at the coordinator as we know it: it may know itself by another name, and nobody else gets the password.
+    /// Rewrites an address in the answer to the coordinator's address as we know it: the coordinator may use another
+    /// name for itself, and no other host may get the password.
     fn on_coordinator(&self, uri: &str) -> Result<Url, Failure> {
         let uri = Url::parse(uri).map_err(|_| unclear("no address of the next rows"))?;
         let mut own = self.address.origin.clone();
@@ -130,7 +132,8 @@ impl Client {
         }
     }
 
-    /// The answer to a request, which is sent again while the coordinator, or what stands before it, is not there for a moment.
+    /// Sends a request and returns the page; retries while the coordinator or a proxy in front of it is briefly
+    /// unavailable.
     async fn page(&self, request: impl Fn() -> RequestBuilder) -> Result<Page, Failure> {
         let until = Instant::now() + self.limits.answer;
         let mut pause = NOTICE;
@@ -186,12 +189,12 @@ impl Client {
         }
         let why = if error.is_timeout() { "no answer".to_owned() } else { root.to_string() };
         let failure = Failure::usage(format!("cannot reach Trino at {}: {why}", self.address.origin));
-        // A coordinator that does not answer has had its time; where nobody listens at first, nobody will.
+        // A coordinator that timed out had enough time, and a refused connection will not succeed later.
         if error.is_timeout() || error.is_connect() { Attempt::Final(failure) } else { Attempt::Again(failure) }
     }
 }
 
-/// Why there is no page.
+/// Reason why an attempt returned no page.
 enum Attempt {
     Again(Failure),
     Final(Failure),
@@ -206,7 +209,7 @@ fn headers(address: &Address) -> Result<HeaderMap, reqwest::header::InvalidHeade
         ("x-trino-schema", &schema.schema),
         ("x-trino-time-zone", "UTC"),
         ("x-trino-session", SESSION),
-        // Timestamps are sent as precise as they are.
+        // Timestamps are sent with their full precision.
         ("x-trino-client-capabilities", "PARAMETRIC_DATETIME"),
     ];
     pairs.into_iter().map(|(name, value)| Ok((HeaderName::from_static(name), HeaderValue::from_str(value)?))).collect()
@@ -228,7 +231,7 @@ fn unclear(what: &str) -> Failure {
     Failure::usage(format!("an answer that is not Trino's: {what}"))
 }
 
-/// Whether a query still does something.
+/// Detects queries that make no progress.
 struct Progress {
     idle: Duration,
     last: Stats,
@@ -255,7 +258,7 @@ impl Progress {
     }
 }
 
-/// Ctrl-C and SIGTERM: while a query runs they cancel it, at other times they end the program as ever.
+/// Handler for Ctrl-C and SIGTERM: while a query runs they cancel it; at other times they end the program as usual.
 #[derive(Debug)]
 struct Signals {
     came: Arc<AtomicBool>,
@@ -284,7 +287,7 @@ impl Signals {
     }
 }
 
-/// For as long as a query runs.
+/// Guard that exists while a query runs.
 struct Asked<'s>(&'s AtomicBool);
 
 impl Drop for Asked<'_> {

@@ -1,4 +1,4 @@
-//! What the coordinator answers: <https://trino.io/docs/current/develop/client-protocol.html>.
+//! Responses of the coordinator: <https://trino.io/docs/current/develop/client-protocol.html>.
 
 use crate::Failure;
 use jiff::civil::DateTime;
@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use whyslow_rollup::Cell;
 
-/// A part of an answer.
+/// A page of an answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Page {
-    /// Where the next one is; `None` at the end.
+    /// URL of the next page; `None` at the end.
     pub(super) next_uri: Option<String>,
     pub(super) columns: Option<Vec<Column>>,
     #[serde(default)]
@@ -24,12 +24,12 @@ pub(super) struct Page {
 #[derive(Debug, Deserialize)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// As in SQL, such as `timestamp(3)`.
+    /// Type name as in SQL, such as `timestamp(3)`.
     #[serde(rename = "type")]
     pub(super) kind: String,
 }
 
-/// How far a query is; unchanged where it makes no progress.
+/// Progress of a query; unchanged while it makes no progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Stats {
@@ -51,10 +51,10 @@ pub(super) struct QueryError {
 }
 
 impl Column {
-    /// A value of the column. What tables do not have becomes text.
+    /// Converts a value of the column; converts types that tables do not have to text.
     ///
     /// # Errors
-    /// It is not of the column's type.
+    /// Fails if the value does not have the column's type.
     pub(super) fn cell(&self, value: &Json) -> Result<Cell, Failure> {
         let kind = self.kind.split('(').next().unwrap_or_default();
         let cell = match (kind, value) {
@@ -75,7 +75,8 @@ impl Column {
     }
 }
 
-/// `2026-11-26 14:30:00.250`, with a zone after it or UTC, in milliseconds since 1970; `None` of years that are not of four digits.
+/// Parses `2026-11-26 14:30:00.250`, followed by a zone or else in UTC, to milliseconds since 1970. Returns `None` for
+/// years that do not have four digits.
 fn timestamp(text: &str) -> Option<i64> {
     let (time, zone) = match text.match_indices(' ').nth(1) {
         Some((at, _)) => (&text[..at], DateTimeParser::new().parse_time_zone(&text[at + 1..]).ok()?),

@@ -1,7 +1,7 @@
-//! A question as Trino is asked it: checked, and with the tables cut to a span.
+//! Query for Trino: validated, with the tables limited to a span.
 //!
-//! For each table that it names, the query gets a common table expression of the same name in front, with the rows of the span. What is
-//! sent is written from the parsed syntax, so that Trino reads what was checked.
+//! Prepends a common table expression for each table in the query, with the same name and the rows of the span. The
+//! text sent is generated from the parsed syntax, so that Trino reads exactly what was checked.
 
 use super::SchemaName;
 use super::address::identifier;
@@ -18,17 +18,19 @@ use std::ops::ControlFlow;
 use whyslow_model::suggest::unknown;
 use whyslow_rollup::{Table, table, tables};
 
-/// A SELECT, or the EXPLAIN of one.
+/// A validated SELECT, or the EXPLAIN of one.
 #[derive(Debug)]
 pub(super) struct Question {
     statement: Statement,
-    /// The tables that it names.
+    /// Tables used in the query.
     pub(super) tables: Vec<&'static Table>,
 }
 
 impl Question {
+    /// Parses and validates a query.
+    ///
     /// # Errors
-    /// It is not valid, does anything but read, or reads anything but our tables.
+    /// Fails if the SQL is not valid, does anything but read, or reads anything but our tables.
     pub(super) fn parse(sql: &str) -> Result<Self, Failure> {
         let statements = Parser::parse_sql(&GenericDialect {}, sql).map_err(|error| failure::invalid_sql(&error))?;
         let [mut statement] = <[Statement; 1]>::try_from(statements)
@@ -44,7 +46,7 @@ impl Question {
         Ok(Self { tables: names.tables()?, statement })
     }
 
-    /// The question about a span.
+    /// Returns the SQL of the query, limited to a span.
     pub(super) fn over(&self, span: Span, schema: &SchemaName) -> String {
         let mut statement = self.statement.clone();
         let cut = self.tables.iter().flat_map(|table| cut(table, span, schema));
@@ -62,7 +64,7 @@ fn refused(what: &str) -> Failure {
     Failure::usage(format!("only questions are allowed (SELECT, EXPLAIN): {what} is not supported"))
 }
 
-/// The query of a statement that only reads.
+/// Returns the query of a read-only statement.
 fn query_of(statement: &Statement) -> Result<&Query, Failure> {
     match statement {
         Statement::Query(query) => Ok(query),
@@ -82,7 +84,7 @@ fn query_mut(statement: &mut Statement) -> Option<&mut Query> {
     }
 }
 
-/// `"minute" AS (SELECT … )` of the rows of a span.
+/// Returns `"minute" AS (SELECT … )` with the rows of the span.
 fn cut(table: &Table, span: Span, schema: &SchemaName) -> Vec<Cte> {
     let name = identifier(&table.name);
     let span = reach(table, span);
@@ -104,8 +106,8 @@ fn with_of(cte_tables: Vec<Cte>) -> Option<With> {
     (!cte_tables.is_empty()).then(|| With { with_token: AttachedToken::empty(), recursive: false, cte_tables })
 }
 
-/// Makes literals and names of tables write themselves as Trino reads them. The parser's own way guesses which quotes in a literal are
-/// escaped already, so that a text such as `\'` would end it; and `group`, a table, is a reserved word.
+/// Makes literals and table names print as Trino reads them. The parser's own printer guesses which quotes in a literal
+/// are already escaped, so that a text such as `\'` would end it; and the table name `group` is a reserved word.
 struct Spelling;
 
 impl VisitorMut for Spelling {
@@ -122,7 +124,7 @@ impl VisitorMut for Spelling {
 
     fn post_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Failure> {
         match &value.value {
-            // A placeholder is written as it is.
+            // Placeholders are printed verbatim.
             Value::SingleQuotedString(literal) => value.value = Value::Placeholder(text(literal)),
             Value::Number(..) | Value::Boolean(_) | Value::Null => {}
             other => return ControlFlow::Break(refused(&other.to_string())),
@@ -131,12 +133,12 @@ impl VisitorMut for Spelling {
     }
 }
 
-/// What a query names.
+/// Names used in a query.
 #[derive(Default)]
 struct Names {
-    /// What stands where a table can.
+    /// Names in the position of a table.
     relations: BTreeSet<String>,
-    /// What the query itself defines.
+    /// Names that the query itself defines.
     defined: BTreeSet<String>,
 }
 
@@ -156,16 +158,16 @@ impl Names {
     }
 }
 
-/// As the engines compare identifiers.
+/// Folds case, as the engines do when they compare identifiers.
 fn folded(name: &Ident) -> String {
     name.value.to_lowercase()
 }
 
-/// Whether a body only reads.
+/// Checks that a body only reads.
 fn check(body: &SetExpr) -> Result<(), Failure> {
     match body {
         SetExpr::Select(select) if select.into.is_some() => Err(refused("SELECT INTO")),
-        // Queries within are visited themselves.
+        // Nested queries are visited separately.
         SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::Values(_) => Ok(()),
         SetExpr::SetOperation { left, right, .. } => check(left).and_then(|()| check(right)),
         SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) | SetExpr::Table(_) => {

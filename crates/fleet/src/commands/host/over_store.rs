@@ -1,4 +1,5 @@
-//! Asks a host about a span of its own recording over the store: nothing listens there, and the host looks for what a key has signed.
+//! Asks a host about a span of its own recording through the store: the host opens no port, but looks in the store for
+//! requests signed with a known key.
 
 use super::HostArgs;
 use super::raw::{question, shown};
@@ -21,11 +22,11 @@ use std::time::{Duration, Instant};
 use whyslow_request::{Answer, LONGEST_ANSWER, Request, SigningKey, answer_path, request_path};
 use whyslow_store::unpack;
 
-/// How often it is looked for the answer, and said that there is none yet.
+/// Intervals for polling for the answer, and for reporting that there is none yet.
 const LOOK: Duration = Duration::from_secs(2);
 const SAY: Duration = Duration::from_secs(30);
 
-/// Asks, waits, and explains or keeps what is answered.
+/// Sends the request, waits for the answer, and explains or saves it.
 pub(super) fn run(args: &HostArgs, span: Span, key: &Path, options: &Options) -> Result<ExitCode, Failure> {
     let question = question(span, args.export.as_deref())?;
     let key = signing_key(key)?;
@@ -50,7 +51,7 @@ fn usage(error: impl Display) -> Failure {
     Failure::usage(error.to_string())
 }
 
-/// A key that others can read signs nothing.
+/// Reads the private key; refuses a key that others can read.
 fn signing_key(path: &Path) -> Result<SigningKey, Failure> {
     let failed = |what: &dyn Display| Failure::usage(format!("{}: {what}", path.display()));
     if fs::metadata(path).map_err(|e| failed(&e))?.mode() & 0o077 != 0 {
@@ -66,7 +67,8 @@ fn make_empty(folder: &Path) -> Result<(), Failure> {
     if is_empty { Ok(()) } else { Err(failed(&"the folder is not empty")) }
 }
 
-/// What the host answers. The answer is deleted then, if that is allowed; otherwise the compactor does it.
+/// Sends the request and returns the host's answer. Then deletes the answer if the store allows it; otherwise the
+/// compactor deletes it.
 async fn ask(store: &Store, request: &Request, key: &SigningKey, wait: Duration) -> Result<Vec<u8>, Failure> {
     let host = &request.host;
     let place = |path: Result<String, _>| ObjectPath::parse(path.map_err(usage)?).map_err(usage);
@@ -91,7 +93,7 @@ async fn ask(store: &Store, request: &Request, key: &SigningKey, wait: Duration)
     }
 }
 
-/// What is at a path as soon as something is; `None` if nothing is for so long.
+/// Waits for an object at a path. Returns `None` if there is none after `wait`.
 async fn answer(store: &Store, path: &ObjectPath, wait: Duration) -> Result<Option<Vec<u8>>, Failure> {
     let begun = Instant::now();
     let mut said = SAY;
@@ -115,15 +117,15 @@ async fn answer(store: &Store, path: &ObjectPath, wait: Duration) -> Result<Opti
     }
 }
 
-/// The question about the recording in a folder.
+/// Returns the command that asks the question about the recording in a folder.
 fn command(question: &[String], folder: &Path) -> Vec<String> {
     let program = ["whyslow".to_owned()].into_iter();
     program.chain(question.iter().cloned()).chain(["--dir".to_owned(), folder.display().to_string()]).collect()
 }
 
-/// Runs the question over what was answered.
+/// Runs the question on the recording that the host sent.
 fn explain(extract: &[u8], question: &[String], json: bool) -> Result<ExitCode, Failure> {
-    // Ctrl-C ends the other program, and this one removes the folder.
+    // Ctrl-C ends the child process; this process then removes the folder.
     signal_hook::flag::register(SIGINT, Arc::default()).map_err(usage)?;
     let folder = tempfile::Builder::new().prefix("whyslow-fleet-").tempdir().map_err(usage)?;
     unpack(extract, folder.path()).map_err(usage)?;
@@ -135,7 +137,7 @@ fn explain(extract: &[u8], question: &[String], json: bool) -> Result<ExitCode, 
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The program beside this one, or else that of the path.
+/// Returns the `whyslow` program beside this one, or else its name for a lookup in `PATH`.
 fn whyslow() -> OsString {
     let beside = std::env::current_exe().map(|own| own.with_file_name("whyslow")).ok().filter(|path| path.exists());
     beside.map_or_else(|| "whyslow".into(), PathBuf::into_os_string)

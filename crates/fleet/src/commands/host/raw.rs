@@ -1,4 +1,4 @@
-//! Asks a host about a span of its own recording, over the user's own ssh. What runs there only reads.
+//! Asks a host about a span of its own recording through the user's own ssh. The remote command only reads.
 
 use crate::span::rfc3339;
 use crate::{Failure, Span};
@@ -18,8 +18,8 @@ pub(super) fn run(host: &str, span: Span, export: Option<&str>, run: bool) -> Re
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The command and its arguments. The remote shell gets words of our own and times only; a name of a host that ssh would take for an
-/// option, or a user or address of another, is refused.
+/// Returns the command and its arguments. The remote shell gets only our own words and times. Refuses a host name that
+/// ssh would parse as an option, or as a user or address on another host.
 pub(super) fn command(host: &str, span: Span, export: Option<&str>) -> Result<Vec<String>, Failure> {
     let is_name = host.starts_with(|c: char| c.is_ascii_alphanumeric())
         && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
@@ -30,7 +30,7 @@ pub(super) fn command(host: &str, span: Span, export: Option<&str>) -> Result<Ve
     Ok(["ssh", "--", host, &there].map(str::to_owned).to_vec())
 }
 
-/// What `whyslow` is asked about a recording.
+/// Returns the arguments of `whyslow` for a question about a recording.
 pub(super) fn question(span: Span, export: Option<&str>) -> Result<Vec<String>, Failure> {
     let what = match export {
         None => vec!["explain"],
@@ -47,7 +47,7 @@ pub(super) fn question(span: Span, export: Option<&str>) -> Result<Vec<String>, 
     Ok(what.into_iter().chain(["--from", &from, "--to", &to]).map(str::to_owned).collect())
 }
 
-/// A command to paste.
+/// Quotes a command for pasting into a shell.
 pub(super) fn shown(command: &[String]) -> String {
     shlex::try_join(command.iter().map(String::as_str)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What happened on a host, in order of time.
+//! Events on a host in chronological order.
 
 use super::minute;
 use crate::Span;
@@ -12,12 +12,12 @@ use whyslow_model::human;
 use whyslow_rollup::Cell;
 use whyslow_show::Ink;
 
-/// Pieces of an episode that is cut at an hour are no further apart (as in `whyslow explain`).
+/// Maximum gap between the pieces of an episode that was cut at an hour boundary (as in `whyslow explain`).
 const SAME_MS: i64 = 15_000;
 const MINUTE_MS: i64 = 60_000;
-/// A recorder that starts again misses a minute; more is a gap.
+/// A recorder that restarts misses a minute; a longer pause is a gap.
 const LONGEST_PAUSE_MS: i64 = 2 * MINUTE_MS;
-/// What is shipped every ten minutes arrives so late.
+/// Maximum delay of shipped data, which hosts send every ten minutes.
 const LATEST_MS: i64 = 30 * MINUTE_MS;
 
 /// Something that happened.
@@ -81,12 +81,12 @@ impl Entry {
         Self { at: rfc3339(at_ms), at_ms, until: until_ms.map(rfc3339), until_ms, kind }
     }
 
-    /// When it began, milliseconds since 1970.
+    /// Returns the start time, in milliseconds since 1970.
     pub fn at_ms(&self) -> i64 {
         self.at_ms
     }
 
-    /// When it ended; of a change, when that was.
+    /// Returns the end time, in milliseconds since 1970; for a change, the time of the change.
     pub fn until_ms(&self) -> i64 {
         self.until_ms.unwrap_or(self.at_ms)
     }
@@ -122,7 +122,7 @@ impl Entry {
         }
     }
 
-    /// By what an entry is kept where there are too many.
+    /// Returns the weight that decides which entries to keep if there are too many.
     fn weight(&self) -> f64 {
         match &self.kind {
             EntryKind::Episode { lost_s, .. } => *lost_s,
@@ -131,7 +131,8 @@ impl Entry {
     }
 }
 
-/// The episodes of the rows of [`sql::episodes`](crate::sql::episodes), those that were cut at an hour put together.
+/// Reads the episodes from the rows of [`sql::episodes`](crate::sql::episodes); joins those that were cut at an hour
+/// boundary.
 pub(super) fn episodes(rows: &Rows) -> Vec<Entry> {
     let words = |cell: &Cell| text(cell).map(str::to_owned);
     let mut open: BTreeMap<(String, Option<String>, Option<String>), Entry> = BTreeMap::new();
@@ -167,7 +168,7 @@ pub(super) fn episodes(rows: &Rows) -> Vec<Entry> {
     done
 }
 
-/// The changes of the rows of [`sql::changes`](crate::sql::changes).
+/// Reads the changes from the rows of [`sql::changes`](crate::sql::changes).
 pub(super) fn changes(rows: &Rows) -> Vec<Entry> {
     let words = |cell: &Cell| text(cell).map(str::to_owned);
     let change = |row: &Vec<Cell>| {
@@ -182,7 +183,8 @@ pub(super) fn changes(rows: &Rows) -> Vec<Entry> {
     rows.rows.iter().filter_map(change).collect()
 }
 
-/// The times of which there are no minutes. Before the first one the host may not have recorded at all.
+/// Returns the times without minutes. Skips the time before the first minute, when the host may not have recorded at
+/// all.
 pub(super) fn gaps(minutes: &[i64], span: Span) -> Vec<Entry> {
     let mut gaps = Vec::new();
     for pair in minutes.windows(2) {
@@ -199,7 +201,8 @@ pub(super) fn gaps(minutes: &[i64], span: Span) -> Vec<Entry> {
     gaps
 }
 
-/// So many entries in order of time, and how many are left out: the episodes that cost the least.
+/// Keeps the most important entries in chronological order, and returns how many are left out: the episodes that cost
+/// the least.
 pub(super) fn most_important(mut entries: Vec<Entry>, most: usize) -> (Vec<Entry>, usize) {
     entries.sort_by(|a, b| b.weight().total_cmp(&a.weight()).then(b.at_ms.cmp(&a.at_ms)));
     let more = entries.len().saturating_sub(most);

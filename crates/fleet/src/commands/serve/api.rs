@@ -1,4 +1,4 @@
-//! What is answered to which path. `docs/fleet.md` describes it.
+//! HTTP API of the page. `docs/fleet.md` describes it.
 
 use super::cache::AnswerCache;
 use super::host_page::{self, PagePart};
@@ -19,25 +19,25 @@ use whyslow_serve::{ApiError, Gate, Page, PageContent, PageFn, PageRequest, Para
 use whyslow_show::json;
 use whyslow_show::page::{self, ServedPage};
 
-/// The longest time that can be asked about.
+/// Longest time span of a question.
 const LONGEST_MS: i64 = 366 * DAY_MS;
-/// The most intervals of a chart, and how many it has unless asked otherwise.
+/// Maximum and default number of intervals in a chart.
 const MOST_INTERVALS: usize = 1500;
 const INTERVALS: usize = 500;
-/// The most hosts that `sick` answers with.
+/// Maximum number of hosts in the answer of `sick`.
 const MOST_HOSTS: usize = 100;
 
-/// The parameters that say which time is meant.
+/// Parameters that select the time span.
 const TIME: [&str; 3] = ["since", "from", "to"];
 
 struct Api {
     fleet: Fleet,
     answers: AnswerCache,
-    /// For questions that the store has to be read for.
+    /// Limits questions that must read the store.
     gate: Gate,
 }
 
-/// The pages about this fleet.
+/// Returns the handler for the pages about this fleet.
 pub fn pages(fleet: Fleet) -> PageFn {
     let ServedPage { html, policy } = page::fleet();
     let api = Api { fleet, answers: AnswerCache::default(), gate: Gate::default() };
@@ -50,7 +50,7 @@ pub fn pages(fleet: Fleet) -> PageFn {
     })
 }
 
-/// The kinds of documents that only the page asks for.
+/// Schema names of the documents that only the page requests.
 const HEAT: &str = "whyslow.fleet.heat/1";
 const KEYS: &str = "whyslow.fleet.keys/1";
 const PROPERTY: &str = "whyslow.fleet.property/1";
@@ -99,7 +99,7 @@ impl Api {
         }
     }
 
-    /// The answer to a question about a time, which may have these parameters.
+    /// Answers a question about a time span; `known` are the parameters that it accepts besides the time.
     fn ask(
         &self,
         asked: &PageRequest,
@@ -116,14 +116,14 @@ impl Api {
     }
 }
 
-/// What is asked for, without the token.
+/// Returns the path and parameters without the token, as a cache key.
 fn question(asked: &PageRequest) -> String {
     let mut parameters: Vec<&(String, String)> = asked.parameters.iter().filter(|(name, _)| name != "token").collect();
     parameters.sort();
     format!("{} {parameters:?}", asked.path)
 }
 
-/// The time that is meant: the last day unless asked otherwise.
+/// Returns the requested time span; the default is the last day.
 fn span(parameters: &Parameters<'_>) -> Result<Span, ApiError> {
     let bad = ApiError::BadRequest;
     let (from, to) = (parameters.milliseconds("from")?, parameters.milliseconds("to")?);
@@ -132,7 +132,7 @@ fn span(parameters: &Parameters<'_>) -> Result<Span, ApiError> {
         Period { since, ..Period::default() }.span().map_err(|failure| ApiError::BadRequest(failure.to_string()))?;
     let span = match (since, from, to) {
         (_, None, None) => now,
-        // Of the time to come nothing is missing.
+        // Clip to now: data from the future cannot be missing.
         (None, Some(from_ms), Some(to_ms)) => Span { from_ms, to_ms: to_ms.min(now.to_ms) },
         _ => return Err(ApiError::BadRequest("a time is 'since', or 'from' and 'to'".into())),
     };
@@ -152,7 +152,7 @@ fn key(by: &str) -> Result<Key, ApiError> {
     Key::parse(by).map_err(|error| ApiError::BadRequest(format!("by={by}: {error}")))
 }
 
-/// Options of a command, from the parameters with their names; the others are what they are on the command line.
+/// Parses a command's options from the parameters with the same names; the others keep their command-line defaults.
 fn options<O: Args>(parameters: &Parameters<'_>, names: &[&str]) -> Result<O, ApiError> {
     let given = names.iter().filter_map(|name| Some(format!("--{name}={}", parameters.text(name)?)));
     let command = O::augment_args(Command::new("question").no_binary_name(true));
@@ -180,7 +180,7 @@ fn change(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError
 
 fn host_page(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiError> {
     let named = parameters.text("charts");
-    // The chart of the time lost is none of those of a machine.
+    // The chart of lost time is not one of the machine's charts.
     let others = named.map(|list| list.split(',').filter(|id| *id != charts::LOST).collect::<Vec<_>>());
     let specs = match others {
         None => whyslow_series::charts().collect(),
@@ -196,7 +196,7 @@ fn host_page(fleet: &Fleet, parameters: &Parameters<'_>) -> Result<String, ApiEr
     Ok(json::line(&host_page::page(fleet, parameters.needed("host")?, part)?))
 }
 
-/// The command that asks a host about its own recording: nothing of the store is needed for it.
+/// Returns the command that asks a host about its own recording; this does not need the store.
 fn raw(asked: &PageRequest) -> Result<String, ApiError> {
     let parameters = Parameters::of(asked, &["host", "export", "since", "from", "to"])?;
     let command = host::raw_command(parameters.needed("host")?, span(&parameters)?, parameters.text("export"));
@@ -204,7 +204,7 @@ fn raw(asked: &PageRequest) -> Result<String, ApiError> {
     Ok(json::line(&RawCommand { schema: RAW, command }))
 }
 
-/// These documents and their schemas.
+/// Returns these documents with their schemas.
 #[cfg(test)]
 pub(in super::super) fn documents() -> Vec<(&'static str, serde_json::Value)> {
     use super::super::Answer;

@@ -1,16 +1,16 @@
-//! Answers that are given again for a minute: pages of the same time ask the same.
+//! Cache that repeats an answer for a minute: pages about the same time ask the same questions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an answer is given again.
+/// How long an answer stays valid.
 const FRESH: Duration = Duration::from_secs(60);
-/// The most answers that are kept, and their most bytes.
+/// Maximum number of cached answers, and their maximum total size in bytes.
 const MOST: usize = 64;
 const MOST_BYTES: usize = 64 << 20;
 
-/// Answers by their questions.
+/// Cached answers by question.
 #[derive(Debug, Default)]
 pub struct AnswerCache(Mutex<HashMap<String, Arc<CachedAnswer>>>);
 
@@ -21,10 +21,11 @@ struct CachedAnswer {
 }
 
 impl AnswerCache {
-    /// The answer to a question; while it is computed, others who ask the same wait for it. An error is not kept.
+    /// Returns the answer to a question. While one thread computes it, other threads with the same question wait.
+    /// Errors are not cached.
     ///
     /// # Errors
-    /// That of the computation.
+    /// Returns the error of the computation.
     pub fn get<E>(&self, question: &str, compute: impl FnOnce() -> Result<String, E>) -> Result<Arc<str>, E> {
         let entry = self.entry(question);
         let mut document = entry.document.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +58,7 @@ impl AnswerCache {
 }
 
 impl CachedAnswer {
-    /// Its length; of one that is being computed it is not known.
+    /// Returns the length in bytes, or 0 while the answer is being computed.
     fn bytes(&self) -> usize {
         self.document.try_lock().ok().and_then(|document| document.as_ref().map(|text| text.len())).unwrap_or(0)
     }

@@ -1,8 +1,8 @@
 //! Charts of a host, from its minutes.
 //!
-//! The tables have by how much a counter grew in each minute, and charts are made of counters. So the growth is added up again, as an
-//! importer does with rates: a minute is the step between two samples, and each stretch of minutes without a gap has one sample more
-//! than minutes.
+//! The tables contain the increase of a counter in each minute, but charts need counters. So the increases are added up
+//! again, as an importer does with rates: a minute is the step between two samples, and a run of minutes without a gap
+//! has one sample more than minutes.
 
 use crate::cell::{double, integer, text, timestamp};
 use crate::fleet::Rows;
@@ -19,28 +19,28 @@ use whyslow_series::{ChartAxes, ChartBuilder, ChartSpec};
 
 const MINUTE_MS: i64 = 60_000;
 const NS_PER_MS: i64 = 1_000_000;
-/// The chart of the time lost.
+/// Id of the chart of lost time.
 pub const LOST: &str = "pressure.lost";
 
-/// The minutes of a host, and what was observed and lost in each.
+/// The minutes of a host, with the observed and lost time of each.
 #[derive(Debug, Default)]
 pub struct Minutes {
-    /// Samples taken.
+    /// Number of samples taken.
     pub samples: u64,
-    /// Samples that were missed.
+    /// Number of samples missed.
     pub missed: u64,
-    /// The share of each minute that was lost.
+    /// Share of each minute that was lost, by start time in milliseconds.
     lost: Vec<(i64, Option<f64>)>,
     times: Vec<SampleTime>,
-    /// The sample at the end of each minute.
+    /// Index of the sample at the end of each minute.
     ends: HashMap<i64, usize>,
 }
 
 impl Minutes {
-    /// Those of a host.
+    /// Reads the minutes of a host.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn of(fleet: &Fleet, host: &str) -> Result<Self, Failure> {
         let mut minutes = Self::default();
         for row in fleet.query(&sql::host_minutes(fleet.span(), host))?.rows {
@@ -54,7 +54,7 @@ impl Minutes {
         Ok(minutes)
     }
 
-    /// The next one, of which so many seconds were observed.
+    /// Appends a minute in which the host was observed for this number of seconds.
     fn add(&mut self, at: i64, seconds: f64, lost: Option<f64>) {
         let last = self.lost.last().map(|(last, _)| *last);
         if last.is_some_and(|last| at <= last) {
@@ -66,14 +66,14 @@ impl Minutes {
         if !follows {
             self.times.push(SampleTime { at: at * NS_PER_MS, clock, boot });
         }
-        // Rates are of the time that was observed.
+        // Rates refer to the observed time.
         let observed = (seconds.clamp(0.001, 3600.0) * 1e9) as u64;
         self.ends.insert(at, self.times.len());
         self.times.push(SampleTime { at: (at + MINUTE_MS) * NS_PER_MS, clock: clock + observed, boot });
         self.lost.push((at, lost));
     }
 
-    /// The share of time lost, minute by minute.
+    /// Returns the chart of lost time per minute.
     pub fn lost_chart(&self) -> Chart {
         let end = |at: i64| (at + MINUTE_MS) as f64 / 1e3;
         let mut chart = outline_of_lost();
@@ -81,7 +81,7 @@ impl Minutes {
         let mut last = None;
         for (at, share) in &self.lost {
             if last.is_some_and(|last| at - last > MINUTE_MS) {
-                // Nothing is drawn across a gap.
+                // Leave a hole in the line at a gap.
                 chart.times.push(end(at - MINUTE_MS));
                 series.mean.push(None);
             }
@@ -94,7 +94,7 @@ impl Minutes {
     }
 }
 
-/// The chart of the time lost, without data.
+/// Returns the chart of lost time without data.
 pub fn outline_of_lost() -> Chart {
     Chart {
         id: LOST.into(),
@@ -107,16 +107,16 @@ pub fn outline_of_lost() -> Chart {
     }
 }
 
-/// Whether a chart can be made of what is shipped.
+/// Returns whether the shipped data suffice for a chart.
 pub fn can_be_drawn(spec: &ChartSpec) -> bool {
     let is_there = |family| source(family).is_some_and(|source| !source.is_sum || spec.is_of_all(family));
     spec.kind != ChartKind::Heat && spec.read_from().any(is_there)
 }
 
-/// The charts of a host that have data, with at most about so many intervals.
+/// Returns the charts of a host that have data, with roughly `most` intervals at most.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Fails if the store cannot be read.
 pub fn charts(
     fleet: &Fleet,
     host: &str,
@@ -135,15 +135,16 @@ pub fn charts(
     Ok(builder.finish())
 }
 
-/// A family of the catalogue and its table.
+/// A metric family and its table.
 struct Source {
     family: &'static FamilyInfo,
     table: &'static Table,
-    /// Whether its rows add up all entities.
+    /// True if each row is the sum over all entities.
     is_sum: bool,
 }
 
-/// A family that is shipped by entity, or as the sum of all. Of processes only names are, which charts do not have.
+/// Returns a family that is shipped by entity or as the sum over all entities. Excludes processes: they are shipped by
+/// command name, which charts do not have.
 fn source(family: &str) -> Option<Source> {
     static FAMILIES: std::sync::LazyLock<Vec<FamilyInfo>> = std::sync::LazyLock::new(catalogue::families);
     let family = FAMILIES.iter().find(|known| known.name == family)?;
@@ -155,7 +156,8 @@ fn source(family: &str) -> Option<Source> {
 }
 
 impl Source {
-    /// The columns to read: those of the key, and then the metrics; `None` where there is no such column.
+    /// Returns the columns to read: those of the key, then the metrics; `None` for a column that the table does not
+    /// have.
     fn columns(&self, selection: &ColumnSelection) -> Vec<Option<&'static str>> {
         let is_there = |name: &'static str| self.table.position(name).map(|_| name);
         let keys = self.family.key_columns().map(|(name, _)| is_there(name));
@@ -167,7 +169,7 @@ impl Source {
         selection.metrics.iter().filter_map(move |column| metrics.get(*column)).collect::<Vec<_>>().into_iter()
     }
 
-    /// Passes on the readings of the rows of a table: their time, the columns of the key, and the metrics.
+    /// Passes the readings of the table's rows to `add`: time, key columns and metrics.
     fn read(
         &self,
         rows: &Rows,
@@ -194,7 +196,7 @@ impl Source {
     }
 }
 
-/// What the counters of an entity have come to.
+/// Running totals of an entity's counters.
 struct EntityTotals {
     kinds: Vec<MetricKind>,
     totals: Vec<u64>,
@@ -207,7 +209,7 @@ impl EntityTotals {
         Self { totals: vec![0; kinds.len()], kinds, last: None }
     }
 
-    /// Its counters where a stretch of minutes begins; its levels are not known there.
+    /// Returns the counters at the start of a run of minutes, where levels are unknown.
     fn before(&self) -> Vec<Value> {
         let value = |(kind, total): (&MetricKind, &u64)| match kind {
             MetricKind::Counter => Counter::from(*total).into(),
@@ -216,7 +218,7 @@ impl EntityTotals {
         self.kinds.iter().zip(&self.totals).map(value).collect()
     }
 
-    /// Its values at the end of a minute.
+    /// Adds the increases of a minute and returns the values at its end.
     fn grown(&mut self, cells: &[Cell]) -> Vec<Value> {
         let value = |((kind, total), cell): ((&MetricKind, &mut u64), &Cell)| match kind {
             MetricKind::Counter => match integer(cell).and_then(|grown| u64::try_from(grown).ok()) {
@@ -243,7 +245,7 @@ fn absent(kind: MetricKind) -> Value {
     }
 }
 
-/// A part of a key; the sum of all entities has none.
+/// Converts a key cell; the sum over all entities has no key and becomes 0 or empty text.
 fn part(cell: &Cell, kind: KeyPartKind) -> KeyPart {
     match kind {
         KeyPartKind::Number => {
@@ -282,7 +284,7 @@ mod tests {
         let disk = charts_named("disk.throughput").unwrap();
         let selection = ChartBuilder::new(disk, Arc::new(ChartAxes::new(minutes.times.clone(), 500, false)));
         let columns = source("disk").unwrap().columns(&selection.selections()[0]);
-        // The number that tells a disk from another one of its name is not shipped.
+        // The number that distinguishes disks of the same name is not shipped.
         assert_eq!(columns, [Some("device"), Some("read_bytes"), Some("write_bytes"), None]);
         let row = |minute: i64, read: i64, written: i64| {
             let at = Cell::Timestamp(minute * MINUTE_MS);

@@ -1,4 +1,4 @@
-//! What each host lost over time: the heat map.
+//! Heat map: time lost by each host over time.
 
 use crate::cell::{double, text, timestamp};
 use crate::commands::sick;
@@ -8,12 +8,12 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap};
 
-/// Lengths of pieces, minutes: each divides an hour or a day.
+/// Possible lengths of a piece in minutes: each divides an hour or a day.
 const LENGTHS: [i64; 10] = [1, 5, 15, 30, 60, 120, 180, 360, 720, 1440];
-/// At most about so many pieces.
+/// Approximate maximum number of pieces.
 const MOST_PIECES: i64 = 100;
 const MINUTE_MS: i64 = 60_000;
-/// The pieces of so many hosts are in memory as rows at a time.
+/// Number of hosts whose pieces are in memory as rows at a time.
 const HOSTS_AT_ONCE: usize = 2000;
 
 /// The share of time that each host lost, piece by piece.
@@ -65,7 +65,7 @@ pub enum Missing {
     Silent,
 }
 
-/// A share of time, to a thousandth: a fleet has a million of them.
+/// A share of time, rounded to a thousandth when serialized: a fleet has a million of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share(pub Option<f64>);
 
@@ -74,13 +74,13 @@ impl Serialize for Share {
         match self.0 {
             None => to.serialize_none(),
             Some(share) if share <= 0.0 => to.serialize_u8(0),
-            // Little is not nothing.
+            // A small share must not become zero.
             Some(share) => to.serialize_f64(((share * 1e3).round() / 1e3).clamp(0.001, 1.0)),
         }
     }
 }
 
-/// Equal pieces of a span, which begin at whole hours or days, or parts of an hour.
+/// Equal pieces of a span, aligned to whole hours or days, or to parts of an hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pieces {
     start_ms: i64,
@@ -102,13 +102,13 @@ impl Pieces {
         self.minutes * MINUTE_MS
     }
 
-    /// The piece of a time.
+    /// Returns the index of the piece that contains a time.
     fn at(self, ms: i64) -> Option<usize> {
         let at = usize::try_from((ms - self.start_ms).div_euclid(self.length_ms())).ok()?;
         (at < self.count).then_some(at)
     }
 
-    /// The pieces of a time from one moment to another, each with its share of it.
+    /// Splits an interval into the pieces that it overlaps, each with its share of the interval.
     fn parts(self, from_ms: i64, to_ms: i64) -> impl Iterator<Item = (usize, f64)> {
         let (from, to) = (from_ms, to_ms.max(from_ms + 1));
         let first = (from - self.start_ms).div_euclid(self.length_ms());
@@ -122,10 +122,10 @@ impl Pieces {
     }
 }
 
-/// The heat map of a fleet.
+/// Computes the heat map of a fleet.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Fails if the store cannot be read.
 pub fn heat(fleet: &Fleet) -> Result<HeatMap, Failure> {
     let pieces = Pieces::of(fleet.span());
     let mut observed = sick::hosts(fleet, None)?;
@@ -165,7 +165,7 @@ pub fn heat(fleet: &Fleet) -> Result<HeatMap, Failure> {
     })
 }
 
-/// The shares of each host; `names` are sorted.
+/// Returns the shares of each host; `names` must be sorted.
 fn shares(fleet: &Fleet, pieces: Pieces, names: &[String]) -> Result<HashMap<String, Vec<Share>>, Failure> {
     let mut shares: HashMap<String, Vec<Share>> = HashMap::new();
     for some in names.chunks(HOSTS_AT_ONCE) {
@@ -183,13 +183,13 @@ fn shares(fleet: &Fleet, pieces: Pieces, names: &[String]) -> Result<HashMap<Str
     Ok(shares)
 }
 
-/// What each host lost the most to: pieces and findings by number.
+/// For each host, the finding that cost the most in each piece, as indices of piece and finding.
 type Causes = HashMap<String, Vec<(usize, usize)>>;
 
 fn causes(fleet: &Fleet, pieces: Pieces) -> Result<(Vec<String>, Causes), Failure> {
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
     let mut lost: HashMap<String, HashMap<(usize, usize), f64>> = HashMap::new();
-    // An episode's row is in the hour in which it was first felt.
+    // An episode's row belongs to the hour in which it was first noticed.
     let span = fleet.span().extended_back(HOUR_MS);
     for row in fleet.with_span(span).query(&sql::spans_of_findings(span))?.rows {
         let (Some(host), Some(at), Some(until)) = (text(&row[0]), timestamp(&row[1]), timestamp(&row[2])) else {
@@ -212,12 +212,12 @@ fn causes(fleet: &Fleet, pieces: Pieces) -> Result<(Vec<String>, Causes), Failur
     Ok((findings.into_iter().map(|(finding, _)| finding).collect(), causes))
 }
 
-/// Of each piece the finding that cost the most.
+/// Returns the finding that cost the most in each piece.
 fn greatest(lost: HashMap<(usize, usize), f64>) -> Vec<(usize, usize)> {
     let mut most: BTreeMap<usize, (usize, f64)> = BTreeMap::new();
     for ((piece, finding), seconds) in lost {
         let best = most.entry(piece).or_insert((finding, seconds));
-        // Of equals the one that was seen first, so that the answer is the same each time.
+        // Break ties by the finding seen first, so that the answer is deterministic.
         if seconds > best.1 || (seconds == best.1 && finding < best.0) {
             *best = (finding, seconds);
         }
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     fn span(hours: i64) -> Span {
-        // 2026-11-26 10:20:30 UTC and so many hours before.
+        // Ends at 2026-11-26 10:20:30 UTC.
         let to_ms = 1_795_688_430_000;
         Span { from_ms: to_ms - hours * HOUR_MS, to_ms }
     }

@@ -1,4 +1,4 @@
-//! The page of a host, in the form in which `whyslow serve` has that of a recording.
+//! Page of a host, in the same form as `whyslow serve` shows a recording.
 
 use super::charts::{self, Minutes};
 use crate::commands::host::{Entry, EntryKind, HostReport};
@@ -12,22 +12,22 @@ use whyslow_model::inventory::MachineChange;
 use whyslow_series::ChartSpec;
 use whyslow_serve::PageContent;
 
-/// What of the page is asked for.
+/// The requested part of the page.
 pub struct PagePart {
-    /// These charts.
+    /// Requested charts.
     pub specs: Vec<&'static ChartSpec>,
-    /// Whether the chart of the time lost is among them.
+    /// Whether the chart of lost time is requested.
     pub with_lost: bool,
-    /// At most about so many intervals.
+    /// Approximate maximum number of intervals.
     pub intervals: usize,
-    /// What of them.
+    /// Requested content of the charts.
     pub content: PageContent,
 }
 
-/// The page of a host that has shipped something, or none.
+/// Builds the page of a host, which may not have shipped any data.
 ///
 /// # Errors
-/// The store cannot be read; nothing of the host is in it.
+/// Fails if the store cannot be read or has no data from the host.
 pub fn page(fleet: &Fleet, host: &str, part: PagePart) -> Result<PageData, Failure> {
     let span = fleet.span();
     let seconds = |ms: i64| ms as f64 / 1e3;
@@ -55,7 +55,7 @@ pub fn page(fleet: &Fleet, host: &str, part: PagePart) -> Result<PageData, Failu
     Ok(page)
 }
 
-/// What happened on a host.
+/// Converts the report of a host to an explanation.
 fn explain(fleet: &Fleet, report: &HostReport, minutes: &Minutes) -> Explanation {
     let span = fleet.span();
     let mut explanation = Explanation {
@@ -137,7 +137,7 @@ fn episode(entry: &Entry, report: &HostReport) -> Option<Episode> {
     })
 }
 
-/// The machine, as its inventory describes it.
+/// Describes the machine from its inventory.
 fn machine(report: &HostReport) -> Host {
     let property = |kind: &str, name: &str| {
         let is = |property: &&crate::commands::host::Property| property.kind == kind && property.name == name;

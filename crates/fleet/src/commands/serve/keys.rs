@@ -1,4 +1,4 @@
-//! What hosts can be grouped by, and the value of each host.
+//! Keys for grouping hosts, and each host's value of a key.
 
 use crate::cell::text;
 use crate::commands::sick::{self, Key};
@@ -8,18 +8,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The keys that every host has.
+/// Keys that every host has.
 const OF_ALL: [&str; 2] = ["kernel", "model"];
 
-/// What hosts can be grouped by: their labels first.
+/// Returns the keys for grouping hosts: their labels first.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Fails if the store cannot be read.
 pub fn keys(fleet: &Fleet) -> Result<Vec<String>, Failure> {
     let span = fleet.span().extended_back(INVENTORY_REACH_MS);
     let rows = fleet.query(&sql::labels(span))?.rows;
     let labels = rows.iter().filter_map(|row| text(row.first()?)).map(str::to_owned);
-    // A label of that name cannot be asked for.
+    // A label with such a name cannot be requested.
     let labels = labels.filter(|label| !OF_ALL.contains(&label.as_str()) && label != "finding" && !label.contains('/'));
     Ok(labels.chain(OF_ALL.map(str::to_owned)).collect())
 }
@@ -33,10 +33,10 @@ pub struct PropertyOfHosts {
     values: BTreeMap<String, String>,
 }
 
-/// The value of each host.
+/// Returns each host's value of a key.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Fails if the store cannot be read.
 pub fn property(fleet: &Fleet, by: &str, key: &Key) -> Result<PropertyOfHosts, Failure> {
     let values = match key {
         Key::Finding => BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! What groups of hosts lost: by a property of the inventory, or by finding.
+//! Time lost by groups of hosts: by a property of the inventory, or by finding.
 
 use super::{LostTo, SickHost, count};
 use crate::cell::text;
@@ -10,28 +10,28 @@ use std::collections::{BTreeMap, HashMap};
 use whyslow_model::human;
 use whyslow_show::text::Sheet;
 
-/// What hosts without the property are grouped as.
+/// Group name for hosts without the property.
 const WITHOUT: &str = "(not known)";
 
-/// What hosts are grouped by.
+/// Key for grouping hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// What they lost time to: a host can be in several groups.
+    /// By what they lost time to: a host can be in several groups.
     Finding,
-    /// A property of the inventory.
+    /// By a property of the inventory.
     Property {
-        /// `kernel`, `label` …
+        /// Kind of property, such as `kernel` or `label`.
         kind: String,
-        /// `release`, `role` …
+        /// Name of the property, such as `release` or `role`.
         name: String,
     },
 }
 
 impl Key {
-    /// `finding`, `kernel`, `model`, a label, or `KIND/NAME`.
+    /// Parses `finding`, `kernel`, `model`, a label, or `KIND/NAME`.
     ///
     /// # Errors
-    /// A part is missing.
+    /// Fails if a part is empty.
     pub fn parse(text: &str) -> Result<Self, String> {
         let property = |kind: &str, name: &str| Self::Property { kind: kind.to_owned(), name: name.to_owned() };
         match (text, text.split_once('/')) {
@@ -70,7 +70,7 @@ pub struct Group {
     pub finding: Option<String>,
 }
 
-/// The groups, the one with the greatest share of sick hosts first.
+/// Returns the groups, the one with the greatest share of sick hosts first.
 pub(super) fn groups(fleet: &Fleet, key: &Key, hosts: &[SickHost]) -> Result<Vec<Group>, Failure> {
     let properties = match key {
         Key::Finding => HashMap::new(),
@@ -94,7 +94,7 @@ pub(super) fn groups(fleet: &Fleet, key: &Key, hosts: &[SickHost]) -> Result<Vec
     Ok(groups)
 }
 
-/// The latest value of a property of each host.
+/// Returns the latest value of a property for each host.
 pub(in super::super) fn properties(fleet: &Fleet, kind: &str, name: &str) -> Result<HashMap<String, String>, Failure> {
     let rows = fleet.query(&sql::property(fleet.span().extended_back(INVENTORY_REACH_MS), kind, name))?.rows;
     let pair = |row: &Vec<_>| Some((text(&row[0])?.to_owned(), text(&row[1])?.to_owned()));

@@ -1,4 +1,4 @@
-//! Since when a host has a finding, and whether it loses more than before.
+//! History of a finding on a host: since when it exists, and whether the host loses more than before.
 
 use super::super::minute;
 use crate::cell::{boolean, double, text, timestamp};
@@ -12,21 +12,21 @@ use whyslow_compare::stats::{holm, ranks};
 
 /// A host without a finding for this long had recovered from it.
 const HEALTHY_MS: i64 = HOUR_MS;
-/// At least this share of that time must have been observed: what nobody saw is not health.
+/// Minimum share of that time that must have been observed: missing data is not health.
 const LEAST_SEEN: f64 = 0.5;
 const MINUTE_MS: i64 = 60_000;
 
-/// What comes about by chance less often, for all hosts together, is a trend.
+/// Maximum probability, across all hosts, that a trend is due to chance.
 const CHANCE: f64 = 0.05;
-/// With fewer independent pieces of each half no difference would be beyond chance.
+/// Minimum number of independent pieces in each half; with fewer, no difference could be significant.
 const LEAST_PIECES: usize = 4;
 
-/// Since when a host has a finding.
+/// Onset of a finding on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Since {
-    /// The beginning of its first episode after a healthy hour, milliseconds since 1970.
+    /// Start of its first episode after a healthy hour, in milliseconds since 1970.
     pub ms: i64,
-    /// Whether it may have begun earlier: before that there is no healthy hour in what was looked at.
+    /// Whether it may have begun earlier: the data examined contain no healthy hour before it.
     pub or_earlier: bool,
 }
 
@@ -82,12 +82,12 @@ struct EpisodeTimes {
     began_before: bool,
 }
 
-/// The minutes and episodes of some hosts.
+/// Minutes and episodes of some hosts.
 pub(super) struct History {
     span: Span,
-    /// By host: time and share lost of each judged minute, and when any were observed.
+    /// By host: time of each observed minute, and the share lost if it was judged.
     minutes: HashMap<String, Vec<Minute>>,
-    /// By host and finding, in order of time.
+    /// By host and finding, in chronological order.
     episodes: HashMap<(String, String), Vec<EpisodeTimes>>,
 }
 
@@ -115,7 +115,7 @@ impl History {
         Ok(history)
     }
 
-    /// Since when a host has a finding.
+    /// Returns since when a host has a finding.
     pub(super) fn since(&self, host: &str, finding: &str) -> Option<Since> {
         let episodes = self.episodes.get(&(host.to_owned(), finding.to_owned()))?;
         let first = episodes.first()?;
@@ -136,7 +136,7 @@ impl History {
         seen as f64 * MINUTE_MS as f64 >= LEAST_SEEN * (to - from) as f64
     }
 
-    /// The trend of each host, corrected for their number.
+    /// Returns the trend of each host, corrected for multiple testing.
     pub(super) fn trends<'a>(&self, hosts: impl Iterator<Item = &'a str>) -> Vec<Trend> {
         let tests: Vec<Option<(f64, f64)>> = hosts.map(|host| self.test(host)).collect();
         let corrected = holm(&tests.iter().flatten().map(|(p, _)| *p).collect::<Vec<_>>());
@@ -153,7 +153,8 @@ impl History {
         tests.iter().map(trend).collect()
     }
 
-    /// How probable a difference between the halves at least as large is by chance, and how large it is.
+    /// Tests the halves of the span: returns the probability that a difference at least as large is due to chance, and
+    /// its size.
     fn test(&self, host: &str) -> Option<(f64, f64)> {
         let minutes = self.minutes.get(host)?;
         let middle = self.span.middle();

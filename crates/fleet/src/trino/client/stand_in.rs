@@ -1,4 +1,4 @@
-//! A server that answers as a test says.
+//! Mock coordinator with scripted answers.
 
 use super::super::address::Address;
 use serde_json::{Value as Json, json};
@@ -8,25 +8,25 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What it answers to a request.
+/// Answer to a request.
 pub(in super::super) enum StandInAnswer {
-    /// Status 200 and a document.
+    /// Status 200 with a document.
     Page(Json),
-    /// Another status, and a text.
+    /// Another status with a text.
     Status(u16, &'static str),
-    /// Nothing, for a long time.
+    /// No answer for a long time.
     Hang,
 }
 
-/// A coordinator for tests. It ends with the test's process.
+/// A mock coordinator for tests. It ends with the test's process.
 pub(in super::super) struct StandIn {
     pub(in super::super) address: Address,
-    /// `METHOD PATH` of each request, in order; of a statement its text instead of the path.
+    /// `METHOD PATH` of each request, in order; for a statement its text instead of the path.
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl StandIn {
-    /// Answers each request, by its number and its line in [`requests`](Self::requests).
+    /// Starts a coordinator. `answer` gets the request's number and its line in [`requests`](Self::requests).
     pub(in super::super) fn start(answer: impl Fn(usize, &str) -> StandInAnswer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -47,10 +47,10 @@ impl StandIn {
     }
 }
 
-/// A page with this path of the next one, columns `name type` and rows.
+/// Returns a page with the path of the next page, columns as `name type`, and rows.
 pub(in super::super) fn page(next: Option<&str>, columns: &[(&str, &str)], rows: Json) -> StandInAnswer {
     let columns: Vec<Json> = columns.iter().map(|(name, kind)| json!({"name": name, "type": kind})).collect();
-    // The coordinator believes to have another name.
+    // The coordinator uses another name for itself.
     let next = next.map(|path| format!("https://coordinator.internal:8443{path}"));
     StandInAnswer::Page(json!({
         "id": "q", "infoUri": "x", "nextUri": next, "columns": columns, "data": rows, "stats": {"state": "RUNNING"}
@@ -88,6 +88,6 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<String>>, answer: &dyn Fn(usize, &s
         StandInAnswer::Hang => return thread::sleep(Duration::from_secs(600)),
     };
     let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", text.len());
-    // A client that has had enough closes the connection.
+    // A client that has read enough closes the connection.
     let _ = reader.get_mut().write_all(format!("{head}{text}").as_bytes());
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 use std::sync::Mutex;
 use whyslow_rollup::Cell;
 
-/// Asks a stand-in for at most so many rows.
+/// Queries a mock coordinator for at most this many rows.
 fn ask(stand_in: &StandIn, most: usize) -> Result<Rows, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let limits = Limits { answer: Duration::from_secs(2), idle: Duration::from_millis(500) };
@@ -21,7 +21,7 @@ const N: &[(&str, &str)] = &[("n", "bigint")];
 #[test]
 fn an_answer_is_all_of_its_pages() {
     let stand_in = StandIn::start(|number, _| match number {
-        // The first one knows nothing of columns.
+        // The first page does not have columns yet.
         0 => StandInAnswer::Page(
             json!({"nextUri": "http://other:1/v1/statement/queued/q?slug=1", "stats": {"state": "QUEUED"}}),
         ),
